@@ -1,0 +1,53 @@
+# The two commands of this project: `make demo` and `make test`. The rest serves them.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+RUN := .envs/main/bin/python -m
+
+.PHONY: help
+help: ## Show this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+.PHONY: setup
+setup: ## Make the environments under .envs/ (nothing outside this folder is changed)
+	@$(PYTHON) scripts/setup.py main emulator triton backends exporters node
+
+.PHONY: demo
+demo: setup ## Deploy environment `local` to a local AWS with the real CDK CLI and call its models
+	@$(RUN) tritonstack up
+	@$(RUN) tritonstack deploy-local local
+	@$(RUN) tritonstack demo local
+
+.PHONY: down
+down: ## Stop what `make demo` started
+	@$(RUN) tritonstack down
+
+.PHONY: test
+test: setup ## The test suite: unit tests, one whole way through, seeded samples of the long ones
+	@CDK_VALIDATION=false $(RUN) pytest -m "not long"
+
+.PHONY: test-all
+test-all: setup ## Every test, the long ones included
+	@$(PYTHON) scripts/setup.py torch dali
+	@CDK_VALIDATION=false $(RUN) pytest
+
+.PHONY: check
+check: setup ## Lint, types, and tests with a coverage floor
+	@$(RUN) ruff check .
+	@$(RUN) ruff format --check .
+	@$(RUN) mypy
+	@CDK_VALIDATION=false $(RUN) pytest -m "not long and not e2e" --cov --cov-fail-under=80 -q
+
+.PHONY: bench
+bench: setup ## The benchmarks, each against something in the same run
+	@$(RUN) benchmarks
+
+.PHONY: lock
+lock: ## Resolve requirements/*.in anew into the pinned, hashed requirements/*.txt
+	@$(PYTHON) scripts/setup.py lock
+
+.PHONY: clean
+clean: ## Remove what was made here; the local AWS is stopped first
+	@[ ! -x .envs/main/bin/python ] || $(RUN) tritonstack down
+	rm -rf .envs .local cdk.out node_modules

@@ -1,0 +1,5 @@
+"""``python -m tritonstack``."""
+
+from tritonstack.cli import main
+
+main()

@@ -1,0 +1,71 @@
+"""The command line: finds a command's module only when it is called, and turns our errors into messages."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import click
+
+from tritonstack.errors import TritonstackError
+
+# command → (module, help line); a module is imported when its command runs, so that `--help` stays quick.
+COMMANDS: dict[str, tuple[str, str]] = {
+    "schema": ("tritonstack.commands.schema", "Write the JSON Schemas that editors complete YAML files with."),
+    "lint": ("tritonstack.commands.lint", "Check model folders for what Triton or SageMaker would refuse."),
+    "build": ("tritonstack.commands.build", "Export, prove and pack an environment's models into .local/archives."),
+    "pack": ("tritonstack.commands.pack", "Pack one model folder into a .tar.gz, the same bytes every time."),
+    "publish": ("tritonstack.commands.publish", "Put an environment's built archives into its bucket."),
+    "prune": ("tritonstack.commands.prune", "Remove archives that no release record and no kept history names."),
+    "up": ("tritonstack.commands.up", "Start the local AWS and its SageMaker runtime."),
+    "down": ("tritonstack.commands.down", "Stop the local AWS and its SageMaker runtime."),
+    "status": ("tritonstack.commands.status", "Show local endpoints, loaded models, hit ratios and last errors."),
+    "logs": ("tritonstack.commands.logs", "Print the logs of the local AWS, the runtime or an endpoint's Triton."),
+    "env": ("tritonstack.commands.env", "Print the variables that point an AWS SDK at the local AWS."),
+    "deploy-local": ("tritonstack.commands.deploy_local", "Bootstrap, build, publish and deploy an environment to the local AWS."),
+    "demo": ("tritonstack.commands.demo", "Call every model of the local environment twice and print a table."),
+    "invoke": ("tritonstack.commands.invoke", "Call a model by its name."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands live in modules that are imported on use."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The commands in the order of ``COMMANDS``."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command object named ``command`` in its module."""
+        if cmd_name not in COMMANDS:
+            return None
+        command = importlib.import_module(COMMANDS[cmd_name][0]).command
+        if not isinstance(command, click.Command):
+            raise TypeError(f"{COMMANDS[cmd_name][0]}.command is no click command")
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The help lines of ``COMMANDS``, without importing a single module."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="tritonstack")
+def root() -> None:
+    """Serve models with NVIDIA Triton on Amazon SageMaker GPU endpoints, as code."""
+
+
+def main() -> None:
+    """Entry point. Exit code 2 for wrong input, 1 for failed work, 130 when interrupted."""
+    try:
+        root.main(standalone_mode=False)
+    except click.exceptions.Abort:
+        click.echo("interrupted", err=True)
+        sys.exit(130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(2)
+    except TritonstackError as error:
+        click.echo(str(error), err=True)
+        sys.exit(error.exit_code)

@@ -1,0 +1,1 @@
+"""One module a command of the command line; each defines ``command``."""

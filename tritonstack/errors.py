@@ -1,0 +1,54 @@
+"""What a command says when it cannot go on: wrong input (exit code 2) or failed work (exit code 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """One thing that is wrong with an input, said so that its author can mend it.
+
+    Attributes:
+        file: the file as the user named it, or None where the input is no file.
+        field: the path of the field (``endpoints[0].instance_type``) or a line (``line 12``); empty for the whole file.
+        found: what stands there.
+        allowed: what may stand there.
+        advice: what to do, where that does not follow from ``allowed``.
+    """
+
+    file: str | None = None
+    field: str = ""
+    found: str
+    allowed: str
+    advice: str = ""
+
+    def __str__(self) -> str:
+        place = ": ".join(part for part in (self.file, self.field) if part)
+        lines = [place] if place else []
+        lines += [f"  found:   {self.found}", f"  allowed: {self.allowed}"]
+        if self.advice:
+            lines.append(f"  do:      {self.advice}")
+        return "\n".join(lines)
+
+
+class TritonstackError(Exception):
+    """The root of every error that a command turns into a message and an exit code, never into a traceback."""
+
+    exit_code = 1
+
+
+class InputError(TritonstackError):
+    """Wrong input: every problem at once. Commands end with exit code 2."""
+
+    exit_code = 2
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        """Takes at least one problem."""
+        self.problems = tuple(problems)
+        super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+class WorkFailedError(TritonstackError):
+    """Right input, but the work could not be done. Commands end with exit code 1."""

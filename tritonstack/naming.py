@@ -1,0 +1,86 @@
+"""Names that several parts must spell alike: platforms, archives, keys in the bucket, parameters, endpoints.
+
+The reasons for each form stand in ``docs/decisions/0002-names-and-keys.md``.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+NAME_PATTERN = r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$"
+"""Environments, endpoints and models: no dot, so that ``bert.*.tar.gz`` never covers ``bert-large``."""
+
+DIGEST_LENGTH = 16
+_ARCHIVE = re.compile(r"^(?P<model>[a-z0-9-]+)\.(?P<digest>[0-9a-f]{16})\.tar\.gz$")
+
+
+@dataclass(frozen=True, kw_only=True, order=True)
+class Platform:
+    """What an engine depends on: a Triton release (``24.09``) and a GPU (``t4``)."""
+
+    release: str
+    gpu: str
+
+    def __str__(self) -> str:
+        return f"{self.release}-{self.gpu.lower()}"
+
+
+@dataclass(frozen=True, kw_only=True, order=True)
+class ArchiveName:
+    """A model's archive: its model and the digest of its inputs (16 hexadecimal digits)."""
+
+    model: str
+    digest: str
+
+    def __str__(self) -> str:
+        return f"{self.model}.{self.digest}.tar.gz"
+
+    @classmethod
+    def parse(cls, text: str) -> ArchiveName | None:
+        """The name that ``text`` spells, or None where it is no archive's name."""
+        match = _ARCHIVE.match(text)
+        return cls(model=match["model"], digest=match["digest"]) if match else None
+
+
+def platform_prefix(*, endpoint: str, platform: Platform) -> str:
+    """Where an endpoint's archives for one platform lie, with a trailing slash: the endpoint's ``ModelDataUrl``."""
+    return f"endpoints/{endpoint}/{platform}/"
+
+
+def archive_key(*, endpoint: str, platform: Platform, archive: ArchiveName) -> str:
+    """The key of one archive; its existence commits the archive."""
+    return f"{platform_prefix(endpoint=endpoint, platform=platform)}{archive}"
+
+
+def manifest_key(*, endpoint: str, platform: Platform, archive: ArchiveName) -> str:
+    """The key of an archive's manifest, written before the archive."""
+    return f"manifests/{endpoint}/{platform}/{archive.model}.{archive.digest}.json"
+
+
+def inputs_key(*, digest: str) -> str:
+    """The key of the inputs that a digest covers, kept so that it can be built for a later platform."""
+    return f"inputs/{digest}.zip"
+
+
+def release_parameter(*, environment: str, endpoint: str, model: str) -> str:
+    """The SSM parameter that records a model's current digest."""
+    return f"/tritonstack/{environment}/{endpoint}/{model}"
+
+
+def artifact_parameter(*, environment: str, value: str) -> str:
+    """The SSM parameter that carries a value of the artifacts stack (``bucket-name``, ``key-arn``).
+
+    An endpoint's name cannot begin with an underscore, so these never meet release records.
+    """
+    return f"/tritonstack/{environment}/_artifacts/{value}"
+
+
+def endpoint_name(*, environment: str, endpoint: str) -> str:
+    """The fixed name of an endpoint at SageMaker (at most 63 characters, checked with the settings)."""
+    return f"{environment}-{endpoint}"
+
+
+def variant_name(*, instance_type: str) -> str:
+    """The production variant's name, which carries the instance type (``ml.g4dn.xlarge`` → ``g4dn-xlarge``)."""
+    return instance_type.removeprefix("ml.").replace(".", "-")
