@@ -1,0 +1,1 @@
+"""A local AWS that the real CDK command line deploys to, with a real Triton behind every endpoint."""

@@ -1,0 +1,67 @@
+"""Where things lie: the repository's environments and the local AWS's state."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+HOME_VARIABLE = "TRITONSTACK_HOME"
+
+
+@dataclass(frozen=True)
+class LocalPaths:
+    """The folders of one local AWS. ``root`` is ``.local`` in the repository unless TRITONSTACK_HOME says otherwise."""
+
+    root: Path
+
+    @classmethod
+    def from_environment(cls) -> LocalPaths:
+        """The folders that TRITONSTACK_HOME, or the repository, determines."""
+        named = os.environ.get(HOME_VARIABLE)
+        return cls(Path(named).resolve() if named else REPOSITORY / ".local")
+
+    @property
+    def record(self) -> Path:
+        """What runs: process ids and ports."""
+        return self.root / "running.json"
+
+    @property
+    def logs(self) -> Path:
+        """Logs of the local AWS, its runtime and of the CDK."""
+        return self.root / "logs"
+
+    @property
+    def emulator(self) -> Path:
+        """The emulator's state and temporary files."""
+        return self.root / "emulator"
+
+    @property
+    def runtime(self) -> Path:
+        """The runtime's fleets: unpacked models, Triton's logs."""
+        return self.root / "runtime"
+
+    @property
+    def archives(self) -> Path:
+        """Built archives and their manifests."""
+        return self.root / "archives"
+
+    @property
+    def cdk_home(self) -> Path:
+        """The CDK command line's own cache, so that it never meets a person's real one."""
+        return self.root / "cdk-home"
+
+    def assembly(self, environment: str) -> Path:
+        """The synthesised templates of one environment."""
+        return self.root / "cdk.out" / environment
+
+
+def environment_python(name: str) -> Path:
+    """The interpreter of one of the environments that ``scripts/setup.py`` makes."""
+    return REPOSITORY / ".envs" / name / "bin" / "python"
+
+
+def cdk_program() -> Path:
+    """The CDK command line, pinned in package.json."""
+    return REPOSITORY / "node_modules" / ".bin" / "cdk"
