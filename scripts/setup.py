@@ -92,8 +92,16 @@ def fingerprint(lock_file: Path) -> str:
 def make_virtual(name: str, folder: Path) -> None:
     """A virtual environment with exactly what its lock file names."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
-    uv_pip("install", "--python", str(folder / "bin" / "python"), "--compile-bytecode", "--no-deps",
-           *(["--require-hashes"] if name != "torch" else []), "-r", str(REQUIREMENTS / f"{name}.txt"))
+    uv_pip(
+        "install",
+        "--python",
+        str(folder / "bin" / "python"),
+        "--compile-bytecode",
+        "--no-deps",
+        *(["--require-hashes"] if name != "torch" else []),
+        "-r",
+        str(REQUIREMENTS / f"{name}.txt"),
+    )
     if name == "main":
         # The project itself, by path: `tritonstack` on PATH without a build step.
         site = next(folder.glob("lib/python3*/site-packages"))
@@ -129,8 +137,18 @@ def uv() -> Path:
     program = folder / "bin" / "uv"
     if not program.is_file():
         subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-        subprocess.run([str(folder / "bin" / "pip"), "install", "--quiet", "--disable-pip-version-check",
-                        "--require-hashes", "-r", str(REQUIREMENTS / "uv.txt")], check=True)
+        subprocess.run(
+            [
+                str(folder / "bin" / "pip"),
+                "install",
+                "--quiet",
+                "--disable-pip-version-check",
+                "--require-hashes",
+                "-r",
+                str(REQUIREMENTS / "uv.txt"),
+            ],
+            check=True,
+        )
     return program
 
 
@@ -142,8 +160,19 @@ def lock() -> None:
         extra = ["--no-deps"] if source.stem in ("triton",) else ["--universal", "--python-version", "3.11"]
         target = source.with_suffix(".txt")
         print(f"lock: {target.relative_to(ROOT)}")
-        uv_pip("compile", *extra, "--generate-hashes", "--no-emit-index-url", "--no-emit-find-links", "--no-header",
-               "--no-annotate", "--upgrade", str(source.relative_to(ROOT)), "-o", str(target.relative_to(ROOT)))
+        uv_pip(
+            "compile",
+            *extra,
+            "--generate-hashes",
+            "--no-emit-index-url",
+            "--no-emit-find-links",
+            "--no-header",
+            "--no-annotate",
+            "--upgrade",
+            str(source.relative_to(ROOT)),
+            "-o",
+            str(target.relative_to(ROOT)),
+        )
 
 
 if __name__ == "__main__":

@@ -22,7 +22,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "status": ("tritonstack.commands.status", "Show local endpoints, loaded models, hit ratios and last errors."),
     "logs": ("tritonstack.commands.logs", "Print the logs of the local AWS, the runtime or an endpoint's Triton."),
     "env": ("tritonstack.commands.env", "Print the variables that point an AWS SDK at the local AWS."),
-    "deploy-local": ("tritonstack.commands.deploy_local", "Bootstrap, build, publish and deploy an environment to the local AWS."),
+    "deploy-local": (
+        "tritonstack.commands.deploy_local",
+        "Bootstrap, build, publish and deploy an environment to the local AWS.",
+    ),
     "demo": ("tritonstack.commands.demo", "Call every model of the local environment twice and print a table."),
     "invoke": ("tritonstack.commands.invoke", "Call a model by its name."),
 }
@@ -31,11 +34,11 @@ COMMANDS: dict[str, tuple[str, str]] = {
 class LazyGroup(click.Group):
     """A group whose commands live in modules that are imported on use."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  (click's signature)
         """The commands in the order of ``COMMANDS``."""
         return list(COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         """The command object named ``command`` in its module."""
         if cmd_name not in COMMANDS:
             return None
@@ -44,7 +47,7 @@ class LazyGroup(click.Group):
             raise TypeError(f"{COMMANDS[cmd_name][0]}.command is no click command")
         return command
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """The help lines of ``COMMANDS``, without importing a single module."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])

@@ -8,6 +8,7 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 HOME_VARIABLE = "TRITONSTACK_HOME"
+PROJECT_VARIABLE = "TRITONSTACK_PROJECT"
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,17 @@ class LocalPaths:
     def assembly(self, environment: str) -> Path:
         """The synthesised templates of one environment."""
         return self.root / "cdk.out" / environment
+
+
+def project_folder() -> Path:
+    """Where ``environments/`` and ``model_repos/`` lie.
+
+    TRITONSTACK_PROJECT if set, else the working folder if it holds an ``environments`` folder, else the repository.
+    """
+    named = os.environ.get(PROJECT_VARIABLE)
+    if named:
+        return Path(named).resolve()
+    return Path.cwd() if (Path.cwd() / "environments").is_dir() else REPOSITORY
 
 
 def environment_python(name: str) -> Path:

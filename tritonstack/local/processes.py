@@ -49,9 +49,7 @@ class ProcessRecord:
         psutil.wait_procs(alive, timeout=seconds)
 
 
-def start_process(
-    command: Sequence[str], *, environment: Mapping[str, str], folder: Path, log: Path
-) -> ProcessRecord:
+def start_process(command: Sequence[str], *, environment: Mapping[str, str], folder: Path, log: Path) -> ProcessRecord:
     """Start ``command`` in a session of its own, its output appended to ``log``.
 
     Args:
@@ -86,7 +84,9 @@ def log_tail(log: Path, lines: int = 20) -> str:
 
 def ended_early(name: str, record: ProcessRecord) -> WorkFailedError:
     """The error for a process that ended while it was waited for."""
-    return WorkFailedError(f"{name} ended while it was starting. The last lines of {record.log}:\n{log_tail(Path(record.log))}")
+    return WorkFailedError(
+        f"{name} ended while it was starting. The last lines of {record.log}:\n{log_tail(Path(record.log))}"
+    )
 
 
 def _descendants(process: psutil.Process) -> list[psutil.Process]:

@@ -1,0 +1,71 @@
+"""``tritonstack deploy-local``."""
+
+from __future__ import annotations
+
+import click
+
+from tritonstack.archives.build import build_environment
+from tritonstack.archives.publish import publish_environment
+from tritonstack.commands.progress import Step, Steps
+from tritonstack.errors import InputError, Problem
+from tritonstack.local.aws import ACCOUNT, REGION, LocalAws, require_local_aws
+from tritonstack.local.deployment import LocalDeployment
+from tritonstack.local.paths import project_folder
+from tritonstack.settings import Environment, load_environment
+
+
+@click.command("deploy-local")
+@click.argument("environment", default="local")
+def command(*, environment: str) -> None:
+    """Deploy ENVIRONMENT to the running local AWS with the real CDK CLI: artifacts, then archives, then serving."""
+    path = project_folder() / "environments" / f"{environment}.yaml"
+    settings = load_environment(path)
+    check_account(settings, file=str(path))
+    deploy(settings, require_local_aws())
+
+
+def check_account(settings: Environment, *, file: str) -> None:
+    """Refuse an environment that names another account or region than the local AWS has.
+
+    Raises:
+        InputError: it does.
+    """
+    pairs = (("account", settings.account, ACCOUNT), ("region", settings.region, REGION))
+    problems = [
+        Problem(file=file, field=name, found=found, allowed=allowed, advice="the local AWS has one account and region")
+        for name, found, allowed in pairs
+        if found != allowed
+    ]
+    if problems:
+        raise InputError(problems)
+
+
+def deploy(settings: Environment, aws: LocalAws) -> None:
+    """Everything from the bootstrap to serving endpoints, each step shown with its time."""
+    steps = Steps()
+    name = settings.environment
+    deployment = LocalDeployment(aws=aws, environment=name)
+    if not deployment.bootstrapped():
+        with steps.step("bootstrap the account (cdk bootstrap)") as step:
+            _following(deployment, step).bootstrap()
+    with steps.step("synthesise the templates (cdk synth)") as step:
+        _following(deployment, step).synthesise()
+    with steps.step(f"deploy {name}/artifacts: bucket and key (cdk deploy)") as step:
+        _following(deployment, step).deploy(f"{name}/artifacts")
+    with steps.step("build the model archives") as step:
+        step.detail = str(build_environment(settings))
+    with steps.step("publish them to the bucket") as step:
+        step.detail = str(publish_environment(settings))
+    with steps.step(f"deploy {name}/serving-*: endpoints (cdk deploy)") as step:
+        _following(deployment, step).deploy(f"{name}/serving-*")
+
+
+def _following(deployment: LocalDeployment, step: Step) -> LocalDeployment:
+    """The deployment, with the CDK's latest line shown beside the running step."""
+
+    def show(line: str) -> None:
+        if line:
+            step.detail = line[:100]
+
+    deployment.on_line = show
+    return deployment

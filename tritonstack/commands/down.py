@@ -1,0 +1,15 @@
+"""``tritonstack down``."""
+
+from __future__ import annotations
+
+import click
+
+from tritonstack.commands.progress import Steps
+from tritonstack.local.aws import stop_local_aws
+
+
+@click.command("down")
+def command() -> None:
+    """Stop the local AWS and its runtime. What was deployed there is gone; built archives stay."""
+    with Steps().step("stop the local AWS") as step:
+        step.detail = "stopped" if stop_local_aws() else "none was running"

@@ -1,0 +1,57 @@
+"""Steps that show what runs and for how long; on a terminal as a live line, in a log as one line a step."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+
+@dataclass
+class Step:
+    """One step that is running; ``detail`` may be set while it does."""
+
+    name: str
+    started: float = field(default_factory=time.monotonic)
+    detail: str = ""
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the step began."""
+        return time.monotonic() - self.started
+
+    def __rich__(self) -> Text:
+        """The live line."""
+        line = Text.assemble(("… ", "yellow"), self.name, (f"  {self.elapsed:.0f} s", "dim"))
+        if self.detail:
+            line.append(f"  {self.detail}", style="dim")
+        line.no_wrap = True
+        line.overflow = "ellipsis"
+        return line
+
+
+class Steps:
+    """Prints steps one after the other: a live line while a step runs, a line with its time when it has ended."""
+
+    def __init__(self, console: Console | None = None) -> None:
+        """Steps go to standard error, so that a command's own output stays clean."""
+        self.console = console or Console(stderr=True, highlight=False)
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[Step]:
+        """Show ``name`` as running while the block runs, then its outcome and its time in seconds."""
+        step = Step(name)
+        if not self.console.is_terminal:
+            self.console.print(f"… {name}")
+        try:
+            with Live(step, console=self.console, transient=True, refresh_per_second=8):
+                yield step
+        except BaseException:
+            self.console.print(Text.assemble(("✗ ", "red"), name, (f"  {step.elapsed:.1f} s", "dim")))
+            raise
+        self.console.print(Text.assemble(("✓ ", "green"), name, (f"  {step.elapsed:.1f} s  {step.detail}", "dim")))
