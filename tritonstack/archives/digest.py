@@ -1,0 +1,104 @@
+"""The digest of a model folder's inputs: it names the archive before the archive exists."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from tritonstack.archives.folder import files_below
+from tritonstack.archives.recipe import RECIPE, Recipe, read_recipe
+from tritonstack.errors import InputError, Problem
+from tritonstack.naming import DIGEST_LENGTH
+
+PACKER_VERSION = 1
+"""Raise it when the same inputs are packed into other bytes: every archive gets a new name."""
+
+
+class HasModels(Protocol):
+    """What a release set is made for: an endpoint of the settings."""
+
+    @property
+    def models(self) -> Sequence[str]:
+        """The names of model folders."""
+        ...
+
+
+def model_digest(folder: Path) -> str:
+    """The digest of what an archive is built from: 16 hexadecimal digits.
+
+    It covers the recipe with its options, every other file of the folder but those that the export makes, the folders
+    that the recipe uses, the lock file of the export's environment, and the packer's version. It covers neither file
+    modes nor times nor where the folder lies, so it is the same on every machine, and it reads no built file.
+
+    Raises :class:`InputError` where a recipe is wrong, a used folder or a lock file is missing, or folders use each
+    other in a circle.
+    """
+    return _digest(folder, ())
+
+
+def release_set(endpoint: HasModels, repositories: Path) -> dict[str, str]:
+    """Model name → digest for every model of an endpoint, in the order of the names.
+
+    ``repositories`` is the folder that holds the model folders. Raises :class:`InputError` with the problems of every
+    model at once.
+    """
+    digests: dict[str, str] = {}
+    problems: list[Problem] = []
+    for name in sorted(set(endpoint.models)):
+        try:
+            digests[name] = model_digest(repositories / name)
+        except InputError as error:
+            problems += error.problems
+    if problems:
+        raise InputError(problems)
+    return digests
+
+
+def lock_file(folder: Path, recipe: Recipe) -> Path | None:
+    """The lock file of the environment that a folder's export runs in, or None where nothing is exported."""
+    if recipe.export is None:
+        return None
+    return folder.resolve().parent.parent / "requirements" / f"{recipe.export.environment}.txt"
+
+
+def _digest(folder: Path, users: tuple[Path, ...]) -> str:
+    recipe = read_recipe(folder)
+    here = folder.resolve()
+    if here in users:
+        circle = " → ".join(path.name for path in (*users[users.index(here) :], here))
+        raise InputError([Problem(file=str(folder / RECIPE), field="uses", found=circle, allowed="no circle")])
+    produced = set(recipe.export.produces) if recipe.export else set()
+    inputs = {
+        "packer": PACKER_VERSION,
+        "files": {name: _sha256(path) for name, path in files_below(folder) if name not in produced},
+        "uses": {used.folder: _digest(folder.parent / used.folder, (*users, here)) for used in recipe.uses},
+        "lock": _lock(folder, recipe),
+    }
+    canonical = json.dumps(inputs, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()[:DIGEST_LENGTH]
+
+
+def _lock(folder: Path, recipe: Recipe) -> str:
+    path = lock_file(folder, recipe)
+    if path is None:
+        return ""
+    if not path.is_file():
+        raise InputError(
+            [
+                Problem(
+                    file=str(folder / RECIPE),
+                    field="export.environment",
+                    found=f"no lock file {path}",
+                    allowed="an environment with a lock file in requirements/, beside the folder of the models",
+                )
+            ]
+        )
+    return _sha256(path)
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -1,0 +1,245 @@
+"""A strict reader of protobuf's text format, as far as Triton's ``config.pbtxt`` uses it.
+
+Every value keeps its line, so that a finding can point at it. What the format allows and this reader does not:
+extension names and ``Any`` (``[a.b] : …``), which no Triton configuration has.
+
+Source of the grammar: https://protobuf.dev/reference/protobuf/textformat-spec/.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["string", "integer", "float", "word"]
+
+DEPTH_LIMIT = 100
+"""How deep messages may be nested; protobuf's own reader stops at 100 as well."""
+
+_TOKEN = re.compile(
+    r"""
+    (?P<space>[ \t\r\f\v]+) | (?P<newline>\n) | (?P<comment>\#[^\n]*)
+    | (?P<float>(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[fF]?|[0-9]+[eE][+-]?[0-9]+[fF]?|[1-9][0-9]*[fF]|0[fF])
+    | (?P<integer>0[xX][0-9a-fA-F]+|0[0-7]+|[1-9][0-9]*|0)
+    | (?P<word>[A-Za-z_][A-Za-z0-9_]*)
+    | (?P<string>"(?:[^"\\\n]|\\[^\n])*"|'(?:[^'\\\n]|\\[^\n])*')
+    | (?P<mark>[{}<>\[\]:,;-])
+    """,
+    re.VERBOSE,
+)
+_ESCAPE = re.compile(
+    rb"\\(?:(?P<octal>[0-7]{1,3})|[xX](?P<hex>[0-9a-fA-F]{1,2})|u(?P<short>[0-9a-fA-F]{4})"
+    rb"|U(?P<long>[0-9a-fA-F]{8})|(?P<simple>[abfnrtv?\\'\"])|(?P<bad>.))",
+    re.DOTALL,
+)
+_SIMPLE = {"a": 7, "b": 8, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11, "?": 63, "\\": 92, "'": 39, '"': 34}
+_CLOSING = {"{": "}", "<": ">"}
+
+
+class PbtxtError(ValueError):
+    """The text is no message in text format. ``line`` counts from 1."""
+
+    def __init__(self, line: int, message: str) -> None:
+        super().__init__(f"line {line}: {message}")
+        self.line = line
+        self.message = message
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """One value: ``kind`` says how it was written; ``word`` covers enumeration values and ``true``/``false``."""
+
+    kind: Kind
+    value: str | int | float
+    line: int
+
+
+@dataclass(frozen=True)
+class Field:
+    """One occurrence of a field, each element of a list an occurrence of its own; ``listed`` if it stood in ``[…]``."""
+
+    name: str
+    value: Scalar | Message
+    line: int
+    listed: bool = False
+
+
+@dataclass(frozen=True)
+class Message:
+    """A message: its fields in the order of the text. An empty list (``dims: []``) leaves no field, as in protobuf."""
+
+    fields: tuple[Field, ...]
+    line: int
+
+    def all(self, name: str) -> tuple[Field, ...]:
+        """Every occurrence of a field."""
+        return tuple(field for field in self.fields if field.name == name)
+
+
+@dataclass(frozen=True)
+class _Token:
+    kind: str
+    text: str
+    line: int
+
+
+def parse(text: str) -> Message:
+    """The message that ``text`` spells. Raises :class:`PbtxtError` with the line of the first thing that is wrong."""
+    return _Reader(list(_tokens(text))).whole()
+
+
+def _tokens(text: str) -> Iterator[_Token]:
+    line, position, previous_end, previous_kind = 1, 0, -1, ""
+    while position < len(text):
+        match = _TOKEN.match(text, position)
+        if match is None or match.lastgroup is None:
+            found = text[position]
+            raise PbtxtError(
+                line, "a string that does not end on its line" if found in "\"'" else f"unexpected {found!r}"
+            )
+        kind, part = match.lastgroup, match.group()
+        touching = position == previous_end and previous_kind in ("integer", "float")
+        if touching and kind in ("integer", "float", "word"):
+            raise PbtxtError(line, f"a space is missing between a number and {part!r}")
+        if kind == "newline":
+            line += 1
+        elif kind not in ("space", "comment"):
+            yield _Token(kind, part, line)
+        position = match.end()
+        previous_end, previous_kind = position, kind
+    yield _Token("end", "the end of the file", line)
+
+
+class _Reader:
+    """A recursive descent over the tokens; one method a rule of the grammar."""
+
+    def __init__(self, tokens: list[_Token]) -> None:
+        self.tokens = tokens
+        self.index = 0
+
+    @property
+    def here(self) -> _Token:
+        return self.tokens[self.index]
+
+    def whole(self) -> Message:
+        return self.message(end=None, line=1, depth=0)
+
+    def take(self, *marks: str) -> _Token | None:
+        """The current token if it is one of these marks, then moves on."""
+        token = self.here
+        if token.kind == "mark" and token.text in marks:
+            self.index += 1
+            return token
+        return None
+
+    def message(self, *, end: str | None, line: int, depth: int) -> Message:
+        if depth > DEPTH_LIMIT:
+            raise PbtxtError(line, f"messages nested more than {DEPTH_LIMIT} deep")
+        fields: list[Field] = []
+        while True:
+            if self.here.kind == "end":
+                if end is None:
+                    return Message(tuple(fields), line)
+                raise PbtxtError(self.here.line, f"the message opened on line {line} is not closed with {end!r}")
+            if end is not None and self.take(end):
+                return Message(tuple(fields), line)
+            fields.extend(self.field(depth))
+            self.take(",", ";")
+
+    def field(self, depth: int) -> list[Field]:
+        token = self.here
+        if token.kind != "word":
+            raise PbtxtError(token.line, f"a field's name was expected, found {token.text!r}")
+        self.index += 1
+        colon = self.take(":") is not None
+        if self.take("["):
+            return self.items(token, colon=colon, depth=depth)
+        return [Field(token.text, self.value(token, colon=colon, depth=depth), token.line)]
+
+    def items(self, name: _Token, *, colon: bool, depth: int) -> list[Field]:
+        found: list[Field] = []
+        if self.take("]"):
+            return found
+        while True:
+            line = self.here.line
+            found.append(Field(name.text, self.value(name, colon=colon, depth=depth), line, listed=True))
+            if self.take("]"):
+                return found
+            if not self.take(","):
+                raise PbtxtError(
+                    self.here.line, f"in the list of {name.text}: ',' or ']' was expected, found {self.here.text!r}"
+                )
+
+    def value(self, name: _Token, *, colon: bool, depth: int) -> Scalar | Message:
+        opening = self.take("{", "<")
+        if opening is not None:
+            return self.message(end=_CLOSING[opening.text], line=opening.line, depth=depth + 1)
+        if not colon:
+            raise PbtxtError(self.here.line, f"':' or '{{' was expected after {name.text}, found {self.here.text!r}")
+        return self.scalar(name)
+
+    def scalar(self, name: _Token) -> Scalar:
+        token = self.here
+        if token.kind == "string":
+            return self.string()
+        negative = self.take("-") is not None
+        number = self.here
+        if number.kind in ("integer", "float") or (negative and number.kind == "word"):
+            self.index += 1
+            return _number(number, negative=negative)
+        if number.kind == "word":
+            self.index += 1
+            return Scalar("word", number.text, number.line)
+        raise PbtxtError(token.line, f"a value was expected for {name.text}, found {token.text!r}")
+
+    def string(self) -> Scalar:
+        """One or more string literals side by side are one string."""
+        line, content = self.here.line, b""
+        while self.here.kind == "string":
+            content += _unescape(self.here)
+            self.index += 1
+        try:
+            return Scalar("string", content.decode(), line)
+        except UnicodeDecodeError:
+            raise PbtxtError(line, "a string that is not valid UTF-8") from None
+
+
+def _number(token: _Token, *, negative: bool) -> Scalar:
+    sign, text = (-1 if negative else 1), token.text
+    if token.kind == "word":
+        if text.lower() not in ("inf", "infinity", "nan"):
+            raise PbtxtError(token.line, f"a number was expected after '-', found {text!r}")
+        return Scalar("float", sign * float(text), token.line)
+    if token.kind == "float":
+        return Scalar("float", sign * float(text.rstrip("fF")), token.line)
+    base = 16 if text[:2].lower() == "0x" else 8 if text.startswith("0") and text != "0" else 10
+    return Scalar("integer", sign * int(text, base), token.line)
+
+
+def _unescape(token: _Token) -> bytes:
+    def replace(match: re.Match[bytes]) -> bytes:
+        if match["bad"] is not None:
+            raise PbtxtError(token.line, f"an unknown escape \\{match['bad'].decode(errors='replace')} in a string")
+        if match["simple"] is not None:
+            return bytes([_SIMPLE[match["simple"].decode()]])
+        if match["octal"] is not None:
+            return bytes([_byte(int(match["octal"], 8), token)])
+        if match["hex"] is not None:
+            return bytes([int(match["hex"], 16)])
+        return _character(int(match["short"] or match["long"], 16), token).encode()
+
+    return _ESCAPE.sub(replace, token.text[1:-1].encode(errors="surrogatepass"))
+
+
+def _byte(value: int, token: _Token) -> int:
+    if value > 255:
+        raise PbtxtError(token.line, f"an octal escape above \\377: \\{value:o}")
+    return value
+
+
+def _character(code: int, token: _Token) -> str:
+    if code > 0x10FFFF or 0xD800 <= code <= 0xDFFF:
+        raise PbtxtError(token.line, f"an escape that is no character: U+{code:X}")
+    return chr(code)
