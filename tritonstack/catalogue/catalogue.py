@@ -1,0 +1,103 @@
+"""Everything that is known about instances, releases, images, host AMIs and variables, in one object."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from tritonstack.catalogue.host_amis import HostAmi, propose_host_ami, read_host_amis
+from tritonstack.catalogue.images import ImageTable, TritonImage, read_images
+from tritonstack.catalogue.instances import InstanceTable, InstanceType, read_instances
+from tritonstack.catalogue.releases import Backend, ReleaseTable, TritonRelease, read_releases
+from tritonstack.catalogue.serve_variables import ServeTable, ServeVariable, read_serve_variables
+
+
+@dataclass(frozen=True, kw_only=True)
+class Catalogue:
+    """The facts that settings are checked against. Read-only; made by ``load_catalogue``."""
+
+    instance_table: InstanceTable
+    release_table: ReleaseTable
+    image_table: ImageTable
+    serve_table: ServeTable
+    host_amis: tuple[HostAmi, ...]
+
+    @property
+    def instances(self) -> Mapping[str, InstanceType]:
+        """Every known instance type by name."""
+        return self.instance_table.types
+
+    @property
+    def regions(self) -> tuple[str, ...]:
+        """Every region where SageMaker hosts endpoints, sorted."""
+        return self.instance_table.regions
+
+    @property
+    def releases(self) -> Mapping[str, TritonRelease]:
+        """Every known Triton release by version, oldest first."""
+        return self.release_table.releases
+
+    @property
+    def backends(self) -> Mapping[str, Backend]:
+        """Every backend that some release has or had, by name."""
+        return self.release_table.backends
+
+    @property
+    def serve_variables(self) -> Mapping[str, ServeVariable]:
+        """The variables that the image's serve script reads, by name."""
+        return self.serve_table.variables
+
+    def instance(self, name: str) -> InstanceType | None:
+        """The instance type called ``name`` (``ml.g4dn.xlarge``), or None."""
+        return self.instances.get(name)
+
+    def release(self, version: str) -> TritonRelease | None:
+        """The Triton release ``version`` (``24.09``), or None."""
+        return self.releases.get(version)
+
+    def backend_name(self, backend_or_platform: str) -> str:
+        """The backend that a config.pbtxt's ``backend`` or ``platform`` means (``tensorrt_plan`` → ``tensorrt``)."""
+        return self.release_table.platforms.get(backend_or_platform, backend_or_platform)
+
+    def image(self, *, release: str, region: str, gpu: bool = True) -> TritonImage:
+        """AWS's image of a release in a region.
+
+        Raises:
+            ImageNotFoundError: (a LookupError) there is none; it names the nearest releases that exist there.
+        """
+        return self.image_table.find(release=release, region=region, gpu=gpu)
+
+    def image_uri(self, *, release: str, region: str, gpu: bool = True) -> str:
+        """The URI of that image; raises as ``image`` does."""
+        return self.image(release=release, region=region, gpu=gpu).uri
+
+    def releases_in(self, region: str) -> tuple[str, ...]:
+        """The releases whose image lies in ``region``, oldest first."""
+        return self.image_table.releases_in(region)
+
+    def host_ami(self, name: str) -> HostAmi | None:
+        """The host AMI called ``name``, or None."""
+        return next((ami for ami in self.host_amis if ami.name == name), None)
+
+    def propose_host_ami(self, release: str) -> HostAmi | None:
+        """The host AMI that suits a release (see ``host_amis.propose_host_ami``); None for an unknown release."""
+        row = self.release(release)
+        return propose_host_ami(release=row, amis=self.host_amis) if row else None
+
+    def types_in(self, region: str, *, candidates: Iterable[InstanceType] | None = None) -> tuple[str, ...]:
+        """The types (of ``candidates``, else of all) that SageMaker hosts in ``region``, in the catalogue's order."""
+        rows = self.instances.values() if candidates is None else candidates
+        return tuple(row.name for row in rows if region in row.regions)
+
+
+@lru_cache(maxsize=1)
+def load_catalogue() -> Catalogue:
+    """The catalogue of this version's data files; read once."""
+    return Catalogue(
+        instance_table=read_instances(),
+        release_table=read_releases(),
+        image_table=read_images(),
+        serve_table=read_serve_variables(),
+        host_amis=read_host_amis(),
+    )
