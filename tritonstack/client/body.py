@@ -1,0 +1,214 @@
+"""Arrays to an InvokeEndpoint body and back, in both payload formats of Triton's SageMaker front end.
+
+* ``application/json``: a KServe-v2 inference request.
+* ``application/vnd.sagemaker-triton.binary+json;json-header-size=N``: N bytes of that JSON, then the raw tensors.
+
+The front end compares the binary type's prefix byte by byte (no space after the semicolon) and refuses half precision
+in JSON both ways (triton-inference-server/server, ``src/sagemaker_server.cc`` and ``src/http_server.cc``).
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from tritonclient.http import InferenceServerClient, InferenceServerException, InferInput, InferRequestedOutput
+from tritonclient.utils import np_to_triton_dtype
+
+from tritonstack.client.errors import MalformedAnswerError
+from tritonstack.errors import InputError, Problem
+
+Array = npt.NDArray[Any]
+PayloadFormat = Literal["auto", "json", "binary"]
+
+JSON_TYPE = "application/json"
+BINARY_PREFIX = "application/vnd.sagemaker-triton.binary+json;json-header-size="
+JSON_LIMIT_BYTES = 4096
+"""Inputs of more bytes than this go binary by themselves: as text they would be several times as long."""
+_DATATYPES = "BOOL, (U)INT8 to (U)INT64, FP16, BF16, FP32, FP64, or bytes/str (BYTES)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Body:
+    """What InvokeEndpoint is given."""
+
+    content: bytes
+    content_type: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecodedAnswer:
+    """What a body says: the model that answered and its outputs by name (BYTES tensors are object arrays of bytes)."""
+
+    model_name: str
+    model_version: str
+    outputs: dict[str, Array]
+
+
+def encode(
+    inputs: Mapping[str, Array], *, outputs: Sequence[str] | None = None, payload_format: PayloadFormat = "auto"
+) -> Body:
+    """The body of one inference request.
+
+    Args:
+        inputs: name → array, of the shape the model takes (with the batch dimension, where it has one).
+        outputs: the outputs that are wanted; None for all.
+        payload_format: ``auto`` sends JSON only where it is small and loses nothing, and asks for binary outputs;
+            ``json`` and ``binary`` say both ways.
+
+    Raises:
+        InputError: arrays that have no Triton datatype, or that JSON cannot carry; every one of them.
+    """
+    arrays = _prepared(inputs)
+    binary = payload_format == "binary" or (payload_format == "auto" and _wants_binary(arrays))
+    if not binary:
+        _refuse_in_json(arrays)
+    tensors = []
+    for name, array in arrays.items():
+        tensor = InferInput(name, list(array.shape), np_to_triton_dtype(array.dtype))
+        tensor.set_data_from_numpy(array, binary_data=binary)
+        tensors.append(tensor)
+    json_answer = payload_format == "json"
+    requested = [InferRequestedOutput(name, binary_data=not json_answer) for name in outputs or ()]
+    content, header_size = InferenceServerClient.generate_request_body(tensors, outputs=requested or None)
+    if header_size is not None:
+        return Body(content=content, content_type=f"{BINARY_PREFIX}{header_size}")
+    if json_answer and not requested:
+        content = _without_binary_outputs(content)
+    return Body(content=content, content_type=JSON_TYPE)
+
+
+def decode(content: bytes, content_type: str) -> DecodedAnswer:
+    """The answer in a response body. Arrays are writable and own their memory.
+
+    Raises:
+        MalformedAnswerError: the body is no inference response, or is cut off.
+    """
+    header_size = _header_size(content_type, len(content))
+    try:
+        result = InferenceServerClient.parse_response_body(bytearray(content), header_length=header_size)
+        response = result.get_response()
+        described = response["outputs"]
+        _check_lengths(described, binary_bytes=len(content) - (len(content) if header_size is None else header_size))
+        outputs = {output["name"]: _bytes_only(result.as_numpy(output["name"])) for output in described}
+        return DecodedAnswer(
+            model_name=str(response.get("model_name", "")),
+            model_version=str(response.get("model_version", "")),
+            outputs=outputs,
+        )
+    except (ValueError, KeyError, TypeError, AttributeError, struct.error, InferenceServerException) as error:
+        start = bytes(content[:80])
+        raise MalformedAnswerError(
+            f"no inference response of type {content_type!r} ({len(content)} bytes, {start!r} …): {error}"
+        ) from error
+
+
+def _prepared(inputs: Mapping[str, Array]) -> dict[str, Array]:
+    if not inputs:
+        raise InputError([Problem(field="inputs", found="no input", allowed="at least one array by its name")])
+    arrays: dict[str, Array] = {}
+    problems = []
+    for name, given in inputs.items():
+        array = _triton_array(np.asarray(given))
+        if array is None:
+            found = f"an array of {np.asarray(given).dtype}"
+            problems.append(Problem(field=f"inputs.{name}", found=found, allowed=_DATATYPES))
+        else:
+            arrays[name] = array
+    if problems:
+        raise InputError(problems)
+    return arrays
+
+
+def _triton_array(array: Array) -> Array | None:
+    """The array as tritonclient takes it (native byte order, text as bytes), or None where Triton has no such type."""
+    if array.dtype.kind in "SU":
+        array = array.astype(object)
+    if array.dtype.kind == "O":
+        flat = [item.encode() if isinstance(item, str) else item for item in array.ravel()]
+        if not all(isinstance(item, bytes) for item in flat):
+            return None
+        texts = np.empty(len(flat), dtype=object)
+        texts[:] = flat
+        return texts.reshape(array.shape)
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    return array if np_to_triton_dtype(array.dtype) is not None else None
+
+
+def _is_half(array: Array) -> bool:
+    return np_to_triton_dtype(array.dtype) in {"FP16", "BF16"}
+
+
+def _has_non_finite(array: Array) -> bool:
+    return array.dtype.kind == "f" and not bool(np.isfinite(array).all())
+
+
+def _wants_binary(arrays: Mapping[str, Array]) -> bool:
+    if sum(array.nbytes for array in arrays.values()) > JSON_LIMIT_BYTES:
+        return True
+    return any(array.dtype == object or _is_half(array) or _has_non_finite(array) for array in arrays.values())
+
+
+def _refuse_in_json(arrays: Mapping[str, Array]) -> None:
+    problems = []
+    for name, array in arrays.items():
+        reason = ""
+        if _is_half(array):
+            reason = f"{np_to_triton_dtype(array.dtype)}, which Triton refuses in JSON"
+        elif _has_non_finite(array):
+            reason = "numbers that are not finite, which JSON does not have"
+        elif array.dtype == object and not _is_text(array):
+            reason = "bytes that are no UTF-8 text"
+        if reason:
+            problems.append(
+                Problem(field=f"inputs.{name}", found=reason, allowed="what JSON can carry", advice="use format binary")
+            )
+    if problems:
+        raise InputError(problems)
+
+
+def _is_text(array: Array) -> bool:
+    try:
+        for item in array.ravel():
+            item.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _without_binary_outputs(content: bytes) -> bytes:
+    """tritonclient asks for binary outputs wherever none is named; without that parameter Triton answers in JSON."""
+    request = json.loads(content)
+    request.pop("parameters", None)
+    return json.dumps(request).encode()
+
+
+def _header_size(content_type: str, body_size: int) -> int | None:
+    """N of the binary type, None for JSON."""
+    if not content_type.startswith(BINARY_PREFIX):
+        return None
+    text = content_type.removeprefix(BINARY_PREFIX)
+    if not (text.isascii() and text.isdigit()) or not 0 < int(text) <= body_size:
+        raise MalformedAnswerError(f"{content_type!r} does not fit a body of {body_size} bytes")
+    return int(text)
+
+
+def _check_lengths(described: Sequence[Mapping[str, Any]], *, binary_bytes: int) -> None:
+    stated = sum((output.get("parameters") or {}).get("binary_data_size", 0) for output in described)
+    if stated != binary_bytes:
+        raise ValueError(f"the header states {stated} bytes of tensors, the body holds {binary_bytes}")
+
+
+def _bytes_only(array: Array) -> Array:
+    """BYTES as bytes in both formats: tritonclient gives str for JSON and bytes for binary."""
+    if array.dtype != object:
+        return array
+    items = np.empty(array.size, dtype=object)
+    items[:] = [item.encode() if isinstance(item, str) else item for item in array.ravel()]
+    return items.reshape(array.shape)

@@ -1,0 +1,225 @@
+"""Arrays in, arrays out: calls a model by its name, whatever archive and endpoint it is behind."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import boto3
+from botocore.config import Config
+
+from tritonstack.client.answer import Answer
+from tritonstack.client.body import Array, Body, DecodedAnswer, PayloadFormat, decode, encode
+from tritonstack.client.calls import EndpointCaller, RawAnswer, Target, Wait
+from tritonstack.client.errors import ModelFailedError, RequestRefusedError
+from tritonstack.client.manifests import ManifestReader
+from tritonstack.client.modes import SingleModelEndpoints
+from tritonstack.client.releases import RECORD_SECONDS, ModelReference, Release, ReleaseRecords
+from tritonstack.client.retry import Clock, RetryPolicy
+from tritonstack.client.tables import TensorTable
+from tritonstack.errors import InputError
+from tritonstack.naming import endpoint_name
+
+READ_TIMEOUT_SECONDS = 70
+"""An invocation may take 60 s and AWS advises 10 s more, so that its own error arrives (SageMaker developer guide)."""
+
+
+class Session(Protocol):
+    """What makes clients: ``boto3.Session``, or a stand-in."""
+
+    def client(self, service_name: str, *, config: Config) -> Any:
+        """A boto3 client of that service."""
+
+
+class ModelClient:
+    """Calls the models of one environment. Thread safe: share one among all threads.
+
+    A caller needs ``sagemaker:InvokeEndpoint`` and, to name models without their archives, ``ssm:GetParameter`` on
+    ``/tritonstack/<environment>/*`` (``ssm:GetParametersByPath`` to leave out the endpoint). Reading tensor tables
+    (``s3:GetObject``) and describing single-model endpoints are used where they are allowed and done without elsewhere.
+    """
+
+    def __init__(
+        self,
+        *,
+        environment: str,
+        session: Session | None = None,
+        retries: RetryPolicy | None = None,
+        record_seconds: float = RECORD_SECONDS,
+        max_connections: int = 32,
+        clock: Clock | None = None,
+        on_wait: Callable[[Wait], None] | None = None,
+    ) -> None:
+        """Make a client; nothing is called yet.
+
+        Args:
+            environment: the environment's name (``prod``).
+            session: makes the AWS clients; a new ``boto3.Session`` without it.
+            retries: how long and how often a call is tried.
+            record_seconds: how long a model's release record is used before it is read again.
+            max_connections: how many calls may be on their way at once.
+            clock: time and chance.
+            on_wait: told of each pause before another try, from the calling thread.
+        """
+        self.environment = environment
+        self._session: Session = session or boto3.Session()
+        self._clients: dict[str, Any] = {}
+        self._lock = threading.Lock()
+        self._max_connections = max_connections
+        self._clock = clock or Clock()
+        self._policy = retries or RetryPolicy()
+        self._on_wait = on_wait
+        self._records = ReleaseRecords(
+            environment=environment, ssm=lambda: self._client("ssm"), now=self._clock.now, seconds=record_seconds
+        )
+        self._single = SingleModelEndpoints(lambda: self._client("sagemaker"))
+        self._manifests = ManifestReader(
+            environment=environment, ssm=lambda: self._client("ssm"), s3=lambda: self._client("s3")
+        )
+
+    def invoke(
+        self,
+        name: str,
+        inputs: Mapping[str, Array],
+        outputs: Sequence[str] | None = None,
+        *,
+        payload_format: PayloadFormat = "auto",
+    ) -> Answer:
+        """Ask a model.
+
+        Args:
+            name: ``[endpoint/]model``, or ``endpoint/<archive>`` for one archive whatever is current.
+            inputs: input name → array, of the model's shapes (with the batch dimension, where it has one). FP16 is
+                ``np.float16``, BF16 ``ml_dtypes.bfloat16``, BYTES objects of ``bytes`` or ``str``.
+            outputs: the outputs that are wanted; None for all.
+            payload_format: ``auto`` sends JSON only where it is small and loses nothing; ``json`` and ``binary`` are
+                for both ways.
+
+        Raises:
+            InputError: no such model, an ambiguous name, or inputs that cannot be sent or that the model refused.
+            InvokeError: no answer; its subclasses say why, botocore's error is the cause.
+            MalformedAnswerError: an answer that cannot be read.
+            ReleaseLookupError: the release records cannot be read.
+        """
+        started = self._clock.now()
+        body = encode(inputs, outputs=outputs, payload_format=payload_format)
+        return self.send(name, body, started=started, explain=lambda: (inputs, outputs))
+
+    def send(
+        self,
+        name: str,
+        body: Body,
+        *,
+        started: float | None = None,
+        explain: Callable[[], tuple[Mapping[str, Array], Sequence[str] | None]] | None = None,
+    ) -> Answer:
+        """Ask a model with a body that is made already.
+
+        Args:
+            name: as for :meth:`invoke`.
+            body: an inference request in either payload format.
+            started: when the whole call began, by the client's clock.
+            explain: gives the request's inputs and outputs, to be held against the tensor table if the model refuses.
+
+        Raises:
+            As :meth:`invoke`.
+        """
+        started = self._clock.now() if started is None else started
+        reference = ModelReference.parse(name)
+        release = self._records.resolve(reference)
+        try:
+            target, raw = self._call(reference, release, body)
+        except ModelFailedError as error:
+            if error.status == 400 and explain is not None:
+                self._explain(release, *explain(), cause=error)
+            raise
+        return self._answer(target, raw, decode(raw.content, raw.content_type), body, started)
+
+    def resolve(self, name: str) -> Release:
+        """The current archive of a model. Raises what :meth:`invoke` raises for its name."""
+        return self._records.resolve(ModelReference.parse(name))
+
+    def releases(self) -> tuple[Release, ...]:
+        """Every current release of the environment. Raises ReleaseLookupError."""
+        return self._records.all()
+
+    def tensor_table(self, name: str) -> TensorTable | None:
+        """A model's inputs and outputs, or None where this caller cannot read its manifest.
+
+        Raises what :meth:`invoke` raises for its name.
+        """
+        return self._manifests.table(self.resolve(name))
+
+    def _call(self, reference: ModelReference, release: Release, body: Body) -> tuple[Target, RawAnswer]:
+        """Call; where SageMaker refuses, look once whether the archive or the endpoint's mode has changed."""
+        asked = self._clock.now()
+        target = self._target(reference, release)
+        try:
+            return target, self._caller().call(target, body)
+        except RequestRefusedError as error:
+            if error.code != "ValidationError" or reference.digest is not None:
+                raise
+            other = self._target(reference, self._records.resolve(reference, loaded_since=asked))
+            if other == target and target.target_model and self._single.look(target.endpoint_name):
+                other = self._target(reference, release)
+            if other == target:
+                raise
+        return other, self._caller().call(other, body)
+
+    def _target(self, reference: ModelReference, release: Release) -> Target:
+        name = endpoint_name(environment=self.environment, endpoint=release.endpoint)
+        single = reference.digest is None and name in self._single
+        return Target(endpoint_name=name, target_model=None if single else str(release.archive))
+
+    def _explain(
+        self,
+        release: Release,
+        inputs: Mapping[str, Array],
+        outputs: Sequence[str] | None,
+        *,
+        cause: ModelFailedError,
+    ) -> None:
+        """Say what does not fit the tensor table, where it can be read and something does not."""
+        table = self._manifests.table(release)
+        problems = table.problems(inputs, outputs) if table else []
+        if problems:
+            raise InputError(problems) from cause
+
+    def _answer(self, target: Target, raw: RawAnswer, decoded: DecodedAnswer, body: Body, started: float) -> Answer:
+        return Answer(
+            outputs=decoded.outputs,
+            model_name=decoded.model_name,
+            model_version=decoded.model_version,
+            endpoint_name=target.endpoint_name,
+            target_model=target.target_model,
+            variant=raw.variant,
+            milliseconds=raw.milliseconds,
+            total_milliseconds=(self._clock.now() - started) * 1000,
+            attempts=raw.attempts,
+            bytes_sent=len(body.content),
+            bytes_received=len(raw.content),
+            content_type=body.content_type,
+        )
+
+    def _caller(self) -> EndpointCaller:
+        runtime = self._client("sagemaker-runtime")
+        return EndpointCaller(runtime, policy=self._policy, clock=self._clock, on_wait=self._on_wait)
+
+    def _client(self, service: str) -> Any:
+        """The one client of a service, made when it is first needed: clients are thread safe, sessions are not."""
+        with self._lock:
+            if service not in self._clients:
+                self._clients[service] = self._session.client(service, config=self._config(service))
+            return self._clients[service]
+
+    def _config(self, service: str) -> Config:
+        if service != "sagemaker-runtime":
+            return Config(retries={"total_max_attempts": 4, "mode": "standard"}, connect_timeout=5, read_timeout=20)
+        return Config(
+            retries={"total_max_attempts": 1, "mode": "standard"},  # ours are the only ones: they must not multiply
+            connect_timeout=5,
+            read_timeout=READ_TIMEOUT_SECONDS,
+            max_pool_connections=self._max_connections,
+            tcp_keepalive=True,
+        )

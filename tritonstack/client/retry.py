@@ -1,0 +1,160 @@
+"""When a call is tried again, and after which pause.
+
+An inference has no side effects, so any failed one may be repeated; the question is only whether another try can end
+differently. botocore's own retries are switched off for InvokeEndpoint, so these are the only ones.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from botocore.exceptions import (
+    ClientError,
+    HTTPClientError,
+    IncompleteReadError,
+    ReadTimeoutError,
+    SSLError,
+)
+from botocore.exceptions import (
+    ConnectionError as BotoConnectionError,
+)
+
+
+class FailureKind(Enum):
+    """What a failure says about the next try."""
+
+    LOADING = "the model is being loaded"
+    UNAVAILABLE = "the endpoint is not available"
+    DOUBTFUL = "the model's server failed or did not answer in time"
+    FINAL = "another try would end the same way"
+
+
+MODEL_ERROR_KINDS = {
+    # The container does not hold the model (any more): unloaded, or started anew between load and invoke.
+    404: FailureKind.UNAVAILABLE,
+    429: FailureKind.UNAVAILABLE,
+    502: FailureKind.UNAVAILABLE,
+    503: FailureKind.UNAVAILABLE,
+    504: FailureKind.UNAVAILABLE,
+    # Out of memory: SageMaker unloads models that nobody uses, the next load may find room.
+    507: FailureKind.UNAVAILABLE,
+    # No status: no (whole) answer within the 60 s an invocation may take, or the container died under it.
+    0: FailureKind.DOUBTFUL,
+    # A dying container's last words, or a fault of the model that will come again: a few tries tell.
+    500: FailureKind.DOUBTFUL,
+}
+"""``OriginalStatusCode`` of a ModelError → what to make of it. All others (400, 501, …) are final: the request's."""
+
+_CODES = {
+    "ModelNotReadyException": FailureKind.LOADING,
+    "InternalFailure": FailureKind.UNAVAILABLE,
+    "ServiceUnavailable": FailureKind.UNAVAILABLE,
+    "InternalDependencyException": FailureKind.UNAVAILABLE,
+}
+_STATUSES = frozenset({429, 500, 502, 503, 504, 530})
+
+
+def failure_kind(error: Exception) -> FailureKind:
+    """What a failed InvokeEndpoint says about the next try (errors of botocore; any other is final)."""
+    if isinstance(error, ClientError):
+        return _answered_kind(error.response)
+    if isinstance(error, ReadTimeoutError):
+        return FailureKind.DOUBTFUL
+    if isinstance(error, SSLError):
+        return FailureKind.FINAL
+    if isinstance(error, (BotoConnectionError, HTTPClientError, IncompleteReadError)):
+        return FailureKind.UNAVAILABLE
+    return FailureKind.FINAL
+
+
+def _answered_kind(response: Any) -> FailureKind:
+    code = response.get("Error", {}).get("Code", "")
+    if code == "ModelError":
+        return MODEL_ERROR_KINDS.get(original_status(response), FailureKind.FINAL)
+    if code in _CODES:
+        return _CODES[code]
+    status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    return FailureKind.UNAVAILABLE if status in _STATUSES else FailureKind.FINAL
+
+
+def original_status(response: Any) -> int:
+    """The container's HTTP status in a ModelError, 0 where it gave none."""
+    try:
+        return int(response.get("OriginalStatusCode") or 0)
+    except (TypeError, ValueError):
+        return 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class RetryPolicy:
+    """How long and how often one call is tried.
+
+    Attributes:
+        loading_seconds: how long a loading model is waited for. SageMaker's own limit for a load is 360 s.
+        unavailable_retries: tries after the first while the endpoint is not available.
+        doubtful_retries: tries after the first where the server failed in a way that may come again.
+        first_pause: seconds before the second try; each later pause is twice as long, …
+        longest_pause: … up to this. What is slept is between half of it and all of it, by chance.
+        total_seconds: no try begins after this long.
+    """
+
+    loading_seconds: float = 360.0
+    unavailable_retries: int = 8
+    doubtful_retries: int = 2
+    first_pause: float = 0.25
+    longest_pause: float = 8.0
+    total_seconds: float = 420.0
+
+
+NO_RETRIES = RetryPolicy(loading_seconds=0, unavailable_retries=0, doubtful_retries=0)
+"""Every failure is final."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clock:
+    """Time and chance, so that tests need neither.
+
+    Attributes:
+        now: monotonic seconds.
+        sleep: wait that many seconds.
+        chance: a number in [0, 1).
+    """
+
+    now: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+    chance: Callable[[], float] = random.random
+
+
+@dataclass
+class RetryState:
+    """The failures of one call so far."""
+
+    policy: RetryPolicy
+    clock: Clock
+    started: float = field(init=False)
+    attempts: int = 0
+    counts: dict[FailureKind, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """The call begins now."""
+        self.started = self.clock.now()
+
+    def pause_after(self, kind: FailureKind) -> float | None:
+        """Seconds to wait before the next try after a failure of this kind; None when there is to be none."""
+        count = self.counts[kind] = self.counts.get(kind, 0) + 1
+        passed = self.clock.now() - self.started
+        if kind is FailureKind.FINAL or passed >= self.policy.total_seconds:
+            return None
+        if kind is FailureKind.LOADING and passed >= self.policy.loading_seconds:
+            return None
+        if kind is FailureKind.UNAVAILABLE and count > self.policy.unavailable_retries:
+            return None
+        if kind is FailureKind.DOUBTFUL and count > self.policy.doubtful_retries:
+            return None
+        whole = min(self.policy.longest_pause, self.policy.first_pause * 2.0 ** min(sum(self.counts.values()) - 1, 30))
+        return whole * (0.5 + 0.5 * self.clock.chance())
