@@ -6,14 +6,14 @@ from png import PngError, area_average, read_grey
 
 SIDE = 8
 INK = 16.0
-"""The training images have 8 × 8 grey values from 0 to 16."""
+"""The training images have 8 by 8 grey values from 0 to 16."""
 
 
 class TritonPythonModel:
     """Called by Triton's Python backend with all requests of a batch at once."""
 
     def execute(self, requests):
-        """``image`` BYTES [n, 1] → ``pixels`` FP32 [n, 64]; a request with a bad image gets an error, the others do not."""
+        """``image`` BYTES [n, 1] → ``pixels`` FP32 [n, 64]; a bad image fails its own request alone."""
         return [self.answer(request) for request in requests]
 
     def answer(self, request):

@@ -1,6 +1,6 @@
 """PNG bytes → grey values, with the standard library and NumPy: Triton's image has no Pillow.
 
-Read: 8 bits a channel; grey, grey with alpha, RGB, RGBA and palette; not interlaced. Everything else is refused by name.
+Read: 8 bits a channel; grey, grey with alpha, RGB, RGBA and palette; not interlaced. The rest is refused by name.
 Source of the format: PNG specification, https://www.w3.org/TR/png-3/ (chunks 5.3, filters 9.2).
 """
 
@@ -29,7 +29,7 @@ def read_grey(data: bytes) -> np.ndarray:
             "8 bits a channel and no interlacing can be read"
         )
     if not 0 < width * height <= PIXEL_LIMIT:
-        raise PngError(f"{width} × {height} pixels; up to {PIXEL_LIMIT} can be read")
+        raise PngError(f"{width} by {height} pixels; up to {PIXEL_LIMIT} can be read")
     pixels = _unfilter(_inflate(packed, height * (1 + width * CHANNELS[colour])), width, height, CHANNELS[colour])
     if colour == 3:
         if palette is None or int(pixels.max()) >= len(palette):
