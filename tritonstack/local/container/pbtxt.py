@@ -1,0 +1,153 @@
+"""One edit of ``config.pbtxt``: instance groups without GPUs, every other byte as it was.
+
+Protobuf's text format is read as tokens with their places, so that comments, order and layout survive.
+Source of the fields' meaning: ``model_config.proto`` of triton-inference-server/common (ModelInstanceGroup).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tritonstack.errors import WorkFailedError
+
+_TOKEN = re.compile(
+    r"""(?P<space>\s+|\#[^\n]*)
+      | (?P<string>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')
+      | (?P<word>[A-Za-z0-9_.+-]+)
+      | (?P<mark>[{}\[\]<>:,;/])""",
+    re.VERBOSE | re.DOTALL,
+)
+_OPEN = {"{": "}", "<": ">", "[": "]"}
+_KIND_GPU = ("KIND_GPU", "1")
+_KIND_CPU = "KIND_CPU"
+
+
+class ConfigSyntaxError(WorkFailedError):
+    """A ``config.pbtxt`` that is not protobuf text; the message names the file and the line."""
+
+
+@dataclass(frozen=True)
+class Token:
+    """A token and its place in the text."""
+
+    text: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Field:
+    """A field of a message: its name and the tokens of its value (``{``, …, ``}`` or ``[``, …, ``]`` included)."""
+
+    name: str
+    start: int
+    value: tuple[Token, ...]
+
+    @property
+    def end(self) -> int:
+        """Where the value ends."""
+        return self.value[-1].end
+
+    def messages(self) -> Iterator[tuple[Token, ...]]:
+        """The tokens inside each message of the value: one, or those of a list."""
+        if self.value[0].text in ("{", "<"):
+            yield self.value[1:-1]
+        elif self.value[0].text == "[":
+            at = 1
+            while at < len(self.value) - 1:
+                end = _closing(self.value, at)
+                if self.value[at].text in ("{", "<"):
+                    yield self.value[at + 1 : end]
+                at = end + 1
+
+
+def without_gpus(text: str, *, file: str = "config.pbtxt") -> str:
+    """The configuration with ``kind: KIND_GPU`` as ``KIND_CPU``, and without the ``gpus`` of instance groups.
+
+    A group of another kind keeps it: ``KIND_AUTO`` finds no GPU by itself, ``KIND_MODEL`` leaves it to the backend.
+
+    Args:
+        text: the configuration.
+        file: its name, for the error.
+
+    Raises:
+        ConfigSyntaxError: the text cannot be read.
+    """
+    edits: list[tuple[int, int, str]] = []
+    try:
+        for field in fields(tuple(tokens(text))):
+            if field.name == "instance_group":
+                for group in field.messages():
+                    edits += _edits_of_group(group, text)
+    except _UnreadableError as error:
+        line = text.count("\n", 0, error.place) + 1
+        raise ConfigSyntaxError(f"{file}: line {line}: {error}") from error
+    for start, end, replacement in sorted(edits, reverse=True):
+        text = text[:start] + replacement + text[end:]
+    return text
+
+
+def _edits_of_group(group: tuple[Token, ...], text: str) -> Iterator[tuple[int, int, str]]:
+    for field in fields(group):
+        if field.name == "kind" and field.value[0].text in _KIND_GPU:
+            yield field.value[0].start, field.value[0].end, _KIND_CPU
+        elif field.name == "gpus":
+            # A separator after the field goes with it: `gpus: [0], kind: …` must not begin with a comma.
+            end = field.end + len(re.match(r"\s*[,;]|", text[field.end :])[0])  # type: ignore[index]  # matches always
+            yield field.start, end, ""
+
+
+class _UnreadableError(Exception):
+    """What is wrong with the text, and where."""
+
+    def __init__(self, what: str, place: int) -> None:
+        super().__init__(what)
+        self.place = place
+
+
+def tokens(text: str) -> Iterator[Token]:
+    """The tokens of a text without white space and comments."""
+    at = 0
+    while at < len(text):
+        match = _TOKEN.match(text, at)
+        if match is None:
+            raise _UnreadableError(f"cannot read {text[at : at + 20]!r}", at)
+        if match.lastgroup != "space":
+            yield Token(match[0], match.start(), match.end())
+        at = match.end()
+
+
+def fields(inside: tuple[Token, ...]) -> Iterator[Field]:
+    """The fields of a message, given the tokens inside it."""
+    at = 0
+    while at < len(inside):
+        name = inside[at]
+        if name.text in (",", ";"):
+            at += 1
+            continue
+        first = at + 1
+        if first < len(inside) and inside[first].text == ":":
+            first += 1
+        if name.text[0] in "{}[]<>:'\"" or first >= len(inside):
+            raise _UnreadableError(f"a field was expected, {name.text!r} found", name.start)
+        last = _closing(inside, first)
+        while inside[first].text[0] in "'\"" and last + 1 < len(inside) and inside[last + 1].text[0] in "'\"":
+            last += 1  # adjacent strings are one
+        yield Field(name=name.text, start=name.start, value=inside[first : last + 1])
+        at = last + 1
+
+
+def _closing(inside: tuple[Token, ...], at: int) -> int:
+    """The index of the token that ends the value beginning at ``at``."""
+    awaited: list[str] = []
+    for index in range(at, len(inside)):
+        text = inside[index].text
+        if text in _OPEN:
+            awaited.append(_OPEN[text])
+        elif text in _OPEN.values() and (not awaited or awaited.pop() != text):
+            raise _UnreadableError(f"{text!r} closes nothing", inside[index].start)
+        if not awaited:
+            return index
+    raise _UnreadableError(f"{inside[at].text!r} is not closed", inside[at].start)

@@ -1,0 +1,151 @@
+"""What the server finds on disk: its backends, and a model folder that loads without a GPU."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tritonstack.errors import WorkFailedError
+from tritonstack.local.container.pbtxt import without_gpus
+from tritonstack.local.paths import REPOSITORY
+
+BACKENDS = Path(__file__).resolve().parents[1] / "backends"
+STAND_INS = ("onnxruntime", "pytorch", "tensorrt", "dali")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TritonFiles:
+    """Where the server and what its backends need are installed.
+
+    Attributes:
+        triton: the files of the wheel ``nvidia-pytriton``.
+        python: the virtual environment that the Python backend takes its packages from.
+        torch: the virtual environment with torch; may be missing, then the pytorch backend says how to install it.
+        dali: the same for DALI.
+    """
+
+    triton: Path
+    python: Path
+    torch: Path
+    dali: Path
+
+    @classmethod
+    def of_repository(cls, environments: Path = REPOSITORY / ".envs") -> TritonFiles:
+        """The environments that ``scripts/setup.py`` makes."""
+        return cls(
+            triton=environments / "triton",
+            python=environments / "backends",
+            torch=environments / "torch",
+            dali=environments / "dali",
+        )
+
+    @property
+    def server(self) -> Path:
+        """The server's program."""
+        return self.triton / "pytriton" / "tritonserver" / "bin" / "tritonserver"
+
+    @property
+    def caches(self) -> Path:
+        """The response cache's implementations."""
+        return self.triton / "pytriton" / "tritonserver" / "caches"
+
+    @property
+    def python_version(self) -> str:
+        """The minor version of the Python backend's interpreter, such as ``3.11``."""
+        return ".".join(self._configuration()["version"].split(".")[:2])
+
+    @property
+    def stub(self) -> Path:
+        """The Python backend's helper program for that version."""
+        folder = self.triton / "pytriton" / "tritonserver" / "python_backend_stubs"
+        return folder / self.python_version / "triton_python_backend_stub"
+
+    def process_environment(self) -> dict[str, str]:
+        """The variables with which the server and the Python backend find what they need; nothing of the caller's."""
+        # A Python that was built with a shared library of its own is embedded with exactly that one.
+        own_library = Path(self._configuration()["home"]).parent / "lib"
+        folders = [self.triton / "nvidia_pytriton.libs"]
+        if (own_library / f"libpython{self.python_version}.so.1.0").is_file():
+            folders.append(own_library)
+        return {
+            "PATH": os.pathsep.join([str(self.python / "bin"), "/usr/local/bin", "/usr/bin", "/bin"]),
+            "LD_LIBRARY_PATH": os.pathsep.join(map(str, folders)),
+            "LANG": "C.UTF-8",
+            "PYTHONNOUSERSITE": "True",
+            "TRITONSTACK_TORCH_SITE": str(self.torch / "lib" / f"python{self.python_version}" / "site-packages"),
+            "TRITONSTACK_DALI_SITE": str(self.dali / "lib" / f"python{self.python_version}" / "site-packages"),
+        }
+
+    def check(self) -> None:
+        """Find out before the first start whether the server can run here.
+
+        Raises:
+            WorkFailedError: the server or the backends' environment is missing, or the shared library of Python is;
+                the message names what to install.
+        """
+        for path in (self.server, self.python / "bin" / "python"):
+            if not path.exists():
+                raise WorkFailedError(f"{path} is missing. Install it: python3 scripts/setup.py triton backends")
+        if not self.stub.is_file():
+            raise WorkFailedError(
+                f"the Triton wheel brings no Python backend for Python {self.python_version}, the version of "
+                f"{self.python}. Make the environments with another one: make PYTHON=python3.12 demo"
+            )
+        # The program ends at once without arguments; with a library missing it does not even start.
+        trial = subprocess.run([self.stub], env=self.process_environment(), capture_output=True, text=True, check=False)
+        missing = re.search(r"error while loading shared libraries: (\S+):", trial.stderr)
+        if missing:
+            package = f"libpython{self.python_version}" if "libpython" in missing[1] else "the package that brings it"
+            raise WorkFailedError(
+                f"Triton's Python backend needs the shared library {missing[1]}, which is not on this machine. "
+                f"Install it: sudo apt-get install {package}"
+            )
+
+    def _configuration(self) -> Mapping[str, str]:
+        """The virtual environment's ``pyvenv.cfg``: ``home`` is the folder of the interpreter it was made from."""
+        lines = (self.python / "pyvenv.cfg").read_text().splitlines()
+        pairs = (line.partition("=") for line in lines if "=" in line)
+        return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def prepare_backends(folder: Path, files: TritonFiles) -> None:
+    """Make ``folder`` the server's backend directory: NVIDIA's Python backend and this project's CPU stand-ins."""
+    shutil.rmtree(folder, ignore_errors=True)
+    python = folder / "python"
+    python.mkdir(parents=True)
+    for source in (files.triton / "pytriton" / "tritonserver" / "backends" / "python").iterdir():
+        (python / source.name).symlink_to(source)
+    (python / files.stub.name).symlink_to(files.stub)
+    for name in STAND_INS:
+        (folder / name).symlink_to(BACKENDS / name)
+
+
+def prepare_model_data(folder: Path) -> tuple[str, ...]:
+    """Let an unpacked archive load without a GPU: in every ``config.pbtxt``, instances on a GPU become ones on the CPU.
+
+    The rest of each file stays byte for byte. Idempotent.
+
+    Args:
+        folder: where the archive was unpacked: one model, or several in a folder each.
+
+    Returns:
+        what was changed, a line for each file.
+
+    Raises:
+        ConfigSyntaxError: a ``config.pbtxt`` is not protobuf text.
+    """
+    changes = []
+    for config in sorted([*folder.glob("config.pbtxt"), *folder.glob("*/config.pbtxt")]):
+        text = config.read_bytes().decode("utf-8", "surrogateescape")
+        served = without_gpus(text, file=str(config.relative_to(folder)))
+        if served != text:
+            temporary = config.with_name(".config.pbtxt.new")
+            temporary.write_bytes(served.encode("utf-8", "surrogateescape"))
+            temporary.replace(config)
+            changes.append(f"{config.relative_to(folder)}: instances on the CPU, since there is no GPU")
+    return tuple(changes)
