@@ -1,0 +1,86 @@
+"""The CDK app: one stage for each file under environments/, or for those that ``-c environments=dev,prod`` names.
+
+Synthesis reads files of this repository alone: no credentials, no network, no clock, no randomness. Two more context
+values move those files: ``-c environments-folder=…`` and ``-c model-repositories=…`` (from the working directory).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import aws_cdk as cdk
+
+from stacks.stage import EnvironmentStage, ReleaseSets
+from tritonstack.archives import release_set
+from tritonstack.errors import InputError, Problem
+from tritonstack.settings import Environment, load_environment, load_environments
+
+ROOT = Path(__file__).resolve().parent
+
+
+def main() -> int:
+    """Synthesise. Returns 0, or 2 after messages on stderr where an input is wrong; then nothing is synthesised."""
+    app = cdk.App(analytics_reporting=False)
+    models = Path(app.node.try_get_context("model-repositories") or ROOT / "model_repos")
+    try:
+        environments = chosen_environments(
+            folder=Path(app.node.try_get_context("environments-folder") or ROOT / "environments"),
+            names=app.node.try_get_context("environments"),
+        )
+        for environment in environments:
+            EnvironmentStage(app, environment=environment, release_sets=release_sets(environment, models))
+    except InputError as error:
+        print(error, file=sys.stderr)  # noqa: T201 - this is a command
+        return InputError.exit_code
+    check_with_nag(app)
+    app.synth()
+    return 0
+
+
+def chosen_environments(*, folder: Path, names: str | None) -> tuple[Environment, ...]:
+    """The environments that ``names`` (comma-separated) chooses, in the order of their names; None chooses all.
+
+    Raises:
+        InputError: a name without a file, or wrong settings; files that were not chosen are not read.
+    """
+    if names is None:
+        return load_environments(folder)
+    known = sorted(path.stem for path in folder.glob("*.yaml"))
+    allowed = f"names of files in {folder}: {', '.join(known) or 'none'}"
+    wanted = sorted({name.strip() for name in names.split(",")})
+    environments: list[Environment] = []
+    problems: list[Problem] = []
+    for name in wanted:
+        if name not in known:
+            problems.append(Problem(field="-c environments", found=name or "no name", allowed=allowed))
+            continue
+        try:
+            environments.append(load_environment(folder / f"{name}.yaml"))
+        except InputError as error:
+            problems += error.problems
+    if problems:
+        raise InputError(problems)
+    return tuple(environments)
+
+
+def release_sets(environment: Environment, models: Path) -> ReleaseSets:
+    """Endpoint name → model name → digest. Raises InputError for a model without a sound folder under ``models``."""
+    return {endpoint.name: release_set(endpoint, models) for endpoint in environment.endpoints}
+
+
+def check_with_nag(app: cdk.App) -> None:
+    """Have cdk-nag check every template, as a validation plug-in: a finding fails synthesis.
+
+    ``CDK_VALIDATION=false``, which switches CDK's own validation off, switches this off too: for repeated runs on one
+    commit, of which one with validation is enough.
+    """
+    if os.environ.get("CDK_VALIDATION") != "false":
+        import cdk_nag  # noqa: PLC0415 - a tenth of a second that runs without validation need not pay
+
+        cdk.Validations.of(app).add_plugins(cdk_nag.AwsSolutionsChecks(app))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,167 @@
+"""Activation: after a deployment, each model's release record names the archive that the deployment brought."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_s3_assets as s3_assets
+from constructs import Construct, IDependable
+
+from constructs_lib.acknowledgement import acknowledge_wildcard
+from constructs_lib.artifact_bucket import ArtifactBucketReference
+from constructs_lib.permission import allow, boundary
+from tritonstack import naming
+
+CODE = Path(__file__).resolve().parent.parent / "lambda" / "activation"
+RELEASE_SET_SCHEMA = 1
+RELEASE_SET_SUFFIX = ".release-set"
+"""An ending of its own, so that a permission can name release sets in the staging bucket and nothing else there."""
+WORK_MINUTES = 15
+"""The longest that a Lambda may run: SSM takes a few writes a second, and a set may hold hundreds of models."""
+
+
+class Activation(Construct):
+    """A custom resource that writes an endpoint's release records, and the function behind it.
+
+    The function answers CloudFormation itself; there is no framework between them.
+
+    Attributes:
+        function: the Lambda function.
+        policy: its one policy.
+        records: the custom resource.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        environment: str,
+        endpoint: str,
+        artifacts: ArtifactBucketReference,
+        archive_prefix: str,
+        release_set: Mapping[str, str],
+        after: Sequence[IDependable],
+        permissions_boundary_arn: str | None = None,
+    ) -> None:
+        """Make the custom resource.
+
+        Args:
+            scope: the parent.
+            construct_id: the id in the parent.
+            environment: the environment's name.
+            endpoint: the endpoint's name in its environment.
+            artifacts: where the archives lie.
+            archive_prefix: the platform prefix of the archives, with its trailing slash.
+            release_set: model name → digest, 16 hexadecimal digits.
+            after: what must stand before a record may move: the endpoint.
+            permissions_boundary_arn: a managed policy that bounds the function's role.
+        """
+        super().__init__(scope, construct_id)
+        record_path = naming.release_parameter(environment=environment, endpoint=endpoint, model="")
+        asset = self._release_set_asset(release_set)
+        log_group = logs.LogGroup(
+            self,
+            "Log",
+            retention=logs.RetentionDays.THREE_MONTHS,
+            removal_policy=cdk.RemovalPolicy.DESTROY,
+        )
+        role = iam.Role(
+            self,
+            "Role",
+            description=f"Writes the release records of {environment}/{endpoint}",
+            assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
+            permissions_boundary=boundary(self, permissions_boundary_arn),
+        )
+        self.policy = iam.Policy(self, "Access", roles=[role])
+        self._allow_log(log_group)
+        self._allow_reading(asset, artifacts=artifacts, endpoint=endpoint)
+        self._allow_records(record_path)
+        self.function = lambda_.Function(
+            self,
+            "Function",
+            description=f"Writes the release records of {environment}/{endpoint}",
+            runtime=lambda_.Runtime.PYTHON_3_14,
+            architecture=lambda_.Architecture.ARM_64,
+            handler="handler.handler",
+            code=lambda_.Code.from_asset(str(CODE), exclude=["__pycache__", "*.pyc"]),
+            memory_size=256,
+            timeout=cdk.Duration.minutes(WORK_MINUTES),
+            log_group=log_group,
+            role=role,
+        )
+        self.records = cdk.CustomResource(
+            self,
+            "Records",
+            resource_type="Custom::ReleaseRecords",
+            service_token=self.function.function_arn,
+            # Past the function's own limit: a function that is cut off cannot answer.
+            service_timeout=cdk.Duration.minutes(WORK_MINUTES + 1),
+            properties={
+                "ReleaseSetBucket": asset.s3_bucket_name,
+                "ReleaseSetKey": asset.s3_object_key,
+                "ArchiveBucket": artifacts.bucket_name,
+                "ArchivePrefix": archive_prefix,
+                "RecordPath": record_path,
+            },
+        )
+        # Deleted in the reverse order, so the function can still do its work when the records go.
+        self.records.node.add_dependency(self.policy, *after)
+
+    def _release_set_asset(self, release_set: Mapping[str, str]) -> s3_assets.Asset:
+        document = {"schema": RELEASE_SET_SCHEMA, "models": dict(release_set)}
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, f"set{RELEASE_SET_SUFFIX}")
+            path.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n")
+            return s3_assets.Asset(self, "ReleaseSet", path=str(path))  # copied at once into the cloud assembly
+
+    def _allow_log(self, log_group: logs.LogGroup) -> None:
+        allow(
+            self.policy,
+            "WriteLog",
+            actions=["logs:CreateLogStream", "logs:PutLogEvents"],
+            resources=[log_group.log_group_arn],
+        )
+
+    def _allow_reading(self, asset: s3_assets.Asset, *, artifacts: ArtifactBucketReference, endpoint: str) -> None:
+        sets = f"arn:{cdk.Stack.of(self).partition}:s3:::{asset.s3_bucket_name}/*{RELEASE_SET_SUFFIX}"
+        allow(self.policy, "ReadReleaseSets", actions=["s3:GetObject"], resources=[sets])
+        acknowledge_wildcard(
+            self.policy,
+            resource=sets,
+            reason="The release sets of earlier and later deployments must be readable in an update or a rollback; "
+            f"their keys are not known here. Nothing but release sets ends in {RELEASE_SET_SUFFIX}.",
+        )
+        # Every platform of the endpoint: when a release change is rolled back, the set before lies under another one.
+        allow(
+            self.policy,
+            "FindArchives",
+            actions=["s3:ListBucket"],
+            resources=[artifacts.bucket_arn],
+            conditions={"StringLike": {"s3:prefix": [f"endpoints/{endpoint}/*"]}},
+        )
+
+    def _allow_records(self, path: str) -> None:
+        stack = cdk.Stack.of(self)
+        folder = stack.format_arn(service="ssm", resource="parameter", resource_name=path.strip("/"))
+        records = f"{folder}/*"
+        allow(
+            self.policy,
+            "MoveRecords",
+            actions=["ssm:GetParameters", "ssm:PutParameter", "ssm:DeleteParameters"],
+            resources=[records],
+        )
+        allow(self.policy, "FindRecords", actions=["ssm:GetParametersByPath"], resources=[folder, records])
+        acknowledge_wildcard(
+            self.policy,
+            resource=records,
+            reason=f"One parameter a model lies under {path}, and models come and go with the release set; "
+            "no other part of the stack has a parameter there.",
+        )

@@ -1,0 +1,149 @@
+"""The bucket that holds an environment's model archives, and how other stacks find it."""
+
+from __future__ import annotations
+
+import aws_cdk as cdk
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_ssm as ssm
+from constructs import Construct
+
+from tritonstack import naming
+
+KEY_DELETION_DAYS = 7
+"""The shortest waiting period that KMS allows before a key is gone (``PendingWindowInDays``, 7 to 30)."""
+
+
+class ArtifactBucket(Construct):
+    """A versioned bucket under a customer key, its access logs, and two SSM parameters that name them.
+
+    Current archives never expire: an endpoint reads them at every cold start, however old they are. What does expire is
+    versions that were replaced or deleted, uploads that were never completed, and access logs.
+
+    Attributes:
+        key: the customer KMS key, rotated every year.
+        bucket: the archives' bucket.
+        access_logs: the bucket of the access logs. SSE-S3, because S3 delivers logs to no other kind of default
+            encryption without a grant to its service (docs: "Enabling Amazon S3 server access logging").
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        environment: str,
+        retain: bool,
+        noncurrent_days: int,
+        incomplete_upload_days: int,
+        access_log_days: int,
+    ) -> None:
+        """Make the bucket.
+
+        Args:
+            scope: the parent.
+            construct_id: the id in the parent.
+            environment: the environment's name, part of the parameters' names.
+            retain: keep buckets and key when the stack is deleted. Otherwise they are deleted with it, and
+                CloudFormation refuses to while there are objects in them.
+            noncurrent_days: days until a replaced or deleted version is gone.
+            incomplete_upload_days: days until an uncompleted multipart upload is gone.
+            access_log_days: days until an access log is gone.
+        """
+        super().__init__(scope, construct_id)
+        policy = cdk.RemovalPolicy.RETAIN if retain else cdk.RemovalPolicy.DESTROY
+        self.key = kms.Key(
+            self,
+            "Key",
+            description=f"Model archives of {environment}",
+            enable_key_rotation=True,
+            pending_window=None if retain else cdk.Duration.days(KEY_DELETION_DAYS),
+            removal_policy=policy,
+        )
+        self.access_logs = s3.Bucket(
+            self,
+            "AccessLogs",
+            encryption=s3.BucketEncryption.S3_MANAGED,
+            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+            object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
+            enforce_ssl=True,
+            lifecycle_rules=[
+                s3.LifecycleRule(id="expire-access-logs", expiration=cdk.Duration.days(access_log_days)),
+                _abort_incomplete_uploads(incomplete_upload_days),
+            ],
+            removal_policy=policy,
+        )
+        self.bucket = s3.Bucket(
+            self,
+            "Archives",
+            encryption=s3.BucketEncryption.KMS,
+            encryption_key=self.key,
+            bucket_key_enabled=True,
+            versioned=True,
+            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+            object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
+            enforce_ssl=True,
+            server_access_logs_bucket=self.access_logs,
+            server_access_logs_prefix="archives/",
+            lifecycle_rules=[
+                s3.LifecycleRule(
+                    id="expire-noncurrent-versions", noncurrent_version_expiration=cdk.Duration.days(noncurrent_days)
+                ),
+                _abort_incomplete_uploads(incomplete_upload_days),
+            ],
+            removal_policy=policy,
+        )
+        self._record(environment=environment, value="bucket-name", is_=self.bucket.bucket_name)
+        self._record(environment=environment, value="key-arn", is_=self.key.key_arn)
+
+    @staticmethod
+    def from_parameters(scope: Construct, construct_id: str, *, environment: str) -> ArtifactBucketReference:
+        """The bucket of another stack of the same environment, found through its SSM parameters at deployment."""
+        return ArtifactBucketReference(scope, construct_id, environment=environment)
+
+    def _record(self, *, environment: str, value: str, is_: str) -> None:
+        ssm.StringParameter(
+            self,
+            f"Parameter-{value}",
+            parameter_name=naming.artifact_parameter(environment=environment, value=value),
+            string_value=is_,
+        )
+
+
+class ArtifactBucketReference(Construct):
+    """The artifact bucket as another stack sees it: through SSM parameters, so that no export ties the stacks together.
+
+    Attributes:
+        bucket_name: the bucket's name, known at deployment.
+        key_arn: the ARN of the key that its objects are encrypted with.
+    """
+
+    def __init__(self, scope: Construct, construct_id: str, *, environment: str) -> None:
+        """Read both parameters of ``environment``."""
+        super().__init__(scope, construct_id)
+        self.bucket_name = self._read("BucketName", environment=environment, value="bucket-name")
+        self.key_arn = self._read("KeyArn", environment=environment, value="key-arn")
+
+    @property
+    def bucket_arn(self) -> str:
+        """The bucket's ARN."""
+        return f"arn:{cdk.Stack.of(self).partition}:s3:::{self.bucket_name}"
+
+    def objects_arn(self, pattern: str) -> str:
+        """The ARN of the objects whose keys match ``pattern`` (``*`` matches slashes too)."""
+        return f"{self.bucket_arn}/{pattern}"
+
+    def _read(self, construct_id: str, *, environment: str, value: str) -> str:
+        parameter = cdk.CfnParameter(
+            self,
+            construct_id,
+            type="AWS::SSM::Parameter::Value<String>",
+            default=naming.artifact_parameter(environment=environment, value=value),
+        )
+        return parameter.value_as_string
+
+
+def _abort_incomplete_uploads(days: int) -> s3.LifecycleRule:
+    return s3.LifecycleRule(
+        id="abort-incomplete-uploads", abort_incomplete_multipart_upload_after=cdk.Duration.days(days)
+    )

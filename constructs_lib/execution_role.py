@@ -1,0 +1,161 @@
+"""The role that SageMaker assumes to run an endpoint's containers."""
+
+from __future__ import annotations
+
+import hashlib
+
+import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from constructs_lib.acknowledgement import acknowledge_wildcard
+from constructs_lib.artifact_bucket import ArtifactBucketReference
+from constructs_lib.permission import allow, boundary
+from constructs_lib.triton_image import TritonImage
+
+METRIC_NAMESPACES = ("AWS/SageMaker", "/aws/sagemaker/Endpoints")
+"""The namespaces that an endpoint's metrics lie in (developer guide: "Monitor SageMaker AI with CloudWatch")."""
+
+
+class ExecutionRole(Construct):
+    """A role that can read one endpoint's archives for one platform, pull one image, and write its logs and metrics.
+
+    The actions are those that the developer guide lists for a Model's role ("SageMaker AI roles: CreateModel API"),
+    narrowed to this endpoint's resources.
+
+    Attributes:
+        role: the role.
+        policy: its one policy. A Model must depend on it: SageMaker checks the role when the Model is made and when the
+            endpoint starts, and a reference to the role alone lets CloudFormation make the Model first.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        endpoint_name: str,
+        artifacts: ArtifactBucketReference,
+        archive_prefix: str,
+        image: TritonImage,
+        volume_key_arn: str | None = None,
+        permissions_boundary_arn: str | None = None,
+    ) -> None:
+        """Make the role.
+
+        Args:
+            scope: the parent.
+            construct_id: the id in the parent.
+            endpoint_name: the endpoint's name at SageMaker; names its log group.
+            artifacts: where the archives lie.
+            archive_prefix: the platform prefix of this endpoint's archives, with its trailing slash.
+            image: the one image that may be pulled.
+            volume_key_arn: the key of the storage volume, where one is set.
+            permissions_boundary_arn: a managed policy that bounds the role, where the account demands one.
+        """
+        super().__init__(scope, construct_id)
+        self.role = iam.Role(
+            self,
+            "Role",
+            description=f"SageMaker runs endpoint {endpoint_name} with this role",
+            assumed_by=iam.ServicePrincipal(
+                "sagemaker.amazonaws.com",
+                # Without it, SageMaker could be told from another account to use this role.
+                conditions={"StringEquals": {"aws:SourceAccount": cdk.Stack.of(self).account}},
+            ),
+            permissions_boundary=boundary(self, permissions_boundary_arn),
+        )
+        # A new platform or image makes a second policy. CloudFormation removes the first when the update is over, so
+        # the old fleet, which still serves, can load models and start instances until then.
+        generation = hashlib.sha256(f"{archive_prefix}\n{image.account}\n{image.repository}".encode()).hexdigest()[:8]
+        self.policy = iam.Policy(self, f"Access{generation}", roles=[self.role])
+        self._allow_archives(artifacts, archive_prefix)
+        self._allow_image(image)
+        self._allow_logs(endpoint_name)
+        self._allow_metrics()
+        if volume_key_arn is not None:
+            self._allow_volume(volume_key_arn)
+
+    @property
+    def role_arn(self) -> str:
+        """The role's ARN."""
+        return self.role.role_arn
+
+    def _allow_archives(self, artifacts: ArtifactBucketReference, prefix: str) -> None:
+        archives = artifacts.objects_arn(f"{prefix}*")
+        allow(self.policy, "ReadArchives", actions=["s3:GetObject"], resources=[archives])
+        acknowledge_wildcard(
+            self.policy,
+            resource=archives,
+            reason="In multi-model mode SageMaker downloads whichever archive a caller names; the names are not known "
+            f"when the policy is written. All of them lie under {prefix}, and nothing else does.",
+        )
+        allow(
+            self.policy,
+            "ListArchives",
+            actions=["s3:ListBucket"],
+            resources=[artifacts.bucket_arn],
+            conditions={"StringLike": {"s3:prefix": [f"{prefix}*"]}},
+        )
+        allow(self.policy, "DecryptArchives", actions=["kms:Decrypt"], resources=[artifacts.key_arn])
+
+    def _allow_image(self, image: TritonImage) -> None:
+        allow(
+            self.policy,
+            "PullImage",
+            actions=["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"],
+            resources=[image.repository_arn(partition=cdk.Stack.of(self).partition)],
+        )
+        allow(self.policy, "LogInToRegistry", actions=["ecr:GetAuthorizationToken"], resources=["*"])
+        acknowledge_wildcard(
+            self.policy,
+            resource="*",
+            reason="ecr:GetAuthorizationToken and cloudwatch:PutMetricData have no resource type to name (service "
+            "authorization reference); the second is bounded by a condition on cloudwatch:namespace.",
+        )
+
+    def _allow_logs(self, endpoint_name: str) -> None:
+        group = cdk.Stack.of(self).format_arn(
+            service="logs",
+            resource="log-group",
+            resource_name=f"/aws/sagemaker/Endpoints/{endpoint_name}",
+            arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
+        )
+        allow(self.policy, "FindLogs", actions=["logs:CreateLogGroup", "logs:DescribeLogStreams"], resources=[group])
+        streams = f"{group}:log-stream:*"
+        allow(self.policy, "WriteLogs", actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[streams])
+        acknowledge_wildcard(
+            self.policy,
+            resource=streams,
+            reason="SageMaker names a stream after each instance that it starts (<variant>/<instance id>); the pattern "
+            f"covers the streams of the log group of {endpoint_name} alone.",
+        )
+
+    def _allow_metrics(self) -> None:
+        allow(
+            self.policy,
+            "WriteMetrics",
+            actions=["cloudwatch:PutMetricData"],
+            resources=["*"],
+            conditions={"StringEquals": {"cloudwatch:namespace": list(METRIC_NAMESPACES)}},
+        )
+
+    def _allow_volume(self, key_arn: str) -> None:
+        conditions: dict[str, dict[str, object]] = {"Bool": {"kms:GrantIsForAWSResource": "true"}}
+        head, _, name = key_arn.rpartition(":")
+        if name.startswith("alias/"):
+            # A statement's resource cannot be an alias (KMS developer guide: "Use aliases to control access").
+            key_arn = f"{head}:key/*"
+            conditions["ForAnyValue:StringEquals"] = {"kms:ResourceAliases": name}
+            acknowledge_wildcard(
+                self.policy,
+                resource=key_arn,
+                reason=f"The key is set by its alias; the condition on kms:ResourceAliases narrows this to {name}.",
+            )
+        allow(
+            self.policy,
+            "AttachEncryptedVolume",
+            actions=["kms:CreateGrant"],
+            resources=[key_arn],
+            conditions=conditions,
+        )

@@ -1,0 +1,19 @@
+"""Tags that every resource carries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import aws_cdk as cdk
+from constructs import IConstruct
+
+ENVIRONMENT_TAG = "tritonstack:environment"
+ENDPOINT_TAG = "tritonstack:endpoint"
+LOCAL_MAX_LOADED_MODELS_TAG = "tritonstack:local-max-loaded-models"
+"""Read by the local runtime alone: how many models a container may hold. SageMaker has no such limit to set."""
+
+
+def tag_all(scope: IConstruct, tags: Mapping[str, str]) -> None:
+    """Put tags on every resource under ``scope`` that takes tags."""
+    for key in sorted(tags):
+        cdk.Tags.of(scope).add(key, tags[key])

@@ -1,0 +1,34 @@
+"""The stack that outlives every endpoint: the bucket of the model archives."""
+
+from __future__ import annotations
+
+import aws_cdk as cdk
+from constructs import Construct
+
+from constructs_lib.artifact_bucket import ArtifactBucket
+from tritonstack.settings import Environment
+
+
+class ArtifactsStack(cdk.Stack):
+    """The artifact bucket with its key, and the parameters by which the serving stacks find both."""
+
+    def __init__(self, scope: Construct, construct_id: str, *, environment: Environment) -> None:
+        """Make the stack for one environment."""
+        super().__init__(
+            scope,
+            construct_id,
+            stack_name=f"{environment.environment}-artifacts",
+            description=f"Model archives of {environment.environment}",
+            env=cdk.Environment(account=environment.account, region=environment.region),
+        )
+        self.artifacts = ArtifactBucket(
+            self,
+            "Artifacts",
+            environment=environment.environment,
+            retain=environment.artifacts.retain,
+            noncurrent_days=environment.artifacts.noncurrent_days,
+            incomplete_upload_days=environment.artifacts.incomplete_upload_days,
+            access_log_days=environment.artifacts.access_log_days,
+        )
+        cdk.CfnOutput(self, "BucketName", value=self.artifacts.bucket.bucket_name, description="Bucket of the archives")
+        cdk.CfnOutput(self, "KeyArn", value=self.artifacts.key.key_arn, description="Key that the archives are under")

@@ -1,0 +1,146 @@
+"""The stack of one endpoint: role, Model, EndpointConfig, Endpoint and activation together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import aws_cdk as cdk
+from constructs import Construct
+
+from constructs_lib.activation import Activation
+from constructs_lib.artifact_bucket import ArtifactBucket
+from constructs_lib.endpoint import Endpoint, Fleet, Timeouts
+from constructs_lib.execution_role import ExecutionRole
+from constructs_lib.tags import ENDPOINT_TAG, LOCAL_MAX_LOADED_MODELS_TAG, tag_all
+from constructs_lib.triton_image import TritonImage
+from constructs_lib.triton_model import MultiModelData, SingleModelData, TritonModel
+from tritonstack import naming
+from tritonstack.errors import InputError, Problem
+from tritonstack.settings import Endpoint as EndpointSettings
+from tritonstack.settings import Environment
+
+
+class ServingStack(cdk.Stack):
+    """One endpoint. Split over several stacks, these parts form cycles or clean up what still runs."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        environment: Environment,
+        endpoint: EndpointSettings,
+        release_set: Mapping[str, str],
+    ) -> None:
+        """Make the stack.
+
+        Args:
+            scope: the parent, a Stage.
+            construct_id: the id in the stage.
+            environment: the environment's settings.
+            endpoint: the endpoint's settings.
+            release_set: model name → digest, for every model of the endpoint.
+        """
+        super().__init__(
+            scope,
+            construct_id,
+            stack_name=f"{environment.environment}-serving-{endpoint.name}",
+            description=f"Triton endpoint {endpoint.sagemaker_name(environment.environment)}",
+            env=cdk.Environment(account=environment.account, region=environment.region),
+        )
+        tag_all(self, {ENDPOINT_TAG: endpoint.name})
+        name = endpoint.sagemaker_name(environment.environment)
+        prefix = naming.platform_prefix(endpoint=endpoint.name, platform=endpoint.platform)
+        image = triton_image(endpoint, environment=environment)
+        self.artifacts = ArtifactBucket.from_parameters(self, "Artifacts", environment=environment.environment)
+        self.role = ExecutionRole(
+            self,
+            "ExecutionRole",
+            endpoint_name=name,
+            artifacts=self.artifacts,
+            archive_prefix=prefix,
+            image=image,
+            volume_key_arn=endpoint.volume_key_arn,
+            permissions_boundary_arn=environment.permissions_boundary,
+        )
+        self.model = TritonModel(
+            self,
+            "Triton",
+            image=image,
+            role=self.role,
+            artifacts=self.artifacts,
+            data=model_data(endpoint, release_set=release_set),
+            environment=endpoint.container_environment(),
+        )
+        self.endpoint = Endpoint(
+            self,
+            "Endpoint",
+            endpoint_name=name,
+            model=self.model,
+            fleet=Fleet(
+                instance_type=endpoint.instance_type,
+                initial_instance_count=endpoint.initial_instance_count,
+                host_ami=endpoint.inference_ami_version,
+                routing=endpoint.routing,
+                volume_size_gb=endpoint.volume_size_gb,
+                volume_key_arn=endpoint.volume_key_arn,
+            ),
+            timeouts=Timeouts(
+                model_download_seconds=endpoint.timeouts.model_download_seconds,
+                container_startup_seconds=endpoint.timeouts.container_startup_seconds,
+            ),
+            endpoint_tags=local_tags(endpoint),
+        )
+        self.activation = Activation(
+            self,
+            "Activation",
+            environment=environment.environment,
+            endpoint=endpoint.name,
+            artifacts=self.artifacts,
+            archive_prefix=prefix,
+            release_set=release_set,
+            after=[self.endpoint],
+            permissions_boundary_arn=environment.permissions_boundary,
+        )
+        self._outputs(prefix=prefix)
+
+    def _outputs(self, *, prefix: str) -> None:
+        outputs = {
+            "EndpointName": (self.endpoint.endpoint_name, "Endpoint to invoke"),
+            "VariantName": (self.endpoint.variant_name, "Its production variant"),
+            "ModelDataUrl": (
+                self.model.data_url,
+                "A prefix in multi-model mode, else one archive",
+            ),
+            "ArchivePrefix": (prefix, "Where this endpoint's archives lie in the bucket"),
+            "ArtifactBucket": (self.artifacts.bucket_name, "Bucket of the archives"),
+            "ExecutionRoleArn": (self.role.role_arn, "Role that SageMaker runs the containers with"),
+        }
+        for name, (value, description) in outputs.items():
+            cdk.CfnOutput(self, name, value=value, description=description)
+
+
+def model_data(endpoint: EndpointSettings, *, release_set: Mapping[str, str]) -> MultiModelData | SingleModelData:
+    """What the endpoint's Model serves: the platform prefix in multi-model mode, else its one archive."""
+    if endpoint.multi_model:
+        prefix = naming.platform_prefix(endpoint=endpoint.name, platform=endpoint.platform)
+        return MultiModelData(prefix=prefix, cache=endpoint.model_cache_setting == "Enabled")
+    [model] = endpoint.models
+    archive = naming.ArchiveName(model=model, digest=release_set[model])
+    return SingleModelData(key=naming.archive_key(endpoint=endpoint.name, platform=endpoint.platform, archive=archive))
+
+
+def triton_image(endpoint: EndpointSettings, *, environment: Environment) -> TritonImage:
+    """The endpoint's image. Raises InputError where the settings name one that is not in ECR."""
+    uri = endpoint.image_uri(environment.region)
+    try:
+        return TritonImage.from_uri(uri)
+    except ValueError as error:
+        file, field = f"environments/{environment.environment}.yaml", f"endpoint {endpoint.name}: image"
+        raise InputError([Problem(file=file, field=field, found=uri, allowed=str(error))]) from error
+
+
+def local_tags(endpoint: EndpointSettings) -> dict[str, str]:
+    """The tags that only the local runtime reads."""
+    limit = endpoint.local.max_loaded_models
+    return {} if limit is None else {LOCAL_MAX_LOADED_MODELS_TAG: str(limit)}
