@@ -1,0 +1,147 @@
+"""Application Auto Scaling: scalable targets and policies of endpoint variants.
+
+They are kept and described; nothing is scaled.
+"""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections.abc import Iterator
+from typing import Any
+
+from ministack.core.responses import AccountRegionScopedDict, get_account_id, get_region
+
+from tritonstack.local.emulator.json_service import JsonService
+from tritonstack.local.emulator.refusal import RefusedError
+from tritonstack.local.emulator.sagemaker.state import SageMakerState
+
+Request = dict[str, Any]
+_API = "Application Auto Scaling API reference"
+
+
+class ScalableTargets:
+    """Targets and the policies that hang on them."""
+
+    def __init__(self, sagemaker: SageMakerState) -> None:
+        """``sagemaker`` says which endpoint variants there are."""
+        self._sagemaker = sagemaker
+        self._targets = AccountRegionScopedDict()
+        self._policies = AccountRegionScopedDict()
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._targets.clear()
+        self._policies.clear()
+
+    def register(self, request: Request) -> dict[str, Any]:
+        """RegisterScalableTarget: the variant must exist; a first registration needs both capacities."""
+        if request["ServiceNamespace"] == "sagemaker":
+            self._check_variant(request["ResourceId"])
+        before = self._targets.get(_key(request))
+        if before is None and not {"MinCapacity", "MaxCapacity"} <= request.keys():
+            raise _refused("MinCapacity and MaxCapacity are required on first registration", "RegisterScalableTarget")
+        merged = {"CreationTime": time.time(), **(before or {}), **request}
+        if merged["MinCapacity"] > merged["MaxCapacity"]:
+            raise _refused("Maximum capacity cannot be less than minimum capacity", "RegisterScalableTarget")
+        merged["ScalableTargetARN"] = (
+            f"arn:aws:application-autoscaling:{get_region()}:{get_account_id()}:scalable-target/{zlib.crc32(repr(_key(request)).encode()):08x}"
+        )
+        self._targets[_key(request)] = merged
+        return {"ScalableTargetARN": merged["ScalableTargetARN"]}
+
+    def _check_variant(self, resource: str) -> None:
+        parts = resource.split("/")
+        if len(parts) == 4 and (parts[0], parts[2]) == ("endpoint", "variant"):
+            endpoint = next((e for e in self._sagemaker.endpoints if e.name == parts[1]), None)
+            if endpoint is not None and parts[3] in {v["VariantName"] for v in endpoint.variants}:
+                return
+        raise _refused(f"Endpoint variant does not exist: {resource}", "RegisterScalableTarget")
+
+    def deregister(self, request: Request) -> None:
+        """DeregisterScalableTarget: its policies go with it."""
+        if self._targets.pop(_key(request), None) is None:
+            raise _missing("scalable target", request, "DeregisterScalableTarget")
+        for key in [k for k, policy in self._policies.items() if _key(policy) == _key(request)]:
+            self._policies.pop(key)
+
+    def put_policy(self, request: Request) -> dict[str, Any]:
+        """PutScalingPolicy: of a registered target."""
+        if _key(request) not in self._targets:
+            raise _missing("scalable target", request, "PutScalingPolicy")
+        arn = (
+            f"arn:aws:autoscaling:{get_region()}:{get_account_id()}:scalingPolicy:local:resource/"
+            f"{request['ServiceNamespace']}/{request['ResourceId']}:policyName/{request['PolicyName']}"
+        )
+        before = self._policies.get(_policy_key(request), {})
+        policy = {"CreationTime": time.time(), "PolicyType": "StepScaling", **before, **request, "PolicyARN": arn}
+        self._policies[_policy_key(request)] = policy
+        return {"PolicyARN": arn, "Alarms": []}
+
+    def delete_policy(self, request: Request) -> None:
+        """DeleteScalingPolicy."""
+        if self._policies.pop(_policy_key(request), None) is None:
+            raise _missing("scaling policy", request, "DeleteScalingPolicy")
+
+    def describe_targets(self, request: Request) -> dict[str, Any]:
+        """DescribeScalableTargets, in one page."""
+        wanted = request.get("ResourceIds")
+        found = [t for t in _matching(self._targets, request) if wanted is None or t["ResourceId"] in wanted]
+        return {"ScalableTargets": found}
+
+    def describe_policies(self, request: Request) -> dict[str, Any]:
+        """DescribeScalingPolicies, in one page."""
+        names, resource = request.get("PolicyNames"), request.get("ResourceId")
+        return {
+            "ScalingPolicies": [
+                policy
+                for policy in _matching(self._policies, request)
+                if (names is None or policy["PolicyName"] in names)
+                and (resource is None or policy["ResourceId"] == resource)
+            ]
+        }
+
+
+def autoscaling_service(targets: ScalableTargets) -> JsonService:
+    """Application Auto Scaling's operations by name."""
+    return JsonService(
+        service="application-autoscaling",
+        target_prefix="AnyScaleFrontendService",
+        operations={
+            "RegisterScalableTarget": targets.register,
+            "DeregisterScalableTarget": targets.deregister,
+            "DescribeScalableTargets": targets.describe_targets,
+            "PutScalingPolicy": targets.put_policy,
+            "DeleteScalingPolicy": targets.delete_policy,
+            "DescribeScalingPolicies": targets.describe_policies,
+        },
+        forget=targets.clear,
+    )
+
+
+def _matching(store: AccountRegionScopedDict, request: Request) -> Iterator[dict[str, Any]]:
+    dimension = request.get("ScalableDimension")
+    for item in store.values():
+        if item["ServiceNamespace"] == request["ServiceNamespace"] and dimension in (None, item["ScalableDimension"]):
+            yield {name: value for name, value in item.items() if name != "Tags"}
+
+
+def _key(request: Request) -> tuple[str, ...]:
+    return (request["ServiceNamespace"], request["ResourceId"], request["ScalableDimension"])
+
+
+def _policy_key(request: Request) -> tuple[str, ...]:
+    return (*_key(request), request["PolicyName"])
+
+
+def _missing(what: str, request: Request, operation: str) -> RefusedError:
+    return RefusedError(
+        "ObjectNotFoundException",
+        f"No {what} found for service namespace: {request['ServiceNamespace']}, resource ID: {request['ResourceId']}, "
+        f"scalable dimension: {request['ScalableDimension']}",
+        source=f"{_API}, {operation}",
+    )
+
+
+def _refused(sentence: str, operation: str) -> RefusedError:
+    return RefusedError("ValidationException", sentence, source=f"{_API}, {operation}")

@@ -1,0 +1,1 @@
+"""CloudFormation resource types that MiniStack lacks or only half keeps."""

@@ -1,0 +1,94 @@
+"""CloudFormation's resource schemas, as far as ``data/cloudformation_schemas.json`` keeps them."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+_LONGEST_ENUM = 40
+_FILE = Path(__file__).resolve().parents[1] / "data/cloudformation_schemas.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResourceSchema:
+    """What is known of one resource type.
+
+    Attributes:
+        type_name: ``AWS::S3::Bucket``.
+        source: where the schema comes from.
+        create_only: properties whose change replaces the resource.
+        conditionally_create_only: properties whose change may.
+        read_only: attributes, never properties of a template.
+    """
+
+    type_name: str
+    source: str
+    create_only: tuple[str, ...]
+    conditionally_create_only: tuple[str, ...]
+    read_only: tuple[str, ...]
+    root: dict[str, Any]
+    definitions: dict[str, Any]
+
+    def problems(self, properties: dict[str, Any]) -> list[str]:
+        """What is wrong with resolved properties: unknown names, missing ones, values outside an enumeration."""
+        known = {k: v for k, v in self.root["properties"].items() if k not in self.read_only}
+        return list(self._problems({**self.root, "properties": known}, properties, "#"))
+
+    def _problems(self, node: dict[str, Any], value: Any, path: str) -> Iterator[str]:
+        while "ref" in node:
+            node = self.definitions.get(node["ref"].partition("/")[0], {})
+        if isinstance(value, dict) and "properties" in node:
+            yield from self._object_problems(node, value, path)
+        elif isinstance(value, list) and "items" in node:
+            for index, item in enumerate(value):
+                yield from self._problems(node["items"], item, f"{path}/{index}")
+        elif "enum" in node and not isinstance(value, dict | list) and _text(value) not in map(_text, node["enum"]):
+            yield f"{path}: {value} is not a valid enum value, allowed: {enumeration(str(value), node['enum'])}"
+
+    def _object_problems(self, node: dict[str, Any], value: dict[str, Any], path: str) -> Iterator[str]:
+        members = node["properties"]
+        for name in node.get("required", []):
+            if name not in value:
+                yield f"{path}: required key [{name}] not found"
+        for name, item in value.items():
+            if name in members:
+                yield from self._problems(members[name], item, f"{path}/{name}")
+            elif node.get("closed"):
+                near = difflib.get_close_matches(name, list(members), 1)
+                yield f"{path}: extraneous key [{name}] is not permitted" + (f" (near: {near[0]})" if near else "")
+
+
+def enumeration(value: str, allowed: list[Any]) -> str:
+    """The allowed values, or where they are many how many and which are near."""
+    if len(allowed) <= _LONGEST_ENUM:
+        return ", ".join(map(_text, allowed))
+    near = difflib.get_close_matches(value, list(map(_text, allowed)), 5, 0.5)
+    return f"{len(allowed)} values" + (f", near: {', '.join(near)}" if near else "")
+
+
+def _text(value: Any) -> str:
+    """A template may spell ``true`` and ``"true"`` alike."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+@functools.cache
+def resource_schemas() -> dict[str, ResourceSchema]:
+    """Every kept schema by type."""
+    data = json.loads(_FILE.read_text(encoding="utf-8"))
+    return {
+        name: ResourceSchema(
+            type_name=name,
+            source=data["source"],
+            create_only=tuple(kept["create_only"]),
+            conditionally_create_only=tuple(kept["conditionally_create_only"]),
+            read_only=tuple(kept["read_only"]),
+            root=kept["root"],
+            definitions=kept["definitions"],
+        )
+        for name, kept in data["types"].items()
+    }

@@ -1,0 +1,111 @@
+"""The one port: internal routes, InvokeEndpoint, and everything else to MiniStack."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import re
+import urllib.parse
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import ministack.app
+from ministack.core.concurrency import run_reentrant
+
+from tritonstack.local.emulator.runtime_forwarding import INVOCATION, Answer, RuntimeForwarder
+from tritonstack.local.emulator.sagemaker.endpoints import Endpoints
+from tritonstack.local.emulator.settings import EmulatorSettings
+
+Scope = dict[str, Any]
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+
+_REPORT = re.compile(r"^/_tritonstack/endpoints/([^/]+)/report$")
+_LARGEST_BODY = 32 * 1024 * 1024  # SageMaker's own limit is 25 MiB and the runtime's to tell
+
+
+class Gateway:
+    """The ASGI application."""
+
+    def __init__(self, settings: EmulatorSettings, endpoints: Endpoints) -> None:
+        """``endpoints`` take the runtime's reports."""
+        self._settings = settings
+        self._endpoints = endpoints
+        self._forwarder = RuntimeForwarder(settings.runtime_url)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One connection's request, or the server's life cycle."""
+        path = scope.get("path", "")
+        if scope["type"] == "http" and path.startswith("/_tritonstack/"):
+            await _answer(send, await self._internal(scope["method"], path, receive))
+        elif scope["type"] == "http" and scope["method"] == "POST" and INVOCATION.match(path):
+            await _answer(send, await self._invoke(scope, receive))
+        else:
+            await ministack.app.app(scope, receive, send)
+
+    async def _internal(self, method: str, path: str, receive: Receive) -> Answer:
+        if path == "/_tritonstack/health" and method == "GET":
+            return _json(200, self.health())
+        report = _REPORT.match(path)
+        if report and method == "POST":
+            return self._report(urllib.parse.unquote(report[1]), await _body(receive))
+        return _json(404, {"message": f"{method} {path} is no route of the local AWS"})
+
+    def health(self) -> dict[str, Any]:
+        """What ``GET /_tritonstack/health`` answers."""
+        return {
+            "status": "ok",
+            "fleets": "runtime" if self._settings.fleets else "none",
+            "runtime_url": self._settings.runtime_url,
+            "account": self._settings.account,
+            "ministack": importlib.metadata.version("ministack"),
+            "botocore": importlib.metadata.version("botocore"),
+        }
+
+    def _report(self, endpoint: str, body: bytes | None) -> Answer:
+        """200, 400 for what is no report, 409 where that config is no longer the endpoint's pending one."""
+        try:
+            report = json.loads(body or b"")
+            config, outcome = report["endpoint_config_name"], report["outcome"]
+        except (ValueError, TypeError, KeyError) as error:
+            return _json(400, {"message": f"no report: {error!r}"})
+        if outcome not in ("in_service", "failed"):
+            return _json(400, {"message": f"outcome {outcome!r}: 'in_service' or 'failed'"})
+        reason = str(report.get("reason") or "the runtime gave no reason")
+        if self._endpoints.report(endpoint=endpoint, config=config, outcome=outcome, reason=reason):
+            return _json(200, {})
+        return _json(409, {"message": f"{config} is not the pending config of an endpoint {endpoint}"})
+
+    async def _invoke(self, scope: Scope, receive: Receive) -> Answer:
+        body = await _body(receive)
+        if body is None:
+            return _json(413, {"Message": f"The body is larger than {_LARGEST_BODY} bytes."})
+        headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"]]
+        path = scope.get("raw_path", b"").decode("ascii") or urllib.parse.quote(scope["path"])
+        answer: Answer = await run_reentrant(self._forwarder.forward, path, headers, body)
+        return answer
+
+
+async def _body(receive: Receive) -> bytes | None:
+    """The request's body; None where it is too large."""
+    parts, size, more = [], 0, True
+    while more:
+        message = await receive()
+        part = message.get("body", b"")
+        size += len(part)
+        if size <= _LARGEST_BODY:
+            parts.append(part)
+        more = message.get("more_body", False)
+    return b"".join(parts) if size <= _LARGEST_BODY else None
+
+
+def _json(status: int, content: dict[str, Any]) -> Answer:
+    return status, [("Content-Type", "application/json")], json.dumps(content).encode()
+
+
+async def _answer(send: Send, answer: Answer) -> None:
+    status, headers, body = answer
+    encoded = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers]
+    encoded.append((b"content-length", str(len(body)).encode()))
+    await send({"type": "http.response.start", "status": status, "headers": encoded})
+    await send({"type": "http.response.body", "body": body})

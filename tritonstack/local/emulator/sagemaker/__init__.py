@@ -1,0 +1,1 @@
+"""SageMaker's hosting API: models, endpoint configs, endpoints, their tags."""

@@ -1,0 +1,36 @@
+"""SageMaker's operations by name."""
+
+from __future__ import annotations
+
+from tritonstack.local.emulator.json_service import JsonService, Operation
+from tritonstack.local.emulator.sagemaker.endpoint_configs import EndpointConfigs
+from tritonstack.local.emulator.sagemaker.endpoints import Endpoints
+from tritonstack.local.emulator.sagemaker.listing import listing
+from tritonstack.local.emulator.sagemaker.models import Models
+from tritonstack.local.emulator.sagemaker.records import ENDPOINT, ENDPOINT_CONFIG, MODEL
+from tritonstack.local.emulator.sagemaker.state import SageMakerState
+from tritonstack.local.emulator.sagemaker.tags import Tags
+
+
+def sagemaker_service(state: SageMakerState, endpoints: Endpoints) -> JsonService:
+    """SageMaker as far as hosting goes."""
+    models, configs, tagging = Models(state), EndpointConfigs(state), Tags(state)
+    operations: dict[str, Operation] = {
+        "CreateModel": models.create,
+        "DescribeModel": models.describe,
+        "DeleteModel": models.delete,
+        "ListModels": lambda request: listing(MODEL, state.models, request),
+        "CreateEndpointConfig": configs.create,
+        "DescribeEndpointConfig": configs.describe,
+        "DeleteEndpointConfig": configs.delete,
+        "ListEndpointConfigs": lambda request: listing(ENDPOINT_CONFIG, state.endpoint_configs, request),
+        "CreateEndpoint": endpoints.create,
+        "UpdateEndpoint": endpoints.update,
+        "DescribeEndpoint": endpoints.describe,
+        "DeleteEndpoint": endpoints.delete,
+        "ListEndpoints": lambda request: listing(ENDPOINT, state.endpoints, request),
+        "AddTags": tagging.add,
+        "DeleteTags": tagging.delete,
+        "ListTags": tagging.list,
+    }
+    return JsonService(service="sagemaker", target_prefix="SageMaker", operations=operations, forget=state.clear)

@@ -1,0 +1,149 @@
+"""CreateEndpoint, UpdateEndpoint, DescribeEndpoint, DeleteEndpoint, and what the runtime reports of a deployment."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, Literal
+
+from tritonstack.local.emulator.refusal import RefusedError
+from tritonstack.local.emulator.sagemaker import tags
+from tritonstack.local.emulator.sagemaker.endpoint_record import EndpointRecord, PendingDeployment
+from tritonstack.local.emulator.sagemaker.records import API, ENDPOINT
+from tritonstack.local.emulator.sagemaker.state import SageMakerState
+
+Request = dict[str, Any]
+Outcome = Literal["in_service", "failed"]
+logger = logging.getLogger("tritonstack.emulator")
+
+
+class Endpoints:
+    """The operations on endpoints."""
+
+    def __init__(self, state: SageMakerState) -> None:
+        """Works on ``state``."""
+        self._state = state
+
+    def create(self, request: Request) -> dict[str, Any]:
+        """CreateEndpoint: the endpoint is Creating until its fleet is reported."""
+        name = request["EndpointName"]
+        with self._state.changed:
+            config = self._state.endpoint_configs.get(request["EndpointConfigName"])
+            record = EndpointRecord(name=name, arn=ENDPOINT.arn(name), request=request, config_name=config.name)
+            self._state.endpoints.add(record)
+            tags.store(self._state, record.arn, request.get("Tags", []))
+            self._deploy(record, request, status="Creating")
+        return {"EndpointArn": record.arn}
+
+    def update(self, request: Request) -> dict[str, Any]:
+        """UpdateEndpoint: only of an endpoint InService; the old fleet serves until the new one is reported.
+
+        "DeleteEndpoint is the only operation that can be performed on a failed endpoint" (DescribeEndpoint).
+        """
+        with self._state.changed:
+            record = self._state.endpoints.get(request["EndpointName"])
+            self._state.endpoint_configs.get(request["EndpointConfigName"])
+            if record.status == "Failed":
+                raise _refused(f'Cannot update failed endpoint "{record.arn}".', "UpdateEndpoint")
+            if not record.settled:
+                raise _refused(f'Cannot update in-progress endpoint "{record.arn}".', "UpdateEndpoint")
+            self._deploy(record, request, status="Updating")
+        return {"EndpointArn": record.arn}
+
+    def _deploy(self, record: EndpointRecord, request: Request, *, status: str) -> None:
+        config = self._state.endpoint_configs.get(request["EndpointConfigName"])
+        variants = [self._variant(variant, record, request) for variant in config.request["ProductionVariants"]]
+        guardrails = request.get("DeploymentConfig")
+        if request.get("RetainDeploymentConfig") and guardrails is None:
+            guardrails = record.deployment_config
+        record.begin(
+            PendingDeployment(config_name=config.name, variants=tuple(variants), deployment_config=guardrails),
+            status=status,
+        )
+        if not self._state.fleets:
+            logger.warning("%s: InService at once, NO CONTAINER WAS STARTED (TRITONSTACK_FLEETS=none)", record.name)
+            record.succeed()
+        self._state.changed.notify_all()
+
+    def _variant(self, variant: dict[str, Any], record: EndpointRecord, request: Request) -> dict[str, Any]:
+        """A variant as DescribeEndpoint shows it; an update may retain the count and weight of the same variant."""
+        count, weight = variant.get("InitialInstanceCount", 1), variant.get("InitialVariantWeight", 1.0)
+        before = next((v for v in record.variants if v["VariantName"] == variant["VariantName"]), None)
+        if before and request.get("RetainAllVariantProperties"):
+            excluded = {x["VariantPropertyType"] for x in request.get("ExcludeRetainedVariantProperties", [])}
+            count = count if "DesiredInstanceCount" in excluded else before["DesiredInstanceCount"]
+            weight = weight if "DesiredWeight" in excluded else before["DesiredWeight"]
+        shown = {
+            "VariantName": variant["VariantName"],
+            "CurrentInstanceCount": count,
+            "DesiredInstanceCount": count,
+            "CurrentWeight": weight,
+            "DesiredWeight": weight,
+            "DeployedImages": self._images(variant),
+        }
+        for kept in ("ManagedInstanceScaling", "RoutingConfig"):
+            if kept in variant:
+                shown[kept] = variant[kept]
+        return shown
+
+    def _images(self, variant: dict[str, Any]) -> list[dict[str, Any]]:
+        if "ModelName" not in variant:
+            return []
+        model = self._state.models.get(variant["ModelName"]).request
+        containers = [model["PrimaryContainer"]] if "PrimaryContainer" in model else model["Containers"]
+        return [{"SpecifiedImage": c["Image"], "ResolvedImage": c["Image"]} for c in containers if "Image" in c]
+
+    def describe(self, request: Request) -> dict[str, Any]:
+        """DescribeEndpoint, with ``PendingDeploymentSummary`` while a deployment is in progress."""
+        return self._state.endpoints.get(request["EndpointName"]).describe()
+
+    def delete(self, request: Request) -> None:
+        """DeleteEndpoint: at once; refused while a deployment is in progress, as SageMaker refuses it."""
+        with self._state.changed:
+            record = self._state.endpoints.get(request["EndpointName"])
+            if not record.settled:
+                raise _refused(f'Cannot update in-progress endpoint "{record.arn}".', "DeleteEndpoint")
+            self._state.endpoints.remove(record.name)
+            self._state.tags.pop(record.arn, None)
+
+    def report(self, *, endpoint: str, config: str, outcome: Outcome, reason: str) -> bool:
+        """What became of a new fleet. False where that config is no longer the pending one of such an endpoint.
+
+        The report names no account and region: endpoints of that name with that pending config are meant, wherever.
+        """
+        with self._state.changed:
+            meant = [
+                record
+                for record in self._state.endpoints.everywhere()
+                if record.name.lower() == endpoint.lower()
+                and record.pending is not None
+                and record.pending.config_name.lower() == config.lower()
+            ]
+            for record in meant:
+                if outcome == "in_service":
+                    record.succeed()
+                else:
+                    record.fail(reason)
+            self._state.changed.notify_all()
+        return bool(meant)
+
+    def wait(self, arn: str, *, seconds: float) -> EndpointRecord | None:
+        """Wait until no deployment of the endpoint is in progress, ``seconds`` at most; None where it is gone.
+
+        An endpoint that nobody reports in time is failed here, so that what waits for it can go on.
+        """
+        with self._state.changed:
+            record = next((r for r in self._state.endpoints.everywhere() if r.arn == arn), None)
+            if record is None:
+                return None
+            self._state.changed.wait_for(lambda: record.settled, timeout=seconds)
+            if not record.settled:
+                record.fail(
+                    f"The local runtime reported nothing within {seconds:.0f} s."
+                    " Is it running? See `tritonstack status`."
+                )
+                self._state.changed.notify_all()
+            return record
+
+
+def _refused(sentence: str, operation: str) -> RefusedError:
+    return RefusedError("ValidationException", sentence, source=f"{API}, {operation}")

@@ -1,0 +1,99 @@
+"""The emulator put together and served."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import threading
+from typing import Any
+
+import hypercorn.asyncio  # type: ignore[import-not-found]  # comes with MiniStack
+from hypercorn.config import Config  # type: ignore[import-not-found]
+
+from tritonstack.local.emulator import children, object_copy
+from tritonstack.local.emulator.autoscaling import ScalableTargets, autoscaling_service
+from tritonstack.local.emulator.cloudformation import (
+    autoscaling_resources,
+    bucket,
+    composite_alarm,
+    provisioning,
+    sagemaker_resources,
+)
+from tritonstack.local.emulator.gateway import Gateway
+from tritonstack.local.emulator.sagemaker.api import sagemaker_service
+from tritonstack.local.emulator.sagemaker.endpoints import Endpoints
+from tritonstack.local.emulator.sagemaker.state import SageMakerState
+from tritonstack.local.emulator.settings import EmulatorSettings
+
+logger = logging.getLogger("tritonstack.emulator")
+_SHUTDOWN_SECONDS = 15.0
+
+
+def build(settings: EmulatorSettings) -> Gateway:
+    """Put services and resource types into MiniStack and return the gateway. Once a process."""
+    state = SageMakerState(fleets=settings.fleets)
+    endpoints = Endpoints(state)
+    sagemaker = sagemaker_service(state, endpoints)
+    autoscaling = autoscaling_service(ScalableTargets(state))
+    sagemaker.install()
+    autoscaling.install()
+    object_copy.install()
+    sagemaker_resources.install(sagemaker, state, endpoints, wait_seconds=settings.endpoint_wait_seconds)
+    autoscaling_resources.install(autoscaling)
+    composite_alarm.install()
+    bucket.install()
+    provisioning.install_schemas()
+    return Gateway(settings, endpoints)
+
+
+def serve(settings: EmulatorSettings) -> int:
+    """Serve until SIGTERM or SIGINT; then end child processes. 1 where the port is taken."""
+    if _taken(settings):
+        logger.error("%s:%s is already in use", settings.host, settings.port)
+        return 1
+    if not settings.fleets:
+        logger.warning("TRITONSTACK_FLEETS=none: no container is ever started, endpoints are InService at once")
+    asyncio.run(_serve(settings, build(settings)))
+    return 0
+
+
+async def _serve(settings: EmulatorSettings, gateway: Gateway) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    config = Config()
+    config.bind = [f"{settings.host}:{settings.port}"]
+    config.keep_alive_timeout = 75
+    config.graceful_timeout = 1
+    config.loglevel = os.environ.get("LOG_LEVEL", "INFO").upper()
+
+    async def stopped() -> None:
+        await stop.wait()
+        _bound_shutdown()
+
+    application: Any = gateway
+    await hypercorn.asyncio.serve(application, config, shutdown_trigger=stopped)
+    # Threads that wait for a Lambda go on once its process is gone.
+    await asyncio.to_thread(children.end_descendants)
+
+
+def _bound_shutdown() -> None:
+    """End the process for certain, should a thread of MiniStack never come back."""
+
+    def end() -> None:
+        children.end_descendants()
+        os._exit(1)
+
+    timer = threading.Timer(_SHUTDOWN_SECONDS, end)
+    timer.daemon = True
+    timer.start()
+
+
+def _taken(settings: EmulatorSettings) -> bool:
+    with socket.socket(socket.AF_INET6 if ":" in settings.host else socket.AF_INET) as probe:
+        probe.settimeout(1)
+        return probe.connect_ex((settings.host, settings.port)) == 0
