@@ -1,0 +1,11 @@
+"""What an environment's fields must be to each other, and to what the catalogue knows.
+
+Each check yields every finding it can make about the settings it is given; none stops at the first.
+"""
+
+from tritonstack.settings.checks.backends import check_backends
+from tritonstack.settings.checks.endpoint import check_endpoint
+from tritonstack.settings.checks.environment import check_names_across, check_repeated_names, check_site
+from tritonstack.settings.checks.site import Site
+
+__all__ = ["Site", "check_backends", "check_endpoint", "check_names_across", "check_repeated_names", "check_site"]

@@ -1,0 +1,71 @@
+"""Backends that models need against the backends that an endpoint's release has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from tritonstack.catalogue import load_catalogue, release_order
+from tritonstack.errors import Problem
+from tritonstack.settings.checks.site import nearest
+from tritonstack.settings.endpoint import Endpoint
+from tritonstack.settings.environment import Environment
+from tritonstack.settings.findings import Finding, to_problems
+from tritonstack.settings.yaml_source import Location
+
+
+def check_backends(
+    environment: Environment, backends_by_model: Mapping[str, Iterable[str]], *, file: Path | None = None
+) -> list[Problem]:
+    """Every backend that a model needs and its endpoint's release does not have.
+
+    Args:
+        environment: the settings.
+        backends_by_model: model → the values of ``backend:`` or ``platform:`` in its archive's config.pbtxt files.
+            Models that the mapping does not name are not checked.
+        file: the environment's file, as the problems should name it; by default ``environments/<environment>.yaml``.
+
+    Returns:
+        One problem for each endpoint, model and backend; empty where all is well. The caller raises ``InputError``.
+    """
+    findings: list[Finding] = []
+    for index, endpoint in enumerate(environment.endpoints):
+        for place, model in enumerate(endpoint.models):
+            findings += _check_model(
+                endpoint=endpoint,
+                backends=sorted(set(backends_by_model.get(model, ()))),
+                model=model,
+                location=("endpoints", index, "models", place),
+            )
+    return to_problems(findings=findings, path=file or Path("environments") / f"{environment.environment}.yaml")
+
+
+def _check_model(*, endpoint: Endpoint, backends: Iterable[str], model: str, location: Location) -> Iterator[Finding]:
+    catalogue = load_catalogue()
+    release = catalogue.release(endpoint.release)
+    if release is None:
+        return
+    available = sorted(release.backends | set(endpoint.additional_backends))
+    for named in backends:
+        name = catalogue.backend_name(named)
+        if name in available:
+            continue
+        reason, advice = _why_not(name=name, release=release.version, available=available)
+        yield Finding(
+            location=location,
+            found=f"{model} needs the backend {name}{'' if named == name else f' ({named})'}, {reason}",
+            allowed=f"a backend of release {release.version}: {', '.join(available)}",
+            advice=advice,
+        )
+
+
+def _why_not(*, name: str, release: str, available: Iterable[str]) -> tuple[str, str]:
+    """Why ``release`` does not have the backend, and what to do."""
+    backend = load_catalogue().backends.get(name)
+    if backend is None:
+        bring = "If the image or the archive brings it, name it in additional_backends."
+        return "which no release has", f"{nearest(name, available)} {bring}".strip()
+    if backend.since and release_order(release) < release_order(backend.since):
+        return f"which came with release {backend.since}", f"Take release {backend.since} or newer."
+    convert = f", or convert the model to {backend.replacement}" if backend.replacement else ""
+    return f"which went after release {backend.last}", f"Take release {backend.last} or older{convert}."

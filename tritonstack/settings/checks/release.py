@@ -1,0 +1,76 @@
+"""An endpoint's Triton release: is it known, is its image in the region, does the host's driver suit its CUDA."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tritonstack.catalogue import ImageNotFoundError, TritonRelease
+from tritonstack.settings.checks.site import Site, nearest
+from tritonstack.settings.endpoint import SAGEMAKER_DEFAULT_AMI, Endpoint
+from tritonstack.settings.findings import Finding
+from tritonstack.settings.yaml_source import Location
+
+
+def check_release(*, endpoint: Endpoint, location: Location, site: Site) -> Iterator[Finding]:
+    """What is wrong with the release, its image and the host AMI."""
+    release = site.catalogue.release(endpoint.release)
+    if release is None:
+        yield _unknown_release(endpoint=endpoint, location=location, site=site)
+    elif endpoint.image is None and site.region in site.catalogue.regions:
+        yield from _check_image(release=release, location=location, site=site)
+    if endpoint.host_ami not in (None, SAGEMAKER_DEFAULT_AMI):
+        yield from _check_host_ami(endpoint=endpoint, release=release, location=location, site=site)
+
+
+def _unknown_release(*, endpoint: Endpoint, location: Location, site: Site) -> Finding:
+    table = site.catalogue.release_table
+    reason = table.images_without_a_row.get(endpoint.release)
+    return Finding(
+        location=(*location, "release"),
+        found=endpoint.release + (f": AWS has an image of it, but {reason}" if reason else ""),
+        allowed=f"a release of the catalogue: {', '.join(table.releases)}",
+        advice=nearest(endpoint.release, table.releases),
+    )
+
+
+def _check_image(*, release: TritonRelease, location: Location, site: Site) -> Iterator[Finding]:
+    region = str(site.region)
+    try:
+        site.catalogue.image(release=release.version, region=region)
+    except ImageNotFoundError as error:
+        known = [version for version in site.catalogue.releases_in(region) if version in site.catalogue.releases]
+        note = f" ({error.note})" if error.note else ""
+        yield Finding(
+            location=(*location, "release"),
+            found=f"{release.version}, of which AWS keeps no image in {region}{note}",
+            allowed=f"a release with an image there: {', '.join(known) or 'none'}",
+            advice=(
+                f"Nearest there: {', '.join(error.nearest)}. Or copy the image into your registry and set image."
+                if error.nearest
+                else "Copy the image into a registry of your own and set image."
+            ),
+        )
+
+
+def _check_host_ami(
+    *, endpoint: Endpoint, release: TritonRelease | None, location: Location, site: Site
+) -> Iterator[Finding]:
+    catalogue = site.catalogue
+    name = str(endpoint.host_ami)
+    ami = catalogue.host_ami(name)
+    if ami is None:
+        names = [row.name for row in catalogue.host_amis]
+        yield Finding(
+            location=(*location, "host_ami"),
+            found=name,
+            allowed=f"{', '.join(names)}, {SAGEMAKER_DEFAULT_AMI} or null (the one that suits the release)",
+            advice=nearest(name, [*names, SAGEMAKER_DEFAULT_AMI]),
+        )
+    elif release is not None and ami.too_old_for(release):
+        suitable = [row.name for row in catalogue.host_amis if not row.too_old_for(release)]
+        yield Finding(
+            location=(*location, "host_ami"),
+            found=f"{name} (driver {ami.driver}, CUDA {ami.cuda}), but {release.version} has CUDA {release.cuda}",
+            allowed=f"a driver for that CUDA's major version: {', '.join(suitable) or 'none'}",
+            advice="Set null to take the one that suits the release.",
+        )

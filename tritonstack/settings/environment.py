@@ -1,0 +1,55 @@
+"""An environment: one account and region, its artifacts and its endpoints."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from tritonstack.catalogue import load_catalogue
+from tritonstack.settings.endpoint import Endpoint
+from tritonstack.settings.fields import EnvironmentName, SettingsModel, choices
+
+
+class ArtifactSettings(SettingsModel):
+    """The bucket that holds archives. Archives themselves never expire."""
+
+    retain: bool = Field(
+        default=True,
+        description="Whether bucket and key outlive the stack; false empties and deletes them with it.",
+    )
+    noncurrent_days: int = Field(
+        default=30, ge=1, description="Days until a noncurrent version of an object is deleted."
+    )
+    incomplete_upload_days: int = Field(default=7, ge=1, description="Days until an unfinished upload is removed.")
+    access_log_days: int = Field(default=90, ge=1, description="Days until an access log is deleted.")
+
+
+class Environment(SettingsModel):
+    """One file under environments/: where to deploy, and what."""
+
+    environment: EnvironmentName = Field(description="The environment's name; the file is called <name>.yaml.")
+    account: str = Field(pattern=r"^[0-9]{12}$", description='AWS account, twelve digits in quotes ("123456789012").')
+    region: str = Field(
+        description="AWS region (us-east-1).",
+        json_schema_extra=choices(load_catalogue().regions),
+    )
+    production: bool = Field(
+        description="Whether people depend on it: multi-model endpoints then start with two instances or more."
+    )
+    permissions_boundary: str | None = Field(
+        default=None,
+        pattern=r"^arn:aws[a-z-]*:iam::([0-9]{12}|aws):policy/\S+$",
+        description="ARN of the policy that bounds every role made here, or null.",
+    )
+    tags: dict[str, str] = Field(
+        default={}, max_length=40, description="Tags for every resource (AWS takes 50; some are ours)."
+    )
+    artifacts: ArtifactSettings = Field(default_factory=ArtifactSettings, description="The bucket that holds archives.")
+    endpoints: Annotated[tuple[Endpoint, ...], Field(strict=False, min_length=1)] = Field(
+        description="The endpoints, each with a name of its own."
+    )
+
+    def endpoint(self, name: str) -> Endpoint | None:
+        """The endpoint called ``name``, or None."""
+        return next((endpoint for endpoint in self.endpoints if endpoint.name == name), None)

@@ -1,0 +1,45 @@
+"""What every settings model shares: the base class, kinds of text, and lists for editors to complete from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from tritonstack.catalogue.releases import RELEASE_PATTERN
+from tritonstack.naming import NAME_PATTERN
+
+MAXIMUM_NAME = 63
+"""SageMaker's limit for the names of endpoints, configs, variants and models."""
+
+
+class SettingsModel(BaseModel):
+    """Settings are typed strictly (``"1"`` is no number, ``1`` is no text), closed to unknown fields, and immutable."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+ENVIRONMENT_PATTERN = r"^[a-z][a-z0-9-]*[a-z0-9]$"
+VARIABLE_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]*$"
+PATTERNS = {
+    NAME_PATTERN: "lower-case letters, digits and hyphens, no hyphen at either end",
+    ENVIRONMENT_PATTERN: "two or more lower-case letters, digits and hyphens, a letter first and no hyphen at the end",
+    VARIABLE_PATTERN: "a variable's name: letters, digits and _, no digit first",
+    RELEASE_PATTERN: "a release YY.MM",
+}
+"""What a text must match, in words."""
+
+Name = Annotated[str, Field(pattern=NAME_PATTERN, max_length=MAXIMUM_NAME)]
+"""Lower-case letters, digits and hyphens, no hyphen at either end."""
+
+EnvironmentName = Annotated[str, Field(pattern=ENVIRONMENT_PATTERN, max_length=MAXIMUM_NAME)]
+"""As ``Name``, with a letter first and two characters at least: so begin the names of CDK stages and stacks."""
+
+VariableName = Annotated[str, Field(pattern=VARIABLE_PATTERN, max_length=1024)]
+VariableValue = Annotated[str, Field(max_length=1024)]
+
+
+def choices(values: Iterable[str]) -> dict[str, Any]:
+    """JSON Schema's ``enum`` for a text field whose values stand in the catalogue, so that editors complete them."""
+    return {"enum": list(values)}

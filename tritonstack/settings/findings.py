@@ -1,0 +1,73 @@
+"""What a check finds: a place in the file, what stands there, what may stand there, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tritonstack.errors import Problem
+from tritonstack.settings.yaml_source import Location, YamlDocument
+
+LONGEST_SHOWN = 120
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One thing that is wrong, before it is known in which file and line.
+
+    Attributes:
+        location: path of keys and indices (``("endpoints", 0, "release")``).
+        found: what stands there.
+        allowed: what may stand there.
+        advice: what to do, where that does not follow.
+    """
+
+    location: Location
+    found: str
+    allowed: str
+    advice: str = ""
+
+
+def path_text(location: Location) -> str:
+    """``("endpoints", 0, "release")`` → ``endpoints[0].release``."""
+    text = ""
+    for part in location:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        else:
+            text += f".{part}" if text else part
+    return text
+
+
+def shown(value: object) -> str:
+    """A value as it would be written in YAML, cut where it is long."""
+    if value is None:
+        text = "null"
+    elif isinstance(value, bool):
+        text = str(value).lower()
+    elif isinstance(value, str):
+        text = f'"{value}"'
+    elif isinstance(value, dict):
+        text = f"a mapping with {len(value)} keys" if value else "an empty mapping"
+    elif isinstance(value, list | tuple):
+        text = f"a list of {len(value)}" if value else "an empty list"
+    else:
+        text = str(value)
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}… ({len(text)} characters)"
+
+
+def to_problems(*, findings: Iterable[Finding], path: Path, document: YamlDocument | None = None) -> list[Problem]:
+    """The findings as problems, in the order of the file; ``environments/dev.yaml:12`` where the line is known."""
+    placed = []
+    for finding in findings:
+        line = document.line(finding.location) if document else None
+        problem = Problem(
+            file=f"{path}:{line}" if line else str(path),
+            field=path_text(finding.location),
+            found=finding.found,
+            allowed=finding.allowed,
+            advice=finding.advice,
+        )
+        placed.append((line or 0, problem.field, problem))
+    return [problem for _, _, problem in sorted(placed, key=lambda item: item[:2])]

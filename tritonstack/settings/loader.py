@@ -1,0 +1,176 @@
+"""From an environment file to settings, or every problem of the file at once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from tritonstack.catalogue import load_catalogue
+from tritonstack.catalogue.releases import RELEASE_PATTERN
+from tritonstack.errors import InputError, Problem
+from tritonstack.settings.checks import Site, check_endpoint, check_names_across, check_repeated_names, check_site
+from tritonstack.settings.endpoint import Endpoint
+from tritonstack.settings.environment import Environment
+from tritonstack.settings.findings import Finding, to_problems
+from tritonstack.settings.type_errors import echoes_bad_items, location_of, type_findings
+from tritonstack.settings.yaml_source import Location, YamlDocument, read_yaml
+
+_STAND_INS: dict[str, Any] = {
+    "name": "x",
+    "mode": "multi-model",
+    "release": next(iter(load_catalogue().releases)),
+    "instance_type": next(iter(load_catalogue().instances)),
+    "models": ["x"],
+}
+"""For required fields that are missing or faulty, so that the others can be checked. No message ever shows one."""
+
+
+def load_environment(path: Path) -> Environment:
+    """The settings in ``path``.
+
+    Raises:
+        InputError: with every problem: repeated keys, wrong types, unknown fields, and what the catalogue forbids.
+    """
+    environment, problems = _read(path)
+    if environment is None or problems:
+        raise InputError(problems)
+    return environment
+
+
+def load_environments(folder: Path) -> tuple[Environment, ...]:
+    """The settings of every ``*.yaml`` in ``folder``, in the order of the files' names.
+
+    Raises:
+        InputError: with every problem of every file; also where two environments give two endpoints one name, or where
+            the folder has no such file.
+    """
+    problems: list[Problem] = []
+    environments: dict[str, Environment] = {}
+    paths = sorted(folder.glob("*.yaml"))
+    for path in paths:
+        environment, found = _read(path)
+        problems += found
+        if environment is not None:
+            environments[str(path)] = environment
+    for file, finding in check_names_across(environments):
+        problems += to_problems(findings=[finding], path=Path(file))
+    if not paths:
+        problems.append(Problem(file=str(folder), found="no *.yaml file", allowed="one file for each environment"))
+    if problems:
+        raise InputError(problems)
+    return tuple(environments.values())
+
+
+def _read(path: Path) -> tuple[Environment | None, list[Problem]]:
+    """The settings, where the fields have the right types, and every problem of the file."""
+    try:
+        document = read_yaml(path)
+    except InputError as error:
+        return None, list(error.problems)
+    findings = list(_repeated_keys(document))
+    environment: Environment | None = None
+    faulty: set[Location] = set()
+    try:
+        environment = Environment.model_validate(document.value)
+    except ValidationError as error:
+        errors = [
+            one for one in error.errors(include_url=False) if not echoes_bad_items(error=one, value=document.value)
+        ]
+        faulty = {location_of(one) for one in errors}
+        findings += type_findings(errors=errors, model=Environment, document=document)
+    checked = _cross_checks(document=document, faulty=faulty, stem=path.stem)
+    findings += [finding for finding in checked if not _within(finding.location, faulty)]
+    return environment, to_problems(findings=findings, path=path, document=document)
+
+
+def _repeated_keys(document: YamlDocument) -> Iterator[Finding]:
+    for location, first, later in document.repeated:
+        yield Finding(
+            location=location,
+            found=f"{location[-1]} again in line {later}",
+            allowed=f"each key once in a mapping (it stands in line {first})",
+            advice="Remove one of the two.",
+        )
+
+
+def _cross_checks(*, document: YamlDocument, faulty: set[Location], stem: str) -> Iterator[Finding]:
+    """Checks between fields, for all that is usable: a faulty field is left out, so that its default stands in."""
+    value = document.value
+    if not isinstance(value, dict):
+        return
+
+    def usable(field: str) -> Any:
+        return None if (field,) in faulty else value.get(field)
+
+    site = Site(
+        environment=usable("environment"),
+        account=usable("account"),
+        region=usable("region"),
+        production=usable("production"),
+        catalogue=load_catalogue(),
+    )
+    yield from check_site(
+        site=site,
+        stem=stem,
+        permissions_boundary=usable("permissions_boundary"),
+        tags={key: text for key, text in (usable("tags") or {}).items() if ("tags", key) not in faulty},
+    )
+    endpoints = value.get("endpoints")
+    named: dict[int, str] = {}
+    for index, raw in enumerate(endpoints if isinstance(endpoints, list) else []):
+        location: Location = ("endpoints", index)
+        inside = {at[2:] for at in faulty if at[:2] == location}
+        if not isinstance(raw, dict) or () in inside:
+            continue
+        endpoint, unusable = _usable_endpoint(
+            raw=raw, faulty=inside, release=document.texts.get((*location, "release"))
+        )
+        if "name" not in unusable:
+            named[index] = endpoint.name
+        yield from check_endpoint(endpoint=endpoint, location=location, site=site, unusable=unusable)
+    yield from check_repeated_names(named)
+
+
+def _usable_endpoint(
+    *, raw: dict[str, Any], faulty: set[Location], release: str | None
+) -> tuple[Endpoint, frozenset[str]]:
+    """The endpoint without its faulty fields, and the required fields for which only a stand-in could be given.
+
+    ``release`` is the release as the file spells it: without quotes it is a number, and what is meant is still clear.
+    """
+    mended = _without(value=raw, faulty=faulty, model=Endpoint)
+    unusable: set[str] = set()
+    if release is not None and ("release",) in faulty and re.fullmatch(RELEASE_PATTERN, release):
+        mended["release"] = release
+    for field, stand_in in _STAND_INS.items():
+        if field not in mended:
+            unusable.add(field)
+            mended[field] = stand_in
+    if isinstance(raw.get("models"), list) and raw["models"] and "models" in unusable:
+        unusable.discard("models")
+        mended["models"] = [f"x{i}" if ("models", i) in faulty else name for i, name in enumerate(raw["models"])]
+    return Endpoint.model_validate(mended), frozenset(unusable)
+
+
+def _without(*, value: dict[str, Any], faulty: set[Location], model: type[BaseModel] | None) -> dict[str, Any]:
+    """``value`` less its faulty parts; of a faulty list or mapping of values the whole field goes."""
+    kept: dict[str, Any] = {}
+    for key, part in value.items():
+        inside = {at[1:] for at in faulty if at[:1] == (key,)}
+        if not inside:
+            kept[key] = part
+            continue
+        field = model.model_fields.get(key) if model else None
+        nested = field.annotation if field else None
+        if () not in inside and isinstance(part, dict) and isinstance(nested, type) and issubclass(nested, BaseModel):
+            kept[key] = _without(value=part, faulty=inside, model=nested)
+    return kept
+
+
+def _within(location: Location, faulty: set[Location]) -> bool:
+    """Whether a fault at or around ``location`` was reported already."""
+    return any(location[: len(at)] == at for at in faulty)
