@@ -1,0 +1,116 @@
+"""Stacks to put constructs into, and readers of the templates that come out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import aws_cdk as cdk
+from aws_cdk import assertions
+
+from constructs_lib.artifact_bucket import ArtifactBucket, ArtifactBucketReference
+from constructs_lib.execution_role import ExecutionRole
+from constructs_lib.triton_image import TritonImage
+from constructs_lib.triton_model import MultiModelData, SingleModelData, TritonModel
+
+ROOT = Path(__file__).resolve().parents[2]
+ACCOUNT = "123456789012"
+REGION = "us-east-1"
+PREFIX = "endpoints/digits/24.09-t4/"
+IMAGE = TritonImage.from_uri(f"763104351884.dkr.ecr.{REGION}.amazonaws.com/sagemaker-tritonserver:24.09-py3")
+
+Resource = dict[str, Any]
+
+
+def new_app(*, outdir: str | None = None) -> cdk.App:
+    """An app with the context of cdk.json, as the command line would give it."""
+    context = json.loads((ROOT / "cdk.json").read_text())["context"]
+    return cdk.App(analytics_reporting=False, context=context, outdir=outdir)
+
+
+def new_stack() -> cdk.Stack:
+    """An empty stack for a known account and region."""
+    return cdk.Stack(new_app(), "stack", env=cdk.Environment(account=ACCOUNT, region=REGION))
+
+
+def template_of(stack: cdk.Stack) -> dict[str, Any]:
+    """The synthesised template."""
+    template: dict[str, Any] = assertions.Template.from_stack(stack).to_json()
+    return template
+
+
+def built(build: Callable[[cdk.Stack], object]) -> dict[str, Any]:
+    """The template of a stack with what ``build`` puts into it."""
+    stack = new_stack()
+    build(stack)
+    return template_of(stack)
+
+
+def of_type(template: dict[str, Any], resource_type: str) -> dict[str, Resource]:
+    """Logical id → resource."""
+    return {name: each for name, each in template["Resources"].items() if each["Type"] == resource_type}
+
+
+def only(template: dict[str, Any], resource_type: str) -> tuple[str, Resource]:
+    """The one resource of a type, with its logical id."""
+    [found] = of_type(template, resource_type).items()
+    return found
+
+
+def properties(template: dict[str, Any], resource_type: str) -> dict[str, Any]:
+    """The properties of the one resource of a type."""
+    found: dict[str, Any] = only(template, resource_type)[1]["Properties"]
+    return found
+
+
+def statements(policy: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Sid → statement, of an IAM policy's properties."""
+    return {each["Sid"]: each for each in policy["PolicyDocument"]["Statement"]}
+
+
+def flat(value: Any) -> str:
+    """A string with its references as ``${LogicalId}``; pass nothing but strings and intrinsic functions."""
+    match value:
+        case str():
+            return value
+        case {"Ref": name}:
+            return f"${{{name}}}"
+        case {"Fn::GetAtt": [name, attribute]}:
+            return f"${{{name}.{attribute}}}"
+        case {"Fn::Join": [separator, parts]}:
+            return str(separator).join(flat(part) for part in parts)
+    raise AssertionError(f"no string: {value!r}")
+
+
+def listed(value: Any) -> list[Any]:
+    """IAM's "one or many" as a list."""
+    return value if isinstance(value, list) else [value]
+
+
+def allowed(template: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Every Allow statement of every IAM policy."""
+    for policy in of_type(template, "AWS::IAM::Policy").values():
+        yield from (each for each in policy["Properties"]["PolicyDocument"]["Statement"] if each["Effect"] == "Allow")
+
+
+def new_role(stack: cdk.Stack, **changes: Any) -> tuple[ArtifactBucketReference, ExecutionRole]:
+    """An execution role of endpoint ``local-digits``, and the bucket it reads."""
+    artifacts = ArtifactBucket.from_parameters(stack, "Artifacts", environment="local")
+    given = {"endpoint_name": "local-digits", "archive_prefix": PREFIX, "image": IMAGE}
+    return artifacts, ExecutionRole(stack, "ExecutionRole", artifacts=artifacts, **{**given, **changes})
+
+
+def new_model(stack: cdk.Stack, data: MultiModelData | SingleModelData | None = None) -> TritonModel:
+    """A multi-model Model unless ``data`` says otherwise."""
+    artifacts, role = new_role(stack)
+    return TritonModel(
+        stack,
+        "Triton",
+        image=IMAGE,
+        role=role,
+        artifacts=artifacts,
+        data=data or MultiModelData(prefix=PREFIX),
+        environment={"SAGEMAKER_TRITON_LOG_VERBOSE": "false"},
+    )

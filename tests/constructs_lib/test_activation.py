@@ -1,0 +1,105 @@
+"""Activation: what the custom resource is told, when it runs, and what its function may do."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import aws_cdk as cdk
+import pytest
+
+from constructs_lib.activation import Activation
+from constructs_lib.artifact_bucket import ArtifactBucket
+from tests.constructs_lib.templates import ACCOUNT, PREFIX, REGION, flat, listed, new_app, only, properties, statements
+
+SET = {"bert": "0123456789abcdef", "resnet": "fedcba9876543210"}
+
+
+def synthesised(folder: Path, release_set: dict[str, str]) -> dict[str, Any]:
+    app = new_app(outdir=str(folder))
+    stack = cdk.Stack(app, "stack", env=cdk.Environment(account=ACCOUNT, region=REGION))
+    before = cdk.CfnResource(stack, "Before", type="AWS::SNS::Topic")
+    Activation(
+        stack,
+        "Activation",
+        environment="local",
+        endpoint="digits",
+        artifacts=ArtifactBucket.from_parameters(stack, "Artifacts", environment="local"),
+        archive_prefix=PREFIX,
+        release_set=release_set,
+        after=[before],
+    )
+    template: dict[str, Any] = app.synth().get_stack_by_name("stack").template
+    return template
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("assembly")
+
+
+@pytest.fixture(scope="module")
+def template(folder: Path) -> dict[str, Any]:
+    return synthesised(folder, SET)
+
+
+def test_records_move_only_after_what_must_stand_before(template: dict[str, Any]) -> None:
+    policy, _ = only(template, "AWS::IAM::Policy")
+    assert set(only(template, "Custom::ReleaseRecords")[1]["DependsOn"]) == {"Before", policy}
+
+
+def test_the_release_set_travels_as_a_file_and_the_properties_say_where(folder: Path, template: dict[str, Any]) -> None:
+    records = properties(template, "Custom::ReleaseRecords")
+    asset = folder / f"asset.{records['ReleaseSetKey']}"
+    assert json.loads(asset.read_text()) == {"schema": 1, "models": SET}
+    assert records["ReleaseSetBucket"] == "cdk-hnb659fds-assets-123456789012-us-east-1"
+    assert records["ArchivePrefix"] == PREFIX
+    assert records["RecordPath"] == "/tritonstack/local/digits/"
+    assert "BucketName" in flat(records["ArchiveBucket"])
+
+
+def test_a_new_release_set_changes_nothing_but_its_key(template: dict[str, Any], tmp_path: Path) -> None:
+    changed = synthesised(tmp_path, {**SET, "bert": "0" * 16})
+    records = only(changed, "Custom::ReleaseRecords")[1]["Properties"]
+    assert records["ReleaseSetKey"] != properties(template, "Custom::ReleaseRecords")["ReleaseSetKey"]
+    records["ReleaseSetKey"] = properties(template, "Custom::ReleaseRecords")["ReleaseSetKey"]
+    assert changed == template
+
+
+def test_the_order_of_models_does_not_matter(template: dict[str, Any], tmp_path: Path) -> None:
+    assert synthesised(tmp_path, dict(reversed(SET.items()))) == template
+
+
+def test_cloudformation_waits_longer_than_the_function_may_run(template: dict[str, Any]) -> None:
+    waits = int(properties(template, "Custom::ReleaseRecords")["ServiceTimeout"])
+    assert properties(template, "AWS::Lambda::Function")["Timeout"] < waits <= 3600
+
+
+def test_the_function_may_write_records_of_its_endpoint_alone(template: dict[str, Any]) -> None:
+    access = statements(properties(template, "AWS::IAM::Policy"))
+    records = "arn:aws:ssm:us-east-1:123456789012:parameter/tritonstack/local/digits"
+    assert access["MoveRecords"]["Resource"] == f"{records}/*"
+    assert set(access["FindRecords"]["Resource"]) == {records, f"{records}/*"}
+
+
+def test_the_function_may_read_release_sets_and_list_archives_but_read_none(template: dict[str, Any]) -> None:
+    access = statements(properties(template, "AWS::IAM::Policy"))
+    assert access["ReadReleaseSets"]["Resource"].endswith("/*.release-set")
+    assert access["FindArchives"]["Action"] == "s3:ListBucket"
+    assert access["FindArchives"]["Condition"] == {"StringLike": {"s3:prefix": ["endpoints/digits/*"]}}
+    reading = [each["Sid"] for each in access.values() if "s3:GetObject" in listed(each["Action"])]
+    assert reading == ["ReadReleaseSets"]
+
+
+def test_the_functions_log_expires_and_goes_with_the_stack(template: dict[str, Any]) -> None:
+    log_id, log = only(template, "AWS::Logs::LogGroup")
+    assert log["Properties"]["RetentionInDays"] == 90
+    assert log["DeletionPolicy"] == "Delete"
+    assert properties(template, "AWS::Lambda::Function")["LoggingConfig"] == {"LogGroup": {"Ref": log_id}}
+
+
+def test_the_functions_code_is_the_handler_alone(folder: Path, template: dict[str, Any]) -> None:
+    key = properties(template, "AWS::Lambda::Function")["Code"]["S3Key"]
+    asset = folder / f"asset.{key.removesuffix('.zip')}"
+    assert [path.name for path in asset.rglob("*") if path.is_file()] == ["handler.py"]

@@ -1,0 +1,160 @@
+"""The artifact bucket: who can read it, under which key, and what expires in it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from constructs_lib.artifact_bucket import ArtifactBucket
+from tests.constructs_lib.templates import built, flat, of_type, properties
+
+
+def bucket_template(*, retain: bool = True) -> dict[str, Any]:
+    return built(
+        lambda stack: ArtifactBucket(
+            stack,
+            "Artifacts",
+            environment="dev",
+            retain=retain,
+            noncurrent_days=31,
+            incomplete_upload_days=8,
+            access_log_days=91,
+        )
+    )
+
+
+@pytest.fixture(scope="module")
+def template() -> dict[str, Any]:
+    return bucket_template()
+
+
+@pytest.fixture(scope="module")
+def archives(template: dict[str, Any]) -> dict[str, Any]:
+    [(_, bucket)] = [each for each in of_type(template, "AWS::S3::Bucket").items() if "Archives" in each[0]]
+    return dict(bucket["Properties"])
+
+
+@pytest.fixture(scope="module")
+def access_logs(template: dict[str, Any]) -> dict[str, Any]:
+    [(_, bucket)] = [each for each in of_type(template, "AWS::S3::Bucket").items() if "AccessLogs" in each[0]]
+    return dict(bucket["Properties"])
+
+
+def test_archives_lie_under_a_customer_key_that_rotates(template: dict[str, Any], archives: dict[str, Any]) -> None:
+    [(key_id, key)] = of_type(template, "AWS::KMS::Key").items()
+    [rule] = archives["BucketEncryption"]["ServerSideEncryptionConfiguration"]
+    assert key["Properties"]["EnableKeyRotation"] is True
+    assert rule["ServerSideEncryptionByDefault"]["SSEAlgorithm"] == "aws:kms"
+    assert flat(rule["ServerSideEncryptionByDefault"]["KMSMasterKeyID"]) == f"${{{key_id}.Arn}}"
+
+
+def test_archives_are_versioned(archives: dict[str, Any]) -> None:
+    assert archives["VersioningConfiguration"] == {"Status": "Enabled"}
+
+
+def test_access_logs_go_to_a_bucket_with_sse_s3(template: dict[str, Any], archives: dict[str, Any]) -> None:
+    target = archives["LoggingConfiguration"]["DestinationBucketName"]["Ref"]
+    logs = template["Resources"][target]["Properties"]
+    [rule] = logs["BucketEncryption"]["ServerSideEncryptionConfiguration"]
+    assert rule["ServerSideEncryptionByDefault"] == {"SSEAlgorithm": "AES256"}
+
+
+def test_only_the_log_service_may_write_logs_and_only_for_the_archives(template: dict[str, Any]) -> None:
+    grants = [
+        statement
+        for policy in of_type(template, "AWS::S3::BucketPolicy").values()
+        for statement in policy["Properties"]["PolicyDocument"]["Statement"]
+        if statement["Effect"] == "Allow"
+    ]
+    [grant] = grants
+    assert grant["Principal"] == {"Service": "logging.s3.amazonaws.com"}
+    assert grant["Action"] == "s3:PutObject"
+    assert "Archives" in flat(grant["Condition"]["ArnLike"]["aws:SourceArn"])
+    assert grant["Condition"]["StringEquals"] == {"aws:SourceAccount": "123456789012"}
+
+
+def test_no_bucket_takes_public_access(template: dict[str, Any]) -> None:
+    for bucket in of_type(template, "AWS::S3::Bucket").values():
+        assert set(bucket["Properties"]["PublicAccessBlockConfiguration"].items()) == {
+            ("BlockPublicAcls", True),
+            ("BlockPublicPolicy", True),
+            ("IgnorePublicAcls", True),
+            ("RestrictPublicBuckets", True),
+        }
+
+
+def test_every_bucket_refuses_calls_without_tls(template: dict[str, Any]) -> None:
+    policies = of_type(template, "AWS::S3::BucketPolicy").values()
+    refusing = {
+        policy["Properties"]["Bucket"]["Ref"]
+        for policy in policies
+        for statement in policy["Properties"]["PolicyDocument"]["Statement"]
+        if statement["Effect"] == "Deny"
+        and statement["Action"] == "s3:*"
+        and statement["Principal"] == {"AWS": "*"}
+        and statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+        and len(statement["Resource"]) == 2
+    }
+    assert refusing == set(of_type(template, "AWS::S3::Bucket"))
+
+
+def test_archives_never_expire_while_they_are_current(archives: dict[str, Any]) -> None:
+    rules = archives["LifecycleConfiguration"]["Rules"]
+    effects = {key for rule in rules for key in rule} - {"Id", "Status"}
+    assert effects == {"NoncurrentVersionExpiration", "AbortIncompleteMultipartUpload"}
+
+
+def test_noncurrent_versions_and_uncompleted_uploads_expire_as_set(archives: dict[str, Any]) -> None:
+    rules = {rule["Id"]: rule for rule in archives["LifecycleConfiguration"]["Rules"]}
+    assert rules["expire-noncurrent-versions"]["NoncurrentVersionExpiration"] == {"NoncurrentDays": 31}
+    assert rules["abort-incomplete-uploads"]["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 8}
+    assert {rule["Status"] for rule in rules.values()} == {"Enabled"}
+
+
+def test_access_logs_expire_as_set(access_logs: dict[str, Any]) -> None:
+    rules = {rule["Id"]: rule for rule in access_logs["LifecycleConfiguration"]["Rules"]}
+    assert rules["expire-access-logs"]["ExpirationInDays"] == 91
+
+
+@pytest.mark.parametrize(("retain", "policy"), [(True, "Retain"), (False, "Delete")])
+def test_buckets_and_key_outlive_the_stack_only_if_set(retain: bool, policy: str) -> None:
+    template = bucket_template(retain=retain)
+    kept = {**of_type(template, "AWS::S3::Bucket"), **of_type(template, "AWS::KMS::Key")}
+    assert len(kept) == 3
+    assert {resource["DeletionPolicy"] for resource in kept.values()} == {policy}
+    assert {resource["UpdateReplacePolicy"] for resource in kept.values()} == {policy}
+
+
+def test_nothing_empties_a_bucket_on_its_own(template: dict[str, Any]) -> None:
+    assert not of_type(template, "AWS::Lambda::Function")
+    assert not [each for each in template["Resources"].values() if each["Type"].startswith("Custom::")]
+
+
+def test_other_stacks_find_bucket_and_key_by_parameters(template: dict[str, Any]) -> None:
+    parameters = {
+        each["Properties"]["Name"]: flat(each["Properties"]["Value"])
+        for each in of_type(template, "AWS::SSM::Parameter").values()
+    }
+    assert set(parameters) == {"/tritonstack/dev/_artifacts/bucket-name", "/tritonstack/dev/_artifacts/key-arn"}
+    assert "Archives" in parameters["/tritonstack/dev/_artifacts/bucket-name"]
+    assert "Key" in parameters["/tritonstack/dev/_artifacts/key-arn"]
+
+
+def test_a_reference_reads_the_parameters_at_deployment_and_imports_nothing() -> None:
+    def build(stack: Any) -> None:
+        reference = ArtifactBucket.from_parameters(stack, "Artifacts", environment="dev")
+        stack.export_value(reference.objects_arn("a/*"), name="probe")
+
+    template = built(build)
+    read = {each["Default"] for each in template["Parameters"].values() if each["Type"].startswith("AWS::SSM")}
+    assert {"/tritonstack/dev/_artifacts/bucket-name", "/tritonstack/dev/_artifacts/key-arn"} <= read
+    [output] = template["Outputs"].values()
+    assert flat(output["Value"]).startswith("arn:aws:s3:::${")
+    assert flat(output["Value"]).endswith("}/a/*")
+
+
+def test_the_key_policy_names_no_role(template: dict[str, Any]) -> None:
+    policy = properties(template, "AWS::KMS::Key")["KeyPolicy"]
+    principals = [flat(statement["Principal"]["AWS"]) for statement in policy["Statement"]]
+    assert principals == ["arn:aws:iam::123456789012:root"]

@@ -1,0 +1,131 @@
+"""EndpointConfig and Endpoint, and who may call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk import aws_iam as iam
+
+from constructs_lib.endpoint import Endpoint, Fleet, Timeouts
+from constructs_lib.triton_model import MultiModelData, SingleModelData
+from tests.constructs_lib.templates import new_model, new_stack, of_type, only, properties, template_of
+
+G4DN = Fleet(instance_type="ml.g4dn.xlarge", initial_instance_count=2)
+
+
+def new_endpoint(
+    stack: cdk.Stack,
+    *,
+    fleet: Fleet = G4DN,
+    data: MultiModelData | SingleModelData | None = None,
+    endpoint_tags: dict[str, str] | None = None,
+) -> Endpoint:
+    return Endpoint(
+        stack,
+        "Endpoint",
+        endpoint_name="local-digits",
+        model=new_model(stack, data),
+        fleet=fleet,
+        timeouts=Timeouts(model_download_seconds=700, container_startup_seconds=800),
+        endpoint_tags=endpoint_tags,
+    )
+
+
+def endpoint_template(**given: Any) -> dict[str, Any]:
+    stack = new_stack()
+    new_endpoint(stack, **given)
+    return template_of(stack)
+
+
+def variant(fleet: Fleet = G4DN) -> dict[str, Any]:
+    [found] = properties(endpoint_template(fleet=fleet), "AWS::SageMaker::EndpointConfig")["ProductionVariants"]
+    return dict(found)
+
+
+def test_the_endpoints_name_is_fixed_and_its_configs_generated() -> None:
+    template = endpoint_template()
+    config_id, config = only(template, "AWS::SageMaker::EndpointConfig")
+    endpoint = properties(template, "AWS::SageMaker::Endpoint")
+    assert endpoint["EndpointName"] == "local-digits"
+    assert endpoint["EndpointConfigName"] == {"Fn::GetAtt": [config_id, "EndpointConfigName"]}
+    assert "EndpointConfigName" not in config["Properties"]
+
+
+def test_the_variants_name_carries_the_instance_type() -> None:
+    assert variant()["VariantName"] == "g4dn-xlarge"
+    assert variant()["InstanceType"] == "ml.g4dn.xlarge"
+    assert variant()["InitialInstanceCount"] == 2
+
+
+def test_the_time_limits_are_rendered() -> None:
+    assert variant()["ModelDataDownloadTimeoutInSeconds"] == 700
+    assert variant()["ContainerStartupHealthCheckTimeoutInSeconds"] == 800
+
+
+def test_what_is_not_set_is_left_to_sagemaker() -> None:
+    assert not variant().keys() & {"VolumeSizeInGB", "InferenceAmiVersion", "RoutingConfig"}
+    assert "KmsKeyId" not in properties(endpoint_template(), "AWS::SageMaker::EndpointConfig")
+
+
+def test_host_ami_routing_and_volume_are_rendered_where_set() -> None:
+    fleet = Fleet(
+        instance_type="ml.p3.2xlarge",
+        initial_instance_count=1,
+        host_ami="al2-ami-sagemaker-inference-gpu-3-1",
+        routing="LEAST_OUTSTANDING_REQUESTS",
+        volume_size_gb=100,
+        volume_key_arn="arn:aws:kms:us-east-1:123456789012:key/k",
+    )
+    rendered = variant(fleet)
+    assert rendered["InferenceAmiVersion"] == "al2-ami-sagemaker-inference-gpu-3-1"
+    assert rendered["RoutingConfig"] == {"RoutingStrategy": "LEAST_OUTSTANDING_REQUESTS"}
+    assert rendered["VolumeSizeInGB"] == 100
+    config = properties(endpoint_template(fleet=fleet), "AWS::SageMaker::EndpointConfig")
+    assert config["KmsKeyId"] == "arn:aws:kms:us-east-1:123456789012:key/k"
+
+
+def test_endpoint_tags_stand_on_the_endpoint_alone() -> None:
+    template = endpoint_template(endpoint_tags={"only": "here"})
+    tagged = [each["Type"] for each in template["Resources"].values() if "only" in str(each["Properties"].get("Tags"))]
+    assert tagged == ["AWS::SageMaker::Endpoint"]
+
+
+def granted(*, data: MultiModelData | SingleModelData | None = None, **given: Any) -> dict[str, Any]:
+    stack = new_stack()
+    caller = iam.Role(stack, "Caller", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
+    new_endpoint(stack, data=data).grant_invoke(caller, **given)
+    [policy] = [
+        each["Properties"]
+        for name, each in of_type(template_of(stack), "AWS::IAM::Policy").items()
+        if name.startswith("Caller")
+    ]
+    [statement] = policy["PolicyDocument"]["Statement"]
+    return dict(statement)
+
+
+def test_a_grant_names_this_endpoint_and_the_call_alone() -> None:
+    statement = granted()
+    assert statement["Action"] == "sagemaker:InvokeEndpoint"
+    assert statement["Resource"] == "arn:aws:sagemaker:us-east-1:123456789012:endpoint/local-digits"
+    assert "Condition" not in statement
+
+
+def test_a_grant_for_models_covers_their_archives_whatever_the_digest() -> None:
+    statement = granted(models=["resnet", "bert"])
+    assert statement["Condition"] == {
+        "StringLike": {"sagemaker:TargetModel": ["bert.*.tar.gz", "resnet.*.tar.gz"]},
+    }
+
+
+def test_a_grant_for_no_model_is_refused_rather_than_read_as_all() -> None:
+    with pytest.raises(ValueError, match="empty"):
+        granted(models=[])
+
+
+def test_a_grant_for_models_of_a_single_model_endpoint_is_refused() -> None:
+    data = SingleModelData(key="endpoints/digits/24.09-t4/bert.0123456789abcdef.tar.gz")
+    with pytest.raises(ValueError, match="single model"):
+        granted(data=data, models=["bert"])
+    assert "Condition" not in granted(data=data)

@@ -1,0 +1,56 @@
+"""Image URIs, and the repository that a role may pull from."""
+
+from __future__ import annotations
+
+import pytest
+
+from constructs_lib.triton_image import TritonImage
+from tritonstack.catalogue import load_catalogue
+
+
+def test_a_release_gives_the_image_of_the_catalogue() -> None:
+    image = TritonImage.from_release(release="24.09", region="eu-west-1")
+    assert image.uri == load_catalogue().image_uri(release="24.09", region="eu-west-1")
+    assert image.region == "eu-west-1"
+    assert image.repository == "sagemaker-tritonserver"
+
+
+def test_a_release_without_an_image_is_refused() -> None:
+    with pytest.raises(LookupError, match=r"24\.02"):
+        TritonImage.from_release(release="24.02", region="eu-west-1")
+
+
+@pytest.mark.parametrize(
+    ("uri", "arn"),
+    [
+        (
+            "123456789012.dkr.ecr.eu-west-1.amazonaws.com/team/triton:24.09-py3",
+            "arn:aws:ecr:eu-west-1:123456789012:repository/team/triton",
+        ),
+        (
+            "727897471807.dkr.ecr.cn-north-1.amazonaws.com.cn/sagemaker-tritonserver:23.12-py3",
+            "arn:aws:ecr:cn-north-1:727897471807:repository/sagemaker-tritonserver",
+        ),
+        (
+            f"123456789012.dkr.ecr.us-east-1.amazonaws.com/triton@sha256:{'a' * 64}",
+            "arn:aws:ecr:us-east-1:123456789012:repository/triton",
+        ),
+    ],
+)
+def test_the_repository_follows_from_the_uri(uri: str, arn: str) -> None:
+    assert TritonImage.from_uri(uri).repository_arn(partition="aws") == arn
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "nvcr.io/nvidia/tritonserver:24.09-py3",
+        "123456789012.dkr.ecr.eu-west-1.amazonaws.com/triton",
+        "123456789012.dkr.ecr.eu-west-1.amazonaws.com/triton@sha256:abc",
+        "12345.dkr.ecr.eu-west-1.amazonaws.com/triton:1",
+        "",
+    ],
+)
+def test_an_image_that_no_role_could_be_given_is_refused_with_what_is_allowed(uri: str) -> None:
+    with pytest.raises(ValueError, match="an image in ECR, <account>"):
+        TritonImage.from_uri(uri)
