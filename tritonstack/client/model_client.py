@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import boto3
 from botocore.config import Config
+from botocore.exceptions import BotoCoreError
 
 from tritonstack.client.answer import Answer
 from tritonstack.client.body import Array, Body, DecodedAnswer, PayloadFormat, decode, encode
@@ -18,7 +19,7 @@ from tritonstack.client.modes import SingleModelEndpoints
 from tritonstack.client.releases import RECORD_SECONDS, ModelReference, Release, ReleaseRecords
 from tritonstack.client.retry import Clock, RetryPolicy
 from tritonstack.client.tables import TensorTable
-from tritonstack.errors import InputError
+from tritonstack.errors import InputError, Problem
 from tritonstack.naming import endpoint_name
 
 READ_TIMEOUT_SECONDS = 70
@@ -61,9 +62,12 @@ class ModelClient:
             max_connections: how many calls may be on their way at once.
             clock: time and chance.
             on_wait: told of each pause before another try, from the calling thread.
+
+        Raises:
+            InputError: boto3 cannot use the AWS settings that it finds.
         """
         self.environment = environment
-        self._session: Session = session or boto3.Session()
+        self._session: Session = session or _default_session()
         self._clients: dict[str, Any] = {}
         self._lock = threading.Lock()
         self._max_connections = max_connections
@@ -210,7 +214,10 @@ class ModelClient:
         """The one client of a service, made when it is first needed: clients are thread safe, sessions are not."""
         with self._lock:
             if service not in self._clients:
-                self._clients[service] = self._session.client(service, config=self._config(service))
+                try:
+                    self._clients[service] = self._session.client(service, config=self._config(service))
+                except BotoCoreError as error:
+                    raise _bad_settings(error) from error
             return self._clients[service]
 
     def _config(self, service: str) -> Config:
@@ -223,3 +230,15 @@ class ModelClient:
             max_pool_connections=self._max_connections,
             tcp_keepalive=True,
         )
+
+
+def _default_session() -> Session:
+    try:
+        return boto3.Session()
+    except BotoCoreError as error:
+        raise _bad_settings(error) from error
+
+
+def _bad_settings(error: BotoCoreError) -> InputError:
+    advice = 'set AWS_REGION and AWS_PROFILE, or for the local AWS: eval "$(tritonstack env)"'
+    return InputError([Problem(field="AWS settings", found=str(error), allowed="what boto3 can use", advice=advice)])

@@ -41,7 +41,7 @@ class ModelReference:
         archive = ArchiveName.parse(rest)
         model = archive.model if archive else rest
         names = [model, *([endpoint] if slash else [])]
-        if not all(re.match(NAME_PATTERN, name) for name in names) or (archive and not slash):
+        if not all(re.fullmatch(NAME_PATTERN, name) for name in names) or (archive and not slash):
             raise InputError([Problem(field="model's name", found=repr(text), allowed=_ALLOWED)])
         return cls(endpoint=endpoint if slash else None, model=model, digest=archive.digest if archive else None)
 

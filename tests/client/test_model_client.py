@@ -1,0 +1,328 @@
+"""The client against an InvokeEndpoint that speaks real HTTP to the real boto3."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+from botocore.exceptions import ClientError, ConnectionClosedError
+
+from tests.client.fake_triton import PREFIX
+from tests.client.fakes import (
+    FakeEndpoint,
+    FakeS3,
+    FakeSageMaker,
+    FakeSession,
+    FakeSsm,
+    FakeTime,
+    Reply,
+    Request,
+    client_error,
+    echo,
+    error_reply,
+)
+from tritonstack.client import (
+    EndpointUnavailableError,
+    MalformedAnswerError,
+    ModelClient,
+    ModelFailedError,
+    ModelNotReadyError,
+    RequestRefusedError,
+    RetryPolicy,
+    Wait,
+)
+from tritonstack.errors import InputError, TritonstackError, WorkFailedError
+
+ONE, TWO = "0123456789abcdef", "fedcba9876543210"
+X = {"x": np.arange(3, dtype=np.float32)}
+NOT_READY = error_reply("ModelNotReadyException", 429)
+MANIFEST = {
+    "model": {
+        "max_batch_size": 0,
+        "inputs": [{"name": "x", "datatype": "INT32", "shape": [2]}],
+        "outputs": [{"name": "y", "datatype": "INT32", "shape": [2]}],
+    }
+}
+
+
+class Bench:
+    """A client with everything it talks to."""
+
+    def __init__(self, endpoint: FakeEndpoint, *, mode: str = "MultiModel", policy: RetryPolicy | None = None) -> None:
+        self.endpoint = endpoint
+        self.time = FakeTime()
+        self.ssm = FakeSsm({"/tritonstack/dev/text/bert": ONE, "/tritonstack/dev/_artifacts/bucket-name": "bucket"})
+        self.s3 = FakeS3({f"manifests/text/24.09-t4/bert.{ONE}.json": MANIFEST})
+        self.sagemaker = FakeSageMaker(mode)
+        self.session = FakeSession(endpoint.url, ssm=self.ssm, s3=self.s3, sagemaker=self.sagemaker)
+        self.waits: list[Wait] = []
+        self.client = ModelClient(
+            environment="dev",
+            session=self.session,
+            clock=self.time.clock(),
+            on_wait=self.waits.append,
+            retries=policy or RetryPolicy(),
+        )
+
+    @property
+    def targets(self) -> list[str | None]:
+        """The TargetModel of each request that arrived."""
+        return [request.target_model for request in self.endpoint.requests]
+
+
+@pytest.fixture
+def endpoint() -> Iterator[FakeEndpoint]:
+    """An endpoint on a loopback port."""
+    with FakeEndpoint().running() as served:
+        yield served
+
+
+@pytest.fixture
+def bench(endpoint: FakeEndpoint) -> Bench:
+    """A client of a multi-model endpoint."""
+    return Bench(endpoint)
+
+
+def test_an_answer_says_what_was_asked_and_who_answered(bench: Bench) -> None:
+    answer = bench.client.invoke("bert", X)
+    assert answer.outputs["x"].tolist() == [0, 1, 2]
+    assert answer.target_model == answer.model_name == f"bert.{ONE}.tar.gz"
+    assert (answer.endpoint_name, answer.variant, answer.attempts) == ("dev-text", "g4dn-xlarge", 1)
+    (request,) = bench.endpoint.requests
+    assert request.endpoint_name == "dev-text"
+    assert answer.bytes_sent == len(request.content)
+    assert answer.bytes_received > 12
+    assert answer.content_type == request.content_type == "application/json"
+
+
+def test_half_precision_goes_binary_by_itself(bench: Bench) -> None:
+    answer = bench.client.invoke("bert", {"x": np.array([1.5], np.float16)})
+    assert answer.outputs["x"].dtype == np.float16
+    assert answer.content_type.startswith(PREFIX)
+
+
+def test_only_the_named_outputs_come_back(bench: Bench) -> None:
+    answer = bench.client.invoke("bert", {"x": np.zeros(1), "y": np.zeros(1)}, ["y"])
+    assert list(answer.outputs) == ["y"]
+
+
+def test_a_loading_model_is_waited_for(bench: Bench) -> None:
+    bench.endpoint.replies(NOT_READY, NOT_READY, NOT_READY)
+    answer = bench.client.invoke("bert", X)
+    assert answer.attempts == 4
+    assert bench.time.slept == [0.125, 0.25, 0.5]
+    assert answer.total_milliseconds == pytest.approx(875)
+    assert answer.milliseconds == 0, "the pauses are not part of the answered try"
+    assert [wait.attempt for wait in bench.waits] == [1, 2, 3]
+    assert all("ModelNotReadyException" in wait.message for wait in bench.waits)
+
+
+def test_a_model_that_never_gets_ready_ends_with_its_own_error(bench: Bench) -> None:
+    bench.endpoint.always(NOT_READY)
+    with pytest.raises(ModelNotReadyError) as caught:
+        bench.client.invoke("bert", X)
+    assert isinstance(caught.value, WorkFailedError)
+    assert isinstance(caught.value.__cause__, ClientError)
+    assert 360 <= sum(bench.time.slept) <= 368
+
+
+@pytest.mark.parametrize(
+    ("reply", "tries"),
+    [
+        (error_reply("ServiceUnavailable", 503), 9),
+        (error_reply("InternalDependencyException", 530), 9),
+        ((503, {"Content-Type": "text/html"}, b"<html>"), 9),
+        ((0, {}, b""), 9),
+    ],
+)
+def test_an_endpoint_that_stays_unavailable_is_tried_nine_times_and_botocore_adds_none(
+    bench: Bench, reply: Reply, tries: int
+) -> None:
+    bench.endpoint.always(reply)
+    with pytest.raises(EndpointUnavailableError, match=f"{tries} attempts"):
+        bench.client.invoke("bert", X)
+    assert len(bench.endpoint.requests) == tries
+
+
+def test_a_closed_connection_is_tried_again(bench: Bench) -> None:
+    bench.endpoint.replies((0, {}, b""))
+    assert bench.client.invoke("bert", X).attempts == 2
+    assert bench.waits[0].message == str(ConnectionClosedError(endpoint_url=_invocations(bench)))
+
+
+def _invocations(bench: Bench) -> str:
+    return f"{bench.endpoint.url}/endpoints/dev-text/invocations"
+
+
+def test_an_answer_that_is_cut_off_is_asked_for_again(bench: Bench) -> None:
+    def cut(request: Request) -> Reply:
+        status, headers, body = echo(request)
+        return status, {**headers, "Content-Length": str(len(body))}, body[:-3]
+
+    bench.endpoint.replies(cut)
+    answer = bench.client.invoke("bert", X)
+    assert answer.attempts == 2
+    assert answer.outputs["x"].tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize(("status", "tries"), [(400, 1), (501, 1), (0, 3), (500, 3), (404, 9), (503, 9), (507, 9)])
+def test_a_container_s_error_is_retried_by_its_own_status(bench: Bench, status: int, tries: int) -> None:
+    bench.s3.objects.clear()
+    bench.endpoint.always(
+        error_reply(
+            "ModelError", 424, OriginalStatusCode=status, OriginalMessage='{"error":"no"}', LogStreamArn="arn:log"
+        )
+    )
+    with pytest.raises(ModelFailedError) as caught:
+        bench.client.invoke("bert", X, ["x"])
+    assert len(bench.endpoint.requests) == tries
+    assert (caught.value.status, caught.value.container_message) == (status, '{"error":"no"}')
+    assert caught.value.log_stream_arn == "arn:log"
+    assert f"bert.{ONE}.tar.gz" in str(caught.value)
+
+
+def test_a_refusal_of_the_model_names_what_does_not_fit_its_table(endpoint: FakeEndpoint) -> None:
+    bench = Bench(endpoint)
+    endpoint.always(error_reply("ModelError", 424, OriginalStatusCode=400, OriginalMessage="no"))
+    bench.s3.objects = {f"manifests/text/24.09-t4/bert.{ONE}.json": MANIFEST}
+    with pytest.raises(InputError) as caught:
+        bench.client.invoke("bert", X, ["z"])
+    assert [(p.field, p.allowed) for p in caught.value.problems] == [
+        ("inputs.x", "datatype INT32"),
+        ("inputs.x", "shape [2]"),
+        ("outputs.z", "y INT32 [2]"),
+    ]
+    assert isinstance(caught.value.__cause__, ModelFailedError)
+
+
+def test_a_caller_without_the_bucket_gets_the_container_s_words(bench: Bench) -> None:
+    bench.endpoint.always(error_reply("ModelError", 424, OriginalStatusCode=400, OriginalMessage="unexpected datatype"))
+    bench.s3.failure = client_error("AccessDenied", status=403)
+    with pytest.raises(ModelFailedError, match="unexpected datatype"):
+        bench.client.invoke("bert", X)
+
+
+def test_an_answered_call_reads_neither_bucket_nor_endpoint(bench: Bench) -> None:
+    bench.client.invoke("text/bert", X)
+    assert bench.session.made == ["ssm", "sagemaker-runtime"]
+
+
+def test_an_archive_needs_no_permission_but_to_invoke(bench: Bench) -> None:
+    bench.client.invoke(f"text/bert.{TWO}.tar.gz", X)
+    assert bench.session.made == ["sagemaker-runtime"]
+    assert bench.targets == [f"bert.{TWO}.tar.gz"]
+
+
+def gone(archive: str) -> Any:
+    """An endpoint that has every archive but one."""
+
+    def reply(request: Request) -> Reply:
+        return error_reply("ValidationError", 400) if request.target_model == archive else echo(request)
+
+    return reply
+
+
+def test_when_the_archive_is_gone_the_record_is_read_again(bench: Bench) -> None:
+    bench.client.invoke("bert", X)
+    bench.time.seconds += 1
+    bench.ssm.parameters["/tritonstack/dev/text/bert"] = TWO
+    bench.endpoint.reply = gone(f"bert.{ONE}.tar.gz")
+    assert bench.client.invoke("bert", X).target_model == f"bert.{TWO}.tar.gz"
+    assert bench.targets == [f"bert.{ONE}.tar.gz"] * 2 + [f"bert.{TWO}.tar.gz"]
+    assert bench.sagemaker.looks == 0
+
+
+def test_a_refusal_with_an_unchanged_record_is_told_after_one_look(bench: Bench) -> None:
+    bench.endpoint.reply = gone(f"bert.{ONE}.tar.gz")
+    with pytest.raises(RequestRefusedError, match="ValidationError") as caught:
+        bench.client.invoke("bert", X)
+    assert caught.value.code == "ValidationError"
+    assert len(bench.endpoint.requests) == 1
+    assert bench.time.slept == []
+
+
+def test_an_archive_that_was_named_is_never_replaced_by_another(bench: Bench) -> None:
+    bench.endpoint.reply = gone(f"bert.{TWO}.tar.gz")
+    with pytest.raises(RequestRefusedError):
+        bench.client.invoke(f"text/bert.{TWO}.tar.gz", X)
+    assert bench.ssm.reads == []
+
+
+def test_a_single_model_endpoint_is_found_out_once_and_called_without_target(endpoint: FakeEndpoint) -> None:
+    bench = Bench(endpoint, mode="SingleModel")
+    endpoint.reply = gone(f"bert.{ONE}.tar.gz")
+    answer = bench.client.invoke("bert", X)
+    assert answer.target_model is None
+    bench.client.invoke("bert", X)
+    assert bench.targets == [f"bert.{ONE}.tar.gz", None, None]
+    assert bench.sagemaker.looks == 1
+
+
+def test_an_answer_that_is_none_is_malformed_and_not_asked_for_again(bench: Bench) -> None:
+    bench.endpoint.always((200, {"Content-Type": "text/html"}, b"<html>"))
+    with pytest.raises(MalformedAnswerError):
+        bench.client.invoke("bert", X)
+    assert len(bench.endpoint.requests) == 1
+
+
+def test_many_threads_share_one_client_and_each_gets_its_own_answer(bench: Bench) -> None:
+    start = threading.Barrier(8)
+    replies = iter(range(10_000))
+
+    def sometimes(request: Request) -> Reply:
+        return error_reply("ServiceUnavailable", 503) if next(replies) % 5 == 0 else echo(request)
+
+    bench.endpoint.reply = sometimes
+
+    def caller(number: int) -> None:
+        start.wait(20)
+        for turn in range(10):
+            value = np.array([number, turn], dtype=np.int64)
+            assert bench.client.invoke("bert", {"x": value}).outputs["x"].tolist() == [number, turn]
+
+    with ThreadPoolExecutor(8) as pool:
+        for future in [pool.submit(caller, number) for number in range(8)]:
+            future.result(60)
+    assert bench.ssm.reads == ["/tritonstack/dev/"], "one read of the records serves all threads"
+    assert sorted(bench.session.made) == ["sagemaker-runtime", "ssm"]
+    assert len(bench.waits) == len(bench.endpoint.requests) - 80 > 0
+
+
+def test_the_table_of_an_archive_is_read_once(bench: Bench) -> None:
+    table = bench.client.tensor_table("bert")
+    assert table is not None
+    assert [str(spec) for spec in table.inputs] == ["x INT32 [2]"]
+    bench.s3.objects.clear()
+    assert bench.client.tensor_table("bert") == table
+
+
+def test_without_a_manifest_there_is_no_table_and_no_error(bench: Bench) -> None:
+    bench.s3.objects.clear()
+    assert bench.client.tensor_table("bert") is None
+
+
+@pytest.mark.parametrize("manifest", [[], {}, {"model": 3}, {"model": {"inputs": [1]}}])
+def test_a_manifest_that_is_none_gives_no_table(bench: Bench, manifest: Any) -> None:
+    bench.s3.objects = {f"manifests/text/24.09-t4/bert.{ONE}.json": manifest}
+    assert bench.client.tensor_table("bert") is None
+
+
+def test_every_error_is_one_that_the_command_line_turns_into_a_message() -> None:
+    for kind in (EndpointUnavailableError, MalformedAnswerError, ModelFailedError, ModelNotReadyError):
+        assert issubclass(kind, TritonstackError)
+        assert kind.exit_code == 1
+
+
+def test_aws_settings_that_boto3_cannot_use_are_the_user_s_to_mend(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE", "AWS_DEFAULT_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/dev/null")
+    with pytest.raises(InputError, match="region"):
+        ModelClient(environment="dev").invoke("text/bert", X)
+    monkeypatch.setenv("AWS_PROFILE", "nobody")
+    with pytest.raises(InputError, match="nobody"):
+        ModelClient(environment="dev")

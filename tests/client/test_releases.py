@@ -1,0 +1,117 @@
+"""Names to archives: records, their age, and what is said where a name does not do."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.client.fakes import FakeSsm, FakeTime, client_error
+from tritonstack.client.errors import AmbiguousModelError, ReleaseLookupError, UnknownModelError
+from tritonstack.client.releases import ModelReference, ReleaseRecords
+from tritonstack.errors import InputError
+
+ONE, TWO = "0123456789abcdef", "fedcba9876543210"
+PARAMETERS = {
+    "/tritonstack/dev/_artifacts/bucket-name": "bucket",
+    "/tritonstack/dev/digits/digits-onnx": ONE,
+    "/tritonstack/dev/digits/bert": ONE,
+    "/tritonstack/dev/text/bert": TWO,
+    "/tritonstack/dev/text/bert-large": TWO,
+    "/tritonstack/devious/text/other": TWO,
+}
+
+
+def records(parameters: dict[str, str] | None = None) -> tuple[ReleaseRecords, FakeSsm, FakeTime]:
+    """Records of environment ``dev``, with their source and clock."""
+    ssm, time = FakeSsm(dict(PARAMETERS if parameters is None else parameters)), FakeTime()
+    return ReleaseRecords(environment="dev", ssm=lambda: ssm, now=lambda: time.seconds), ssm, time
+
+
+def resolve(source: ReleaseRecords, name: str) -> str:
+    """``endpoint → archive``."""
+    release = source.resolve(ModelReference.parse(name))
+    return f"{release.endpoint} → {release.archive}"
+
+
+def test_a_name_with_its_endpoint_reads_one_record() -> None:
+    source, ssm, _ = records()
+    assert resolve(source, "text/bert") == f"text → bert.{TWO}.tar.gz"
+    assert ssm.reads == ["/tritonstack/dev/text/bert"]
+
+
+def test_a_name_alone_is_found_among_all_records() -> None:
+    source, ssm, _ = records()
+    assert resolve(source, "bert-large") == f"text → bert-large.{TWO}.tar.gz"
+    assert resolve(source, "digits-onnx") == f"digits → digits-onnx.{ONE}.tar.gz"
+    assert ssm.reads == ["/tritonstack/dev/"]
+
+
+def test_an_archive_is_taken_as_it_is_and_no_record_is_read() -> None:
+    source, ssm, _ = records()
+    assert resolve(source, f"text/old.{ONE}.tar.gz") == f"text → old.{ONE}.tar.gz"
+    assert ssm.reads == []
+
+
+def test_an_ambiguous_name_is_refused_with_its_candidates() -> None:
+    source, _, _ = records()
+    with pytest.raises(AmbiguousModelError, match=r"one of digits/bert, text/bert$"):
+        resolve(source, "bert")
+
+
+@pytest.mark.parametrize("name", ["digit-onnx", "digits/digit-onnx", "text/digits-onnx"])
+def test_an_unknown_name_is_refused_with_its_nearest(name: str) -> None:
+    source, _, _ = records()
+    with pytest.raises(UnknownModelError) as caught:
+        resolve(source, name)
+    assert "digits-onnx" in caught.value.problems[0].allowed
+    assert "_artifacts" not in str(caught.value)
+    assert "'dev'" in caught.value.problems[0].found
+
+
+def test_an_environment_without_records_says_so() -> None:
+    source, _, _ = records({})
+    with pytest.raises(UnknownModelError, match="this environment shows none"):
+        resolve(source, "bert")
+
+
+def test_records_are_read_again_after_a_minute() -> None:
+    source, ssm, time = records()
+    resolve(source, "text/bert")
+    ssm.parameters["/tritonstack/dev/text/bert"] = ONE
+    time.seconds += 59
+    assert resolve(source, "text/bert") == f"text → bert.{TWO}.tar.gz"
+    time.seconds += 1
+    assert resolve(source, "text/bert") == f"text → bert.{ONE}.tar.gz"
+    assert len(ssm.reads) == 2
+
+
+def test_while_ssm_is_down_the_last_record_serves() -> None:
+    source, ssm, time = records()
+    resolve(source, "text/bert")
+    time.seconds += 61
+    ssm.failure = client_error("ThrottlingException")
+    assert resolve(source, "text/bert") == f"text → bert.{TWO}.tar.gz"
+
+
+def test_a_record_that_was_removed_is_unknown_and_not_served_from_memory() -> None:
+    source, ssm, time = records()
+    resolve(source, "text/bert")
+    time.seconds += 61
+    del ssm.parameters["/tritonstack/dev/text/bert"]
+    with pytest.raises(UnknownModelError):
+        resolve(source, "text/bert")
+
+
+def test_no_permission_to_list_says_to_name_the_endpoint() -> None:
+    source, ssm, _ = records()
+    ssm.failure = client_error("AccessDeniedException")
+    with pytest.raises(ReleaseLookupError, match="endpoint/model") as caught:
+        resolve(source, "bert")
+    assert caught.value.__cause__ is ssm.failure
+
+
+@pytest.mark.parametrize(
+    "name", ["", "/", "a/", "/a", "a/b/c", "Bert", "bert_large", "-a", f"bert.{ONE}.tar.gz", "a b"]
+)
+def test_what_is_no_name_is_refused(name: str) -> None:
+    with pytest.raises(InputError, match=r"\[endpoint/\]model"):
+        ModelReference.parse(name)

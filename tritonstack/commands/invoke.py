@@ -1,0 +1,171 @@
+"""``tritonstack invoke``."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tritonstack.errors import InputError, Problem
+
+
+@click.command("invoke")
+@click.argument("name")
+@click.option(
+    "--input",
+    "files",
+    multiple=True,
+    required=True,
+    metavar="[INPUT=]FILE",
+    help="JSON, .npy, .npz, or an image or text where the model takes one. Several for several inputs.",
+)
+@click.option("--environment", default="local", show_default=True, help="The environment that NAME belongs to.")
+@click.option("--output", "outputs", multiple=True, help="An output that is wanted; without it, all of them.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+@click.option(
+    "--format",
+    "payload_format",
+    type=click.Choice(["auto", "json", "binary"]),
+    default="auto",
+    show_default=True,
+    help="How arrays travel. auto: JSON where it is small and loses nothing, else binary.",
+)
+@click.option("--repeat", type=click.IntRange(min=1), default=1, show_default=True, help="Call so often.")
+@click.option(
+    "--local", is_flag=True, help="Call the local AWS, whatever the shell points at. Implied by environment local."
+)
+def command(
+    *,
+    name: str,
+    files: Sequence[str],
+    environment: str,
+    outputs: Sequence[str],
+    as_json: bool,
+    payload_format: Any,
+    repeat: int,
+    local: bool,
+) -> None:
+    """Call a model by its NAME: [endpoint/]model, or endpoint/archive for one archive whatever is current."""
+    # Imported here so that --help and wrong options answer at once.
+    from tritonstack.client.files import InputFile, read_inputs  # noqa: PLC0415
+    from tritonstack.client.model_client import ModelClient  # noqa: PLC0415
+
+    client = ModelClient(environment=environment, session=_session(environment, local=local), on_wait=_say)
+    table = client.tensor_table(name)
+    inputs = read_inputs([InputFile.parse(text) for text in files], table)
+    if table is not None and (problems := table.problems(inputs, outputs, file=files[0] if len(files) == 1 else None)):
+        raise InputError(problems)
+    answers = []
+    for _ in range(repeat):
+        answers.append(client.invoke(name, inputs, list(outputs) or None, payload_format=payload_format))
+    if as_json:
+        click.echo(json.dumps(_as_json(answers), indent=2))
+    else:
+        _print(answers)
+
+
+def _session(environment: str, *, local: bool) -> Any:
+    """A boto3 session: of the local AWS, or of the region that the environment's file names."""
+    import boto3  # noqa: PLC0415
+    from botocore.exceptions import BotoCoreError  # noqa: PLC0415
+
+    from tritonstack.local.settings import find_local_aws, use_local_aws  # noqa: PLC0415
+
+    # A shell that points at some AWS already (`tritonstack env`) is left alone when no local AWS of ours runs.
+    if local or (environment == "local" and (find_local_aws() or "AWS_ENDPOINT_URL" not in os.environ)):
+        use_local_aws()
+        return boto3.Session()
+    try:
+        return boto3.Session(region_name=_region(environment))
+    except BotoCoreError as error:
+        raise InputError([Problem(field="AWS settings", found=str(error), allowed="what boto3 can use")]) from error
+
+
+def _region(environment: str) -> str | None:
+    """The region that the environment's file names; None without one: then boto3's own settings count."""
+    path = Path("environments") / f"{environment}.yaml"
+    if not path.is_file():
+        return None
+    from tritonstack.settings import load_environment  # noqa: PLC0415
+
+    return load_environment(path).region
+
+
+def _say(wait: Any) -> None:
+    """A line on standard error for each pause."""
+    click.echo(f"{wait.kind.value}; trying again in {wait.seconds:.1f} s ({wait.message})", err=True)
+
+
+def _as_json(answers: Sequence[Any]) -> dict[str, Any]:
+    """KServe's form of the last answer, and who answered how fast."""
+    from tritonstack.client.tables import datatype_of  # noqa: PLC0415
+
+    last = answers[-1]
+    return {
+        "model_name": last.model_name,
+        "model_version": last.model_version,
+        "endpoint_name": last.endpoint_name,
+        "target_model": last.target_model,
+        "variant": last.variant,
+        "milliseconds": [round(answer.milliseconds, 3) for answer in answers],
+        "attempts": [answer.attempts for answer in answers],
+        "bytes_sent": last.bytes_sent,
+        "bytes_received": last.bytes_received,
+        "outputs": [
+            {"name": name, "datatype": datatype_of(array), "shape": list(array.shape), "data": _plain(array)}
+            for name, array in last.outputs.items()
+        ],
+    }
+
+
+def _plain(array: Any) -> list[Any]:
+    """An array's elements for JSON, flat; bytes as text, with escapes where they are none."""
+    if array.dtype == object:
+        return [item.decode(errors="backslashreplace") for item in array.ravel()]
+    if array.dtype.kind in "biu":
+        values: list[Any] = array.ravel().tolist()
+        return values
+    # The shortest decimal that reads back as the same number of the array's own type: 0.1, not 0.10000000149.
+    return [float(str(value)) for value in array.ravel()]
+
+
+def _print(answers: Sequence[Any]) -> None:
+    """A table of the last answer's outputs, and a line about who answered how fast."""
+    import numpy as np  # noqa: PLC0415
+    from rich.console import Console  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    from tritonstack.client.tables import datatype_of, shape_text  # noqa: PLC0415
+
+    table = Table("output", "type", "shape", "values")
+    for name, array in answers[-1].outputs.items():
+        shown = np.array(_plain(array), dtype=object).reshape(array.shape) if array.dtype == object else array
+        values = np.array2string(shown, threshold=40, edgeitems=5, precision=5, suppress_small=True, max_line_width=100)
+        table.add_row(Text(name), datatype_of(array), Text(shape_text(array.shape)), Text(values))
+    console = Console(highlight=False)
+    console.print(table)
+    last = answers[-1]
+    form = "binary" if last.content_type.startswith("application/vnd") else "JSON"
+    who = f"{last.target_model or last.model_name} at {last.endpoint_name} ({last.variant})"
+    console.print(
+        Text(f"{who}: {_times(answers)}; {last.bytes_sent:,} bytes sent as {form}, {last.bytes_received:,} received")
+    )
+
+
+def _times(answers: Sequence[Any]) -> str:
+    """The milliseconds of one call, or the spread of many."""
+    times = sorted(answer.milliseconds for answer in answers)
+    if len(times) == 1:
+        tries = f" after {answers[0].attempts} attempts" if answers[0].attempts > 1 else ""
+        return f"{times[0]:.1f} ms{tries}"
+    p99 = times[min(len(times) - 1, round(0.99 * (len(times) - 1)))]
+    first, median = answers[0].milliseconds, times[len(times) // 2]
+    return (
+        f"{len(times)} calls, first {first:.1f} ms, least {times[0]:.1f}, median {median:.1f}, "
+        f"p99 {p99:.1f}, most {times[-1]:.1f} ms"
+    )
