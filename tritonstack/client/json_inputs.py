@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -79,10 +80,11 @@ def _are_tensors(inputs: list[Any]) -> bool:
 def _gather(tensors: list[tuple[str, dict[str, Any]]], file: str) -> dict[str, Array]:
     arrays: dict[str, Array] = {}
     problems = []
+    for name, times in Counter(name for name, _ in tensors).items():
+        if times > 1:
+            problems.append(Problem(file=file, field=f"inputs.{name}", found=f"given {times} times", allowed="once"))
     for name, tensor in tensors:
         try:
-            if name in arrays:
-                raise ValueError("given twice")  # noqa: TRY301  (one place turns all of them into problems)
             arrays[name] = _kserve(tensor)
         except (ValueError, OverflowError, TypeError, KeyError) as error:
             found = f"no {error}" if isinstance(error, KeyError) else str(error).splitlines()[0]

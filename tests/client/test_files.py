@@ -1,0 +1,290 @@
+"""Every kind of input file, and what is said of those that cannot be read."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from PIL import Image
+
+from tests.client.fake_triton import DTYPES, Array, datatype_of
+from tritonstack.client.files import InputFile, read_inputs
+from tritonstack.client.json_inputs import inputs_from_json
+from tritonstack.client.tables import FileAdapter, TensorSpec, TensorTable
+from tritonstack.errors import InputError
+
+
+def table(*inputs: tuple[str, str, tuple[int, ...]], **adapters: FileAdapter) -> TensorTable:
+    """A batching model's table with those inputs."""
+    return TensorTable(
+        inputs=tuple(TensorSpec(name=name, datatype=datatype, shape=shape) for name, datatype, shape in inputs),
+        outputs=(),
+        max_batch_size=8,
+        optional_inputs=frozenset(),
+        adapters=adapters,
+    )
+
+
+PIXELS = table(("pixels", "FP32", (-1, 4)))
+TWO = table(("ids", "INT64", (-1, -1)), ("mask", "BOOL", (-1, -1)))
+IMAGE = table(("image", "BYTES", (-1, 1)), image=FileAdapter(input="image", encoding="png-bytes"))
+TEXT = table(("text", "BYTES", (-1, 1)), text=FileAdapter(input="text", encoding="utf8"))
+
+
+def read(path: Path, model: TensorTable | None, name: str | None = None) -> dict[str, Array]:
+    """One file's inputs."""
+    return read_inputs([InputFile(path=path, input=name)], model)
+
+
+def read_json(value: Any, model: TensorTable | None, name: str | None = None) -> dict[str, Array]:
+    """The inputs in a JSON value."""
+    return inputs_from_json(json.dumps(value).encode(), file="f.json", named=name, table=model)
+
+
+def problems(value: Any, model: TensorTable | None, name: str | None = None) -> list[tuple[str, str]]:
+    """Field and finding of everything wrong with a JSON value."""
+    with pytest.raises(InputError) as caught:
+        read_json(value, model, name)
+    assert all(problem.file == "f.json" for problem in caught.value.problems)
+    return [(problem.field, problem.found) for problem in caught.value.problems]
+
+
+def test_a_kserve_request_is_taken_as_it_stands() -> None:
+    arrays = read_json(
+        {
+            "inputs": [
+                {"name": "ids", "shape": [1, 2], "datatype": "INT64", "data": [3, 4]},
+                {"name": "mask", "shape": [1, 2], "datatype": "BOOL", "data": [[True, False]]},
+                {"name": "h", "shape": [1], "datatype": "FP16", "data": [0.5]},
+                {"name": "t", "shape": [1, 1], "datatype": "BYTES", "data": ["ü"]},
+            ]
+        },
+        None,
+    )
+    assert {name: (datatype_of(a), a.tolist()) for name, a in arrays.items()} == {
+        "ids": ("INT64", [[3, 4]]),
+        "mask": ("BOOL", [[True, False]]),
+        "h": ("FP16", [0.5]),
+        "t": ("BYTES", [["ü".encode()]]),
+    }
+
+
+def test_everything_wrong_with_a_kserve_request_is_said_at_once() -> None:
+    inputs = [
+        {"name": "a", "shape": [3], "datatype": "INT8", "data": [1, 2]},
+        {"name": "b", "shape": [1], "datatype": "INT8", "data": [300]},
+        {"name": "c", "shape": [1], "datatype": "INT7", "data": [1]},
+        {"name": "d", "shape": [1]},
+        {"name": "e", "shape": [-1], "datatype": "INT8", "data": [1]},
+        {"name": "f", "shape": [1], "datatype": "INT64", "data": [1.5]},
+        {"name": "f", "shape": [1], "datatype": "INT64", "data": [1]},
+    ]
+    said = dict(problems({"inputs": inputs}, None)[1:])
+    assert said["inputs.a"] == "2 data for shape [3]"
+    assert said["inputs.b"] == "numbers from 300 to 300 for datatype INT8"
+    assert said["inputs.c"] == "datatype 'INT7'"
+    assert said["inputs.d"] == "no 'datatype, data'"
+    assert said["inputs.e"] == "shape [-1]"
+    assert said["inputs.f"] == "numbers with fractions for datatype INT64"
+    assert problems({"inputs": inputs}, None)[0] == ("inputs.f", "given 2 times")
+
+
+def test_names_with_nested_lists_take_the_table_s_datatypes_and_a_batch_of_one() -> None:
+    arrays = read_json({"ids": [1, 2], "mask": [[True, False]]}, TWO)
+    assert (datatype_of(arrays["ids"]), arrays["ids"].tolist()) == ("INT64", [[1, 2]])
+    assert (datatype_of(arrays["mask"]), arrays["mask"].shape) == ("BOOL", (1, 2))
+
+
+def test_an_input_may_be_called_inputs() -> None:
+    model = table(("inputs", "FP32", (-1, 2)))
+    assert read_json({"inputs": [[1, 2]]}, model)["inputs"].tolist() == [[1, 2]]
+
+
+@pytest.mark.parametrize("name", [None, "pixels"])
+def test_a_nested_list_alone_is_for_the_only_input(name: str | None) -> None:
+    assert read_json([1, 2, 3, 4], PIXELS, name)["pixels"].shape == (1, 4)
+
+
+def test_without_a_table_datatypes_are_guessed_and_shapes_kept() -> None:
+    arrays = read_json({"i": [1, 2], "f": [[0.5, 1]], "b": [True], "t": ["a"]}, None)
+    assert {n: (datatype_of(a), a.shape) for n, a in arrays.items()} == {
+        "i": ("INT64", (2,)),
+        "f": ("FP32", (1, 2)),
+        "b": ("BOOL", (1,)),
+        "t": ("BYTES", (1,)),
+    }
+
+
+def test_lists_that_are_no_tensor_are_said_at_once_with_what_the_table_allows() -> None:
+    with pytest.raises(InputError) as caught:
+        read_json({"ids": [[1], [2, 3]], "mask": ["x"]}, TWO)
+    assert [(p.field, p.allowed) for p in caught.value.problems] == [
+        ("ids", "ids INT64 [-1, -1]"),
+        ("mask", "mask BOOL [-1, -1]"),
+    ]
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff", b"[" * 100_000])
+def test_what_is_no_json_is_said(content: bytes) -> None:
+    with pytest.raises(InputError, match="no JSON"):
+        inputs_from_json(content, file="f.json", named=None, table=PIXELS)
+
+
+@pytest.mark.parametrize("model", [TWO, None])
+def test_an_array_without_a_name_is_refused_where_it_could_be_any_input(model: TensorTable | None) -> None:
+    with pytest.raises(InputError, match="=file"):
+        read_json([1, 2], model)
+
+
+def test_a_number_too_large_for_its_type_is_refused_and_not_made_infinite() -> None:
+    assert problems([1e300, 0, 0, 0], PIXELS) == [("pixels", "numbers too large for datatype FP32")]
+
+
+@given(data=st.data(), datatype=st.sampled_from(sorted(set(DTYPES) - {"BF16", "FP16"})))
+def test_any_array_written_as_json_is_read_back(data: st.DataObject, datatype: str) -> None:
+    finite = {"allow_nan": False, "allow_infinity": False}
+    elements = finite if datatype.startswith("FP") else None
+    shapes = hnp.array_shapes(min_dims=1, max_dims=3, min_side=1, max_side=4)
+    array = data.draw(hnp.arrays(DTYPES[datatype], shapes, elements=elements))
+    model = table(("x", datatype, (-1,) * array.ndim))
+    have = read_json({"x": array.tolist()}, model)["x"]
+    assert have.dtype == array.dtype
+    assert have.tobytes() == array.tobytes() or np.array_equal(have, array)
+
+
+@given(value=st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3), st.lists))
+def test_any_json_value_is_an_array_or_a_problem(value: Any) -> None:
+    for model in (PIXELS, TWO, TEXT, None):
+        try:
+            arrays = read_json(value, model, "x")
+        except InputError:
+            continue
+        assert isinstance(arrays["x"], np.ndarray)
+
+
+def test_npy_is_for_the_only_input_and_keeps_its_type_and_shape(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.arange(8, dtype=np.float64).reshape(2, 4))
+    array = read(tmp_path / "a.npy", PIXELS)["pixels"]
+    assert (datatype_of(array), array.shape) == ("FP64", (2, 4))
+
+
+def test_npz_names_its_arrays(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", ids=np.ones((1, 2), np.int64), mask=np.ones((1, 2), np.bool_))
+    assert list(read(tmp_path / "a.npz", None)) == ["ids", "mask"]
+
+
+def test_several_files_give_several_inputs(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.ones((1, 2), np.int64))
+    (tmp_path / "b.json").write_text("[[true, false]]")
+    files = [InputFile.parse(f"ids={tmp_path}/a.npy"), InputFile.parse(f"mask={tmp_path}/b.json")]
+    assert {name: array.dtype for name, array in read_inputs(files, TWO).items()} == {"ids": np.int64, "mask": np.bool_}
+
+
+def test_what_is_wrong_with_several_files_is_said_at_once(tmp_path: Path) -> None:
+    (tmp_path / "a.npy").write_bytes(b"no array")
+    (tmp_path / "b.npz").write_bytes(b"no archive")
+    np.save(tmp_path / "pickled.npy", np.array([{}], dtype=object), allow_pickle=True)
+    (tmp_path / "c.json").write_text("{")
+    names = ["pixels=a.npy", "b.npz", "pixels=pickled.npy", "c.json", "missing.npy", "notes.txt"]
+    (tmp_path / "notes.txt").write_text("text")
+    files = [InputFile(path=tmp_path / InputFile.parse(n).path, input=InputFile.parse(n).input) for n in names]
+    with pytest.raises(InputError) as caught:
+        read_inputs(files, PIXELS)
+    assert [Path(problem.file or "").name for problem in caught.value.problems] == [f.path.name for f in files]
+
+
+def test_an_input_given_by_two_files_is_refused(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.zeros((1, 4), np.float32))
+    with pytest.raises(InputError, match="given twice"):
+        read_inputs([InputFile(path=tmp_path / "a.npy"), InputFile(path=tmp_path / "a.npy")], PIXELS)
+
+
+def test_a_name_before_the_file_is_split_off_unless_the_file_is_called_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert InputFile.parse("x=a.npy") == InputFile(path=Path("a.npy"), input="x")
+    assert InputFile.parse("dir/x=a.npy") == InputFile(path=Path("dir/x=a.npy"))
+    Path("x=a.npy").touch()
+    assert InputFile.parse("x=a.npy") == InputFile(path=Path("x=a.npy"))
+
+
+def picture(form: str, mode: str = "RGB") -> bytes:
+    """A small image."""
+    buffer = io.BytesIO()
+    Image.new(mode, (5, 3), 7).save(buffer, format=form)
+    return buffer.getvalue()
+
+
+def test_a_png_is_sent_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(picture("PNG"))
+    array = read(tmp_path / "a.png", IMAGE)["image"]
+    assert array.shape == (1, 1)
+    assert array[0, 0] == picture("PNG")
+
+
+@pytest.mark.parametrize(
+    ("form", "suffix", "mode"), [("JPEG", ".jpg", "CMYK"), ("BMP", ".bmp", "L"), ("GIF", ".gif", "P")]
+)
+def test_another_image_is_sent_as_a_png(tmp_path: Path, form: str, suffix: str, mode: str) -> None:
+    path = tmp_path / f"a{suffix.upper()}"
+    path.write_bytes(picture(form, mode))
+    element = read(path, IMAGE)["image"][0, 0]
+    with Image.open(io.BytesIO(element)) as image:
+        assert (image.format, image.size) == ("PNG", (5, 3))
+
+
+def test_a_file_that_only_looks_like_an_image_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(picture("PNG")[:50])
+    with pytest.raises(InputError, match="an image that Pillow can read"):
+        read(tmp_path / "a.png", IMAGE)
+
+
+def test_a_text_is_sent_as_utf8_and_refused_where_it_is_none(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes("grün\n".encode())
+    assert read(tmp_path / "a.txt", TEXT)["text"].tolist() == [["grün\n".encode()]]
+    (tmp_path / "b.txt").write_bytes("grün".encode("latin-1"))
+    with pytest.raises(InputError, match="UTF-8"):
+        read(tmp_path / "b.txt", TEXT)
+
+
+def test_file_bytes_are_sent_as_they_are(tmp_path: Path) -> None:
+    raw = table(("blob", "BYTES", (-1, 1)), image=FileAdapter(input="blob", encoding="file-bytes"))
+    (tmp_path / "a.jpg").write_bytes(b"\xff\x00")
+    assert read(tmp_path / "a.jpg", raw)["blob"].tolist() == [[b"\xff\x00"]]
+
+
+def test_a_model_that_does_not_batch_gets_one_element(tmp_path: Path) -> None:
+    model = TensorTable(
+        inputs=(TensorSpec(name="text", datatype="BYTES", shape=(1,)),),
+        outputs=(),
+        max_batch_size=0,
+        optional_inputs=frozenset(),
+        adapters=TEXT.adapters,
+    )
+    (tmp_path / "a.txt").write_text("x")
+    assert read(tmp_path / "a.txt", model)["text"].shape == (1,)
+
+
+@pytest.mark.parametrize(
+    ("model", "name", "said"),
+    [
+        (TEXT, None, "a file of kind image"),
+        (PIXELS, None, "adapters: none"),
+        (None, None, "manifest cannot be read"),
+        (IMAGE, "mask", "for input mask"),
+    ],
+)
+def test_an_image_is_refused_where_the_model_has_no_use_for_it(
+    tmp_path: Path, model: TensorTable | None, name: str | None, said: str
+) -> None:
+    (tmp_path / "a.png").write_bytes(picture("PNG"))
+    with pytest.raises(InputError, match=said):
+        read(tmp_path / "a.png", model, name)
