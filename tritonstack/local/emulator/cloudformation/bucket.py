@@ -116,6 +116,9 @@ _BY_US: dict[str, tuple[Callable[[str, Any], None], str | None]] = {
 
 
 def _apply(bucket: str, new: Properties, old: Properties) -> None:
+    # A new bucket's ACL is private; setting even that is refused where ACLs are off, as they are by default.
+    old = {"AccessControl": "Private", **old}
+    new = {"AccessControl": "Private", **new}
     for name, (put, remove) in _BY_US.items():
         if name in new and new[name] != old.get(name):
             put(bucket, new[name])
@@ -128,10 +131,8 @@ def _take_away(bucket: str, name: str, remove: str | None) -> None:
         call("s3", remove, {"Bucket": bucket})
     elif name == "LoggingConfiguration":
         call("s3", "PutBucketLogging", {"Bucket": bucket, "BucketLoggingStatus": {}})
-    elif name == "VersioningConfiguration":
-        _versioning(bucket, {"Status": "Suspended"})
     else:
-        _access_control(bucket, "Private")
+        _versioning(bucket, {"Status": "Suspended"})
 
 
 def _refuse_lost(names: Any, where: str) -> None:
