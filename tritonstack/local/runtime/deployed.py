@@ -1,0 +1,276 @@
+"""What is deployed, read back from the local AWS: endpoint → endpoint config → model, and the endpoint's tags."""
+
+from __future__ import annotations
+
+import json
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+from urllib.parse import quote, urlsplit
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from tritonstack.local.runtime.settings import RuntimeSettings
+
+MAX_LOADED_TAG = "tritonstack:local-max-loaded-models"
+DEPLOYING = frozenset({"Creating", "Updating", "SystemUpdating", "RollingBack"})
+ENDED = frozenset({"Deleting", "Failed", "OutOfService", "UpdateRollbackFailed"})
+
+
+class DeploymentError(Exception):
+    """What is deployed cannot be run here; the message says why."""
+
+
+class UnreachableError(Exception):
+    """The local AWS does not answer, or not as expected."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class S3Location:
+    """A bucket and a key, or a prefix that ends with a slash."""
+
+    bucket: str
+    key: str
+
+    @classmethod
+    def parse(cls, url: str) -> S3Location:
+        """``s3://bucket/key``. Raises DeploymentError for anything else."""
+        parts = urlsplit(url)
+        if parts.scheme != "s3" or not parts.netloc or not parts.path.strip("/"):
+            raise DeploymentError(f"model data {url!r} is no s3://bucket/key")
+        return cls(bucket=parts.netloc, key=parts.path.removeprefix("/"))
+
+    def below(self, relative: str) -> S3Location:
+        """The object at a path below this prefix."""
+        return S3Location(bucket=self.bucket, key=f"{self.key.rstrip('/')}/{relative}")
+
+    def __str__(self) -> str:
+        return f"s3://{self.bucket}/{self.key}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeployedModel:
+    """A SageMaker Model's only container.
+
+    Attributes:
+        image: the container image that was asked for; it names the Triton release.
+        environment: the container's environment variables.
+        data: the archive, or in multi-model mode the prefix of the archives.
+        cache_enabled: MultiModelConfig.ModelCacheSetting.
+    """
+
+    name: str
+    image: str
+    environment: Mapping[str, str]
+    multi_model: bool
+    data: S3Location
+    cache_enabled: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeployedConfig:
+    """An endpoint config with its only production variant.
+
+    Attributes:
+        download_seconds: ModelDataDownloadTimeoutInSeconds.
+        startup_seconds: ContainerStartupHealthCheckTimeoutInSeconds.
+    """
+
+    name: str
+    variant: str
+    instance_type: str
+    instance_count: int
+    download_seconds: float
+    startup_seconds: float
+    model: DeployedModel
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeployedEndpoint:
+    """An endpoint as DescribeEndpoint shows it.
+
+    Attributes:
+        config: the config in service; None before the first fleet is in service.
+        pending: the config that is being deployed, or None.
+        generation: differs between two endpoints of one name and between two deployments of one.
+        instance_counts: variant → current instance count.
+        max_loaded_models: how many models the local container may hold (tag), or None.
+    """
+
+    name: str
+    status: str
+    config: str | None
+    pending: str | None
+    created: str
+    generation: str
+    instance_counts: Mapping[str, int] = field(default_factory=dict)
+    max_loaded_models: int | None = None
+
+
+class Reader(Protocol):
+    """Where the runtime learns what is deployed, and tells what became of it. Methods block."""
+
+    def endpoints(self) -> tuple[DeployedEndpoint, ...]:
+        """Every endpoint. Raises UnreachableError."""
+
+    def config(self, name: str) -> DeployedConfig:
+        """An endpoint config with its model. Raises DeploymentError, UnreachableError."""
+
+    def report(self, *, endpoint: str, config: str, outcome: str, reason: str = "") -> bool:
+        """Say what became of a deployment; False where it is no longer the pending one. Raises UnreachableError."""
+
+
+def emulator_client(settings: RuntimeSettings, service: str, *, read_timeout: float = 20.0) -> Any:
+    """A boto3 client of the local AWS."""
+    session = boto3.session.Session()
+    return session.client(
+        service,
+        endpoint_url=settings.emulator_url,
+        region_name=settings.region,
+        aws_access_key_id="testing",
+        aws_secret_access_key="testing",  # noqa: S106  (the emulator checks none)
+        config=Config(
+            retries={"total_max_attempts": 2, "mode": "standard"},
+            connect_timeout=5,
+            read_timeout=read_timeout,
+            max_pool_connections=8,
+            s3={"addressing_style": "path"},
+        ),
+    )
+
+
+class EmulatorReader:
+    """The Reader over the local AWS. Used by one thread at a time."""
+
+    REFRESH_SECONDS = 5.0
+
+    def __init__(self, settings: RuntimeSettings) -> None:
+        """Makes the client; calls nothing yet."""
+        self._settings = settings
+        self._sagemaker = emulator_client(settings, "sagemaker")
+        self._described: dict[str, tuple[str, float, DeployedEndpoint]] = {}
+
+    def endpoints(self) -> tuple[DeployedEndpoint, ...]:
+        """Every endpoint; one that did not change is described again only now and then."""
+        try:
+            pages = self._sagemaker.get_paginator("list_endpoints").paginate()
+            summaries = [summary for page in pages for summary in page["Endpoints"]]
+            found = tuple(endpoint for summary in summaries if (endpoint := self._endpoint(summary)) is not None)
+        except (BotoCoreError, ClientError) as error:
+            raise UnreachableError(str(error)) from error
+        names = {endpoint.name for endpoint in found}
+        self._described = {name: kept for name, kept in self._described.items() if name in names}
+        return found
+
+    def _endpoint(self, summary: Mapping[str, Any]) -> DeployedEndpoint | None:
+        name, status = summary["EndpointName"], summary["EndpointStatus"]
+        mark = f"{summary.get('CreationTime')} {summary.get('LastModifiedTime')} {status}"
+        kept = self._described.get(name)
+        now = time.monotonic()
+        settled = status not in DEPLOYING
+        if kept and settled and kept[0] == mark and now - kept[1] < self.REFRESH_SECONDS:
+            return kept[2]
+        try:
+            endpoint = self._describe(name)
+        except ClientError as error:
+            if "Could not find" in str(error) or "not found" in str(error).lower():
+                return None
+            raise
+        self._described[name] = (mark, now, endpoint)
+        return endpoint
+
+    def _describe(self, name: str) -> DeployedEndpoint:
+        answer = self._sagemaker.describe_endpoint(EndpointName=name)
+        tags = self._sagemaker.list_tags(ResourceArn=answer["EndpointArn"]).get("Tags", [])
+        limit = next((tag["Value"] for tag in tags if tag["Key"] == MAX_LOADED_TAG), "")
+        status = answer["EndpointStatus"]
+        summary = answer.get("PendingDeploymentSummary") or {}
+        pending = summary.get("EndpointConfigName")
+        config = answer.get("EndpointConfigName")
+        if status == "Creating":
+            pending, config = pending or config, None
+        created = str(answer.get("CreationTime"))
+        return DeployedEndpoint(
+            name=name,
+            status=status,
+            config=config,
+            pending=pending if status in DEPLOYING else None,
+            created=created,
+            generation=f"{created} {summary.get('StartTime') or answer.get('LastModifiedTime')}",
+            instance_counts={
+                variant["VariantName"]: variant.get("CurrentInstanceCount") or variant.get("DesiredInstanceCount") or 1
+                for variant in answer.get("ProductionVariants") or []
+            },
+            max_loaded_models=int(limit) if limit.isdecimal() and int(limit) > 0 else None,
+        )
+
+    def config(self, name: str) -> DeployedConfig:
+        """The config and its model, as described."""
+        try:
+            config = self._sagemaker.describe_endpoint_config(EndpointConfigName=name)
+            variants = config["ProductionVariants"]
+            if len(variants) != 1:
+                raise DeploymentError(f"{name} has {len(variants)} production variants; the local runtime serves one")
+            model = self._sagemaker.describe_model(ModelName=variants[0]["ModelName"])
+        except ClientError as error:
+            raise DeploymentError(str(error)) from error
+        except BotoCoreError as error:
+            raise UnreachableError(str(error)) from error
+        variant = variants[0]
+        return DeployedConfig(
+            name=name,
+            variant=variant["VariantName"],
+            instance_type=variant.get("InstanceType", ""),
+            instance_count=variant.get("InitialInstanceCount", 1),
+            download_seconds=float(variant.get("ModelDataDownloadTimeoutInSeconds") or 3600),
+            startup_seconds=float(variant.get("ContainerStartupHealthCheckTimeoutInSeconds") or 3600),
+            model=read_model(model),
+        )
+
+    def report(self, *, endpoint: str, config: str, outcome: str, reason: str = "") -> bool:
+        """POST the outcome to the emulator's own route."""
+        url = f"{self._settings.emulator_url}/_tritonstack/endpoints/{quote(endpoint)}/report"
+        body = json.dumps({"endpoint_config_name": config, "outcome": outcome, "reason": reason}).encode()
+        request = urllib.request.Request(  # noqa: S310  (the emulator's address, on loopback)
+            url, data=body, headers={"Content-Type": "application/json"}, method="POST"
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310
+                return int(answer.status) == 200
+        except urllib.error.HTTPError as error:
+            if error.code in (404, 409):
+                return False
+            raise UnreachableError(f"{url} answered {error.code}") from error
+        except OSError as error:
+            raise UnreachableError(f"{url}: {error}") from error
+
+
+def read_model(answer: Mapping[str, Any]) -> DeployedModel:
+    """DescribeModel's answer. Raises DeploymentError for what the runtime cannot serve."""
+    name = answer["ModelName"]
+    containers = [answer["PrimaryContainer"]] if answer.get("PrimaryContainer") else answer.get("Containers") or []
+    if len(containers) != 1:
+        raise DeploymentError(f"model {name} has {len(containers)} containers; the local runtime serves one")
+    container = containers[0]
+    return DeployedModel(
+        name=name,
+        image=container.get("Image", ""),
+        environment=dict(container.get("Environment") or {}),
+        multi_model=container.get("Mode") == "MultiModel",
+        data=S3Location.parse(_data_url(name, container)),
+        cache_enabled=(container.get("MultiModelConfig") or {}).get("ModelCacheSetting") != "Disabled",
+    )
+
+
+def _data_url(name: str, container: Mapping[str, Any]) -> str:
+    if container.get("ModelDataUrl"):
+        return str(container["ModelDataUrl"])
+    source = (container.get("ModelDataSource") or {}).get("S3DataSource") or {}
+    if source.get("S3DataType") == "S3Object" and source.get("CompressionType") == "Gzip":
+        return str(source["S3Uri"])
+    raise DeploymentError(f"model {name} has neither ModelDataUrl nor a gzip archive as its ModelDataSource")

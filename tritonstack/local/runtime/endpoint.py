@@ -1,0 +1,236 @@
+"""An endpoint: the fleet that serves it, the fleet that is being started for it, the fleets that drain."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+
+from tritonstack.local.runtime.deployed import (
+    DeployedConfig,
+    DeployedEndpoint,
+    DeploymentError,
+    Reader,
+    UnreachableError,
+)
+from tritonstack.local.runtime.errors import endpoint_not_found, service_unavailable
+from tritonstack.local.runtime.fleet import Fleet
+from tritonstack.local.runtime.invocation import invoke
+from tritonstack.local.runtime.messages import Answer, Request
+
+RETRY_SECONDS = 5.0
+LONGEST_RETRY_SECONDS = 60.0
+REPORT_ATTEMPTS = 30
+REPORT_PAUSE_SECONDS = 1.0
+logger = logging.getLogger("tritonstack.runtime")
+
+NewFleet = Callable[[str, DeployedConfig, int | None], Fleet]
+
+
+class Endpoint:
+    """One deployed endpoint.
+
+    It is steered by level, not by event: ``apply`` is called again and again with what is deployed, and starts what is
+    missing. So a runtime that is started again comes to the same state.
+    """
+
+    def __init__(self, *, described: DeployedEndpoint, reader: Reader, new_fleet: NewFleet) -> None:
+        """Starts nothing yet."""
+        self.described = described
+        self.serving: Fleet | None = None
+        self.starting: Fleet | None = None
+        self.draining: set[Fleet] = set()
+        self.last_failure: str | None = None
+        self._reader = reader
+        self._new_fleet = new_fleet
+        self._deployment: asyncio.Task[None] | None = None
+        self._deploying: tuple[str, str] | None = None
+        self._handled: tuple[str, str] | None = None
+        self._not_before = 0.0
+        self._shifted_at = 0.0
+        self._pause = RETRY_SECONDS
+        self._drains: set[asyncio.Task[None]] = set()
+
+    @property
+    def name(self) -> str:
+        """The endpoint's name."""
+        return self.described.name
+
+    @property
+    def changing(self) -> bool:
+        """Whether something is being started for it."""
+        return self._deployment is not None
+
+    @property
+    def fleets(self) -> tuple[Fleet, ...]:
+        """Every fleet that is alive, the serving one first."""
+        found = [fleet for fleet in (self.serving, self.starting) if fleet is not None]
+        return (*found, *self.draining)
+
+    async def invoke(self, request: Request, *, account: str) -> Answer:
+        """Answer a request with the fleet in service."""
+        fleet = self.serving
+        if fleet is not None:
+            return await invoke(fleet, request)
+        if self.described.status in ("Creating", "Failed"):
+            raise endpoint_not_found(endpoint=self.name, account=account)
+        raise service_unavailable(
+            f"The container of endpoint {self.name} is not running yet: {self.last_failure or 'starting'}"
+        )
+
+    def apply(self, described: DeployedEndpoint, *, as_of: float) -> None:
+        """Take over what is deployed, and start what is missing for it.
+
+        Args:
+            described: what was read.
+            as_of: the monotonic time at which reading it began. What is older than the last shift is not believed.
+        """
+        if as_of < self._shifted_at:
+            return
+        self.described = described
+        for fleet in self.fleets:
+            fleet.models.limit = described.max_loaded_models
+            fleet.metrics.instance_count = described.instance_counts.get(
+                fleet.config.variant, fleet.config.instance_count
+            )
+        wanted = self._wanted()
+        if self._deployment is not None:
+            if wanted != self._deploying and not self._deployment.cancelling():
+                self._deployment.cancel()  # replaced by another deployment, or no longer wanted
+            return
+        if wanted is None or wanted == self._handled or time.monotonic() < self._not_before:
+            return
+        self._deploying = wanted
+        self._deployment = asyncio.create_task(self._deploy(*wanted), name=f"deploy {self.name} {wanted[0]}")
+        self._deployment.add_done_callback(self._deployed)
+
+    def _wanted(self) -> tuple[str, str] | None:
+        """The config to start a fleet for, with its deployment's mark; None where everything serves that should."""
+        described = self.described
+        pending = None if described.pending is None else (described.pending, described.generation)
+        if described.config is None or (self.serving is not None and self.serving.config.name == described.config):
+            return pending
+        if pending is not None and self.last_failure is not None:
+            return pending  # what should serve cannot be started; its successor may
+        return described.config, described.created
+
+    def _deployed(self, task: asyncio.Task[None]) -> None:
+        self._deployment = self._deploying = None
+        if not task.cancelled() and task.exception() is not None:
+            self._not_before = time.monotonic() + self._pause
+            logger.error("%s: the deployment failed inside the runtime: %r", self.name, task.exception())
+
+    async def _deploy(self, config_name: str, mark: str) -> None:
+        """Start a fleet for a config, say so, and move the traffic to it."""
+        pending = self.described.pending == config_name
+        try:
+            if not (self.serving is not None and self.serving.config.name == config_name):
+                await self._start(config_name)
+            if pending and not await self._report(config_name, "in_service"):
+                logger.info("%s: %s is no longer the pending deployment", self.name, config_name)
+                return
+        except DeploymentError as error:
+            await self._failed(config_name, mark, str(error), pending=pending)
+            return
+        except UnreachableError as error:
+            self._wait(f"the local AWS does not answer: {error}")
+            return
+        finally:
+            await self._settle(config_name)
+        self._pause = RETRY_SECONDS
+        self.last_failure = None
+
+    async def _start(self, config_name: str) -> None:
+        config = await asyncio.to_thread(self._reader.config, config_name)
+        logger.info("%s: starting a fleet for %s (%s)", self.name, config_name, config.model.image)
+        self.starting = self._new_fleet(self.name, config, self.described.max_loaded_models)
+        await self.starting.start()
+
+    async def _report(self, config_name: str, outcome: str, reason: str = "") -> bool:
+        accepted = await self._tell(config_name, outcome, reason)
+        if accepted and outcome == "in_service" and self.starting is not None:
+            self._shift()
+        return accepted
+
+    async def _tell(self, config_name: str, outcome: str, reason: str) -> bool:
+        """Report, and try again for a while where the local AWS does not answer: a started fleet is worth it."""
+        for attempt in range(REPORT_ATTEMPTS):
+            try:
+                return await asyncio.to_thread(
+                    self._reader.report, endpoint=self.name, config=config_name, outcome=outcome, reason=reason
+                )
+            except UnreachableError as error:
+                logger.warning("%s: reporting %s as %s failed: %s", self.name, config_name, outcome, error)
+                if attempt == REPORT_ATTEMPTS - 1:
+                    raise
+                await asyncio.sleep(REPORT_PAUSE_SECONDS)
+        return False
+
+    def _shift(self) -> None:
+        """Move the traffic: every request from now on goes to the new fleet, those in flight end in the old one."""
+        self._shifted_at = time.monotonic()
+        old, self.serving, self.starting = self.serving, self.starting, None
+        if self.serving is not None:
+            logger.info("%s: %s is in service", self.name, self.serving.config.name)
+        if old is not None:
+            self._retire(old)
+
+    async def _settle(self, config_name: str) -> None:
+        """What was started either serves by now, serves from now on (nothing was asked to report), or is stopped."""
+        fleet = self.starting
+        if fleet is None:
+            return
+        if fleet.ready.is_set() and self.described.config == config_name:
+            self._shift()
+            return
+        self.starting = None
+        await asyncio.shield(fleet.stop())
+
+    async def _failed(self, config_name: str, mark: str, reason: str, *, pending: bool) -> None:
+        logger.error("%s: %s failed: %s", self.name, config_name, reason)
+        self.last_failure = reason
+        if not pending:
+            self._wait(reason)
+            return
+        try:
+            await self._report(config_name, "failed", reason)
+            self._handled = (config_name, mark)
+        except UnreachableError as error:
+            self._wait(f"the failure could not be reported: {error}")
+
+    def _wait(self, reason: str) -> None:
+        self.last_failure = reason
+        logger.warning("%s: %s; trying again in %.0f s", self.name, reason, self._pause)
+        self._not_before = time.monotonic() + self._pause
+        self._pause = min(self._pause * 2, LONGEST_RETRY_SECONDS)
+
+    def _retire(self, fleet: Fleet) -> None:
+        self.draining.add(fleet)
+        task = asyncio.create_task(self._drain(fleet), name=f"drain {fleet.config.name}")
+        self._drains.add(task)
+        task.add_done_callback(self._drains.discard)
+
+    async def _drain(self, fleet: Fleet) -> None:
+        try:
+            await fleet.drain()
+        finally:
+            await fleet.stop()
+            self.draining.discard(fleet)
+            logger.info("%s: the fleet of %s is stopped", self.name, fleet.config.name)
+
+    async def remove(self, *, drain: bool) -> None:
+        """The endpoint is gone, or the runtime ends: stop every fleet."""
+        if self._deployment is not None:
+            self._deployment.cancel()
+            await asyncio.gather(self._deployment, return_exceptions=True)
+        serving, self.serving = self.serving, None
+        if serving is not None:
+            if drain:
+                self._retire(serving)
+            else:
+                await serving.stop()
+        if not drain:
+            for task in list(self._drains):
+                task.cancel()
+        await asyncio.gather(*self._drains, return_exceptions=True)

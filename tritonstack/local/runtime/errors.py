@@ -1,0 +1,172 @@
+"""InvokeEndpoint's errors: the codes, statuses and bodies from which an AWS SDK builds its exceptions.
+
+Codes and statuses: botocore's service model of sagemaker-runtime, InvokeEndpoint. The sentences are those that
+SageMaker users report: amazon-sagemaker-examples issues 293 (not found), 799 (timed out), 1026 (target model not
+supported), 2815 (no response); sagemaker-tensorflow-serving-container 166 (target model missing).
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+NO_STATUS = 0
+"""The OriginalStatusCode of a container that gave no HTTP answer at all."""
+
+
+@dataclass(eq=False)
+class InvokeError(Exception):
+    """An answer of InvokeEndpoint that is an error.
+
+    Attributes:
+        code: the error's name in the service model.
+        status: the HTTP status that belongs to the code.
+        message: the sentence for the caller.
+        members: further members of the body (OriginalStatusCode, OriginalMessage, LogStreamArn, ErrorCode).
+    """
+
+    code: str
+    status: int
+    message: str
+    members: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        super().__init__(self.message)
+
+    def __str__(self) -> str:
+        return f"{self.code}: {self.message}"
+
+    def body(self) -> bytes:
+        """The JSON body, as rest-json services write it."""
+        return json.dumps({**self.members, "Message": self.message}).encode()
+
+
+def validation_error(message: str, *, error_code: str | None = None) -> InvokeError:
+    """The request itself is wrong: 400."""
+    members = {"ErrorCode": error_code} if error_code else {}
+    return InvokeError("ValidationError", 400, message, members)
+
+
+def endpoint_not_found(*, endpoint: str, account: str) -> InvokeError:
+    """There is no such endpoint, or it is not in service."""
+    return validation_error(f"Endpoint {endpoint} of account {account} not found.")
+
+
+def target_model_missing(*, request_id: str) -> InvokeError:
+    """A multi-model endpoint was called without TargetModel."""
+    return validation_error(f"Request {request_id} is missing a target model header.")
+
+
+def target_model_not_supported(*, endpoint: str) -> InvokeError:
+    """A single-model endpoint was called with TargetModel."""
+    return validation_error(
+        f"Endpoint {endpoint} is not a multi-model endpoint and does not support target model header.",
+        error_code="TARGET_MODEL_HEADER_NOT_SUPPORTED",
+    )
+
+
+def target_model_invalid(*, target_model: str) -> InvokeError:
+    """TargetModel is no relative path of an object below the prefix."""
+    return validation_error(
+        f"Invalid target model header {target_model!r}: a path relative to the model data prefix is expected."
+    )
+
+
+def target_variant_unknown(*, endpoint: str, variant: str) -> InvokeError:
+    """TargetVariant names no production variant."""
+    return validation_error(f"Variant {variant} was not found for endpoint {endpoint}.")
+
+
+def model_data_not_found(*, bucket: str, key: str) -> InvokeError:
+    """The archive is not there, or may not be read."""
+    return validation_error(
+        f"Failed to download model data(bucket: {bucket}, key: {key}). Please ensure that there is an object located "
+        "at the URL and that the role passed to CreateModel has permissions to download the model."
+    )
+
+
+def model_data_unusable(*, bucket: str, key: str, reason: str) -> InvokeError:
+    """The archive is there, but cannot be unpacked safely."""
+    return validation_error(f"Failed to extract model data archive(bucket: {bucket}, key: {key}): {reason}")
+
+
+def payload_too_large(*, limit: int) -> InvokeError:
+    """The body is larger than InvokeEndpoint takes.
+
+    The service answers 413 with no modelled error; the code is then the status, as SDK users see it
+    (sagemaker-python-sdk issue 171).
+    """
+    return InvokeError("413", 413, f"HTTP content length exceeded {limit} bytes.")
+
+
+def model_not_ready(*, target_model: str) -> InvokeError:
+    """The model is still being downloaded or loaded."""
+    return InvokeError("ModelNotReadyException", 429, f"Model {target_model} is not ready for inference. Retry.")
+
+
+def service_unavailable(message: str) -> InvokeError:
+    """No container can take the request."""
+    return InvokeError("ServiceUnavailable", 503, message)
+
+
+def internal_failure(message: str) -> InvokeError:
+    """The runtime itself failed."""
+    return InvokeError("InternalFailure", 500, message)
+
+
+def dependency_failure(message: str) -> InvokeError:
+    """The service that holds the model data failed."""
+    return InvokeError("InternalDependencyException", 530, message)
+
+
+def unknown_operation(*, path: str) -> InvokeError:
+    """The runtime implements InvokeEndpoint alone."""
+    return InvokeError("UnknownOperationException", 404, f"The local runtime implements InvokeEndpoint, not {path}.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContainerAddress:
+    """Where a container's log is, for the errors that name it."""
+
+    endpoint: str
+    account: str
+    region: str
+    log_stream: str
+
+    @property
+    def log_group(self) -> str:
+        """The log group of the endpoint."""
+        return f"/aws/sagemaker/Endpoints/{self.endpoint}"
+
+    @property
+    def log_stream_arn(self) -> str:
+        """What ModelError carries as LogStreamArn."""
+        return f"arn:aws:logs:{self.region}:{self.account}:log-group:{self.log_group}:log-stream:{self.log_stream}"
+
+    def model_error(self, *, status: int, message: str) -> InvokeError:
+        """The container answered with an error, or not at all (status 0)."""
+        kind = "client" if 400 <= status < 500 else "server"
+        console = f"https://{self.region}.console.aws.amazon.com/cloudwatch/home?region={self.region}"
+        text = (
+            f'Received {kind} error ({status}) from primary with message "{message}". See {console}'
+            f"#logEventViewer:group={self.log_group} in account {self.account} for more information."
+        )
+        members = {"OriginalStatusCode": status, "OriginalMessage": message, "LogStreamArn": self.log_stream_arn}
+        return InvokeError("ModelError", 424, text, members)
+
+    def timed_out(self) -> InvokeError:
+        """The container did not answer in time."""
+        return self.model_error(
+            status=NO_STATUS,
+            message="Your invocation timed out while waiting for a response from container primary. Review the latency "
+            "metrics for each container in Amazon CloudWatch, resolve the issue, and try again.",
+        )
+
+    def no_answer(self) -> InvokeError:
+        """The container closed the connection, which it does when it dies."""
+        return self.model_error(
+            status=NO_STATUS,
+            message=f"Amazon SageMaker could not get a response from the {self.endpoint} endpoint. This can occur when "
+            "CPU or memory utilization is high. To check your utilization, see Amazon CloudWatch.",
+        )

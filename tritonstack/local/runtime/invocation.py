@@ -1,0 +1,137 @@
+"""One invocation of a fleet: what SageMaker checks, the model, the container, the answer. The hot path."""
+
+from __future__ import annotations
+
+import re
+import time
+
+from tritonstack.local.runtime import errors
+from tritonstack.local.runtime.container_client import SINGLE_MODEL_LINE, TARGET_MODEL, ContainerClient, invoke_line
+from tritonstack.local.runtime.errors import InvokeError
+from tritonstack.local.runtime.fleet import Fleet, FleetState
+from tritonstack.local.runtime.messages import Answer, Headers, Request
+from tritonstack.local.runtime.model_cache import CachedModel
+from tritonstack.local.runtime.upstream import ContainerGoneError
+
+CUSTOM_ATTRIBUTES = b"x-amzn-sagemaker-custom-attributes"
+TARGET_VARIANT = b"x-amzn-sagemaker-target-variant"
+PASSED_ON = (b"content-type", b"accept", CUSTOM_ATTRIBUTES)
+GIVEN_BACK = (b"content-type", CUSTOM_ATTRIBUTES)
+_TARGET_MODEL = re.compile(r"[!-~][ -~]{0,1023}")
+
+
+def checked_target(raw: bytes) -> str:
+    """The TargetModel of a request: a relative path below the prefix, with no way out of it.
+
+    Raises:
+        InvokeError: ValidationError.
+    """
+    text = raw.decode("latin-1")
+    parts = text.split("/")
+    if not _TARGET_MODEL.fullmatch(text) or "\\" in text or any(part in ("", ".", "..") for part in parts):
+        raise errors.target_model_invalid(target_model=text)
+    return text
+
+
+async def invoke(fleet: Fleet, request: Request) -> Answer:
+    """Answer one request with this fleet, and count it.
+
+    Raises:
+        InvokeError: as InvokeEndpoint fails.
+    """
+    fleet.in_flight += 1
+    concurrent = fleet.in_flight
+    measured = _Measured()
+    error: InvokeError | None = None
+    try:
+        return await _invoke(fleet, request, measured)
+    except InvokeError as failure:
+        error = failure
+        fleet.failed(failure)
+        raise
+    finally:
+        fleet.request_ended()
+        fleet.metrics.invocation(
+            in_model=measured.in_model,
+            total=time.monotonic() - request.received,
+            error=error,
+            hit=measured.hit,
+            concurrent=concurrent,
+        )
+
+
+class _Measured:
+    """Seconds in the container, and whether the model was loaded already."""
+
+    __slots__ = ("hit", "in_model")
+
+    def __init__(self) -> None:
+        self.in_model = 0.0
+        self.hit: bool | None = None
+
+
+async def _invoke(fleet: Fleet, request: Request, measured: _Measured) -> Answer:
+    target = request.headers.get(TARGET_MODEL)
+    variant = request.headers.get(TARGET_VARIANT)
+    if variant is not None and variant.decode("latin-1") != fleet.config.variant:
+        raise errors.target_variant_unknown(endpoint=fleet.endpoint, variant=variant.decode("latin-1"))
+    if not fleet.config.model.multi_model:
+        if target is not None:
+            raise errors.target_model_not_supported(endpoint=fleet.endpoint)
+        return await _call(fleet, await _client(fleet), SINGLE_MODEL_LINE, request, measured)
+    if target is None:
+        raise errors.target_model_missing(request_id=request.id)
+    model = await _claim(fleet, checked_target(target), request, measured)
+    try:
+        return await _call(fleet, await _client(fleet), invoke_line(model), request, measured)
+    finally:
+        fleet.models.release(model)
+
+
+async def _claim(fleet: Fleet, target: str, request: Request, measured: _Measured) -> CachedModel:
+    model = fleet.models.claim_loaded(target)
+    if model is not None:
+        measured.hit = True
+        return model
+    measured.hit = False
+    try:
+        return await fleet.models.claim(target, seconds=_left(fleet, request))
+    finally:
+        fleet.metrics.waited_for_model(time.monotonic() - request.received)
+
+
+async def _client(fleet: Fleet) -> ContainerClient:
+    if not fleet.ready.is_set():
+        raise errors.service_unavailable(f"The container of endpoint {fleet.endpoint} is being started again.")
+    if fleet.client is None or fleet.state is FleetState.STOPPED:
+        raise errors.service_unavailable(f"The container of endpoint {fleet.endpoint} is stopped.")
+    return fleet.client
+
+
+async def _call(fleet: Fleet, client: ContainerClient, line: bytes, request: Request, measured: _Measured) -> Answer:
+    parts = [line]
+    headers = request.headers
+    for name in PASSED_ON:
+        value = headers.get(name)
+        if value is not None:
+            parts.append(b"%b: %b\r\n" % (name, value))
+    parts.append(b"content-length: %d\r\n\r\n" % len(request.body))
+    began = time.monotonic()
+    try:
+        answer = await client.invoke(b"".join(parts), request.body, seconds=_left(fleet, request))
+    except TimeoutError:
+        raise fleet.address.timed_out() from None
+    except ContainerGoneError:
+        raise fleet.address.no_answer() from None
+    finally:
+        measured.in_model = time.monotonic() - began
+    if answer.status != 200:
+        raise fleet.address.model_error(status=answer.status, message=answer.body.decode(errors="replace"))
+    given: Headers = {name: answer.headers[name] for name in GIVEN_BACK if name in answer.headers}
+    given[b"x-amzn-invoked-production-variant"] = fleet.variant_header
+    return Answer(200, given, answer.body)
+
+
+def _left(fleet: Fleet, request: Request) -> float:
+    """What is left of the time within which SageMaker answers, loading included; at least a second."""
+    return max(fleet.invoke_seconds - (time.monotonic() - request.received), 1.0)

@@ -1,0 +1,218 @@
+"""The loopback HTTP server of InvokeEndpoint: an asyncio protocol over httptools.
+
+A protocol of our own instead of an ASGI server: on two cores that it shares with Triton and the client, the ASGI
+server's share of a small model's call was the larger part of all that the runtime added (figures: docs/fidelity.md).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections import deque
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+from typing import Any
+
+import httptools
+
+from tritonstack.local.runtime.errors import InvokeError, internal_failure, payload_too_large
+from tritonstack.local.runtime.messages import Answer, Headers, Request
+
+Handle = Callable[[Request], Awaitable[Answer]]
+
+DRAINED_BYTES = 256 * 1024 * 1024
+"""How much of a refused body is read (and thrown away) so that its sender reads the answer instead of a reset."""
+
+_STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus}
+_CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+_RUN = uuid.uuid4().hex[:20]
+
+
+def status_line(status: int) -> bytes:
+    """The first line of an answer."""
+    return _STATUS_LINES.get(status) or f"HTTP/1.1 {status} Unknown\r\n".encode()
+
+
+def render(answer: Answer, *, request_id: str, keep_alive: bool) -> tuple[bytes, bytes]:
+    """An answer's head and body, as they go over the wire."""
+    lines = [status_line(answer.status)]
+    lines += [b"%b: %b\r\n" % pair for pair in answer.headers.items()]
+    lines.append(b"content-length: %d\r\nx-amzn-requestid: %b\r\n" % (len(answer.body), request_id.encode()))
+    lines.append(b"\r\n" if keep_alive else b"connection: close\r\n\r\n")
+    return b"".join(lines), answer.body
+
+
+def error_answer(error: InvokeError) -> Answer:
+    """An error in the form from which an AWS SDK builds its exception."""
+    headers = {b"content-type": b"application/json", b"x-amzn-errortype": error.code.encode()}
+    return Answer(error.status, headers, error.body())
+
+
+class ServerConnection(asyncio.Protocol):
+    """One client's connection. Requests on it are answered one after the other."""
+
+    def __init__(self, server: Server) -> None:
+        """``server`` handles the requests."""
+        self._server = server
+        self._transport: Any = None
+        self._parser = httptools.HttpRequestParser(self)
+        self._path = b""
+        self._headers: Headers = {}
+        self._body: list[bytes] = []
+        self._size = 0
+        self._received = 0.0
+        self._waiting: deque[tuple[Request | InvokeError, bool]] = deque()
+        self._task: asyncio.Task[None] | None = None
+        self._writable = asyncio.Event()
+        self._writable.set()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """See asyncio.Protocol."""
+        self._transport = transport
+        self._server.connections.add(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  (asyncio.Protocol's signature)
+        """See asyncio.Protocol. A caller that goes away does not stop its request: SageMaker does not either."""
+        self._server.connections.discard(self)
+        self._writable.set()
+
+    def pause_writing(self) -> None:
+        """See asyncio.Protocol."""
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        """See asyncio.Protocol."""
+        self._writable.set()
+
+    def data_received(self, data: bytes) -> None:
+        """See asyncio.Protocol."""
+        try:
+            self._parser.feed_data(data)
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade):
+            self._transport.close()
+
+    @property
+    def task(self) -> asyncio.Task[None] | None:
+        """What answers its requests at the moment."""
+        return self._task
+
+    def close(self) -> None:
+        """Close once what is written is sent."""
+        if self._transport is not None:
+            self._transport.close()
+
+    def on_message_begin(self) -> None:
+        """Called by the parser."""
+        self._received = time.monotonic()
+        self._path, self._headers, self._body, self._size = b"", {}, [], 0
+
+    def on_url(self, url: bytes) -> None:
+        """Called by the parser."""
+        self._path += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Called by the parser."""
+        self._headers[name.lower()] = value
+
+    def on_headers_complete(self) -> None:
+        """Called by the parser."""
+        if self._headers.get(b"expect", b"").lower() == b"100-continue":
+            self._transport.write(_CONTINUE)
+
+    def on_body(self, body: bytes) -> None:
+        """Called by the parser. A body beyond the limit is counted and thrown away."""
+        self._size += len(body)
+        if self._size <= self._server.max_payload_bytes:
+            self._body.append(body)
+        elif self._size > DRAINED_BYTES:
+            self._transport.close()
+
+    def on_message_complete(self) -> None:
+        """Called by the parser."""
+        keep_alive = self._parser.should_keep_alive()
+        if self._size > self._server.max_payload_bytes:
+            request: Request | InvokeError = payload_too_large(limit=self._server.max_payload_bytes)
+        else:
+            request = Request(
+                method=self._parser.get_method(),
+                path=self._path,
+                headers=self._headers,
+                body=self._body[0] if len(self._body) == 1 else b"".join(self._body),
+                received=self._received,
+                id=self._server.next_request_id(),
+            )
+        self._body = []
+        self._waiting.append((request, keep_alive))
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._answer_waiting())
+
+    async def _answer_waiting(self) -> None:
+        try:
+            while self._waiting:
+                request, keep_alive = self._waiting.popleft()
+                await self._answer(request, keep_alive)
+        finally:
+            self._task = None
+
+    async def _answer(self, request: Request | InvokeError, keep_alive: bool) -> None:
+        if isinstance(request, InvokeError):
+            answer, request_id = error_answer(request), self._server.next_request_id()
+        else:
+            answer, request_id = await self._server.answer(request), request.id
+        if self._transport.is_closing():
+            return
+        head, body = render(answer, request_id=request_id, keep_alive=keep_alive)
+        if len(body) < 65536:
+            self._transport.write(head + body)
+        else:
+            self._transport.writelines((head, body))
+        if not keep_alive:
+            self._transport.close()
+        elif not self._writable.is_set():
+            await self._writable.wait()
+
+
+class Server:
+    """The server as a whole: listens on loopback and hands whole requests to ``handle``."""
+
+    def __init__(self, *, handle: Handle, max_payload_bytes: int, log: Callable[[str], None]) -> None:
+        """``handle`` answers a request or raises InvokeError; ``log`` takes a line about a failure of its own."""
+        self._handle = handle
+        self._log = log
+        self._server: asyncio.Server | None = None
+        self._requests = 0
+        self.max_payload_bytes = max_payload_bytes
+        self.connections: set[ServerConnection] = set()
+
+    def next_request_id(self) -> str:
+        """A request id: unlike any other of this or another run."""
+        self._requests += 1
+        return f"{_RUN[:8]}-{_RUN[8:12]}-{_RUN[12:16]}-{_RUN[16:20]}-{self._requests:012x}"
+
+    async def answer(self, request: Request) -> Answer:
+        """The answer to a request, whatever happens while it is made."""
+        try:
+            return await self._handle(request)
+        except InvokeError as error:
+            return error_answer(error)
+        except Exception as error:  # noqa: BLE001  (a fault of ours must reach the caller as InternalFailure, and the log)
+            self._log(f"request {request.id} failed inside the runtime: {error!r}")
+            return error_answer(internal_failure(f"The local runtime failed: {error!r}"))
+
+    async def start(self, *, port: int) -> int:
+        """Listen on 127.0.0.1; ``port`` 0 takes a free one. Returns the port."""
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(lambda: ServerConnection(self), host="127.0.0.1", port=port)
+        listening: int = self._server.sockets[0].getsockname()[1]
+        return listening
+
+    async def stop(self, *, seconds: float) -> None:
+        """Take no new connection, let requests end for ``seconds``, then close."""
+        if self._server is not None:
+            self._server.close()
+        tasks = [task for connection in self.connections if (task := connection.task) is not None]
+        if tasks:
+            await asyncio.wait(tasks, timeout=seconds)
+        for connection in list(self.connections):
+            connection.close()

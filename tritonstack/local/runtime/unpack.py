@@ -1,0 +1,134 @@
+"""Unpacking an archive that nobody vouches for: streamed, inside its folder, of bounded size."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tarfile
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import IO, Any
+
+from isal import igzip, isal_zlib
+
+CHUNK = 1024 * 1024
+open_gzip: Callable[..., Any] = igzip.open
+IsalError: Any = isal_zlib.error
+
+
+class UnsafeArchiveError(Exception):
+    """The archive is damaged, too large, or would write outside its folder; the message says which member."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnpackLimits:
+    """The most bytes and members that an archive may unpack to."""
+
+    max_bytes: int
+    max_members: int
+
+
+def unpack(archive: Path, folder: Path, *, limits: UnpackLimits, cancelled: Callable[[], bool] = lambda: False) -> int:
+    """Unpack a gzip-compressed tar archive into ``folder``, which must not exist yet.
+
+    Files and folders are written first and symbolic links last, so that nothing is ever written through a link; then
+    every link is resolved and must lead to something inside. Owners, set-id bits and times are not taken over.
+
+    Returns:
+        the bytes written.
+
+    Raises:
+        UnsafeArchiveError: a member leaves the folder, is a device, or the archive is damaged or over the limits. What
+            was unpacked is removed.
+    """
+    folder.mkdir(parents=True)
+    try:
+        with open_gzip(archive, "rb") as plain, tarfile.open(fileobj=plain, mode="r|") as tar:
+            return _Unpacking(folder, limits, cancelled).run(tar)
+    except (tarfile.TarError, zlib.error, IsalError, EOFError, OSError, ValueError) as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise UnsafeArchiveError(f"the archive is damaged or cannot be written: {error}") from error
+    except UnsafeArchiveError:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def member_path(name: str) -> PurePosixPath:
+    """A member's path inside the folder. Raises UnsafeArchiveError for a path that leaves it."""
+    path = PurePosixPath(name)
+    if path.is_absolute() or ".." in path.parts or "\\" in name or any(ord(letter) < 32 for letter in name):
+        raise UnsafeArchiveError(f"member {name!r} is no path inside the archive")
+    return path
+
+
+class _Unpacking:
+    def __init__(self, folder: Path, limits: UnpackLimits, cancelled: Callable[[], bool]) -> None:
+        self._folder = folder
+        self._limits = limits
+        self._cancelled = cancelled
+        self._written = 0
+        self._links: list[tuple[Path, str]] = []
+
+    def run(self, tar: tarfile.TarFile) -> int:
+        for count, member in enumerate(tar, start=1):
+            if count > self._limits.max_members:
+                raise UnsafeArchiveError(f"more than {self._limits.max_members} members")
+            if self._cancelled():
+                raise UnsafeArchiveError("unpacking was given up")
+            self._member(tar, member)
+        for place, target in self._links:
+            self._check_inside(place.parent, place, target)  # an earlier link may be on the way to this one
+            self._make_folder(place.parent)
+            place.unlink(missing_ok=True)
+            place.symlink_to(target)
+        for place, target in self._links:
+            self._check_inside(place, place, target)  # a later link may have changed where an earlier one leads
+        return self._written
+
+    def _member(self, tar: tarfile.TarFile, member: tarfile.TarInfo) -> None:
+        relative = member_path(member.name)
+        place = self._folder / relative
+        if member.isdir():
+            self._make_folder(place)
+        elif member.isreg():
+            source = tar.extractfile(member)
+            if source is None:
+                raise UnsafeArchiveError(f"member {member.name!r} has no content")
+            self._make_folder(place.parent)
+            self._write(source, place, executable=bool(member.mode & 0o100))
+        elif member.issym():
+            self._links.append((place, member.linkname))
+        elif member.islnk():
+            self._hard_link(place, member)
+        else:
+            raise UnsafeArchiveError(f"member {member.name!r} is a device or of an unknown kind")
+
+    def _make_folder(self, place: Path) -> None:
+        place.mkdir(parents=True, exist_ok=True)
+
+    def _write(self, source: IO[bytes], place: Path, *, executable: bool) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        place.unlink(missing_ok=True)  # a later member of the same name replaces the earlier one, as tar does
+        with os.fdopen(os.open(place, flags, 0o755 if executable else 0o644), "wb") as file:
+            while chunk := source.read(CHUNK):
+                self._written += len(chunk)
+                if self._written > self._limits.max_bytes:
+                    raise UnsafeArchiveError(f"more than {self._limits.max_bytes} bytes unpacked")
+                if self._cancelled():
+                    raise UnsafeArchiveError("unpacking was given up")
+                file.write(chunk)
+
+    def _hard_link(self, place: Path, member: tarfile.TarInfo) -> None:
+        source = self._folder / member_path(member.linkname)
+        if not source.is_file():
+            raise UnsafeArchiveError(f"member {member.name!r} links to {member.linkname!r}, which is not unpacked")
+        self._make_folder(place.parent)
+        place.unlink(missing_ok=True)
+        os.link(source, place)
+
+    def _check_inside(self, resolved: Path, link: Path, target: str) -> None:
+        led = Path(os.path.realpath(resolved))
+        if not led.is_relative_to(self._folder.resolve()) or PurePosixPath(target).is_absolute():
+            raise UnsafeArchiveError(f"link {link.relative_to(self._folder)} leads outside, to {target!r}")
