@@ -26,6 +26,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "tritonstack.commands.deploy_local",
         "Bootstrap, build, publish and deploy an environment to the local AWS.",
     ),
+    "destroy-local": ("tritonstack.commands.destroy_local", "Remove an environment from the local AWS."),
     "demo": ("tritonstack.commands.demo", "Call every model of the local environment twice and print a table."),
     "invoke": ("tritonstack.commands.invoke", "Call a model by its name."),
 }

@@ -16,7 +16,9 @@ from tritonstack.local.paths import LocalPaths
 
 @click.command("logs")
 @click.argument("name", required=False)
-@click.option("-n", "--lines", default=50, show_default=True, type=click.IntRange(1), help="How many lines from the end.")
+@click.option(
+    "-n", "--lines", default=50, show_default=True, type=click.IntRange(1), help="How many lines from the end."
+)
 @click.option("-f", "--follow", is_flag=True, help="Go on printing what is added, until interrupted.")
 def command(*, name: str | None, lines: int, follow: bool) -> None:
     """Print a log: `emulator`, `runtime`, `cdk`, or an endpoint's name for its Triton. Without a name, list them."""
@@ -39,8 +41,8 @@ def find_logs() -> dict[str, Path]:
     if aws is not None:
         for endpoint in aws.runtime_status().get("endpoints", []):
             for fleet in endpoint.get("fleets", []):
-                if fleet.get("log_path"):
-                    logs[endpoint["name"]] = Path(fleet["log_path"])
+                if fleet.get("log"):
+                    logs[endpoint["name"]] = Path(fleet["log"])
     return logs
 
 

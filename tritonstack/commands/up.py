@@ -9,8 +9,20 @@ from tritonstack.local.aws import EMULATOR_PORT, RUNTIME_PORT, find_local_aws, s
 
 
 @click.command("up")
-@click.option("--port", default=EMULATOR_PORT, show_default=True, envvar="TRITONSTACK_PORT", help="Port of the AWS APIs; 0 takes a free one.")
-@click.option("--runtime-port", default=RUNTIME_PORT, show_default=True, envvar="TRITONSTACK_RUNTIME_PORT", help="Port of InvokeEndpoint; 0 takes a free one.")
+@click.option(
+    "--port",
+    default=EMULATOR_PORT,
+    show_default=True,
+    envvar="TRITONSTACK_PORT",
+    help="Port of the AWS APIs; 0 takes a free one.",
+)
+@click.option(
+    "--runtime-port",
+    default=RUNTIME_PORT,
+    show_default=True,
+    envvar="TRITONSTACK_RUNTIME_PORT",
+    help="Port of InvokeEndpoint; 0 takes a free one.",
+)
 def command(*, port: int, runtime_port: int) -> None:
     """Start the local AWS and its SageMaker runtime. They stay up until `tritonstack down`."""
     aws = find_local_aws()
@@ -18,6 +30,7 @@ def command(*, port: int, runtime_port: int) -> None:
         click.echo(f"The local AWS is up already: {aws.emulator_url}, InvokeEndpoint at {aws.runtime_url}")
         return
     with Steps().step("start the local AWS") as step:
+
         def report(text: str) -> None:
             step.detail = text
 

@@ -66,7 +66,7 @@ class LocalAws:
             "CDK_HOME": str(paths.cdk_home),
         }
 
-    def client(self, service: str) -> Any:
+    def client(self, service: str, *, config: Config | None = None) -> Any:
         """A boto3 client of this local AWS, whatever the calling process's own AWS settings are."""
         return boto3.client(
             service,
@@ -74,8 +74,12 @@ class LocalAws:
             region_name=REGION,
             aws_access_key_id="testing",
             aws_secret_access_key="testing",  # noqa: S106  (the emulator checks none)
-            config=Config(retries={"total_max_attempts": 2}, read_timeout=75),
+            config=config or Config(retries={"total_max_attempts": 2}, read_timeout=75, max_pool_connections=32),
         )
+
+    def session(self) -> LocalSession:
+        """What takes the place of a ``boto3.Session`` where one is asked for."""
+        return LocalSession(self)
 
     def runtime_status(self) -> dict[str, Any]:
         """The runtime's own account of its endpoints, fleets and loaded models.
@@ -89,6 +93,17 @@ class LocalAws:
                 return status
         except (OSError, ValueError) as error:
             raise WorkFailedError(f"the local runtime does not answer at {self.runtime_url}: {error}") from error
+
+
+@dataclass(frozen=True)
+class LocalSession:
+    """Makes clients of the local AWS, like a ``boto3.Session``."""
+
+    aws: LocalAws
+
+    def client(self, service_name: str, *, config: Config | None = None) -> Any:
+        """A boto3 client."""
+        return self.aws.client(service_name, config=config)
 
 
 def find_local_aws() -> LocalAws | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tritonstack.errors import WorkFailedError
 from tritonstack.local.aws import ACCOUNT, REGION, LocalAws
-from tritonstack.local.paths import REPOSITORY, LocalPaths, cdk_program
+from tritonstack.local.paths import REPOSITORY, LocalPaths, cdk_program, project_folder
 
 BOOTSTRAP_STACK = "CDKToolkit"
 SHOWN_LINES = 30
@@ -53,7 +53,13 @@ class LocalDeployment:
 
     def synthesise(self) -> None:
         """``cdk synth`` of this environment alone."""
-        context = {"environments": self.environment, **self.context}
+        project = project_folder()
+        context = {
+            "environments": self.environment,
+            "environments-folder": str(project / "environments"),
+            "model-repositories": str(project / "model_repos"),
+            **self.context,
+        }
         options = [part for name, value in context.items() for part in ("--context", f"{name}={value}")]
         self._cdk(["synth", "--quiet", "--output", str(self.assembly), *options])
 

@@ -1,0 +1,99 @@
+"""One local AWS for all end-to-end tests, with the real Triton behind each endpoint."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from shutil import copytree
+
+import psutil
+import pytest
+
+from tests.e2e.project import REPOSITORY, Project, environment_yaml
+from tritonstack.local.aws import LocalAws
+from tritonstack.local.processes import ProcessRecord
+
+SEED = 20240924
+MANY = 40
+
+
+@pytest.fixture(scope="session")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """The repository's own two models, and those that the tests need beside them."""
+    project = Project(tmp_path_factory.mktemp("project"))
+    copytree(REPOSITORY / "model_repos", project.root / "model_repos")
+    for number in range(MANY):
+        project.add_python_model(f"adds-{number:02}", execute=f"x + {number}")
+    project.add_python_model("fits", execute="x * 2")
+    project.add_python_model(
+        "too-large",
+        initialize='raise RuntimeError("CUDA out of memory. Tried to allocate 20.00 GiB")',
+        execute="x",
+    )
+    project.write(
+        "environments/local.yaml",
+        environment_yaml(
+            name="local",
+            endpoints=[
+                endpoint("digits", ["digits-onnx", "digits-ensemble"]),
+                endpoint("many", [f"adds-{number:02}" for number in range(MANY)], limit=8),
+                endpoint("memory", ["fits", "too-large", "adds-01"]),
+                endpoint("single", ["digits-onnx"], mode="single-model"),
+            ],
+        ),
+    )
+    return project
+
+
+def endpoint(name: str, models: list[str], *, mode: str = "multi-model", limit: int | None = None) -> str:
+    """One endpoint of the tests' environment file."""
+    local = f", local: {{max_loaded_models: {limit}}}" if limit else ""
+    return (
+        f'{{name: {name}, mode: {mode}, release: "24.09", instance_type: ml.g4dn.xlarge, initial_instance_count: 1, '
+        f"models: [{', '.join(models)}]{local}}}"
+    )
+
+
+@pytest.fixture(scope="session")
+def local_aws(project: Project) -> Iterator[LocalAws]:
+    """A running local AWS on free ports; at the end it is stopped, and nothing of it may be left."""
+    project.run("up", "--port", "0", "--runtime-port", "0")
+    record = json.loads((project.root / ".local" / "running.json").read_text())
+    aws = LocalAws(
+        emulator_port=record["emulator_port"],
+        runtime_port=record["runtime_port"],
+        emulator=ProcessRecord(**record["emulator"]),
+        runtime=ProcessRecord(**record["runtime"]),
+    )
+    family = [aws.emulator.pid, aws.runtime.pid]
+    yield aws
+    children = [child for pid in family for child in psutil.Process(pid).children(recursive=True)]
+    project.run("down")
+    left = [process for process in [*map_processes(family), *children] if process.is_running()]
+    assert not left, f"still running after `tritonstack down`: {left}"
+
+
+def map_processes(pids: list[int]) -> list[psutil.Process]:
+    """Those of the processes that still exist."""
+    return [psutil.Process(pid) for pid in pids if psutil.pid_exists(pid)]
+
+
+@pytest.fixture(scope="session")
+def deployed(project: Project, local_aws: LocalAws) -> LocalAws:
+    """The local AWS with the tests' environment deployed by the real CDK command line."""
+    project.run("deploy-local", "local", timeout=600)
+    return local_aws
+
+
+@pytest.fixture
+def dice() -> random.Random:
+    """Seeded, so that a failure can be had again."""
+    return random.Random(SEED)
+
+
+@pytest.fixture(scope="session")
+def cdk_outputs(project: Project, deployed: LocalAws) -> Path:
+    """The synthesised templates that were deployed."""
+    return project.root / ".local" / "cdk.out" / "local"

@@ -1,0 +1,69 @@
+"""What a person sees who made a mistake: every mistake at once, exit code 2, nothing synthesised."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.conftest import endpoint
+from tests.e2e.project import REPOSITORY, Project, environment_yaml
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.fixture
+def wrong(tmp_path: Path) -> Project:
+    """A project whose environment file has three mistakes in two endpoints."""
+    project = Project(tmp_path)
+    (project.root / "model_repos").symlink_to(REPOSITORY / "model_repos")
+    text = environment_yaml(
+        name="local",
+        endpoints=[
+            endpoint("first", ["digits-onnx"]).replace("ml.g4dn.xlarge", "ml.g4dn.12xlarge"),
+            endpoint("second", ["digits-onnx"])
+            .replace("24.09", "24.10")
+            .replace("initial_instance_count: 1", "initial_instance_count: 0"),
+        ],
+    )
+    project.write("environments/local.yaml", text)
+    return project
+
+
+def test_every_mistake_is_named_with_file_field_found_and_allowed(wrong: Project) -> None:
+    said = wrong.run("build", "local", expect=2).stderr
+    for words in ("local.yaml", "endpoints[0].instance_type", "ml.g4dn.12xlarge", "endpoints[1].release", "24.10",
+                  "endpoints[1].initial_instance_count", "24.09", "found", "allowed"):  # fmt: skip
+        assert words in said
+    assert "Traceback" not in said
+
+
+def test_nothing_is_synthesised_from_a_wrong_environment(wrong: Project) -> None:
+    output = wrong.root / "cdk.out"
+    result = wrong.execute(
+        [str(REPOSITORY / ".envs/main/bin/python"), str(REPOSITORY / "app.py")],
+        expect=2,
+        variables={
+            "CDK_OUTDIR": str(output),
+            "CDK_CONTEXT_JSON": f'{{"environments-folder": "{wrong.root / "environments"}"}}',
+        },
+    )
+    assert "endpoints[0].instance_type" in result.stderr
+    assert "Traceback" not in result.stderr
+    assert not list(output.glob("*.template.json")) if output.exists() else True
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["deploy-local", "nowhere"], "nowhere.yaml"),
+        (["invoke", "digits-onnx", "--input", "missing.json", "--environment", "local"], "missing.json"),
+        (["env"], "tritonstack up"),
+        (["logs", "nothing"], "nothing"),
+        (["lint", "model_repos/nothing"], "nothing"),
+    ],
+)
+def test_a_mistaken_command_ends_with_2_and_a_message(wrong: Project, arguments: list[str], words: str) -> None:
+    result = wrong.run(*arguments, expect=2)
+    assert words in result.stderr
+    assert "Traceback" not in result.stderr
