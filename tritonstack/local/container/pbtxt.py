@@ -21,6 +21,7 @@ _TOKEN = re.compile(
 )
 _OPEN = {"{": "}", "<": ">", "[": "]"}
 _KIND_GPU = ("KIND_GPU", "1")
+_KIND_AUTO = ("KIND_AUTO", "0")
 _KIND_CPU = "KIND_CPU"
 
 
@@ -51,22 +52,24 @@ class Field:
         return self.value[-1].end
 
     def messages(self) -> Iterator[tuple[Token, ...]]:
-        """The tokens inside each message of the value: one, or those of a list."""
+        """The tokens of each message of the value, brackets included: one message, or those of a list."""
         if self.value[0].text in ("{", "<"):
-            yield self.value[1:-1]
+            yield self.value
         elif self.value[0].text == "[":
             at = 1
             while at < len(self.value) - 1:
                 end = _closing(self.value, at)
                 if self.value[at].text in ("{", "<"):
-                    yield self.value[at + 1 : end]
+                    yield self.value[at : end + 1]
                 at = end + 1
 
 
 def without_gpus(text: str, *, file: str = "config.pbtxt") -> str:
-    """The configuration with ``kind: KIND_GPU`` as ``KIND_CPU``, and without the ``gpus`` of instance groups.
+    """The configuration with its instances on the CPU, as many as it has on one GPU.
 
-    A group of another kind keeps it: ``KIND_AUTO`` finds no GPU by itself, ``KIND_MODEL`` leaves it to the backend.
+    ``kind: KIND_GPU`` becomes ``KIND_CPU``, and ``gpus`` goes. Without a count Triton makes one instance on each
+    GPU but two on a CPU, so ``count: 1`` is written. A group that is on the CPU stays, and so does
+    ``KIND_MODEL``, which leaves the device to the backend.
 
     Args:
         text: the configuration.
@@ -77,26 +80,44 @@ def without_gpus(text: str, *, file: str = "config.pbtxt") -> str:
     """
     edits: list[tuple[int, int, str]] = []
     try:
-        for field in fields(tuple(tokens(text))):
+        top = tuple(fields(tuple(tokens(text))))
+        for field in top:
             if field.name == "instance_group":
                 for group in field.messages():
                     edits += _edits_of_group(group, text)
     except _UnreadableError as error:
         line = text.count("\n", 0, error.place) + 1
         raise ConfigSyntaxError(f"{file}: line {line}: {error}") from error
+    if not any(field.name == "instance_group" for field in top) and not _is_ensemble(top):
+        edits.append((len(text), len(text), f"\ninstance_group [ {{ count: 1 kind: {_KIND_CPU} }} ]\n"))
     for start, end, replacement in sorted(edits, reverse=True):
         text = text[:start] + replacement + text[end:]
     return text
 
 
+def _is_ensemble(top: tuple[Field, ...]) -> bool:
+    """Whether a configuration is an ensemble's, which has no instances."""
+    return any(
+        field.name == "ensemble_scheduling" or (field.name == "platform" and field.value[0].text[1:-1] == "ensemble")
+        for field in top
+    )
+
+
 def _edits_of_group(group: tuple[Token, ...], text: str) -> Iterator[tuple[int, int, str]]:
-    for field in fields(group):
-        if field.name == "kind" and field.value[0].text in _KIND_GPU:
-            yield field.value[0].start, field.value[0].end, _KIND_CPU
-        elif field.name == "gpus":
-            # A separator after the field goes with it: `gpus: [0], kind: …` must not begin with a comma.
-            end = field.end + len(re.match(r"\s*[,;]|", text[field.end :])[0])  # type: ignore[index]  # matches always
-            yield field.start, end, ""
+    """The edits (start, end, replacement) of one instance group."""
+    found = {field.name: field for field in fields(group[1:-1])}
+    kind = found["kind"].value[0] if "kind" in found else None
+    if kind is not None and kind.text not in (*_KIND_GPU, *_KIND_AUTO):
+        return
+    if kind is not None and kind.text in _KIND_GPU:
+        yield kind.start, kind.end, _KIND_CPU
+    if "count" not in found:
+        yield group[0].end, group[0].end, " count: 1"
+    for field in fields(group[1:-1]):
+        if field.name == "gpus":
+            # A separator after the field goes with it: what follows must not begin with a comma.
+            separator = re.match(r"\s*[,;]", text[field.end :])
+            yield field.start, field.end + (separator.end() if separator else 0), ""
 
 
 class _UnreadableError(Exception):

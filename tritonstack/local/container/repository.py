@@ -114,19 +114,27 @@ class TritonFiles:
 
 
 def prepare_backends(folder: Path, files: TritonFiles) -> None:
-    """Make ``folder`` the server's backend directory: NVIDIA's Python backend and this project's CPU stand-ins."""
+    """Make ``folder`` the server's backend directory: NVIDIA's Python backend and this project's CPU stand-ins.
+
+    Files are hard links or copies: the server refuses a backend that lies elsewhere behind a symbolic link.
+    """
     shutil.rmtree(folder, ignore_errors=True)
-    python = folder / "python"
-    python.mkdir(parents=True)
-    for source in (files.triton / "pytriton" / "tritonserver" / "backends" / "python").iterdir():
-        (python / source.name).symlink_to(source)
-    (python / files.stub.name).symlink_to(files.stub)
-    for name in STAND_INS:
-        (folder / name).symlink_to(BACKENDS / name)
+    native = files.triton / "pytriton" / "tritonserver" / "backends" / "python"
+    shutil.copytree(native, folder / "python", copy_function=_link_or_copy)
+    _link_or_copy(files.stub, folder / "python" / files.stub.name)
+    for name in (*STAND_INS, "common"):
+        shutil.copytree(BACKENDS / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+
+
+def _link_or_copy(source: Path | str, target: Path | str) -> None:
+    try:
+        os.link(Path(source).resolve(), target)
+    except OSError:  # another file system
+        shutil.copy2(source, target)
 
 
 def prepare_model_data(folder: Path) -> tuple[str, ...]:
-    """Let an unpacked archive load without a GPU: in every ``config.pbtxt``, instances on a GPU become ones on the CPU.
+    """Let an unpacked archive load without a GPU: every ``config.pbtxt`` has its instances on the CPU afterwards.
 
     The rest of each file stays byte for byte. Idempotent.
 

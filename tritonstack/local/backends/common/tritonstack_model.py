@@ -1,0 +1,160 @@
+"""What the CPU stand-ins share: a model's configuration as a backend reads it, and the answer to a call's requests.
+
+Runs inside Triton's Python backend: NumPy and ``triton_python_backend_utils`` only.
+"""
+
+import importlib
+import json
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+import triton_python_backend_utils as pb_utils
+from tritonstack_batching import RequestError, run_together
+
+NUMPY_OF = {
+    "TYPE_BOOL": np.bool_,
+    "TYPE_UINT8": np.uint8,
+    "TYPE_UINT16": np.uint16,
+    "TYPE_UINT32": np.uint32,
+    "TYPE_UINT64": np.uint64,
+    "TYPE_INT8": np.int8,
+    "TYPE_INT16": np.int16,
+    "TYPE_INT32": np.int32,
+    "TYPE_INT64": np.int64,
+    "TYPE_FP16": np.float16,
+    "TYPE_FP32": np.float32,
+    "TYPE_FP64": np.float64,
+    "TYPE_STRING": np.object_,
+}
+
+
+def import_from(variable, module, environment):
+    """A library that has an environment of its own, made only where it is wanted.
+
+    Args:
+        variable: the environment variable that names its ``site-packages`` folder.
+        module: the module to import.
+        environment: what ``scripts/setup.py`` calls the environment.
+
+    Raises:
+        TritonModelException: it is not installed; says how to install it.
+    """
+    site = os.environ.get(variable, "")
+    if not Path(site, *module.split(".")).is_dir():
+        raise pb_utils.TritonModelException(
+            f"the CPU stand-in needs {module}, which is not installed: python3 scripts/setup.py {environment}"
+        )
+    sys.path.append(site)
+    return importlib.import_module(module)
+
+
+class ModelSettings:
+    """A model's ``config.pbtxt``, as Triton hands it to a backend.
+
+    Attributes:
+        name: the model's name.
+        folder: the model's folder; ``version_folder`` the version's.
+        inputs, outputs: tensor name → its configuration (``data_type``, ``dims``, …).
+        max_batch_size: 0 where arrays have no batch dimension.
+        parameters: key → string value.
+        first_instance: whether this is the first of the model's instances, which logs for all of them.
+    """
+
+    def __init__(self, args):
+        """``args`` as ``initialize`` receives them."""
+        self.config = json.loads(args["model_config"])
+        self.name = args["model_name"]
+        self.folder = Path(args["model_repository"])
+        self.version_folder = self.folder / str(args["model_version"])
+        self.inputs = {one["name"]: one for one in self.config.get("input", [])}
+        self.outputs = {one["name"]: one for one in self.config.get("output", [])}
+        self.max_batch_size = int(self.config.get("max_batch_size", 0))
+        self.parameters = {
+            key: value.get("string_value", "") for key, value in self.config.get("parameters", {}).items()
+        }
+        self.first_instance = args.get("model_instance_name", "_0_0").endswith("_0_0")
+
+    def log(self, line):
+        """A line of this model in the server's log, whatever its log settings; the first instance speaks for all."""
+        if self.first_instance:
+            sys.stdout.write(f"{line} (model {self.name})\n")
+            sys.stdout.flush()
+
+    def stand_in(self, line):
+        """The line that says what stands in for what; `tritonstack status` shows it."""
+        self.log(f"tritonstack stand-in: {line}")
+
+    def number(self, key, default):
+        """A parameter as a whole number.
+
+        Raises:
+            TritonModelException: it is none.
+        """
+        text = self.parameters.get(key)
+        if text is None:
+            return default
+        try:
+            return int(text)
+        except ValueError:
+            raise pb_utils.TritonModelException(
+                f"parameter '{key}' of model '{self.name}' is {text!r}, a whole number is allowed"
+            ) from None
+
+    def model_file(self, default):
+        """The model's file: ``default_model_filename`` or ``default``, in the version's folder.
+
+        Raises:
+            TritonModelException: it does not exist.
+        """
+        path = self.version_folder / (self.config.get("default_model_filename") or default)
+        if not path.exists():
+            found = sorted(entry.name for entry in self.version_folder.iterdir()) or ["nothing"]
+            raise pb_utils.TritonModelException(
+                f"unable to find '{path}' for model '{self.name}'; found in that folder: {', '.join(found)}"
+            )
+        return path
+
+
+class BatchingModel:
+    """A backend whose requests are arrays in and arrays out.
+
+    A subclass sets ``settings`` in ``initialize`` and has ``run(inputs, outputs)``: arrays by name, and the names of
+    the outputs to compute → arrays by name. It raises RequestError for what is wrong with the arrays.
+    """
+
+    convert = False
+    """Whether numeric arrays of another type than the configuration's are converted, or are an error."""
+
+    def execute(self, requests):
+        """Answer the requests of one call: one run for those that agree in shape. Returns a response for each."""
+        asked = [set(request.requested_output_names()) for request in requests]
+        outputs = [name for name in self.settings.outputs if any(name in names for names in asked)]
+        inputs = [{tensor.name(): tensor.as_numpy() for tensor in request.inputs()} for request in requests]
+        results = self.run_all(inputs, outputs)
+        return [self._response(result, names) for result, names in zip(results, asked, strict=True)]
+
+    def run_all(self, requests, outputs):
+        """For each request's inputs its outputs, or the RequestError."""
+        return run_together(
+            requests, lambda inputs: self.run(inputs, outputs), batched=self.settings.max_batch_size > 0
+        )
+
+    def _response(self, result, asked):
+        try:
+            if isinstance(result, RequestError):
+                raise result
+            tensors = [self._tensor(name, array) for name, array in result.items() if name in asked]
+        except RequestError as error:
+            return pb_utils.InferenceResponse(error=pb_utils.TritonError(f"{self.settings.name}: {error}"))
+        return pb_utils.InferenceResponse(output_tensors=tensors)
+
+    def _tensor(self, name, array):
+        configured = self.settings.outputs[name]["data_type"]
+        wanted = NUMPY_OF[configured]
+        if array.dtype != wanted and (wanted is not np.object_ or array.dtype.kind not in "OSU"):
+            if not self.convert:
+                raise RequestError(f"output '{name}' is configured as {configured}, the model gives {array.dtype}")
+            array = array.astype(wanted)
+        return pb_utils.Tensor(name, np.ascontiguousarray(array))

@@ -1,0 +1,45 @@
+"""Stands in for Triton's tensorrt backend: a plan cannot run on a CPU, the ONNX graph beside it can."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
+
+import triton_python_backend_utils as pb_utils
+from tritonstack_onnx import OnnxModel
+
+
+class TritonPythonModel(OnnxModel):
+    """``platform: "tensorrt_plan"`` or ``backend: "tensorrt"``.
+
+    An engine's tensors may have other numeric types than its graph's (``--inputIOFormats=fp16:chw``): arrays are then
+    converted on their way in and out.
+    """
+
+    convert = True
+
+    def initialize(self, args):
+        """Load the graph that the plan was built from."""
+        self.load(args, graph_of_plan, "tensorrt")
+
+
+def graph_of_plan(settings):
+    """The ONNX file beside the plan: its namesake, or ``model.onnx`` in the version's, the first or the model's folder.
+
+    Raises:
+        TritonModelException: there is none.
+    """
+    plan = Path(settings.config.get("default_model_filename") or "model.plan")
+    candidates = (
+        settings.version_folder / plan.with_suffix(".onnx"),
+        settings.version_folder / "model.onnx",
+        settings.folder / "1" / "model.onnx",
+        settings.folder / "model.onnx",
+    )
+    for path in candidates:
+        if path.exists():
+            return path
+    raise pb_utils.TritonModelException(
+        f"a TensorRT plan cannot run on a CPU, and the ONNX graph of model '{settings.name}' is not beside it: "
+        f"put it at '{candidates[1]}' to serve the model locally"
+    )
