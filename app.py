@@ -13,9 +13,9 @@ from pathlib import Path
 import aws_cdk as cdk
 
 from stacks.stage import EnvironmentStage, ReleaseSets
-from tritonstack.archives import release_set
+from tritonstack.archives import backends_of, release_set
 from tritonstack.errors import InputError, Problem
-from tritonstack.settings import Environment, load_environment, load_environments
+from tritonstack.settings import Environment, check_backends, load_environment, load_environments
 
 ROOT = Path(__file__).resolve().parent
 
@@ -30,7 +30,9 @@ def main() -> int:
             names=app.node.try_get_context("environments"),
         )
         for environment in environments:
-            EnvironmentStage(app, environment=environment, release_sets=release_sets(environment, models))
+            sets = release_sets(environment, models)
+            refuse_missing_backends(environment, models)
+            EnvironmentStage(app, environment=environment, release_sets=sets)
     except InputError as error:
         print(error, file=sys.stderr)  # noqa: T201 - this is a command
         return InputError.exit_code
@@ -68,6 +70,14 @@ def chosen_environments(*, folder: Path, names: str | None) -> tuple[Environment
 def release_sets(environment: Environment, models: Path) -> ReleaseSets:
     """Endpoint name → model name → digest. Raises InputError for a model without a sound folder under ``models``."""
     return {endpoint.name: release_set(endpoint, models) for endpoint in environment.endpoints}
+
+
+def refuse_missing_backends(environment: Environment, models: Path) -> None:
+    """Raise InputError where a model needs a backend that its endpoint's Triton release does not have."""
+    served = {model for endpoint in environment.endpoints for model in endpoint.models}
+    problems = check_backends(environment, {model: backends_of(models / model) for model in served})
+    if problems:
+        raise InputError(problems)
 
 
 def check_with_nag(app: cdk.App) -> None:

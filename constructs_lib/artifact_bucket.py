@@ -51,6 +51,8 @@ class ArtifactBucket(Construct):
             access_log_days: days until an access log is gone.
         """
         super().__init__(scope, construct_id)
+        # Logs by bucket policy rather than by ACL, also in an app that does not set this feature flag.
+        self.node.set_context("@aws-cdk/aws-s3:serverAccessLogsUseBucketPolicy", True)
         policy = cdk.RemovalPolicy.RETAIN if retain else cdk.RemovalPolicy.DESTROY
         self.key = kms.Key(
             self,

@@ -1,0 +1,126 @@
+"""S3 and SSM in memory, behind real boto3 clients.
+
+The clients check each request's parameters against the service's model and page through answers as they would in the
+cloud; only the sending is replaced.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+import boto3
+
+PAGE = 3
+"""Entries in a page of an answer, so that paging is exercised by small sets."""
+
+
+@dataclass
+class Answer:
+    """What boto3 asks of an HTTP answer."""
+
+    status_code: int
+
+
+class AwsError(Exception):
+    """An error that a service answers with."""
+
+
+@dataclass
+class FakeAws:
+    """Objects, parameters, and a journal of every call.
+
+    Attributes:
+        objects: (bucket, key) → content.
+        parameters: name → value.
+        calls: (operation, parameters) in order.
+        refused: operation → error code to answer with.
+        missing_object: the error code for an object that is not there.
+    """
+
+    objects: dict[tuple[str, str], bytes] = field(default_factory=dict)
+    parameters: dict[str, str] = field(default_factory=dict)
+    calls: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    refused: dict[str, str] = field(default_factory=dict)
+    missing_object: str = "NoSuchKey"
+
+    def client(self, service: str) -> Any:
+        """A boto3 client of ``s3`` or ``ssm``."""
+        client = boto3.client(
+            service,  # type: ignore[call-overload]  # a name that is not known to the stubs as a literal
+            region_name="us-east-1",
+            aws_access_key_id="testing",
+            aws_secret_access_key="testing",
+        )
+        client.meta.events.register(f"before-parameter-build.{service}", self._remember)
+        client.meta.events.register(f"before-call.{service}", self._answer)
+        return client
+
+    def writes(self) -> list[str]:
+        """The names of the parameters that were put or deleted, in order."""
+        written: list[str] = []
+        for operation, given in self.calls:
+            if operation == "PutParameter":
+                written.append(given["Name"])
+            if operation == "DeleteParameters":
+                written += given["Names"]
+        return written
+
+    def _remember(self, params: dict[str, Any], model: Any, context: dict[str, Any], **_: Any) -> None:
+        context["given"] = dict(params)
+        self.calls.append((model.name, dict(params)))
+
+    def _answer(self, model: Any, context: dict[str, Any], **_: Any) -> tuple[Answer, dict[str, Any]]:
+        try:
+            if model.name in self.refused:
+                raise AwsError(self.refused[model.name])
+            parsed = getattr(self, f"_{model.name}")(**context["given"])
+        except AwsError as error:
+            return Answer(400), {"Error": {"Code": str(error), "Message": "refused"}, "ResponseMetadata": {}}
+        return Answer(200), {**parsed, "ResponseMetadata": {}}
+
+    def _GetObject(self, Bucket: str, Key: str) -> dict[str, Any]:  # noqa: N802, N803 - as the API spells them
+        if (Bucket, Key) not in self.objects:
+            raise AwsError(self.missing_object)
+        return {"Body": io.BytesIO(self.objects[Bucket, Key])}
+
+    def _ListObjectsV2(self, Bucket: str, Prefix: str, ContinuationToken: str = "0", **_: Any) -> dict[str, Any]:  # noqa: N802, N803
+        keys = sorted(key for bucket, key in self.objects if bucket == Bucket and key.startswith(Prefix))
+        start = int(ContinuationToken)
+        page: dict[str, Any] = {"Contents": [{"Key": key} for key in keys[start : start + PAGE]]}
+        more = start + PAGE < len(keys)
+        return page | ({"NextContinuationToken": str(start + PAGE), "IsTruncated": True} if more else {})
+
+    def _GetParameters(self, Names: list[str]) -> dict[str, Any]:  # noqa: N802, N803
+        if len(Names) > 10:
+            raise AwsError("ValidationException")
+        found = [name for name in Names if name in self.parameters]
+        return {"Parameters": [{"Name": name, "Value": self.parameters[name]} for name in found]}
+
+    def _GetParametersByPath(self, Path: str, NextToken: str = "0", **_: Any) -> dict[str, Any]:  # noqa: N802, N803
+        names = sorted(name for name in self.parameters if name.startswith(Path.rstrip("/") + "/"))
+        start = int(NextToken)
+        page: dict[str, Any] = {
+            "Parameters": [{"Name": name, "Value": self.parameters[name]} for name in names[start : start + PAGE]]
+        }
+        return page | ({"NextToken": str(start + PAGE)} if start + PAGE < len(names) else {})
+
+    def _PutParameter(self, Name: str, Value: str, Type: str, Overwrite: bool = False) -> dict[str, Any]:  # noqa: N802, N803
+        if Name in self.parameters and not Overwrite:
+            raise AwsError("ParameterAlreadyExists")
+        if Type != "String":
+            raise AwsError("UnsupportedParameterType")
+        self.parameters[Name] = Value
+        return {"Version": 1}
+
+    def _DeleteParameters(self, Names: list[str]) -> dict[str, Any]:  # noqa: N802, N803
+        if len(Names) > 10:
+            raise AwsError("ValidationException")
+        return {"DeletedParameters": [name for name in Names if self.parameters.pop(name, None) is not None]}
+
+
+def release_set(models: dict[str, str]) -> bytes:
+    """A release set as the construct writes it."""
+    return json.dumps({"schema": 1, "models": models}).encode()
