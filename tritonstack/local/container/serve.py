@@ -16,27 +16,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from tritonstack.catalogue import load_catalogue
 from tritonstack.errors import WorkFailedError
 
 MULTI_MODEL_REPOSITORY = "/tmp/sagemaker"  # noqa: S108  the script's own fixed name
 SINGLE_MODEL_REPOSITORY = "/opt/ml/model/"
 INFERENCE_TYPES = ("infer", "generate", "generate_stream")
 Release = tuple[int, int]
-
-SINCE: Mapping[str, Release] = {
-    "SAGEMAKER_TRITON_TENSORFLOW_VERSION": (22, 9),
-    "SAGEMAKER_TRITON_MODEL_LOAD_GPU_LIMIT": (22, 12),
-    "SAGEMAKER_TRITON_DISABLE_MODEL_NAMESPACING": (23, 4),
-    "SAGEMAKER_TRITON_ALLOW_GRPC": (23, 7),
-    "SAGEMAKER_TRITON_ALLOW_METRICS": (23, 7),
-    "SAGEMAKER_TRITON_METRICS_PORT": (23, 7),
-    "SAGEMAKER_TRITON_GRPC_PORT": (23, 7),
-    "SAGEMAKER_TRITON_ADDITIONAL_ARGS": (23, 7),
-    "SAGEMAKER_TRITON_OVERRIDE_PING_MODE": (23, 7),
-    "SAGEMAKER_TRITON_PING_MODE": (23, 7),
-    "SAGEMAKER_TRITON_INFERENCE_TYPE": (25, 3),
-}
-"""The first release that reads a variable; the others are read by every release with multi-model mode (22.05)."""
 
 _FLAGS = (
     ("SAGEMAKER_BIND_TO_PORT", "--sagemaker-port={}"),
@@ -103,7 +89,7 @@ def serve_command(
     if multi_model:
         variables["SAGEMAKER_MULTI_MODEL"] = "true"
     multi_model = variables.get("SAGEMAKER_MULTI_MODEL") == "true"
-    known = _forget_newer(variables, release=parse_release(release), notes=notes)
+    known = _forget_newer(variables, release=release, notes=notes)
     arguments = [
         f"--model-repository={multi_model_repository if multi_model else single_model_repository}",
         *_flags(known, release=parse_release(release)),
@@ -161,13 +147,16 @@ def default_model(variables: Mapping[str, str], folder: Path | None, *, notes: l
     return found[0]
 
 
-def _forget_newer(variables: Mapping[str, str], *, release: Release | None, notes: list[str]) -> dict[str, str]:
+def _forget_newer(variables: Mapping[str, str], *, release: str | None, notes: list[str]) -> dict[str, str]:
     """The variables without those that the release asked for does not know."""
+    catalogue = load_catalogue().serve_variables
+    asked = parse_release(release)
     known = {}
     for name, value in variables.items():
-        since = SINCE.get(name)
-        if release and since and since > release:
-            notes.append(f"{name} is ignored: release {_spell(release)} does not know it, {_spell(since)} does")
+        since = catalogue[name].since if name in catalogue and not catalogue[name].since_is_upper_bound else None
+        first = parse_release(since)
+        if asked and first and first > asked:
+            notes.append(f"{name} is ignored: release {release} does not know it, {since} does")
         else:
             known[name] = value
     return known
@@ -229,7 +218,3 @@ def _set_ping_mode(known: dict[str, str], *, multi_model: bool, notes: list[str]
             f"the ping mode {computed} does not reach the server, which uses ready: SAGEMAKER_TRITON_PING_MODE is not "
             "in the container's environment, and the script does not export it"
         )
-
-
-def _spell(release: Release) -> str:
-    return f"{release[0]}.{release[1]:02d}"
