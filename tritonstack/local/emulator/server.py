@@ -13,7 +13,7 @@ from typing import Any
 import hypercorn.asyncio  # type: ignore[import-not-found]  # comes with MiniStack
 from hypercorn.config import Config  # type: ignore[import-not-found]
 
-from tritonstack.local.emulator import children, object_copy
+from tritonstack.local.emulator import children, object_writes
 from tritonstack.local.emulator.autoscaling import ScalableTargets, autoscaling_service
 from tritonstack.local.emulator.cloudformation import (
     autoscaling_resources,
@@ -40,7 +40,7 @@ def build(settings: EmulatorSettings) -> Gateway:
     autoscaling = autoscaling_service(ScalableTargets(state))
     sagemaker.install()
     autoscaling.install()
-    object_copy.install()
+    object_writes.install()
     sagemaker_resources.install(sagemaker, state, endpoints, wait_seconds=settings.endpoint_wait_seconds)
     autoscaling_resources.install(autoscaling)
     composite_alarm.install()
