@@ -104,12 +104,8 @@ class ArtifactBucket(Construct):
         return ArtifactBucketReference(scope, construct_id, environment=environment)
 
     def _record(self, *, environment: str, value: str, is_: str) -> None:
-        ssm.StringParameter(
-            self,
-            f"Parameter-{value}",
-            parameter_name=naming.artifact_parameter(environment=environment, value=value),
-            string_value=is_,
-        )
+        name = naming.artifact_parameter(environment=environment, value=value)
+        ssm.CfnParameter(self, f"Parameter-{value}", name=name, type="String", value=is_)
 
 
 class ArtifactBucketReference(Construct):
