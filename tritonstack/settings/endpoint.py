@@ -10,7 +10,7 @@ from tritonstack import naming
 from tritonstack.catalogue import InstanceType, load_catalogue
 from tritonstack.catalogue.releases import RELEASE_PATTERN
 from tritonstack.settings.container import ContainerSettings
-from tritonstack.settings.fields import Name, SettingsModel, choices
+from tritonstack.settings.fields import ECR_PATTERN, Name, SettingsModel, choices
 
 SAGEMAKER_DEFAULT_AMI = "sagemaker-default"
 """The value of ``host_ami`` that leaves the choice to SageMaker."""
@@ -72,9 +72,7 @@ class Endpoint(SettingsModel):
     container: ContainerSettings = Field(
         default_factory=ContainerSettings, description="What the Triton container is told."
     )
-    timeouts: Timeouts = Field(
-        default_factory=Timeouts, description="How long SageMaker waits while an instance starts."
-    )
+    timeouts: Timeouts = Field(default_factory=Timeouts, description="Time limits while an instance starts.")
     host_ami: str | None = Field(
         default=None,
         description=(
@@ -90,10 +88,9 @@ class Endpoint(SettingsModel):
     )
     image: str | None = Field(
         default=None,
-        min_length=1,
         max_length=255,
-        pattern=r"^\S+$",
-        description="Image URI to use instead of AWS's image of the release. The release still names its contents.",
+        pattern=ECR_PATTERN,
+        description="Image URI in ECR to use instead of AWS's image of the release, which still says what is in it.",
     )
     additional_backends: Annotated[tuple[str, ...], Field(strict=False)] = Field(
         default=(), description="Triton backends that the image or the archives bring beside those of the release."
@@ -119,7 +116,7 @@ class Endpoint(SettingsModel):
     routing: Literal["LEAST_OUTSTANDING_REQUESTS", "RANDOM", "PREFIX_AWARE", "KV_AWARE"] | None = Field(
         default=None, description="How SageMaker spreads calls over the instances; null: SageMaker's default."
     )
-    local: LocalSettings = Field(default_factory=LocalSettings, description="What only the local runtime reads.")
+    local: LocalSettings = Field(default_factory=LocalSettings, description="Limits that only the local runtime reads.")
 
     @property
     def multi_model(self) -> bool:

@@ -21,11 +21,16 @@ class SettingsModel(BaseModel):
 
 
 ENVIRONMENT_PATTERN = r"^[a-z][a-z0-9-]*[a-z0-9]$"
+ECR_PATTERN = (
+    r"^[0-9]{12}\.dkr\.ecr\.[a-z0-9-]+\.amazonaws\.com(\.cn)?/[a-z0-9._/-]+(:[A-Za-z0-9_.-]+|@sha256:[0-9a-f]{64})$"
+)
+"""A container definition takes images of other registries only inside a VPC (SageMaker API, ContainerDefinition)."""
 VARIABLE_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]*$"
 PATTERNS = {
     NAME_PATTERN: "lower-case letters, digits and hyphens, no hyphen at either end",
     ENVIRONMENT_PATTERN: "two or more lower-case letters, digits and hyphens, a letter first and no hyphen at the end",
     VARIABLE_PATTERN: "a variable's name: letters, digits and _, no digit first",
+    ECR_PATTERN: "an image in ECR, with a tag or a digest",
     RELEASE_PATTERN: "a release YY.MM",
 }
 """What a text must match, in words."""

@@ -92,7 +92,9 @@ def _finding(*, error: ErrorDetails, model: type[BaseModel], document: YamlDocum
 
 
 def _allowed(error: ErrorDetails) -> str:
-    details = error.get("ctx", {})
+    details = {
+        name: f"{value:g}" if isinstance(value, float) else value for name, value in error.get("ctx", {}).items()
+    }
     if error["type"] == "string_pattern_mismatch" and details["pattern"] in PATTERNS:
         return PATTERNS[details["pattern"]]
     return _KINDS[error["type"]].format(**details) if error["type"] in _KINDS else error["msg"]
@@ -100,7 +102,7 @@ def _allowed(error: ErrorDetails) -> str:
 
 def _advice(error: ErrorDetails) -> str:
     if error["type"] == "string_pattern_mismatch" and "OOM" in error["input"]:
-        return "SageMaker takes an error text with OOM in it for a shortage of memory: keep it out of names."
+        return "Triton answers 507 to an error text with OOM in it, and SageMaker evicts models: keep it out of names."
     return "" if isinstance(error["input"], dict | list) else _ADVICE.get(error["type"], "")
 
 

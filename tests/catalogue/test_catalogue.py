@@ -1,0 +1,181 @@
+"""What the catalogue answers."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tritonstack.catalogue import ImageNotFoundError, dns_suffix, load_catalogue, partition, release_order
+from tritonstack.catalogue.host_amis import propose_host_ami
+
+CATALOGUE = load_catalogue()
+
+
+def test_a_known_type_is_described() -> None:
+    row = CATALOGUE.instance("ml.g4dn.xlarge")
+    assert row is not None
+    assert (row.gpu, row.gpu_count, row.compute_capability, row.local_nvme_gb) == ("T4", 1, "7.5", 125)
+    assert row.multi_model
+    assert "us-east-1" in row.regions
+
+
+@pytest.mark.parametrize(
+    ("name", "support"),
+    [
+        ("ml.g5.xlarge", "listed"),
+        ("ml.g5.12xlarge", "refused"),
+        ("ml.g6.xlarge", "unlisted"),
+        ("ml.p5.48xlarge", "refused"),
+    ],
+)
+def test_multi_model_support_has_three_values(name: str, support: str) -> None:
+    row = CATALOGUE.instance(name)
+    assert row is not None
+    assert row.multi_model_support == support
+    assert row.multi_model == (support == "listed")
+
+
+def test_unknown_names_give_none() -> None:
+    assert CATALOGUE.instance("ml.m5.large") is None
+    assert CATALOGUE.release("19.01") is None
+    assert CATALOGUE.host_ami("ami-1") is None
+    assert CATALOGUE.propose_host_ami("19.01") is None
+
+
+@pytest.mark.parametrize(
+    ("release", "region", "uri"),
+    [
+        ("24.09", "us-east-1", "763104351884.dkr.ecr.us-east-1.amazonaws.com/sagemaker-tritonserver:24.09-py3"),
+        ("23.10", "us-east-1", "785573368785.dkr.ecr.us-east-1.amazonaws.com/sagemaker-tritonserver:23.10-py3"),
+        ("24.09", "cn-north-1", "727897471807.dkr.ecr.cn-north-1.amazonaws.com.cn/sagemaker-tritonserver:24.09-py3"),
+        ("23.10", "cn-north-1", "472730292857.dkr.ecr.cn-north-1.amazonaws.com.cn/sagemaker-tritonserver:23.10-py3"),
+        ("26.05", "af-south-1", "626614931356.dkr.ecr.af-south-1.amazonaws.com/sagemaker-tritonserver:26.05-py3"),
+    ],
+)
+def test_both_generations_of_images_are_found_with_the_partitions_suffix(release: str, region: str, uri: str) -> None:
+    assert CATALOGUE.image_uri(release=release, region=region) == uri
+
+
+def test_the_cpu_image_has_a_tag_of_its_own() -> None:
+    assert CATALOGUE.image_uri(release="24.09", region="us-east-1", gpu=False).endswith(":24.09-py3-cpu")
+
+
+def test_a_missing_image_names_the_nearest_releases_of_that_region() -> None:
+    with pytest.raises(ImageNotFoundError, match=r"nearest there: 25\.04, 24\.09, 24\.05") as caught:
+        CATALOGUE.image_uri(release="26.05", region="cn-north-1")
+    assert isinstance(caught.value, LookupError)
+    assert caught.value.nearest == ("25.04", "24.09", "24.05")
+
+
+def test_a_region_without_any_image_says_none() -> None:
+    with pytest.raises(ImageNotFoundError, match="nearest there: none"):
+        CATALOGUE.image_uri(release="24.09", region="us-gov-west-1")
+
+
+def test_a_documented_release_without_a_region_list_says_so() -> None:
+    with pytest.raises(ImageNotFoundError) as caught:
+        CATALOGUE.image(release="26.03", region="us-east-1")
+    assert "no per-region list" in caught.value.note
+    assert caught.value.nearest[0] == "26.05"
+
+
+def test_releases_in_a_region_are_in_order_of_age() -> None:
+    there = CATALOGUE.releases_in("us-east-1")
+    assert list(there) == sorted(there, key=release_order)
+    assert {"23.10", "24.09", "26.05"} <= set(there)
+    assert "25.09" not in CATALOGUE.releases_in("cn-north-1")
+
+
+@pytest.mark.parametrize(
+    ("release", "backend", "there"),
+    [
+        ("24.09", "tensorflow", True),
+        ("25.02", "tensorflow", True),
+        ("25.03", "tensorflow", False),
+        ("26.05", "onnxruntime", True),
+        ("23.03", "fastertransformer", True),
+        ("23.10", "fastertransformer", False),
+    ],
+)
+def test_a_release_knows_its_backends(release: str, backend: str, there: bool) -> None:
+    row = CATALOGUE.release(release)
+    assert row is not None
+    assert (backend in row.backends) == there
+
+
+@pytest.mark.parametrize(
+    ("release", "ami"),
+    [
+        ("23.10", "al2-ami-sagemaker-inference-gpu-2"),
+        ("24.05", "al2-ami-sagemaker-inference-gpu-3-1"),
+        ("24.09", "al2023-ami-sagemaker-inference-gpu-4-1"),
+        ("25.09", "al2023-ami-sagemaker-inference-gpu-4-1"),
+        ("26.05", "al2023-ami-sagemaker-inference-gpu-4-1"),
+    ],
+)
+def test_the_proposed_host_suits_the_releases_cuda(release: str, ami: str) -> None:
+    proposal = CATALOGUE.propose_host_ami(release)
+    assert proposal is not None
+    assert proposal.name == ami
+
+
+def test_no_host_is_proposed_where_cuda_is_unknown_or_newer_than_every_driver() -> None:
+    row = CATALOGUE.release("26.05")
+    assert row is not None
+    assert CATALOGUE.propose_host_ami("22.12") is None
+    newer = dataclasses.replace(row, cuda="14.0")
+    assert propose_host_ami(release=newer, amis=CATALOGUE.host_amis) is None
+
+
+def test_a_driver_of_an_older_cuda_major_version_is_too_old_and_of_an_older_minor_is_not() -> None:
+    ami = CATALOGUE.host_ami("al2-ami-sagemaker-inference-gpu-2")
+    same_major, next_major = CATALOGUE.release("24.09"), CATALOGUE.release("25.09")
+    assert ami
+    assert same_major
+    assert next_major
+    assert not ami.covers(same_major)
+    assert not ami.too_old_for(same_major)
+    assert ami.too_old_for(next_major)
+
+
+def test_a_variable_is_known_from_its_first_release_on() -> None:
+    variable = CATALOGUE.serve_variables["SAGEMAKER_TRITON_PING_MODE"]
+    assert not variable.known_to("23.06")
+    assert variable.known_to("23.07")
+    assert CATALOGUE.serve_variables["SAGEMAKER_TRITON_LOG_VERBOSE"].known_to("21.08")
+
+
+@pytest.mark.parametrize(
+    ("region", "name", "suffix"),
+    [
+        ("us-east-1", "aws", "amazonaws.com"),
+        ("cn-northwest-1", "aws-cn", "amazonaws.com.cn"),
+        ("us-gov-west-1", "aws-us-gov", "amazonaws.com"),
+    ],
+)
+def test_regions_lie_in_partitions(region: str, name: str, suffix: str) -> None:
+    assert (partition(region), dns_suffix(region)) == (name, suffix)
+
+
+@given(year=st.integers(0, 99), month=st.integers(1, 12))
+def test_release_order_reads_what_it_is_given(year: int, month: int) -> None:
+    assert release_order(f"{year:02}.{month:02}") == (year, month)
+
+
+@given(st.text(max_size=6).filter(lambda text: not (len(text) == 5 and text[2] == ".")))
+def test_release_order_refuses_anything_else(text: str) -> None:
+    with pytest.raises(ValueError, match="no Triton release"):
+        release_order(text)
+
+
+@given(release=st.sampled_from(sorted(CATALOGUE.image_table.regions)), region=st.sampled_from(CATALOGUE.regions))
+def test_an_image_exists_exactly_where_its_region_lists_the_release(release: str, region: str) -> None:
+    if release in CATALOGUE.releases_in(region):
+        assert f".{region}.{dns_suffix(region)}/" in CATALOGUE.image_uri(release=release, region=region)
+    else:
+        with pytest.raises(ImageNotFoundError) as caught:
+            CATALOGUE.image_uri(release=release, region=region)
+        assert set(caught.value.nearest) <= set(CATALOGUE.releases_in(region))

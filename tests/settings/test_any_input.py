@@ -1,0 +1,129 @@
+"""Whatever stands in an environment file, the answer is settings or messages, never a traceback."""
+
+from __future__ import annotations
+
+import copy
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.settings.environment_file import environment_text
+from tritonstack.catalogue import load_catalogue
+from tritonstack.errors import InputError
+from tritonstack.naming import ArchiveName
+from tritonstack.settings import Endpoint, Environment, load_environment
+
+CATALOGUE = load_catalogue()
+GOOD: dict[str, Any] = yaml.safe_load(environment_text())
+SINGLE_GPU = sorted(row.name for row in CATALOGUE.instances.values() if row.multi_model)
+RELEASES = [release for release in CATALOGUE.releases_in("us-east-1") if release in CATALOGUE.releases]
+NAMES = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,18}[a-z0-9])?", fullmatch=True)
+JUNK = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=9),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+TOP_FIELDS = st.sampled_from([*Environment.model_fields, "other"])
+ENDPOINT_FIELDS = st.sampled_from([*Endpoint.model_fields, "other"])
+
+ENVIRONMENTS = st.fixed_dictionaries(
+    {
+        "environment": st.just("local"),
+        "account": st.from_regex(r"[0-9]{12}", fullmatch=True),
+        "region": st.just("us-east-1"),
+        "production": st.booleans(),
+        "tags": st.dictionaries(st.text("abc :/", min_size=1, max_size=9), st.text("xyz+-@", max_size=9), max_size=4),
+        "endpoints": st.lists(
+            st.fixed_dictionaries(
+                {
+                    "name": NAMES,
+                    "mode": st.just("multi-model"),
+                    "release": st.sampled_from(RELEASES),
+                    "instance_type": st.sampled_from(SINGLE_GPU),
+                    "initial_instance_count": st.integers(2, 50),
+                    "models": st.lists(NAMES, min_size=1, max_size=6, unique=True),
+                    "container": st.fixed_dictionaries(
+                        {
+                            "log_verbose": st.booleans() | st.integers(0, 9),
+                            "environment": st.dictionaries(
+                                st.from_regex(r"[A-RT-Z][A-Z0-9_]{0,9}", fullmatch=True),
+                                st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), max_size=200),
+                                max_size=5,
+                            ),
+                        }
+                    ),
+                }
+            ),
+            min_size=1,
+            max_size=3,
+            unique_by=lambda endpoint: endpoint["name"],
+        ),
+    }
+)
+
+
+def load(document: object) -> Environment:
+    """Loads ``document`` from a file called local.yaml."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "local.yaml"
+        path.write_text(yaml.safe_dump(document, allow_unicode=True), encoding="utf-8")
+        return load_environment(path)
+
+
+def load_or_messages(document: object) -> None:
+    """Loads ``document``; an InputError must say where, what was found and what is allowed."""
+    try:
+        load(document)
+    except InputError as error:
+        for problem in error.problems:
+            assert problem.file
+            assert problem.found
+            assert problem.allowed
+
+
+@given(ENVIRONMENTS)
+@settings(max_examples=60, deadline=None)
+def test_good_settings_are_read_back_as_they_were_written(document: dict[str, Any]) -> None:
+    environment = load(document)
+    dumped = environment.model_dump(mode="json", exclude_unset=True)
+    assert dumped == document
+    assert load(environment.model_dump(mode="json")) == environment
+
+
+@given(ENVIRONMENTS)
+@settings(max_examples=60, deadline=None)
+def test_rendered_environments_hold_sagemakers_limits_and_names(document: dict[str, Any]) -> None:
+    for endpoint in load(document).endpoints:
+        rendered = endpoint.container_environment()
+        assert len(rendered) <= 100
+        assert all(len(name.encode()) <= 1024 and len(value.encode()) <= 1024 for name, value in rendered.items())
+        assert rendered["SAGEMAKER_TRITON_LOG_VERBOSE"] == str(endpoint.container.log_verbose).lower()
+        assert len(endpoint.sagemaker_name("local")) <= 63
+        for model in endpoint.models:
+            archive = ArchiveName(model=model, digest="0123456789abcdef")
+            assert ArchiveName.parse(str(archive)) == archive
+
+
+@given(st.lists(st.tuples(TOP_FIELDS, JUNK), min_size=1, max_size=3))
+@settings(max_examples=150, deadline=None)
+def test_junk_in_an_environments_fields_gives_messages(changes: list[tuple[str, Any]]) -> None:
+    load_or_messages(copy.deepcopy(GOOD) | dict(changes))
+
+
+@given(st.lists(st.tuples(ENDPOINT_FIELDS, JUNK), min_size=1, max_size=4), st.sets(ENDPOINT_FIELDS, max_size=3))
+@settings(max_examples=300, deadline=None)
+def test_junk_in_an_endpoints_fields_gives_messages(changes: list[tuple[str, Any]], removed: set[str]) -> None:
+    document = copy.deepcopy(GOOD)
+    endpoint = document["endpoints"][0] | dict(changes)
+    document["endpoints"] = [{key: value for key, value in endpoint.items() if key not in removed}]
+    load_or_messages(document)
+
+
+@given(JUNK)
+@settings(max_examples=150, deadline=None)
+def test_any_document_gives_messages(document: Any) -> None:
+    load_or_messages(document)

@@ -1,0 +1,130 @@
+"""Each kind of bad input gives its message: the field, what was found, what is allowed, and what to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.settings.bad_input import CASES, Bad
+from tests.settings.environment_file import write_environment
+from tritonstack.errors import InputError, Problem
+from tritonstack.settings import load_environment
+
+
+def problems_of(path: Path) -> list[Problem]:
+    """The problems that loading ``path`` ends with."""
+    with pytest.raises(InputError) as caught:
+        load_environment(path)
+    assert caught.value.exit_code == 2
+    return list(caught.value.problems)
+
+
+@pytest.mark.parametrize("bad", CASES.values(), ids=CASES.keys())
+def test_bad_input_gives_its_message(bad: Bad, tmp_path: Path) -> None:
+    path = write_environment(tmp_path, header=bad.header, endpoint=bad.endpoint, without=bad.without)
+    problems = problems_of(path)
+    about = [problem for problem in problems if problem.field == bad.field]
+    assert about, [str(problem) for problem in problems]
+    for word in bad.words:
+        assert word in "\n".join(str(problem) for problem in about)
+    for problem in problems:
+        assert (problem.file or "").startswith(f"{path}:")
+        assert problem.found
+        assert problem.allowed
+
+
+def test_every_case_fails_for_its_one_field_only(tmp_path: Path) -> None:
+    """So that no case passes by a message about something else."""
+    for name, bad in CASES.items():
+        path = write_environment(tmp_path, header=bad.header, endpoint=bad.endpoint, without=bad.without)
+        assert {problem.field for problem in problems_of(path)} == {bad.field}, name
+
+
+def test_wrong_types_and_broken_rules_are_told_together(tmp_path: Path) -> None:
+    path = tmp_path / "local.yaml"
+    path.write_text(
+        """
+environment: local
+account: 123456789012
+region: us-east-9
+region: us-east-1
+production: true
+endpoints:
+  - name: digits
+    mode: multi-model
+    release: 24.09
+    instance_type: ml.g5.12xlarge
+    models: [a, a, b.c]
+    colour: red
+    container: {model_load_gpu_limit: 0.8, log_verbose: loud}
+  - name: digits
+    mode: single-model
+    release: "25.09"
+    instance_type: ml.g5.xlarg
+    models: [a, b]
+    host_ami: al2-ami-sagemaker-inference-gpu-2
+    timeouts: {model_download_seconds: 5}
+""",
+        encoding="utf-8",
+    )
+    assert [(str(problem.file).removeprefix(f"{path}:"), problem.field) for problem in problems_of(path)] == [
+        ("3", "account"),
+        ("4", "region"),
+        ("4", "region"),
+        ("8", "endpoints[0].initial_instance_count"),
+        ("10", "endpoints[0].release"),
+        ("11", "endpoints[0].instance_type"),
+        ("12", "endpoints[0].models"),
+        ("12", "endpoints[0].models[2]"),
+        ("13", "endpoints[0].colour"),
+        ("14", "endpoints[0].container.log_verbose"),
+        ("14", "endpoints[0].container.model_load_gpu_limit"),
+        ("15", "endpoints[1].name"),
+        ("18", "endpoints[1].instance_type"),
+        ("19", "endpoints[1].models"),
+        ("20", "endpoints[1].host_ami"),
+        ("21", "endpoints[1].timeouts.model_download_seconds"),
+    ]
+
+
+@pytest.mark.parametrize("missing", ["name", "mode", "release", "instance_type", "models"])
+def test_a_missing_required_field_hides_no_other_mistake(missing: str, tmp_path: Path) -> None:
+    lines = "volume_size_gb: 30\ncontainer: {additional_args: [a b]}\ninitial_instance_count: 0"
+    path = write_environment(tmp_path, endpoint=lines, without=(missing,))
+    fields = {problem.field for problem in problems_of(path)}
+    assert f"endpoints[0].{missing}" in fields
+    assert "endpoints[0].initial_instance_count" in fields
+    assert ("endpoints[0].volume_size_gb" in fields) == (missing != "instance_type")
+    assert ("endpoints[0].container.additional_args[0]" in fields) == (missing not in {"release", "mode"})
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "a mapping"),
+        ("- a\n", "a mapping"),
+        ("endpoints: 7\n", "a list"),
+        ("endpoints: [7]\n", "a mapping"),
+        ("a: [1, 2\n", "expected"),
+        ("a: 1\n---\nb: 2\n", "one YAML document"),
+        ("1: a\n", "a text as the key"),
+        ("no: a\n", "a text as the key"),
+        ("a: !!python/object:os.system x\n", "the tag"),
+        ("a: &x [*x]\n", "inside its own anchor"),
+        ("a: \x01\n", "printable"),
+        ("a: !!int many\n", "a value of"),
+        ("[" * 5000, "very deep nesting"),
+    ],
+)
+def test_a_file_that_is_no_environment_says_what_it_is(text: str, words: str, tmp_path: Path) -> None:
+    path = tmp_path / "local.yaml"
+    path.write_text(text, encoding="utf-8")
+    assert any(words in str(problem) for problem in problems_of(path)), problems_of(path)
+
+
+def test_a_missing_file_and_one_that_is_not_utf8_are_named(tmp_path: Path) -> None:
+    assert "No such file" in str(problems_of(tmp_path / "nowhere.yaml")[0])
+    path = tmp_path / "local.yaml"
+    path.write_bytes(b"\xff\xfe\x00")
+    assert "not UTF-8" in str(problems_of(path)[0])
