@@ -26,6 +26,20 @@ class HasModels(Protocol):
         ...
 
 
+class HasEndpoints(Protocol):
+    """An environment of the settings, as far as archives are concerned."""
+
+    @property
+    def environment(self) -> str:
+        """Its name."""
+        ...
+
+    @property
+    def endpoints(self) -> Sequence[HasModels]:
+        """Its endpoints."""
+        ...
+
+
 def model_digest(folder: Path) -> str:
     """The digest of what an archive is built from: 16 hexadecimal digits.
 

@@ -28,6 +28,16 @@ _PLATFORM_BACKENDS = {
 }
 """Platforms that stand for a backend: Triton core, src/constants.h and src/model_config_utils.cc (GetBackendType)."""
 
+MODEL_FILES = {
+    "onnxruntime": "model.onnx",
+    "python": "model.py",
+    "pytorch": "model.pt",
+    "tensorrt": "model.plan",
+    "dali": "model.dali",
+    "openvino": "model.xml",
+}
+"""Backend → the file it loads by default: Triton, docs/user_guide/model_repository.md (Model Files)."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Complaint:
@@ -65,6 +75,10 @@ class Node:
     def integer(self, name: str) -> int:
         """The value of an integer field; 0 where it is not set, as in protobuf."""
         return int(self.scalars[name][-1].value) if self.scalars.get(name) else 0
+
+    def flag(self, name: str) -> bool:
+        """The value of a true-or-false field; false where it is not set, as in protobuf."""
+        return bool(self.scalars[name][-1].value) if self.scalars.get(name) else False
 
     def integers(self, name: str) -> tuple[int, ...]:
         """The values of a repeated integer field."""
@@ -114,6 +128,7 @@ class Tensor:
     name: str
     data_type: str
     dims: tuple[int, ...]
+    optional: bool = False
     line: int = 0
 
     def shape(self, max_batch_size: int) -> tuple[int, ...]:
@@ -160,6 +175,11 @@ class ModelConfig:
         return tuple(_tensor(node) for node in self.node.nodes("output"))
 
     @property
+    def model_file(self) -> str:
+        """The file in a version folder that the backend loads; empty where that is the backend's affair."""
+        return self.node.text("default_model_filename") or MODEL_FILES.get(self.backend, "")
+
+    @property
     def steps(self) -> tuple[Node, ...]:
         """The steps of an ensemble."""
         scheduling = self.node.node("ensemble_scheduling")
@@ -187,6 +207,7 @@ def _tensor(node: Node) -> Tensor:
         name=node.text("name"),
         data_type="BYTES" if kind == "STRING" else kind,
         dims=node.integers("dims"),
+        optional=node.flag("optional"),
         line=node.line,
     )
 

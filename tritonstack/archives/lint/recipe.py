@@ -1,0 +1,63 @@
+"""Rules about a recipe against the folder it stands in and the configurations beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tritonstack.archives.folder import CONFIG
+from tritonstack.archives.lint.finding import Finding
+from tritonstack.archives.lint.view import RepositoryView
+from tritonstack.archives.recipe import RECIPE, Recipe
+
+_KINDS = {"onnx": "onnxruntime", "python": "python", "ensemble": "ensemble"}
+
+
+def check_recipe(view: RepositoryView) -> Iterator[Finding]:
+    """Every finding about a recipe; none for a repository without one."""
+    if view.recipe is None:
+        return
+    yield from _files(view, view.recipe)
+    yield from _addressed(view, view.recipe)
+    yield from _adapters(view, view.recipe)
+
+
+def _at(view: RepositoryView, rule: str, found: str, allowed: str) -> Finding:
+    return Finding(file=view.root / RECIPE, rule=rule, found=found, allowed=allowed)
+
+
+def _files(view: RepositoryView, recipe: Recipe) -> Iterator[Finding]:
+    wanted = {"sample.request": recipe.sample.request, "sample.answer": recipe.sample.answer}
+    if recipe.export:
+        wanted["export.script"] = recipe.export.script
+        for name in recipe.export.produces:
+            if name.split("/")[0] not in view.models:
+                found = f"export.produces: {name}"
+                yield _at(view, "export-outside", found, f"files below a model: {', '.join(view.models)}")
+    for field, name in wanted.items():
+        if not (view.root / name).is_file():
+            yield _at(view, "recipe-file", f"{field}: no file {name}", "a file of the model folder")
+    for used in recipe.uses:
+        for model in used.models:
+            if not (view.root.parent / used.folder / model / CONFIG).is_file():
+                yield _at(view, "used-model", f"uses: no model {model} in {used.folder}", "a model of that folder")
+
+
+def _addressed(view: RepositoryView, recipe: Recipe) -> Iterator[Finding]:
+    model = view.models.get(view.addressed or "")
+    if model is None:
+        found = f"no model directory {view.addressed}"
+        yield _at(view, "addressed-model", found, f"model: one of {', '.join(sorted(view.models)) or 'none there'}")
+    elif model.config.backend and model.config.backend != _KINDS[recipe.kind]:
+        found = f"kind: {recipe.kind}, and {model.name}/{CONFIG} says {model.config.backend}"
+        yield _at(view, "kind-differs", found, f"a configuration for {_KINDS[recipe.kind]}")
+
+
+def _adapters(view: RepositoryView, recipe: Recipe) -> Iterator[Finding]:
+    model = view.models.get(view.addressed or "")
+    if model is None:
+        return
+    bytes_inputs = [tensor.name for tensor in model.config.inputs if tensor.data_type == "BYTES"]
+    for kind, adapter in (("image", recipe.adapters.image), ("text", recipe.adapters.text)):
+        if adapter is not None and adapter.input not in bytes_inputs:
+            allowed = ", ".join(bytes_inputs) or "none: the model has no input of TYPE_STRING"
+            yield _at(view, "adapter-input", f"adapters.{kind}.input: {adapter.input}", allowed)

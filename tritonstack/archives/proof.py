@@ -1,0 +1,113 @@
+"""Prove a staged repository before it is packed: its figures reach their floors, its sample is answered."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tritonstack.archives.folder import CONFIG, model_directories
+from tritonstack.archives.manifest import ModelEntry, SampleEntry
+from tritonstack.archives.model_config import ModelConfig, Node, read_config
+from tritonstack.archives.programs import Report, run_script
+from tritonstack.archives.recipe import RECIPE, Recipe
+from tritonstack.archives.sample import compare_answer, request_tensors
+from tritonstack.errors import InputError, Problem, WorkFailedError
+
+PROVABLE = frozenset({"onnxruntime", "python", "ensemble"})
+"""Backends that the prover stands in for."""
+
+PROOF_ENVIRONMENT = "exporters"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proven:
+    """What a proof measured, and with what."""
+
+    sample_difference: float
+    tools: dict[str, str]
+
+
+def check_floors(folder: Path, recipe: Recipe, figures: Mapping[str, float]) -> None:
+    """Raise :class:`WorkFailedError` unless every figure that the recipe bounds is there and high enough."""
+    for name, floor in recipe.proof.figures.items():
+        if name not in figures:
+            raise WorkFailedError(f"{folder / RECIPE}: proof.figures.{name}: the export did not report it")
+        if not figures[name] >= floor.at_least:
+            raise WorkFailedError(
+                f"{folder.name}: {name} is {figures[name]:.4g}, at least {floor.at_least:g} is needed"
+            )
+
+
+def prove_sample(
+    repository: Path, *, recipe: Recipe, model: ModelEntry, sample: SampleEntry, work: Path, report: Report
+) -> Proven:
+    """Answer the sample request with the staged models and compare.
+
+    Raises :class:`WorkFailedError` naming the tensor that differs, and :class:`InputError` where a backend cannot be
+    proven on this machine.
+    """
+    configs = {path.name: read_config((path / CONFIG).read_text()) for path in model_directories(repository)}
+    _check_provable(repository, configs)
+    plan = {
+        "model": model.name,
+        "models": {name: _plan(repository / name, config) for name, config in configs.items()},
+        "request": request_tensors(sample, recipe, model),
+    }
+    plan_file, result_file = work / "plan.json", work / "result.json"
+    plan_file.write_text(json.dumps(plan))
+    prover = str(Path(__file__).with_name("prover.py"))
+    run_script(
+        environment=PROOF_ENVIRONMENT,
+        arguments=["-P", prover, str(plan_file.resolve()), str(result_file.resolve())],
+        folder=work,
+        what=f"proof of {model.name}",
+        report=report,
+    )
+    result = json.loads(result_file.read_text())
+    if "failure" in result:
+        raise WorkFailedError(f"proof of {model.name}: {result['failure']}")
+    difference = compare_answer(sample, result["outputs"], model=model.name)
+    return Proven(sample_difference=difference, tools=result["tools"])
+
+
+def _check_provable(repository: Path, configs: Mapping[str, ModelConfig]) -> None:
+    problems = [
+        Problem(
+            file=str(repository / name / CONFIG),
+            found=f"backend {config.backend}",
+            allowed=f"a backend that a build can prove: {', '.join(sorted(PROVABLE))}",
+        )
+        for name, config in configs.items()
+        if config.backend not in PROVABLE
+    ]
+    if problems:
+        raise InputError(problems)
+
+
+def _plan(folder: Path, config: ModelConfig) -> dict[str, Any]:
+    """One model of the prover's plan; see ``prover.py``."""
+    versions = [path for path in folder.iterdir() if path.is_dir() and path.name.isdigit()]
+    newest = max(versions, key=lambda path: int(path.name))
+    batch = config.max_batch_size
+    tensors = {
+        kind: [
+            {"name": t.name, "datatype": t.data_type, "shape": t.shape(batch), "optional": t.optional} for t in listed
+        ]
+        for kind, listed in (("inputs", config.inputs), ("outputs", config.outputs))
+    }
+    return tensors | {
+        "backend": config.backend,
+        "config": config.node.plain(),
+        "file": str((newest / config.model_file).resolve()),
+        "steps": [
+            {"model": step.text("model_name"), "inputs": _map(step, "input_map"), "outputs": _map(step, "output_map")}
+            for step in config.steps
+        ],
+    }
+
+
+def _map(step: Node, field: str) -> dict[str, str]:
+    return {key: str(value) for key, value in step.entries(field).items()}

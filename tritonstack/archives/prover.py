@@ -1,0 +1,205 @@
+"""Answers one request with a built model repository, outside Triton.
+
+    python -P prover.py PLAN.json RESULT.json
+
+Runs in the environment of the exporters: standard library, NumPy and ONNX Runtime only. It stands in for Triton
+while an archive is built: ONNX models run in ONNX Runtime on the CPU, Python steps with the stand-in for
+``triton_python_backend_utils`` below, ensembles step by step. It does not batch, queue or schedule.
+"""
+
+from __future__ import annotations
+
+import base64
+import importlib.util
+import json
+import sys
+import types
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+
+Arrays = dict[str, "np.ndarray[Any, Any]"]
+
+NUMPY_TYPES: dict[str, Any] = {
+    "BOOL": np.bool_,
+    "FP16": np.float16,
+    "FP32": np.float32,
+    "FP64": np.float64,
+    "BYTES": np.object_,
+} | {f"{sign}INT{bits}": np.dtype(f"{sign}int{bits}".lower()).type for sign in ("", "U") for bits in (8, 16, 32, 64)}
+_ONNX_TYPES = {"tensor(float)": "FP32", "tensor(double)": "FP64", "tensor(float16)": "FP16", "tensor(string)": "BYTES"}
+
+
+class ProofError(Exception):
+    """Why the repository does not answer as its configuration says; the message names model and tensor."""
+
+
+def main(plan_file: str, result_file: str) -> int:
+    """Read the plan, write the outputs or the reason of the failure."""
+    plan = json.loads(Path(plan_file).read_text())
+    request = {tensor["name"]: decode(tensor) for tensor in plan["request"]}
+    try:
+        outputs = run(plan["models"], plan["model"], request)
+        result: dict[str, Any] = {"outputs": [encode(name, array) for name, array in outputs.items()]}
+    except ProofError as error:
+        result = {"failure": str(error)}
+    result["tools"] = {"numpy": np.__version__, "onnxruntime": onnxruntime.__version__}
+    Path(result_file).write_text(json.dumps(result))
+    return 0
+
+
+def run(models: Mapping[str, Any], name: str, inputs: Arrays) -> Arrays:
+    """The outputs of one model; raises :class:`ProofError`."""
+    model = models[name]
+    runners = {"ensemble": run_ensemble, "onnxruntime": run_onnx, "python": run_python}
+    for tensor in model["inputs"]:
+        if tensor["name"] in inputs:
+            fits(f"{name}: input", tensor, inputs[tensor["name"]])
+        elif not tensor["optional"]:
+            raise ProofError(f"{name}: the input {tensor['name']} is missing")
+    outputs = runners[model["backend"]](models, name, inputs)
+    for tensor in model["outputs"]:
+        if tensor["name"] not in outputs:
+            raise ProofError(f"{name}: the output {tensor['name']} is missing")
+        fits(f"{name}: output", tensor, outputs[tensor["name"]])
+    return {tensor["name"]: outputs[tensor["name"]] for tensor in model["outputs"]}
+
+
+def fits(what: str, tensor: Mapping[str, Any], array: np.ndarray[Any, Any]) -> None:
+    """Raise unless an array has the type and shape that the configuration gives."""
+    wanted, shape = NUMPY_TYPES[tensor["datatype"]], tensor["shape"]
+    same = len(shape) == array.ndim and all(a in (-1, b) for a, b in zip(shape, array.shape, strict=False))
+    if array.dtype != np.dtype(wanted) or not same:
+        found = f"{array.dtype} {list(array.shape)}"
+        raise ProofError(f"{what} {tensor['name']}: {found}, config.pbtxt says {tensor['datatype']} {shape}")
+
+
+def run_ensemble(models: Mapping[str, Any], name: str, inputs: Arrays) -> Arrays:
+    """Each step as soon as its inputs are there, as Triton's ensemble scheduler does."""
+    tensors, waiting = dict(inputs), list(models[name]["steps"])
+    while waiting:
+        ready = [step for step in waiting if set(step["inputs"].values()) <= tensors.keys()]
+        if not ready:
+            raise ProofError(f"{name}: the steps {[step['model'] for step in waiting]} never get all their inputs")
+        for step in ready:
+            fed = {key: tensors[value] for key, value in step["inputs"].items()}
+            outputs = run(models, step["model"], fed)
+            tensors |= {value: outputs[key] for key, value in step["outputs"].items()}
+            waiting.remove(step)
+    return tensors
+
+
+def run_onnx(models: Mapping[str, Any], name: str, inputs: Arrays) -> Arrays:
+    """ONNX Runtime on the CPU, once the graph has the tensors that the configuration names."""
+    model = models[name]
+    session = onnxruntime.InferenceSession(model["file"], providers=["CPUExecutionProvider"])
+    for kind, graph in (("input", session.get_inputs()), ("output", session.get_outputs())):
+        found = {item.name: item for item in graph}
+        for tensor in model[f"{kind}s"]:
+            if tensor["name"] not in found:
+                raise ProofError(f"{name}: the ONNX graph has no {kind} {tensor['name']}; it has {', '.join(found)}")
+            item = found[tensor["name"]]
+            datatype = _ONNX_TYPES.get(item.type, item.type.removeprefix("tensor(").removesuffix(")").upper())
+            if datatype != tensor["datatype"] or not same_shape(item.shape, tensor["shape"]):
+                raise ProofError(
+                    f"{name}: {kind} {tensor['name']} is {datatype} {item.shape} in the ONNX graph, "
+                    f"{tensor['datatype']} {tensor['shape']} in config.pbtxt"
+                )
+    names = [tensor["name"] for tensor in model["outputs"]]
+    return dict(zip(names, session.run(names, inputs), strict=True))
+
+
+def same_shape(graph: list[int | str | None], config: list[int]) -> bool:
+    """Whether shapes can agree: a name or None in the graph, or -1 in the configuration, stands for any length."""
+    if len(graph) != len(config):
+        return False
+    return all(not isinstance(a, int) or b in (-1, a) for a, b in zip(graph, config, strict=True))
+
+
+def run_python(models: Mapping[str, Any], name: str, inputs: Arrays) -> Arrays:
+    """The step's ``TritonPythonModel``, loaded as the Python backend loads it: its version folder on the path."""
+    model = models[name]
+    file = Path(model["file"])
+    sys.modules["triton_python_backend_utils"] = backend_utils()
+    before = set(sys.modules)
+    sys.path.insert(0, str(file.parent))
+    try:
+        spec = importlib.util.spec_from_file_location("model", file)
+        if spec is None or spec.loader is None:
+            raise ProofError(f"{name}: {file} cannot be loaded")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        step = module.TritonPythonModel()
+        if hasattr(step, "initialize"):
+            step.initialize({"model_config": json.dumps(model["config"]), "model_name": name, "model_version": "1"})
+        request = types.SimpleNamespace(tensors=[Tensor(key, array) for key, array in inputs.items()])
+        responses = step.execute([request])
+    finally:
+        sys.path.remove(str(file.parent))
+        for loaded in set(sys.modules) - before:  # two steps may each have a module of one name
+            if str(getattr(sys.modules[loaded], "__file__", "") or "").startswith(str(file.parent)):
+                del sys.modules[loaded]
+    if len(responses) != 1:
+        raise ProofError(f"{name}: execute gave {len(responses)} responses to one request")
+    if responses[0].error is not None:
+        raise ProofError(f"{name}: {responses[0].error}")
+    return {tensor.name(): tensor.as_numpy() for tensor in responses[0].output_tensors}
+
+
+class Tensor:
+    """``triton_python_backend_utils.Tensor``, as far as steps use it."""
+
+    def __init__(self, name: str, array: np.ndarray[Any, Any]) -> None:
+        self._name, self._array = name, array
+
+    def name(self) -> str:
+        """The tensor's name."""
+        return self._name
+
+    def as_numpy(self) -> np.ndarray[Any, Any]:
+        """Its values."""
+        return self._array
+
+
+def backend_utils() -> types.ModuleType:
+    """A stand-in for ``triton_python_backend_utils``: what the Python backend gives to a step."""
+    module: Any = types.ModuleType("triton_python_backend_utils")
+
+    def find(request: Any, name: str) -> Tensor | None:
+        return next((tensor for tensor in request.tensors if tensor.name() == name), None)
+
+    def response(output_tensors: Any = (), error: Any = None) -> types.SimpleNamespace:
+        return types.SimpleNamespace(output_tensors=output_tensors, error=error)
+
+    module.Tensor = Tensor
+    module.TritonError = str
+    module.TritonModelException = RuntimeError
+    module.InferenceResponse = response
+    module.get_input_tensor_by_name = find
+    return module  # type: ignore[no-any-return]  # a module, whatever was hung onto it
+
+
+def decode(tensor: Mapping[str, Any]) -> np.ndarray[Any, Any]:
+    """A tensor of the plan as an array; BYTES elements are base64."""
+    if tensor["datatype"] == "BYTES":
+        elements = np.empty(len(tensor["data"]), np.object_)
+        elements[:] = [base64.b64decode(text) for text in tensor["data"]]
+        return elements.reshape(tensor["shape"])
+    return np.array(tensor["data"], NUMPY_TYPES[tensor["datatype"]]).reshape(tensor["shape"])
+
+
+def encode(name: str, array: np.ndarray[Any, Any]) -> dict[str, Any]:
+    """An array as a tensor of the result; BYTES elements are base64."""
+    datatype = next(key for key, kind in NUMPY_TYPES.items() if array.dtype == np.dtype(kind))
+    flat = array.reshape(-1).tolist()
+    if datatype == "BYTES":
+        raw = [item.encode() if isinstance(item, str) else bytes(item) for item in flat]
+        flat = [base64.b64encode(item).decode() for item in raw]
+    return {"name": name, "datatype": datatype, "shape": list(array.shape), "data": flat}
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,155 @@
+"""A recipe's sample: read, turned into tensors, and compared with what a built repository answers."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from tritonstack.archives.manifest import ModelEntry, SampleEntry
+from tritonstack.archives.recipe import RECIPE, Recipe
+from tritonstack.errors import InputError, Problem, WorkFailedError
+
+_IMAGES = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp", ".tif", ".tiff")
+_PNG = b"\x89PNG\r\n\x1a\n"
+
+
+def read_sample(folder: Path, recipe: Recipe) -> SampleEntry:
+    """The sample as the manifest holds it. Raises :class:`InputError` with everything that is wrong with its files."""
+    problems: list[Problem] = []
+    request, answer = folder / recipe.sample.request, folder / recipe.sample.answer
+    is_body = request.suffix.lower() == ".json"
+    body = _tensors(request, "inputs", problems) if is_body else None
+    expected = _tensors(answer, "outputs", problems)
+    content: bytes | None = None
+    kind: Literal["image", "text"] = "image" if request.suffix.lower() in _IMAGES else "text"
+    if not is_body:
+        content = _file_content(folder, recipe, request, kind, problems)
+    if problems:
+        raise InputError(problems)
+    return SampleEntry(
+        file=request.name,
+        body=body,
+        content=base64.b64encode(content).decode() if content is not None else None,
+        adapter=None if is_body else kind,
+        answer=expected,
+        tolerance=recipe.sample.tolerance,
+    )
+
+
+def request_tensors(sample: SampleEntry, recipe: Recipe, model: ModelEntry) -> list[dict[str, Any]]:
+    """The request as tensors of the prover's plan: BYTES elements in base64."""
+    if sample.body is not None:
+        return [_encoded(tensor) for tensor in sample.body["inputs"]]
+    adapter = getattr(recipe.adapters, sample.adapter or "")
+    shape = [1, 1] if model.max_batch_size > 0 else [1]
+    return [{"name": adapter.input, "datatype": "BYTES", "shape": shape, "data": [sample.content]}]
+
+
+def compare_answer(sample: SampleEntry, outputs: Sequence[Mapping[str, Any]], *, model: str) -> float:
+    """The largest difference of a floating-point value between the expected and the given answer.
+
+    Outputs that the sample does not name are free. Raises :class:`WorkFailedError`, naming the tensor, where shape or
+    type differ, a value that is no floating-point number differs, the difference is above the sample's tolerance, or
+    a value is not a number.
+    """
+    given = {tensor["name"]: tensor for tensor in outputs}
+    largest = 0.0
+    for expected in sample.answer["outputs"]:
+        name = expected["name"]
+        if name not in given:
+            raise WorkFailedError(f"{model}: the answer to the sample request has no tensor {name}")
+        largest = max(
+            largest, _difference(_encoded(expected), given[name], sample.tolerance, f"{model}: tensor {name}")
+        )
+    return largest
+
+
+def _difference(expected: Mapping[str, Any], given: Mapping[str, Any], tolerance: float, what: str) -> float:
+    for key in ("datatype", "shape"):
+        if expected[key] != given[key]:
+            raise WorkFailedError(f"{what}: {key} {given[key]} in the answer, {expected[key]} expected")
+    if not expected["datatype"].startswith(("FP", "BF")):
+        if expected["data"] != given["data"]:
+            raise WorkFailedError(f"{what}: {given['data'][:10]} in the answer, {expected['data'][:10]} expected")
+        return 0.0
+    differences = [abs(a - b) for a, b in zip(expected["data"], given["data"], strict=True)]
+    if any(math.isnan(value) for value in given["data"]):
+        raise WorkFailedError(f"{what}: the answer holds values that are not numbers (NaN)")
+    largest = max(differences, default=0.0)
+    if not largest <= tolerance:
+        raise WorkFailedError(f"{what}: differs by {largest:.3g} from the expected answer, {tolerance:g} allowed")
+    return largest
+
+
+def _encoded(tensor: Mapping[str, Any]) -> dict[str, Any]:
+    """A KServe JSON tensor with flat data; BYTES as base64, which JSON bodies give as text."""
+    flat = list(_flatten(tensor["data"]))
+    if tensor["datatype"] == "BYTES":
+        flat = [base64.b64encode(str(item).encode()).decode() for item in flat]
+    return {"name": tensor["name"], "datatype": tensor["datatype"], "shape": list(tensor["shape"]), "data": flat}
+
+
+def _flatten(data: Any) -> list[Any]:
+    if not isinstance(data, list):
+        return [data]
+    return [item for part in data for item in _flatten(part)]
+
+
+def _file_content(
+    folder: Path, recipe: Recipe, request: Path, kind: Literal["image", "text"], problems: list[Problem]
+) -> bytes | None:
+    adapter = getattr(recipe.adapters, kind)
+    content = _read(request, problems)
+    if adapter is None:
+        recipe_file = str(folder / RECIPE)
+        found = f"{kind} file {request.name}, but no adapter for it"
+        problems.append(Problem(file=recipe_file, field="sample.request", found=found, allowed=f"adapters.{kind}"))
+    elif content is not None and adapter.encoding == "png-bytes" and not content.startswith(_PNG):
+        problems.append(
+            Problem(file=str(request), found="no PNG", allowed="a PNG as the sample of a png-bytes adapter")
+        )
+    return content
+
+
+def _tensors(path: Path, key: str, problems: list[Problem]) -> dict[str, Any]:
+    """A KServe body's ``inputs`` or ``outputs``, checked field by field."""
+    content = _read(path, problems)
+    if content is None:
+        return {}
+    allowed = f'{{"{key}": [{{"name", "datatype", "shape", "data"}}, …]}}'
+    try:
+        body = json.loads(content)
+    except ValueError as error:
+        problems.append(Problem(file=str(path), found=str(error), allowed=allowed))
+        return {}
+    tensors = body.get(key) if isinstance(body, dict) else None
+    if not isinstance(tensors, list) or not tensors:
+        problems.append(Problem(file=str(path), field=key, found="no list of tensors", allowed=allowed))
+        return {}
+    for index, tensor in enumerate(tensors):
+        found = _wrong_tensor(tensor)
+        if found:
+            problems.append(Problem(file=str(path), field=f"{key}[{index}]", found=found, allowed=allowed))
+    return {key: tensors}
+
+
+def _wrong_tensor(tensor: Any) -> str:
+    if not isinstance(tensor, dict) or not {"name", "datatype", "shape", "data"} <= tensor.keys():
+        return "a tensor without name, datatype, shape or data"
+    shape = tensor["shape"]
+    if not isinstance(shape, list) or not all(isinstance(length, int) and length >= 0 for length in shape):
+        return f"shape {shape}"
+    count = len(_flatten(tensor["data"]))
+    return "" if count == math.prod(shape) else f"{count} values for shape {shape}"
+
+
+def _read(path: Path, problems: list[Problem]) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        problems.append(Problem(file=str(path), found=error.strerror or str(error), allowed="a file that can be read"))
+        return None
