@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import os
@@ -211,8 +212,16 @@ def serving(name: str, *, container: dict[str, Any] | None = None, **variant: An
     }
 
 
+def make_role(emulator: Emulator) -> None:
+    """The role ``ROLE_ARN``, which SageMaker may assume."""
+    roles = emulator.client("iam")
+    with contextlib.suppress(roles.exceptions.EntityAlreadyExistsException):
+        roles.create_role(RoleName=ROLE_ARN.rpartition("/")[2], AssumeRolePolicyDocument=json.dumps(TRUST))
+
+
 def make_config(emulator: Emulator, name: str, **variant: Any) -> None:
     """A model and a config called ``name``, through the API."""
+    make_role(emulator)
     sagemaker = emulator.client("sagemaker")
     sagemaker.create_model(
         ModelName=name,

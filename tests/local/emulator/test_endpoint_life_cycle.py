@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.local.emulator.running import ROLE_ARN, Emulator, make_config
+from tests.local.emulator.running import IMAGE, ROLE_ARN, Emulator, make_config
 
 
 def test_endpoint_is_creating_until_its_fleet_is_reported(fleets: Emulator, name: str) -> None:
@@ -149,6 +149,14 @@ def test_model_without_an_image_is_refused(aws: Emulator, name: str) -> None:
         aws.client("sagemaker").create_model(
             ModelName=name, ExecutionRoleArn=ROLE_ARN, PrimaryContainer={"Mode": "MultiModel"}
         )
+
+
+def test_model_without_a_role_that_exists_is_refused(aws: Emulator, name: str) -> None:
+    for role in ("arn:aws:iam::123456789012:role/nobody", "arn:aws:iam::210987654321:role/any"):
+        with pytest.raises(ClientError, match="Please ensure that the role exists"):
+            aws.client("sagemaker").create_model(
+                ModelName=name, ExecutionRoleArn=role, PrimaryContainer={"Image": IMAGE, "Mode": "MultiModel"}
+            )
 
 
 def test_request_outside_the_service_model_is_refused_in_the_words_of_aws(aws: Emulator, name: str) -> None:

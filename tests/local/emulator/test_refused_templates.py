@@ -27,7 +27,18 @@ def _encryption(algorithm: str) -> dict[str, Any]:
     return {"ServerSideEncryptionConfiguration": [default]}
 
 
+def _untrusted(service: str) -> dict[str, Any]:
+    statement = {"Effect": "Allow", "Principal": {"Service": service}, "Action": "sts:AssumeRole"}
+    trust = {"Version": "2012-10-17", "Statement": [statement]}
+    return {"Role": {"Type": "AWS::IAM::Role", "Properties": {"AssumeRolePolicyDocument": trust}}, "Model": model()}
+
+
 REFUSED = {
+    "misspelt service principal": (
+        _untrusted("sagemakr.amazonaws.com"),
+        'allows the action "sts:AssumeRole" for the service principal "sagemaker.amazonaws.com"',
+        "source: SageMaker",
+    ),
     "misspelt property": (_serving({"Enviroment": {"A": "b"}}), "extraneous key [Enviroment]", SCHEMA),
     "mode": (_serving({"Mode": "Multimodel"}), "Multimodel is not a valid enum value", SCHEMA),
     "model data URL": (_serving({"ModelDataUrl": "http://b/m"}), "'primaryContainer.modelDataUrl'", MODEL),

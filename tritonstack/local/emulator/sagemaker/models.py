@@ -6,6 +6,7 @@ from typing import Any
 
 from tritonstack.local.emulator.refusal import RefusedError
 from tritonstack.local.emulator.sagemaker import tags
+from tritonstack.local.emulator.sagemaker.execution_role import check_execution_role
 from tritonstack.local.emulator.sagemaker.records import API, MODEL, Record
 from tritonstack.local.emulator.sagemaker.state import SageMakerState
 
@@ -20,7 +21,7 @@ class Models:
         self._state = state
 
     def create(self, request: Request) -> dict[str, Any]:
-        """CreateModel: one way of naming containers, each with an image or a package."""
+        """CreateModel: one way of naming containers, each with an image or a package, and a role to assume."""
         containers = _containers(request)
         for container in containers:
             if not ("Image" in container or "ModelPackageName" in container):
@@ -29,6 +30,7 @@ class Models:
                 raise _refused("ModelDataUrl and ModelDataSource cannot be specified together.")
             if container.get("MultiModelConfig") and container.get("Mode") != "MultiModel":
                 raise _refused("MultiModelConfig can only be specified for a container in MultiModel mode.")
+        check_execution_role(request["ExecutionRoleArn"])
         record = Record(name=request["ModelName"], arn=MODEL.arn(request["ModelName"]), request=request)
         with self._state.changed:
             self._state.models.add(record)
