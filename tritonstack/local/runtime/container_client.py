@@ -9,25 +9,15 @@ from __future__ import annotations
 import json
 
 from tritonstack.local.runtime.messages import Answer
-from tritonstack.local.runtime.model_cache import CachedModel
+from tritonstack.local.runtime.model_cache import TARGET_MODEL, CachedModel
 from tritonstack.local.runtime.settings import RuntimeSettings
 from tritonstack.local.runtime.upstream import ConnectionPool, OpenSocket
 
 PING_SECONDS = 2.0
 CONTROL_CONNECTIONS = 16
-TARGET_MODEL = b"x-amzn-sagemaker-target-model"
 
 _PING = b"GET /ping HTTP/1.1\r\nhost: localhost\r\n\r\n"
 SINGLE_MODEL_LINE = b"POST /invocations HTTP/1.1\r\nhost: localhost\r\n"
-
-
-def invoke_line(model: CachedModel) -> bytes:
-    """The beginning of a request to a loaded model."""
-    return b"POST /models/%b/invoke HTTP/1.1\r\nhost: localhost\r\n%b: %b\r\n" % (
-        model.hash.encode(),
-        TARGET_MODEL,
-        model.target.encode(),
-    )
 
 
 class ContainerClient:

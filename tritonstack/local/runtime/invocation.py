@@ -6,11 +6,11 @@ import re
 import time
 
 from tritonstack.local.runtime import errors
-from tritonstack.local.runtime.container_client import SINGLE_MODEL_LINE, TARGET_MODEL, ContainerClient, invoke_line
+from tritonstack.local.runtime.container_client import SINGLE_MODEL_LINE, ContainerClient
 from tritonstack.local.runtime.errors import InvokeError
 from tritonstack.local.runtime.fleet import Fleet, FleetState
 from tritonstack.local.runtime.messages import Answer, Headers, Request
-from tritonstack.local.runtime.model_cache import CachedModel
+from tritonstack.local.runtime.model_cache import TARGET_MODEL, CachedModel
 from tritonstack.local.runtime.upstream import ContainerGoneError
 
 CUSTOM_ATTRIBUTES = b"x-amzn-sagemaker-custom-attributes"
@@ -78,29 +78,27 @@ async def _invoke(fleet: Fleet, request: Request, measured: _Measured) -> Answer
     if not fleet.config.model.multi_model:
         if target is not None:
             raise errors.target_model_not_supported(endpoint=fleet.endpoint)
-        return await _call(fleet, await _client(fleet), SINGLE_MODEL_LINE, request, measured)
+        return await _call(fleet, _client(fleet), SINGLE_MODEL_LINE, request, measured)
     if target is None:
         raise errors.target_model_missing(request_id=request.id)
-    model = await _claim(fleet, checked_target(target), request, measured)
+    model = fleet.models.claim_loaded(target.decode("latin-1"))
+    measured.hit = model is not None
+    if model is None:
+        model = await _claim(fleet, checked_target(target), request)
     try:
-        return await _call(fleet, await _client(fleet), invoke_line(model), request, measured)
+        return await _call(fleet, _client(fleet), model.line, request, measured)
     finally:
         fleet.models.release(model)
 
 
-async def _claim(fleet: Fleet, target: str, request: Request, measured: _Measured) -> CachedModel:
-    model = fleet.models.claim_loaded(target)
-    if model is not None:
-        measured.hit = True
-        return model
-    measured.hit = False
+async def _claim(fleet: Fleet, target: str, request: Request) -> CachedModel:
     try:
         return await fleet.models.claim(target, seconds=_left(fleet, request))
     finally:
         fleet.metrics.waited_for_model(time.monotonic() - request.received)
 
 
-async def _client(fleet: Fleet) -> ContainerClient:
+def _client(fleet: Fleet) -> ContainerClient:
     if not fleet.ready.is_set():
         raise errors.service_unavailable(f"The container of endpoint {fleet.endpoint} is being started again.")
     if fleet.client is None or fleet.state is FleetState.STOPPED:

@@ -36,8 +36,8 @@ class Spread:
         """One more value."""
         self.count += 1
         self.total += value
-        self.low = min(self.low, value)
-        self.high = max(self.high, value)
+        self.low = value if value < self.low else self.low  # min() is four times slower
+        self.high = value if value > self.high else self.high
 
     def statistics(self) -> dict[str, float]:
         """As PutMetricData's StatisticValues."""
@@ -86,7 +86,7 @@ class FleetMetrics:
         self.instance_count = 1
         self._clock = clock
         self._minutes: dict[int, Minute] = {}
-        self._recent: dict[int, Histogram] = {}
+        self._recent: list[tuple[int, Histogram]] = []
         self.requests = 0
         self.errors = 0
         self.hits = 0
@@ -117,7 +117,6 @@ class FleetMetrics:
         minute.concurrency.add(concurrent)
         if in_model > 0:
             minute.model_latency.add(in_model * 1e6)
-            self._recent_histogram().add(in_model * 1e6)
         minute.overhead.add(max(total - in_model, 0.0) * 1e6)
         if hit is not None:
             minute.lookups += 1
@@ -137,15 +136,6 @@ class FleetMetrics:
             minute.client_errors += 1
         else:
             minute.server_errors += 1
-
-    def _recent_histogram(self) -> Histogram:
-        number = int(self._clock() // 60)
-        histogram = self._recent.get(number)
-        if histogram is None:
-            histogram = self._recent[number] = Histogram()
-            for old in [minute for minute in self._recent if minute < number - 4]:
-                del self._recent[old]
-        return histogram
 
     def _duration(self, name: str, seconds: float) -> None:
         durations = self._minute().durations
@@ -173,8 +163,9 @@ class FleetMetrics:
 
     def recent(self) -> dict[str, Any]:
         """Model latency of the last five minutes: count and percentiles in milliseconds."""
-        newest = int(self._clock() // 60)
-        total = Histogram.sum(part for number, part in self._recent.items() if number >= newest - 4)
+        oldest = int(self._clock() // 60) - 4
+        parts = [*self._recent, *((number, minute.model_latency) for number, minute in self._minutes.items())]
+        total = Histogram.sum(part for number, part in parts if number >= oldest)
         shares = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
         found = {name: total.percentile(share) for name, share in shares.items()}
         return {"count": total.count} | {
@@ -184,6 +175,9 @@ class FleetMetrics:
     def take(self) -> list[tuple[str, dict[str, Any]]]:
         """What was not sent yet, as (namespace, MetricDatum); it counts as sent from now on."""
         minutes, self._minutes = self._minutes, {}
+        oldest = int(self._clock() // 60) - 4
+        self._recent = [part for part in self._recent if part[0] >= oldest]
+        self._recent += [(number, minute.model_latency) for number, minute in minutes.items()]
         return [datum for number, minute in sorted(minutes.items()) for datum in self._data(number, minute)]
 
     def _data(self, number: int, minute: Minute) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -20,8 +20,18 @@ from tritonstack.local.runtime.model_store import DownloadCancelledError, ModelS
 from tritonstack.local.runtime.settings import RuntimeSettings
 from tritonstack.local.runtime.upstream import ContainerGoneError
 
+TARGET_MODEL = b"x-amzn-sagemaker-target-model"
 INSUFFICIENT_STORAGE = 507
 ALREADY_LOADED = 409
+
+
+def invoke_line(*, name_hash: str, target_model: str) -> bytes:
+    """The beginning of a request to a loaded model (developer guide, mms-container-apis)."""
+    return b"POST /models/%b/invoke HTTP/1.1\r\nhost: localhost\r\n%b: %b\r\n" % (
+        name_hash.encode(),
+        TARGET_MODEL,
+        target_model.encode(),
+    )
 
 
 class ModelState(Enum):
@@ -36,12 +46,13 @@ class ModelState(Enum):
 class CachedModel:
     """One TargetModel of a container. Times are monotonic seconds."""
 
-    __slots__ = ("done", "hash", "hits", "in_flight", "last_used", "loads", "resident", "state", "target")
+    __slots__ = ("done", "hash", "hits", "in_flight", "last_used", "line", "loads", "resident", "state", "target")
 
     def __init__(self, target: str) -> None:
         """A model that is about to be loaded."""
         self.target = target
         self.hash = model_hash(target)
+        self.line = invoke_line(name_hash=self.hash, target_model=target)
         self.state = ModelState.LOADING
         self.in_flight = 0
         self.last_used = time.monotonic()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -16,6 +17,7 @@ import httptools
 
 from tritonstack.local.runtime.messages import Answer, Headers
 
+SWEEP_SECONDS = 0.1
 OpenSocket = Callable[[], Awaitable[socket.socket]]
 
 
@@ -35,21 +37,22 @@ class UpstreamConnection(asyncio.Protocol):
         self._answer: asyncio.Future[Answer] | None = None
         self._headers: Headers = {}
         self._body: list[bytes] = []
-        self._timer: asyncio.TimerHandle | None = None
+        self.deadline = 0.0
         self.closed = False
 
     def send(self, head: bytes, body: bytes, *, seconds: float) -> asyncio.Future[Answer]:
         """Send one request whose head ends with the blank line.
 
         Returns:
-            a future that ends with the answer, TimeoutError after ``seconds`` or ContainerGoneError.
+            a future that ends with the answer, ContainerGoneError, or TimeoutError after ``seconds``: the pool looks
+            for that every SWEEP_SECONDS, which costs a request less than a timer of its own.
         """
         answer: asyncio.Future[Answer] = self._loop.create_future()
         if self.closed:
             answer.set_exception(ContainerGoneError("the connection is closed"))
             return answer
         self._answer = answer
-        self._timer = self._loop.call_later(seconds, self._expire)
+        self.deadline = time.monotonic() + seconds
         if len(body) < 65536:
             self._transport.write(head + body)
         else:
@@ -67,15 +70,13 @@ class UpstreamConnection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
-    def _expire(self) -> None:
+    def expire(self) -> None:
+        """The answer did not come in time: the request ends with TimeoutError, and so does the connection."""
         self._finish(TimeoutError("no answer in time"))
         self.close()
 
     def _finish(self, error: Exception) -> None:
         answer, self._answer = self._answer, None
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
         if answer is not None and not answer.done():
             answer.set_exception(error)
 
@@ -111,9 +112,6 @@ class UpstreamConnection(asyncio.Protocol):
         parts, headers = self._body, self._headers
         self._body, self._headers = [], {}
         answer, self._answer = self._answer, None
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
         if not self._parser.should_keep_alive():
             self.close()
         if answer is not None and not answer.done():
@@ -133,6 +131,7 @@ class ConnectionPool:
         self._opening = 0
         self._waiting: deque[asyncio.Future[UpstreamConnection | None]] = deque()
         self._closed = False
+        self._sweep: asyncio.TimerHandle | None = None
 
     @property
     def size(self) -> int:
@@ -196,7 +195,17 @@ class ConnectionPool:
             connection.close()
             raise ContainerGoneError("the container is stopped")
         self._all.add(connection)
+        if self._sweep is None:
+            self._look_for_late_answers()
         return connection
+
+    def _look_for_late_answers(self) -> None:
+        now = time.monotonic()
+        for connection in list(self._all):
+            if connection.busy and now > connection.deadline:
+                connection.expire()
+        again = asyncio.get_running_loop().call_later if self._all and not self._closed else None
+        self._sweep = again(SWEEP_SECONDS, self._look_for_late_answers) if again else None
 
     def release(self, connection: UpstreamConnection) -> None:
         """Give a connection back, whole or closed."""
@@ -225,6 +234,8 @@ class ConnectionPool:
     def close(self) -> None:
         """Close every connection; requests in flight end with ContainerGoneError."""
         self._closed = True
+        if self._sweep is not None:
+            self._sweep.cancel()
         for connection in list(self._all):
             connection.close()
         self._idle.clear()
