@@ -21,14 +21,14 @@ def one_model(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def multi(release: str | None = None, gpus: int = 0, **variables: str) -> tuple[str, ...]:
+def multi(*, release: str | None = None, **variables: str) -> tuple[str, ...]:
     """The arguments in multi-model mode."""
     environment = {PREFIX + name: value for name, value in variables.items()}
-    return serve_command(environment, multi_model=True, release=release, gpus=gpus).argv
+    return serve_command(environment, multi_model=True, release=release).argv
 
 
 def test_multi_model_mode_without_settings_gives_the_scripts_flags() -> None:
-    assert multi() == (
+    assert serve_command({}, multi_model=True).argv == (
         "tritonserver",
         "--allow-sagemaker=true",
         "--allow-http=false",
@@ -62,7 +62,8 @@ def test_multi_model_mode_without_settings_gives_the_scripts_flags() -> None:
     ],
 )
 def test_a_variable_becomes_its_flag_once(name: str, value: str, flag: str) -> None:
-    found = [one for one in multi(**{name: value}) if one.startswith(flag.rpartition("=")[0] + "=")]
+    argv = serve_command({PREFIX + name: value}, multi_model=True).argv
+    found = [one for one in argv if one.startswith(flag.rpartition("=")[0] + "=")]
     assert found == [flag]
 
 
@@ -158,7 +159,7 @@ def test_the_load_limit_has_no_flag_without_a_gpu_and_this_is_said() -> None:
 
 
 def test_the_load_limit_applies_to_every_gpu() -> None:
-    argv = multi(gpus=2, MODEL_LOAD_GPU_LIMIT="0.8")
+    argv = serve_command({PREFIX + "MODEL_LOAD_GPU_LIMIT": "0.8"}, multi_model=True, gpus=2).argv
     assert argv[argv.index("--model-load-gpu-limit") + 1] == "0:0.8"
     assert argv.count("--model-load-gpu-limit") == 2
 
@@ -176,14 +177,14 @@ def test_the_only_directory_is_the_default_model_and_is_exported(one_model: Path
 
 def test_several_directories_without_a_name_end_the_container(one_model: Path) -> None:
     (one_model / "preprocess").mkdir()
-    with pytest.raises(ServeExitError, match="SAGEMAKER_TRITON_DEFAULT_MODEL_NAME.*digits preprocess"):
+    with pytest.raises(ServeExitError, match=r"SAGEMAKER_TRITON_DEFAULT_MODEL_NAME.*digits preprocess"):
         serve_command({}, multi_model=False, model_data=one_model)
     named = serve_command({PREFIX + "DEFAULT_MODEL_NAME": "preprocess"}, multi_model=False, model_data=one_model)
     assert "--load-model=preprocess" in named.argv
 
 
 def test_a_default_model_without_its_directory_ends_the_container(one_model: Path) -> None:
-    with pytest.raises(ServeExitError, match="no such directory.*digits"):
+    with pytest.raises(ServeExitError, match=r"no such directory.*digits"):
         serve_command({PREFIX + "DEFAULT_MODEL_NAME": "other"}, multi_model=False, model_data=one_model)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import logging
-import re
 import signal
 import socket
 import time
@@ -19,11 +18,10 @@ from tritonstack.errors import WorkFailedError
 from tritonstack.local.container.isolation import Enclosure
 from tritonstack.local.container.repository import TritonFiles, prepare_backends
 from tritonstack.local.container.serve import ServeExitError, serve_command
-from tritonstack.local.processes import log_tail
+from tritonstack.local.container.server_log import last_lines, server_version
 
 SAGEMAKER_PORT = 8080
 PING_EVERY_SECONDS = 0.05
-_VERSION = re.compile(rb"\| server_version +\| (\S+)")
 _log = logging.getLogger(__name__)
 
 
@@ -93,7 +91,7 @@ class TritonContainer:
         prepare_backends(folder / "backends", files)
         with (folder / "triton.log").open("ab") as log:
             enclosure = Enclosure.open(mounts=mounts, log=log, namespace=settings.namespace)
-            port = SAGEMAKER_PORT if enclosure.isolated else _free_port()
+            port = _port(settings.environment, isolated=enclosure.isolated)
             try:
                 command = serve_command(
                     {**settings.environment, "SAGEMAKER_BIND_TO_PORT": str(port)},
@@ -133,9 +131,7 @@ class TritonContainer:
     @property
     def server_version(self) -> str | None:
         """The version off the server's start log (``2.51.0``); None before it is logged, or with the info log off."""
-        with self.log_path.open("rb") as log:
-            found = _VERSION.findall(log.read(1 << 20))
-        return found[-1].decode() if found else None
+        return server_version(self.log_path)
 
     def model_folder(self, name_hash: str) -> Path:
         """Where the archive of a model is to be unpacked before it is loaded (multi-model mode)."""
@@ -200,8 +196,8 @@ class TritonContainer:
         raise ContainerFailedError(f"/ping did not answer 200 within {timeout:g} s: {found}. {self._last_lines()}")
 
     def log_tail(self, lines: int = 20) -> str:
-        """The log's last lines."""
-        return log_tail(self.log_path, lines)
+        """The log's last lines, without tables of settings and lists of flags."""
+        return last_lines(self.log_path, lines)
 
     def stop(self, *, seconds: float = 10.0) -> int:
         """End the server: SIGTERM, and SIGKILL after ``seconds``. Returns the exit code when all of it is gone."""
@@ -251,7 +247,16 @@ def _say_isolation(enclosure: Enclosure) -> tuple[str, ...]:
     return (f"WARNING: the SageMaker port is open to this machine's network ({enclosure.isolation})",)
 
 
-def _free_port() -> int:
+def _port(environment: Mapping[str, str], *, isolated: bool) -> int:
+    """The SageMaker port: the container's own choice, else SageMaker's where the network is the container's alone."""
+    chosen = environment.get("SAGEMAKER_BIND_TO_PORT")
+    if chosen:
+        return int(chosen)
+    return SAGEMAKER_PORT if isolated else free_port()
+
+
+def free_port() -> int:
+    """A TCP port that nothing on this machine's loopback uses at this moment."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

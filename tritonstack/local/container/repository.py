@@ -157,3 +157,24 @@ def prepare_model_data(folder: Path) -> tuple[str, ...]:
             temporary.replace(config)
             changes.append(f"{config.relative_to(folder)}: instances on the CPU, since there is no GPU")
     return tuple(changes)
+
+
+def served_view(repository: Path, target: Path) -> None:
+    """A repository that loads without a GPU, made of links to ``repository``, which stays as it is.
+
+    Args:
+        repository: a folder of models.
+        target: made anew.
+
+    Raises:
+        ConfigSyntaxError: a ``config.pbtxt`` is not protobuf text.
+    """
+    shutil.rmtree(target, ignore_errors=True)
+    for model in sorted(entry for entry in repository.iterdir() if (entry / "config.pbtxt").is_file()):
+        (target / model.name).mkdir(parents=True)
+        for entry in model.iterdir():
+            if entry.name == "config.pbtxt":
+                shutil.copyfile(entry, target / model.name / entry.name)
+            else:
+                (target / model.name / entry.name).symlink_to(entry)
+    prepare_model_data(target)
