@@ -169,7 +169,7 @@ def test_an_answer_that_is_cut_off_is_asked_for_again(bench: Bench) -> None:
     assert answer.outputs["x"].tolist() == [0, 1, 2]
 
 
-@pytest.mark.parametrize(("status", "tries"), [(400, 1), (501, 1), (0, 3), (500, 3), (404, 9), (503, 9), (507, 9)])
+@pytest.mark.parametrize(("status", "tries"), [(400, 1), (501, 1), (0, 4), (500, 4), (404, 9), (503, 9), (507, 9)])
 def test_a_container_s_error_is_retried_by_its_own_status(bench: Bench, status: int, tries: int) -> None:
     bench.s3.objects.clear()
     bench.endpoint.always(

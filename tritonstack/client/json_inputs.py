@@ -14,6 +14,7 @@ from tritonstack.client.body import Array
 from tritonstack.client.tables import TensorSpec, TensorTable, shape_text
 from tritonstack.errors import InputError, Problem
 
+_KINDS = {"f": "numbers with fractions", "b": "truth values", "U": "texts"}
 _FORMS = '{"inputs": [{"name", "shape", "datatype", "data"}, …]}, {name: nested list}, or a nested list'
 
 
@@ -131,24 +132,32 @@ def _typed(nested: Any, datatype: str) -> Array:
     dtype = triton_to_np_dtype(datatype)
     if dtype is None:
         raise ValueError(f"datatype {datatype!r}")
-    array = np.asarray(nested)
     wanted = np.dtype(dtype)
+    if wanted.kind in "iu":
+        return _integers(nested, wanted, datatype)
+    array = np.asarray(nested)
     if array.size == 0:
         return array.astype(wanted)
-    allowed_kinds = {"b": "b", "i": "iu", "u": "iu"}.get(wanted.kind, "iuf")
-    if array.dtype.kind not in allowed_kinds:
-        kind = {"f": "numbers with fractions", "b": "truth values", "U": "texts"}.get(array.dtype.kind, "values")
-        raise ValueError(f"{kind} for datatype {datatype}")
-    if wanted.kind in "iu":
-        limits = np.iinfo(wanted)
-        if int(array.min()) < limits.min or int(array.max()) > limits.max:
-            raise ValueError(f"numbers from {array.min()} to {array.max()} for datatype {datatype}")
-        return array.astype(wanted)
+    if array.dtype.kind not in ("b" if wanted.kind == "b" else "iuf"):
+        raise ValueError(f"{_KINDS.get(array.dtype.kind, 'values')} for datatype {datatype}")
     with np.errstate(over="ignore"):
         cast = array.astype(wanted)
     if wanted.kind != "b" and bool((np.isinf(cast.astype(float)) & np.isfinite(array.astype(float))).any()):
         raise ValueError(f"numbers too large for datatype {datatype}")
     return cast
+
+
+def _integers(nested: Any, wanted: np.dtype[Any], datatype: str) -> Array:
+    """Python's own integers until the range is checked: NumPy would make floats of some lists of large ones."""
+    array = np.asarray(nested, dtype=object)
+    wrong = next((item for item in array.ravel() if type(item) is not int), None)
+    if wrong is not None:
+        raise ValueError(f"{_KINDS.get(np.asarray(wrong).dtype.kind, 'values')} for datatype {datatype}")
+    limits = np.iinfo(wanted)
+    least, most = min(array.ravel(), default=0), max(array.ravel(), default=0)
+    if least < limits.min or most > limits.max:
+        raise ValueError(f"numbers from {least} to {most} for datatype {datatype}")
+    return array.astype(wanted)
 
 
 def _texts(nested: Any) -> Array:

@@ -43,7 +43,8 @@ MODEL_ERROR_KINDS = {
     504: FailureKind.UNAVAILABLE,
     # Out of memory: SageMaker unloads models that nobody uses, the next load may find room.
     507: FailureKind.UNAVAILABLE,
-    # No status: no (whole) answer within the 60 s an invocation may take, or the container died under it.
+    # No status: no (whole) answer within the 60 s an invocation may take, or the container died under it. Few tries:
+    # a request that kills the container kills it for every other caller too.
     0: FailureKind.DOUBTFUL,
     # A dying container's last words, or a fault of the model that will come again: a few tries tell.
     500: FailureKind.DOUBTFUL,
@@ -105,7 +106,7 @@ class RetryPolicy:
 
     loading_seconds: float = 360.0
     unavailable_retries: int = 8
-    doubtful_retries: int = 2
+    doubtful_retries: int = 3
     first_pause: float = 0.25
     longest_pause: float = 8.0
     total_seconds: float = 420.0

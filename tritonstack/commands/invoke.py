@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import click
@@ -69,16 +68,15 @@ def command(
 
 
 def _session(environment: str, *, local: bool) -> Any:
-    """A boto3 session: of the local AWS, or of the region that the environment's file names."""
+    """What makes AWS clients: the local AWS, or boto3 in the region that the environment's file names."""
     import boto3  # noqa: PLC0415
     from botocore.exceptions import BotoCoreError  # noqa: PLC0415
 
-    from tritonstack.local.settings import find_local_aws, use_local_aws  # noqa: PLC0415
+    from tritonstack.local.settings import find_local_aws, require_local_aws  # noqa: PLC0415
 
     # A shell that points at some AWS already (`tritonstack env`) is left alone when no local AWS of ours runs.
     if local or (environment == "local" and (find_local_aws() or "AWS_ENDPOINT_URL" not in os.environ)):
-        use_local_aws()
-        return boto3.Session()
+        return require_local_aws().session()
     try:
         return boto3.Session(region_name=_region(environment))
     except BotoCoreError as error:
@@ -87,7 +85,9 @@ def _session(environment: str, *, local: bool) -> Any:
 
 def _region(environment: str) -> str | None:
     """The region that the environment's file names; None without one: then boto3's own settings count."""
-    path = Path("environments") / f"{environment}.yaml"
+    from tritonstack.local.paths import project_folder  # noqa: PLC0415
+
+    path = project_folder() / "environments" / f"{environment}.yaml"
     if not path.is_file():
         return None
     from tritonstack.settings import load_environment  # noqa: PLC0415
@@ -153,7 +153,8 @@ def _print(answers: Sequence[Any]) -> None:
     form = "binary" if last.content_type.startswith("application/vnd") else "JSON"
     who = f"{last.target_model or last.model_name} at {last.endpoint_name} ({last.variant})"
     console.print(
-        Text(f"{who}: {_times(answers)}; {last.bytes_sent:,} bytes sent as {form}, {last.bytes_received:,} received")
+        Text(f"{who}: {_times(answers)}; {last.bytes_sent:,} bytes sent as {form}, {last.bytes_received:,} received"),
+        soft_wrap=True,
     )
 
 

@@ -1,0 +1,51 @@
+"""``python -m benchmarks [NAME …]``: each benchmark against its bound, in one run each.
+
+A missed bound is told and does not fail the run; the exit code is 1 where a benchmark could not run, 2 for a name that
+is none.
+"""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+
+from tritonstack.errors import TritonstackError
+
+# name → (module with `main() -> int`: 0 every bound kept, 1 one missed; what it holds against what)
+BENCHMARKS: dict[str, tuple[str, str]] = {
+    "packing": ("benchmarks.packing", "packing and unpacking against tar czf"),
+    "synthesis": ("benchmarks.synthesis", "synthesis of one environment against an empty CDK app"),
+    "invoke-overhead": ("benchmarks.invoke_overhead", "a call through the runtime against one straight to Triton"),
+    "demo": ("benchmarks.demo", "make demo in a fresh clone, from nothing and again"),
+}
+OUTCOMES = {0: "PASS", 1: "FAIL: a bound is missed"}
+
+
+def main(names: Sequence[str]) -> int:
+    """Run the named benchmarks, or all. Returns the exit code."""
+    console = Console(highlight=False)
+    unknown = [name for name in names if name not in BENCHMARKS]
+    if unknown:
+        console.print(f"no benchmark is called {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}")
+        return 2
+    summary = Table("benchmark", "what", "outcome")
+    failed = False
+    for name in names or BENCHMARKS:
+        module, what = BENCHMARKS[name]
+        console.rule(name)
+        try:
+            outcome = OUTCOMES[importlib.import_module(module).main()]
+        except (TritonstackError, subprocess.CalledProcessError, OSError, RuntimeError) as error:
+            outcome, failed = f"could not run: {error}", True
+        summary.add_row(name, what, outcome)
+    console.print(summary)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

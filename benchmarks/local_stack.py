@@ -1,0 +1,42 @@
+"""A local AWS of the benchmarks' own, with environment ``local`` deployed to it; the person's own is left alone."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from benchmarks.results import RESULTS
+from tritonstack.local.aws import LocalAws, require_local_aws
+from tritonstack.local.paths import HOME_VARIABLE, REPOSITORY
+
+
+@contextmanager
+def local_stack(folder: Path = RESULTS / "stack") -> Iterator[LocalAws]:
+    """Start it on free ports, deploy, and stop it afterwards. Its state is removed before, not after, to be looked at.
+
+    Raises:
+        subprocess.CalledProcessError: a step failed; it has said why.
+    """
+    shutil.rmtree(folder, ignore_errors=True)
+    before = os.environ.get(HOME_VARIABLE)
+    os.environ[HOME_VARIABLE] = str(folder)
+    try:
+        tritonstack("up", "--port", "0", "--runtime-port", "0")
+        tritonstack("deploy-local", "local")
+        yield require_local_aws()
+    finally:
+        tritonstack("down")
+        if before is None:
+            del os.environ[HOME_VARIABLE]
+        else:
+            os.environ[HOME_VARIABLE] = before
+
+
+def tritonstack(*arguments: str) -> None:
+    """Run the command line as a person does."""
+    subprocess.run([sys.executable, "-m", "tritonstack", *arguments], cwd=REPOSITORY, check=True)

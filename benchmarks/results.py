@@ -1,0 +1,107 @@
+"""What a benchmark found: figures against the bounds they must keep, as a table for people and as JSON."""
+
+from __future__ import annotations
+
+import json
+import platform
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import psutil
+from rich.console import Console
+from rich.table import Table
+
+from tritonstack.local.paths import REPOSITORY
+
+RESULTS = REPOSITORY / ".local" / "bench"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """One figure.
+
+    Attributes:
+        what: what was measured, in words.
+        value: the figure, in ``unit``.
+        unit: ``ms``, ``s``, ``/s``, ``times``, …
+        bound: what it must keep; None for a figure that is only told.
+        at_least: whether the bound is a least value, not a most.
+    """
+
+    what: str
+    value: float
+    unit: str
+    bound: float | None = None
+    at_least: bool = False
+
+    @property
+    def kept(self) -> bool | None:
+        """Whether the bound is kept; None where there is none."""
+        if self.bound is None:
+            return None
+        return self.value >= self.bound if self.at_least else self.value <= self.bound
+
+    @property
+    def verdict(self) -> str:
+        """``PASS``, ``FAIL``, or nothing."""
+        return {True: "PASS", False: "FAIL", None: ""}[self.kept]
+
+    @property
+    def bound_text(self) -> str:
+        """``≤ 1 ms``."""
+        return "" if self.bound is None else f"{'≥' if self.at_least else '≤'} {self.bound:g} {self.unit}"
+
+
+def machine() -> dict[str, str]:
+    """The machine that the figures are of, and the commit of the code."""
+    return {
+        "processor": _processor(),
+        "cores": str(psutil.cpu_count()),
+        "memory": f"{psutil.virtual_memory().total / 2**30:.0f} GiB",
+        "system": f"{platform.system()} {platform.release()}",
+        "python": platform.python_version(),
+        "load before": f"{psutil.getloadavg()[0]:.1f}",
+        "commit": _commit(),
+    }
+
+
+def tell(
+    name: str,
+    figures: Sequence[Figure],
+    *,
+    machine: Mapping[str, str],
+    versions: Mapping[str, str] | None = None,
+    folder: Path = RESULTS,
+) -> int:
+    """Print the figures and write ``<name>.json``. Returns 0 where every bound is kept, else 1."""
+    stated = {**machine, **(versions or {})}
+    table = Table("figure", "value", "bound", "", title=name, title_justify="left")
+    for figure in figures:
+        colour = {"PASS": "green", "FAIL": "red", "": ""}[figure.verdict]
+        value = f"{figure.value:.4g} {figure.unit}"
+        table.add_row(figure.what, value, figure.bound_text, figure.verdict, style=colour)
+    table.caption = ", ".join(f"{key} {value}" for key, value in stated.items())
+    Console(width=None).print(table)
+    rows = [{**asdict(figure), "verdict": figure.verdict} for figure in figures]
+    folder.mkdir(parents=True, exist_ok=True)
+    temporary = folder / f"{name}.json.new"
+    temporary.write_text(json.dumps({"benchmark": name, "stated": stated, "figures": rows}, indent=2) + "\n")
+    temporary.replace(folder / f"{name}.json")
+    return 1 if any(figure.kept is False for figure in figures) else 0
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.machine()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+def _commit() -> str:
+    command = ["git", "-C", str(REPOSITORY), "describe", "--always", "--dirty"]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    return found.stdout.strip() or "unknown"

@@ -1,0 +1,171 @@
+"""``tritonstack invoke`` against the fake endpoint: what it sends, prints and refuses."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.client.fakes import FakeEndpoint, FakeS3, FakeSession, FakeSsm, FakeTime, error_reply
+from tritonstack.archives.manifest import ArchiveEntry, Manifest, ModelEntry, SampleEntry, TensorEntry
+from tritonstack.archives.recipe import Adapter, Adapters
+from tritonstack.client import model_client
+from tritonstack.commands import invoke
+from tritonstack.errors import InputError, Problem
+
+DIGEST = "0123456789abcdef"
+KEY = f"manifests/digits/24.09-t4/digits.{DIGEST}.json"
+MANIFEST = Manifest(
+    name="digits",
+    digest=DIGEST,
+    description="Names a digit.",
+    dependency="none",
+    archive=ArchiveEntry(file=f"digits.{DIGEST}.tar.gz", bytes=1, sha256="", tar_bytes=1, tar_sha256=""),
+    model=ModelEntry(
+        name="digits",
+        max_batch_size=8,
+        inputs=(TensorEntry(name="pixels", datatype="FP32", shape=(-1, 4)),),
+        outputs=(TensorEntry(name="pixels", datatype="FP32", shape=(-1, 4)),),
+    ),
+    backends=("python",),
+    configs={},
+    adapters=Adapters(text=Adapter(input="pixels", encoding="utf8")),
+    sample=SampleEntry(file="s.json", answer={}, tolerance=0),
+    figures={},
+    tools={},
+)
+
+
+class World:
+    """What the command finds instead of AWS."""
+
+    def __init__(self, endpoint: FakeEndpoint, folder: Path) -> None:
+        self.endpoint = endpoint
+        self.folder = folder
+        self.ssm = FakeSsm(
+            {"/tritonstack/dev/digits/digits": DIGEST, "/tritonstack/dev/_artifacts/bucket-name": "bucket"}
+        )
+        self.s3 = FakeS3({KEY: json.loads(MANIFEST.to_json())})
+        self.session = FakeSession(endpoint.url, ssm=self.ssm, s3=self.s3)
+
+    def file(self, name: str, content: Any) -> str:
+        """A file of that JSON, or array."""
+        path = self.folder / name
+        if isinstance(content, np.ndarray):
+            np.save(path, content)
+        else:
+            path.write_text(content if isinstance(content, str) else json.dumps(content))
+        return str(path)
+
+    def invoke(self, *arguments: str) -> Result:
+        """Run the command for environment ``dev``."""
+        return CliRunner().invoke(invoke.command, [*arguments, "--environment", "dev"])
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    """A fake AWS with one model that echoes."""
+    with FakeEndpoint().running() as endpoint:
+        made = World(endpoint, tmp_path)
+        monkeypatch.setattr(invoke, "_session", lambda _, local: made.session if not local else None)
+        clock = FakeTime().clock()
+        monkeypatch.setattr(model_client, "ModelClient", functools.partial(model_client.ModelClient, clock=clock))
+        yield made
+
+
+def test_an_answer_is_printed_for_people(world: World) -> None:
+    result = world.invoke("digits", "--input", world.file("a.json", [0, 0.5, 1, 2]))
+    assert result.exit_code == 0, result.output
+    assert "[0.  0.5 1.  2. ]" in result.output
+    assert f"digits.{DIGEST}.tar.gz at dev-digits (g4dn-xlarge)" in result.output
+    assert "bytes sent as JSON" in result.output
+
+
+def test_json_holds_the_whole_answer_and_who_gave_it(world: World) -> None:
+    array = np.array([[0.1, 2, 3, 4]], np.float32)
+    result = world.invoke(
+        "digits", "--input", world.file("a.npy", array), "--json", "--format", "binary", "--repeat", "3"
+    )
+    answer = json.loads(result.stdout)
+    assert answer["outputs"] == [{"name": "pixels", "datatype": "FP32", "shape": [1, 4], "data": [0.1, 2, 3, 4]}]
+    assert answer["target_model"] == f"digits.{DIGEST}.tar.gz"
+    assert len(answer["milliseconds"]) == len(world.endpoint.requests) == 3
+    assert all(request.content_type.startswith("application/vnd") for request in world.endpoint.requests)
+
+
+def test_repeated_calls_print_their_spread(world: World) -> None:
+    result = world.invoke("digits", "--input", world.file("a.json", [0, 1, 2, 3]), "--repeat", "5")
+    assert "5 calls, first" in result.output
+    assert "median" in result.output
+
+
+def test_everything_that_the_tensor_table_does_not_allow_is_said_at_once(world: World) -> None:
+    array = np.zeros((2, 5))
+    result = world.invoke("digits", "--input", world.file("a.npy", array), "--output", "label")
+    error = result.exception
+    assert isinstance(error, InputError)
+    assert [(problem.field, problem.allowed) for problem in error.problems] == [
+        ("inputs.pixels", "datatype FP32"),
+        ("inputs.pixels", "shape [-1, 4]"),
+        ("outputs.label", "pixels FP32 [-1, 4]"),
+    ]
+    assert all("a.npy" in (problem.file or "") for problem in error.problems[:2])
+    assert world.endpoint.requests == []
+
+
+def test_a_wrong_input_name_is_answered_with_the_right_ones(world: World) -> None:
+    result = world.invoke("digits", "--input", world.file("a.json", {"pixel": [0, 1, 2, 3]}))
+    assert isinstance(result.exception, InputError)
+    assert "pixels FP32 [-1, 4]" in str(result.exception)
+
+
+def test_a_pause_is_told_on_standard_error(world: World) -> None:
+    world.endpoint.replies(error_reply("ModelNotReadyException", 429))
+    result = world.invoke("digits", "--input", world.file("a.json", [0, 1, 2, 3]), "--json")
+    assert "the model is being loaded; trying again" in result.stderr
+    assert json.loads(result.stdout)["attempts"] == [2]
+
+
+def test_without_the_manifest_a_request_that_says_its_types_still_works(world: World) -> None:
+    world.s3.objects.clear()
+    tensor = {"name": "pixels", "shape": [1, 1], "datatype": "FP32", "data": [7]}
+    result = world.invoke("digits", "--input", world.file("a.json", {"inputs": [tensor]}), "--json")
+    assert json.loads(result.stdout)["outputs"][0]["data"] == [7]
+
+
+def test_bytes_are_printed_as_text(world: World) -> None:
+    world.s3.objects.clear()
+    tensor = {"name": "t", "shape": [1], "datatype": "BYTES", "data": ["grün"]}
+    path = world.file("a.json", {"inputs": [tensor]})
+    assert "grün" in world.invoke("digits", "--input", path).output
+    assert json.loads(world.invoke("digits", "--input", path, "--json").stdout)["outputs"][0]["data"] == ["grün"]
+
+
+def test_environment_local_without_a_local_aws_says_how_to_start_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRITONSTACK_HOME", str(tmp_path))
+    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+    result = CliRunner().invoke(invoke.command, ["digits", "--input", "a.json"])
+    assert isinstance(result.exception, InputError)
+    assert "tritonstack up" in str(result.exception)
+
+
+def test_the_region_is_that_of_the_environment_s_file() -> None:
+    assert invoke._region("local") == "us-east-1"
+    assert invoke._region("no-such-environment") is None
+
+
+def test_problems_of_the_environment_s_file_are_the_command_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path) -> None:
+        raise InputError([Problem(file=str(path), found="x", allowed="y")])
+
+    monkeypatch.setattr("tritonstack.settings.load_environment", refuse)
+    with pytest.raises(InputError, match=r"local\.yaml"):
+        invoke._region("local")
