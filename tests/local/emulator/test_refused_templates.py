@@ -123,7 +123,7 @@ REFUSED = {
             },
         },
         "invalid Effect: Alow",
-        "",
+        "source: MiniStack's provisioner",
     ),
 }
 

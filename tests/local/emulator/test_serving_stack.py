@@ -234,3 +234,13 @@ def test_bounded_wait_fails_an_endpoint_that_nobody_reports(tmp_path: Path, name
         assert emulator.client("sagemaker").list_endpoints()["Endpoints"] == []
     finally:
         emulator.stop()
+
+
+def test_answer_waits_a_moment_for_a_stack_that_settles_soon(tmp_path: Path, name: str) -> None:
+    emulator = Emulator(tmp_path, TRITONSTACK_STACK_PATIENCE_SECONDS="20", TRITONSTACK_FLEETS="none").wait_ready()
+    try:
+        emulator.create_stack(name, serving(name))
+        seen_first = emulator.client("cloudformation").describe_stacks(StackName=name)["Stacks"][0]["StackStatus"]
+        assert seen_first == "CREATE_COMPLETE"
+    finally:
+        emulator.stop()

@@ -19,6 +19,7 @@ from tritonstack.local.emulator.cloudformation import (
     autoscaling_resources,
     bucket,
     composite_alarm,
+    patience,
     provisioning,
     sagemaker_resources,
 )
@@ -46,6 +47,7 @@ def build(settings: EmulatorSettings) -> Gateway:
     composite_alarm.install()
     bucket.install()
     provisioning.install_schemas()
+    patience.install(seconds=settings.stack_patience_seconds)
     return Gateway(settings, endpoints)
 
 

@@ -21,6 +21,7 @@ class EmulatorSettings:
         runtime_url: the local runtime, which InvokeEndpoint calls are handed to; None where there is none.
         temporary: the folder under which the emulator makes its own temporary folder.
         endpoint_wait_seconds: the longest that CloudFormation waits for an endpoint.
+        stack_patience_seconds: how long an answer of CloudFormation may wait for a stack to settle.
     """
 
     host: str
@@ -30,6 +31,7 @@ class EmulatorSettings:
     runtime_url: str | None
     temporary: Path
     endpoint_wait_seconds: float
+    stack_patience_seconds: float
 
     @classmethod
     def read(cls, variables: Mapping[str, str]) -> EmulatorSettings:
@@ -46,8 +48,9 @@ class EmulatorSettings:
         try:
             port = int(variables.get("GATEWAY_PORT", "4566"))
             wait = float(variables.get("TRITONSTACK_ENDPOINT_WAIT_SECONDS", "1800"))
+            patience = float(variables.get("TRITONSTACK_STACK_PATIENCE_SECONDS", "2"))
         except ValueError as error:
-            raise ValueError(f"GATEWAY_PORT and TRITONSTACK_ENDPOINT_WAIT_SECONDS are numbers: {error}") from error
+            raise ValueError(f"GATEWAY_PORT and TRITONSTACK_…_SECONDS are numbers: {error}") from error
         return cls(
             host=host,
             port=port,
@@ -56,6 +59,7 @@ class EmulatorSettings:
             runtime_url=variables.get("TRITONSTACK_RUNTIME_URL") or None,
             temporary=Path(variables.get("TMPDIR") or "/tmp"),  # noqa: S108  the system's own default
             endpoint_wait_seconds=wait,
+            stack_patience_seconds=patience,
         )
 
     def export(self, folder: str) -> None:

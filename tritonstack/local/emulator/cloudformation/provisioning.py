@@ -44,9 +44,9 @@ def install_schemas() -> None:
         handler = provisioners._RESOURCE_HANDLERS.get(type_name)
         if handler is None:
             continue  # MiniStack lacks it and so do we: a template with it is refused as unrecognised
-        handler["create"] = _checked(handler["create"], schema, position=1)
+        handler["create"] = _checked(_named(handler["create"]), schema, position=1)
         if "update" in handler:
-            handler["update"] = _checked(handler["update"], schema, position=2)
+            handler["update"] = _checked(_named(handler["update"]), schema, position=2)
         provisioners._REPLACING_PROPERTIES[type_name] = schema.create_only
         provisioners._CONDITIONALLY_REPLACING_PROPERTIES[type_name] = schema.conditionally_create_only
     worker_types = frozenset(resource_schemas())
@@ -75,3 +75,19 @@ def _checked(provision: Callable[..., Provisioned], schema: ResourceSchema, *, p
         return provision(*arguments)
 
     return checked
+
+
+def _named(provision: Callable[..., Provisioned]) -> Callable[..., Provisioned]:
+    """A provisioner of MiniStack, whose refusals then say that they are MiniStack's; ours say so themselves."""
+    if not provision.__module__.startswith("ministack."):
+        return provision
+
+    def named(*arguments: Any) -> Provisioned:
+        try:
+            return provision(*arguments)
+        except RefusedError:
+            raise
+        except Exception as error:
+            raise RefusedError("ValidationException", str(error), source="MiniStack's provisioner") from error
+
+    return named
