@@ -39,6 +39,7 @@ CASES = {
         "permissions_boundary", ("aws-cn", "us-east-1"), header="permissions_boundary: arn:aws-cn:iam::aws:policy/p"
     ),
     "unknown field": Bad("colour", ("the field colour", "Remove it"), header="colour: red"),
+    "field called as pydantic marks keys": Bad("[key]", ("the field [key]", "Remove it"), header="'[key]': red"),
     "misspelt field": Bad(
         "endpoints[0].instance_typ", ("Did you mean instance_type?",), endpoint="instance_typ: ml.g5.xlarge"
     ),
@@ -118,6 +119,7 @@ CASES = {
     "unknown host": Bad(
         "endpoints[0].host_ami", ("gpu-4-1", "Did you"), endpoint="host_ami: al2-ami-sagemaker-inference-gpu-4"
     ),
+    "empty host": Bad("endpoints[0].host_ami", ('""', "sagemaker-default"), endpoint='host_ami: ""'),
     "host too old for CUDA 13": Bad(
         "endpoints[0].host_ami",
         ("driver 535", "CUDA 13.0.1", "gpu-4-1"),

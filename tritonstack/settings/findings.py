@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,7 +48,7 @@ def shown(value: object) -> str:
     elif isinstance(value, bool):
         text = str(value).lower()
     elif isinstance(value, str):
-        text = f'"{value}"'
+        text = json.dumps(value, ensure_ascii=False)
     elif isinstance(value, dict):
         text = f"a mapping with {len(value)} keys" if value else "an empty mapping"
     elif isinstance(value, list | tuple):

@@ -61,7 +61,13 @@ def echoes_bad_items(*, error: ErrorDetails, value: object) -> bool:
 
 def location_of(error: ErrorDetails) -> Location:
     """Where the error is, without pydantic's mark for the key of a mapping."""
-    return tuple(part for part in error["loc"] if part != "[key]")
+    return error["loc"][:-1] if _about_a_key(error) else error["loc"]
+
+
+def _about_a_key(error: ErrorDetails) -> bool:
+    """Whether a mapping's key is wrong: pydantic then ends the place with that key and ``[key]``."""
+    place = error["loc"]
+    return len(place) > 1 and place[-1] == "[key]" and place[-2] == error["input"]
 
 
 def at(value: object, location: Location) -> object:
@@ -80,7 +86,7 @@ def _finding(*, error: ErrorDetails, model: type[BaseModel], document: YamlDocum
     if kind == "extra_forbidden":
         return _unknown_field(location=location, fields=_model_at(model, location[:-1]), document=document)
     allowed = _allowed(error)
-    is_key = error["loc"][-1:] == ("[key]",)
+    is_key = _about_a_key(error)
     field = None if is_key else _field_at(model, location)
     description = field.description if field else None
     return Finding(

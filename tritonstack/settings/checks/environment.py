@@ -21,14 +21,14 @@ def check_site(
     if site.environment is not None and site.environment != stem:
         yield Finding(
             location=("environment",),
-            found=site.environment,
+            found=shown(site.environment),
             allowed=f"{stem}, as the file is called",
             advice=f"Rename the file to {site.environment}.yaml or the environment to {stem}.",
         )
     if site.region is not None and site.region not in site.catalogue.regions:
         yield Finding(
             location=("region",),
-            found=site.region,
+            found=shown(site.region),
             allowed=f"a region where SageMaker hosts endpoints: {', '.join(site.catalogue.regions)}",
             advice=nearest(site.region, site.catalogue.regions),
         )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tritonstack.catalogue import ImageNotFoundError, TritonRelease
 from tritonstack.settings.checks.site import Site, nearest
 from tritonstack.settings.endpoint import SAGEMAKER_DEFAULT_AMI, Endpoint
-from tritonstack.settings.findings import Finding
+from tritonstack.settings.findings import Finding, shown
 from tritonstack.settings.yaml_source import Location
 
 
@@ -62,7 +62,7 @@ def _check_host_ami(
         names = [row.name for row in catalogue.host_amis]
         yield Finding(
             location=(*location, "host_ami"),
-            found=name,
+            found=shown(name),
             allowed=f"{', '.join(names)}, {SAGEMAKER_DEFAULT_AMI} or null (the one that suits the release)",
             advice=nearest(name, [*names, SAGEMAKER_DEFAULT_AMI]),
         )
