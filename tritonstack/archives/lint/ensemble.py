@@ -132,7 +132,7 @@ def _connections(ensemble: ModelView, graph: _Graph) -> Iterator[Finding]:
                 allowed = ", ".join(sorted(graph.given))
                 found = f"tensor {name}, which {taker.owner} takes and nothing gives"
                 yield _at(ensemble, taker.line, "ensemble-tensor-missing", found, allowed)
-            elif giver.tensor.data_type != taker.tensor.data_type or not _agree(giver.shape, taker.shape):
+            elif giver.tensor.data_type != taker.tensor.data_type or not _agree(giver, taker):
                 found = f"tensor {name}: {giver}, taken as {taker}"
                 yield _at(ensemble, taker.line, "ensemble-tensor-differs", found, "one type and shape at both ends")
     for name, giver in graph.given.items():
@@ -141,8 +141,13 @@ def _connections(ensemble: ModelView, graph: _Graph) -> Iterator[Finding]:
             yield _at(ensemble, giver.line, "ensemble-input-unused", found, "inputs that a step takes")
 
 
-def _agree(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
-    """Whether shapes can be the same: -1 stands for any length."""
+def _agree(one: _End, other: _End) -> bool:
+    """Whether shapes can be the same, compared as Triton does: without the batch dimension, or else with it."""
+    return _same(one.tensor.dims, other.tensor.dims) or _same(one.shape, other.shape)
+
+
+def _same(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
+    """-1 stands for any length."""
     return len(one) == len(other) and all(-1 in pair or pair[0] == pair[1] for pair in zip(one, other, strict=True))
 
 

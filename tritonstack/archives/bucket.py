@@ -1,0 +1,172 @@
+"""The artifact bucket: found through its parameter, written to once for each key."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Protocol
+
+import boto3
+from botocore.exceptions import BotoCoreError, ClientError
+
+from tritonstack.errors import InputError, Problem, WorkFailedError
+from tritonstack.naming import artifact_parameter
+
+PART_BYTES = 16 << 20
+"""Objects above this size are sent in parts of at least it."""
+
+_MOST_PARTS = 10_000  # of one multipart upload: Amazon S3 quotas
+_UPLOADS = 4
+_ABSENT = {"404", "NoSuchKey", "NotFound"}
+_LOST = {"PreconditionFailed", "412"}
+_CONFLICT = {"ConditionalRequestConflict", "409"}
+_ATTEMPTS = 5
+
+Sent = Callable[[int], None]
+"""Called with the number of bytes sent since the last call."""
+
+
+class Session(Protocol):
+    """What makes clients: a ``boto3.Session``, or the local AWS's."""
+
+    def client(self, service_name: Any) -> Any:
+        """A boto3 client."""
+        ...
+
+
+def default_session() -> Session:
+    """The AWS account that the process's own settings point at."""
+    return boto3.Session()
+
+
+class ArtifactBucket:
+    """One environment's bucket. Every method raises :class:`WorkFailedError` where AWS refuses or cannot be reached."""
+
+    def __init__(self, *, environment: str, session: Session) -> None:
+        """Reads the bucket's name; raises :class:`InputError` where the environment's artifacts are not deployed."""
+        self.s3 = session.client("s3")
+        self.name = _bucket_name(environment, session.client("ssm"))
+
+    def exists(self, key: str) -> bool:
+        """Whether an object lies under ``key``."""
+        try:
+            self.s3.head_object(Bucket=self.name, Key=key)
+        except (ClientError, BotoCoreError) as error:
+            if code_of(error) in _ABSENT:
+                return False
+            raise self._failed("look for", key, error) from error
+        return True
+
+    def read(self, key: str) -> bytes:
+        """A small object's content."""
+        try:
+            content: bytes = self.s3.get_object(Bucket=self.name, Key=key)["Body"].read()
+        except (ClientError, BotoCoreError) as error:
+            raise self._failed("read", key, error) from error
+        return content
+
+    def put(self, key: str, content: bytes) -> None:
+        """Write a small object, whatever lies there."""
+        try:
+            self.s3.put_object(Bucket=self.name, Key=key, Body=content)
+        except (ClientError, BotoCoreError) as error:
+            raise self._failed("write", key, error) from error
+
+    def put_once(self, key: str, source: Path | bytes, *, sent: Sent = lambda _bytes: None) -> bool:
+        """Write an object unless one lies there (``If-None-Match: *``); False if another was first.
+
+        A file is streamed, in parts if it is large; memory does not depend on its size.
+        """
+        size = source.stat().st_size if isinstance(source, Path) else len(source)
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                if isinstance(source, Path) and size > PART_BYTES:
+                    self._put_parts(key, source, size, sent)
+                else:
+                    self._put_whole(key, source)
+                    sent(size)
+            except (ClientError, BotoCoreError) as error:
+                if code_of(error) in _LOST:
+                    return False
+                # Two writers at once: S3 asks to try again, and the next try finds the winner's object.
+                if code_of(error) not in _CONFLICT or attempt == _ATTEMPTS:
+                    raise self._failed("write", key, error) from error
+            else:
+                return True
+        raise AssertionError("the loop ends by return or raise")
+
+    def keys(self, prefix: str) -> Iterator[dict[str, Any]]:
+        """Every object below ``prefix``: dicts with Key, Size, LastModified."""
+        try:
+            for page in self.s3.get_paginator("list_objects_v2").paginate(Bucket=self.name, Prefix=prefix):
+                yield from page.get("Contents", ())
+        except (ClientError, BotoCoreError) as error:
+            raise self._failed("list", prefix, error) from error
+
+    def delete(self, keys: list[str]) -> None:
+        """Delete objects, in the order given (older versions stay until they expire)."""
+        for start in range(0, len(keys), 1000):
+            objects = [{"Key": key} for key in keys[start : start + 1000]]
+            try:
+                answer = self.s3.delete_objects(Bucket=self.name, Delete={"Objects": objects, "Quiet": True})
+            except (ClientError, BotoCoreError) as error:
+                raise self._failed("delete", objects[0]["Key"], error) from error
+            if answer.get("Errors"):
+                first = answer["Errors"][0]
+                raise WorkFailedError(f"s3://{self.name}/{first['Key']} was not deleted: {first.get('Message')}")
+
+    def _put_whole(self, key: str, source: Path | bytes) -> None:
+        if isinstance(source, bytes):
+            self.s3.put_object(Bucket=self.name, Key=key, Body=source, IfNoneMatch="*")
+            return
+        with source.open("rb") as stream:
+            self.s3.put_object(Bucket=self.name, Key=key, Body=stream, IfNoneMatch="*")
+
+    def _put_parts(self, key: str, source: Path, size: int, sent: Sent) -> None:
+        part_bytes = max(PART_BYTES, math.ceil(size / _MOST_PARTS))
+        place = {"Bucket": self.name, "Key": key}
+        upload = self.s3.create_multipart_upload(**place, ChecksumAlgorithm="CRC32")["UploadId"]
+
+        def send(number: int) -> dict[str, Any]:
+            with source.open("rb") as stream:
+                stream.seek((number - 1) * part_bytes)
+                data = stream.read(part_bytes)
+            part = self.s3.upload_part(
+                **place, UploadId=upload, PartNumber=number, Body=data, ChecksumAlgorithm="CRC32"
+            )
+            sent(len(data))
+            kept = {name: part[name] for name in ("ETag", "ChecksumCRC32") if name in part}
+            return {"PartNumber": number, **kept}
+
+        try:
+            with ThreadPoolExecutor(_UPLOADS) as pool:
+                parts = list(pool.map(send, range(1, math.ceil(size / part_bytes) + 1)))
+            self.s3.complete_multipart_upload(
+                **place, UploadId=upload, MultipartUpload={"Parts": parts}, IfNoneMatch="*"
+            )
+        except BaseException:
+            self.s3.abort_multipart_upload(**place, UploadId=upload)
+            raise
+
+    def _failed(self, verb: str, key: str, error: Exception) -> WorkFailedError:
+        return WorkFailedError(f"could not {verb} s3://{self.name}/{key}: {error}")
+
+
+def code_of(error: Exception) -> str:
+    """AWS's code of an error, empty where AWS was not reached."""
+    return str(error.response.get("Error", {}).get("Code", "")) if isinstance(error, ClientError) else ""
+
+
+def _bucket_name(environment: str, ssm: Any) -> str:
+    name = artifact_parameter(environment=environment, value="bucket-name")
+    try:
+        value: str = ssm.get_parameter(Name=name)["Parameter"]["Value"]
+    except (ClientError, BotoCoreError) as error:
+        if code_of(error) != "ParameterNotFound":
+            raise WorkFailedError(f"could not read the parameter {name}: {error}") from error
+        advice = f"cdk deploy '{environment}/artifacts'"
+        problem = Problem(field=name, found="no such parameter", allowed="a deployed artifacts stack", advice=advice)
+        raise InputError([problem]) from None
+    return value
