@@ -154,20 +154,24 @@ def _check_multi_model_type(
 
 
 def _check_volume(*, endpoint: Endpoint, instance: InstanceType, location: Location) -> Iterator[Finding]:
-    """Instances with local NVMe get no EBS volume, and a volume's key does not encrypt an instance store."""
+    """What has local NVMe is given no EBS volume: its size and its key say nothing about where models lie.
+
+    Sources: SageMaker developer guide (no volume on "d" and g5 types; whether a size is rejected on g6 and p5 is
+    UNVERIFIED, so it is left out there too) and API reference, CreateEndpointConfig, KmsKeyId.
+    """
     disk = f"{instance.name}, which has {instance.local_nvme_gb} GB of local NVMe"
     if endpoint.volume_size_gb is not None:
         yield Finding(
             location=(*location, "volume_size_gb"),
             found=f"{endpoint.volume_size_gb} on {disk}",
-            allowed="null: no EBS volume is attached to such a type",
+            allowed="null: a type with local NVMe keeps its models there, not on an EBS volume",
             advice="Remove the field; take a larger type where its disk is too small.",
         )
     if endpoint.volume_key_arn is not None:
         yield Finding(
             location=(*location, "volume_key_arn"),
             found=f"a KMS key on {disk}",
-            allowed="null: the disk is encrypted by the instance's hardware, and SageMaker refuses a key of yours",
+            allowed="null: a key does not encrypt local storage, which the instance's hardware encrypts by itself",
             advice="Remove the field.",
         )
 
