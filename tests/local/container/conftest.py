@@ -5,12 +5,14 @@ from __future__ import annotations
 import http.client
 import json
 import shutil
+import struct
 import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tritonstack.local.container import ContainerSettings, TritonContainer, prepare_model_data
@@ -66,6 +68,20 @@ class SageMaker:
         """Invoke with inputs ``name=(datatype, shape, flat data)``."""
         return self.call("POST", f"/models/{name}/invoke", request_body(inputs), f"{name}.tar.gz")
 
+    def invoke_binary(self, name: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Invoke with arrays in the binary format, which half precision needs. Text is an array of ``bytes``."""
+        body, size = binary_body(arrays)
+        prefix = "application/vnd.sagemaker-triton.binary+json;json-header-size="
+        connection = http.client.HTTPConnection("container", timeout=60)
+        connection.sock = self.container.connect()
+        headers = {"Content-Type": f"{prefix}{size}", "X-Amzn-SageMaker-Target-Model": f"{name}.tar.gz"}
+        connection.request("POST", f"/models/{name}/invoke", body, headers)
+        response = connection.getresponse()
+        content = response.read()
+        connection.close()
+        assert response.status == 200, content
+        return parse_binary(content, int(str(response.getheader("Content-Type")).removeprefix(prefix)))
+
     def unload(self, name: str) -> Reply:
         """Unload the archive."""
         return self.call("DELETE", f"/models/{name}", None, f"{name}.tar.gz")
@@ -92,6 +108,51 @@ def request_body(inputs: Mapping[str, tuple[str, list[int], list[Any]]]) -> dict
             for name, (kind, shape, data) in inputs.items()
         ]
     }
+
+
+KINDS = {"float16": "FP16", "float32": "FP32", "int64": "INT64", "uint8": "UINT8", "bool": "BOOL", "object": "BYTES"}
+
+
+def binary_body(arrays: Mapping[str, np.ndarray]) -> tuple[bytes, int]:
+    """A request in the binary format, and the size of its JSON header."""
+    parts = [
+        b"".join(struct.pack("<I", len(one)) + one for one in array.ravel())
+        if array.dtype == object
+        else array.tobytes()
+        for array in arrays.values()
+    ]
+    inputs = [
+        {
+            "name": name,
+            "datatype": KINDS[str(array.dtype)],
+            "shape": array.shape,
+            "parameters": {"binary_data_size": len(part)},
+        }
+        for (name, array), part in zip(arrays.items(), parts, strict=True)
+    ]
+    header = json.dumps({"inputs": inputs, "parameters": {"binary_data_output": True}}).encode()
+    return header + b"".join(parts), len(header)
+
+
+def parse_binary(content: bytes, header_size: int) -> dict[str, np.ndarray]:
+    """The outputs of a reply in the binary format."""
+    outputs, at = {}, header_size
+    for one in json.loads(content[:header_size])["outputs"]:
+        part = content[at : at + one["parameters"]["binary_data_size"]]
+        at += len(part)
+        kind = next(dtype for dtype, spelled in KINDS.items() if spelled == one["datatype"])
+        flat = np.array(list(split_text(part)), object) if kind == "object" else np.frombuffer(part, kind)
+        outputs[one["name"]] = flat.reshape(one["shape"])
+    return outputs
+
+
+def split_text(part: bytes) -> Iterator[bytes]:
+    """The elements of a BYTES tensor."""
+    at = 0
+    while at < len(part):
+        (length,) = struct.unpack_from("<I", part, at)
+        yield part[at + 4 : at + 4 + length]
+        at += 4 + length
 
 
 @pytest.fixture(scope="session")

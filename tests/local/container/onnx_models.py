@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import sys
 from pathlib import Path
 
@@ -63,7 +64,7 @@ def table(path: Path) -> None:
         [h.make_node("Gather", ["table", "index"], ["row"])],
         [h.make_tensor_value_info("index", T.INT64, ["n", 1])],
         [h.make_tensor_value_info("row", T.FLOAT, ["n", 1, 2])],
-        [h.make_tensor("table", T.FLOAT, [3, 2], [0, 1, 10, 11, 20, 21])],
+        [h.make_tensor("table", T.FLOAT, [3, 2], struct.pack("<6f", 0, 1, 10, 11, 20, 21), raw=True)],
         external=True,
     )
 

@@ -64,6 +64,7 @@ class BenchServer:
                 "--model-control-mode=explicit",
                 "--load-model=*",
                 "--allow-sagemaker=false",
+                "--allow-gpu-metrics=false",
                 f"--backend-directory={folder / 'backends'}",
                 f"--cache-directory={files.caches}",
                 f"--backend-config=python,shm-region-prefix-name={enclosure.shm_prefix}",
@@ -101,6 +102,7 @@ class BenchServer:
                 code = self.exited.result(timeout=POLL_SECONDS)
             except NotYetError:
                 continue
+            told = last_lines(self.log_path, 20)
             raise ContainerFailedError(
-                f"the server ended with exit code {code}. The last lines of {self.log_path}:\n{last_lines(self.log_path, 20)}"
+                f"the server ended with exit code {code}. The last lines of {self.log_path}:\n{told}"
             )

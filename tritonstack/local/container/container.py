@@ -234,6 +234,7 @@ def _local_arguments(folder: Path, files: TritonFiles, shm_prefix: str) -> list[
         f"--backend-directory={folder / 'backends'}",
         f"--cache-directory={files.caches}",
         f"--backend-config=python,shm-region-prefix-name={shm_prefix}",
+        "--allow-gpu-metrics=false",  # looking for a GPU takes 5 s
         "--http-address=127.0.0.1",
         "--grpc-address=127.0.0.1",
         "--metrics-address=127.0.0.1",
