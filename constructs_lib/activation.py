@@ -1,10 +1,10 @@
-"""Activation: after a deployment, each model's release record names the archive that the deployment brought."""
+"""Activation: an endpoint waits for its archives, and after it each model's release record names the new archive."""
 
 from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import aws_cdk as cdk
@@ -12,7 +12,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3_assets as s3_assets
-from constructs import Construct, IDependable
+from constructs import Construct, IConstruct
 
 from constructs_lib.acknowledgement import acknowledge_wildcard
 from constructs_lib.artifact_bucket import ArtifactBucketReference
@@ -20,6 +20,8 @@ from constructs_lib.permission import allow, boundary
 from tritonstack import naming
 
 CODE = Path(__file__).resolve().parent.parent / "lambda" / "activation"
+ARCHIVES_TYPE = "Custom::PublishedArchives"
+RECORDS_TYPE = "Custom::ReleaseRecords"
 RELEASE_SET_SCHEMA = 1
 RELEASE_SET_SUFFIX = ".release-set"
 """An ending of its own, so that a permission can name release sets in the staging bucket and nothing else there."""
@@ -28,14 +30,17 @@ WORK_MINUTES = 15
 
 
 class Activation(Construct):
-    """A custom resource that writes an endpoint's release records, and the function behind it.
+    """Two custom resources around an endpoint, and the function behind both.
 
-    The function answers CloudFormation itself; there is no framework between them.
+    Before the endpoint, the archives of the release set must be there: a deployment that was not published fails in
+    seconds and touches nothing that serves. After it, the release records move. The function answers CloudFormation
+    itself; there is no framework between them.
 
     Attributes:
         function: the Lambda function.
         policy: its one policy.
-        records: the custom resource.
+        archives: the custom resource that the endpoint waits for.
+        records: the custom resource that waits for the endpoint.
     """
 
     def __init__(
@@ -48,7 +53,7 @@ class Activation(Construct):
         artifacts: ArtifactBucketReference,
         archive_prefix: str,
         release_set: Mapping[str, str],
-        after: Sequence[IDependable],
+        around: IConstruct,
         permissions_boundary_arn: str | None = None,
     ) -> None:
         """Make the custom resource.
@@ -61,7 +66,7 @@ class Activation(Construct):
             artifacts: where the archives lie.
             archive_prefix: the platform prefix of the archives, with its trailing slash.
             release_set: model name → digest, 16 hexadecimal digits.
-            after: what must stand before a record may move: the endpoint.
+            around: the endpoint, which is made to wait for the archives.
             permissions_boundary_arn: a managed policy that bounds the function's role.
         """
         super().__init__(scope, construct_id)
@@ -97,23 +102,33 @@ class Activation(Construct):
             log_group=log_group,
             role=role,
         )
-        self.records = cdk.CustomResource(
+        properties = {
+            "ReleaseSetBucket": asset.s3_bucket_name,
+            "ReleaseSetKey": asset.s3_object_key,
+            "ArchiveBucket": artifacts.bucket_name,
+            "ArchivePrefix": archive_prefix,
+            "RecordPath": record_path,
+        }
+        self.archives = self._custom_resource("Archives", resource_type=ARCHIVES_TYPE, properties=properties)
+        self.records = self._custom_resource("Records", resource_type=RECORDS_TYPE, properties=properties)
+        around.node.add_dependency(self.archives)
+        self.records.node.add_dependency(around)
+
+    def _custom_resource(
+        self, construct_id: str, *, resource_type: str, properties: Mapping[str, str]
+    ) -> cdk.CustomResource:
+        resource = cdk.CustomResource(
             self,
-            "Records",
-            resource_type="Custom::ReleaseRecords",
+            construct_id,
+            resource_type=resource_type,
             service_token=self.function.function_arn,
             # Past the function's own limit: a function that is cut off cannot answer.
             service_timeout=cdk.Duration.minutes(WORK_MINUTES + 1),
-            properties={
-                "ReleaseSetBucket": asset.s3_bucket_name,
-                "ReleaseSetKey": asset.s3_object_key,
-                "ArchiveBucket": artifacts.bucket_name,
-                "ArchivePrefix": archive_prefix,
-                "RecordPath": record_path,
-            },
+            properties=dict(properties),
         )
         # Deleted in the reverse order, so the function can still do its work when the records go.
-        self.records.node.add_dependency(self.policy, *after)
+        resource.node.add_dependency(self.policy)
+        return resource
 
     def _release_set_asset(self, release_set: Mapping[str, str]) -> s3_assets.Asset:
         document = {"schema": RELEASE_SET_SCHEMA, "models": dict(release_set)}

@@ -87,8 +87,8 @@ class ExecutionRole(Construct):
         acknowledge_wildcard(
             self.policy,
             resource=archives,
-            reason="In multi-model mode SageMaker downloads whichever archive a caller names; the names are not known "
-            f"when the policy is written. All of them lie under {prefix}, and nothing else does.",
+            reason="An archive is named after its digest, and a caller may name any archive of the endpoint. All of "
+            f"them lie under {prefix}, and nothing else does.",
         )
         allow(
             self.policy,

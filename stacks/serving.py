@@ -15,7 +15,6 @@ from constructs_lib.tags import ENDPOINT_TAG, LOCAL_MAX_LOADED_MODELS_TAG, tag_a
 from constructs_lib.triton_image import TritonImage
 from constructs_lib.triton_model import MultiModelData, SingleModelData, TritonModel
 from tritonstack import naming
-from tritonstack.errors import InputError, Problem
 from tritonstack.settings import Endpoint as EndpointSettings
 from tritonstack.settings import Environment
 
@@ -51,7 +50,7 @@ class ServingStack(cdk.Stack):
         tag_all(self, {ENDPOINT_TAG: endpoint.name})
         name = endpoint.sagemaker_name(environment.environment)
         prefix = naming.platform_prefix(endpoint=endpoint.name, platform=endpoint.platform)
-        image = triton_image(endpoint, environment=environment)
+        image = TritonImage.from_uri(endpoint.image_uri(environment.region))
         self.artifacts = ArtifactBucket.from_parameters(self, "Artifacts", environment=environment.environment)
         self.role = ExecutionRole(
             self,
@@ -99,7 +98,7 @@ class ServingStack(cdk.Stack):
             artifacts=self.artifacts,
             archive_prefix=prefix,
             release_set=release_set,
-            after=[self.endpoint],
+            around=self.endpoint,
             permissions_boundary_arn=environment.permissions_boundary,
         )
         self._outputs(prefix=prefix)
@@ -128,16 +127,6 @@ def model_data(endpoint: EndpointSettings, *, release_set: Mapping[str, str]) ->
     [model] = endpoint.models
     archive = naming.ArchiveName(model=model, digest=release_set[model])
     return SingleModelData(key=naming.archive_key(endpoint=endpoint.name, platform=endpoint.platform, archive=archive))
-
-
-def triton_image(endpoint: EndpointSettings, *, environment: Environment) -> TritonImage:
-    """The endpoint's image. Raises InputError where the settings name one that is not in ECR."""
-    uri = endpoint.image_uri(environment.region)
-    try:
-        return TritonImage.from_uri(uri)
-    except ValueError as error:
-        file, field = f"environments/{environment.environment}.yaml", f"endpoint {endpoint.name}: image"
-        raise InputError([Problem(file=file, field=field, found=uri, allowed=str(error))]) from error
 
 
 def local_tags(endpoint: EndpointSettings) -> dict[str, str]:

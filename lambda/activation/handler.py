@@ -1,6 +1,10 @@
-"""Custom resource that activates a release set: after it, each model's release record names its current archive.
+"""Two custom resources that put a release set into force.
 
-CloudFormation sends Create, Update and Delete. The properties name the release set as an S3 object
+``Custom::PublishedArchives`` stands before the endpoint: it fails while an archive of the set is missing, before
+anything that serves is touched. ``Custom::ReleaseRecords`` stands after it: it makes each model's release record name
+its current archive.
+
+CloudFormation sends Create, Update and Delete. The properties of both name the release set as an S3 object
 (``ReleaseSetBucket``, ``ReleaseSetKey``), the bucket and prefix of the archives (``ArchiveBucket``, ``ArchivePrefix``)
 and the path of the records (``RecordPath``, with a trailing slash). A model's record is the SSM parameter
 ``<RecordPath><model>``; its value is the digest in the archive's name.
@@ -30,6 +34,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client
     from mypy_boto3_ssm.client import SSMClient
 
+ARCHIVES_TYPE = "Custom::PublishedArchives"
 SCHEMA = 1
 NAMES_SHOWN = 10
 """Names in a message. CloudFormation takes at most 4 KiB of answer (user guide: custom resource response objects)."""
@@ -70,7 +75,7 @@ class Properties:
 def handler(event: dict[str, Any], context: Any) -> None:
     """Entry point: do what the event asks and answer CloudFormation, whatever happened."""
     try:
-        print(json.dumps({"request": event["RequestType"], "properties": event.get("ResourceProperties")}))
+        print(json.dumps({name: event.get(name) for name in ("RequestType", "ResourceType", "ResourceProperties")}))
         data = activate(event, s3=boto3.client("s3", config=RETRIES), ssm=boto3.client("ssm", config=RETRIES))
         answer(event, status="SUCCESS", reason="", data=data, log_stream=context.log_stream_name)
     except Exception as error:  # noqa: BLE001 - without an answer CloudFormation waits until its time-out
@@ -83,12 +88,16 @@ def activate(event: Mapping[str, Any], *, s3: S3Client, ssm: SSMClient) -> dict[
     """Do what one event asks.
 
     Returns:
-        What was done, for the log and the resource's attributes: ``Written`` and ``Deleted``, models in order.
+        What was done to records, as the resource's attributes: ``Written`` and ``Deleted``, models in order.
 
     Raises:
         ActivationError: an archive is missing, or a release set is none.
     """
     properties = Properties.of(event["ResourceProperties"])
+    if event["ResourceType"] == ARCHIVES_TYPE:
+        if event["RequestType"] != "Delete":
+            require_archives(s3, properties, read_release_set(s3, properties))
+        return {}
     if event["RequestType"] == "Delete":
         models = sorted(current_records(ssm, path=properties.record_path))
         delete_records(ssm, path=properties.record_path, models=models)
@@ -148,7 +157,7 @@ def require_archives(s3: S3Client, properties: Properties, digests: Mapping[str,
     if missing:
         raise ActivationError(
             f"{len(missing)} of {len(wanted)} archives are not in s3://{properties.archive_bucket}: {shown(missing)}. "
-            "Build and publish the environment, then deploy again. No release record was changed."
+            "Build and publish the environment, then deploy again."
         )
 
 
@@ -191,14 +200,14 @@ def shown(names: Sequence[str]) -> str:
 def answer(event: Mapping[str, Any], *, status: str, reason: str, data: Mapping[str, str], log_stream: str) -> None:
     """Tell CloudFormation the outcome by the presigned URL in the event.
 
-    The physical id follows from the record path and never changes: a changed one would make CloudFormation delete the
-    records that were just written.
+    The physical id follows from the type and the record path and never changes: a changed one would make CloudFormation
+    delete the records that were just written.
     """
     properties = event.get("ResourceProperties") or {}
     body = {
         "Status": status,
         "Reason": f"{reason[:REASON_LENGTH]} (log stream {log_stream})" if reason else "",
-        "PhysicalResourceId": f"release-records:{properties.get('RecordPath', 'unknown')}",
+        "PhysicalResourceId": f"{event['ResourceType']}:{properties.get('RecordPath', 'unknown')}",
         "StackId": event["StackId"],
         "RequestId": event["RequestId"],
         "LogicalResourceId": event["LogicalResourceId"],

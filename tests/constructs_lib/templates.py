@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from constructs_lib.triton_image import TritonImage
 from constructs_lib.triton_model import MultiModelData, SingleModelData, TritonModel
 
 ROOT = Path(__file__).resolve().parents[2]
+ASSEMBLIES = tempfile.TemporaryDirectory(prefix="assemblies-")
 ACCOUNT = "123456789012"
 REGION = "us-east-1"
 PREFIX = "endpoints/digits/24.09-t4/"
@@ -25,9 +27,9 @@ Resource = dict[str, Any]
 
 
 def new_app(*, outdir: str | None = None) -> cdk.App:
-    """An app with the context of cdk.json, as the command line would give it."""
+    """An app with the context of cdk.json, as the command line would give it; its assembly goes with the process."""
     context = json.loads((ROOT / "cdk.json").read_text())["context"]
-    return cdk.App(analytics_reporting=False, context=context, outdir=outdir)
+    return cdk.App(analytics_reporting=False, context=context, outdir=outdir or tempfile.mkdtemp(dir=ASSEMBLIES.name))
 
 
 def new_stack() -> cdk.Stack:
@@ -37,8 +39,7 @@ def new_stack() -> cdk.Stack:
 
 def template_of(stack: cdk.Stack) -> dict[str, Any]:
     """The synthesised template."""
-    template: dict[str, Any] = assertions.Template.from_stack(stack).to_json()
-    return template
+    return dict(assertions.Template.from_stack(stack).to_json())
 
 
 def built(build: Callable[[cdk.Stack], object]) -> dict[str, Any]:

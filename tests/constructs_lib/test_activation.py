@@ -19,7 +19,7 @@ SET = {"bert": "0123456789abcdef", "resnet": "fedcba9876543210"}
 def synthesised(folder: Path, release_set: dict[str, str]) -> dict[str, Any]:
     app = new_app(outdir=str(folder))
     stack = cdk.Stack(app, "stack", env=cdk.Environment(account=ACCOUNT, region=REGION))
-    before = cdk.CfnResource(stack, "Before", type="AWS::SNS::Topic")
+    endpoint = cdk.CfnResource(stack, "Endpoint", type="AWS::SNS::Topic")  # stands in for the endpoint
     Activation(
         stack,
         "Activation",
@@ -28,7 +28,7 @@ def synthesised(folder: Path, release_set: dict[str, str]) -> dict[str, Any]:
         artifacts=ArtifactBucket.from_parameters(stack, "Artifacts", environment="local"),
         archive_prefix=PREFIX,
         release_set=release_set,
-        after=[before],
+        around=endpoint,
     )
     template: dict[str, Any] = app.synth().get_stack_by_name("stack").template
     return template
@@ -44,9 +44,17 @@ def template(folder: Path) -> dict[str, Any]:
     return synthesised(folder, SET)
 
 
-def test_records_move_only_after_what_must_stand_before(template: dict[str, Any]) -> None:
+def test_the_endpoint_waits_for_the_archives_and_the_records_for_the_endpoint(template: dict[str, Any]) -> None:
     policy, _ = only(template, "AWS::IAM::Policy")
-    assert set(only(template, "Custom::ReleaseRecords")[1]["DependsOn"]) == {"Before", policy}
+    archives_id, archives = only(template, "Custom::PublishedArchives")
+    _, records = only(template, "Custom::ReleaseRecords")
+    assert archives["DependsOn"] == [policy]
+    assert template["Resources"]["Endpoint"]["DependsOn"] == [archives_id]
+    assert set(records["DependsOn"]) == {"Endpoint", policy}
+
+
+def test_both_custom_resources_are_told_the_same(template: dict[str, Any]) -> None:
+    assert properties(template, "Custom::PublishedArchives") == properties(template, "Custom::ReleaseRecords")
 
 
 def test_the_release_set_travels_as_a_file_and_the_properties_say_where(folder: Path, template: dict[str, Any]) -> None:
@@ -61,10 +69,10 @@ def test_the_release_set_travels_as_a_file_and_the_properties_say_where(folder: 
 
 def test_a_new_release_set_changes_nothing_but_its_key(template: dict[str, Any], tmp_path: Path) -> None:
     changed = synthesised(tmp_path, {**SET, "bert": "0" * 16})
-    records = only(changed, "Custom::ReleaseRecords")[1]["Properties"]
-    assert records["ReleaseSetKey"] != properties(template, "Custom::ReleaseRecords")["ReleaseSetKey"]
-    records["ReleaseSetKey"] = properties(template, "Custom::ReleaseRecords")["ReleaseSetKey"]
-    assert changed == template
+    old = properties(template, "Custom::ReleaseRecords")["ReleaseSetKey"]
+    new = properties(changed, "Custom::ReleaseRecords")["ReleaseSetKey"]
+    assert new != old
+    assert json.loads(json.dumps(changed).replace(new, old)) == template
 
 
 def test_the_order_of_models_does_not_matter(template: dict[str, Any], tmp_path: Path) -> None:

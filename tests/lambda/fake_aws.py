@@ -49,7 +49,7 @@ class FakeAws:
     def client(self, service: str) -> Any:
         """A boto3 client of ``s3`` or ``ssm``."""
         client = boto3.client(
-            service,  # type: ignore[call-overload]  # a name that is not known to the stubs as a literal
+            service,
             region_name="us-east-1",
             aws_access_key_id="testing",
             aws_secret_access_key="testing",
@@ -73,12 +73,12 @@ class FakeAws:
         self.calls.append((model.name, dict(params)))
 
     def _answer(self, model: Any, context: dict[str, Any], **_: Any) -> tuple[Answer, dict[str, Any]]:
+        if model.name in self.refused:
+            return _refusal(self.refused[model.name])
         try:
-            if model.name in self.refused:
-                raise AwsError(self.refused[model.name])
             parsed = getattr(self, f"_{model.name}")(**context["given"])
         except AwsError as error:
-            return Answer(400), {"Error": {"Code": str(error), "Message": "refused"}, "ResponseMetadata": {}}
+            return _refusal(str(error))
         return Answer(200), {**parsed, "ResponseMetadata": {}}
 
     def _GetObject(self, Bucket: str, Key: str) -> dict[str, Any]:  # noqa: N802, N803 - as the API spells them
@@ -119,6 +119,10 @@ class FakeAws:
         if len(Names) > 10:
             raise AwsError("ValidationException")
         return {"DeletedParameters": [name for name in Names if self.parameters.pop(name, None) is not None]}
+
+
+def _refusal(code: str) -> tuple[Answer, dict[str, Any]]:
+    return Answer(400), {"Error": {"Code": code, "Message": "refused"}, "ResponseMetadata": {}}
 
 
 def release_set(models: dict[str, str]) -> bytes:

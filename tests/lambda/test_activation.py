@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 fakes: Any = importlib.import_module("tests.lambda.fake_aws")
 handler: Any = importlib.import_module("lambda.activation.handler")
 
+RECORDS_TYPE, ARCHIVES_TYPE = "Custom::ReleaseRecords", "Custom::PublishedArchives"
 RECORDS = "/tritonstack/local/digits/"
 PREFIX = "endpoints/digits/24.09-t4/"
 A, B, C = "a" * 16, "b" * 16, "c" * 16
@@ -49,8 +50,10 @@ class World:
             "RecordPath": RECORDS,
         }
 
-    def send(self, request: str, new: dict[str, str], old: dict[str, str] | None = None) -> dict[str, str]:
-        event: dict[str, Any] = {"RequestType": request, "ResourceProperties": new}
+    def send(
+        self, request: str, new: dict[str, str], old: dict[str, str] | None = None, *, resource_type: str = RECORDS_TYPE
+    ) -> dict[str, str]:
+        event: dict[str, Any] = {"RequestType": request, "ResourceType": resource_type, "ResourceProperties": new}
         if old is not None:
             event["OldResourceProperties"] = old
         done: dict[str, str] = handler.activate(event, s3=self.s3, ssm=self.ssm)
@@ -174,6 +177,28 @@ def test_delete_needs_neither_release_set_nor_archives(world: World) -> None:
     assert world.records == {}
 
 
+@pytest.mark.parametrize("request_type", ["Create", "Update"])
+def test_the_check_before_the_endpoint_refuses_while_an_archive_is_missing(world: World, request_type: str) -> None:
+    world.publish({"bert": A})
+    properties = world.properties({"bert": A, "gpt": B})
+    with pytest.raises(handler.ActivationError, match="1 of 2 archives"):
+        world.send(request_type, properties, properties, resource_type=ARCHIVES_TYPE)
+    world.publish({"gpt": B})
+    world.send(request_type, properties, properties, resource_type=ARCHIVES_TYPE)
+
+
+def test_the_check_before_the_endpoint_touches_no_record(world: World) -> None:
+    world.create({"bert": A})
+    world.publish({"bert": B})
+    world.aws.calls.clear()
+    new = world.properties({"bert": B})
+    world.send("Update", new, new, resource_type=ARCHIVES_TYPE)
+    world.aws.objects.clear()
+    world.send("Delete", new, resource_type=ARCHIVES_TYPE)
+    assert world.records == {"bert": A}
+    assert world.aws.writes() == []
+
+
 @pytest.mark.parametrize("request_type", ["Create", "Delete"])
 def test_a_repeated_event_writes_nothing_more(world: World, request_type: str) -> None:
     world.create({"bert": A})
@@ -238,7 +263,7 @@ def test_another_error_on_the_old_set_is_not_taken_for_a_missing_set(world: Worl
 def test_what_is_no_release_set_is_refused_with_its_place(world: World, body: bytes) -> None:
     properties = world.properties({"bert": A})
     world.aws.objects["staging", properties["ReleaseSetKey"]] = body
-    with pytest.raises(handler.ActivationError, match="s3://staging/.*is no release set"):
+    with pytest.raises(handler.ActivationError, match=r"s3://staging/.*is no release set"):
         world.send("Create", properties)
 
 
@@ -311,6 +336,7 @@ def call(monkeypatch: pytest.MonkeyPatch, world: World, cloudformation: CloudFor
     def call_handler(request: str, properties: dict[str, str]) -> dict[str, Any]:
         event = {
             "RequestType": request,
+            "ResourceType": RECORDS_TYPE,
             "ResponseURL": cloudformation.url,
             "StackId": "arn:stack",
             "RequestId": "request",
@@ -369,4 +395,4 @@ def test_the_physical_id_never_changes_or_cloudformation_would_delete_the_record
     world.publish({"bert": A})
     events = [("Create", {"bert": B}), ("Create", {"bert": A}), ("Update", {"bert": A}), ("Delete", {})]
     ids = {call(request, world.properties(models))["PhysicalResourceId"] for request, models in events}
-    assert ids == {f"release-records:{RECORDS}"}
+    assert ids == {f"Custom::ReleaseRecords:{RECORDS}"}

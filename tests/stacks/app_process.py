@@ -1,0 +1,63 @@
+"""The app in a process of its own, as the CDK command line starts it, with neither credentials nor a network."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+
+NO_NETWORK_IN_PYTHON = """
+import socket
+
+def refuse(*_args, **_keywords):
+    raise OSError("synthesis reached for the network")
+
+socket.socket.connect = socket.socket.connect_ex = socket.getaddrinfo = refuse
+"""
+NO_NETWORK_IN_NODE = """
+const refuse = () => { throw new Error('synthesis reached for the network'); };
+require('net').Socket.prototype.connect = refuse;
+require('dns').lookup = refuse;
+"""
+
+
+def run_app(
+    outdir: Path, *, context: dict[str, Any] | None = None, variables: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run ``app.py`` into ``outdir`` with cdk.json's context and this one's.
+
+    The process has no AWS variable and no home; whatever it tries to connect to fails it.
+    """
+    guard = outdir.parent / f"{outdir.name}-guard"
+    guard.mkdir()
+    (guard / "sitecustomize.py").write_text(NO_NETWORK_IN_PYTHON)
+    (guard / "no-network.js").write_text(NO_NETWORK_IN_NODE)
+    given = {**json.loads((ROOT / "cdk.json").read_text())["context"], **(context or {})}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "CDK_"))}
+    return subprocess.run(
+        [sys.executable, str(ROOT / "app.py")],
+        cwd=guard,
+        env={
+            **environment,
+            "PYTHONPATH": f"{guard}{os.pathsep}{ROOT}",
+            "NODE_OPTIONS": f"--require {guard / 'no-network.js'}",
+            "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20",
+            "CDK_OUTDIR": str(outdir),
+            "CDK_CONTEXT_JSON": json.dumps(given),
+            "CDK_VALIDATION": "false",
+            **(variables or {}),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def files_under(folder: Path) -> dict[str, bytes]:
+    """Path within the folder → content."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}

@@ -1,0 +1,51 @@
+"""Environments to make stages of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stacks.stage import EnvironmentStage
+from tests.constructs_lib.templates import new_app, template_of
+from tritonstack.settings import Environment
+
+DIGITS: dict[str, Any] = {
+    "name": "digits",
+    "mode": "multi-model",
+    "release": "24.09",
+    "instance_type": "ml.g4dn.xlarge",
+    "models": ["onnx", "ensemble"],
+}
+SINGLE: dict[str, Any] = {
+    "name": "single",
+    "mode": "single-model",
+    "release": "24.09",
+    "instance_type": "ml.g5.12xlarge",
+    "models": ["bert"],
+}
+
+
+def environment(*endpoints: dict[str, Any], **changes: Any) -> Environment:
+    """Environment ``dev`` with these endpoints; ``digits`` where none is given."""
+    settings = {
+        "environment": "dev",
+        "account": "123456789012",
+        "region": "us-east-1",
+        "production": False,
+        "endpoints": list(endpoints) or [DIGITS],
+    }
+    return Environment.model_validate({**settings, **changes})
+
+
+def digests(of: Environment) -> dict[str, dict[str, str]]:
+    """A made-up digest for every model: its length, so that it is the same in every run."""
+    return {each.name: {model: f"{len(model):016x}" for model in each.models} for each in of.endpoints}
+
+
+def stage(of: Environment) -> EnvironmentStage:
+    """The stage of an environment in an app of its own."""
+    return EnvironmentStage(new_app(), environment=of, release_sets=digests(of))
+
+
+def serving_template(endpoint: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    """The template of the one endpoint's serving stack."""
+    return template_of(stage(environment(endpoint, **changes)).serving[endpoint["name"]])

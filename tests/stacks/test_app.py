@@ -1,0 +1,117 @@
+"""The app as the CDK command line starts it: what it chooses, what it refuses, and that its bytes do not change."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.stacks.app_process import NO_NETWORK_IN_NODE, NO_NETWORK_IN_PYTHON, ROOT, files_under, run_app
+
+COMMITTED = sorted(path.stem for path in (ROOT / "environments").glob("*.yaml"))
+
+
+def stages_in(assembly: Path) -> list[str]:
+    manifest = json.loads((assembly / "manifest.json").read_text())
+    return sorted(name for name, each in manifest["artifacts"].items() if each["type"] == "cdk:cloud-assembly")
+
+
+def edited(folder: Path, *, name: str, **replaced: str) -> Path:
+    """A folder with ``environments/local.yaml`` under a name, some of its values replaced."""
+    folder.mkdir(exist_ok=True)
+    text = (ROOT / "environments" / "local.yaml").read_text()
+    for found, instead in {"environment: local": f"environment: {name}", **replaced}.items():
+        assert found in text
+        text = text.replace(found, instead)
+    (folder / f"{name}.yaml").write_text(text)
+    return folder
+
+
+def test_the_bytes_depend_on_neither_process_nor_place_nor_hash_seed_nor_clock(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "elsewhere" / "second"
+    second.parent.mkdir()
+    ran = [
+        run_app(first, variables={"PYTHONHASHSEED": "1", "TZ": "UTC"}),
+        run_app(second, variables={"PYTHONHASHSEED": "2", "TZ": "Asia/Tokyo"}),
+    ]
+    assert [(each.returncode, each.stderr) for each in ran] == [(0, ""), (0, "")]
+    assert stages_in(first) == [f"assembly-{name}" for name in COMMITTED]
+    assert files_under(first) == files_under(second)
+
+
+def test_the_guard_against_the_network_does_refuse(tmp_path: Path) -> None:
+    (tmp_path / "guard.js").write_text(NO_NETWORK_IN_NODE)
+    node = [
+        "node", "--require", str(tmp_path / "guard.js"), "-e", "require('net').connect(9, '127.0.0.1')",
+    ]  # fmt: skip
+    python = [sys.executable, "-c", NO_NETWORK_IN_PYTHON + "socket.create_connection(('127.0.0.1', 9))"]
+    for command in (node, python):
+        ran = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert "synthesis reached for the network" in ran.stderr
+
+
+def test_the_context_narrows_to_the_environments_that_it_names(tmp_path: Path) -> None:
+    ran = run_app(tmp_path / "out", context={"environments": "local,dev"})
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert stages_in(tmp_path / "out") == ["assembly-dev", "assembly-local"]
+
+
+def test_an_environment_that_was_not_chosen_may_be_wrong(tmp_path: Path) -> None:
+    folder = edited(tmp_path / "environments", name="good")
+    edited(folder, name="bad", **{"production: false": "production: perhaps"})
+    context = {"environments-folder": str(folder)}
+    assert run_app(tmp_path / "one", context={**context, "environments": "good"}).returncode == 0
+    assert run_app(tmp_path / "all", context=context).returncode == 2
+
+
+def test_wrong_settings_say_every_error_at_once_and_synthesise_nothing(tmp_path: Path) -> None:
+    folder = edited(
+        tmp_path / "environments",
+        name="bad",
+        **{"ml.g4dn.xlarge": "ml.g4dn.12xlarge", "production: false": "production: perhaps"},
+    )
+    edited(folder, name="worse", **{'"24.09"': '"24.02"'})
+    ran = run_app(tmp_path / "out", context={"environments-folder": str(folder), "environments": "bad,worse"})
+    assert ran.returncode == 2
+    assert files_under(tmp_path / "out") == {}
+    for expected in ("bad.yaml", "worse.yaml", "production", "ml.g4dn.12xlarge", "24.02", "found:", "allowed:"):
+        assert expected in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+@pytest.mark.parametrize("names", ["prdo", "local,prdo", ","])
+def test_an_environment_without_a_file_is_refused_with_those_there_are(tmp_path: Path, names: str) -> None:
+    ran = run_app(tmp_path / "out", context={"environments": names})
+    assert ran.returncode == 2
+    assert "-c environments" in ran.stderr
+    assert ", ".join(COMMITTED) in ran.stderr
+    assert files_under(tmp_path / "out") == {}
+
+
+def test_a_model_without_a_folder_is_refused(tmp_path: Path) -> None:
+    folder = edited(tmp_path / "environments", name="bad", **{"digits-ensemble]": "digits-ensembel]"})
+    ran = run_app(tmp_path / "out", context={"environments-folder": str(folder)})
+    assert ran.returncode == 2
+    assert "digits-ensembel" in ran.stderr
+    assert "Traceback" not in ran.stderr
+    assert files_under(tmp_path / "out") == {}
+
+
+def test_a_backend_that_the_release_does_not_have_is_refused(tmp_path: Path) -> None:
+    repositories = tmp_path / "repositories"
+    model = repositories / "old" / "old"
+    (model / "1").mkdir(parents=True)
+    (model / "config.pbtxt").write_text('backend: "tensorflow"\nmax_batch_size: 0\n')
+    recipe = "description: An old model.\nkind: python\ndependency: none\nsample: {request: r.json, answer: a.json}\n"
+    (repositories / "old" / "recipe.yaml").write_text(recipe)
+    folder = edited(
+        tmp_path / "environments", name="bad", **{"[digits-onnx, digits-ensemble]": "[old]", '"24.09"': '"25.04"'}
+    )
+    context = {"environments-folder": str(folder), "model-repositories": str(repositories)}
+    ran = run_app(tmp_path / "out", context=context)
+    assert ran.returncode == 2
+    assert "tensorflow" in ran.stderr
+    assert files_under(tmp_path / "out") == {}
