@@ -122,12 +122,13 @@ class Tensor:
     """An input or output of a model.
 
     ``dims`` are without the batch dimension, -1 where variable. ``data_type`` is KServe's name of the type: ``FP32``,
-    and ``BYTES`` for ``TYPE_STRING``.
+    and ``BYTES`` for ``TYPE_STRING``. ``reshape`` is the shape that the backend sees, where it differs.
     """
 
     name: str
     data_type: str
     dims: tuple[int, ...]
+    reshape: tuple[int, ...] | None = None
     optional: bool = False
     line: int = 0
 
@@ -152,6 +153,11 @@ class ModelConfig:
     def max_batch_size(self) -> int:
         """0: the model does not batch, and shapes are complete."""
         return self.node.integer("max_batch_size")
+
+    @property
+    def platform_backend(self) -> str:
+        """The backend that ``platform`` stands for; empty where Triton knows no such platform."""
+        return _PLATFORM_BACKENDS.get(self.node.text("platform"), "")
 
     @property
     def is_ensemble(self) -> bool:
@@ -202,11 +208,13 @@ def read_config(text: str) -> ModelConfig:
 
 
 def _tensor(node: Node) -> Tensor:
+    reshape = node.node("reshape")
     kind = node.text("data_type").removeprefix("TYPE_")
     return Tensor(
         name=node.text("name"),
         data_type="BYTES" if kind == "STRING" else kind,
         dims=node.integers("dims"),
+        reshape=reshape.integers("shape") if reshape else None,
         optional=node.flag("optional"),
         line=node.line,
     )

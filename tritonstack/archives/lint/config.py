@@ -52,6 +52,7 @@ def _backend(model: ModelView, backends: Collection[str] | None) -> Iterator[Fin
     elif backends is not None and not config.is_ensemble and config.backend not in backends:
         allowed = ", ".join(sorted(backends))
         yield _at(model, line, "backend-not-in-release", f"backend {config.backend}", allowed)
+    yield from _pair(model, line)
     if config.steps and not config.is_ensemble:
         found = f'platform: "{node.text("platform")}" with ensemble_scheduling'
         yield _at(model, line, "ensemble-platform", found, 'platform: "ensemble", written so')
@@ -59,9 +60,25 @@ def _backend(model: ModelView, backends: Collection[str] | None) -> Iterator[Fin
         yield _at(
             model, line, "ensemble-without-steps", "an ensemble without steps", "ensemble_scheduling { step [ … ] }"
         )
-    for field in ("instance_group", "optimization") if config.is_ensemble else ():
+    for field in ("instance_group", "optimization", "model_warmup") if config.is_ensemble else ():
         if node.has(field):
             yield _at(model, node.line_of(field), "ensemble-field", f"{field} in an ensemble", f"no {field}")
+
+
+def _pair(model: ModelView, line: int) -> Iterator[Finding]:
+    """``platform`` and ``backend`` together, and platforms that Triton does not know."""
+    config = model.config
+    platform, backend = config.node.text("platform"), config.node.text("backend")
+    if platform and not backend and not config.platform_backend:
+        yield _at(model, line, "platform-unknown", f'platform: "{platform}"', 'backend: "…" instead')
+    elif config.platform_backend and backend and backend != config.platform_backend:
+        found = f'platform: "{platform}" with backend: "{backend}"'
+        allowed = "no backend" if config.is_ensemble else f'backend: "{config.platform_backend}", or one of the two'
+        yield _at(model, line, "backend-platform-pair", found, allowed)
+    transaction = config.node.node("model_transaction_policy")
+    if transaction is not None and transaction.flag("decoupled"):
+        allowed = "false: SageMaker's front end takes exactly one response to a request"
+        yield _at(model, transaction.line, "decoupled", "decoupled: true", allowed)
 
 
 def _tensors(model: ModelView) -> Iterator[Finding]:
@@ -90,6 +107,20 @@ def _tensor(model: ModelView, kind: str, tensor: Tensor, *, twice: bool) -> Iter
     bad = [length for length in tensor.dims if length == 0 or length < -1]
     if bad:
         yield _at(model, tensor.line, "tensor-dims", f"{what} with dims {bad[0]}", "1 or more, or -1 for any length")
+    if tensor.reshape is not None and not bad and _parts(tensor.dims) != _parts(tensor.reshape):
+        found = f"{what} with dims {list(tensor.dims)} and reshape {list(tensor.reshape)}"
+        yield _at(model, tensor.line, "tensor-reshape", found, "as many elements, between the same variable dimensions")
+
+
+def _parts(dims: tuple[int, ...]) -> list[int]:
+    """The element counts of the parts that the variable dimensions separate; [1] for an empty shape."""
+    counts = [1]
+    for length in dims:
+        if length == -1:
+            counts.append(1)
+        else:
+            counts[-1] *= length
+    return counts
 
 
 def _scheduling(model: ModelView) -> Iterator[Finding]:

@@ -1,10 +1,12 @@
 """Rules about an ensemble's graph: every step there, every tensor fed once, with one type and one shape, no circle.
 
-Source: triton-inference-server/core src/ensemble_scheduler/ensemble_utils.cc (ValidateEnsembleConfig and below).
+Source: triton-inference-server/core src/model_config_utils.cc (ValidateEnsembleSchedulingConfig) and
+src/ensemble_scheduler/ensemble_utils.cc (ValidateEnsembleConfig).
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -19,6 +21,7 @@ class _End:
 
     owner: str
     tensor: Tensor
+    dims: tuple[int, ...]
     shape: tuple[int, ...]
     line: int
 
@@ -66,7 +69,9 @@ def _check(view: RepositoryView, ensemble: ModelView) -> Iterator[Finding]:
 
 
 def _end(owner: str, tensor: Tensor, max_batch_size: int, line: int) -> _End:
-    return _End(owner=owner, tensor=tensor, shape=tensor.shape(max_batch_size), line=line)
+    dims = tensor.dims if tensor.reshape is None else tensor.reshape
+    shape = (-1, *dims) if max_batch_size > 0 else dims
+    return _End(owner=owner, tensor=tensor, dims=dims, shape=shape, line=line)
 
 
 def _step(view: RepositoryView, ensemble: ModelView, step: Node, index: int, graph: _Graph) -> Iterator[Finding]:
@@ -107,7 +112,9 @@ def _mapped(ensemble: ModelView, model: ModelView, step: Node, kind: str, graph:
             allowed = ", ".join(sorted(tensors)) or f"no {kind}"
             yield _at(ensemble, line, "ensemble-map", f"{owner}: {field_name} key {key}", allowed)
             continue
-        end = _end(owner, tensors[key], model.config.max_batch_size, line)
+        # A step's model sees its own shapes: Triton compares its ``dims``, not its ``reshape``.
+        plain = dataclasses.replace(tensors[key], reshape=None)
+        end = _end(owner, plain, model.config.max_batch_size, line)
         if kind == "input":
             graph.taken.setdefault(name, []).append(end)
         elif name in graph.given:
@@ -120,6 +127,10 @@ def _mapped(ensemble: ModelView, model: ModelView, step: Node, kind: str, graph:
         yield _at(
             ensemble, line, "ensemble-map", f"{owner}: input {missing[0]} is not mapped", "every input of the model"
         )
+    if len(step.nodes(field_name)) > len(mapping):
+        yield _at(ensemble, line, "ensemble-map", f"{owner}: a key of {field_name} twice", "each key once")
+    if kind == "input" and not mapping and not missing:
+        yield _at(ensemble, line, "ensemble-map", f"{owner}: no input is mapped", "one input or more")
     if kind == "output" and not mapping:
         yield _at(ensemble, line, "ensemble-map", f"{owner}: no output is mapped", "one output or more")
 
@@ -136,14 +147,15 @@ def _connections(ensemble: ModelView, graph: _Graph) -> Iterator[Finding]:
                 found = f"tensor {name}: {giver}, taken as {taker}"
                 yield _at(ensemble, taker.line, "ensemble-tensor-differs", found, "one type and shape at both ends")
     for name, giver in graph.given.items():
-        if giver.owner == "the ensemble" and name not in graph.taken:
-            found = f"input {name}, which no step takes"
-            yield _at(ensemble, giver.line, "ensemble-input-unused", found, "inputs that a step takes")
+        if name not in graph.taken:
+            found = f"tensor {name} of {giver.owner}, which nothing takes"
+            allowed = "tensors that a step or an output takes; an output of a model need not be mapped"
+            yield _at(ensemble, giver.line, "ensemble-tensor-unused", found, allowed)
 
 
 def _agree(one: _End, other: _End) -> bool:
     """Whether shapes can be the same, compared as Triton does: without the batch dimension, or else with it."""
-    return _same(one.tensor.dims, other.tensor.dims) or _same(one.shape, other.shape)
+    return _same(one.dims, other.dims) or _same(one.shape, other.shape)
 
 
 def _same(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
