@@ -29,9 +29,14 @@ def operator(device: bytes, *, argument: bytes = b"device") -> bytes:
     return field(1, b"Resize") + field(2, place) + field(3, place) + field(4, option) + field(5, b"__Resize_1")
 
 
+CPU_ONLY = b"\xe1\xf2\xf9\xff\xff\xff\xff\xff\xff\x01"
+"""-99999 as DALI 2.4.0 writes it."""
+
+
 def pipeline(device: bytes, *, argument: bytes = b"device") -> bytes:
     output = field(1, b"image") + field(2, b"gpu" if device != b"cpu" else b"cpu")
-    return field(1, 4) + field(5, operator(device, argument=argument)) + field(6, output) + field(9, 1)
+    device_id = field(8, 0) if device != b"cpu" else bytes([8 << 3]) + CPU_ONLY
+    return field(1, 4) + field(5, operator(device, argument=argument)) + field(7, output) + device_id + field(9, 1)
 
 
 @pytest.mark.parametrize("device", [b"gpu", b"mixed"])

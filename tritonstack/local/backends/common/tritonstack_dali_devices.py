@@ -5,11 +5,12 @@ rewritten in protobuf's wire format, since DALI ships no Python classes for it.
 Source of the field numbers: ``dali/pipeline/dali.proto`` as DALI 2.4.0 writes it (read off serialised pipelines).
 """
 
-PIPELINE_OPERATOR, PIPELINE_OUTPUT = 5, 6
+PIPELINE_OPERATOR, PIPELINE_OUTPUT, PIPELINE_DEVICE_ID = 5, 7, 8
 OPERATOR_INPUT, OPERATOR_OUTPUT, OPERATOR_ARGUMENT, OPERATOR_NAME = 2, 3, 4, 5
 PLACE_DEVICE = 2
 ARGUMENT_NAME, ARGUMENT_STRINGS = 1, 5
-BYTES_WIRE_TYPE = 2
+CPU_ONLY_DEVICE_ID = -99999  # nvidia.dali.types.CPU_ONLY_DEVICE_ID
+VARINT_WIRE_TYPE, BYTES_WIRE_TYPE = 0, 2
 
 
 def on_cpu(pipeline):
@@ -18,7 +19,12 @@ def on_cpu(pipeline):
     Raises:
         ValueError: the bytes are no protobuf message.
     """
-    return _rewritten(pipeline, {PIPELINE_OPERATOR: _operator_on_cpu, PIPELINE_OUTPUT: _place_on_cpu})
+    changes = {
+        PIPELINE_OPERATOR: _operator_on_cpu,
+        PIPELINE_OUTPUT: _place_on_cpu,
+        PIPELINE_DEVICE_ID: lambda _: _varint(CPU_ONLY_DEVICE_ID % 2**64),
+    }
+    return _rewritten(pipeline, changes)
 
 
 def operator_names(pipeline):
@@ -51,15 +57,14 @@ def _device_on_cpu(device):
 
 
 def _rewritten(message, changes):
-    """The message with some of its length-delimited fields changed: field number → bytes to bytes."""
+    """The message with the values of some fields changed: field number → bytes to bytes."""
     out = bytearray()
     for number, wire_type, value in _fields(message):
+        changed = changes.get(number, bytes)(value)
         out += _varint(number << 3 | wire_type)
         if wire_type == BYTES_WIRE_TYPE:
-            changed = changes.get(number, bytes)(value)
-            out += _varint(len(changed)) + changed
-        else:
-            out += value
+            out += _varint(len(changed))
+        out += changed
     return bytes(out)
 
 
@@ -69,7 +74,7 @@ def _fields(message):
     while at < len(message):
         key, at = _read_varint(message, at)
         number, wire_type = key >> 3, key & 7
-        if wire_type == 0:
+        if wire_type == VARINT_WIRE_TYPE:
             _, end = _read_varint(message, at)
         elif wire_type in (1, 5):
             end = at + (8 if wire_type == 1 else 4)

@@ -64,9 +64,7 @@ class TritonPythonModel(BatchingModel):
         return marked[0](**self.options).serialize()
 
     def _build(self):
-        pipeline = dali.Pipeline.deserialize(serialized_pipeline=self.serialised, **self.options)
-        pipeline.build()
-        return pipeline
+        return dali.Pipeline.deserialize(serialized_pipeline=self.serialised, **self.options)
 
     def run_all(self, requests, outputs):
         """One run of the pipeline for all requests: DALI's samples need not agree in shape."""
