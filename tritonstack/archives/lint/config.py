@@ -55,7 +55,8 @@ def _backend(model: ModelView, backends: Collection[str] | None) -> Iterator[Fin
     yield from _pair(model, line)
     if config.steps and not config.is_ensemble:
         found = f'platform: "{node.text("platform")}" with ensemble_scheduling'
-        yield _at(model, line, "ensemble-platform", found, 'platform: "ensemble", written so')
+        where = node.line_of("ensemble_scheduling")
+        yield _at(model, where, "ensemble-platform", found, 'platform: "ensemble", written so')
     if config.is_ensemble and not config.steps:
         yield _at(
             model, line, "ensemble-without-steps", "an ensemble without steps", "ensemble_scheduling { step [ … ] }"
