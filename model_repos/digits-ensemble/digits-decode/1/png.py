@@ -1,6 +1,7 @@
 """PNG bytes → grey values, with the standard library and NumPy: Triton's image has no Pillow.
 
 Read: 8 bits a channel; grey, grey with alpha, RGB, RGBA and palette; not interlaced. The rest is refused by name.
+A single colour that grey or RGB images declare transparent is drawn as it is.
 Source of the format: PNG specification, https://www.w3.org/TR/png-3/ (chunks 5.3, filters 9.2).
 """
 
@@ -45,7 +46,7 @@ def area_average(image: np.ndarray, size: int) -> np.ndarray:
 
 
 def _chunks(data: bytes):
-    """(IHDR's fields, palette as uint8 [n, 3] or None, the compressed data), each chunk's checksum compared."""
+    """(IHDR's fields, palette as uint8 [n, 4] or None, the compressed data), each chunk's checksum compared."""
     if not data.startswith(SIGNATURE):
         raise PngError("no PNG: it does not begin with PNG's signature")
     header, palette, packed, position = None, None, [], len(SIGNATURE)
@@ -61,7 +62,10 @@ def _chunks(data: bytes):
         if kind == b"IHDR" and length == 13:
             header = struct.unpack(">IIBBBBB", content)
         elif kind == b"PLTE" and length % 3 == 0:
-            palette = np.frombuffer(content, np.uint8).reshape(-1, 3)
+            colours = np.frombuffer(content, np.uint8).reshape(-1, 3)
+            palette = np.pad(colours, ((0, 0), (0, 1)), constant_values=255)
+        elif kind == b"tRNS" and palette is not None:
+            palette[: min(length, len(palette)), 3] = np.frombuffer(content, np.uint8)[: len(palette)]
         elif kind == b"IDAT":
             packed.append(content)
         elif kind == b"IEND":
