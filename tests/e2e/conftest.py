@@ -25,12 +25,16 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     project = Project(tmp_path_factory.mktemp("project"))
     copytree(REPOSITORY / "model_repos", project.root / "model_repos")
     for number in range(MANY):
-        project.add_python_model(f"adds-{number:02}", execute=f"x + {number}")
-    project.add_python_model("fits", execute="x * 2")
+        # A little time in each answer, so that an unload under a request would be seen.
+        execute = f"(time.sleep(0.02), x + {number})[1]"
+        project.add_python_model(f"adds-{number:02}", execute=execute, answer_to_3=3.0 + number)
+    project.add_python_model("fits", execute="x * 2", answer_to_3=6.0)
     project.add_python_model(
         "too-large",
-        initialize='raise RuntimeError("CUDA out of memory. Tried to allocate 20.00 GiB")',
+        # The build's proof, which has no Logger, lets it pass: it is Triton that must say 507.
+        initialize='assert not hasattr(pb_utils, "Logger"), "CUDA out of memory. Tried to allocate 20.00 GiB"',
         execute="x",
+        answer_to_3=3.0,
     )
     project.write(
         "environments/local.yaml",

@@ -1,4 +1,4 @@
-"""A project of its own for the tests: environments and small models in a temporary folder, and the real command line."""
+"""A project of its own for the tests: environments and small models in a temporary folder, and the real CLI."""
 
 from __future__ import annotations
 
@@ -60,14 +60,14 @@ class Project:
         target.write_text(dedent(content).lstrip("\n"))
         return target
 
-    def add_python_model(self, name: str, *, initialize: str = "pass", execute: str, instance_count: int = 1) -> None:
+    def add_python_model(self, name: str, *, execute: str, answer_to_3: float, initialize: str = "pass") -> None:
         """Add a model of Triton's own python backend: FP32 ``x`` [1] in, FP32 ``y`` [1] out.
 
         Args:
             name: folder, model and archive.
-            initialize: statements for ``initialize``.
             execute: an expression over ``x`` (a NumPy array), the answer.
-            instance_count: instances of the model.
+            answer_to_3: its value where x is 3: the sample's answer, which the build proves.
+            initialize: statements for ``initialize``.
         """
         folder = f"model_repos/{name}"
         self.write(
@@ -78,7 +78,7 @@ class Project:
             max_batch_size: 8
             input [ {{ name: "x" data_type: TYPE_FP32 dims: [ 1 ] }} ]
             output [ {{ name: "y" data_type: TYPE_FP32 dims: [ 1 ] }} ]
-            instance_group [ {{ count: {instance_count} kind: KIND_CPU }} ]
+            instance_group [ {{ count: 1 kind: KIND_CPU }} ]
             """,
         )
         self.write(
@@ -114,7 +114,7 @@ class Project:
             """,
         )
         request = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, 1], "data": [3.0]}]}
-        answer = {"outputs": [{"name": "y", "datatype": "FP32", "shape": [1, 1], "data": [0.0]}]}
+        answer = {"outputs": [{"name": "y", "datatype": "FP32", "shape": [1, 1], "data": [answer_to_3]}]}
         self.write(f"{folder}/sample/request.json", json.dumps(request))
         self.write(f"{folder}/sample/answer.json", json.dumps(answer))
 

@@ -31,17 +31,15 @@ def call_at_random(aws: LocalAws, *, models: int, calls: int, threads: int, dice
 
 
 def check_fleet(aws: LocalAws) -> None:
-    """The limit was held, models were evicted, and none of them under a request."""
+    """The limit was held and models were evicted; that none was under a request, the right answers show."""
     found = next(item for item in aws.runtime_status()["endpoints"] if item["name"] == "local-many")
     [fleet] = found["fleets"]
     assert len(fleet["models"]) <= 8
-    assert fleet["evictions"] > 0
-    assert fleet["unloaded_in_flight"] == 0
+    assert fleet["unloads"] > 0
+    assert fleet["errors"] == 0
 
 
-def test_a_sample_of_models_in_random_order_answers_right_under_eviction(
-    deployed: LocalAws, dice: random.Random
-) -> None:
+def test_a_sample_of_models_answers_right_under_eviction(deployed: LocalAws, dice: random.Random) -> None:
     call_at_random(deployed, models=12, calls=48, threads=4, dice=dice)
     check_fleet(deployed)
 

@@ -41,7 +41,7 @@ def kill_triton(aws: LocalAws) -> None:
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         after = fleet_of(aws)
-        if after["pid"] not in (None, before["pid"]) and after["state"] == "in service":
+        if after["pid"] not in (None, before["pid"]) and after["state"] == "ready":
             return
         time.sleep(0.1)
     raise AssertionError(f"no new Triton within 60 s: {after}")

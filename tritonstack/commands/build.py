@@ -22,17 +22,14 @@ def command(*, models: tuple[str, ...], environment: str | None) -> None:
         environment = "local"
     with Steps().step("build the model archives") as step:
         summary = _build(models, environment, step)
-        step.detail = str(summary)
+        step.end_with(str(summary))
     for item in summary.built:
         figures = ", ".join(f"{name} {value:.4g}" for name, value in item.manifest.figures.items())
         click.echo(f"{item.name}  {item.manifest.archive.bytes:,} bytes  {figures}")
 
 
 def _build(models: tuple[str, ...], environment: str | None, step: Step) -> BuildSummary:
-    def report(text: str) -> None:
-        step.detail = text[:100]
-
     if environment is None:
-        return build_models(models, report=report)
+        return build_models(models, report=step.say)
     settings = load_environment(project_folder() / "environments" / f"{environment}.yaml")
-    return build_environment(settings, models=models, report=report)
+    return build_environment(settings, models=models, report=step.say)

@@ -53,19 +53,14 @@ def deploy(settings: Environment, aws: LocalAws) -> None:
     with steps.step(f"deploy {name}/artifacts: bucket and key (cdk deploy)") as step:
         _following(deployment, step).deploy(f"{name}/artifacts")
     with steps.step("build the model archives") as step:
-        step.detail = str(build_environment(settings))
+        step.end_with(str(build_environment(settings, report=step.say)))
     with steps.step("publish them to the bucket") as step:
-        step.detail = str(publish_environment(settings))
+        step.end_with(str(publish_environment(settings, session=aws.session(), report=step.say)))
     with steps.step(f"deploy {name}/serving-*: endpoints (cdk deploy)") as step:
         _following(deployment, step).deploy(f"{name}/serving-*")
 
 
 def _following(deployment: LocalDeployment, step: Step) -> LocalDeployment:
     """The deployment, with the CDK's latest line shown beside the running step."""
-
-    def show(line: str) -> None:
-        if line:
-            step.detail = line[:100]
-
-    deployment.on_line = show
+    deployment.on_line = step.say
     return deployment

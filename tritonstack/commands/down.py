@@ -12,4 +12,4 @@ from tritonstack.local.aws import stop_local_aws
 def command() -> None:
     """Stop the local AWS and its runtime. What was deployed there is gone; built archives stay."""
     with Steps().step("stop the local AWS") as step:
-        step.detail = "stopped" if stop_local_aws() else "none was running"
+        step.end_with("stopped" if stop_local_aws() else "none was running")

@@ -145,7 +145,7 @@ def _print(answers: Sequence[Any]) -> None:
     table = Table("output", "type", "shape", "values")
     for name, array in answers[-1].outputs.items():
         shown = np.array(_plain(array), dtype=object).reshape(array.shape) if array.dtype == object else array
-        values = np.array2string(shown, threshold=40, edgeitems=5, precision=5, suppress_small=True, max_line_width=100)
+        values = np.array2string(shown, threshold=40, edgeitems=5, precision=4, max_line_width=100)
         table.add_row(Text(name), datatype_of(array), Text(shape_text(array.shape)), Text(values))
     console = Console(highlight=False)
     console.print(table)

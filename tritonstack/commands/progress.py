@@ -11,19 +11,39 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+SHOWN = 100
+"""Characters of a detail: a line of a terminal, with the step's name before it."""
+
 
 @dataclass
 class Step:
-    """One step that is running; ``detail`` may be set while it does."""
+    """One step that is running.
+
+    Attributes:
+        name: what it does.
+        started: when it began, in monotonic seconds.
+        detail: what it is at, shown beside its name.
+        final: the detail is the step's outcome, and stays.
+    """
 
     name: str
     started: float = field(default_factory=time.monotonic)
     detail: str = ""
+    final: bool = False
 
     @property
     def elapsed(self) -> float:
         """Seconds since the step began."""
         return time.monotonic() - self.started
+
+    def say(self, text: str) -> None:
+        """Show what the step is at; an empty line changes nothing."""
+        if text:
+            self.detail = text[:SHOWN]
+
+    def end_with(self, outcome: str) -> None:
+        """Set what stays of the step when it has ended."""
+        self.detail, self.final = outcome, True
 
     def __rich__(self) -> Text:
         """The live line."""
@@ -54,4 +74,5 @@ class Steps:
         except BaseException:
             self.console.print(Text.assemble(("✗ ", "red"), name, (f"  {step.elapsed:.1f} s", "dim")))
             raise
-        self.console.print(Text.assemble(("✓ ", "green"), name, (f"  {step.elapsed:.1f} s  {step.detail}", "dim")))
+        detail = step.detail if step.final else ""
+        self.console.print(Text.assemble(("✓ ", "green"), name, (f"  {step.elapsed:.1f} s  {detail}", "dim")))

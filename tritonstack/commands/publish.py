@@ -19,11 +19,7 @@ def command(*, environment: str) -> None:
     """
     settings = load_environment(project_folder() / "environments" / f"{environment}.yaml")
     with Steps().step(f"publish the archives of {environment}") as step:
-
-        def report(text: str) -> None:
-            step.detail = text
-
-        summary = publish_environment(settings, report=report)
-        step.detail = str(summary)
+        summary = publish_environment(settings, report=step.say)
+        step.end_with(str(summary))
     for item in summary.archives:
         click.echo(f"s3://{summary.bucket}/{item.key}  {item.outcome}")

@@ -30,9 +30,5 @@ def command(*, port: int, runtime_port: int) -> None:
         click.echo(f"The local AWS is up already: {aws.emulator_url}, InvokeEndpoint at {aws.runtime_url}")
         return
     with Steps().step("start the local AWS") as step:
-
-        def report(text: str) -> None:
-            step.detail = text
-
-        aws = start_local_aws(emulator_port=port, runtime_port=runtime_port, report=report)
-        step.detail = f"{aws.emulator_url}, InvokeEndpoint at {aws.runtime_url}"
+        aws = start_local_aws(emulator_port=port, runtime_port=runtime_port, report=step.say)
+        step.end_with(f"{aws.emulator_url}, InvokeEndpoint at {aws.runtime_url}")
