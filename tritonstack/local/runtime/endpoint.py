@@ -210,6 +210,7 @@ class Endpoint:
         task = asyncio.create_task(self._drain(fleet), name=f"drain {fleet.config.name}")
         self._drains.add(task)
         task.add_done_callback(self._drains.discard)
+        task.add_done_callback(_say_if_it_failed)
 
     async def _drain(self, fleet: Fleet) -> None:
         try:
@@ -234,3 +235,8 @@ class Endpoint:
             for task in list(self._drains):
                 task.cancel()
         await asyncio.gather(*self._drains, return_exceptions=True)
+
+
+def _say_if_it_failed(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and task.exception() is not None:
+        logger.error("stopping a fleet failed: %r", task.exception(), exc_info=task.exception())

@@ -246,7 +246,7 @@ class Fleet:
         """When the container ends, start it again, and its models in it."""
         pause, began = FIRST_RESTART_SECONDS, time.monotonic()
         while True:
-            code = await asyncio.wrap_future(container.exited)
+            code = await _exit_code(container)
             self.ready.clear()
             self.state = FleetState.RESTARTING
             self.restarts += 1
@@ -319,6 +319,11 @@ class Fleet:
         if self.before_removal is not None:
             await self.before_removal(self)
         await asyncio.to_thread(shutil.rmtree, self.folder, ignore_errors=True)
+
+
+async def _exit_code(container: Container) -> int:
+    """Wait for the container's end. Shielded: giving up waiting must not cancel the container's own future."""
+    return await asyncio.shield(asyncio.wrap_future(container.exited))
 
 
 async def _connect(container: Container) -> socket.socket:
