@@ -189,6 +189,7 @@ def test_the_servers_environment_holds_nothing_of_the_callers(
 ) -> None:
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "a secret")
     with TritonContainer.start(SETTINGS, folder=tmp_path) as container:
+        container.wait_ready(60)
         variables = psutil.Process(container.pid).environ()
     assert "AWS_SECRET_ACCESS_KEY" not in variables
     assert variables["SAGEMAKER_MULTI_MODEL"] == "true"
@@ -198,6 +199,19 @@ def test_a_missing_server_is_said_with_what_to_install(tmp_path: Path) -> None:
     files = replace(TritonFiles.of_repository(), triton=tmp_path)
     with pytest.raises(WorkFailedError, match=r"setup\.py triton backends"):
         TritonContainer.start(SETTINGS, folder=tmp_path / "container", files=files)
+
+
+def test_numpy_2_is_refused_since_the_servers_python_backend_reads_arrays_wrongly_with_it(tmp_path: Path) -> None:
+    whole = TritonFiles.of_repository()
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "python").touch()
+    (tmp_path / "pyvenv.cfg").write_text((whole.python / "pyvenv.cfg").read_text())
+    site = tmp_path / "lib" / f"python{whole.python_version}" / "site-packages"
+    (site / "numpy-1.26.4.dist-info").mkdir(parents=True)
+    replace(whole, python=tmp_path).check()
+    (site / "numpy-1.26.4.dist-info").rename(site / "numpy-2.4.6.dist-info")
+    with pytest.raises(WorkFailedError, match=r"NumPy 2\.4\.6 .* Pin numpy==1\.26\.4 in requirements/backends\.in"):
+        replace(whole, python=tmp_path).check()
 
 
 def test_a_missing_shared_library_is_said_with_the_package_that_brings_it(tmp_path: Path) -> None:

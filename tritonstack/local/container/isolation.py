@@ -69,6 +69,7 @@ class Enclosure:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 pass_fds=[theirs.fileno()],
+                env={name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH") if name in os.environ},
                 start_new_session=True,  # a Ctrl-C in the terminal is the caller's to handle
             )
         ours.settimeout(LAUNCHER_SECONDS)

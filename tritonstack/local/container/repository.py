@@ -85,8 +85,8 @@ class TritonFiles:
         """Find out before the first start whether the server can run here.
 
         Raises:
-            WorkFailedError: the server or the backends' environment is missing, or the shared library of Python is;
-                the message names what to install.
+            WorkFailedError: the server or the backends' environment is missing, or the shared library of Python is, or
+                NumPy is too new; the message names what to install.
         """
         for path in (self.server, self.python / "bin" / "python"):
             if not path.exists():
@@ -96,6 +96,7 @@ class TritonFiles:
                 f"the Triton wheel brings no Python backend for Python {self.python_version}, the version of "
                 f"{self.python}. Make the environments with another one: make PYTHON=python3.12 demo"
             )
+        self._check_numpy()
         # The program ends at once without arguments; with a library missing it does not even start.
         trial = subprocess.run([self.stub], env=self.process_environment(), capture_output=True, text=True, check=False)
         missing = re.search(r"error while loading shared libraries: (\S+):", trial.stderr)
@@ -105,6 +106,17 @@ class TritonFiles:
                 f"Triton's Python backend needs the shared library {missing[1]}, which is not on this machine. "
                 f"Install it: sudo apt-get install {package}"
             )
+
+    def _check_numpy(self) -> None:
+        """Refuse NumPy 2: the Python backend was compiled before it and reads every array as its first element."""
+        for found in self.python.glob("lib/python3*/site-packages/numpy-*.dist-info"):
+            version = found.name.removeprefix("numpy-").removesuffix(".dist-info")
+            if int(version.split(".")[0]) >= 2:
+                raise WorkFailedError(
+                    f"NumPy {version} is in {self.python}: the Python backend of this Triton was compiled for NumPy 1 "
+                    "and gives wrong arrays with NumPy 2, without an error. Pin numpy==1.26.4 in "
+                    "requirements/backends.in, then: make lock && python3 scripts/setup.py backends"
+                )
 
     def _configuration(self) -> Mapping[str, str]:
         """The virtual environment's ``pyvenv.cfg``: ``home`` is the folder of the interpreter it was made from."""
