@@ -94,7 +94,6 @@ class Activation(Construct):
             "Function",
             description=f"Writes the release records of {environment}/{endpoint}",
             runtime=lambda_.Runtime.PYTHON_3_14,
-            architecture=lambda_.Architecture.ARM_64,
             handler="handler.handler",
             code=lambda_.Code.from_asset(str(CODE), exclude=["__pycache__", "*.pyc"]),
             memory_size=256,

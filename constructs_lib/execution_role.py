@@ -121,9 +121,14 @@ class ExecutionRole(Construct):
             resource_name=f"/aws/sagemaker/Endpoints/{endpoint_name}",
             arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
         )
-        allow(self.policy, "FindLogs", actions=["logs:CreateLogGroup", "logs:DescribeLogStreams"], resources=[group])
         streams = f"{group}:log-stream:*"
-        allow(self.policy, "WriteLogs", actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[streams])
+        # Both forms: CloudWatch Logs checks a call for a whole group against `<group>:log-stream:` as well.
+        allow(
+            self.policy,
+            "WriteLogs",
+            actions=["logs:CreateLogGroup", "logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents"],
+            resources=[group, streams],
+        )
         acknowledge_wildcard(
             self.policy,
             resource=streams,

@@ -101,6 +101,8 @@ class ServingStack(cdk.Stack):
             around=self.endpoint,
             permissions_boundary_arn=environment.permissions_boundary,
         )
+        # A single model's archive is looked for when the Model is made; ours is the clearer message.
+        self.model.node.add_dependency(self.activation.archives)
         self._outputs(prefix=prefix)
 
     def _outputs(self, *, prefix: str) -> None:

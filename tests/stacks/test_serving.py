@@ -88,7 +88,7 @@ def test_the_role_is_ready_before_the_model_and_the_archives_before_the_endpoint
     [policy] = [name for name in of_type(digits, "AWS::IAM::Policy") if name.startswith("ExecutionRole")]
     archives, _ = only(digits, "Custom::PublishedArchives")
     endpoint_id, endpoint = only(digits, "AWS::SageMaker::Endpoint")
-    assert policy in only(digits, "AWS::SageMaker::Model")[1]["DependsOn"]
+    assert {policy, archives} <= set(only(digits, "AWS::SageMaker::Model")[1]["DependsOn"])
     assert archives in endpoint["DependsOn"]
     assert endpoint_id in only(digits, "Custom::ReleaseRecords")[1]["DependsOn"]
 
