@@ -44,7 +44,8 @@ def main() -> int:
 def clone_environment() -> dict[str, str]:
     """This process's variables without those that would lead the clone to this repository's state; free ports."""
     environment = {name: value for name, value in os.environ.items() if name not in (HOME_VARIABLE, "PYTHONPATH")}
-    return {**environment, "TRITONSTACK_PORT": str(free_port()), "TRITONSTACK_RUNTIME_PORT": str(free_port())}
+    port, runtime_port = free_ports()
+    return {**environment, "TRITONSTACK_PORT": str(port), "TRITONSTACK_RUNTIME_PORT": str(runtime_port)}
 
 
 def timed_demo(clone: Path, environment: dict[str, str]) -> float:
@@ -65,12 +66,12 @@ def download_caches() -> str:
     return ", ".join(f"{name} {'filled' if path.is_dir() else 'empty'}" for name, path in known.items())
 
 
-def free_port() -> int:
-    """A loopback port that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+def free_ports() -> tuple[int, int]:
+    """Two different loopback ports that nobody listens on now."""
+    with socket.socket() as one, socket.socket() as other:
+        for probe in (one, other):
+            probe.bind(("127.0.0.1", 0))
+        return one.getsockname()[1], other.getsockname()[1]
 
 
 if __name__ == "__main__":

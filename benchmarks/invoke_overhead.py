@@ -143,7 +143,7 @@ def figures(rounds: list[Round]) -> list[Figure]:
             value=statistics.median(one.runtime_rate for one in rounds),
             unit="/s",
         ),
-        Figure(what="throughput kept", value=kept, unit="of it", bound=KEPT, at_least=True),
+        Figure(what="throughput kept, times that straight", value=kept, unit="times", bound=KEPT, at_least=True),
     ]
 
 

@@ -25,7 +25,7 @@ class Figure:
     Attributes:
         what: what was measured, in words.
         value: the figure, in ``unit``.
-        unit: ``ms``, ``s``, ``/s``, ``times``, …
+        unit: ``ms``, ``s``, ``/s``, ``times``.
         bound: what it must keep; None for a figure that is only told.
         at_least: whether the bound is a least value, not a most.
     """
@@ -80,10 +80,11 @@ def tell(
     table = Table("figure", "value", "bound", "", title=name, title_justify="left")
     for figure in figures:
         colour = {"PASS": "green", "FAIL": "red", "": ""}[figure.verdict]
-        value = f"{figure.value:.4g} {figure.unit}"
+        value = f"{figure.value:,.0f} {figure.unit}" if figure.value >= 1000 else f"{figure.value:.3g} {figure.unit}"
         table.add_row(figure.what, value, figure.bound_text, figure.verdict, style=colour)
-    table.caption = ", ".join(f"{key} {value}" for key, value in stated.items())
-    Console(width=None).print(table)
+    console = Console(highlight=False)
+    console.print(table)
+    console.print(", ".join(f"{key} {value}" for key, value in stated.items()), soft_wrap=True)
     rows = [{**asdict(figure), "verdict": figure.verdict} for figure in figures]
     folder.mkdir(parents=True, exist_ok=True)
     temporary = folder / f"{name}.json.new"

@@ -1,0 +1,59 @@
+"""What each benchmark makes of its measurements, without the hours of measuring."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks.demo import clone_environment
+from benchmarks.invoke_overhead import ADDED_MS, KEPT, Round, figures, has_label
+from benchmarks.synthesis import context_of, synthesise
+from tritonstack.errors import WorkFailedError
+
+
+def test_the_overhead_is_the_median_of_each_round_s_difference_and_ratio() -> None:
+    rounds = [
+        Round(direct_ms=1.0, runtime_ms=1.2, direct_rate=1000, runtime_rate=800),
+        Round(direct_ms=5.0, runtime_ms=5.4, direct_rate=100, runtime_rate=90),
+        Round(direct_ms=1.0, runtime_ms=9.0, direct_rate=1000, runtime_rate=100),
+    ]
+    bounded = {figure.bound: figure.value for figure in figures(rounds) if figure.bound is not None}
+    assert bounded == {ADDED_MS: pytest.approx(0.4), KEPT: pytest.approx(0.8)}
+
+
+def test_an_answer_counts_only_with_the_right_digit() -> None:
+    body = json.dumps({"outputs": [{"name": "label", "data": [3]}, {"name": "probabilities", "data": [0.5]}]}).encode()
+    assert has_label(body, label=3)
+    assert not has_label(body, label=4)
+
+
+def test_the_clone_finds_nothing_of_this_repository_and_two_ports_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRITONSTACK_HOME", "/somewhere")
+    monkeypatch.setenv("PYTHONPATH", "/here")
+    environment = clone_environment()
+    assert {"TRITONSTACK_HOME", "PYTHONPATH"}.isdisjoint(environment)
+    ports = {environment["TRITONSTACK_PORT"], environment["TRITONSTACK_RUNTIME_PORT"]}
+    assert len(ports) == 2
+    assert ports.isdisjoint({"4566", "4567"})
+
+
+def test_an_app_that_fails_is_no_measurement(tmp_path: Path) -> None:
+    script = tmp_path / "app.py"
+    script.write_text("raise SystemExit('no stack today')")
+    with pytest.raises(WorkFailedError, match="no stack today"):
+        synthesise(script, tmp_path / "out", context={})
+
+
+def test_an_app_that_synthesises_nothing_is_no_measurement(tmp_path: Path) -> None:
+    script = tmp_path / "app.py"
+    script.write_text("")
+    with pytest.raises(WorkFailedError, match="synthesised nothing"):
+        synthesise(script, tmp_path / "out", context={})
+
+
+def test_the_context_is_that_of_cdk_json(tmp_path: Path) -> None:
+    file = tmp_path / "cdk.json"
+    file.write_text('{"app": "x", "context": {"flag": true}}')
+    assert context_of(file) == {"flag": True}
