@@ -8,6 +8,7 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
+from constructs_lib.bucket_emptying import BucketEmptying
 from tritonstack import naming
 
 KEY_DELETION_DAYS = 7
@@ -37,6 +38,7 @@ class ArtifactBucket(Construct):
         noncurrent_days: int,
         incomplete_upload_days: int,
         access_log_days: int,
+        permissions_boundary_arn: str | None = None,
     ) -> None:
         """Make the bucket.
 
@@ -44,11 +46,11 @@ class ArtifactBucket(Construct):
             scope: the parent.
             construct_id: the id in the parent.
             environment: the environment's name, part of the parameters' names.
-            retain: keep buckets and key when the stack is deleted. Otherwise they are deleted with it, and
-                CloudFormation refuses to while there are objects in them.
+            retain: keep buckets and key when the stack is deleted. Otherwise they are emptied and deleted with it.
             noncurrent_days: days until a replaced or deleted version is gone.
             incomplete_upload_days: days until an uncompleted multipart upload is gone.
             access_log_days: days until an access log is gone.
+            permissions_boundary_arn: a managed policy that bounds the role of the function that empties the buckets.
         """
         super().__init__(scope, construct_id)
         # Logs by bucket policy rather than by ACL, also in an app that does not set this feature flag.
@@ -95,6 +97,12 @@ class ArtifactBucket(Construct):
             ],
             removal_policy=policy,
         )
+        if not retain:
+            # Emptied in the reverse order: emptying the archives still writes access logs.
+            buckets = {"AccessLogs": self.access_logs, "Archives": self.bucket}
+            BucketEmptying(
+                self, "Emptying", buckets=buckets, key=self.key, permissions_boundary_arn=permissions_boundary_arn
+            )
         self._record(environment=environment, value="bucket-name", is_=self.bucket.bucket_name)
         self._record(environment=environment, value="key-arn", is_=self.key.key_arn)
 

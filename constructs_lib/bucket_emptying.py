@@ -71,7 +71,6 @@ class BucketEmptying(Construct):
             "Function",
             description="Empties buckets that are deleted with their stack",
             runtime=lambda_.Runtime.PYTHON_3_14,
-            architecture=lambda_.Architecture.ARM_64,
             handler="handler.handler",
             code=lambda_.Code.from_asset(str(CODE), exclude=["__pycache__", "*.pyc"]),
             memory_size=256,

@@ -29,6 +29,7 @@ class ArtifactsStack(cdk.Stack):
             noncurrent_days=environment.artifacts.noncurrent_days,
             incomplete_upload_days=environment.artifacts.incomplete_upload_days,
             access_log_days=environment.artifacts.access_log_days,
+            permissions_boundary_arn=environment.permissions_boundary,
         )
         cdk.CfnOutput(self, "BucketName", value=self.artifacts.bucket.bucket_name, description="Bucket of the archives")
         cdk.CfnOutput(self, "KeyArn", value=self.artifacts.key.key_arn, description="Key that the archives are under")

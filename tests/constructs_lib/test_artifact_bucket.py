@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from constructs_lib.artifact_bucket import ArtifactBucket
-from tests.constructs_lib.templates import built, flat, of_type, properties
+from tests.constructs_lib.templates import built, flat, of_type, properties, statements
 
 
 def bucket_template(*, retain: bool = True) -> dict[str, Any]:
@@ -126,9 +126,50 @@ def test_buckets_and_key_outlive_the_stack_only_if_set(retain: bool, policy: str
     assert {resource["UpdateReplacePolicy"] for resource in kept.values()} == {policy}
 
 
-def test_nothing_empties_a_bucket_on_its_own(template: dict[str, Any]) -> None:
+def test_nothing_can_empty_a_bucket_that_is_retained(template: dict[str, Any]) -> None:
     assert not of_type(template, "AWS::Lambda::Function")
-    assert not [each for each in template["Resources"].values() if each["Type"].startswith("Custom::")]
+    assert not of_type(template, "AWS::IAM::Policy")
+    assert not of_type(template, "Custom::EmptiedBucket")
+
+
+@pytest.fixture(scope="module")
+def passing() -> dict[str, Any]:
+    """A bucket that goes with its stack."""
+    return bucket_template(retain=False)
+
+
+def test_buckets_that_go_with_the_stack_are_emptied_while_their_key_and_the_function_stand(
+    passing: dict[str, Any],
+) -> None:
+    """CloudFormation deletes what depends on others before them."""
+    emptied = of_type(passing, "Custom::EmptiedBucket")
+    buckets = of_type(passing, "AWS::S3::Bucket")
+    assert {each["Properties"]["Bucket"]["Ref"] for each in emptied.values()} == set(buckets)
+    for each in emptied.values():
+        assert {each["Properties"]["Bucket"]["Ref"], *of_type(passing, "AWS::KMS::Key")} <= set(each["DependsOn"])
+        assert set(of_type(passing, "AWS::IAM::Policy")) <= set(each["DependsOn"])
+
+
+def test_archives_are_emptied_before_the_logs_that_this_writes(passing: dict[str, Any]) -> None:
+    emptied = of_type(passing, "Custom::EmptiedBucket")
+    [archives] = [each for each in emptied.values() if "Archives" in each["Properties"]["Bucket"]["Ref"]]
+    [logs] = [name for name, each in emptied.items() if "AccessLogs" in each["Properties"]["Bucket"]["Ref"]]
+    assert logs in archives["DependsOn"]
+
+
+def test_the_emptying_function_reads_no_object_and_touches_these_buckets_alone(passing: dict[str, Any]) -> None:
+    access = statements(properties(passing, "AWS::IAM::Policy"))
+    s3 = [each for sid, each in access.items() if sid != "WriteLog"]
+    actions = {action for each in s3 for action in each["Action"]}
+    assert actions == {
+        "s3:ListBucketVersions",
+        "s3:ListBucketMultipartUploads",
+        "s3:DeleteObject",
+        "s3:DeleteObjectVersion",
+        "s3:AbortMultipartUpload",
+    }
+    named = {flat(each["Resource"]).split("}")[0] for each in s3}
+    assert named == {f"${{{bucket}.Arn" for bucket in of_type(passing, "AWS::S3::Bucket")}
 
 
 def test_other_stacks_find_bucket_and_key_by_parameters(template: dict[str, Any]) -> None:

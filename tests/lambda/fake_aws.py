@@ -34,6 +34,9 @@ class FakeAws:
 
     Attributes:
         objects: (bucket, key) → content.
+        markers: (bucket, key) of delete markers.
+        uploads: (bucket, key, upload id) of uploads that were never completed.
+        undeletable: keys that S3 refuses to delete.
         parameters: name → value.
         calls: (operation, parameters) in order.
         refused: operation → error code to answer with.
@@ -41,6 +44,9 @@ class FakeAws:
     """
 
     objects: dict[tuple[str, str], bytes] = field(default_factory=dict)
+    markers: list[tuple[str, str]] = field(default_factory=list)
+    uploads: list[tuple[str, str, str]] = field(default_factory=list)
+    undeletable: frozenset[str] = frozenset()
     parameters: dict[str, str] = field(default_factory=dict)
     calls: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
@@ -92,6 +98,35 @@ class FakeAws:
         page: dict[str, Any] = {"Contents": [{"Key": key} for key in keys[start : start + PAGE]]}
         more = start + PAGE < len(keys)
         return page | ({"NextContinuationToken": str(start + PAGE), "IsTruncated": True} if more else {})
+
+    def _ListObjectVersions(self, Bucket: str, KeyMarker: str = "", **_: Any) -> dict[str, Any]:  # noqa: N802, N803
+        objects = [(key, "Versions") for bucket, key in self.objects if bucket == Bucket]
+        markers = [(key, "DeleteMarkers") for bucket, key in self.markers if bucket == Bucket]
+        left = sorted(entry for entry in objects + markers if entry[0] > KeyMarker)
+        page: dict[str, Any] = {"Versions": [], "DeleteMarkers": [], "IsTruncated": len(left) > PAGE}
+        for key, kind in left[:PAGE]:
+            page[kind].append({"Key": key, "VersionId": f"version-of-{key}"})
+            page["NextKeyMarker"] = key
+        return page
+
+    def _DeleteObjects(self, Bucket: str, Delete: dict[str, Any]) -> dict[str, Any]:  # noqa: N802, N803
+        errors = []
+        for each in Delete["Objects"]:
+            if each["VersionId"] != f"version-of-{each['Key']}":
+                raise AwsError("NoSuchVersion")
+            if each["Key"] in self.undeletable:
+                errors.append({"Key": each["Key"], "Code": "AccessDenied"})
+                continue
+            self.objects.pop((Bucket, each["Key"]), None)
+            self.markers = [entry for entry in self.markers if entry != (Bucket, each["Key"])]
+        return {"Errors": errors}
+
+    def _ListMultipartUploads(self, Bucket: str, **_: Any) -> dict[str, Any]:  # noqa: N802, N803
+        return {"Uploads": [{"Key": key, "UploadId": id_} for bucket, key, id_ in self.uploads if bucket == Bucket]}
+
+    def _AbortMultipartUpload(self, Bucket: str, Key: str, UploadId: str) -> dict[str, Any]:  # noqa: N802, N803
+        self.uploads.remove((Bucket, Key, UploadId))
+        return {}
 
     def _GetParameters(self, Names: list[str]) -> dict[str, Any]:  # noqa: N802, N803
         if len(Names) > 10:

@@ -17,6 +17,7 @@ WITH_ALL_OPTIONS = environment(
     DIGITS,
     {**SINGLE, "volume_key_arn": "arn:aws:kms:us-east-1:123456789012:alias/volumes"},
     permissions_boundary="arn:aws:iam::123456789012:policy/boundary",
+    artifacts={"retain": False},
 )
 
 WILDCARDS = {
@@ -30,6 +31,8 @@ WILDCARDS = {
     ("ReadReleaseSets", r"arn:aws:s3:::cdk-hnb659fds-assets-123456789012-us-east-1/\*\.release-set"): (
         "keys of other deployments are not known"
     ),
+    ("EmptyArchives", r"\$\{\w+\.Arn\}/\*"): "the bucket is deleted with its stack",
+    ("EmptyAccessLogs", r"\$\{\w+\.Arn\}/\*"): "the bucket is deleted with its stack",
     ("MoveRecords", r"arn:aws:ssm:us-east-1:123456789012:parameter/tritonstack/dev/[a-z]+/\*"): "models come and go",
     ("FindRecords", r"arn:aws:ssm:us-east-1:123456789012:parameter/tritonstack/dev/[a-z]+/\*"): "models come and go",
 }

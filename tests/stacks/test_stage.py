@@ -40,12 +40,18 @@ def test_account_and_region_are_those_of_the_settings() -> None:
         assert (stack.account, stack.region) == ("210987654321", "eu-west-1")
 
 
-UNTAGGED = {"AWS::IAM::Policy", "AWS::S3::BucketPolicy", "Custom::PublishedArchives", "Custom::ReleaseRecords"}
+UNTAGGED = {
+    "AWS::IAM::Policy",
+    "AWS::S3::BucketPolicy",
+    "Custom::EmptiedBucket",
+    "Custom::PublishedArchives",
+    "Custom::ReleaseRecords",
+}
 """Types that take no tags."""
 
 
 def test_every_resource_that_takes_tags_carries_those_of_the_environment() -> None:
-    made = stage(environment(DIGITS, tags={"team": "platform", "cost": "42"}))
+    made = stage(environment(DIGITS, tags={"team": "platform", "cost": "42"}, artifacts={"retain": False}))
     wanted = {("team", "platform"), ("cost", "42"), ("tritonstack:environment", "dev")}
     for stack in [made.artifacts, *made.serving.values()]:
         for name, resource in template_of(stack)["Resources"].items():
@@ -58,12 +64,12 @@ def test_every_resource_that_takes_tags_carries_those_of_the_environment() -> No
 
 @pytest.mark.parametrize("arn", ["arn:aws:iam::123456789012:policy/boundary", None])
 def test_every_role_is_bounded_where_a_boundary_is_set(arn: str | None) -> None:
-    made = stage(environment(DIGITS, permissions_boundary=arn))
+    made = stage(environment(DIGITS, permissions_boundary=arn, artifacts={"retain": False}))
     roles = [
         resource["Properties"]
         for stack in [made.artifacts, *made.serving.values()]
         for resource in template_of(stack)["Resources"].values()
         if resource["Type"] == "AWS::IAM::Role"
     ]
-    assert len(roles) == 2
+    assert len(roles) == 3
     assert {role.get("PermissionsBoundary") for role in roles} == {arn}

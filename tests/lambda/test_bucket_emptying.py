@@ -1,0 +1,81 @@
+"""The function that empties a bucket before it is deleted."""
+
+from __future__ import annotations
+
+import importlib
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+# `lambda` is a word of the language, so neither folder of that name can stand in an import statement.
+fakes: Any = importlib.import_module("tests.lambda.fake_aws")
+handler: Any = importlib.import_module("lambda.bucket_emptying.handler")
+
+
+@pytest.fixture
+def aws() -> Any:
+    world = fakes.FakeAws()
+    world.objects = {("archives", f"key-{number}"): b"" for number in range(7)}
+    world.objects["another", "key"] = b""
+    world.markers = [("archives", "deleted-1"), ("archives", "deleted-2")]
+    world.uploads = [("archives", "half", "upload-1"), ("another", "half", "upload-2")]
+    return world
+
+
+def test_versions_markers_and_uploads_of_the_bucket_all_go_and_nothing_else(aws: Any) -> None:
+    assert handler.empty(aws.client("s3"), "archives") == 9
+    assert list(aws.objects) == [("another", "key")]
+    assert aws.markers == []
+    assert aws.uploads == [("another", "half", "upload-2")]
+
+
+def test_an_empty_bucket_is_no_error(aws: Any) -> None:
+    client = aws.client("s3")
+    handler.empty(client, "archives")
+    assert handler.empty(client, "archives") == 0
+
+
+def test_a_bucket_that_is_gone_is_empty(aws: Any) -> None:
+    aws.refused["ListObjectVersions"] = "NoSuchBucket"
+    assert handler.empty(aws.client("s3"), "archives") == 0
+
+
+def test_another_refusal_is_not_taken_for_an_empty_bucket(aws: Any) -> None:
+    aws.refused["ListObjectVersions"] = "AccessDenied"
+    with pytest.raises(ClientError, match="AccessDenied"):
+        handler.empty(aws.client("s3"), "archives")
+
+
+def test_an_object_that_stays_fails_the_deletion_with_its_key(aws: Any) -> None:
+    aws.undeletable = frozenset({"key-3"})
+    with pytest.raises(handler.EmptyingError, match="key-3"):
+        handler.empty(aws.client("s3"), "archives")
+
+
+def outcomes(aws: Any, request: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What CloudFormation is told of one event."""
+    told: list[dict[str, Any]] = []
+    client = aws.client("s3")
+    event = {"RequestType": request, "ResourceProperties": {"Bucket": "archives"}}
+    with monkeypatch.context() as patch:
+        patch.setattr(handler, "answer", lambda _event, **given: told.append(given))
+        patch.setattr(handler.boto3, "client", lambda _service: client)
+        handler.handler(event, SimpleNamespace(log_stream_name="stream"))
+    return told[0]
+
+
+@pytest.mark.parametrize("request_type", ["Create", "Update"])
+def test_nothing_is_deleted_but_on_delete(aws: Any, request_type: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert outcomes(aws, request_type, monkeypatch)["status"] == "SUCCESS"
+    assert len(aws.objects) == 8
+    assert outcomes(aws, "Delete", monkeypatch)["status"] == "SUCCESS"
+    assert len(aws.objects) == 1
+
+
+def test_a_failure_is_told_with_its_reason(aws: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    aws.undeletable = frozenset({"key-3"})
+    told = outcomes(aws, "Delete", monkeypatch)
+    assert told["status"] == "FAILED"
+    assert "key-3" in told["reason"]
