@@ -29,14 +29,19 @@ def test_an_answer_counts_only_with_the_right_digit() -> None:
     assert not has_label(body, label=4)
 
 
-def test_the_clone_finds_nothing_of_this_repository_and_two_ports_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_clone_finds_nothing_of_this_repository_and_two_ports_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("TRITONSTACK_HOME", "/somewhere")
     monkeypatch.setenv("PYTHONPATH", "/here")
-    environment = clone_environment()
+    environment = clone_environment(caches=tmp_path)
     assert {"TRITONSTACK_HOME", "PYTHONPATH"}.isdisjoint(environment)
     ports = {environment["TRITONSTACK_PORT"], environment["TRITONSTACK_RUNTIME_PORT"]}
     assert len(ports) == 2
     assert ports.isdisjoint({"4566", "4567"})
+    caches = ("PIP_CACHE_DIR", "UV_CACHE_DIR", "npm_config_cache")
+    assert len({environment[name] for name in caches}) == 3
+    assert all(environment[name].startswith(str(tmp_path)) for name in caches)
 
 
 def test_an_app_that_fails_is_no_measurement(tmp_path: Path) -> None:
