@@ -24,6 +24,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """The repository's own two models, and those that the tests need beside them."""
     project = Project(tmp_path_factory.mktemp("project"))
     copytree(REPOSITORY / "model_repos", project.root / "model_repos")
+    copytree(REPOSITORY / "requirements", project.root / "requirements")  # the exporters' lock file is in the digest
     for number in range(MANY):
         # A little time in each answer, so that an unload under a request would be seen.
         execute = f"(time.sleep(0.02), x + {number})[1]"

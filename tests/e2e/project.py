@@ -125,6 +125,7 @@ def environment_yaml(*, name: str, endpoints: Sequence[str]) -> str:
         f"environment: {name}",
         'account: "123456789012"',
         "region: us-east-1",
+        "production: false",
         "artifacts: {retain: false}",
         "endpoints:",
         *(f"  - {endpoint}" for endpoint in endpoints),

@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(700)]
 
 
 def test_demo_prints_both_models_with_the_release_that_answered(project: Project, deployed: LocalAws) -> None:
-    printed = project.run("demo", "local").stdout
+    printed = project.run("demo", "local", "--endpoint", "digits").stdout
     for words in ("digits-onnx", "digits-ensemble", "24.09", "2.51.0"):
         assert words in printed
 
@@ -53,6 +53,12 @@ def test_a_name_on_two_endpoints_is_refused_with_both(project: Project, deployed
     result = project.run("invoke", "digits-onnx", "--input", str(request), "--environment", "local", expect=2)
     assert "digits/digits-onnx" in result.stderr
     assert "single/digits-onnx" in result.stderr
+
+
+def test_an_input_file_that_does_not_exist_is_named(project: Project, deployed: LocalAws) -> None:
+    result = project.run("invoke", "digits/digits-onnx", "--input", "missing.json", expect=2)
+    assert "missing.json" in result.stderr
+    assert "Traceback" not in result.stderr
 
 
 def test_a_single_model_endpoint_answers_without_a_target_model(deployed: LocalAws) -> None:

@@ -31,7 +31,7 @@ def wrong(tmp_path: Path) -> Project:
 
 
 def test_every_mistake_is_named_with_file_field_found_and_allowed(wrong: Project) -> None:
-    said = wrong.run("build", "local", expect=2).stderr
+    said = wrong.run("build", "--environment", "local", expect=2).stderr
     for words in ("local.yaml", "endpoints[0].instance_type", "ml.g4dn.12xlarge", "endpoints[1].release", "24.10",
                   "endpoints[1].initial_instance_count", "24.09", "found", "allowed"):  # fmt: skip
         assert words in said
@@ -57,7 +57,6 @@ def test_nothing_is_synthesised_from_a_wrong_environment(wrong: Project) -> None
     ("arguments", "words"),
     [
         (["deploy-local", "nowhere"], "nowhere.yaml"),
-        (["invoke", "digits-onnx", "--input", "missing.json", "--environment", "local"], "missing.json"),
         (["env"], "tritonstack up"),
         (["logs", "nothing"], "nothing"),
         (["lint", "model_repos/nothing"], "nothing"),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import click
+from botocore.exceptions import ClientError
 from rich.console import Console
 from rich.table import Table
 
@@ -15,7 +16,7 @@ from tritonstack.client import ModelClient
 from tritonstack.client.body import Array, Body, decode, encode
 from tritonstack.client.files import InputFile, read_inputs
 from tritonstack.commands.progress import Steps
-from tritonstack.errors import InputError, Problem
+from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.local.aws import LocalAws, require_local_aws
 from tritonstack.local.paths import project_folder
 from tritonstack.settings import Endpoint, Environment, load_environment
@@ -41,14 +42,17 @@ class Row:
 
 @click.command("demo")
 @click.argument("environment", default="local")
-def command(*, environment: str) -> None:
+@click.option("--endpoint", "only", help="This endpoint alone; without it, every multi-model endpoint.")
+def command(*, environment: str, only: str | None) -> None:
     """Call every model of ENVIRONMENT's multi-model endpoints twice at the local AWS and print one table."""
     aws = require_local_aws()
     path = project_folder() / "environments" / f"{environment}.yaml"
     settings = load_environment(path)
-    endpoints = [endpoint for endpoint in settings.endpoints if endpoint.mode == "multi-model"]
+    multi_model = [endpoint for endpoint in settings.endpoints if endpoint.mode == "multi-model"]
+    endpoints = [endpoint for endpoint in multi_model if only in (None, endpoint.name)]
     if not endpoints:
-        raise InputError([Problem(file=str(path), found="no multi-model endpoint", allowed="at least one")])
+        names = ", ".join(endpoint.name for endpoint in multi_model) or "at least one multi-model endpoint"
+        raise InputError([Problem(file=str(path), field="endpoints", found=only or "none", allowed=names)])
     rows, steps = [], Steps()
     for endpoint in endpoints:
         for model in endpoint.models:
@@ -94,11 +98,14 @@ def sample_body(names: ModelClient, endpoint: Endpoint, model: str) -> Body:
 
 
 def timed_call(runtime: Any, *, endpoint: str, target: str, body: Body) -> tuple[float, Any]:
-    """One call with boto3. Returns milliseconds and botocore's answer."""
+    """One call with boto3. Returns milliseconds and botocore's answer. Raises WorkFailedError where it has none."""
     started = time.perf_counter()
-    answer = runtime.invoke_endpoint(
-        EndpointName=endpoint, TargetModel=target, ContentType=body.content_type, Body=body.content
-    )
+    try:
+        answer = runtime.invoke_endpoint(
+            EndpointName=endpoint, TargetModel=target, ContentType=body.content_type, Body=body.content
+        )
+    except ClientError as error:
+        raise WorkFailedError(f"{endpoint} does not answer for {target}: {error}") from error
     return (time.perf_counter() - started) * 1000, answer
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from tritonstack.archives import release_set
 from tritonstack.archives.build import build_environment
 from tritonstack.archives.publish import publish_environment
 from tritonstack.commands.progress import Step, Steps
@@ -21,6 +22,8 @@ def command(*, environment: str) -> None:
     path = project_folder() / "environments" / f"{environment}.yaml"
     settings = load_environment(path)
     check_account(settings, file=str(path))
+    for endpoint in settings.endpoints:
+        release_set(endpoint, project_folder() / "model_repos")  # a wrong recipe is wrong input, not a failed synthesis
     deploy(settings, require_local_aws())
 
 
