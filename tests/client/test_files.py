@@ -76,6 +76,13 @@ def test_a_kserve_request_is_taken_as_it_stands() -> None:
     }
 
 
+def test_a_request_that_says_more_than_inputs_is_refused_rather_than_cut() -> None:
+    tensor = {"name": "a", "shape": [1], "datatype": "INT8", "data": [1]}
+    assert read_json({"id": "7", "inputs": [tensor]}, None)["a"].tolist() == [1]
+    said = problems({"inputs": [tensor], "outputs": [{"name": "b"}], "parameters": {}}, None)
+    assert sorted(field for field, _ in said) == ["outputs", "parameters"]
+
+
 def test_everything_wrong_with_a_kserve_request_is_said_at_once() -> None:
     inputs = [
         {"name": "a", "shape": [3], "datatype": "INT8", "data": [1, 2]},

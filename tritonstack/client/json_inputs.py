@@ -40,6 +40,7 @@ def inputs_from_json(content: bytes, *, file: str, named: str | None, table: Ten
     if named is not None or not isinstance(value, dict):
         value = {single_input(file=file, named=named, table=table): value}
     elif "inputs" in value and isinstance(value["inputs"], list) and _are_tensors(value["inputs"]):
+        _refuse_more_than_inputs(value, file)
         return _gather([(str(tensor.get("name", index)), tensor) for index, tensor in enumerate(value["inputs"])], file)
     problems: list[Problem] = []
     arrays = {}
@@ -76,6 +77,17 @@ def single_input(*, file: str, named: str | None, table: TensorTable | None) -> 
 def _are_tensors(inputs: list[Any]) -> bool:
     """Whether these are KServe tensors, and not the rows of an input that happens to be called ``inputs``."""
     return bool(inputs) and all(isinstance(tensor, dict) for tensor in inputs)
+
+
+def _refuse_more_than_inputs(request: dict[str, Any], file: str) -> None:
+    """What else a KServe request may say would be lost; an ``id`` changes nothing."""
+    advice = "name outputs with --output"
+    problems = [
+        Problem(file=file, field=key, found="a part of the request that is not sent", allowed="inputs", advice=advice)
+        for key in request.keys() - {"inputs", "id"}
+    ]
+    if problems:
+        raise InputError(problems)
 
 
 def _gather(tensors: list[tuple[str, dict[str, Any]]], file: str) -> dict[str, Array]:
