@@ -1,37 +1,64 @@
-"""A container's HTTP API as SageMaker uses it: ping, load, unload, invoke (developer guide, mms-container-apis).
-
-Requests for inference and requests that load or unload travel on different connections: Triton's front end keeps the
-thread of a connection busy for as long as a load on it lasts.
-"""
+"""A container's HTTP API as SageMaker uses it: ping, load, unload, invoke (developer guide, mms-container-apis)."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 from tritonstack.local.runtime.messages import Answer
 from tritonstack.local.runtime.model_cache import TARGET_MODEL, CachedModel
+from tritonstack.local.runtime.pool import BURST, PING, ConnectionPool, Lanes, OpenSockets
 from tritonstack.local.runtime.settings import RuntimeSettings
-from tritonstack.local.runtime.upstream import ConnectionPool, OpenSocket
+from tritonstack.local.runtime.upstream import ContainerGoneError, UpstreamConnection
 
 PING_SECONDS = 2.0
-CONTROL_CONNECTIONS = 16
-
-_PING = b"GET /ping HTTP/1.1\r\nhost: localhost\r\n\r\n"
+UNLOAD_LANES = 1
+"""Triton's front end holds one lock for as long as an unload lasts, so that more would only queue there."""
 SINGLE_MODEL_LINE = b"POST /invocations HTTP/1.1\r\nhost: localhost\r\n"
 
 
 class ContainerClient:
     """The API of one running container."""
 
-    def __init__(self, *, open_socket: OpenSocket, settings: RuntimeSettings) -> None:
-        """``open_socket`` gives sockets connected to the container."""
+    def __init__(self, *, open_sockets: OpenSockets, settings: RuntimeSettings) -> None:
+        """``open_sockets`` gives so many sockets connected to the container; raises OSError."""
         self._settings = settings
-        self.invocations = ConnectionPool(open_socket=open_socket, limit=settings.max_connections)
-        self._control = ConnectionPool(open_socket=open_socket, limit=CONTROL_CONNECTIONS)
+        self._open_sockets = open_sockets
+        self._pool = ConnectionPool(open_sockets=open_sockets, limit=settings.max_connections)
+        self._loads = Lanes(pool=self._pool, open_sockets=open_sockets, count=settings.max_parallel_loads)
+        self._unloads = Lanes(pool=self._pool, open_sockets=open_sockets, count=UNLOAD_LANES)
+
+    async def open(self) -> None:
+        """Open the lanes and the first connections for inference, all at once, so that they get threads of their own.
+
+        Raises:
+            ContainerGoneError: the container takes no connection.
+        """
+        loads = self._settings.max_parallel_loads
+        try:
+            sockets = await self._open_sockets(UNLOAD_LANES + loads + BURST)
+        except OSError as error:
+            raise ContainerGoneError(f"the container takes no connection: {error}") from error
+        for number, connected in enumerate(sockets):
+            if number < UNLOAD_LANES:
+                await self._unloads.adopt(connected)
+            elif number < UNLOAD_LANES + loads:
+                await self._loads.adopt(connected)
+            else:
+                await self._pool.adopt(connected)
 
     async def ping(self) -> int:
-        """The status of /ping. Raises ContainerGoneError, TimeoutError."""
-        return (await self._call(_PING, b"", seconds=PING_SECONDS)).status
+        """The status of /ping, asked on a new connection. Raises ContainerGoneError, TimeoutError."""
+        try:
+            (connected,) = await self._open_sockets(1)
+        except OSError as error:
+            raise ContainerGoneError(f"the container takes no connection: {error}") from error
+        _, connection = await asyncio.get_running_loop().create_connection(UpstreamConnection, sock=connected)
+        try:
+            async with asyncio.timeout(PING_SECONDS):
+                return (await connection.send(PING, b"", seconds=PING_SECONDS)).status
+        finally:
+            connection.close()
 
     async def load(self, model: CachedModel, *, url: str) -> Answer:
         """Load the model that is unpacked at ``url``. Raises ContainerGoneError, TimeoutError."""
@@ -40,7 +67,7 @@ class ContainerClient:
             b"POST /models HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
             b"%b: %b\r\ncontent-length: %d\r\n\r\n" % (TARGET_MODEL, model.target.encode(), len(body))
         )
-        return await self._call(head, body, seconds=self._settings.load_seconds)
+        return await self._loads.call(head, body, seconds=self._settings.load_seconds)
 
     async def unload(self, model: CachedModel) -> Answer:
         """Unload a model. Raises ContainerGoneError, TimeoutError."""
@@ -49,18 +76,11 @@ class ContainerClient:
             TARGET_MODEL,
             model.target.encode(),
         )
-        return await self._call(head, b"", seconds=self._settings.unload_seconds)
-
-    async def _call(self, head: bytes, body: bytes, *, seconds: float) -> Answer:
-        connection = await self._control.take()
-        try:
-            return await connection.send(head, body, seconds=seconds)
-        finally:
-            self._control.release(connection)
+        return await self._unloads.call(head, b"", seconds=self._settings.unload_seconds)
 
     async def invoke(self, head: bytes, body: bytes, *, seconds: float) -> Answer:
         """Send one inference request. Raises ContainerGoneError, TimeoutError."""
-        pool = self.invocations
+        pool = self._pool
         connection = pool.take_idle() or await pool.take()
         try:
             return await connection.send(head, body, seconds=seconds)
@@ -69,5 +89,6 @@ class ContainerClient:
 
     def close(self) -> None:
         """Close every connection; what is in flight ends with ContainerGoneError."""
-        self.invocations.close()
-        self._control.close()
+        self._pool.close()
+        self._loads.close()
+        self._unloads.close()

@@ -196,9 +196,14 @@ class Fleet:
             model_data=None if model.multi_model else self._model_data,
         )
         container = await self._launch(plan)
-        client = ContainerClient(open_socket=lambda: _connect(container), settings=self._settings)
+        client = ContainerClient(open_sockets=lambda count: _connect(container, count), settings=self._settings)
         try:
             await self._await_ping(container, client)
+            await client.open()
+        except ContainerGoneError as error:
+            client.close()
+            await asyncio.to_thread(container.stop)
+            raise DeploymentError(f"The container ended as soon as it had answered /ping: {error}") from error
         except BaseException:
             client.close()
             await asyncio.shield(asyncio.to_thread(container.stop))
@@ -326,7 +331,19 @@ async def _exit_code(container: Container) -> int:
     return await asyncio.shield(asyncio.wrap_future(container.exited))
 
 
-async def _connect(container: Container) -> socket.socket:
-    connected = await asyncio.to_thread(container.connect)
-    connected.setblocking(False)
-    return connected
+async def _connect(container: Container, count: int) -> list[socket.socket]:
+    """So many connected sockets, opened within a fraction of a millisecond. Raises OSError."""
+
+    def connect() -> list[socket.socket]:
+        connected: list[socket.socket] = []
+        try:
+            for _ in range(count):
+                connected.append(container.connect())
+                connected[-1].setblocking(False)
+        except OSError:
+            for one in connected:
+                one.close()
+            raise
+        return connected
+
+    return await asyncio.to_thread(connect)

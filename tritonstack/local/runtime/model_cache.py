@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 from enum import Enum
 from typing import Protocol
 
-from tritonstack.local.runtime.errors import ContainerAddress, InvokeError, model_not_ready
+from tritonstack.local.runtime.errors import ContainerAddress, InvokeError, internal_failure, model_not_ready
 from tritonstack.local.runtime.messages import Answer
 from tritonstack.local.runtime.model_store import DownloadCancelledError, ModelStore, model_hash
 from tritonstack.local.runtime.settings import RuntimeSettings
@@ -180,6 +180,7 @@ class ModelCache:
         return model
 
     async def _load(self, model: CachedModel, *, fetched: bool) -> None:
+        error: InvokeError | None = None
         try:
             async with asyncio.timeout(self._settings.load_seconds):
                 if not fetched:
@@ -187,26 +188,28 @@ class ModelCache:
                 await self._take_place(model)
                 async with self._loads:
                     await self._load_into_container(model)
-        except InvokeError as error:
-            self._failed(model, error)
-        except TimeoutError:
-            self._failed(model, model_not_ready(target_model=model.target))
-            self._log(f"{model.target} did not load within {self._settings.load_seconds:.0f} s")
+        except InvokeError as refused:
+            error = refused
+        except (TimeoutError, DownloadCancelledError):
+            error = model_not_ready(target_model=model.target)
         except ContainerGoneError:
-            self._failed(model, self._address.no_answer())
-        except DownloadCancelledError:
-            self._failed(model, model_not_ready(target_model=model.target))
-        except BaseException:
-            self._failed(model, model_not_ready(target_model=model.target))
+            error = self._address.no_answer()
+        except OSError as failure:
+            error = internal_failure(f"The model's files cannot be written: {failure}")
+        except asyncio.CancelledError:
+            self._forget(model)
+            model.done.set_exception(model_not_ready(target_model=model.target))
             raise
-        else:
-            model.loads += 1
-            model.state = ModelState.LOADED
-            model.last_used = time.monotonic()
-            model.done.set_result(None)
-            self._wake()
-            if not self._cache_enabled and model.in_flight == 0:  # every caller gave up
-                self._spawn(self._unload(model))
+        if error is not None:
+            await self._failed(model, error)
+            return
+        model.loads += 1
+        model.state = ModelState.LOADED
+        model.last_used = time.monotonic()
+        model.done.set_result(None)
+        self._wake()
+        if not self._cache_enabled and model.in_flight == 0:  # every caller gave up
+            self._spawn(self._unload(model))
 
     async def _fetch(self, model: CachedModel) -> None:
         stored = await asyncio.to_thread(self._store.fetch_target, model.target, cancel=self._cancel)
@@ -235,12 +238,14 @@ class ModelCache:
             self._log(f"{model.target} does not fit (507), another model goes: {message[:200]}")
             await self._make_room(model)
 
-    def _failed(self, model: CachedModel, error: InvokeError) -> None:
+    async def _failed(self, model: CachedModel, error: InvokeError) -> None:
+        """Tell the callers. The files go first, since the next caller begins anew at once."""
         self._log(f"{model.target} did not load: {error}")
-        self._forget(model)
-        if not model.done.done():
+        try:
+            await asyncio.to_thread(self._store.remove, model.target)
+        finally:
+            self._forget(model)
             model.done.set_exception(error)
-        self._spawn(asyncio.to_thread(self._store.remove, model.target))
 
     # Making room ----------------------------------------------------------------------------------------------------
 
