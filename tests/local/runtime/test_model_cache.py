@@ -181,7 +181,7 @@ async def test_a_missing_archive_is_a_validation_error_and_evicts_nothing(tmp_pa
     async with stage(tmp_path, config(), max_models=1) as at:
         at.objects.missing.add("none.tar.gz")
         await at.call("a.tar.gz")
-        with pytest.raises(InvokeError, match="bucket: models, key: prefix/none.tar.gz") as caught:
+        with pytest.raises(InvokeError, match=r"bucket: models, key: prefix/none\.tar\.gz") as caught:
             await at.call("none.tar.gz")
         assert caught.value.status == 400
         assert at.triton.count("unload") == 0
@@ -193,7 +193,7 @@ async def test_an_archive_that_would_write_outside_its_folder_is_refused(tmp_pat
         at.objects.contents["evil.tar.gz"] = archive("gotcha", name="../../../../escaped.txt")
         with pytest.raises(InvokeError, match="is no path inside the archive"):
             await at.call("evil.tar.gz")
-        assert not list(tmp_path.rglob("escaped.txt"))
+        assert not await asyncio.to_thread(lambda: list(tmp_path.rglob("escaped.txt")))
 
 
 @asynchronous
@@ -225,7 +225,7 @@ async def test_a_call_during_an_unload_waits_and_loads_again(tmp_path: Path) -> 
         await asyncio.sleep(0.02)
         assert not again.done()
         at.triton.held_unloads["a.tar.gz"].set()
-        assert await asyncio.gather(other, again) == ["b.tar.gz", "a.tar.gz"]
+        assert list(await asyncio.gather(other, again)) == ["b.tar.gz", "a.tar.gz"]
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -87,6 +87,8 @@ class FleetMetrics:
         self._clock = clock
         self._minutes: dict[int, Minute] = {}
         self._recent: list[tuple[int, Histogram]] = []
+        self.loads = 0
+        self.unloads = 0
         self.requests = 0
         self.errors = 0
         self.hits = 0
@@ -147,10 +149,12 @@ class FleetMetrics:
 
     def model_loaded(self, seconds: float) -> None:
         """See LoadEvents."""
+        self.loads += 1
         self._duration("ModelLoadingTime", seconds)
 
     def model_unloaded(self, seconds: float) -> None:
         """See LoadEvents."""
+        self.unloads += 1
         self._duration("ModelUnloadingTime", seconds)
 
     def waited_for_model(self, seconds: float) -> None:

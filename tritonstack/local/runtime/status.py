@@ -59,6 +59,8 @@ def _fleet(fleet: Fleet, *, serving: bool) -> dict[str, Any]:
         "in_flight": fleet.in_flight,
         "requests": metrics.requests,
         "errors": metrics.errors,
+        "loads": metrics.loads,
+        "unloads": metrics.unloads,
         "hit_ratio": round(metrics.hits / metrics.lookups, 4) if metrics.lookups else None,
         "model_latency_ms": metrics.recent(),
         "last_errors": [{"at": _iso(at), "error": text} for at, text in fleet.last_errors],

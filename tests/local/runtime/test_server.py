@@ -1,0 +1,135 @@
+"""The HTTP server: what it takes and what it refuses, byte by byte."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from tests.local.runtime.fakes import asynchronous
+from tritonstack.local.runtime.messages import Answer, Request
+from tritonstack.local.runtime.server import Server
+
+
+async def echo(request: Request) -> Answer:
+    """Method, path and body come back."""
+    return Answer(
+        200,
+        {b"x-header": request.headers.get(b"x-header", b"")},
+        request.method + b" " + request.path + b" " + request.body,
+    )
+
+
+@asynccontextmanager
+async def client(limit: int = 1000) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    """A connection to a server."""
+    server = Server(handle=echo, max_payload_bytes=limit, log=print)
+    reader, writer = await asyncio.open_connection("127.0.0.1", await server.start(port=0))
+    try:
+        yield reader, writer
+    finally:
+        writer.close()
+        await server.stop(seconds=1)
+
+
+async def answer(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:
+    """The head and the body of the next answer."""
+    head = await reader.readuntil(b"\r\n\r\n")
+    length = next(int(line[15:]) for line in head.split(b"\r\n") if line.startswith(b"content-length:"))
+    return head, await reader.readexactly(length)
+
+
+@asynchronous
+async def test_requests_on_one_connection_are_answered_in_order() -> None:
+    async with client() as (reader, writer):
+        for number in range(3):
+            writer.write(b"POST /%d HTTP/1.1\r\nContent-Length: 2\r\nX-Header: v\r\n\r\nhi" % number)
+        for number in range(3):
+            head, body = await answer(reader)
+            assert head.startswith(b"HTTP/1.1 200 OK\r\n")
+            assert b"x-header: v\r\n" in head
+            assert b"x-amzn-requestid: " in head
+            assert body == b"POST /%d hi" % number
+
+
+@asynchronous
+async def test_a_request_in_single_bytes_is_understood() -> None:
+    async with client() as (reader, writer):
+        for byte in b"POST /a HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc":
+            writer.write(bytes([byte]))
+            await writer.drain()
+            await asyncio.sleep(0)
+        assert (await answer(reader))[1] == b"POST /a abc"
+
+
+@asynchronous
+async def test_a_chunked_body_is_put_together() -> None:
+    async with client() as (reader, writer):
+        writer.write(b"POST /a HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n")
+        assert (await answer(reader))[1] == b"POST /a abcde"
+
+
+@asynchronous
+async def test_expect_continue_is_answered_before_the_body_comes() -> None:
+    async with client() as (reader, writer):
+        writer.write(b"POST /a HTTP/1.1\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n")
+        assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
+        writer.write(b"abc")
+        assert (await answer(reader))[1] == b"POST /a abc"
+
+
+@asynchronous
+async def test_a_body_over_the_limit_is_read_and_refused_and_the_next_request_answered() -> None:
+    async with client(limit=10) as (reader, writer):
+        writer.write(b"POST /a HTTP/1.1\r\nContent-Length: 11\r\n\r\n" + b"x" * 11)
+        head, body = await answer(reader)
+        assert head.startswith(b"HTTP/1.1 413 ")
+        assert b"exceeded 10 bytes" in body
+        writer.write(b"POST /b HTTP/1.1\r\nContent-Length: 10\r\n\r\n" + b"y" * 10)
+        assert (await answer(reader))[1] == b"POST /b yyyyyyyyyy"
+
+
+@asynchronous
+async def test_a_client_that_asks_to_close_is_closed() -> None:
+    async with client() as (reader, writer):
+        writer.write(b"GET /a HTTP/1.1\r\nConnection: close\r\n\r\n")
+        head, _ = await answer(reader)
+        assert b"connection: close" in head
+        assert await reader.read() == b""
+
+
+@asynchronous
+async def test_what_is_no_http_closes_the_connection() -> None:
+    async with client() as (reader, writer):
+        writer.write(b"\x16\x03\x01 hello TLS\r\n\r\n")
+        assert await reader.read() == b""
+
+
+@asynchronous
+async def test_only_loopback_reaches_the_server() -> None:
+    server = Server(handle=echo, max_payload_bytes=10, log=print)
+    await server.start(port=0)
+    assert server._server is not None
+    assert [one.getsockname()[0] for one in server._server.sockets] == ["127.0.0.1"]
+    await server.stop(seconds=0)
+
+
+@asynchronous
+async def test_stopping_lets_a_request_end() -> None:
+    begun, go = asyncio.Event(), asyncio.Event()
+
+    async def slow(_request: Request) -> Answer:
+        begun.set()
+        await go.wait()
+        return Answer(200, {}, b"done")
+
+    server = Server(handle=slow, max_payload_bytes=10, log=print)
+    reader, writer = await asyncio.open_connection("127.0.0.1", await server.start(port=0))
+    writer.write(b"GET / HTTP/1.1\r\n\r\n")
+    await begun.wait()
+    stopping = asyncio.create_task(server.stop(seconds=10))
+    await asyncio.sleep(0)
+    go.set()
+    assert (await answer(reader))[1] == b"done"
+    await stopping
+    writer.close()
