@@ -20,6 +20,7 @@ from botocore.config import Config
 
 from tests.local.runtime.fake_triton import FakeTriton
 from tritonstack.local.runtime.app import Runtime, Services
+from tritonstack.local.runtime.container import launch_triton
 from tritonstack.local.runtime.deployed import (
     DeployedConfig,
     DeployedEndpoint,
@@ -272,13 +273,20 @@ def settings(folder: Path, **changes: Any) -> RuntimeSettings:
 
 @asynccontextmanager
 async def stage(
-    folder: Path, *deployed: DeployedConfig, max_models: int | None = None, **changes: Any
+    folder: Path,
+    *deployed: DeployedConfig,
+    max_models: int | None = None,
+    objects: FakeObjects | None = None,
+    real: bool = False,
+    **changes: Any,
 ) -> AsyncIterator[Stage]:
-    """A runtime in which endpoint ``e`` serves the first of ``deployed``."""
-    triton, reader, objects = FakeTriton().attach(), FakeReader(), FakeObjects()
+    """A runtime in which endpoint ``e`` serves the first of ``deployed``; ``real`` starts the real Triton."""
+    triton, reader, objects = FakeTriton().attach(), FakeReader(), objects or FakeObjects()
     chosen = settings(folder, **changes)
     cloudwatch, logs = Recorder(), Recorder()
-    parts = FleetParts(settings=chosen, launch=triton.launch, objects=objects, prepare=lambda _folder: None)
+    parts = FleetParts(settings=chosen, launch=launch_triton, objects=objects)
+    if not real:
+        parts = replace(parts, launch=triton.launch, prepare=lambda _folder: None)
     services = Services(reader=reader, parts=parts, cloudwatch=cloudwatch, logs=logs)
     runtime = Runtime(settings=chosen, services=services)
     made = Stage(runtime=runtime, triton=triton, reader=reader, objects=objects, cloudwatch=cloudwatch, logs=logs)

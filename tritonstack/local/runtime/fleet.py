@@ -255,11 +255,11 @@ class Fleet:
             self.ready.clear()
             self.state = FleetState.RESTARTING
             self.restarts += 1
+            lost = self.models.container_gone()  # before anything is awaited: no caller may find a model loaded
+            self.models.restore(lost)
             if self.client is not None:
                 self.client.close()
             await asyncio.to_thread(container.stop)
-            lost = self.models.container_gone()
-            self.models.restore(lost)
             self.last_errors.append((time.time(), f"the container ended with exit code {code}; it is started again"))
             self.note(f"the container ended with exit code {code}; starting it again with {len(lost)} models")
             if time.monotonic() - began > STEADY_SECONDS:
