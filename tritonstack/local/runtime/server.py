@@ -1,7 +1,7 @@
 """The loopback HTTP server of InvokeEndpoint: an asyncio protocol over httptools.
 
-A protocol of our own instead of an ASGI server: on two cores that it shares with Triton and the client, the ASGI
-server's share of a small model's call was the larger part of all that the runtime added (figures: docs/fidelity.md).
+A protocol of our own instead of an ASGI server, as measured with 16 callers of a small ONNX model on two cores that are
+shared with Triton and the client: of a direct call's throughput uvicorn (uvloop, httptools) kept 0.50, this keeps 0.82.
 """
 
 from __future__ import annotations
