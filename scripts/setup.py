@@ -9,12 +9,17 @@ interpreter changed, under a temporary name first, so that an interrupted run le
 
 from __future__ import annotations
 
+import ctypes.util
 import hashlib
+import importlib.util
 import os
+import platform
 import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -22,11 +27,38 @@ ENVS = ROOT / ".envs"
 REQUIREMENTS = ROOT / "requirements"
 UV_VERSION = "0.13.8"
 VIRTUAL = ("main", "emulator", "backends", "exporters", "torch", "dali")
+# What Triton's Python backend imports. That backend reads arrays by the layout of NumPy 1, which has no wheels for 3.13
+# and newer: so these environments are made with one of these versions, whatever the rest runs on.
+SERVER_SIDE = ("backends", "torch", "dali")
+SERVER_MINORS = ("3.12", "3.11")
 STAMP = ".made-from"
+OWN_VERSION = sys.version.split()[0]
 
 
 class SetupError(Exception):
     """What is missing on this machine, said with what to install."""
+
+
+@dataclass(frozen=True)
+class Interpreter:
+    """A Python of this machine: its program, its version (``3.12.1``) and the folder it is installed in."""
+
+    program: str
+    version: str
+    prefix: Path
+
+    @property
+    def minor(self) -> str:
+        """Such as ``3.12``."""
+        return ".".join(self.version.split(".")[:2])
+
+    @property
+    def serves(self) -> bool:
+        """Whether Triton's Python backend can embed it: a version that it knows, with a shared library."""
+        if self.minor not in SERVER_MINORS:
+            return False
+        own = self.prefix / "lib" / f"libpython{self.minor}.so.1.0"
+        return own.is_file() or ctypes.util.find_library(f"python{self.minor}") is not None
 
 
 def main(names: list[str]) -> int:
@@ -36,6 +68,8 @@ def main(names: list[str]) -> int:
         if names == ["lock"]:
             lock()
             return 0
+        if any(name in SERVER_SIDE for name in names):
+            server_python()  # refused before anything is installed
         for name in names:
             make(name)
     except SetupError as error:
@@ -48,28 +82,47 @@ def main(names: list[str]) -> int:
 
 
 def check_machine(names: list[str]) -> None:
-    """Refuse a machine that cannot run the project, before anything is installed."""
-    if sys.version_info < (3, 11):
-        raise SetupError(f"Python {sys.version.split()[0]} found, 3.11 or newer needed: make PYTHON=python3.12 demo")
+    """Refuse a machine that cannot run the project, before anything is installed. Names all that it lacks at once."""
+    problems = []
+    if sys.version_info < (3, 11):  # noqa: UP036  an older Python must get this far to be told
+        problems.append(f"Python {OWN_VERSION} found, 3.11 or newer needed: make PYTHON=python3.12 demo")
+    if "triton" in names:
+        problems += server_problems()
     if "node" in names:
-        node = shutil.which("node")
-        if node is None or shutil.which("npm") is None:
-            raise SetupError("node and npm are needed for the CDK command line (Node 20 or newer); none is on PATH")
-        version = subprocess.run([node, "--version"], capture_output=True, text=True, check=True).stdout.strip()
-        if int(version.lstrip("v").split(".")[0]) < 20:
-            raise SetupError(f"Node {version} found, 20 or newer needed")
+        problems += node_problems()
+    if not uv_program().is_file() and not has_installer():
+        problems.append(
+            f"{sys.executable} brings neither venv's pip nor pip: sudo apt-get install python{own_minor()}-venv"
+        )
+    if problems:
+        raise SetupError("\nsetup: ".join(problems))
+
+
+def server_problems() -> list[str]:
+    """Why NVIDIA's server cannot run here: its wheel is for x86-64 and glibc 2.35."""
+    if platform.machine() != "x86_64" or sys.platform != "linux":
+        return [f"{sys.platform} on {platform.machine()} found, Linux on x86-64 needed: Triton's wheel is for no other"]
+    library, version = platform.libc_ver()
+    if library == "glibc" and tuple(map(int, version.split(".")[:2])) >= (2, 35):
+        return []
+    found = f"{library} {version}".strip() or "another C library"
+    return [f"{found} found, glibc 2.35 or newer needed (Debian 12, Ubuntu 22.04 or newer)"]
+
+
+def node_problems() -> list[str]:
+    """Why the CDK command line cannot run here."""
+    node = shutil.which("node")
+    if node is None or shutil.which("npm") is None:
+        return ["node and npm are needed for the CDK command line (Node 20 or newer); not both are on PATH"]
+    version = subprocess.run([node, "--version"], capture_output=True, text=True, check=True).stdout.strip()
+    if int(version.lstrip("v").split(".")[0]) < 20:
+        return [f"Node {version} found ({node}), 20 or newer needed"]
+    return []
 
 
 def make(name: str) -> None:
     """Make one environment unless it stands already, made from the same lock file by the same interpreter."""
-    if name == "node":
-        wanted, folder, maker = fingerprint(ROOT / "package-lock.json"), ROOT / "node_modules", make_node
-    elif name == "triton":
-        wanted, folder, maker = fingerprint(REQUIREMENTS / "triton.txt"), ENVS / "triton", make_triton
-    elif name in VIRTUAL:
-        wanted, folder, maker = fingerprint(REQUIREMENTS / f"{name}.txt"), ENVS / name, make_virtual
-    else:
-        raise SetupError(f"no environment is called {name!r}; there are {', '.join((*VIRTUAL, 'triton', 'node'))}")
+    maker, folder, wanted = plan(name)
     stamp = folder / STAMP
     if stamp.is_file() and stamp.read_text() == wanted:
         return
@@ -83,32 +136,119 @@ def make(name: str) -> None:
     print(f"{time.monotonic() - started:.0f} s", flush=True)
 
 
-def fingerprint(lock_file: Path) -> str:
-    """What an environment was made from: its lock file's digest and the interpreter."""
+def plan(name: str) -> tuple[Callable[[str, Path], None], Path, str]:
+    """How an environment is made, its folder, and what its stamp will say."""
+    if name == "node":
+        return make_node, ROOT / "node_modules", fingerprint(ROOT / "package-lock.json")
+    if name == "triton":
+        return make_triton, ENVS / name, fingerprint(REQUIREMENTS / "triton.txt")
+    if name in VIRTUAL:
+        return make_virtual, ENVS / name, fingerprint(REQUIREMENTS / f"{name}.txt", python_for(name).version)
+    raise SetupError(f"no environment is called {name!r}; there are {', '.join((*VIRTUAL, 'triton', 'node'))}")
+
+
+def fingerprint(lock_file: Path, python: str = OWN_VERSION) -> str:
+    """What an environment was made from: its lock file's digest and the interpreter's version."""
     digest = hashlib.sha256(lock_file.read_bytes()).hexdigest()
-    return f"{digest} {sys.version.split()[0]} {ROOT}\n"
+    return f"{digest} {python} {ROOT}\n"
+
+
+def python_for(name: str) -> Interpreter:
+    """The interpreter of a virtual environment: this one, but inside Triton one that its Python backend can embed."""
+    return server_python() if name in SERVER_SIDE else own_python()
+
+
+def own_python() -> Interpreter:
+    """The interpreter that runs this."""
+    return Interpreter(program=sys.executable, version=OWN_VERSION, prefix=Path(sys.base_prefix))
+
+
+def own_minor() -> str:
+    """This interpreter's minor version, such as ``3.13``."""
+    return own_python().minor
+
+
+def server_python() -> Interpreter:
+    """The interpreter of the environments inside Triton: this one, one on PATH, or one fetched into ``.envs``.
+
+    Raises:
+        SetupError: none of them will do, and none could be fetched.
+    """
+    for python in candidates():
+        if python.serves:
+            return python
+    print(f"setup: fetching Python {SERVER_MINORS[0]} into .envs, for Triton's Python backend …", flush=True)
+    command = [str(uv()), "python", "install", "--no-bin", SERVER_MINORS[0]]
+    subprocess.run(command, env=uv_variables(), check=False)  # what it could not do, it has said
+    for python in fetched_pythons():
+        if python.serves:
+            return python
+    if own_minor() in SERVER_MINORS:
+        raise SetupError(
+            f"Triton's Python backend needs Python's shared library, which is not here: "
+            f"sudo apt-get install libpython{own_minor()}"
+        )
+    raise SetupError(
+        f"Triton's Python backend needs Python {' or '.join(SERVER_MINORS)} with its shared library. This is "
+        f"{OWN_VERSION}, none on PATH will do, and none could be fetched. Install one, then try again: where the "
+        f"distribution has it, sudo apt-get install python{SERVER_MINORS[0]} libpython{SERVER_MINORS[0]}"
+    )
+
+
+def candidates() -> Iterator[Interpreter]:
+    """The interpreters of this machine that may do, the nearest first."""
+    yield own_python()
+    yield from fetched_pythons()
+    for minor in SERVER_MINORS:
+        program = shutil.which(f"python{minor}")
+        if program and (python := describe(program)):
+            yield python
+
+
+def fetched_pythons() -> Iterator[Interpreter]:
+    """What was fetched earlier."""
+    for program in sorted((ENVS / "python").glob("*/bin/python3.*[0-9]"), reverse=True):
+        if python := describe(str(program)):
+            yield python
+
+
+def describe(program: str) -> Interpreter | None:
+    """Ask an interpreter what it is. None where it does not answer (a version manager's placeholder)."""
+    question = "import platform, sys; print(sys.executable, platform.python_version(), sys.base_prefix, sep='\\n')"
+    answer = subprocess.run([program, "-I", "-c", question], capture_output=True, text=True, check=False)
+    lines = answer.stdout.splitlines()
+    if answer.returncode != 0 or len(lines) != 3:
+        return None
+    return Interpreter(program=lines[0], version=lines[1], prefix=Path(lines[2]))
 
 
 def make_virtual(name: str, folder: Path) -> None:
-    """A virtual environment with exactly what its lock file names."""
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    """A virtual environment with exactly what its lock file names, out of wheels only: nothing is compiled here."""
+    subprocess.run([python_for(name).program, "-m", "venv", "--without-pip", str(folder)], check=True)
     uv_pip(
         "install",
         "--python",
         str(folder / "bin" / "python"),
         "--compile-bytecode",
         "--no-deps",
+        "--no-build",
         *(["--require-hashes"] if name != "torch" else []),
         "-r",
         str(REQUIREMENTS / f"{name}.txt"),
     )
     if name == "main":
-        # The project itself, by path: `tritonstack` on PATH without a build step.
-        site = next(folder.glob("lib/python3*/site-packages"))
-        (site / "tritonstack-here.pth").write_text(f"{ROOT}\n")
-        script = folder / "bin" / "tritonstack"
-        script.write_text(f"#!{folder / 'bin' / 'python'}\nfrom tritonstack.cli import main\n\nmain()\n")
-        script.chmod(0o755)
+        add_project(folder)
+
+
+def add_project(folder: Path) -> None:
+    """The project itself, by path: `tritonstack` on PATH without a build step."""
+    site = next(folder.glob("lib/python3*/site-packages"))
+    (site / "tritonstack-here.pth").write_text(f"{ROOT}\n")
+    script = folder / "bin" / "tritonstack"
+    # Shell and Python at once: a first line `#!<interpreter>` would break where the folder's path has a space.
+    start = f"#!/bin/sh\n'''exec' \"{folder / 'bin' / 'python'}\" \"$0\" \"$@\"\n' '''\n"
+    script.write_text(f"{start}from tritonstack.cli import main\n\nmain()\n")
+    script.chmod(0o755)
 
 
 def make_triton(_name: str, folder: Path) -> None:
@@ -119,36 +259,55 @@ def make_triton(_name: str, folder: Path) -> None:
 
 def make_node(_name: str, _folder: Path) -> None:
     """The CDK command line, from package-lock.json."""
-    subprocess.run(["npm", "ci", "--silent", "--no-fund", "--no-audit"], cwd=ROOT, check=True)
+    command = ["npm", "ci", "--silent", "--no-fund", "--no-audit"]
+    subprocess.run(command, cwd=ROOT, env={**os.environ, **own_caches()}, check=True)
 
 
 def uv_pip(*arguments: str) -> None:
-    """Run ``uv pip``. Where pip is told of extra folders of wheels, uv is told of them too."""
-    environment = dict(os.environ)
+    """Run ``uv pip``."""
+    subprocess.run([str(uv()), "pip", *arguments, "--quiet"], env=uv_variables(), check=True, cwd=ROOT)
+
+
+def uv_variables() -> dict[str, str]:
+    """The environment of ``uv``. Where pip is told of extra folders of wheels, uv is told of them too."""
+    environment = {**os.environ, **own_caches(), "UV_PYTHON_INSTALL_DIR": str(ENVS / "python")}
     if "PIP_FIND_LINKS" in environment:
         environment.setdefault("UV_FIND_LINKS", environment["PIP_FIND_LINKS"].replace(" ", ","))
     environment.setdefault("UV_HTTP_TIMEOUT", "180")
-    subprocess.run([str(uv()), "pip", *arguments, "--quiet"], env=environment, check=True, cwd=ROOT)
+    return environment
+
+
+def own_caches() -> dict[str, str]:
+    """Variables that put download caches under ``.envs``, where the home folder takes none; else nothing."""
+    home = Path(os.path.expanduser("~"))  # noqa: PTH111  Path.home() raises where the user has none
+    if os.access(home, os.W_OK):
+        return {}
+    return {"XDG_CACHE_HOME": str(ENVS / "cache"), "npm_config_cache": str(ENVS / "cache" / "npm")}
+
+
+def uv_program() -> Path:
+    """Where the installer lies, or will."""
+    return ENVS / f"uv-{UV_VERSION}" / "bin" / "uv"
+
+
+def has_installer() -> bool:
+    """Whether this Python can install ``uv``: Debian and Ubuntu package pip, and venv's copy of it, apart."""
+    return any(importlib.util.find_spec(name) is not None for name in ("ensurepip", "pip"))
 
 
 def uv() -> Path:
     """The installer: ``uv``, from its own pinned wheel."""
-    folder = ENVS / f"uv-{UV_VERSION}"
-    program = folder / "bin" / "uv"
-    if not program.is_file():
-        subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-        subprocess.run(
-            [
-                str(folder / "bin" / "pip"),
-                "install",
-                "--quiet",
-                "--disable-pip-version-check",
-                "--require-hashes",
-                "-r",
-                str(REQUIREMENTS / "uv.txt"),
-            ],
-            check=True,
-        )
+    program = uv_program()
+    if program.is_file():
+        return program
+    folder = program.parent.parent
+    options = ["--quiet", "--disable-pip-version-check", "--require-hashes", "-r", str(REQUIREMENTS / "uv.txt")]
+    if importlib.util.find_spec("ensurepip"):
+        subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
+        pip = [str(folder / "bin" / "python"), "-m", "pip", "install"]
+    else:
+        pip = [sys.executable, "-m", "pip", "install", "--target", str(folder)]
+    subprocess.run([*pip, *options], env={**os.environ, **own_caches()}, check=True)
     return program
 
 
