@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
+import os
 import sys
 
 import click
 
+from tritonstack import VERSION
 from tritonstack.errors import TritonstackError
+
+REFUSED_BY_THE_MACHINE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EMFILE)
+"""What a person can mend and no code of ours causes: no permission, a read-only or full disk, too many open files."""
 
 # command → (module, help line); a module is imported when its command runs, so that `--help` stays quick.
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -55,21 +61,41 @@ class LazyGroup(click.Group):
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="tritonstack")
+@click.version_option(VERSION, prog_name="tritonstack")
 def root() -> None:
     """Serve models with NVIDIA Triton on Amazon SageMaker GPU endpoints, as code."""
 
 
 def main() -> None:
-    """Entry point. Exit code 2 for wrong input, 1 for failed work, 130 when interrupted."""
+    """Entry point.
+
+    Exit code 2 for wrong input, 1 for failed work or a reader of the output that went away, 130 when interrupted.
+    """
     try:
-        root.main(standalone_mode=False)
+        code = _run()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # What is still unwritten must go somewhere when the interpreter ends, or it complains.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 1
+    sys.exit(code)
+
+
+def _run() -> int:
+    try:
+        result = root.main(standalone_mode=False)
     except click.exceptions.Abort:
         click.echo("interrupted", err=True)
-        sys.exit(130)
+        return 130
     except click.ClickException as error:
         error.show()
-        sys.exit(2)
+        return 2
     except TritonstackError as error:
         click.echo(str(error), err=True)
-        sys.exit(error.exit_code)
+        return error.exit_code
+    except OSError as error:
+        if error.errno not in REFUSED_BY_THE_MACHINE:
+            raise
+        click.echo(f"{error.filename or 'this machine'}: {error.strerror}", err=True)
+        return 1
+    return result if isinstance(result, int) else 0

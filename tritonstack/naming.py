@@ -12,7 +12,7 @@ NAME_PATTERN = r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$"
 """Environments, endpoints and models: no dot, so that ``bert.*.tar.gz`` never covers ``bert-large``."""
 
 DIGEST_LENGTH = 16
-_ARCHIVE = re.compile(r"^(?P<model>[a-z0-9-]+)\.(?P<digest>[0-9a-f]{16})\.tar\.gz$")
+_ARCHIVE = re.compile(r"(?P<model>[a-z0-9]([a-z0-9-]*[a-z0-9])?)\.(?P<digest>[0-9a-f]{16})\.tar\.gz")
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
@@ -39,7 +39,7 @@ class ArchiveName:
     @classmethod
     def parse(cls, text: str) -> ArchiveName | None:
         """The name that ``text`` spells, or None where it is no archive's name."""
-        match = _ARCHIVE.match(text)
+        match = _ARCHIVE.fullmatch(text)
         return cls(model=match["model"], digest=match["digest"]) if match else None
 
 

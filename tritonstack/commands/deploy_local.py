@@ -22,8 +22,7 @@ def command(*, environment: str) -> None:
     path = project_folder() / "environments" / f"{environment}.yaml"
     settings = load_environment(path)
     check_account(settings, file=str(path))
-    for endpoint in settings.endpoints:
-        release_set(endpoint, project_folder() / "model_repos")  # a wrong recipe is wrong input, not a failed synthesis
+    check_recipes(settings)
     deploy(settings, require_local_aws())
 
 
@@ -41,6 +40,22 @@ def check_account(settings: Environment, *, file: str) -> None:
     ]
     if problems:
         raise InputError(problems)
+
+
+def check_recipes(settings: Environment) -> None:
+    """Refuse wrong model folders before anything is deployed: else they would be a failed synthesis.
+
+    Raises:
+        InputError: with the problems of every endpoint's models, each once.
+    """
+    problems: dict[Problem, None] = {}
+    for endpoint in settings.endpoints:
+        try:
+            release_set(endpoint, project_folder() / "model_repos")
+        except InputError as error:
+            problems |= dict.fromkeys(error.problems)
+    if problems:
+        raise InputError(tuple(problems))
 
 
 def deploy(settings: Environment, aws: LocalAws) -> None:

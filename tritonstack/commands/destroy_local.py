@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import re
+
 import click
 
 from tritonstack.commands.progress import Steps
 from tritonstack.errors import InputError, Problem
 from tritonstack.local.aws import require_local_aws
 from tritonstack.local.deployment import LocalDeployment
+from tritonstack.naming import NAME_PATTERN
 
 
 @click.command("destroy-local")
 @click.argument("environment", default="local")
 def command(*, environment: str) -> None:
     """Remove ENVIRONMENT from the local AWS with the real CDK CLI."""
+    if not re.fullmatch(NAME_PATTERN, environment):
+        raise InputError([Problem(field="ENVIRONMENT", found=environment, allowed="the name of an environment")])
     deployment = LocalDeployment(aws=require_local_aws(), environment=environment)
-    if not deployment.assembly.is_dir():
+    if not (deployment.assembly / "manifest.json").is_file():
         raise InputError(
             [
                 Problem(

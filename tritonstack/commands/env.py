@@ -6,12 +6,18 @@ import shlex
 
 import click
 
-from tritonstack.local.aws import require_local_aws
+from tritonstack.local.aws import PERSONAL_VARIABLES, require_local_aws, sdk_variables
 
 
 @click.command("env")
 @click.option("--unset", is_flag=True, help="Print how to take the variables back instead.")
 def command(*, unset: bool) -> None:
     """Print the variables that point an AWS SDK at the local AWS: eval "$(tritonstack env)"."""
-    for name, value in require_local_aws().variables().items():
-        click.echo(f"unset {name}" if unset else f"export {name}={shlex.quote(value)}")
+    if unset:  # also when nothing runs any more
+        for name in sdk_variables(emulator_url="", runtime_url=""):
+            click.echo(f"unset {name}")
+        return
+    variables = require_local_aws().variables()
+    click.echo(f"unset {' '.join(PERSONAL_VARIABLES)}")
+    for name, value in variables.items():
+        click.echo(f"export {name}={shlex.quote(value)}")

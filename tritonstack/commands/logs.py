@@ -10,8 +10,9 @@ from pathlib import Path
 import click
 
 from tritonstack.errors import InputError, Problem
-from tritonstack.local.aws import find_local_aws
 from tritonstack.local.paths import LocalPaths
+
+PAUSE_SECONDS = 0.2
 
 
 @click.command("logs")
@@ -35,20 +36,33 @@ def command(*, name: str | None, lines: int, follow: bool) -> None:
 
 
 def find_logs() -> dict[str, Path]:
-    """Every log there is: our own by their names, each live endpoint's Triton by the endpoint's name."""
-    logs = {path.stem: path for path in sorted(LocalPaths.from_environment().logs.glob("*.log"))}
-    aws = find_local_aws()
-    if aws is not None:
-        for endpoint in aws.runtime_status().get("endpoints", []):
-            for fleet in endpoint.get("fleets", []):
-                if fleet.get("log"):
-                    logs[endpoint["name"]] = Path(fleet["log"])
-    return logs
+    """Every log there is: our own by their names, each endpoint's latest Triton's by the endpoint's name.
+
+    Read off the folders, so that logs are found too when the runtime no longer answers.
+    """
+    paths = LocalPaths.from_environment()
+    logs = {path.stem: path for path in sorted(paths.logs.glob("*.log"))}
+    fleets = paths.runtime.glob("fleets/*/*/triton.log")
+    return logs | {path.parts[-3]: path for path in sorted(fleets, key=_number)}
+
+
+def _number(log: Path) -> int:
+    """A fleet's number: the runtime numbers the folders of its fleets in the order in which it starts them."""
+    number = log.parent.name.rpartition(".")[2]
+    return int(number) if number.isdecimal() else 0
 
 
 def print_log(path: Path, *, lines: int, follow: bool) -> None:
-    """Print the last ``lines`` lines of ``path`` and, with ``follow``, what comes after them."""
-    with path.open(errors="replace") as file:
+    """Print the last ``lines`` lines of ``path`` and, with ``follow``, what comes after them until interrupted.
+
+    Raises:
+        InputError: the log went away with its fleet.
+    """
+    try:
+        file = path.open(errors="replace")
+    except FileNotFoundError as error:
+        raise InputError([Problem(file=str(path), found="no longer there", allowed="a log of what runs")]) from error
+    with file:
         for line in deque(file, maxlen=lines):
             sys.stdout.write(line)
         while follow:
@@ -56,4 +70,4 @@ def print_log(path: Path, *, lines: int, follow: bool) -> None:
             sys.stdout.write(added)
             sys.stdout.flush()
             if not added:
-                time.sleep(0.2)
+                time.sleep(PAUSE_SECONDS)

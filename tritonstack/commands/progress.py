@@ -67,12 +67,16 @@ class Steps:
         """Show ``name`` as running while the block runs, then its outcome and its time in seconds."""
         step = Step(name)
         if not self.console.is_terminal:
-            self.console.print(f"… {name}")
+            self._print(f"… {name}")
         try:
             with Live(step, console=self.console, transient=True, refresh_per_second=8):
                 yield step
         except BaseException:
-            self.console.print(Text.assemble(("✗ ", "red"), name, (f"  {step.elapsed:.1f} s", "dim")))
+            self._print(("✗ ", "red"), name, (f"  {step.elapsed:.1f} s", "dim"))
             raise
-        detail = step.detail if step.final else ""
-        self.console.print(Text.assemble(("✓ ", "green"), name, (f"  {step.elapsed:.1f} s  {detail}", "dim")))
+        outcome = f"  {step.detail}" if step.final and step.detail else ""
+        self._print(("✓ ", "green"), name, (f"  {step.elapsed:.1f} s{outcome}", "dim"))
+
+    def _print(self, *parts: str | tuple[str, str]) -> None:
+        """One line; in a log it stays one, however long."""
+        self.console.print(Text.assemble(*parts), soft_wrap=not self.console.is_terminal)

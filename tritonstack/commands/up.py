@@ -5,13 +5,17 @@ from __future__ import annotations
 import click
 
 from tritonstack.commands.progress import Steps
-from tritonstack.local.aws import EMULATOR_PORT, RUNTIME_PORT, find_local_aws, start_local_aws
+from tritonstack.local.aws import EMULATOR_PORT, RUNTIME_PORT, find_local_aws
+from tritonstack.local.start import start_local_aws
+
+PORT = click.IntRange(0, 65535)
 
 
 @click.command("up")
 @click.option(
     "--port",
     default=EMULATOR_PORT,
+    type=PORT,
     show_default=True,
     envvar="TRITONSTACK_PORT",
     help="Port of the AWS APIs; 0 takes a free one.",
@@ -19,6 +23,7 @@ from tritonstack.local.aws import EMULATOR_PORT, RUNTIME_PORT, find_local_aws, s
 @click.option(
     "--runtime-port",
     default=RUNTIME_PORT,
+    type=PORT,
     show_default=True,
     envvar="TRITONSTACK_RUNTIME_PORT",
     help="Port of InvokeEndpoint; 0 takes a free one.",

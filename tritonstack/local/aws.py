@@ -1,29 +1,34 @@
-"""The local AWS as a whole: its emulator and its SageMaker runtime, started, found again and stopped."""
+"""The local AWS as a whole: its emulator and its SageMaker runtime, as other parts find and use them."""
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
-import socket
-import time
-import urllib.error
 import urllib.request
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import boto3
 from botocore.config import Config
 
 from tritonstack.errors import InputError, Problem, WorkFailedError
-from tritonstack.local.paths import REPOSITORY, LocalPaths, environment_python
-from tritonstack.local.processes import ProcessRecord, ended_early, start_process
+from tritonstack.local.paths import LocalPaths
+from tritonstack.local.processes import ProcessRecord, log_tail
+from tritonstack.local.record import read_record
 
 ACCOUNT = "123456789012"
 REGION = "us-east-1"
 EMULATOR_PORT = 4566
 RUNTIME_PORT = 4567
-START_SECONDS = 60.0
+PROXIES = ("http_proxy", "https_proxy", "all_proxy")
+"""Variables that would send calls of loopback to a proxy; either case counts."""
+
+PERSONAL_VARIABLES = ("AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_SESSION_TOKEN")
+"""A person's own settings that an SDK would mix with those of the local AWS."""
+
+CLIENT_CONFIG = Config(retries={"total_max_attempts": 2}, read_timeout=75, max_pool_connections=32)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,19 +57,7 @@ class LocalAws:
 
     def variables(self) -> dict[str, str]:
         """The environment variables that point any AWS SDK, the AWS CLI and the CDK at this local AWS."""
-        paths = LocalPaths.from_environment()
-        return {
-            "AWS_ACCESS_KEY_ID": "testing",
-            "AWS_SECRET_ACCESS_KEY": "testing",
-            "AWS_REGION": REGION,
-            "AWS_DEFAULT_REGION": REGION,
-            "AWS_ENDPOINT_URL": self.emulator_url,
-            "AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME": self.runtime_url,
-            "AWS_EC2_METADATA_DISABLED": "true",
-            "AWS_CONFIG_FILE": os.devnull,
-            "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
-            "CDK_HOME": str(paths.cdk_home),
-        }
+        return sdk_variables(emulator_url=self.emulator_url, runtime_url=self.runtime_url)
 
     def client(self, service: str, *, config: Config | None = None) -> Any:
         """A boto3 client of this local AWS, whatever the calling process's own AWS settings are."""
@@ -74,7 +67,7 @@ class LocalAws:
             region_name=REGION,
             aws_access_key_id="testing",
             aws_secret_access_key="testing",  # noqa: S106  (the emulator checks none)
-            config=config or Config(retries={"total_max_attempts": 2}, read_timeout=75, max_pool_connections=32),
+            config=Config(proxies={}).merge(config or CLIENT_CONFIG),
         )
 
     def session(self) -> LocalSession:
@@ -88,11 +81,14 @@ class LocalAws:
             WorkFailedError: the runtime does not answer.
         """
         try:
-            with urllib.request.urlopen(f"{self.runtime_url}/_tritonstack/status", timeout=10) as answer:  # noqa: S310
-                status: dict[str, Any] = json.load(answer)
-                return status
-        except (OSError, ValueError) as error:
-            raise WorkFailedError(f"the local runtime does not answer at {self.runtime_url}: {error}") from error
+            status: dict[str, Any] = json.loads(read_url(f"{self.runtime_url}/_tritonstack/status"))
+            return status
+        except (OSError, ValueError, http.client.HTTPException) as error:
+            raise WorkFailedError(
+                f"the local runtime does not answer at {self.runtime_url}: {error}\n"
+                f"  its log: {self.runtime.log}\n"
+                "  do:      tritonstack down, tritonstack up, tritonstack deploy-local"
+            ) from error
 
 
 @dataclass(frozen=True)
@@ -106,17 +102,36 @@ class LocalSession:
         return self.aws.client(service_name, config=config)
 
 
+def sdk_variables(*, emulator_url: str, runtime_url: str) -> dict[str, str]:
+    """The environment variables that point any AWS SDK, the AWS CLI and the CDK at a local AWS."""
+    return {
+        "AWS_ACCESS_KEY_ID": "testing",
+        "AWS_SECRET_ACCESS_KEY": "testing",
+        "AWS_REGION": REGION,
+        "AWS_DEFAULT_REGION": REGION,
+        "AWS_ENDPOINT_URL": emulator_url,
+        "AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME": runtime_url,
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "AWS_CONFIG_FILE": os.devnull,
+        "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+        "CDK_HOME": str(LocalPaths.from_environment().cdk_home),
+    }
+
+
 def find_local_aws() -> LocalAws | None:
-    """The local AWS that ``tritonstack up`` started and that still runs, or None."""
-    record = LocalPaths.from_environment().record
-    if not record.is_file():
+    """The local AWS that ``tritonstack up`` started and that still runs as a whole, or None.
+
+    Raises:
+        InputError: the record of it is damaged.
+    """
+    record = read_record(LocalPaths.from_environment())
+    if record is None or record.emulator is None or record.runtime is None:
         return None
-    data = json.loads(record.read_text())
     aws = LocalAws(
-        emulator_port=data["emulator_port"],
-        runtime_port=data["runtime_port"],
-        emulator=ProcessRecord(**data["emulator"]),
-        runtime=ProcessRecord(**data["runtime"]),
+        emulator_port=record.emulator_port,
+        runtime_port=record.runtime_port,
+        emulator=record.emulator,
+        runtime=record.runtime,
     )
     return aws if aws.running else None
 
@@ -125,166 +140,42 @@ def require_local_aws() -> LocalAws:
     """The running local AWS.
 
     Raises:
-        InputError: none runs.
+        InputError: none runs, it is still starting, or the record of it is damaged.
+        WorkFailedError: a part of it has ended; with the last lines of that part's log.
     """
     aws = find_local_aws()
-    if aws is None:
-        raise InputError(
-            [Problem(found="no local AWS is running", allowed="a running one", advice="tritonstack up (or make demo)")]
-        )
-    return aws
+    if aws is not None:
+        return aws
+    record = read_record(LocalPaths.from_environment())
+    parts = record.parts if record else {}
+    ended = {name: part for name, part in parts.items() if not part.running}
+    if len(ended) == len(parts):
+        found, advice = "no local AWS is running", "tritonstack up (or make demo)"
+    elif not ended:
+        found, advice = "the local AWS is starting", "wait for that tritonstack up; if none is at work, tritonstack up"
+    else:
+        raise _has_ended(ended)
+    raise InputError([Problem(found=found, allowed="a running one", advice=advice)])
 
 
-def start_local_aws(*, emulator_port: int, runtime_port: int, report: Callable[[str], None]) -> LocalAws:
-    """Start the emulator and the runtime and wait until both answer.
-
-    Args:
-        emulator_port: the port of every AWS API; 0 takes a free one.
-        runtime_port: the port of InvokeEndpoint; 0 takes a free one.
-        report: called with each step as it begins.
-
-    Raises:
-        InputError: a port is taken, or the environments are not made yet.
-        WorkFailedError: a process ended or did not answer in time; with the last lines of its log.
-    """
-    paths = LocalPaths.from_environment()
-    _check_environments()
-    clear_leftovers(paths)
-    emulator_port, runtime_port = emulator_port or _free_port(), runtime_port or _free_port()
-    _check_ports(emulator_port, runtime_port)
-    report(f"local AWS on port {emulator_port}")
-    emulator = _start_emulator(paths, emulator_port, runtime_port)
-    try:
-        _wait(f"http://127.0.0.1:{emulator_port}/_tritonstack/health", "the local AWS", emulator)
-        report(f"SageMaker runtime on port {runtime_port}")
-        runtime = _start_runtime(paths, emulator_port, runtime_port)
-    except WorkFailedError:
-        emulator.stop()
-        raise
-    aws = LocalAws(emulator_port=emulator_port, runtime_port=runtime_port, emulator=emulator, runtime=runtime)
-    _write_record(paths, aws)
-    try:
-        _wait(f"http://127.0.0.1:{runtime_port}/_tritonstack/health", "the SageMaker runtime", runtime)
-    except WorkFailedError:
-        stop_local_aws()
-        raise
-    return aws
+def _has_ended(ended: dict[str, ProcessRecord]) -> WorkFailedError:
+    told = [
+        f"{name} of the local AWS has ended. The last lines of {part.log}:\n{log_tail(Path(part.log))}"
+        for name, part in ended.items()
+    ]
+    return WorkFailedError("\n".join([*told, "  do:      tritonstack up, then tritonstack deploy-local"]))
 
 
-def stop_local_aws() -> bool:
-    """Stop what ``start_local_aws`` started, the runtime (and its Tritons) first. Says whether anything ran."""
-    paths = LocalPaths.from_environment()
-    return clear_leftovers(paths)
-
-
-def clear_leftovers(paths: LocalPaths) -> bool:
-    """Stop whichever recorded processes are still alive and forget the record."""
-    if not paths.record.is_file():
-        return False
-    data = json.loads(paths.record.read_text())
-    records = [ProcessRecord(**data[name]) for name in ("runtime", "emulator")]
-    ran = any(record.running for record in records)
-    for record in records:
-        record.stop()
-    paths.record.unlink(missing_ok=True)
-    return ran
-
-
-def _start_emulator(paths: LocalPaths, port: int, runtime_port: int) -> ProcessRecord:
-    temporary = paths.emulator / "tmp"
-    temporary.mkdir(parents=True, exist_ok=True)
-    environment = {
-        "PATH": os.environ["PATH"],
-        "HOME": os.environ.get("HOME", str(paths.root)),
-        "PYTHONPATH": str(REPOSITORY),
-        "PYTHONUNBUFFERED": "1",
-        "BIND_HOST": "127.0.0.1",
-        "GATEWAY_PORT": str(port),
-        "MINISTACK_ACCOUNT_ID": ACCOUNT,
-        "MINISTACK_REGION": REGION,
-        "IOT_MTLS_ENABLED": "0",
-        "STATE_DIR": str(paths.emulator / "state"),
-        "TMPDIR": str(temporary),
-        "NODE_PATH": str(REPOSITORY / "node_modules"),
-        "TRITONSTACK_RUNTIME_URL": f"http://127.0.0.1:{runtime_port}",
+def plain_environment() -> dict[str, str]:
+    """This process's variables without a person's own AWS settings and proxies, which are not for the local AWS."""
+    return {
+        name: value for name, value in os.environ.items() if not name.startswith("AWS_") and name.lower() not in PROXIES
     }
-    return start_process(
-        [str(environment_python("emulator")), "-m", "tritonstack.local.emulator"],
-        environment=environment,
-        folder=paths.emulator,
-        log=paths.logs / "emulator.log",
-    )
 
 
-def _start_runtime(paths: LocalPaths, emulator_port: int, port: int) -> ProcessRecord:
-    paths.runtime.mkdir(parents=True, exist_ok=True)
-    return start_process(
-        [
-            str(environment_python("main")), "-m", "tritonstack.local.runtime",
-            "--port", str(port), "--emulator", f"http://127.0.0.1:{emulator_port}", "--state", str(paths.runtime),
-        ],
-        environment={**os.environ, "PYTHONPATH": str(REPOSITORY), "PYTHONUNBUFFERED": "1"},
-        folder=paths.runtime,
-        log=paths.logs / "runtime.log",
-    )  # fmt: skip
-
-
-def _check_environments() -> None:
-    missing = [name for name in ("main", "emulator", "backends") if not environment_python(name).exists()]
-    if missing:
-        raise InputError(
-            [
-                Problem(
-                    found=f"the environments {', '.join(missing)} are not made yet",
-                    allowed="environments under .envs/ as requirements/ pins them",
-                    advice="make setup",
-                )
-            ]
-        )
-
-
-def _check_ports(*ports: int) -> None:
-    problems = []
-    for port in ports:
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError as error:
-                problems.append(
-                    Problem(
-                        field=f"port {port}",
-                        found=f"{error.strerror} on 127.0.0.1",
-                        allowed="a free port",
-                        advice="tritonstack up --port 0 --runtime-port 0 takes free ones",
-                    )
-                )
-    if problems:
-        raise InputError(problems)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-def _wait(url: str, name: str, process: ProcessRecord) -> None:
-    deadline = time.monotonic() + START_SECONDS
-    while time.monotonic() < deadline:
-        try:
-            with urllib.request.urlopen(url, timeout=5) as answer:  # noqa: S310  (loopback, our own scheme)
-                if answer.status == 200:
-                    return
-        except (urllib.error.URLError, ConnectionError, TimeoutError):
-            if not process.running:
-                raise ended_early(name, process) from None
-        time.sleep(0.1)
-    raise WorkFailedError(f"{name} did not answer within {START_SECONDS:.0f} s at {url}; its log: {process.log}")
-
-
-def _write_record(paths: LocalPaths, aws: LocalAws) -> None:
-    temporary = paths.record.with_suffix(".new")
-    temporary.write_text(json.dumps(asdict(aws), indent=2))
-    temporary.replace(paths.record)
+def read_url(url: str) -> bytes:
+    """A GET over loopback, past any proxy. Raises OSError (its HTTPError too) or http.client.HTTPException."""
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(url, timeout=10) as answer:
+        content: bytes = answer.read()
+        return content

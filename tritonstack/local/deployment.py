@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tritonstack.errors import WorkFailedError
-from tritonstack.local.aws import ACCOUNT, REGION, LocalAws
+from botocore.exceptions import BotoCoreError, ClientError
+
+from tritonstack.errors import InputError, Problem, WorkFailedError
+from tritonstack.local.aws import ACCOUNT, REGION, LocalAws, plain_environment
 from tritonstack.local.paths import REPOSITORY, LocalPaths, cdk_program, project_folder
 
 BOOTSTRAP_STACK = "CDKToolkit"
 SHOWN_LINES = 30
+END_SECONDS = 10.0
 
 
 @dataclass
@@ -38,12 +42,19 @@ class LocalDeployment:
         return LocalPaths.from_environment().assembly(self.environment)
 
     def bootstrapped(self) -> bool:
-        """Whether the account has the CDK's bootstrap stack."""
+        """Whether the account has the CDK's bootstrap stack.
+
+        Raises:
+            WorkFailedError: the local AWS does not answer.
+        """
         cloudformation = self.aws.client("cloudformation")
         pages = cloudformation.get_paginator("list_stacks").paginate(
             StackStatusFilter=["CREATE_COMPLETE", "UPDATE_COMPLETE"]
         )
-        return any(stack["StackName"] == BOOTSTRAP_STACK for page in pages for stack in page["StackSummaries"])
+        try:
+            return any(stack["StackName"] == BOOTSTRAP_STACK for page in pages for stack in page["StackSummaries"])
+        except (BotoCoreError, ClientError) as error:
+            raise WorkFailedError(f"{error}; its log: {self.aws.emulator.log}") from error
 
     def bootstrap(self) -> None:
         """``cdk bootstrap``, from a folder without a cdk.json, so that it synthesises nothing."""
@@ -64,8 +75,9 @@ class LocalDeployment:
         self._cdk(["synth", "--quiet", "--output", str(self.assembly), *options])
 
     def deploy(self, stacks: str) -> None:
-        """``cdk deploy`` of the stacks that a pattern names (``local/artifacts``), out of the synthesised templates."""
-        self._cdk(["deploy", "--app", str(self.assembly), "--require-approval", "never", "--progress", "events", stacks])
+        """``cdk deploy`` of the synthesised stacks that a pattern names (``local/artifacts``)."""
+        approval = ["--require-approval", "never"]
+        self._cdk(["deploy", "--app", str(self.assembly), *approval, "--progress", "events", stacks])
 
     def destroy(self) -> None:
         """``cdk destroy`` of the whole environment."""
@@ -75,26 +87,30 @@ class LocalDeployment:
         """Run the CDK command line; its output goes to the log and, line by line, to ``on_line``.
 
         Raises:
+            InputError: it is not installed.
             WorkFailedError: it ended with an error; with its last lines.
         """
         log = LocalPaths.from_environment().logs / "cdk.log"
         log.parent.mkdir(parents=True, exist_ok=True)
-        command = [str(cdk_program()), *arguments, "--no-notices", "--no-color"]
-        last: list[str] = []
-        with log.open("a") as record:
-            record.write(f"$ cdk {' '.join(arguments)}\n")
-            process = subprocess.Popen(
+        command = [str(_installed_cdk()), *arguments, "--no-notices", "--no-color"]
+        last: deque[str] = deque(maxlen=SHOWN_LINES)
+        with (
+            log.open("a", buffering=1) as record,  # line by line, so that `tritonstack logs -f cdk` follows
+            subprocess.Popen(
                 command, cwd=folder, env=self._variables(), text=True, errors="replace",
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            )  # fmt: skip
-            if process.stdout is None:
-                raise WorkFailedError("the CDK command line has no output to read")
-            with process.stdout as output:
-                for line in output:
+            ) as process,
+        ):  # fmt: skip
+            record.write(f"$ cdk {' '.join(arguments)}\n")
+            try:
+                for line in process.stdout or ():
                     record.write(line)
-                    last = [*last, line.rstrip()][-SHOWN_LINES:]
+                    last.append(line.rstrip())
                     self.on_line(line.strip())
-            code = process.wait()
+                code = process.wait()
+            except BaseException:  # an interrupted deployment goes on nowhere
+                _end(process)
+                raise
         if code != 0:
             shown = "\n".join(line for line in last if line)
             raise WorkFailedError(f"cdk {arguments[0]} ended with {code}; the whole log: {log}\n{shown}")
@@ -108,5 +124,29 @@ class LocalDeployment:
             "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20",
             "NODE_NO_WARNINGS": "1",
         }
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
-        return {**inherited, **ours, "PATH": f"{REPOSITORY / '.envs' / 'main' / 'bin'}:{os.environ['PATH']}"}
+        path = f"{REPOSITORY / '.envs' / 'main' / 'bin'}:{os.environ.get('PATH', os.defpath)}"
+        return {**plain_environment(), **ours, "PATH": path}
+
+
+def _installed_cdk() -> Path:
+    program = cdk_program()
+    if not program.exists():
+        raise InputError(
+            [
+                Problem(
+                    found=f"the CDK command line is not installed: {program}",
+                    allowed="the one that package-lock.json pins",
+                    advice="make setup",
+                )
+            ]
+        )
+    return program
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """SIGTERM, and SIGKILL to one that stays."""
+    process.terminate()
+    try:
+        process.wait(timeout=END_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()

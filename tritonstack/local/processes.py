@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +13,8 @@ import psutil
 from tritonstack.errors import WorkFailedError
 
 STOP_SECONDS = 20.0
+SAME_START_SECONDS = 1.0
+"""How far two readings of one process's start time may lie apart; the clock is set now and then."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,26 +29,32 @@ class ProcessRecord:
     def running(self) -> bool:
         """Whether exactly this process is alive."""
         process = self._process()
-        return process is not None and process.status() != psutil.STATUS_ZOMBIE
+        return process is not None and _alive(process)
 
     def _process(self) -> psutil.Process | None:
         try:
             process = psutil.Process(self.pid)
-            return process if abs(process.create_time() - self.started) < 1.0 else None
-        except psutil.NoSuchProcess:
+            return process if abs(process.create_time() - self.started) < SAME_START_SECONDS else None
+        except (psutil.NoSuchProcess, ValueError):  # a negative id, out of a damaged record, is a ValueError
             return None
 
     def stop(self, *, seconds: float = STOP_SECONDS) -> None:
-        """End this process and its descendants: SIGTERM, and after ``seconds`` SIGKILL to those that remain."""
+        """End this process and its descendants.
+
+        SIGTERM, and after ``seconds`` SIGKILL. Ending its descendants is the process's own work; those that it leaves
+        behind get SIGKILL.
+        """
         process = self._process()
         if process is None:
             return
-        family = [process, *_descendants(process)]
-        _signal(process.terminate)
-        _, alive = psutil.wait_procs(family, timeout=seconds)
-        for survivor in alive:
-            _signal(survivor.kill)
-        psutil.wait_procs(alive, timeout=seconds)
+        family = _descendants(process)
+        _terminate(process)
+        psutil.wait_procs([process], timeout=seconds)
+        # Asked again: it may have started others meanwhile.
+        left = [member for member in {process, *family, *_descendants(process)} if _alive(member)]
+        for survivor in left:
+            _kill(survivor)
+        psutil.wait_procs(left, timeout=seconds)
 
 
 def start_process(command: Sequence[str], *, environment: Mapping[str, str], folder: Path, log: Path) -> ProcessRecord:
@@ -57,18 +65,24 @@ def start_process(command: Sequence[str], *, environment: Mapping[str, str], fol
         environment: all of its environment variables.
         folder: its working folder.
         log: the file that takes standard output and error.
+
+    Raises:
+        WorkFailedError: the program cannot be run.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as output:
-        process = subprocess.Popen(
-            list(command),
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            env=dict(environment),
-            cwd=folder,
-            start_new_session=True,
-        )
+        try:
+            process = subprocess.Popen(
+                list(command),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=dict(environment),
+                cwd=folder,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise WorkFailedError(f"{command[0]} cannot be run: {error.strerror}: {error.filename}") from error
     return ProcessRecord(pid=process.pid, started=psutil.Process(process.pid).create_time(), log=str(log))
 
 
@@ -79,7 +93,7 @@ def log_tail(log: Path, lines: int = 20) -> str:
     with log.open("rb") as file:
         file.seek(0, os.SEEK_END)
         file.seek(max(0, file.tell() - 200 * lines))
-        return "\n".join(file.read().decode(errors="replace").splitlines()[-lines:])
+        return "\n".join(file.read().decode(errors="replace").splitlines()[-lines:]) or "(empty)"
 
 
 def ended_early(name: str, record: ProcessRecord) -> WorkFailedError:
@@ -89,6 +103,13 @@ def ended_early(name: str, record: ProcessRecord) -> WorkFailedError:
     )
 
 
+def _alive(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
 def _descendants(process: psutil.Process) -> list[psutil.Process]:
     try:
         return process.children(recursive=True)
@@ -96,8 +117,15 @@ def _descendants(process: psutil.Process) -> list[psutil.Process]:
         return []
 
 
-def _signal(send: Callable[[], None]) -> None:
+def _terminate(process: psutil.Process) -> None:
     try:
-        send()
+        process.terminate()
+    except psutil.NoSuchProcess:
+        return
+
+
+def _kill(process: psutil.Process) -> None:
+    try:
+        process.kill()
     except psutil.NoSuchProcess:
         return
