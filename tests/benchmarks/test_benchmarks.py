@@ -48,14 +48,14 @@ def test_an_app_that_fails_is_no_measurement(tmp_path: Path) -> None:
     script = tmp_path / "app.py"
     script.write_text("raise SystemExit('no stack today')")
     with pytest.raises(WorkFailedError, match="no stack today"):
-        synthesise(script, tmp_path / "out", context={})
+        synthesise(script, tmp_path / "out", context={}, cli=False)
 
 
 def test_an_app_that_synthesises_nothing_is_no_measurement(tmp_path: Path) -> None:
     script = tmp_path / "app.py"
     script.write_text("")
     with pytest.raises(WorkFailedError, match="synthesised nothing"):
-        synthesise(script, tmp_path / "out", context={})
+        synthesise(script, tmp_path / "out", context={}, cli=False)
 
 
 def test_the_context_is_that_of_cdk_json(tmp_path: Path) -> None:

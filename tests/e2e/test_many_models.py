@@ -40,7 +40,7 @@ def check_fleet(aws: LocalAws) -> None:
 
 
 def test_a_sample_of_models_answers_right_under_eviction(deployed: LocalAws, dice: random.Random) -> None:
-    call_at_random(deployed, models=12, calls=48, threads=4, dice=dice)
+    call_at_random(deployed, models=12, calls=24, threads=4, dice=dice)
     check_fleet(deployed)
 
 
@@ -48,5 +48,5 @@ def test_a_sample_of_models_answers_right_under_eviction(deployed: LocalAws, dic
 def test_forty_archives_on_an_endpoint_that_holds_eight_answer_right_from_eight_threads(
     deployed: LocalAws, dice: random.Random
 ) -> None:
-    call_at_random(deployed, models=MANY, calls=400, threads=8, dice=dice)
+    call_at_random(deployed, models=MANY, calls=160, threads=8, dice=dice)
     check_fleet(deployed)
