@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import click
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from tritonstack.archives.recipe import read_recipe
 from tritonstack.client import ModelClient
@@ -18,10 +22,12 @@ from tritonstack.client.files import InputFile, read_inputs
 from tritonstack.commands.progress import Steps
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.local.aws import LocalAws, require_local_aws
-from tritonstack.local.paths import project_folder
+from tritonstack.local.container.server_release import release_and_version
+from tritonstack.local.paths import REPOSITORY, project_folder
 from tritonstack.settings import Endpoint, Environment, load_environment
 
 SHOWN_VALUES = 4
+LOADED_BEFORE = "-"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +42,7 @@ class Row:
     sent: int
     received: int
     answer: str
+    request: Path
     asked_release: str
     answering_server: str
 
@@ -60,20 +67,21 @@ def command(*, environment: str, only: str | None) -> None:
                 rows.append(call_twice(aws, settings, endpoint, model))
     console = Console(highlight=False)
     console.print(table_of(rows))
-    console.print(how_to_go_on(aws, rows[0]), soft_wrap=True)
+    console.print(how_to_go_on(aws, settings, rows), soft_wrap=True)
 
 
 def call_twice(aws: LocalAws, settings: Environment, endpoint: Endpoint, model: str) -> Row:
     """Send a model its own sample request twice with boto3's ``invoke_endpoint``."""
     names = ModelClient(environment=settings.environment, session=aws.session())
     target = str(names.resolve(f"{endpoint.name}/{model}").archive)
-    body = sample_body(names, endpoint, model)
+    request = sample_request(model)
+    inputs = read_inputs([InputFile.parse(str(request))], names.tensor_table(f"{endpoint.name}/{model}"))
+    body = encode(inputs, outputs=None, payload_format="auto")
     name = endpoint.sagemaker_name(settings.environment)
     loaded = target in loaded_models(fleet_of(aws, name))
     runtime = aws.client("sagemaker-runtime")
-    first, answer = timed_call(runtime, endpoint=name, target=target, body=body)
-    second, answer = timed_call(runtime, endpoint=name, target=target, body=body)
-    content = answer["Body"].read()
+    first, _, _ = timed_call(runtime, endpoint=name, target=target, body=body)
+    second, content, content_type = timed_call(runtime, endpoint=name, target=target, body=body)
     fleet = fleet_of(aws, name)
     return Row(
         endpoint=name,
@@ -83,30 +91,34 @@ def call_twice(aws: LocalAws, settings: Environment, endpoint: Endpoint, model: 
         warm_ms=second,
         sent=len(body.content),
         received=len(content),
-        answer=in_words(decode(content, answer["ContentType"]).outputs),
+        answer=in_words(decode(content, content_type).outputs),
+        request=request,
         asked_release=endpoint.release,
-        answering_server=fleet["server_version"] or "unknown",
+        answering_server=release_and_version(fleet["server_version"] or "unknown"),
     )
 
 
-def sample_body(names: ModelClient, endpoint: Endpoint, model: str) -> Body:
+def sample_request(model: str) -> Path:
     """The request that the model's recipe gives as its sample."""
     folder = project_folder() / "model_repos" / model
-    request = folder / read_recipe(folder).sample.request
-    inputs = read_inputs([InputFile.parse(str(request))], names.tensor_table(f"{endpoint.name}/{model}"))
-    return encode(inputs, outputs=None, payload_format="auto")
+    return folder / read_recipe(folder).sample.request
 
 
-def timed_call(runtime: Any, *, endpoint: str, target: str, body: Body) -> tuple[float, Any]:
-    """One call with boto3. Returns milliseconds and botocore's answer. Raises WorkFailedError where it has none."""
+def timed_call(runtime: Any, *, endpoint: str, target: str, body: Body) -> tuple[float, bytes, str]:
+    """One call with boto3: milliseconds until the whole answer was read, the answer, and its content type.
+
+    Raises:
+        WorkFailedError: it was not answered.
+    """
     started = time.perf_counter()
     try:
         answer = runtime.invoke_endpoint(
             EndpointName=endpoint, TargetModel=target, ContentType=body.content_type, Body=body.content
         )
-    except ClientError as error:
+        content: bytes = answer["Body"].read()
+    except (ClientError, BotoCoreError) as error:
         raise WorkFailedError(f"{endpoint} does not answer for {target}: {error}") from error
-    return (time.perf_counter() - started) * 1000, answer
+    return (time.perf_counter() - started) * 1000, content, str(answer["ContentType"])
 
 
 def fleet_of(aws: LocalAws, endpoint: str) -> dict[str, Any]:
@@ -143,33 +155,60 @@ def in_words(outputs: dict[str, Array] | Any) -> str:
 
 
 def table_of(rows: list[Row]) -> Table:
-    """The demo's one table."""
-    table = Table(title="Answered by a real Triton on this machine", title_justify="left")
-    for name in ("model", "TargetModel", "answer"):
-        table.add_column(name, overflow="fold")
-    for name in ("cold ms", "warm ms", "bytes sent", "received", "release asked", "server that answered"):
-        table.add_column(name, justify="right")
+    """The demo's one table; 80 columns hold it, with each TargetModel whole."""
+    table = Table(
+        title="Answered by a real Triton on this machine", title_justify="left", caption_justify="left",
+        box=SIMPLE_HEAD, show_edge=False, padding=0, leading=1,
+    )  # fmt: skip
+    if any(row.cold_ms is None for row in rows):
+        table.caption = f"cold {LOADED_BEFORE}: the model was loaded before"
+    several = len({row.endpoint for row in rows}) > 1
+    longest = max(len(row.target_model) for row in rows)
+    table.add_column("TargetModel, its answer", no_wrap=True)
+    for name in ("cold\nms", "warm\nms", "bytes\nsent", "bytes\nback", "release\nasked"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("release\nanswered", overflow="fold")
     for row in rows:
-        cold = "loaded before" if row.cold_ms is None else f"{row.cold_ms:.0f}"
+        cold = LOADED_BEFORE if row.cold_ms is None else f"{row.cold_ms:.0f}"
+        answer = f"{row.endpoint}: {row.answer}" if several else row.answer
         table.add_row(
-            row.model, row.target_model, row.answer, cold, f"{row.warm_ms:.1f}", str(row.sent), str(row.received),
-            row.asked_release, row.answering_server,
+            Text(f"{row.target_model}\n{fill(answer, longest)}"), cold, f"{row.warm_ms:.1f}",
+            str(row.sent), str(row.received), row.asked_release, row.answering_server,
         )  # fmt: skip
     return table
 
 
-def how_to_go_on(aws: LocalAws, row: Row) -> str:
-    """What a person may type next."""
-    program = ".envs/main/bin/tritonstack"
-    request = f"model_repos/{row.model}/sample/request.json"
-    return (
-        "\nIt stays up. Call it with the AWS CLI:\n"
-        f'  eval "$({program} env)"\n'
-        f"  .envs/main/bin/aws sagemaker-runtime invoke-endpoint --endpoint-name {row.endpoint} \\\n"
-        f"    --target-model {row.target_model} \\\n"
-        f"    --content-type application/json --body fileb://{request} /dev/stdout\n"
-        f"or by the model's name:\n"
-        f"  {program} invoke {row.model} --input {request}\n"
-        f"  {program} status --watch\n"
-        f"The AWS APIs answer at {aws.emulator_url}. Stop it: make down"
+def how_to_go_on(aws: LocalAws, settings: Environment, rows: list[Row]) -> str:
+    """What a person may type next, with the first model whose sample is JSON."""
+    programs = REPOSITORY / ".envs" / "main" / "bin"
+    program, aws_cli = shown(programs / "tritonstack"), shown(programs / "aws")
+    lines = ["", "It stays up."]
+    row = next((row for row in rows if row.request.suffix == ".json"), None)
+    if row is not None:
+        endpoints = [endpoint.name for endpoint in settings.endpoints if row.model in endpoint.models]
+        name = (
+            row.model if len(endpoints) == 1 else f"{row.endpoint.removeprefix(f'{settings.environment}-')}/{row.model}"
+        )
+        other = "" if settings.environment == "local" else f" --environment {settings.environment} --local"
+        lines[-1] += " Call it with the AWS CLI:"
+        lines += [
+            f'  eval "$({program} env)"',
+            f"  {aws_cli} sagemaker-runtime invoke-endpoint --endpoint-name {row.endpoint} \\",
+            f"    --target-model {row.target_model} \\",
+            f"    --content-type application/json --body fileb://{shown(row.request)} /dev/stdout",
+            "or by the model's name:",
+            f"  {program} invoke {name} --input {shown(row.request)}{other}",
+        ]
+    return "\n".join(
+        [
+            *lines,
+            "Watch it:",
+            f"  {program} status --watch",
+            f"The AWS APIs answer at {aws.emulator_url}. Stop it: make down",
+        ]
     )
+
+
+def shown(path: Path) -> str:
+    """A path as a person would type it here."""
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)

@@ -1,0 +1,177 @@
+"""The runtime's status as text for a terminal of any width."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from tritonstack.local.aws import LocalAws
+from tritonstack.local.container.server_release import release_and_version
+
+SHOWN_ERRORS = 3
+NAMED_MODELS = 2
+SHOWN_ERROR_CHARACTERS = 300
+FRAME = 4
+"""Columns of a panel's frame and padding."""
+FIGURES = ("state", "loads", "hits", "busy", "idle")
+OTHER_LINES = 9
+"""Lines of a fleet that are not models, about."""
+FEWEST_MODELS = 3
+_STAND_IN = re.compile(r"(?:tritonstack stand-in: )?(?P<what>.*?)(?: \(model (?P<model>\S+)\))?")
+
+
+@dataclass(frozen=True)
+class Space:
+    """What a view may take: ``width`` columns and, where it cannot scroll, ``height`` lines (None: any number)."""
+
+    width: int
+    height: int | None = None
+
+    def models(self, fleets: int) -> int | None:
+        """How many lines of each fleet may be models; None: any number."""
+        return None if self.height is None else max(FEWEST_MODELS, (self.height - 3) // max(1, fleets) - OTHER_LINES)
+
+
+def view(aws: LocalAws, status: dict[str, Any], space: Space) -> RenderableType:
+    """The whole status: where it listens, and a panel for each endpoint."""
+    head: list[RenderableType] = [
+        Text.assemble("AWS APIs ", (aws.emulator_url, "bold"), "   InvokeEndpoint ", (aws.runtime_url, "bold"))
+    ]
+    if status["local_aws"] != "answers":
+        head.append(Text(f"the AWS APIs do not answer the runtime: {status['local_aws']}", style="bold red"))
+    endpoints = status["endpoints"]
+    if not endpoints:
+        return Group(*head, Text("no endpoint is deployed: tritonstack deploy-local"))
+    not_written = status.get("metrics_not_written")
+    foot = [Text(f"not written: {not_written}", style="dim")] if not_written else []
+    lines = space.models(sum(len(endpoint["fleets"]) for endpoint in endpoints))
+    return Group(*head, *(_endpoint(endpoint, space.width - FRAME, lines) for endpoint in endpoints), *foot)
+
+
+def _endpoint(endpoint: dict[str, Any], width: int, lines: int | None) -> Panel:
+    parts: list[RenderableType] = []
+    if endpoint["last_failure"]:
+        parts.append(Text(f"last failure: {endpoint['last_failure']}", style="red"))
+    for fleet in endpoint["fleets"]:
+        parts += [*_fleet(fleet), *_models(fleet["models"], fleet["max_loaded_models"], width, lines)]
+        parts += [_error(one) for one in fleet["last_errors"][-SHOWN_ERRORS:]]
+    style = "green" if endpoint["status"] == "InService" else "yellow"
+    title = Text.assemble((endpoint["name"], "bold"), "  ", (endpoint["status"], style))
+    return Panel(Group(*parts), title=title, title_align="left", border_style="dim")
+
+
+def _fleet(fleet: dict[str, Any]) -> list[Text]:
+    version = fleet["server_version"]
+    serving = "" if fleet["serving"] else ", no traffic"
+    return [
+        Text.assemble((f"{fleet['variant']} ({fleet['mode']})", "bold"), f"  {fleet['state']}{serving}"),
+        Text(
+            f"asked for {fleet['release_asked_for'] or 'no known release'}, "
+            f"answered by {release_and_version(version) if version else 'nothing yet'}"
+        ),
+        Text(_traffic(fleet)),
+        *_latency(fleet["model_latency_ms"] or {}),
+        *stand_ins(fleet["stand_ins"]),
+        *_isolation(fleet["isolation"]),
+    ]
+
+
+def _traffic(fleet: dict[str, Any]) -> str:
+    phrases = [f"{fleet['requests']} requests, {fleet['errors']} errors, {fleet['in_flight']} in flight"]
+    if fleet["hit_ratio"] is not None:
+        phrases.append(f"hit ratio {fleet['hit_ratio']:.0%}")
+    if fleet["restarts"]:
+        phrases.append(f"restarted {fleet['restarts']} times" if fleet["restarts"] > 1 else "restarted once")
+    return "   ".join(phrases)
+
+
+def _latency(figures: dict[str, Any]) -> list[Text]:
+    """Percentiles; without a request in the last minutes there are none."""
+    shares = [(name, figures.get(name)) for name in ("p50", "p90", "p99")]
+    known = "  ".join(f"{name} {value:.1f}" for name, value in shares if value is not None)
+    return [Text(f"model latency, ms: {known}   (the last 5 minutes)")] if known else []
+
+
+def stand_ins(lines: list[str]) -> list[Text]:
+    """What stands in for what: one line for all models of which the same is true."""
+    models: dict[str, list[str]] = {}
+    for line in lines:
+        if match := _STAND_IN.fullmatch(line):
+            models.setdefault(match["what"], []).extend([match["model"]] if match["model"] else [])
+    return [Text(f"stand-in: {what}{_for_models(names)}", style="yellow") for what, names in models.items()]
+
+
+def _for_models(names: list[str]) -> str:
+    if not names:
+        return ""
+    return f" (for {', '.join(names) if len(names) <= NAMED_MODELS else f'{len(names)} models'})"
+
+
+def _isolation(isolation: str | None) -> list[Text]:
+    if isolation in (None, "namespace"):
+        return []
+    return [Text(f"not isolated: {isolation}", style="bold red")]
+
+
+def _models(models: list[dict[str, Any]], limit: int | None, width: int, lines: int | None) -> list[RenderableType]:
+    """The loaded models; where there are not enough lines for all, those that were used last.
+
+    A TargetModel is never cut: where it does not fit beside its figures, they go below it.
+    """
+    if not models:
+        return []
+    title = f"TargetModel ({len(models)} loaded{f', at most {limit}' if limit else ''})"
+    columns = [(title, *FIGURES), *(_row(model) for model in models)]
+    below = sum(max(map(len, column)) + 2 for column in zip(*columns, strict=True)) - 2 > width
+    fitting = len(models) if lines is None else max(1, lines // 2 if below else lines)
+    shown = models
+    if fitting < len(models):
+        shown = sorted(models, key=lambda model: str(model["last_used"]), reverse=True)[:fitting]
+    rows = [_row(model) for model in shown]
+    parts = [_figures_below(title, rows) if below else _figures_beside(title, rows)]
+    if len(shown) < len(models):
+        parts.append(Text(f"and {len(models) - len(shown)} that were used longer ago", style="dim"))
+    return parts
+
+
+def _row(model: dict[str, Any]) -> tuple[str, ...]:
+    """A model's name and its figures, in the order of FIGURES."""
+    return (
+        model["target_model"] or "(the endpoint's one model)", model["state"], str(model["loads"]), str(model["hits"]),
+        str(model["in_flight"]), _since(model["last_used"]),
+    )  # fmt: skip
+
+
+def _figures_beside(title: str, rows: list[tuple[str, ...]]) -> RenderableType:
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+    table.add_column(title, no_wrap=True)
+    for name in FIGURES:
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def _figures_below(title: str, rows: list[tuple[str, ...]]) -> RenderableType:
+    text = Text(title, style="dim")
+    for name, *figures in rows:
+        text.append(f"\n{name}\n", style="not dim")
+        text.append("  " + "  ".join(f"{label} {figure}" for label, figure in zip(FIGURES, figures, strict=True)))
+    return text
+
+
+def _error(one: dict[str, Any]) -> Text:
+    return Text(f"{_since(one['at'])} ago: {one['error'][:SHOWN_ERROR_CHARACTERS]}", style="red")
+
+
+def _since(moment: str) -> str:
+    """The time since a moment in ISO 8601, as long as a person cares about: ``75 s``, ``12 min``."""
+    seconds = max(0.0, (datetime.now(tz=UTC) - datetime.fromisoformat(moment)).total_seconds())
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
