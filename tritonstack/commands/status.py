@@ -9,7 +9,7 @@ import click
 from rich.console import Console, RenderableType
 from rich.live import Live
 
-from tritonstack.commands.status_view import Space, view
+from tritonstack.commands.status_view import fitting_view, view
 from tritonstack.local.aws import LocalAws, require_local_aws
 
 SECONDS = 1.0
@@ -20,23 +20,25 @@ SECONDS = 1.0
 @click.option("--json", "as_json", is_flag=True, help="Print the runtime's own JSON.")
 def command(*, watch: bool, as_json: bool) -> None:
     """Show local endpoints: their fleets, loaded models, hit ratio, latencies, last errors, and what stands in."""
-    aws = require_local_aws()
     console = Console(highlight=False)
+    if watch and not as_json and not console.is_terminal:
+        raise click.UsageError("--watch needs a terminal; without it the status is printed once")
+    aws = require_local_aws()
     if as_json:
         click.echo(json.dumps(aws.runtime_status(), indent=2))
     elif watch:
         _watch(aws, console)
     else:
-        console.print(view(aws, aws.runtime_status(), Space(console.width)))
+        console.print(view(aws, aws.runtime_status(), width=console.width))
 
 
 def _watch(aws: LocalAws, console: Console) -> None:
     """Show the status until interrupted, which is its regular end."""
 
     def now() -> RenderableType:
-        return view(aws, aws.runtime_status(), Space(console.width, console.height if console.is_terminal else None))
+        return fitting_view(aws, aws.runtime_status(), console)
 
-    with Live(now(), console=console, screen=console.is_terminal, auto_refresh=False) as live:
+    with Live(now(), console=console, screen=True, auto_refresh=False) as live:
         try:
             while True:
                 time.sleep(SECONDS)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from bisect import bisect_right
 from datetime import UTC, datetime
 from typing import Any
 
-from rich.console import Group, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
@@ -21,26 +21,28 @@ SHOWN_ERROR_CHARACTERS = 300
 FRAME = 4
 """Columns of a panel's frame and padding."""
 FIGURES = ("state", "loads", "hits", "busy", "idle")
-OTHER_LINES = 9
-"""Lines of a fleet that are not models, about."""
-FEWEST_MODELS = 3
 _STAND_IN = re.compile(r"(?:tritonstack stand-in: )?(?P<what>.*?)(?: \(model (?P<model>\S+)\))?")
 
 
-@dataclass(frozen=True)
-class Space:
-    """What a view may take: ``width`` columns and, where it cannot scroll, ``height`` lines (None: any number)."""
+def fitting_view(aws: LocalAws, status: dict[str, Any], console: Console) -> RenderableType:
+    """The view with as many models as leave room for all the rest on a terminal that cannot scroll."""
 
-    width: int
-    height: int | None = None
+    def height(model_lines: int) -> int:
+        return len(console.render_lines(view(aws, status, width=console.width, model_lines=model_lines)))
 
-    def models(self, fleets: int) -> int | None:
-        """How many lines of each fleet may be models; None: any number."""
-        return None if self.height is None else max(FEWEST_MODELS, (self.height - 3) // max(1, fleets) - OTHER_LINES)
+    most = bisect_right(range(1, console.height), console.height, key=height)
+    return view(aws, status, width=console.width, model_lines=max(1, most))
 
 
-def view(aws: LocalAws, status: dict[str, Any], space: Space) -> RenderableType:
-    """The whole status: where it listens, and a panel for each endpoint."""
+def view(aws: LocalAws, status: dict[str, Any], *, width: int, model_lines: int | None = None) -> RenderableType:
+    """The whole status: where it listens, and a panel for each endpoint.
+
+    Args:
+        aws: the local AWS that is shown.
+        status: the runtime's own account of it.
+        width: columns.
+        model_lines: how many lines of each fleet may be models; None: any number.
+    """
     head: list[RenderableType] = [
         Text.assemble("AWS APIs ", (aws.emulator_url, "bold"), "   InvokeEndpoint ", (aws.runtime_url, "bold"))
     ]
@@ -51,8 +53,7 @@ def view(aws: LocalAws, status: dict[str, Any], space: Space) -> RenderableType:
         return Group(*head, Text("no endpoint is deployed: tritonstack deploy-local"))
     not_written = status.get("metrics_not_written")
     foot = [Text(f"not written: {not_written}", style="dim")] if not_written else []
-    lines = space.models(sum(len(endpoint["fleets"]) for endpoint in endpoints))
-    return Group(*head, *(_endpoint(endpoint, space.width - FRAME, lines) for endpoint in endpoints), *foot)
+    return Group(*head, *(_endpoint(endpoint, width - FRAME, model_lines) for endpoint in endpoints), *foot)
 
 
 def _endpoint(endpoint: dict[str, Any], width: int, lines: int | None) -> Panel:
