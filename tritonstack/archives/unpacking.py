@@ -1,189 +1,142 @@
-"""Unpack an archive that somebody else may have made: streaming, and without leaving the target folder."""
+"""Unpacking an archive that nobody vouches for: streamed, inside its folder, of bounded size."""
 
 from __future__ import annotations
 
-import io
 import os
 import shutil
 import tarfile
 import zlib
-from contextlib import ExitStack
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, BinaryIO, cast
+from typing import IO, Any
 
-from isal import igzip_threaded, isal_zlib
+from isal import igzip, isal_zlib
 
-from tritonstack.errors import WorkFailedError
-
-if TYPE_CHECKING:
-    from typing_extensions import Buffer
-
-CHUNK = 1 << 20
-_DAMAGED = (
-    tarfile.TarError,
-    zlib.error,
-    EOFError,
-    cast("type[Exception]", isal_zlib.error),
-)  # isal's stub: an instance
+CHUNK = 1024 * 1024
+open_gzip: Callable[..., Any] = igzip.open
+IsalError: Any = isal_zlib.error
 
 
-class UnpackError(WorkFailedError):
-    """The archive is damaged, larger than allowed, or holds what an archive of models must not hold."""
+class UnsafeArchiveError(Exception):
+    """The archive is damaged, too large, or would write outside its folder; the message says which member."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limits:
-    """What an archive may grow to: ``total_bytes`` of all files together, and the number of members."""
+class UnpackLimits:
+    """The most bytes and members that an archive may unpack to."""
 
-    total_bytes: int = 256 << 30
-    members: int = 100_000
-
-
-DEFAULT_LIMITS = Limits()
+    max_bytes: int = 64 << 30
+    max_members: int = 200_000
 
 
-def unpack(source: BinaryIO | Path, target: Path, *, limits: Limits = DEFAULT_LIMITS) -> None:
-    """Unpack a ``.tar.gz`` into the new folder ``target``; memory does not depend on the archive's size.
+DEFAULT_LIMITS = UnpackLimits()
 
-    ``source`` is a file's path or a stream with ``read(n)`` (an S3 body, for one); a stream is read to its end and not
-    closed. ``target`` must not exist, or be an empty folder. The folder appears whole or not at all: work is done
-    beside it, under ``<target>.partial``.
 
-    Refused: absolute names, ``..``, names that stand twice, links that lead outside, writing through a link, devices,
-    pipes, and more than ``limits`` allow. Owners and times are not restored; of the modes only the owner's right to
-    execute is. The gzip checksum is verified.
+def unpack(
+    archive: Path, folder: Path, *, limits: UnpackLimits = DEFAULT_LIMITS, cancelled: Callable[[], bool] = lambda: False
+) -> int:
+    """Unpack a gzip-compressed tar archive into ``folder``, which must not exist yet. Memory does not grow with it.
 
-    Raises :class:`UnpackError`; whatever the source's ``read`` raises passes through.
+    Files and folders are written first and symbolic links last, so that nothing is ever written through a link; then
+    every link is resolved and must lead to something inside. Owners, set-id bits and times are not taken over.
+
+    Returns:
+        the bytes written.
+
+    Raises:
+        UnsafeArchiveError: a member leaves the folder, is a device, or the archive is damaged or over the limits. What
+            was unpacked is removed.
     """
-    partial = target.with_name(f"{target.name}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
+    folder.mkdir(parents=True)
     try:
-        _unpack_into(source, partial, limits)
-        if target.exists():
-            target.rmdir()
-        partial.rename(target)
-    except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
+        with open_gzip(archive, "rb") as plain, tarfile.open(fileobj=plain, mode="r|") as tar:
+            written = _Unpacking(folder, limits, cancelled).run(tar)
+            while plain.read(CHUNK):  # to the end, where gzip's checksum stands
+                pass
+            return written
+    except (tarfile.TarError, zlib.error, IsalError, EOFError, OSError, ValueError) as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise UnsafeArchiveError(f"the archive is damaged or cannot be written: {error}") from error
+    except UnsafeArchiveError:
+        shutil.rmtree(folder, ignore_errors=True)
         raise
 
 
-def _unpack_into(source: BinaryIO | Path, folder: Path, limits: Limits) -> None:
-    with ExitStack() as stack:
-        try:
-            plain = stack.enter_context(_gunzip(source))
-            archive = stack.enter_context(tarfile.open(fileobj=plain, mode="r|", bufsize=CHUNK))
-            unpacking = _Unpacking(folder, limits)
-            for member in archive:
-                unpacking.add(archive, member)
-            while plain.read(CHUNK):  # to the end, so that gzip's checksum is compared
-                pass
-        except _DAMAGED as error:
-            raise UnpackError(f"the archive is damaged or no .tar.gz: {error}") from error
-        except OSError as error:
-            if error.errno is None:  # gzip's own complaints (BadGzipFile) carry no number
-                raise UnpackError(f"the archive is damaged or no .tar.gz: {error}") from error
-            raise
+def member_path(name: str) -> PurePosixPath:
+    """A member's path inside the folder. Raises UnsafeArchiveError for a path that leaves it."""
+    path = PurePosixPath(name)
+    if path.is_absolute() or ".." in path.parts or "\\" in name or any(ord(letter) < 32 for letter in name):
+        raise UnsafeArchiveError(f"member {name!r} is no path inside the archive")
+    return path
 
 
-class _Filled(io.RawIOBase):
-    """A stream of which only ``read(n)`` is asked, as a file that igzip can read."""
-
-    def __init__(self, source: BinaryIO) -> None:
-        self.source = source
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Buffer) -> int:
-        view = memoryview(buffer)
-        data = self.source.read(len(view))
-        view[: len(data)] = data
-        return len(data)
-
-
-def _gunzip(source: BinaryIO | Path) -> BinaryIO:
-    """The decompressed stream, worked out in a thread of its own."""
-    opened = source if isinstance(source, Path) else _Filled(source)
-    return cast("BinaryIO", igzip_threaded.open(opened, "rb", block_size=CHUNK))  # type: ignore[no-untyped-call]  # isal
-
-
-@dataclass
 class _Unpacking:
-    """What has been written so far."""
+    def __init__(self, folder: Path, limits: UnpackLimits, cancelled: Callable[[], bool]) -> None:
+        self._folder = folder
+        self._limits = limits
+        self._cancelled = cancelled
+        self._written = 0
+        self._links: list[tuple[Path, str]] = []
 
-    folder: Path
-    limits: Limits
-    files: set[PurePosixPath] = field(default_factory=set)
-    links: set[PurePosixPath] = field(default_factory=set)
-    members: int = 0
-    bytes: int = 0
+    def run(self, tar: tarfile.TarFile) -> int:
+        for count, member in enumerate(tar, start=1):
+            if count > self._limits.max_members:
+                raise UnsafeArchiveError(f"more than {self._limits.max_members} members")
+            if self._cancelled():
+                raise UnsafeArchiveError("unpacking was given up")
+            self._member(tar, member)
+        for place, target in self._links:
+            self._check_inside(place.parent, place, target)  # an earlier link may be on the way to this one
+            self._make_folder(place.parent)
+            place.unlink(missing_ok=True)
+            place.symlink_to(target)
+        for place, target in self._links:
+            self._check_inside(place, place, target)  # a later link may have changed where an earlier one leads
+        return self._written
 
-    def add(self, archive: tarfile.TarFile, member: tarfile.TarInfo) -> None:
-        name = self.checked(member)
-        path = self.folder / name
+    def _member(self, tar: tarfile.TarFile, member: tarfile.TarInfo) -> None:
+        relative = member_path(member.name)
+        place = self._folder / relative
         if member.isdir():
-            path.mkdir(parents=True, exist_ok=True)
-            return
-        if name in self.files or name in self.links or name == PurePosixPath():
-            raise UnpackError(f"{member.name!r} stands twice in the archive")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if member.isreg():
-            self.files.add(name)
-            self.write(archive, member, path)
+            self._make_folder(place)
+        elif member.isreg():
+            source = tar.extractfile(member)
+            if source is None:
+                raise UnsafeArchiveError(f"member {member.name!r} has no content")
+            self._make_folder(place.parent)
+            self._write(source, place, executable=bool(member.mode & 0o100))
         elif member.issym():
-            _inside(member, name.parent / member.linkname)
-            self.links.add(name)
-            path.symlink_to(member.linkname)
+            self._links.append((place, member.linkname))
         elif member.islnk():
-            origin = _inside(member, PurePosixPath(member.linkname))
-            if origin not in self.files:
-                raise UnpackError(f"{member.name!r} links to {member.linkname!r}, which is no file before it")
-            self.files.add(name)
-            path.hardlink_to(self.folder / origin)
+            self._hard_link(place, member)
         else:
-            raise UnpackError(f"{member.name!r} is neither a file nor a folder nor a link")
+            raise UnsafeArchiveError(f"member {member.name!r} is a device or of an unknown kind")
 
-    def checked(self, member: tarfile.TarInfo) -> PurePosixPath:
-        """The member's name below the folder, once it and the limits are in order."""
-        self.members += 1
-        self.bytes += member.size if member.isreg() else 0
-        if self.members > self.limits.members:
-            raise UnpackError(f"more than {self.limits.members} members")
-        if self.bytes > self.limits.total_bytes:
-            raise UnpackError(f"more than {self.limits.total_bytes} bytes unpacked")
-        name = _inside(member, PurePosixPath(member.name))
-        for part in (name, *name.parents):
-            above = part != name
-            if (part in self.links and (above or member.isdir())) or (part in self.files and (above or member.isdir())):
-                raise UnpackError(f"{member.name!r} lies below {str(part)!r}, which is no folder")
-        return name
+    def _make_folder(self, place: Path) -> None:
+        place.mkdir(parents=True, exist_ok=True)
 
-    def write(self, archive: tarfile.TarFile, member: tarfile.TarInfo, path: Path) -> None:
-        mode = 0o755 if member.mode & 0o100 else 0o644
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-        content = cast("BinaryIO", archive.extractfile(member))
-        try:
-            descriptor = os.open(path, flags, mode)
-        except FileExistsError:
-            raise UnpackError(f"{member.name!r} stands twice in the archive") from None
-        with os.fdopen(descriptor, "wb", buffering=0) as stream:
-            shutil.copyfileobj(content, stream, CHUNK)
-            if stream.tell() != member.size:
-                raise UnpackError(f"{member.name!r} is cut off")
+    def _write(self, source: IO[bytes], place: Path, *, executable: bool) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        place.unlink(missing_ok=True)  # a later member of the same name replaces the earlier one, as tar does
+        with os.fdopen(os.open(place, flags, 0o755 if executable else 0o644), "wb") as file:
+            while chunk := source.read(CHUNK):
+                self._written += len(chunk)
+                if self._written > self._limits.max_bytes:
+                    raise UnsafeArchiveError(f"more than {self._limits.max_bytes} bytes unpacked")
+                if self._cancelled():
+                    raise UnsafeArchiveError("unpacking was given up")
+                file.write(chunk)
 
+    def _hard_link(self, place: Path, member: tarfile.TarInfo) -> None:
+        source = self._folder / member_path(member.linkname)
+        if not source.is_file():
+            raise UnsafeArchiveError(f"member {member.name!r} links to {member.linkname!r}, which is not unpacked")
+        self._make_folder(place.parent)
+        place.unlink(missing_ok=True)
+        os.link(source, place)
 
-def _inside(member: tarfile.TarInfo, path: PurePosixPath) -> PurePosixPath:
-    """``path`` without ``.`` and ``..``, which must not lead out of the folder."""
-    parts: list[str] = []
-    for part in path.parts:
-        if part == "..":
-            if not parts or path == PurePosixPath(member.name):
-                raise UnpackError(f"{member.name!r} leads outside the folder")
-            parts.pop()
-        else:
-            parts.append(part)
-    if path.is_absolute() or "\0" in str(path):
-        raise UnpackError(f"{member.name!r} leads outside the folder")
-    return PurePosixPath(*parts)
+    def _check_inside(self, resolved: Path, link: Path, target: str) -> None:
+        led = Path(os.path.realpath(resolved))
+        if not led.is_relative_to(self._folder.resolve()) or PurePosixPath(target).is_absolute():
+            raise UnsafeArchiveError(f"link {link.relative_to(self._folder)} leads outside, to {target!r}")

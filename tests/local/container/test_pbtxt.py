@@ -24,6 +24,8 @@ from tritonstack.local.container.pbtxt import ConfigSyntaxError, without_gpus
         ("instance_group [ { kind: KIND_CPU } ]", "instance_group [ { kind: KIND_CPU } ]"),
         ("instance_group [ { kind: KIND_GPU } ]", "instance_group [ { count: 1 kind: KIND_CPU } ]"),
         ("instance_group [ { } ]", "instance_group [ { count: 1 } ]"),
+        ("instance_group [{kind: KIND_GPU}]", "instance_group [{ count: 1 kind: KIND_CPU}]"),
+        ("instance_group [{}]", "instance_group [{ count: 1}]"),
     ],
 )
 def test_instances_are_on_the_cpu_afterwards(before: str, after: str) -> None:

@@ -112,7 +112,8 @@ def _edits_of_group(group: tuple[Token, ...], text: str) -> Iterator[tuple[int, 
     if kind is not None and kind.text in _KIND_GPU:
         yield kind.start, kind.end, _KIND_CPU
     if "count" not in found:
-        yield group[0].end, group[0].end, " count: 1"
+        space = "" if text[group[0].end] in " \t\r\n}>" else " "
+        yield group[0].end, group[0].end, f" count: 1{space}"
     for field in fields(group[1:-1]):
         if field.name == "gpus":
             # A separator after the field goes with it: what follows must not begin with a comma.

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
+from tritonstack.archives.unpacking import UnpackLimits
 from tritonstack.errors import TritonstackError
 from tritonstack.local.runtime.container import Container, Launch, LaunchPlan, prepare_for_cpu, release_of
 from tritonstack.local.runtime.container_client import ContainerClient
@@ -27,7 +28,6 @@ from tritonstack.local.runtime.metrics import Dimensions, FleetMetrics
 from tritonstack.local.runtime.model_cache import CachedModel, ModelCache
 from tritonstack.local.runtime.model_store import ModelStore, Objects
 from tritonstack.local.runtime.settings import RuntimeSettings
-from tritonstack.local.runtime.unpack import UnpackLimits
 from tritonstack.local.runtime.upstream import ContainerGoneError
 
 FIRST_RESTART_SECONDS = 0.2
