@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import select
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,12 +52,12 @@ class ProcessRecord:
             return
         family = _descendants(process)
         _terminate(process)
-        psutil.wait_procs([process], timeout=seconds)
+        _await_end([process], seconds)
         # Asked again: it may have started others meanwhile.
         left = [member for member in {process, *family, *_descendants(process)} if _alive(member)]
         for survivor in left:
             _kill(survivor)
-        psutil.wait_procs(left, timeout=seconds)
+        _await_end(left, seconds)
 
 
 def start_process(command: Sequence[str], *, environment: Mapping[str, str], folder: Path, log: Path) -> ProcessRecord:
@@ -101,6 +104,24 @@ def ended_early(name: str, record: ProcessRecord) -> WorkFailedError:
     return WorkFailedError(
         f"{name} ended while it was starting. The last lines of {record.log}:\n{log_tail(Path(record.log))}"
     )
+
+
+def _await_end(processes: Sequence[psutil.Process], seconds: float) -> None:
+    """Wait until all have ended. A zombie has, even where nothing ever reaps it, as in a container without an init."""
+    deadline = time.monotonic() + seconds
+    for process in processes:
+        try:
+            ended = os.pidfd_open(process.pid)
+        except ProcessLookupError:
+            continue
+        try:
+            waiting = select.poll()
+            waiting.register(ended, select.POLLIN)
+            waiting.poll(max(0.0, deadline - time.monotonic()) * 1000)
+        finally:
+            os.close(ended)
+        with contextlib.suppress(ChildProcessError):  # its starter is another process
+            os.waitpid(process.pid, os.WNOHANG)
 
 
 def _alive(process: psutil.Process) -> bool:

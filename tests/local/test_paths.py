@@ -1,0 +1,46 @@
+"""Where things lie."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tritonstack.local.paths import REPOSITORY, LocalPaths, cdk_program, environment_python, project_folder
+
+
+def test_the_state_lies_in_the_repository_unless_a_variable_says_otherwise(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("TRITONSTACK_HOME", raising=False)
+    assert LocalPaths.from_environment().root == REPOSITORY / ".local"
+    monkeypatch.setenv("TRITONSTACK_HOME", "")
+    assert LocalPaths.from_environment().root == REPOSITORY / ".local"
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TRITONSTACK_HOME", "here")
+    assert LocalPaths.from_environment().root == tmp_path / "here"
+
+
+def test_every_folder_lies_below_the_root(tmp_path: Path) -> None:
+    paths = LocalPaths(tmp_path)
+    below = [paths.record, paths.logs, paths.emulator, paths.runtime, paths.archives, paths.cdk_home]
+    assert len({*below, paths.assembly("local")}) == len(below) + 1
+    assert all(path.is_relative_to(tmp_path) for path in [*below, paths.assembly("local")])
+
+
+def test_the_project_is_the_variable_s_else_this_folder_s_else_the_repository_s(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("TRITONSTACK_PROJECT", raising=False)
+    monkeypatch.chdir(tmp_path)
+    assert project_folder() == REPOSITORY
+    (tmp_path / "environments").mkdir()
+    assert project_folder() == tmp_path
+    monkeypatch.setenv("TRITONSTACK_PROJECT", str(tmp_path / "other"))
+    assert project_folder() == tmp_path / "other"
+
+
+def test_programs_lie_in_the_repository_s_own_environments() -> None:
+    assert (REPOSITORY / "pyproject.toml").is_file()
+    assert environment_python("main") == REPOSITORY / ".envs" / "main" / "bin" / "python"
+    assert cdk_program().is_relative_to(REPOSITORY / "node_modules")
