@@ -1,0 +1,123 @@
+"""``up``, ``down``, ``env`` and ``status`` as a person runs them, on fake parts."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.local.fake_parts import FakeParts, kill
+from tritonstack.cli import root
+from tritonstack.errors import InputError, WorkFailedError
+from tritonstack.local.aws import PERSONAL_VARIABLES, require_local_aws
+
+
+@pytest.fixture
+def parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeParts]:
+    """Fakes, ended after the test."""
+    fakes = FakeParts(tmp_path / "a folder with 'quotes' and $signs", monkeypatch)
+    yield fakes
+    fakes.stop()
+
+
+def run(*arguments: str) -> Result:
+    """Run the command line here; an error of ours is in ``exception``."""
+    return CliRunner().invoke(root, list(arguments))
+
+
+def up() -> Result:
+    """``tritonstack up`` on free ports."""
+    return run("up", "--port", "0", "--runtime-port", "0")
+
+
+def test_up_says_where_it_listens_and_down_that_it_stopped(parts: FakeParts) -> None:
+    started = up()
+    aws = require_local_aws()
+    assert started.exit_code == 0
+    assert f"{aws.emulator_url}, InvokeEndpoint at {aws.runtime_url}" in started.stderr
+    assert run("down").stderr.endswith("stopped\n")
+    assert run("down").stderr.endswith("none was running\n")
+
+
+def test_up_twice_says_that_it_is_up_and_where(parts: FakeParts) -> None:
+    up()
+    second = up()
+    assert second.exit_code == 0
+    assert f"up already: {require_local_aws().emulator_url}" in second.stdout
+
+
+def test_ports_can_be_given_as_variables(parts: FakeParts) -> None:
+    started = CliRunner().invoke(root, ["up"], env={"TRITONSTACK_PORT": "0", "TRITONSTACK_RUNTIME_PORT": "0"})
+    assert started.exit_code == 0
+    assert require_local_aws().emulator_port != 4566
+
+
+@pytest.mark.parametrize("port", ["70000", "-1", "http"])
+def test_a_port_that_cannot_be_one_is_a_usage_error(parts: FakeParts, port: str) -> None:
+    for option in ("--port", "--runtime-port"):
+        refused = run("up", option, port)
+        assert refused.exit_code == 2
+        assert option in refused.stderr
+    assert parts.processes() == []
+
+
+def test_down_says_which_part_had_ended_before(parts: FakeParts) -> None:
+    up()
+    kill(require_local_aws().runtime)
+    assert run("down").stderr.endswith("stopped; the SageMaker runtime had ended before\n")
+
+
+def shell(script: str) -> list[str]:
+    """What a shell prints after ``script``: the endpoint, the profile, the CDK's folder."""
+    shown = 'echo "${AWS_ENDPOINT_URL-none}"; echo "${AWS_PROFILE-none}"; echo "${CDK_HOME-none}"'
+    result = subprocess.run(
+        ["bash", "-euc", f"export AWS_PROFILE=prod\n{script}\n{shown}"],
+        env={"PATH": "/usr/bin:/bin"}, text=True, capture_output=True, check=True,
+    )  # fmt: skip
+    return result.stdout.splitlines()
+
+
+def test_env_points_a_shell_at_the_local_aws_whatever_the_folder_is_called(parts: FakeParts) -> None:
+    up()
+    aws = require_local_aws()
+    assert shell(run("env").stdout) == [aws.emulator_url, "none", str(parts.home / "cdk-home")]
+    assert set(aws.variables()) & set(PERSONAL_VARIABLES) == set()
+
+
+def test_env_unset_takes_the_variables_back_also_after_the_end(parts: FakeParts) -> None:
+    up()
+    script = run("env").stdout
+    run("down")
+    assert shell(script + run("env", "--unset").stdout) == ["none", "none", "none"]
+
+
+@pytest.mark.parametrize("arguments", [["env"], ["status"], ["status", "--json"], ["destroy-local"], ["demo"]])
+def test_what_needs_a_local_aws_says_how_to_start_one(parts: FakeParts, arguments: list[str]) -> None:
+    result = run(*arguments)
+    assert isinstance(result.exception, InputError)
+    assert "tritonstack up" in str(result.exception)
+
+
+def test_status_prints_the_view_and_json_prints_the_runtime_s_own(parts: FakeParts) -> None:
+    up()
+    assert "no endpoint is deployed" in run("status").stdout
+    assert json.loads(run("status", "--json").stdout) == {"local_aws": "answers", "endpoints": []}
+
+
+def test_status_after_the_runtime_died_says_what_to_do(parts: FakeParts) -> None:
+    up()
+    kill(require_local_aws().runtime)
+    result = run("status")
+    assert isinstance(result.exception, WorkFailedError)
+    for words in ("the SageMaker runtime", "has ended", "started runtime", "tritonstack up"):
+        assert words in str(result.exception)
+
+
+def test_watching_where_nothing_can_be_redrawn_is_refused(parts: FakeParts) -> None:
+    refused = run("status", "--watch")
+    assert refused.exit_code == 2
+    assert "needs a terminal" in refused.stderr

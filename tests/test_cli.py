@@ -1,0 +1,148 @@
+"""The command line as a process: exit codes, and never a traceback for what a person did."""
+
+from __future__ import annotations
+
+import errno
+import importlib
+import os
+import signal
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import click
+import pytest
+
+from tests.local.fake_parts import wait_for
+from tritonstack import VERSION, cli
+from tritonstack.errors import InputError, Problem, WorkFailedError
+
+REPOSITORY = Path(__file__).parents[1]
+
+
+def tritonstack(*arguments: str, home: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run ``python -m tritonstack``."""
+    return subprocess.run(
+        [sys.executable, "-m", "tritonstack", *arguments],
+        env={**os.environ, "TRITONSTACK_HOME": str(home), **variables},
+        cwd=REPOSITORY, text=True, capture_output=True, timeout=60, check=False,
+    )  # fmt: skip
+
+
+def main_with(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> int:
+    """The exit code of ``main`` where the command raises ``error``."""
+
+    def fail(**_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(cli.root, "main", fail)
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert isinstance(ended.value.code, int)
+    return ended.value.code
+
+
+@pytest.mark.parametrize("name", cli.COMMANDS)
+def test_every_command_exists_and_its_help_is_a_sentence(name: str) -> None:
+    module, line = cli.COMMANDS[name]
+    command = importlib.import_module(module).command
+    assert isinstance(command, click.Command)
+    assert command.name == name
+    assert line.endswith(".")
+    assert command.help
+
+
+def test_the_help_names_every_command_and_imports_none_of_them(tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.argv = ['tritonstack', '--help']; from tritonstack.cli import main\n"
+        "try: main()\nfinally: print(sorted(m for m in sys.modules if m.startswith('tritonstack.commands.')))"
+    )
+    result = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, text=True, capture_output=True, check=True)
+    assert result.stdout.endswith("[]\n")
+    assert all(f"\n  {name} " in result.stdout for name in cli.COMMANDS)
+
+
+def test_the_version_is_the_project_s_also_where_the_project_is_not_installed(tmp_path: Path) -> None:
+    assert tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["version"] == VERSION
+    result = tritonstack("--version", home=tmp_path)
+    assert (result.returncode, result.stdout) == (0, f"tritonstack, version {VERSION}\n")
+
+
+@pytest.mark.parametrize(
+    "arguments", [["nothing"], ["up", "--nothing"], ["up", "more"], ["up", "--port", "x"], ["demo", "a", "b"], []]
+)
+def test_a_wrong_command_line_ends_with_2_and_says_where_help_is(arguments: list[str], tmp_path: Path) -> None:
+    result = tritonstack(*arguments, home=tmp_path)
+    assert result.returncode == 2
+    assert "Usage: tritonstack" in result.stderr or "Usage: python -m tritonstack" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_wrong_input_ends_with_2_and_failed_work_with_1(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main_with(monkeypatch, InputError([Problem(found="a", allowed="b")])) == 2
+    assert main_with(monkeypatch, WorkFailedError("the work failed")) == 1
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err == "  found:   a\n  allowed: b\nthe work failed\n"
+
+
+@pytest.mark.parametrize("number", cli.REFUSED_BY_THE_MACHINE)
+def test_what_the_machine_refuses_is_a_message_with_the_file(
+    number: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main_with(monkeypatch, OSError(number, os.strerror(number), "/some/file")) == 1
+    assert capsys.readouterr().err == f"/some/file: {os.strerror(number)}\n"
+
+
+def test_a_fault_of_ours_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(FileNotFoundError):
+        main_with(monkeypatch, OSError(errno.ENOENT, "No such file", "/some/file"))
+    with pytest.raises(KeyError):
+        main_with(monkeypatch, KeyError("x"))
+
+
+def test_a_command_s_own_exit_code_is_the_process_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cli.root, "main", lambda **_: 7)
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 7
+
+
+def test_ctrl_c_ends_with_130_and_no_traceback(tmp_path: Path) -> None:
+    log = tmp_path / "logs" / "emulator.log"
+    log.parent.mkdir()
+    log.write_text("a line\n")
+    output = tmp_path / "output"
+    with (
+        output.open("wb") as file,
+        subprocess.Popen(
+            [sys.executable, "-m", "tritonstack", "logs", "emulator", "-f"],
+            env={**os.environ, "TRITONSTACK_HOME": str(tmp_path)}, cwd=REPOSITORY,
+            stdout=file, stderr=subprocess.PIPE, text=True,
+        ) as following,
+    ):  # fmt: skip
+        wait_for(lambda: output.stat().st_size > 0)
+        following.send_signal(signal.SIGINT)
+        _, said = following.communicate(timeout=20)
+    assert following.returncode == 130
+    assert said.strip() == "interrupted"
+
+
+@pytest.mark.parametrize("size", [1, 1_000_000])
+def test_a_reader_that_goes_away_gets_no_complaint(size: int, tmp_path: Path) -> None:
+    """A short output is written when the process ends, a long one before."""
+    log = tmp_path / "logs" / "emulator.log"
+    log.parent.mkdir()
+    log.write_text("a line of a log\n" * size)
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "wb") as gone:
+        result = subprocess.run(
+            [sys.executable, "-m", "tritonstack", "logs", "emulator", "-n", str(size)],
+            env={**os.environ, "TRITONSTACK_HOME": str(tmp_path)}, cwd=REPOSITORY,
+            stdout=gone, stderr=subprocess.PIPE, text=True, timeout=60, check=False,
+        )  # fmt: skip
+    assert (result.returncode, result.stderr) == (1, "")

@@ -1,0 +1,77 @@
+"""Names that several parts spell alike."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tritonstack import naming
+from tritonstack.naming import NAME_PATTERN, ArchiveName, Platform
+
+names = st.from_regex(NAME_PATTERN.replace("$", r"\Z"))
+digests = st.from_regex(r"\A[0-9a-f]{16}\Z")
+T4 = Platform(release="24.09", gpu="T4")
+ARCHIVE = ArchiveName(model="digits", digest="0123456789abcdef")
+
+
+@given(model=names, digest=digests)
+def test_an_archive_s_name_is_read_as_it_was_written(model: str, digest: str) -> None:
+    archive = ArchiveName(model=model, digest=digest)
+    assert ArchiveName.parse(str(archive)) == archive
+    assert re.fullmatch(NAME_PATTERN, model)
+
+
+@given(first=names, second=names, digest=digests)
+def test_archives_of_different_models_never_share_a_prefix_with_the_dot(first: str, second: str, digest: str) -> None:
+    if first != second:
+        assert not str(ArchiveName(model=second, digest=digest)).startswith(f"{first}.")
+
+
+@given(text=st.text(max_size=60))
+def test_any_text_is_an_archive_s_name_or_is_not(text: str) -> None:
+    found = ArchiveName.parse(text)
+    assert found is None or str(found) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "digits.0123456789abcdef.tar.gz\n", "a/digits.0123456789abcdef.tar.gz", "digits.0123456789ABCDEF.tar.gz",
+        "digits.0123456789abcde.tar.gz", "digits.0123456789abcdef.tar", "-.0123456789abcdef.tar.gz",
+        "digits-.0123456789abcdef.tar.gz", "Digits.0123456789abcdef.tar.gz", ".0123456789abcdef.tar.gz",
+    ],
+)  # fmt: skip
+def test_what_is_nearly_an_archive_s_name_is_none(text: str) -> None:
+    assert ArchiveName.parse(text) is None
+
+
+def test_keys_and_parameters_are_spelt_as_documented() -> None:
+    assert str(T4) == "24.09-t4"
+    assert str(ARCHIVE) == "digits.0123456789abcdef.tar.gz"
+    assert naming.platform_prefix(endpoint="vision", platform=T4) == "endpoints/vision/24.09-t4/"
+    assert (
+        naming.archive_key(endpoint="vision", platform=T4, archive=ARCHIVE)
+        == "endpoints/vision/24.09-t4/digits.0123456789abcdef.tar.gz"
+    )
+    assert (
+        naming.manifest_key(endpoint="vision", platform=T4, archive=ARCHIVE)
+        == "manifests/vision/24.09-t4/digits.0123456789abcdef.json"
+    )
+    assert naming.inputs_key(digest="0123456789abcdef") == "inputs/0123456789abcdef.zip"
+    record = naming.release_parameter(environment="dev", endpoint="vision", model="digits")
+    assert record == "/tritonstack/dev/vision/digits"
+    assert naming.artifact_parameter(environment="dev", value="key-arn") == "/tritonstack/dev/_artifacts/key-arn"
+    assert naming.endpoint_name(environment="dev", endpoint="vision") == "dev-vision"
+    assert naming.variant_name(instance_type="ml.g4dn.xlarge") == "g4dn-xlarge"
+
+
+@given(environment=names, endpoint=names, model=names, value=st.sampled_from(["bucket-name", "key-arn"]))
+def test_artifact_parameters_never_meet_release_records(
+    environment: str, endpoint: str, model: str, value: str
+) -> None:
+    assert naming.artifact_parameter(environment=environment, value=value) != naming.release_parameter(
+        environment=environment, endpoint=endpoint, model=model
+    )
