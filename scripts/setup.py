@@ -4,7 +4,7 @@
     python3 scripts/setup.py lock
 
 Standard library only: it runs before any environment exists. An environment is made anew when its lock file or the
-interpreter changed, under a temporary name first, so that an interrupted run leaves nothing half-made.
+interpreter changed. Its stamp is written last, so that the next run makes anew what an interrupted one left half-made.
 """
 
 from __future__ import annotations
@@ -64,6 +64,7 @@ class Interpreter:
 def main(names: list[str]) -> int:
     """Make each named environment. Returns the exit code."""
     try:
+        check_names(names)
         check_machine(names)
         if names == ["lock"]:
             lock()
@@ -78,7 +79,23 @@ def main(names: list[str]) -> int:
     except subprocess.CalledProcessError as error:
         print(f"setup: {' '.join(map(str, error.cmd))} ended with {error.returncode}", file=sys.stderr)
         return 1
+    except OSError as error:
+        print(f"setup: {error.filename or ROOT}: {error.strerror}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("setup: interrupted", file=sys.stderr)
+        return 130
     return 0
+
+
+def check_names(names: list[str]) -> None:
+    """Refuse what is no environment's name, before anything is installed."""
+    known = (*VIRTUAL, "triton", "node")
+    wrong = [repr(name) for name in names if name not in known]
+    if names and (not wrong or names == ["lock"]):
+        return
+    said = f"no environment is called {' or '.join(wrong)}" if wrong else "name at least one environment"
+    raise SetupError(f"{said}; there are {', '.join(known)}; or 'lock' alone")
 
 
 def check_machine(names: list[str]) -> None:
@@ -142,9 +159,7 @@ def plan(name: str) -> tuple[Callable[[str, Path], None], Path, str]:
         return make_node, ROOT / "node_modules", fingerprint(ROOT / "package-lock.json")
     if name == "triton":
         return make_triton, ENVS / name, fingerprint(REQUIREMENTS / "triton.txt")
-    if name in VIRTUAL:
-        return make_virtual, ENVS / name, fingerprint(REQUIREMENTS / f"{name}.txt", python_for(name).version)
-    raise SetupError(f"no environment is called {name!r}; there are {', '.join((*VIRTUAL, 'triton', 'node'))}")
+    return make_virtual, ENVS / name, fingerprint(REQUIREMENTS / f"{name}.txt", python_for(name).version)
 
 
 def fingerprint(lock_file: Path, python: str = OWN_VERSION) -> str:
