@@ -1,0 +1,144 @@
+"""``deploy-local`` and ``destroy-local``: what is refused before anything is deployed, and the order of the steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from tritonstack.commands import deploy_local, destroy_local
+from tritonstack.errors import InputError, WorkFailedError
+from tritonstack.local.aws import LocalAws
+from tritonstack.local.deployment import LocalDeployment
+from tritonstack.local.paths import REPOSITORY, LocalPaths
+from tritonstack.local.processes import ProcessRecord
+from tritonstack.settings import Environment, load_environment
+
+GONE = ProcessRecord(pid=1, started=0.0, log="")
+AWS = LocalAws(emulator_port=4566, runtime_port=4567, emulator=GONE, runtime=GONE)
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A state folder of the test's own, and the repository's environments."""
+    monkeypatch.setenv("TRITONSTACK_HOME", str(tmp_path))
+    monkeypatch.setenv("TRITONSTACK_PROJECT", str(REPOSITORY))
+    return tmp_path
+
+
+@pytest.fixture
+def settings() -> Environment:
+    """The repository's own environment ``local``."""
+    return load_environment(REPOSITORY / "environments" / "local.yaml")
+
+
+@pytest.fixture
+def done(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The steps in the order in which they were taken; each is a fake."""
+    steps: list[str] = []
+
+    def fake(name: str, result: object = None) -> Callable[..., Any]:
+        def step(*arguments: object, **_: object) -> object:
+            shown = [str(one) for one in arguments if isinstance(one, str)]
+            steps.append(" ".join([name, *shown]))
+            return result
+
+        return step
+
+    monkeypatch.setattr(LocalDeployment, "bootstrapped", lambda _self: False)
+    for name in ("bootstrap", "synthesise", "deploy", "destroy"):
+        monkeypatch.setattr(LocalDeployment, name, fake(name))
+    monkeypatch.setattr(deploy_local, "build_environment", fake("build", "2 built"))
+    monkeypatch.setattr(deploy_local, "publish_environment", fake("publish", "2 published"))
+    for module in (deploy_local, destroy_local):
+        monkeypatch.setattr(module, "require_local_aws", lambda: AWS)
+    return steps
+
+
+def test_archives_are_published_after_their_bucket_and_before_what_serves_them(
+    done: list[str], settings: Environment, capsys: pytest.CaptureFixture[str]
+) -> None:
+    deploy_local.deploy(settings, AWS)
+    assert done == ["bootstrap", "synthesise", "deploy local/artifacts", "build", "publish", "deploy local/serving-*"]
+    said = capsys.readouterr().err
+    assert "2 built" in said
+    assert "2 published" in said
+
+
+def test_an_account_is_bootstrapped_once(
+    done: list[str], settings: Environment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LocalDeployment, "bootstrapped", lambda _self: True)
+    deploy_local.deploy(settings, AWS)
+    assert done[0] == "synthesise"
+
+
+def test_nothing_is_deployed_after_a_step_that_failed(
+    done: list[str], settings: Environment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise WorkFailedError("the export failed")
+
+    monkeypatch.setattr(deploy_local, "build_environment", fail)
+    with pytest.raises(WorkFailedError, match="the export failed"):
+        deploy_local.deploy(settings, AWS)
+    assert done[-1] == "deploy local/artifacts"
+
+
+def test_another_account_and_another_region_are_refused_both_at_once(settings: Environment) -> None:
+    deploy_local.check_account(settings, file="local.yaml")
+    other = settings.model_copy(update={"account": "210987654321", "region": "eu-west-1"})
+    with pytest.raises(InputError) as raised:
+        deploy_local.check_account(other, file="dev.yaml")
+    assert [(one.file, one.field, one.found, one.allowed) for one in raised.value.problems] == [
+        ("dev.yaml", "account", "210987654321", "123456789012"),
+        ("dev.yaml", "region", "eu-west-1", "us-east-1"),
+    ]
+
+
+def test_wrong_model_folders_of_all_endpoints_are_named_each_once(settings: Environment) -> None:
+    deploy_local.check_recipes(settings)
+    digits = settings.endpoints[0]
+    endpoints = (
+        digits.model_copy(update={"name": "one", "models": ("missing-a", "missing-b")}),
+        digits.model_copy(update={"name": "two", "models": ("missing-a", "missing-c")}),
+    )
+    with pytest.raises(InputError) as raised:
+        deploy_local.check_recipes(settings.model_copy(update={"endpoints": endpoints}))
+    said = str(raised.value)
+    assert all(name in said for name in ("missing-a", "missing-b", "missing-c"))
+    assert len(raised.value.problems) == len(set(raised.value.problems)) == 3
+
+
+def test_an_environment_that_does_not_exist_is_refused_before_the_local_aws_is_asked_for(done: list[str]) -> None:
+    result = CliRunner().invoke(deploy_local.command, ["nowhere"])
+    assert isinstance(result.exception, InputError)
+    assert "nowhere.yaml" in str(result.exception)
+    assert done == []
+
+
+def test_what_was_deployed_is_removed(done: list[str], home: Path) -> None:
+    assembly = LocalPaths(home).assembly("local")
+    assembly.mkdir(parents=True)
+    (assembly / "manifest.json").write_text("{}")
+    assert CliRunner().invoke(destroy_local.command, []).exit_code == 0
+    assert done == ["destroy"]
+
+
+def test_what_was_never_deployed_or_only_half_synthesised_is_not_removed(done: list[str], home: Path) -> None:
+    LocalPaths(home).assembly("local").mkdir(parents=True)
+    for name in ("local", "dev"):
+        result = CliRunner().invoke(destroy_local.command, [name])
+        assert isinstance(result.exception, InputError)
+        assert f"tritonstack deploy-local {name}" in str(result.exception)
+    assert done == []
+
+
+@pytest.mark.parametrize("name", ["..", "../other", "a*", "", "Local"])
+def test_what_is_no_environment_s_name_is_refused(done: list[str], name: str) -> None:
+    result = CliRunner().invoke(destroy_local.command, [name])
+    assert isinstance(result.exception, InputError)
+    assert done == []
