@@ -6,6 +6,7 @@ import json
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner, Result
@@ -121,3 +122,33 @@ def test_watching_where_nothing_can_be_redrawn_is_refused(parts: FakeParts) -> N
     refused = run("status", "--watch")
     assert refused.exit_code == 2
     assert "needs a terminal" in refused.stderr
+
+
+def test_watching_draws_anew_until_interrupted_and_ends_well(parts: FakeParts, monkeypatch: pytest.MonkeyPatch) -> None:
+    up()
+    pauses: list[float] = []
+
+    def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("tritonstack.commands.status.time", SimpleNamespace(sleep=pause))
+    monkeypatch.setenv("FORCE_COLOR", "1")  # rich then takes the output for a terminal
+    monkeypatch.setenv("TERM", "xterm")
+    watched = run("status", "--watch")
+    assert watched.exit_code == 0
+    assert watched.stdout.count("no endpoint is deployed") >= 2
+    assert len(pauses) == 3
+
+
+def test_a_runtime_that_dies_while_it_is_watched_is_a_message(
+    parts: FakeParts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    up()
+    runtime = require_local_aws().runtime
+    monkeypatch.setattr("tritonstack.commands.status.time", SimpleNamespace(sleep=lambda _seconds: kill(runtime)))
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    watched = run("status", "--watch")
+    assert isinstance(watched.exception, WorkFailedError)
+    assert "does not answer" in str(watched.exception)
