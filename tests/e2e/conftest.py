@@ -72,17 +72,12 @@ def local_aws(project: Project) -> Iterator[LocalAws]:
         emulator=ProcessRecord(**record["emulator"]),
         runtime=ProcessRecord(**record["runtime"]),
     )
-    family = [aws.emulator.pid, aws.runtime.pid]
     yield aws
-    children = [child for pid in family for child in psutil.Process(pid).children(recursive=True)]
+    roots = [psutil.Process(record.pid) for record in (aws.emulator, aws.runtime)]
+    family = [*roots, *(child for root in roots for child in root.children(recursive=True))]
     project.run("down")
-    left = [process for process in [*map_processes(family), *children] if process.is_running()]
-    assert not left, f"still running after `tritonstack down`: {left}"
-
-
-def map_processes(pids: list[int]) -> list[psutil.Process]:
-    """Those of the processes that still exist."""
-    return [psutil.Process(pid) for pid in pids if psutil.pid_exists(pid)]
+    _, left = psutil.wait_procs(family, timeout=10)  # what has ended is gone once its parent has asked for it
+    assert not [process for process in left if process.status() != psutil.STATUS_ZOMBIE]
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,8 @@ from __future__ import annotations
 RELEASES = {"2.51.0": "24.10"}
 """Server version → release, for the servers that ``requirements/triton.in`` has pinned.
 
-Source: the tag r24.10 of triton-inference-server/server, whose TRITON_VERSION file says 2.51.0.
+Source: NVIDIA numbers a release's server one minor version a month; the catalogue's rows on either side are 24.09 with
+2.50.0 and 24.11 with 2.52.0.
 """
 
 
