@@ -43,6 +43,12 @@ def test_multi_model_mode_without_settings_gives_the_scripts_flags() -> None:
     )
 
 
+def test_a_space_in_the_repositorys_place_splits_nothing() -> None:
+    assert (
+        "--model-repository=/home/a b" in serve_command({}, multi_model=True, multi_model_repository="/home/a b").argv
+    )
+
+
 @pytest.mark.parametrize(
     ("name", "value", "flag"),
     [

@@ -90,8 +90,9 @@ def serve_command(
         variables["SAGEMAKER_MULTI_MODEL"] = "true"
     multi_model = variables.get("SAGEMAKER_MULTI_MODEL") == "true"
     known = _forget_newer(variables, release=release, notes=notes)
+    # Not expanded with the rest: what stands for the script's fixed paths may have a space in it.
+    repository = f"--model-repository={multi_model_repository if multi_model else single_model_repository}"
     arguments = [
-        f"--model-repository={multi_model_repository if multi_model else single_model_repository}",
         *_flags(known, release=parse_release(release)),
         *_gpu_limits(known, gpus=gpus, notes=notes),
     ]
@@ -103,7 +104,7 @@ def serve_command(
     if known.get("SAGEMAKER_TRITON_ADDITIONAL_ARGS"):
         arguments.append(known["SAGEMAKER_TRITON_ADDITIONAL_ARGS"])
     fixed = ("tritonserver", "--allow-sagemaker=true", "--allow-http=false", "--model-control-mode=explicit")
-    return ServeCommand(argv=(*fixed, *" ".join(arguments).split()), env=known, notes=tuple(notes))
+    return ServeCommand(argv=(*fixed, repository, *" ".join(arguments).split()), env=known, notes=tuple(notes))
 
 
 def parse_release(text: str | None) -> Release | None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
-USAGE = "Usage: tritonserver"
 _VERSION = re.compile(rb"\| server_version +\| (\S+)")
 _TABLE = ("|", "+--")
+# What the server lists after a wrong flag: all flags, indented, in groups with a heading each.
+_USAGE = "Usage: tritonserver"
+_FLAGS = re.compile(r"\s|[A-Z][A-Za-z/ ]*:$|$")
 _HEAD_BYTES = 1 << 20
 _TAIL_BYTES = 1 << 17
 
@@ -24,5 +27,13 @@ def last_lines(log: Path, lines: int) -> str:
     with log.open("rb") as file:
         file.seek(max(0, log.stat().st_size - _TAIL_BYTES))
         text = file.read().decode(errors="replace")
-    told = [line for line in text.partition(USAGE)[0].splitlines() if line.strip() and not line.startswith(_TABLE)]
-    return "\n".join(told[-lines:])
+    return "\n".join([line for line in _without_flags(text) if line.strip() and not line.startswith(_TABLE)][-lines:])
+
+
+def _without_flags(text: str) -> Iterator[str]:
+    """The lines that are not of a list of flags; after it the server may yet say which argument it did not expect."""
+    listing = False
+    for line in text.splitlines():
+        listing = line.startswith(_USAGE) or (listing and _FLAGS.match(line) is not None)
+        if not listing:
+            yield line
