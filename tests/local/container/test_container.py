@@ -169,6 +169,23 @@ def test_an_open_port_is_said_loudly_and_readable(tmp_path: Path, caplog: pytest
         assert "WARNING: the SageMaker port is open" in container.log_path.read_text()
 
 
+def test_a_python_model_answers_from_a_folder_whose_path_has_a_space(
+    tmp_path: Path, make_sagemaker: Any, python_model: Callable[..., Files]
+) -> None:
+    with TritonContainer.start(SETTINGS, folder=tmp_path / "a folder") as container:
+        container.wait_ready(60)
+        if container.isolation != "namespace":
+            pytest.skip(f"user namespaces are not permitted here: {container.isolation}")
+        sagemaker = make_sagemaker(container)
+        assert sagemaker.load("spaced", python_model()).status == 200
+        assert sagemaker.invoke("spaced", raw=("FP32", [1, 3], [1, 2, 3])).outputs == {"x": [2.0, 3.0, 4.0]}
+
+
+def test_without_namespaces_a_folder_whose_path_has_a_space_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(WorkFailedError, match=r"a shell without quotes. Set TRITONSTACK_HOME"):
+        TritonContainer.start(replace(SETTINGS, namespace=False), folder=tmp_path / "a folder")
+
+
 def test_a_single_model_answers_invocations(
     tmp_path: Path, make_sagemaker: Any, python_model: Callable[..., Files], graphs: Path
 ) -> None:

@@ -16,7 +16,7 @@ from typing import Self
 
 from tritonstack.local.container.container import ContainerFailedError, free_port
 from tritonstack.local.container.isolation import Enclosure
-from tritonstack.local.container.repository import TritonFiles, prepare_backends, served_view
+from tritonstack.local.container.repository import TritonFiles, check_shell_path, prepare_backends, served_view
 from tritonstack.local.container.server_log import last_lines
 
 POLL_SECONDS = 0.05
@@ -54,6 +54,7 @@ class BenchServer:
         files = files or TritonFiles.of_repository()
         files.check()
         folder = folder.resolve()
+        check_shell_path(folder)
         served_view(repository.resolve(), folder / "models")
         prepare_backends(folder / "backends", files)
         ports = (free_port(), free_port(), free_port())

@@ -16,11 +16,12 @@ from typing import Self
 
 from tritonstack.errors import WorkFailedError
 from tritonstack.local.container.isolation import Enclosure
-from tritonstack.local.container.repository import TritonFiles, prepare_backends
+from tritonstack.local.container.repository import TritonFiles, check_shell_path, prepare_backends
 from tritonstack.local.container.serve import ServeExitError, serve_command
 from tritonstack.local.container.server_log import last_lines, server_version
 
 SAGEMAKER_PORT = 8080
+IMAGE_BACKENDS = "/opt/tritonserver/backends"  # where NVIDIA's image has them
 PING_EVERY_SECONDS = 0.05
 _log = logging.getLogger(__name__)
 
@@ -93,6 +94,8 @@ class TritonContainer:
             enclosure = Enclosure.open(mounts=mounts, log=log, namespace=settings.namespace)
             port = _port(settings.environment, isolated=enclosure.isolated)
             try:
+                if not enclosure.isolated:
+                    check_shell_path(folder)
                 command = serve_command(
                     {**settings.environment, "SAGEMAKER_BIND_TO_PORT": str(port)},
                     multi_model=settings.multi_model,
@@ -104,7 +107,9 @@ class TritonContainer:
                 notes = (*command.notes, *_say_isolation(enclosure))
                 log.write("".join(f"serve: {note}\n" for note in notes).encode())
                 log.flush()
-                arguments = _local_arguments(folder, files, enclosure.shm_prefix)
+                arguments = _local_arguments(
+                    IMAGE_BACKENDS if enclosure.isolated else str(folder / "backends"), files, enclosure.shm_prefix
+                )
                 enclosure.launch(
                     [str(files.server), *command.argv[1:], *arguments],
                     env={**files.process_environment(), **command.env},
@@ -223,15 +228,19 @@ class TritonContainer:
 
 def _make_folders(folder: Path, model_data: Path | None) -> dict[Path, str]:
     """Make the container's folders. Returns which of them it sees where."""
-    for name in ("models", "repository", "empty"):
+    for name in ("models", "repository", "empty", "backends"):
         (folder / name).mkdir(parents=True, exist_ok=True)
-    return {folder / "models": "/opt/ml/models", (model_data or folder / "empty").resolve(): "/opt/ml/model"}
+    return {
+        folder / "models": "/opt/ml/models",
+        (model_data or folder / "empty").resolve(): "/opt/ml/model",
+        folder / "backends": IMAGE_BACKENDS,
+    }
 
 
-def _local_arguments(folder: Path, files: TritonFiles, shm_prefix: str) -> list[str]:
+def _local_arguments(backends: str, files: TritonFiles, shm_prefix: str) -> list[str]:
     """What the image has at fixed places and this machine has elsewhere; other listeners stay on loopback."""
     return [
-        f"--backend-directory={folder / 'backends'}",
+        f"--backend-directory={backends}",
         f"--cache-directory={files.caches}",
         f"--backend-config=python,shm-region-prefix-name={shm_prefix}",
         "--allow-gpu-metrics=false",  # looking for a GPU takes 5 s

@@ -54,7 +54,7 @@ class Enclosure:
         """Start the launcher, in namespaces if that is permitted.
 
         Args:
-            mounts: folder → its path under ``/opt/ml`` for the process (only inside namespaces).
+            mounts: folder → its path under ``/opt`` for the process (only inside namespaces).
             log: takes the output of the launcher and of the process.
             namespace: False leaves the port open on purpose.
 

@@ -3,7 +3,7 @@
 A program of its own, standard library only, started by ``isolation.py`` as ``python -I launcher.py <file descriptor>``.
 The descriptor is one end of a ``SOCK_SEQPACKET`` pair. Messages, in order:
 
-1. → ``{"mount": {<folder>: <path under /opt/ml>}, "namespace": bool}``; ← ``{"isolation": "namespace" | <why not>}``
+1. → ``{"mount": {<folder>: <path under /opt>}, "namespace": bool}``; ← ``{"isolation": "namespace" | <why not>}``
 2. → ``{"argv": […], "env": {…}, "shm_prefix": "…"}``; ← ``{"pid": <the server's pid, as the caller sees it>}``
 3. any number of → ``sockets``; ← ``sockets`` with unconnected TCP sockets that belong to the server's network namespace
 
@@ -12,7 +12,7 @@ and the kernel kills the server when the launcher is gone.
 
 Inside the namespaces the server finds what a container has: a network of its own, process numbers of its own (it is
 number 1: when it dies, everything it started dies), a ``/dev/shm`` of its own (half the memory, as SageMaker gives),
-and its models under ``/opt/ml``. Nothing on the machine itself is changed.
+and its models and backends under ``/opt``. Nothing on the machine itself is changed.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def try_out(mounts: dict[str, str]) -> str | None:
 
 
 def enter(mounts: dict[str, str]) -> None:
-    """Move into new user, network, process and mount namespaces, with loopback up and ``/opt/ml`` in place."""
+    """Move into new user, network, process and mount namespaces, with loopback up and the mounts in place."""
     user, group = os.getuid(), os.getgid()
     call("unshare", CLONE_NEWUSER | CLONE_NEWNET | CLONE_NEWPID | CLONE_NEWNS, what="user namespaces")
     for name, line in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
@@ -90,18 +90,19 @@ def enter(mounts: dict[str, str]) -> None:
         ioctl(probe, SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", IFF_UP | IFF_RUNNING))
     mount("none", "/", None, MS_REC | MS_PRIVATE)
     mount("tmpfs", SHARED_MEMORY, "tmpfs", MS_NOSUID | MS_NODEV, "size=50%,mode=1777")
-    show_models(mounts)
+    mount_under_opt(mounts)
 
 
-def show_models(mounts: dict[str, str]) -> None:
-    """Put a temporary ``/opt`` over the machine's, with the same entries and ``ml`` besides."""
+def mount_under_opt(mounts: dict[str, str]) -> None:
+    """Put a temporary ``/opt`` over the machine's, with the same entries and those of the mounts besides."""
+    ours = {Path(path).relative_to("/opt").parts[0] for path in mounts.values()}
     original = os.open("/opt", os.O_PATH | os.O_DIRECTORY)
     mount("tmpfs", "/opt", "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755")
     for source in Path(f"/proc/self/fd/{original}").iterdir():
         target = Path("/opt", source.name)
         if source.is_symlink():
             target.symlink_to(source.readlink())
-        elif source.name != "ml":
+        elif source.name not in ours:
             target.mkdir() if source.is_dir() else target.touch()
             mount(str(source), str(target), None, MS_BIND | MS_REC)
     os.close(original)

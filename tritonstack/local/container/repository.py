@@ -138,6 +138,22 @@ def prepare_backends(folder: Path, files: TritonFiles) -> None:
         shutil.copytree(BACKENDS / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
 
 
+def check_shell_path(folder: Path) -> None:
+    """Refuse a folder that the Python backend cannot start its helper program from.
+
+    It gives a shell the program and its arguments without quotes and, where that fails, waits for ever (seen with
+    release 24.10).
+
+    Raises:
+        WorkFailedError: the path has a space or a character that means something to a shell.
+    """
+    if not re.fullmatch(r"[\w./+@%=:,-]+", str(folder)):
+        raise WorkFailedError(
+            f"Triton's Python backend cannot run from {str(folder)!r}: it gives the path to a shell without quotes. "
+            "Set TRITONSTACK_HOME to a folder whose path has letters, digits and none of the shell's characters"
+        )
+
+
 def _link_or_copy(source: Path | str, target: Path | str) -> None:
     try:
         os.link(Path(source).resolve(), target)
