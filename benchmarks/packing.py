@@ -17,6 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.results import Figure, machine, tell
+
 MEGABYTES = 400
 ROUNDS = 3
 SPEED = 9.0
@@ -36,6 +38,7 @@ print(time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF).ru_m
 
 def main() -> int:
     """Run the comparison; 0 where every target is met."""
+    stated = machine()
     with tempfile.TemporaryDirectory(prefix="packing-") as name:
         folder = Path(name)
         tree = folder / "tree"
@@ -57,12 +60,14 @@ def main() -> int:
         f"packing: tar czf {min(tarring):.2f} s, ours {min(packing):.2f} s; unpacking with tar xzf: "
         f"theirs {min(unpack_theirs):.2f} s, ours {min(unpack_ours):.2f} s"
     )
-    return report(
-        ("packing, times as fast as tar czf", min(tarring) / min(packing), SPEED, True),
-        ("size, of tar czf's", sizes, LARGER, False),
-        ("unpacking, of the time for tar czf's", min(unpack_ours) / min(unpack_theirs), UNPACKING, False),
-        ("peak memory of packing, MiB", memory, MEMORY_MIB, False),
-    )
+    speed, slowness = min(tarring) / min(packing), min(unpack_ours) / min(unpack_theirs)
+    figures = [
+        Figure(what="packing, as fast as tar czf", value=speed, unit="times", bound=SPEED, at_least=True),
+        Figure(what="size, of tar czf's", value=sizes, unit="times", bound=LARGER),
+        Figure(what="unpacking, of the time for tar czf's", value=slowness, unit="times", bound=UNPACKING),
+        Figure(what="peak memory of packing", value=memory, unit="MiB", bound=MEMORY_MIB),
+    ]
+    return tell("packing", figures, machine=stated)
 
 
 def write_weights(tree: Path, *, megabytes: int) -> None:
@@ -108,17 +113,6 @@ def timed(work: Callable[[], None]) -> float:
 def run(*command: str) -> None:
     """A command that must succeed."""
     subprocess.run(command, check=True)
-
-
-def report(*rows: tuple[str, float, float, bool]) -> int:
-    """Print (what, figure, target, whether more is better); 1 where a target is missed."""
-    missed = 0
-    for what, figure, target, more in rows:
-        met = figure >= target if more else figure <= target
-        missed += not met
-        bound = f"{'at least' if more else 'at most'} {target:g}"
-        print(f"  {what}: {figure:.2f} ({bound}){'' if met else ' MISSED'}")
-    return 1 if missed else 0
 
 
 if __name__ == "__main__":

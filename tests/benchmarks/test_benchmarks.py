@@ -34,8 +34,9 @@ def test_the_clone_finds_nothing_of_this_repository_and_two_ports_of_its_own(
 ) -> None:
     monkeypatch.setenv("TRITONSTACK_HOME", "/somewhere")
     monkeypatch.setenv("PYTHONPATH", "/here")
+    monkeypatch.setenv("JSII_RUNTIME_PACKAGE_CACHE_ROOT", "/here/jsii")
     environment = clone_environment(caches=tmp_path)
-    assert {"TRITONSTACK_HOME", "PYTHONPATH"}.isdisjoint(environment)
+    assert {"TRITONSTACK_HOME", "PYTHONPATH", "JSII_RUNTIME_PACKAGE_CACHE_ROOT"}.isdisjoint(environment)
     ports = {environment["TRITONSTACK_PORT"], environment["TRITONSTACK_RUNTIME_PORT"]}
     assert len(ports) == 2
     assert ports.isdisjoint({"4566", "4567"})

@@ -69,9 +69,9 @@ def benchmark(outcome: int | Exception, monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.parametrize(
     ("outcome", "code", "said"),
-    [(0, 0, "PASS"), (1, 0, "a bound is missed"), (WorkFailedError("no Triton"), 1, "could not run: no Triton")],
+    [(0, 0, "PASS"), (1, 1, "a bound is missed"), (WorkFailedError("no Triton"), 1, "could not run: no Triton")],
 )
-def test_only_a_benchmark_that_could_not_run_fails_the_run(
+def test_a_missed_bound_and_a_benchmark_that_could_not_run_fail_the_run(
     outcome: int | Exception,
     code: int,
     said: str,

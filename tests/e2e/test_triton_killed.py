@@ -23,7 +23,7 @@ DOCUMENTED = {
     "InternalFailure",
     "InternalDependencyException",
 }
-ENDS_WITHIN_S = 60.0
+ENDS_WITHIN_S = 60.0 + 5.0  # the time limit of an invocation, and what a loaded machine may add
 CALLERS = 4
 
 
@@ -88,7 +88,7 @@ def test_each_request_in_flight_ends_in_time_with_sagemakers_error(deployed: Loc
             assert invoke(client, endpoint="memory", target=target, value=value) == value * 2
         except ClientError as error:
             seen.append(error.response["Error"]["Code"])
-        assert time.monotonic() - started < ENDS_WITHIN_S + 15
+        assert time.monotonic() - started < ENDS_WITHIN_S
 
     under_load(call, deployed)
     assert set(seen) <= DOCUMENTED

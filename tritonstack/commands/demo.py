@@ -164,7 +164,7 @@ def table_of(rows: list[Row]) -> Table:
         table.caption = f"cold {LOADED_BEFORE}: the model was loaded before"
     several = len({row.endpoint for row in rows}) > 1
     longest = max(len(row.target_model) for row in rows)
-    table.add_column("TargetModel, its answer", no_wrap=True)
+    table.add_column("model, its TargetModel,\nthe answer", no_wrap=True)
     for name in ("cold\nms", "warm\nms", "bytes\nsent", "bytes\nback", "release\nasked"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("release\nanswered", overflow="fold")
@@ -172,8 +172,8 @@ def table_of(rows: list[Row]) -> Table:
         cold = LOADED_BEFORE if row.cold_ms is None else f"{row.cold_ms:.0f}"
         answer = f"{row.endpoint}: {row.answer}" if several else row.answer
         table.add_row(
-            Text(f"{row.target_model}\n{fill(answer, longest)}"), cold, f"{row.warm_ms:.1f}",
-            str(row.sent), str(row.received), row.asked_release, row.answering_server,
+            Text.assemble((row.model, "bold"), f"\n{row.target_model}\n{fill(answer, longest)}"),
+            cold, f"{row.warm_ms:.1f}", str(row.sent), str(row.received), row.asked_release, row.answering_server,
         )  # fmt: skip
     return table
 
