@@ -4,13 +4,15 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 PYTHON ?= python3
 RUN := .envs/main/bin/python -m
+# Where the CDK's Python side unpacks itself once. Its own choice is the home folder, which may take nothing.
+export JSII_RUNTIME_PACKAGE_CACHE_ROOT ?= $(CURDIR)/.envs/cache/jsii
 
 .PHONY: help
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
 .PHONY: setup
-setup: ## Make the environments under .envs/ (nothing outside this folder is changed)
+setup: ## Make the environments under .envs/ (outside this folder only download caches change)
 	@$(PYTHON) scripts/setup.py main emulator triton backends exporters node
 
 .PHONY: demo
@@ -50,4 +52,5 @@ lock: ## Resolve requirements/*.in anew into the pinned, hashed requirements/*.t
 .PHONY: clean
 clean: ## Remove what was made here; the local AWS is stopped first
 	@[ ! -x .envs/main/bin/python ] || $(RUN) tritonstack down
-	rm -rf .envs .local cdk.out node_modules
+	rm -rf .envs .local cdk.out node_modules .hypothesis .mypy_cache .pytest_cache .ruff_cache .coverage htmlcov
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -194,7 +194,8 @@ def server_python() -> Interpreter:
             return python
     print(f"setup: fetching Python {SERVER_MINORS[0]} into .envs, for Triton's Python backend …", flush=True)
     command = [str(uv()), "python", "install", "--no-bin", SERVER_MINORS[0]]
-    subprocess.run(command, env=uv_variables(), check=False)  # what it could not do, it has said
+    variables = {"UV_HTTP_RETRIES": "1", **uv_variables()}  # where there is no way to it, say so soon
+    subprocess.run(command, env=variables, check=False)  # what it could not do, it has said
     for python in fetched_pythons():
         if python.serves:
             return python
@@ -284,10 +285,12 @@ def uv_pip(*arguments: str) -> None:
 
 
 def uv_variables() -> dict[str, str]:
-    """The environment of ``uv``. Where pip is told of extra folders of wheels, uv is told of them too."""
+    """The environment of ``uv``. Extra folders of wheels and certificates that pip is told of, uv is told of too."""
     environment = {**os.environ, **own_caches(), "UV_PYTHON_INSTALL_DIR": str(ENVS / "python")}
     if "PIP_FIND_LINKS" in environment:
         environment.setdefault("UV_FIND_LINKS", environment["PIP_FIND_LINKS"].replace(" ", ","))
+    if "PIP_CERT" in environment:
+        environment.setdefault("SSL_CERT_FILE", environment["PIP_CERT"])
     environment.setdefault("UV_HTTP_TIMEOUT", "180")
     return environment
 
