@@ -33,9 +33,11 @@ class FakeAws:
     deletes: list[str] = field(default_factory=list)
     before_put: Callable[[str], None] = lambda _key: None
     conflicts: int = 0
+    account: str = "123456789012"  # whose credentials callers have
+    regions: set[str] = field(default_factory=set)  # of the requests' signatures
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def client(self, service_name: str) -> Any:
+    def client(self, service_name: str, **_: Any) -> Any:
         """A real client that talks to this server."""
         return boto3.client(
             service_name,
@@ -161,7 +163,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         content = self.body()
-        if self.headers.get("X-Amz-Target"):
+        self.aws.regions |= set(re.findall(r"Credential=[^/]+/\d+/([^/]+)/", self.headers.get("Authorization") or ""))
+        if b"Action=GetCallerIdentity" in content:
+            result = f"<GetCallerIdentityResult><Account>{self.aws.account}</Account></GetCallerIdentityResult>"
+            self.answer(200, f"<GetCallerIdentityResponse>{result}</GetCallerIdentityResponse>".encode())
+        elif self.headers.get("X-Amz-Target"):
             self.ssm(self.headers["X-Amz-Target"].split(".")[1], json.loads(content))
         elif "uploads" in self.query:
             identity = f"upload-{len(self.aws.uploads)}"

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 from typing import Any
 
 import click
 
-from tritonstack.errors import InputError, Problem
+from tritonstack.errors import InputError
 
 
 @click.command("invoke")
@@ -69,18 +68,9 @@ def command(
 
 def _session(environment: str, *, local: bool) -> Any:
     """What makes AWS clients: the local AWS, or boto3 in the region that the environment's file names."""
-    import boto3  # noqa: PLC0415
-    from botocore.exceptions import BotoCoreError  # noqa: PLC0415
+    from tritonstack.commands.session import AccountSession, local_session  # noqa: PLC0415
 
-    from tritonstack.local.settings import find_local_aws, require_local_aws  # noqa: PLC0415
-
-    # A shell that points at some AWS already (`tritonstack env`) is left alone when no local AWS of ours runs.
-    if local or (environment == "local" and (find_local_aws() or "AWS_ENDPOINT_URL" not in os.environ)):
-        return require_local_aws().session()
-    try:
-        return boto3.Session(region_name=_region(environment))
-    except BotoCoreError as error:
-        raise InputError([Problem(field="AWS settings", found=str(error), allowed="what boto3 can use")]) from error
+    return local_session(environment, wanted=local) or AccountSession(_region(environment))
 
 
 def _region(environment: str) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from tritonstack.archives.prune import DEFAULT_GRACE_HOURS, DEFAULT_HISTORY, Pruning
+from tritonstack.commands.session import require_account, session_of
 from tritonstack.local.paths import project_folder
 from tritonstack.settings import load_environment
 
@@ -27,9 +28,15 @@ from tritonstack.settings import load_environment
 )
 @click.option("--yes", is_flag=True, help="Delete. Without it, only say what would go.")
 def command(*, environment: str, history: int, grace_hours: float, yes: bool) -> None:
-    """Remove the archives of ENVIRONMENT that no release record and no kept history names."""
+    """Remove the archives of ENVIRONMENT that no release record and no kept history names.
+
+    With --yes, the AWS credentials must be of the environment's account.
+    """
     settings = load_environment(project_folder() / "environments" / f"{environment}.yaml")
-    pruning = Pruning(settings.environment)
+    session = session_of(settings)
+    if yes:
+        require_account(session, settings)
+    pruning = Pruning(settings.environment, session=session)
     plan = pruning.plan(history=history, grace_hours=grace_hours)
     for item in plan.unneeded:
         click.echo(f"s3://{plan.bucket}/{item.archive_key}  {item.bytes:,} bytes")

@@ -6,6 +6,7 @@ import click
 
 from tritonstack.archives.publish import publish_environment
 from tritonstack.commands.progress import Steps
+from tritonstack.commands.session import require_account, session_of
 from tritonstack.local.paths import project_folder
 from tritonstack.settings import load_environment
 
@@ -13,13 +14,15 @@ from tritonstack.settings import load_environment
 @click.command("publish")
 @click.argument("environment")
 def command(*, environment: str) -> None:
-    """Put the built archives of ENVIRONMENT into its bucket, in the account that the AWS settings point at.
+    """Put the built archives of ENVIRONMENT into its bucket.
 
-    For the local AWS: eval "$(tritonstack env)" first.
+    The AWS credentials must be of the environment's account. Environment local means the running local AWS.
     """
     settings = load_environment(project_folder() / "environments" / f"{environment}.yaml")
+    session = session_of(settings)
+    require_account(session, settings)
     with Steps().step(f"publish the archives of {environment}") as step:
-        summary = publish_environment(settings, report=step.say)
+        summary = publish_environment(settings, session=session, report=step.say)
         step.end_with(str(summary))
     for item in summary.archives:
         click.echo(f"s3://{summary.bucket}/{item.key}  {item.outcome}")

@@ -1,0 +1,77 @@
+"""Which AWS a command talks to, and whether it is the account that the environment's file names."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import boto3
+from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, PartialCredentialsError
+
+from tritonstack.errors import InputError, Problem, WorkFailedError
+from tritonstack.local.aws import LocalSession, find_local_aws, require_local_aws
+
+if TYPE_CHECKING:
+    from tritonstack.settings import Environment
+
+
+class AccountSession:
+    """Makes clients of the account that the process's own AWS settings point at."""
+
+    def __init__(self, region: str | None) -> None:
+        """``region``: the environment's; None leaves it to boto3's own settings. Raises InputError for wrong ones."""
+        try:
+            self._session = boto3.Session(region_name=region)
+        except (BotoCoreError, ValueError) as error:
+            raise _wrong_settings(error) from error
+
+    def client(self, service_name: str, *, config: Any = None) -> Any:
+        """A boto3 client. Raises InputError where settings lead nowhere (no region, no URL)."""
+        try:
+            return self._session.client(service_name, config=config)
+        except (BotoCoreError, ValueError) as error:
+            raise _wrong_settings(error) from error
+
+
+def local_session(environment: str, *, wanted: bool = False) -> LocalSession | None:
+    """The local AWS's session where ``environment`` means it, or None.
+
+    It does where ``wanted`` says so, and for environment ``local``; there a shell that points at some AWS already
+    (``tritonstack env``) is left alone when no local AWS of ours runs. Raises as ``require_local_aws`` does.
+    """
+    if wanted or (environment == "local" and (find_local_aws() or "AWS_ENDPOINT_URL" not in os.environ)):
+        return require_local_aws().session()
+    return None
+
+
+def session_of(settings: Environment) -> LocalSession | AccountSession:
+    """What makes an environment's clients: the local AWS for ``local``, else boto3 in the environment's region."""
+    return local_session(settings.environment) or AccountSession(settings.region)
+
+
+def require_account(session: LocalSession | AccountSession, settings: Environment) -> None:
+    """Refuse to write into another account than the one that the environment's file names.
+
+    Raises:
+        InputError: the credentials are of another account, or there are none.
+        WorkFailedError: AWS does not say whose they are.
+    """
+    try:
+        account = session.client("sts").get_caller_identity()["Account"]
+    except (NoCredentialsError, PartialCredentialsError) as error:
+        raise _wrong_settings(error) from error
+    except (BotoCoreError, ClientError) as error:
+        raise WorkFailedError(f"could not find out whose account the AWS credentials are: {error}") from error
+    if account != settings.account:
+        problem = Problem(
+            file=f"environments/{settings.environment}.yaml",
+            field="account",
+            found=f"the AWS credentials are of account {account}",
+            allowed=f"credentials of account {settings.account}, which the file names",
+            advice="Choose other credentials (AWS_PROFILE), or name that account in the file.",
+        )
+        raise InputError([problem])
+
+
+def _wrong_settings(error: Exception) -> InputError:
+    return InputError([Problem(field="AWS settings", found=str(error), allowed="what boto3 can use")])
