@@ -119,14 +119,14 @@ class Project:
         self.write(f"{folder}/sample/answer.json", json.dumps(answer))
 
 
-def environment_yaml(*, name: str, endpoints: Sequence[str]) -> str:
+def environment_yaml(*, name: str, endpoints: Sequence[str], retain: bool = False) -> str:
     """An environment file of the tests; each endpoint is a YAML mapping in flow form."""
     lines = [
         f"environment: {name}",
         'account: "123456789012"',
         "region: us-east-1",
         "production: false",
-        "artifacts: {retain: false}",
+        f"artifacts: {{retain: {str(retain).lower()}}}",
         "endpoints:",
         *(f"  - {endpoint}" for endpoint in endpoints),
     ]

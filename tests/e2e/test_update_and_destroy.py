@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
-from tests.e2e.calls import invoke, target_model
+from tests.e2e.calls import target_model
 from tests.e2e.conftest import endpoint
 from tests.e2e.project import Project, environment_yaml
 from tritonstack.local.aws import LocalAws
+from tritonstack.local.paths import cdk_program
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 NAME = "changing"
@@ -25,10 +27,11 @@ def changing(project: Project, local_aws: LocalAws) -> Iterator[LocalAws]:
     (project.root / "environments" / f"{NAME}.yaml").unlink(missing_ok=True)
 
 
-def write(project: Project, *, shm: int, models: list[str]) -> None:
+def write(project: Project, *, shm: int, models: list[str], retain: bool = False) -> None:
     """The environment file with one setting of the container and one list of models."""
     text = endpoint("moving", models).removesuffix("}") + f", container: {{shm_default_bytes: {shm}}}}}"
-    project.write(f"environments/{NAME}.yaml", environment_yaml(name=NAME, endpoints=[text]))
+    yaml = environment_yaml(name=NAME, endpoints=[text], retain=retain)
+    project.write(f"environments/{NAME}.yaml", yaml)
 
 
 def test_a_changed_environment_is_deployed_while_callers_call_and_no_call_fails(
@@ -104,21 +107,68 @@ def test_a_container_that_cannot_start_fails_the_deployment_with_its_log_and_the
     assert b"5.0" in answer["Body"].read()
 
 
-def test_destroy_leaves_nothing_but_what_is_retained(project: Project, changing: LocalAws) -> None:
-    project.run("destroy-local", NAME)
-    stacks = changing.client("cloudformation").describe_stacks()["Stacks"]
-    assert not [stack for stack in stacks if stack["StackName"].startswith(f"{NAME}-")]
-    sagemaker = changing.client("sagemaker")
-    endpoints = sagemaker.list_endpoints(NameContains=NAME)["Endpoints"]
-    assert not endpoints
-    assert not [bucket["Name"] for bucket in changing.client("s3").list_buckets()["Buckets"] if NAME in bucket["Name"]]
-    parameters = changing.client("ssm").describe_parameters(MaxResults=50)["Parameters"]
-    assert not [item["Name"] for item in parameters if item["Name"].startswith(f"/tritonstack/{NAME}/")]
-    roles = changing.client("iam").list_roles()["Roles"]
-    assert not [role["RoleName"] for role in roles if role["RoleName"].startswith(f"{NAME}-")]
-    assert not [item for item in changing.runtime_status()["endpoints"] if item["name"].startswith(NAME)]
-    with pytest.raises(changing.client("sagemaker-runtime").exceptions.ClientError):
-        invoke(
-            changing.client("sagemaker-runtime"), endpoint=f"{NAME}-moving", target="adds-01.0123456789abcdef.tar.gz",
-            value=1.0,
-        )  # fmt: skip
+def inventory(aws: LocalAws) -> dict[str, set[str]]:
+    """What the local AWS holds of this environment, by kind; names that the environment's stacks gave."""
+    ours = (f"{NAME}-", f"/tritonstack/{NAME}/", f"/aws/lambda/{NAME}-")
+    found = {
+        "stack": [one["StackName"] for one in pages(aws, "cloudformation", "describe_stacks", "Stacks")],
+        "endpoint": [one["EndpointName"] for one in pages(aws, "sagemaker", "list_endpoints", "Endpoints")],
+        "config": [
+            one["EndpointConfigName"] for one in pages(aws, "sagemaker", "list_endpoint_configs", "EndpointConfigs")
+        ],
+        "model": [one["ModelName"] for one in pages(aws, "sagemaker", "list_models", "Models")],
+        "bucket": [one["Name"] for one in aws.client("s3").list_buckets()["Buckets"]],
+        "record": [one["Name"] for one in pages(aws, "ssm", "describe_parameters", "Parameters")],
+        "role": [one["RoleName"] for one in pages(aws, "iam", "list_roles", "Roles")],
+        "function": [one["FunctionName"] for one in pages(aws, "lambda", "list_functions", "Functions")],
+        "log group": [one["logGroupName"] for one in pages(aws, "logs", "describe_log_groups", "logGroups")],
+        "fleet": [one["name"] for one in aws.runtime_status()["endpoints"]],
+    }
+    return {kind: {name for name in names if name.startswith(ours)} for kind, names in found.items()}
+
+
+def pages(aws: LocalAws, service: str, operation: str, key: str) -> list[dict[str, Any]]:
+    """Every entry of a listing."""
+    return [entry for page in aws.client(service).get_paginator(operation).paginate() for entry in page[key]]
+
+
+def usable_keys(aws: LocalAws) -> set[str]:
+    """The customer keys that are not on their way out."""
+    kms = aws.client("kms")
+    keys = [kms.describe_key(KeyId=one["KeyId"])["KeyMetadata"] for one in pages(aws, "kms", "list_keys", "Keys")]
+    return {key["KeyId"] for key in keys if NAME in key.get("Description", "") and key["KeyState"] == "Enabled"}
+
+
+def destroy_by_hand(project: Project, aws: LocalAws) -> None:
+    """``cdk destroy`` as a person types it, with the variables of ``tritonstack env``."""
+    assembly = project.root / ".local" / "cdk.out" / NAME
+    project.execute(
+        [str(cdk_program()), "destroy", "--app", str(assembly), "--force", "--no-notices", f"{NAME}/*"],
+        variables=aws.variables(),
+        timeout=300,
+    )
+
+
+def test_destroy_leaves_nothing_where_nothing_is_retained(project: Project, changing: LocalAws) -> None:
+    before = inventory(changing)
+    for kind in ("stack", "endpoint", "config", "model", "bucket", "record", "role", "function", "fleet"):
+        assert before[kind], f"no {kind} was there to be removed"
+    assert usable_keys(changing)
+    destroy_by_hand(project, changing)
+    assert {kind: names for kind, names in inventory(changing).items() if names} == {}
+    assert not usable_keys(changing)
+    client = changing.client("sagemaker-runtime")
+    with pytest.raises(client.exceptions.ClientError):
+        client.invoke_endpoint(EndpointName=f"{NAME}-moving", ContentType="application/json", Body=b"{}")
+
+
+def test_destroy_leaves_what_is_retained_and_nothing_else(project: Project, changing: LocalAws) -> None:
+    write(project, shm=16777216, models=["adds-01"], retain=True)
+    project.run("deploy-local", NAME)
+    buckets = inventory(changing)["bucket"]
+    destroy_by_hand(project, changing)
+    assert {kind: names for kind, names in inventory(changing).items() if names} == {"bucket": buckets}
+    assert len(buckets) == 2, "archives and access logs"
+    assert usable_keys(changing)
+    [archives] = [name for name in buckets if "archives" in name]
+    assert changing.client("s3").list_objects_v2(Bucket=archives, Prefix="endpoints/moving/")["KeyCount"] == 1
