@@ -14,9 +14,15 @@ from pathlib import Path
 import aws_cdk as cdk
 
 from stacks.stage import EnvironmentStage, ReleaseSets
-from tritonstack.archives import backends_of, release_set
+from tritonstack.archives import contents_of, release_set
 from tritonstack.errors import InputError, Problem
-from tritonstack.settings import Environment, check_backends, load_environment, load_environments
+from tritonstack.settings import (
+    Environment,
+    check_archives,
+    load_environment,
+    load_environments,
+    with_default_models,
+)
 
 ROOT = Path(__file__).resolve().parent
 
@@ -32,8 +38,7 @@ def main() -> int:
         )
         for environment in environments:
             sets = release_sets(environment, models)
-            refuse_missing_backends(environment, models)
-            EnvironmentStage(app, environment=environment, release_sets=sets)
+            EnvironmentStage(app, environment=matched_with_archives(environment, models), release_sets=sets)
     except InputError as error:
         print(error, file=sys.stderr)  # noqa: T201 - this is a command
         return InputError.exit_code
@@ -73,12 +78,17 @@ def release_sets(environment: Environment, models: Path) -> ReleaseSets:
     return {endpoint.name: release_set(endpoint, models) for endpoint in environment.endpoints}
 
 
-def refuse_missing_backends(environment: Environment, models: Path) -> None:
-    """Raise InputError where a model needs a backend that its endpoint's Triton release does not have."""
+def matched_with_archives(environment: Environment, models: Path) -> Environment:
+    """The settings with each single-model endpoint's default model, which its archive decides.
+
+    Raises InputError where an archive does not fit its endpoint: a backend that the Triton release does not have, say.
+    """
     served = {model for endpoint in environment.endpoints for model in endpoint.models}
-    problems = check_backends(environment, {model: backends_of(models / model) for model in served})
+    contents = {model: contents_of(models / model) for model in served}
+    problems = check_archives(environment, contents)
     if problems:
         raise InputError(problems)
+    return with_default_models(environment, contents)
 
 
 def check_with_nag(app: cdk.App) -> None:

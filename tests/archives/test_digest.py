@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.archives.folders import Endpoint, write, write_double
+from tests.archives.folders import RECIPE, Endpoint, write, write_double
 from tritonstack.archives import digest as digest_module
-from tritonstack.archives.backends import backends_of
+from tritonstack.archives.contents import contents_of
 from tritonstack.archives.digest import model_digest, release_set
 from tritonstack.errors import InputError
 
@@ -148,4 +148,12 @@ def test_an_export_without_a_lock_file_is_refused(folder: Path) -> None:
 
 def test_backends_include_those_of_used_models(folder: Path) -> None:
     _replace("double/config.pbtxt", 'backend: "python"', 'platform: "tensorrt_plan"')(folder)
-    assert backends_of(folder.parent / "user") == {"python", "tensorrt"}
+    assert contents_of(folder.parent / "user").backends == {"python", "tensorrt"}
+
+
+def test_the_contents_name_own_and_used_models_and_which_are_ensembles(folder: Path) -> None:
+    user = folder.parent / "user"
+    write(user, {"recipe.yaml": RECIPE + "uses: [{folder: double, models: [double]}]\n"})
+    write(user, {"user/config.pbtxt": 'platform: "ensemble"'})
+    found = contents_of(user)
+    assert (found.models, found.ensembles) == (("double", "user"), ("user",))

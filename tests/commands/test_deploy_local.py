@@ -113,6 +113,14 @@ def test_wrong_model_folders_of_all_endpoints_are_named_each_once(settings: Envi
     assert len(raised.value.problems) == len(set(raised.value.problems)) == 3
 
 
+def test_an_archive_that_does_not_fit_its_endpoint_is_refused(settings: Environment) -> None:
+    digits = settings.endpoints[0]
+    container = digits.container.model_copy(update={"default_model_name": "gone"})
+    single = {"mode": "single-model", "models": ("digits-ensemble",), "container": container}
+    with pytest.raises(InputError, match="digits-decode, digits-ensemble, digits-onnx"):
+        deploy_local.check_recipes(settings.model_copy(update={"endpoints": (digits.model_copy(update=single),)}))
+
+
 def test_an_environment_that_does_not_exist_is_refused_before_the_local_aws_is_asked_for(done: list[str]) -> None:
     result = CliRunner().invoke(deploy_local.command, ["nowhere"])
     assert isinstance(result.exception, InputError)

@@ -14,6 +14,7 @@ from tests.settings.environment_file import write_environment
 from tritonstack import cli
 from tritonstack.commands import session
 from tritonstack.local import aws as local_aws
+from tritonstack.local.processes import ProcessRecord
 
 ACCOUNT = "123456789012"
 
@@ -129,7 +130,7 @@ def test_environment_local_means_the_running_local_aws(
     aws: FakeAws, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delenv("AWS_ENDPOINT_URL")
-    gone = local_aws.ProcessRecord(pid=1, started=0.0, log="")
+    gone = ProcessRecord(pid=1, started=0.0, log="")
     port = int(aws.url.rpartition(":")[2])
     running = local_aws.LocalAws(emulator_port=port, runtime_port=port, emulator=gone, runtime=gone)
     for name in ("find_local_aws", "require_local_aws"):

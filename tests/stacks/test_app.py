@@ -115,3 +115,17 @@ def test_a_backend_that_the_release_does_not_have_is_refused(tmp_path: Path) -> 
     assert ran.returncode == 2
     assert "tensorflow" in ran.stderr
     assert files_under(tmp_path / "out") == {}
+
+
+def test_a_single_model_endpoint_names_the_only_ensemble_of_its_archive(tmp_path: Path) -> None:
+    folder = edited(
+        tmp_path / "environments",
+        name="good",
+        **{"[digits-onnx, digits-ensemble]": "[digits-ensemble]", "multi-model": "single-model"},
+    )
+    text = (folder / "good.yaml").read_text()
+    (folder / "good.yaml").write_text(text.replace("    model_cache: enabled\n", ""))
+    ran = run_app(tmp_path / "out", context={"environments-folder": str(folder)})
+    assert (ran.returncode, ran.stderr) == (0, "")
+    templates = [text.decode() for name, text in files_under(tmp_path / "out").items() if "serving" in name]
+    assert any('"SAGEMAKER_TRITON_DEFAULT_MODEL_NAME": "digits-ensemble"' in text for text in templates)

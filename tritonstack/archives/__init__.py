@@ -3,8 +3,8 @@
 This package's namespace stays light: synthesis imports it. What builds, packs and publishes lies in its modules.
 """
 
-from tritonstack.archives.backends import backends_of
+from tritonstack.archives.contents import ArchiveContents, contents_of
 from tritonstack.archives.digest import model_digest, release_set
 from tritonstack.archives.recipe import Recipe, read_recipe
 
-__all__ = ["Recipe", "backends_of", "model_digest", "read_recipe", "release_set"]
+__all__ = ["ArchiveContents", "Recipe", "contents_of", "model_digest", "read_recipe", "release_set"]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonstack.archives.backends import backends_of
+from tritonstack.archives.contents import contents_of
 from tritonstack.archives.digest import HasEndpoints, model_digest
 from tritonstack.archives.exporting import Exported, export_folder
 from tritonstack.archives.folder import CONFIG, model_directories
@@ -120,7 +120,7 @@ def _make(name: ArchiveName, work: Path, places: Places, report: Report) -> Mani
         dependency=recipe.dependency,
         archive=_archive_entry(name, packed),
         model=model,
-        backends=tuple(sorted(backends_of(folder))),
+        backends=tuple(sorted(contents_of(folder).backends)),
         configs={path.name: (path / CONFIG).read_text() for path in model_directories(repository)},
         adapters=recipe.adapters,
         sample=sample,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from tritonstack.archives import release_set
+from tritonstack.archives import contents_of, release_set
 from tritonstack.archives.build import build_environment
 from tritonstack.archives.publish import publish_environment
 from tritonstack.commands.progress import Step, Steps
@@ -12,7 +12,7 @@ from tritonstack.errors import InputError, Problem
 from tritonstack.local.aws import ACCOUNT, REGION, LocalAws, require_local_aws
 from tritonstack.local.deployment import LocalDeployment
 from tritonstack.local.paths import project_folder
-from tritonstack.settings import Environment, load_environment
+from tritonstack.settings import Environment, check_archives, load_environment
 
 
 @click.command("deploy-local")
@@ -48,12 +48,17 @@ def check_recipes(settings: Environment) -> None:
     Raises:
         InputError: with the problems of every endpoint's models, each once.
     """
+    repositories = project_folder() / "model_repos"
     problems: dict[Problem, None] = {}
     for endpoint in settings.endpoints:
         try:
-            release_set(endpoint, project_folder() / "model_repos")
+            release_set(endpoint, repositories)
         except InputError as error:
             problems |= dict.fromkeys(error.problems)
+    if not problems:
+        served = {model for endpoint in settings.endpoints for model in endpoint.models}
+        contents = {model: contents_of(repositories / model) for model in served}
+        problems = dict.fromkeys(check_archives(settings, contents))
     if problems:
         raise InputError(tuple(problems))
 

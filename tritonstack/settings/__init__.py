@@ -1,6 +1,6 @@
 """Environment files: what to deploy where, as typed settings."""
 
-from tritonstack.settings.checks import check_backends
+from tritonstack.settings.checks import check_archives, with_default_models
 from tritonstack.settings.container import ContainerSettings
 from tritonstack.settings.endpoint import Endpoint, LocalSettings, Timeouts
 from tritonstack.settings.environment import ArtifactSettings, Environment
@@ -13,7 +13,8 @@ __all__ = [
     "Environment",
     "LocalSettings",
     "Timeouts",
-    "check_backends",
+    "check_archives",
     "load_environment",
     "load_environments",
+    "with_default_models",
 ]

@@ -3,9 +3,17 @@
 Each check yields every finding it can make about the settings it is given; none stops at the first.
 """
 
-from tritonstack.settings.checks.backends import check_backends
+from tritonstack.settings.checks.archives import check_archives, with_default_models
 from tritonstack.settings.checks.endpoint import check_endpoint
 from tritonstack.settings.checks.environment import check_names_across, check_repeated_names, check_site
 from tritonstack.settings.checks.site import Site
 
-__all__ = ["Site", "check_backends", "check_endpoint", "check_names_across", "check_repeated_names", "check_site"]
+__all__ = [
+    "Site",
+    "check_archives",
+    "check_endpoint",
+    "check_names_across",
+    "check_repeated_names",
+    "check_site",
+    "with_default_models",
+]

@@ -2,45 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterable, Iterator
 
 from tritonstack.catalogue import load_catalogue, release_order
-from tritonstack.errors import Problem
 from tritonstack.settings.checks.site import nearest
 from tritonstack.settings.endpoint import Endpoint
-from tritonstack.settings.environment import Environment
-from tritonstack.settings.findings import Finding, to_problems
+from tritonstack.settings.findings import Finding
 from tritonstack.settings.yaml_source import Location
 
 
-def check_backends(
-    environment: Environment, backends_by_model: Mapping[str, Iterable[str]], *, file: Path | None = None
-) -> list[Problem]:
-    """Every backend that a model needs and its endpoint's release does not have.
-
-    Args:
-        environment: the settings.
-        backends_by_model: model → the values of ``backend:`` or ``platform:`` in its archive's config.pbtxt files.
-            Models that the mapping does not name are not checked.
-        file: the environment's file, as the problems should name it; by default ``environments/<environment>.yaml``.
-
-    Returns:
-        One problem for each endpoint, model and backend; empty where all is well. The caller raises ``InputError``.
-    """
-    findings: list[Finding] = []
-    for index, endpoint in enumerate(environment.endpoints):
-        for place, model in enumerate(endpoint.models):
-            findings += _check_model(
-                endpoint=endpoint,
-                backends=sorted(set(backends_by_model.get(model, ()))),
-                model=model,
-                location=("endpoints", index, "models", place),
-            )
-    return to_problems(findings=findings, path=file or Path("environments") / f"{environment.environment}.yaml")
-
-
-def _check_model(*, endpoint: Endpoint, backends: Iterable[str], model: str, location: Location) -> Iterator[Finding]:
+def check_model(*, endpoint: Endpoint, backends: Iterable[str], model: str, location: Location) -> Iterator[Finding]:
+    """Every backend (a value of ``backend:`` or ``platform:``) that a model needs and its endpoint's release lacks."""
     catalogue = load_catalogue()
     release = catalogue.release(endpoint.release)
     if release is None:
