@@ -11,6 +11,9 @@ import os
 import sys
 from pathlib import Path
 
+# Before aws_cdk starts Node: of Node 20 it warns on stderr at length, and what a user has to mend would drown in that.
+os.environ.setdefault("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "20")
+
 import aws_cdk as cdk
 
 from stacks.stage import EnvironmentStage, ReleaseSets

@@ -31,14 +31,15 @@ def run_app(
 ) -> subprocess.CompletedProcess[str]:
     """Run ``app.py`` into ``outdir`` with cdk.json's context and this one's.
 
-    The process has no AWS variable and no home; whatever it tries to connect to fails it.
+    The process has no AWS variable and no home, and says nothing about Node's age; whatever it tries to connect to
+    fails it.
     """
     guard = outdir.parent / f"{outdir.name}-guard"
     guard.mkdir()
     (guard / "sitecustomize.py").write_text(NO_NETWORK_IN_PYTHON)
     (guard / "no-network.js").write_text(NO_NETWORK_IN_NODE)
     given = {**json.loads((ROOT / "cdk.json").read_text())["context"], **(context or {})}
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "CDK_"))}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "CDK_", "JSII_"))}
     return subprocess.run(
         [sys.executable, str(ROOT / "app.py")],
         cwd=guard,
@@ -46,7 +47,6 @@ def run_app(
             **environment,
             "PYTHONPATH": f"{guard}{os.pathsep}{ROOT}",
             "NODE_OPTIONS": f"--require {guard / 'no-network.js'}",
-            "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20",
             "CDK_OUTDIR": str(outdir),
             "CDK_CONTEXT_JSON": json.dumps(given),
             "CDK_VALIDATION": "false",
