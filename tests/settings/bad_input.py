@@ -181,6 +181,11 @@ CASES = {
         ("24.09", "25.03 or newer"),
         endpoint=SINGLE + "container: {inference_type: infer}",
     ),
+    "streamed answers": Bad(
+        "endpoints[0].container.inference_type",
+        ("generate_stream", "'infer' or 'generate'", "streamed answers are out of scope"),
+        endpoint=SINGLE + 'release: "25.04"\ncontainer: {inference_type: generate_stream}',
+    ),
     "ping mode before 23.07": Bad(
         "endpoints[0].container.ping_mode",
         ("23.05", "23.07 or newer"),

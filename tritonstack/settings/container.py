@@ -78,7 +78,8 @@ class ContainerSettings(SettingsModel):
         default=None,
         description=(
             "What /ping reports: live (the server runs) or ready (no model is failing or being loaded). "
-            "Unset: live in multi-model mode, the image's default (ready) in single-model mode."
+            "Unset: live in multi-model mode, the image's default (ready) in single-model mode. Images before release "
+            "23.07 read no ping mode: for them live cannot be rendered, in multi-model mode neither."
         ),
     )
     default_model_name: str | None = Field(
@@ -86,8 +87,12 @@ class ContainerSettings(SettingsModel):
         pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$",
         description="Single-model endpoints: the folder in the archive that /invocations serves (the ensemble).",
     )
-    inference_type: Literal["infer", "generate", "generate_stream"] | None = Field(
-        default=None, description="Single-model endpoints from release 25.03: what /invocations does (Triton: infer)."
+    inference_type: Literal["infer", "generate"] | None = Field(
+        default=None,
+        description=(
+            "Single-model endpoints from release 25.03: what /invocations does (Triton: infer). generate_stream is not "
+            "offered: streamed answers are out of scope."
+        ),
     )
     tensorflow_version: Literal[1, 2] | None = Field(
         default=None, description="TensorFlow's major version, for releases that still have that backend (to 25.02)."
