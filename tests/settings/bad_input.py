@@ -116,6 +116,22 @@ CASES = {
     "image outside ECR": Bad(
         "endpoints[0].image", ("nvcr.io", "in ECR"), endpoint="image: nvcr.io/nvidia/tritonserver:24.09-py3"
     ),
+    "image of another region": Bad(
+        "endpoints[0].image",
+        ("eu-west-1", "dkr.ecr.us-east-1.amazonaws.com/"),
+        endpoint="image: 123456789012.dkr.ecr.eu-west-1.amazonaws.com/triton:1",
+    ),
+    "image of China without China's suffix": Bad(
+        "endpoints[0].image",
+        ("ends in amazonaws.com", "dkr.ecr.cn-north-1.amazonaws.com.cn/"),
+        header="region: cn-north-1",
+        endpoint="image: 123456789012.dkr.ecr.cn-north-1.amazonaws.com/triton:1",
+    ),
+    "image with China's suffix outside China": Bad(
+        "endpoints[0].image",
+        ("ends in amazonaws.com.cn", "dkr.ecr.us-east-1.amazonaws.com/"),
+        endpoint="image: 123456789012.dkr.ecr.us-east-1.amazonaws.com.cn/triton:1",
+    ),
     "unknown host": Bad(
         "endpoints[0].host_ami", ("gpu-4-1", "Did you"), endpoint="host_ami: al2-ami-sagemaker-inference-gpu-4"
     ),
@@ -138,7 +154,10 @@ CASES = {
         "endpoints[0].local.max_loaded_models", ("single-model",), endpoint=SINGLE + "local: {max_loaded_models: 4}"
     ),
     "one instance in production": Bad(
-        "endpoints[0].initial_instance_count", ("1", "2 or more"), header="production: true"
+        "endpoints[0].initial_instance_count",
+        ("1", "2 or more"),
+        header="production: true",
+        endpoint="initial_instance_count: 1",
     ),
     "no instance": Bad("endpoints[0].initial_instance_count", ("0", "1 or more"), endpoint="initial_instance_count: 0"),
     "count in quotes": Bad(

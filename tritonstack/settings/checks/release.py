@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tritonstack.catalogue import ImageNotFoundError, TritonRelease
+from tritonstack.catalogue import ImageNotFoundError, TritonRelease, dns_suffix
 from tritonstack.settings.checks.site import Site, nearest
 from tritonstack.settings.endpoint import SAGEMAKER_DEFAULT_AMI, Endpoint
 from tritonstack.settings.findings import Finding, shown
@@ -18,6 +18,8 @@ def check_release(*, endpoint: Endpoint, location: Location, site: Site) -> Iter
         yield _unknown_release(endpoint=endpoint, location=location, site=site)
     elif endpoint.image is None and site.region in site.catalogue.regions:
         yield from _check_image(release=release, location=location, site=site)
+    if endpoint.image is not None:
+        yield from _check_own_image(image=endpoint.image, location=(*location, "image"), site=site)
     if endpoint.host_ami not in (None, SAGEMAKER_DEFAULT_AMI):
         yield from _check_host_ami(endpoint=endpoint, release=release, location=location, site=site)
 
@@ -50,6 +52,27 @@ def _check_image(*, release: TritonRelease, location: Location, site: Site) -> I
                 else "Copy the image into a registry of your own and set image."
             ),
         )
+
+
+def _check_own_image(*, image: str, location: Location, site: Site) -> Iterator[Finding]:
+    """An image of one's own must lie in the endpoint's region, under that region's host name.
+
+    Source: SageMaker API, ContainerDefinition, Image; CreateModel says »Cross region ECR image pulls are not allowed«.
+    """
+    *_, region, suffix = image.partition("/")[0].split(".", maxsplit=4)  # <account>.dkr.ecr.<region>.<suffix>
+    if site.region is not None and region != site.region:
+        yield Finding(
+            location=location,
+            found=f"an image in {region}",
+            allowed=f"an image in the environment's region, {site.region}: {_registry(site.region)}",
+            advice="Copy the image into a registry there.",
+        )
+    elif suffix != dns_suffix(region):
+        yield Finding(location=location, found=f"the host name ends in {suffix}", allowed=_registry(region))
+
+
+def _registry(region: str) -> str:
+    return f"<account>.dkr.ecr.{region}.{dns_suffix(region)}/…"
 
 
 def _check_host_ami(
