@@ -200,6 +200,12 @@ def test_two_instances_suffice_in_production(tmp_path: Path) -> None:
     assert endpoint_of(tmp_path, header="production: true", endpoint="initial_instance_count: 2").multi_model
 
 
+def test_a_production_multi_model_endpoint_starts_with_two_instances_unless_set(tmp_path: Path) -> None:
+    assert endpoint_of(tmp_path, header="production: true").initial_instance_count == 2
+    assert endpoint_of(tmp_path, header="production: true", endpoint="mode: single-model").initial_instance_count == 1
+    assert endpoint_of(tmp_path).initial_instance_count == 1
+
+
 def test_production_single_model_endpoints_may_start_with_one_instance(tmp_path: Path) -> None:
     assert not endpoint_of(tmp_path, header="production: true", endpoint="mode: single-model").multi_model
 

@@ -58,6 +58,7 @@ endpoints:
     models: [a, a, b.c]
     colour: red
     container: {model_load_gpu_limit: 0.8, log_verbose: loud}
+    initial_instance_count: 1
   - name: digits
     mode: single-model
     release: "25.09"
@@ -72,7 +73,6 @@ endpoints:
         ("3", "account"),
         ("4", "region"),
         ("4", "region"),
-        ("8", "endpoints[0].initial_instance_count"),
         ("10", "endpoints[0].release"),
         ("11", "endpoints[0].instance_type"),
         ("12", "endpoints[0].models"),
@@ -80,11 +80,12 @@ endpoints:
         ("13", "endpoints[0].colour"),
         ("14", "endpoints[0].container.log_verbose"),
         ("14", "endpoints[0].container.model_load_gpu_limit"),
-        ("15", "endpoints[1].name"),
-        ("18", "endpoints[1].instance_type"),
-        ("19", "endpoints[1].models"),
-        ("20", "endpoints[1].host_ami"),
-        ("21", "endpoints[1].timeouts.model_download_seconds"),
+        ("15", "endpoints[0].initial_instance_count"),
+        ("16", "endpoints[1].name"),
+        ("19", "endpoints[1].instance_type"),
+        ("20", "endpoints[1].models"),
+        ("21", "endpoints[1].host_ami"),
+        ("22", "endpoints[1].timeouts.model_download_seconds"),
     ]
 
 

@@ -15,6 +15,9 @@ from tritonstack.settings.fields import ECR_PATTERN, Name, SettingsModel, choice
 SAGEMAKER_DEFAULT_AMI = "sagemaker-default"
 """The value of ``host_ami`` that leaves the choice to SageMaker."""
 
+PRODUCTION_INSTANCES = 2
+"""AWS advises two instances or more behind a multi-model endpoint (SageMaker developer guide)."""
+
 
 class Timeouts(SettingsModel):
     """How long SageMaker waits while an instance starts."""
@@ -57,7 +60,7 @@ class Endpoint(SettingsModel):
     initial_instance_count: int = Field(
         default=1,
         ge=1,
-        description="Instances to start with; two at least for a production multi-model endpoint.",
+        description="Instances to start with. A production multi-model endpoint takes two or more, and two unless set.",
     )
     models: Annotated[tuple[Name, ...], Field(strict=False, min_length=1)] = Field(
         description="Folders under model_repos/ that the endpoint serves; exactly one in single-model mode."

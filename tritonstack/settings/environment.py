@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from tritonstack.catalogue import load_catalogue
-from tritonstack.settings.endpoint import Endpoint
+from tritonstack.settings.endpoint import PRODUCTION_INSTANCES, Endpoint
 from tritonstack.settings.fields import EnvironmentName, SettingsModel, choices
 
 
@@ -49,6 +49,22 @@ class Environment(SettingsModel):
     endpoints: Annotated[tuple[Endpoint, ...], Field(strict=False, min_length=1)] = Field(
         description="The endpoints, each with a name of its own."
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _production_instances(cls, value: Any) -> Any:
+        """The default of ``initial_instance_count``, which an endpoint alone cannot know."""
+        if not (
+            isinstance(value, dict) and value.get("production") is True and isinstance(value.get("endpoints"), list)
+        ):
+            return value
+        endpoints = [
+            {"initial_instance_count": PRODUCTION_INSTANCES, **raw}
+            if isinstance(raw, dict) and raw.get("mode") == "multi-model"
+            else raw
+            for raw in value["endpoints"]
+        ]
+        return {**value, "endpoints": endpoints}
 
     def endpoint(self, name: str) -> Endpoint | None:
         """The endpoint called ``name``, or None."""

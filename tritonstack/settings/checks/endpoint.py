@@ -9,13 +9,10 @@ from tritonstack.catalogue import InstanceType
 from tritonstack.settings.checks.container import check_container
 from tritonstack.settings.checks.release import check_release
 from tritonstack.settings.checks.site import Site, nearest
-from tritonstack.settings.endpoint import Endpoint
+from tritonstack.settings.endpoint import PRODUCTION_INSTANCES, Endpoint
 from tritonstack.settings.fields import MAXIMUM_NAME
 from tritonstack.settings.findings import Finding
 from tritonstack.settings.yaml_source import Location
-
-PRODUCTION_INSTANCES = 2
-"""AWS advises two instances or more behind a multi-model endpoint (SageMaker developer guide)."""
 
 
 def check_endpoint(
@@ -70,7 +67,8 @@ def _check_models(*, endpoint: Endpoint, location: Location) -> Iterator[Finding
 def _check_mode(*, endpoint: Endpoint, location: Location, site: Site) -> Iterator[Finding]:
     """Fields that only one of the two modes has."""
     if endpoint.multi_model:
-        if site.production and endpoint.initial_instance_count < PRODUCTION_INSTANCES:
+        count_is_set = "initial_instance_count" in endpoint.model_fields_set  # else it is enough by default
+        if site.production and count_is_set and endpoint.initial_instance_count < PRODUCTION_INSTANCES:
             yield Finding(
                 location=(*location, "initial_instance_count"),
                 found=str(endpoint.initial_instance_count),
