@@ -239,6 +239,38 @@ def test_a_recipe_that_contradicts_its_folder_is_found(tmp_path: Path, old: str,
     assert rule in {finding.rule for finding in lint_folder(folder)}
 
 
+TENSORRT = 'backend: "tensorrt"'
+OWN_PYTHON = """\
+backend: "python"
+parameters { key: "EXECUTION_ENV_PATH" value { string_value: "$$TRITON_MODEL_DIRECTORY/1/model.py" } }
+"""
+
+
+@pytest.mark.parametrize(
+    ("config", "dependency", "differs"),
+    [
+        (TENSORRT, "none", True),
+        (TENSORRT, "python", True),
+        (TENSORRT, "engine", False),
+        ('platform: "tensorrt_plan"', "none", True),
+        (OWN_PYTHON, "none", True),
+        (OWN_PYTHON, "python", False),
+        (OWN_PYTHON, "engine", False),
+        ('backend: "python"', "none", False),
+    ],
+)
+def test_a_dependency_that_a_configuration_has_and_the_recipe_lacks_is_an_error(
+    tmp_path: Path, config: str, dependency: str, *, differs: bool
+) -> None:
+    folder = write_double(tmp_path)
+    text = CONFIG.replace('backend: "python"', config)
+    write(folder, {"double/config.pbtxt": text})
+    with (folder / "recipe.yaml").open("a") as recipe:
+        recipe.write(f"dependency: {dependency}\n")
+    levels = [finding.level for finding in lint_folder(folder) if finding.rule == "dependency-differs"]
+    assert levels == (["error"] if differs else [])
+
+
 def test_files_that_an_export_makes_need_not_exist(tmp_path: Path) -> None:
     folder = write_double(tmp_path)
     (folder / "double/1/model.py").unlink()

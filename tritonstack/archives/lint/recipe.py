@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from tritonstack.archives.folder import CONFIG
 from tritonstack.archives.lint.finding import Finding
-from tritonstack.archives.lint.view import RepositoryView
-from tritonstack.archives.recipe import RECIPE, Recipe
+from tritonstack.archives.lint.view import ModelView, RepositoryView
+from tritonstack.archives.model_config import Node
+from tritonstack.archives.recipe import RECIPE, Dependency, Recipe
 
 _KINDS = {"onnx": "onnxruntime", "python": "python", "ensemble": "ensemble"}
 
@@ -19,6 +20,8 @@ def check_recipe(view: RepositoryView) -> Iterator[Finding]:
     yield from _files(view, view.recipe)
     yield from _addressed(view, view.recipe)
     yield from _adapters(view, view.recipe)
+    for model in view.models.values():
+        yield from _dependency(model, view.recipe.dependency)
 
 
 def _at(view: RepositoryView, rule: str, found: str, allowed: str) -> Finding:
@@ -61,3 +64,18 @@ def _adapters(view: RepositoryView, recipe: Recipe) -> Iterator[Finding]:
         if adapter is not None and adapter.input not in bytes_inputs:
             allowed = ", ".join(bytes_inputs) or "none: the model has no input of TYPE_STRING"
             yield _at(view, "adapter-input", f"adapters.{kind}.input: {adapter.input}", allowed)
+
+
+def _dependency(model: ModelView, dependency: Dependency) -> Iterator[Finding]:
+    """What a configuration says that the archive depends on, against what the recipe says."""
+    node = model.config.node
+    if model.config.backend == "tensorrt" and dependency != "engine":
+        line = node.line_of("backend" if node.has("backend") else "platform")
+        found = f"backend tensorrt, and {RECIPE} says dependency: {dependency}"
+        allowed = "dependency: engine: a plan runs on one TensorRT and one kind of GPU"
+        yield Finding(file=model.file, line=line, rule="dependency-differs", found=found, allowed=allowed)
+    own_python = node.entries("parameters").get("EXECUTION_ENV_PATH")
+    if isinstance(own_python, Node) and dependency == "none":
+        found = f"EXECUTION_ENV_PATH, and {RECIPE} says dependency: none"
+        allowed = "dependency: python or engine: an execution environment runs on one version of Python"
+        yield Finding(file=model.file, line=own_python.line, rule="dependency-differs", found=found, allowed=allowed)
