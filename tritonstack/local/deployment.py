@@ -15,6 +15,8 @@ from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.local.aws import ACCOUNT, REGION, LocalAws, plain_environment
 from tritonstack.local.paths import REPOSITORY, LocalPaths, cdk_program, project_folder
 
+JSII_CACHE = REPOSITORY / ".envs" / "cache" / "jsii"
+"""Where the CDK's Python side unpacks itself once; its own choice is the home folder, which may take nothing."""
 BOOTSTRAP_STACK = "CDKToolkit"
 SHOWN_LINES = 30
 END_SECONDS = 10.0
@@ -121,6 +123,7 @@ class LocalDeployment:
             "CDK_DISABLE_CLI_TELEMETRY": "true",
             # The validator takes four fifths of the time of a synthesis; `make test` runs it once, in its own gate.
             "CDK_VALIDATION": os.environ.get("CDK_VALIDATION", "false"),
+            "JSII_RUNTIME_PACKAGE_CACHE_ROOT": os.environ.get("JSII_RUNTIME_PACKAGE_CACHE_ROOT", str(JSII_CACHE)),
             "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20",
             "NODE_NO_WARNINGS": "1",
         }
