@@ -26,6 +26,7 @@ class FakeAws:
 
     url: str = ""
     objects: dict[str, bytes] = field(default_factory=dict)
+    metadata: dict[str, dict[str, str]] = field(default_factory=dict)  # key or upload → x-amz-meta-…
     ages: dict[str, float] = field(default_factory=dict)  # key → hours
     parameters: dict[str, list[str]] = field(default_factory=dict)  # name → values, the newest last
     uploads: dict[str, dict[int, bytes]] = field(default_factory=dict)
@@ -93,6 +94,10 @@ class _Handler(BaseHTTPRequestHandler):
     def refuse(self, status: int, code: str) -> None:
         self.answer(status, f"<Error><Code>{code}</Code><Message>no</Message></Error>".encode())
 
+    def told(self) -> dict[str, str]:
+        """The metadata of a request."""
+        return {name: value for name, value in self.headers.items() if name.lower().startswith("x-amz-meta-")}
+
     def body(self) -> bytes:
         if "chunked" in (self.headers.get("Transfer-Encoding") or ""):
             raw = self._chunks()
@@ -115,7 +120,7 @@ class _Handler(BaseHTTPRequestHandler):
         if found is None:
             self.answer(404)
         else:
-            self.answer(200, Content_Length=str(len(found)))
+            self.answer(200, Content_Length=str(len(found)), **self.aws.metadata.get(self.key, {}))
 
     def do_GET(self) -> None:
         if not self.key:
@@ -158,6 +163,8 @@ class _Handler(BaseHTTPRequestHandler):
                 self.refuse(412, "PreconditionFailed")
             else:
                 self.aws.objects[self.key] = content
+                started = self.query.get("uploadId", [""])[0]
+                self.aws.metadata[self.key] = self.aws.metadata.pop(started, None) or self.told()
                 self.aws.writes.append(self.key)
                 self.answer(200, body, ETag='"whole"')
 
@@ -172,6 +179,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif "uploads" in self.query:
             identity = f"upload-{len(self.aws.uploads)}"
             self.aws.uploads[identity] = {}
+            self.aws.metadata[identity] = self.told()
             result = f"<InitiateMultipartUploadResult><UploadId>{identity}</UploadId></InitiateMultipartUploadResult>"
             self.answer(200, result.encode())
         elif "uploadId" in self.query:

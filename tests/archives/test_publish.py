@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
 import zipfile
@@ -14,10 +15,12 @@ from tests.archives import fake_aws
 from tests.archives.fake_aws import FakeAws
 from tests.archives.folders import Endpoint, Environment, places_in, write_double
 from tritonstack.archives import bucket as bucket_module
-from tritonstack.archives.bucket import ArtifactBucket
+from tritonstack.archives.bucket import ArtifactBucket, StoredObject
 from tritonstack.archives.digest import model_digest
+from tritonstack.archives.manifest import ArchiveEntry, Manifest, ModelEntry, SampleEntry
 from tritonstack.archives.places import Places
 from tritonstack.archives.publish import publish_environment
+from tritonstack.archives.recipe import Adapters
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.naming import ArchiveName
 
@@ -36,9 +39,40 @@ def places(tmp_path: Path) -> Places:
     write_double(tmp_path)
     found = places_in(tmp_path)
     found.archives.mkdir()
-    found.archive(_name(found)).write_bytes(b"archive")
-    found.manifest(_name(found)).write_bytes(b"manifest")
+    _build(found, b"archive")
     return found
+
+
+def _manifest(name: ArchiveName, archive: bytes) -> Manifest:
+    """The manifest of an archive with these bytes."""
+    sha256 = hashlib.sha256(archive).hexdigest()
+    return Manifest(
+        name=name.model,
+        digest=name.digest,
+        description="Doubles a number.",
+        dependency="none",
+        archive=ArchiveEntry(file=str(name), bytes=len(archive), sha256=sha256, tar_bytes=1, tar_sha256=sha256[::-1]),
+        model=ModelEntry(name="double", max_batch_size=8, inputs=(), outputs=()),
+        backends=("python",),
+        configs={},
+        adapters=Adapters(),
+        sample=SampleEntry(file="s.json", answer={}, tolerance=0),
+        figures={},
+        tools={},
+    )
+
+
+def _build(places: Places, archive: bytes) -> bytes:
+    """What a build leaves behind whose archive has these bytes; its manifest's bytes."""
+    manifest = _manifest(_name(places), archive).to_json().encode()
+    places.archive(_name(places)).write_bytes(archive)
+    places.manifest(_name(places)).write_bytes(manifest)
+    return manifest
+
+
+def _told(content: bytes) -> ArchiveEntry:
+    """What a manifest in the bucket tells of its archive."""
+    return Manifest.model_validate_json(content).archive
 
 
 def _name(places: Places) -> ArchiveName:
@@ -55,7 +89,7 @@ def test_inputs_manifest_and_archive_are_written_in_this_order(aws: FakeAws, pla
     summary = publish_environment(ENVIRONMENT, session=aws, places=places)
     inputs, manifest, archive = _keys(places)
     assert aws.writes == [inputs, manifest, archive]
-    assert aws.objects[manifest] == b"manifest"
+    assert aws.objects[manifest] == places.manifest(_name(places)).read_bytes()
     assert aws.objects[archive] == b"archive"
     with zipfile.ZipFile(io.BytesIO(aws.objects[inputs])) as opened:
         assert "model_repos/double/recipe.yaml" in opened.namelist()
@@ -66,30 +100,75 @@ def test_inputs_manifest_and_archive_are_written_in_this_order(aws: FakeAws, pla
 def test_what_lies_there_is_left_alone(aws: FakeAws, places: Places) -> None:
     publish_environment(ENVIRONMENT, session=aws, places=places)
     aws.writes.clear()
-    places.archive(_name(places)).write_bytes(b"rebuilt elsewhere")
     assert str(publish_environment(ENVIRONMENT, session=aws, places=places)) == "1 there already"
+    _build(places, b"elsewhere")  # another machine may compress the same inputs differently, even to the same size
+    assert str(publish_environment(ENVIRONMENT, session=aws, places=places)) == "1 there already from another build"
     assert aws.writes == []
 
 
 def test_the_loser_of_a_race_uses_the_winners_archive_and_manifest(aws: FakeAws, places: Places) -> None:
     _, manifest, archive = _keys(places)
 
+    rivals = _manifest(_name(places), b"the rival's archive").to_json().encode()
+
     def rival(_key: str) -> None:
-        aws.objects.setdefault(manifest, b"the rival's manifest")
+        aws.objects.setdefault(manifest, rivals)
         aws.objects.setdefault(archive, b"the rival's archive")
 
     aws.before_put = rival
     assert str(publish_environment(ENVIRONMENT, session=aws, places=places)) == "1 another was first"
     assert aws.objects[archive] == b"the rival's archive"
-    assert aws.objects[manifest] == b"the rival's manifest"
+    assert aws.objects[manifest] == rivals
 
 
 def test_a_manifest_left_by_an_interrupted_publisher_is_put_right(aws: FakeAws, places: Places) -> None:
     _, manifest, archive = _keys(places)
     aws.objects[manifest] = b"left behind"
-    assert str(publish_environment(ENVIRONMENT, session=aws, places=places)) == "1 published"
-    assert aws.objects[manifest] == b"manifest"
+    said = str(publish_environment(ENVIRONMENT, session=aws, places=places))
+    assert said == "1 published, manifests mended: 1"
+    assert aws.objects[manifest] == places.manifest(_name(places)).read_bytes()
     assert aws.writes[-2:] == [archive, manifest]
+
+
+@pytest.mark.parametrize("next_build", [b"second", b"a third build"])
+def test_after_a_publisher_that_died_before_it_mended_the_manifest_the_next_one_does(
+    aws: FakeAws, places: Places, monkeypatch: pytest.MonkeyPatch, next_build: bytes
+) -> None:
+    _, manifest, archive = _keys(places)
+    aws.objects[manifest] = _build(places, b"first")  # a publisher died before its archive
+    _build(places, b"second")
+    with monkeypatch.context() as patched:
+        patched.setattr(ArtifactBucket, "put", _die)  # the next one died after its archive
+        with pytest.raises(KeyboardInterrupt):
+            publish_environment(ENVIRONMENT, session=aws, places=places)
+    assert aws.objects[archive] == b"second"
+    assert _told(aws.objects[manifest]).sha256 == hashlib.sha256(b"first").hexdigest()
+
+    _build(places, next_build)
+    assert "manifests mended: 1" in str(publish_environment(ENVIRONMENT, session=aws, places=places))
+    assert aws.objects[archive] == b"second"
+    assert _told(aws.objects[manifest]) == _manifest(_name(places), b"second").archive
+    assert "mended" not in str(publish_environment(ENVIRONMENT, session=aws, places=places))
+
+
+def _die(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_an_archive_without_its_manifest_gets_one(aws: FakeAws, places: Places) -> None:
+    _, manifest, archive = _keys(places)
+    aws.objects[archive] = b"archive"
+    said = str(publish_environment(ENVIRONMENT, session=aws, places=places))
+    assert said == "1 there already, manifests mended: 1"
+    assert aws.objects[manifest] == places.manifest(_name(places)).read_bytes()
+
+
+def test_a_manifest_that_nothing_can_mend_is_told(aws: FakeAws, places: Places) -> None:
+    _, manifest, archive = _keys(places)
+    aws.objects[archive] = b"without metadata, of another size"
+    aws.objects[manifest] = places.manifest(_name(places)).read_bytes()
+    with pytest.raises(WorkFailedError, match="delete both objects"):
+        publish_environment(ENVIRONMENT, session=aws, places=places)
 
 
 def test_two_writers_at_once_are_told_to_try_again_and_do(aws: FakeAws, places: Places) -> None:
@@ -105,8 +184,9 @@ def test_a_large_archive_is_sent_in_parts_and_an_upload_that_lost_is_aborted(
     (tmp_path / "large").write_bytes(content)
     bucket = ArtifactBucket(environment="dev", session=aws)
     sent: list[int] = []
-    assert bucket.put_once("large", tmp_path / "large", sent=sent.append)
+    assert bucket.put_once("large", tmp_path / "large", metadata={"sha256": "abc"}, sent=sent.append)
     assert aws.objects["large"] == content
+    assert bucket.look("large") == StoredObject(bytes=len(content), metadata={"sha256": "abc"})
     assert sum(sent) == len(content)
     assert len(sent) == 5
 

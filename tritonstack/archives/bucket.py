@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -28,6 +29,14 @@ Sent = Callable[[int], None]
 """Called with the number of bytes sent since the last call."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class StoredObject:
+    """An object in the bucket: its size and the metadata that its writer gave it."""
+
+    bytes: int
+    metadata: Mapping[str, str]
+
+
 class Session(Protocol):
     """What makes clients: a ``boto3.Session``, or the local AWS's."""
 
@@ -49,21 +58,23 @@ class ArtifactBucket:
         self.s3 = session.client("s3")
         self.name = _bucket_name(environment, session.client("ssm"))
 
-    def exists(self, key: str) -> bool:
-        """Whether an object lies under ``key``."""
+    def look(self, key: str) -> StoredObject | None:
+        """What lies under ``key``, without its content; None where nothing does."""
         try:
-            self.s3.head_object(Bucket=self.name, Key=key)
+            answer = self.s3.head_object(Bucket=self.name, Key=key)
         except (ClientError, BotoCoreError) as error:
             if code_of(error) in _ABSENT:
-                return False
+                return None
             raise self._failed("look for", key, error) from error
-        return True
+        return StoredObject(bytes=answer["ContentLength"], metadata=answer.get("Metadata", {}))
 
-    def read(self, key: str) -> bytes:
-        """A small object's content."""
+    def read(self, key: str) -> bytes | None:
+        """A small object's content; None where nothing lies under ``key``."""
         try:
             content: bytes = self.s3.get_object(Bucket=self.name, Key=key)["Body"].read()
         except (ClientError, BotoCoreError) as error:
+            if code_of(error) in _ABSENT:
+                return None
             raise self._failed("read", key, error) from error
         return content
 
@@ -74,18 +85,27 @@ class ArtifactBucket:
         except (ClientError, BotoCoreError) as error:
             raise self._failed("write", key, error) from error
 
-    def put_once(self, key: str, source: Path | bytes, *, sent: Sent = lambda _bytes: None) -> bool:
+    def put_once(
+        self,
+        key: str,
+        source: Path | bytes,
+        *,
+        metadata: Mapping[str, str] | None = None,
+        sent: Sent = lambda _bytes: None,
+    ) -> bool:
         """Write an object unless one lies there (``If-None-Match: *``); False if another was first.
 
-        A file is streamed, in parts if it is large; memory does not depend on its size.
+        A file is streamed, in parts if it is large; memory does not depend on its size. ``metadata`` goes with it.
         """
+        place = {"Bucket": self.name, "Key": key}
+        described = {**place, "Metadata": dict(metadata or {})}
         size = source.stat().st_size if isinstance(source, Path) else len(source)
         for attempt in range(1, _ATTEMPTS + 1):
             try:
                 if isinstance(source, Path) and size > PART_BYTES:
-                    self._put_parts(key, source, size, sent)
+                    self._put_parts(place, described, source, size=size, sent=sent)
                 else:
-                    self._put_whole(key, source)
+                    self._put_whole(described, source)
                     sent(size)
             except (ClientError, BotoCoreError) as error:
                 if code_of(error) in _LOST:
@@ -117,17 +137,18 @@ class ArtifactBucket:
                 first = answer["Errors"][0]
                 raise WorkFailedError(f"s3://{self.name}/{first['Key']} was not deleted: {first.get('Message')}")
 
-    def _put_whole(self, key: str, source: Path | bytes) -> None:
+    def _put_whole(self, described: Mapping[str, Any], source: Path | bytes) -> None:
         if isinstance(source, bytes):
-            self.s3.put_object(Bucket=self.name, Key=key, Body=source, IfNoneMatch="*")
+            self.s3.put_object(**described, Body=source, IfNoneMatch="*")
             return
         with source.open("rb") as stream:
-            self.s3.put_object(Bucket=self.name, Key=key, Body=stream, IfNoneMatch="*")
+            self.s3.put_object(**described, Body=stream, IfNoneMatch="*")
 
-    def _put_parts(self, key: str, source: Path, size: int, sent: Sent) -> None:
+    def _put_parts(
+        self, place: Mapping[str, str], described: Mapping[str, Any], source: Path, *, size: int, sent: Sent
+    ) -> None:
         part_bytes = max(PART_BYTES, math.ceil(size / _MOST_PARTS))
-        place = {"Bucket": self.name, "Key": key}
-        upload = self.s3.create_multipart_upload(**place, ChecksumAlgorithm="CRC32")["UploadId"]
+        upload = self.s3.create_multipart_upload(**described, ChecksumAlgorithm="CRC32")["UploadId"]
 
         def send(number: int) -> dict[str, Any]:
             with source.open("rb") as stream:

@@ -12,7 +12,7 @@ from tritonstack.archives.digest import HasEndpoints, model_digest
 from tritonstack.archives.exporting import Exported, export_folder
 from tritonstack.archives.folder import CONFIG, model_directories
 from tritonstack.archives.lint import refuse_errors
-from tritonstack.archives.manifest import ArchiveEntry, Manifest, ModelEntry, read_manifest, tensor_entry
+from tritonstack.archives.manifest import ArchiveEntry, Manifest, ModelEntry, tensor_entry
 from tritonstack.archives.model_config import read_config
 from tritonstack.archives.packing import PackResult, pack
 from tritonstack.archives.places import Places
@@ -74,29 +74,19 @@ def build_models(
     """Build the archives of model folders by their names; see :func:`build_environment`."""
     places = places or Places.of_project()
     names = {model: ArchiveName(model=model, digest=model_digest(places.folder(model))) for model in models}
-    waiting = [model for model in models if _finished(names[model], places) is None]
+    waiting = [model for model in models if places.built(names[model]) is None]
     refuse_errors([places.folder(model) for model in waiting])
     return BuildSummary(built=tuple(_build(names[model], places, report) for model in models))
 
 
 def _build(name: ArchiveName, places: Places, report: Report) -> Built:
-    finished = _finished(name, places)
+    finished = places.built(name)
     if finished is not None:
         return Built(name=name, manifest=finished, fresh=False)
     places.archives.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=places.archives, prefix=f".{name.model}.partial-") as work:
         manifest = _make(name, Path(work), places, report)
     return Built(name=name, manifest=manifest, fresh=True)
-
-
-def _finished(name: ArchiveName, places: Places) -> Manifest | None:
-    """The manifest of an archive that is built whole, or None."""
-    archive = places.archive(name)
-    try:
-        manifest = read_manifest(places.manifest(name))
-        return manifest if archive.stat().st_size == manifest.archive.bytes else None
-    except (OSError, ValueError):
-        return None
 
 
 def _make(name: ArchiveName, work: Path, places: Places, report: Report) -> Manifest:

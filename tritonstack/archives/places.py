@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from tritonstack.archives.manifest import Manifest, read_manifest
 from tritonstack.local.paths import LocalPaths, project_folder
 from tritonstack.naming import ArchiveName
 
@@ -36,3 +37,11 @@ class Places:
     def manifest(self, name: ArchiveName) -> Path:
         """The file of a built archive's manifest."""
         return self.archives / f"{name.model}.{name.digest}.json"
+
+    def built(self, name: ArchiveName) -> Manifest | None:
+        """The manifest of an archive that is built whole, or None."""
+        try:
+            manifest = read_manifest(self.manifest(name))
+            return manifest if self.archive(name).stat().st_size == manifest.archive.bytes else None
+        except (OSError, ValueError):
+            return None

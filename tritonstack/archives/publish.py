@@ -6,17 +6,19 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal, Protocol, get_args
 
-from tritonstack.archives.bucket import ArtifactBucket, Session, default_session
+from tritonstack.archives.bucket import ArtifactBucket, Session, StoredObject, default_session
 from tritonstack.archives.digest import release_set
 from tritonstack.archives.inputs import zip_inputs
+from tritonstack.archives.manifest import ArchiveEntry, Manifest
 from tritonstack.archives.places import Places
 from tritonstack.archives.programs import Report
-from tritonstack.errors import InputError, Problem
+from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.naming import ArchiveName, Platform, archive_key, inputs_key, manifest_key
 
-Outcome = Literal["published", "there already", "another was first"]
+Outcome = Literal["published", "there already", "there already from another build", "another was first"]
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 
 
 class PublishedEndpoint(Protocol):
@@ -54,10 +56,11 @@ class PublishedEnvironment(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Published:
-    """What became of one archive under one endpoint's platform."""
+    """What became of one archive under one endpoint's platform, and whether its manifest had to be mended."""
 
     key: str
     outcome: Outcome
+    mended: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,8 +72,10 @@ class PublishSummary:
 
     def __str__(self) -> str:
         outcomes = [item.outcome for item in self.archives]
-        kinds: tuple[Outcome, ...] = ("published", "there already", "another was first")
-        return ", ".join(f"{outcomes.count(kind)} {kind}" for kind in kinds if kind in outcomes)
+        counts = {kind: outcomes.count(kind) for kind in OUTCOMES}
+        counts_shown = [f"{count} {kind}" for kind, count in counts.items() if count]
+        mended = sum(item.mended for item in self.archives)
+        return ", ".join([*counts_shown, *([f"manifests mended: {mended}"] if mended else [])])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,17 +104,20 @@ def publish_environment(
 ) -> PublishSummary:
     """Put the built archive of every model of every endpoint under the endpoint's platform prefix.
 
-    What lies there is left alone: an archive is written once, and the loser of a race uses the winner's. ``session``
-    makes the clients for S3 and SSM; by default the process's own AWS settings do.
+    What lies there is left alone: an archive is written once, and the loser of a race uses the winner's. A manifest
+    that does not belong to the archive (a publisher ended in between) is mended. ``session`` makes the clients for S3
+    and SSM; by default the process's own AWS settings do.
 
     Raises :class:`InputError` where an archive is not built or the artifacts stack is not deployed, before anything is
-    written; :class:`WorkFailedError` where AWS refuses.
+    written; :class:`WorkFailedError` where AWS refuses, or where nothing tells what the archive's manifest should be.
     """
     places = places or Places.of_project()
     archives = tuple(_archives(environment, places))
-    _require_built(archives, places)
+    manifests = _require_built(archives, places)
     bucket = ArtifactBucket(environment=environment.environment, session=session or default_session())
-    published = tuple(_publish(archive, bucket, places, report) for archive in archives)
+    published = tuple(
+        _publish(archive, manifests[archive.name], bucket=bucket, places=places, report=report) for archive in archives
+    )
     return PublishSummary(bucket=bucket.name, archives=published)
 
 
@@ -120,10 +128,9 @@ def _archives(environment: PublishedEnvironment, places: Places) -> Iterator[_Ar
             yield _Archive(name=name, endpoint=endpoint.name, platform=endpoint.platform)
 
 
-def _require_built(archives: tuple[_Archive, ...], places: Places) -> None:
-    missing = sorted(
-        {a.name for a in archives if not (places.archive(a.name).is_file() and places.manifest(a.name).is_file())}
-    )
+def _require_built(archives: tuple[_Archive, ...], places: Places) -> dict[ArchiveName, Manifest]:
+    manifests = {archive.name: places.built(archive.name) for archive in archives}
+    missing = sorted(name for name, manifest in manifests.items() if manifest is None)
     if missing:
         models = " ".join(sorted({name.model for name in missing}))
         raise InputError(
@@ -137,36 +144,99 @@ def _require_built(archives: tuple[_Archive, ...], places: Places) -> None:
                 for name in missing
             ]
         )
+    return {name: manifest for name, manifest in manifests.items() if manifest is not None}
 
 
-def _publish(archive: _Archive, bucket: ArtifactBucket, places: Places, report: Report) -> Published:
+def _publish(
+    archive: _Archive, manifest: Manifest, *, bucket: ArtifactBucket, places: Places, report: Report
+) -> Published:
     report(f"{archive.name.model}: looking for it")
-    if bucket.exists(archive.key):
-        return Published(key=archive.key, outcome="there already")
+    outcome: Outcome
+    stored = bucket.look(archive.key)
+    if stored is not None:
+        ours = _belongs(manifest, stored)
+        outcome = "there already" if ours else "there already from another build"
+    else:
+        outcome = (
+            "published" if _put(archive, manifest, bucket=bucket, places=places, report=report) else "another was first"
+        )
+        stored = bucket.look(archive.key)
+        if stored is None:
+            raise WorkFailedError(f"s3://{bucket.name}/{archive.key} was removed while it was published; publish again")
+    return Published(key=archive.key, outcome=outcome, mended=_mend(archive, manifest, stored=stored, bucket=bucket))
+
+
+def _publish_inputs(name: ArchiveName, bucket: ArtifactBucket, places: Places) -> None:
+    key = inputs_key(digest=name.digest)
+    if bucket.look(key) is not None:
+        return
+    with tempfile.TemporaryDirectory(prefix="inputs-") as folder:
+        file = Path(folder) / "inputs.zip"
+        zip_inputs(places.folder(name.model), file)
+        bucket.put_once(key, file)
+
+
+def _put(archive: _Archive, manifest: Manifest, *, bucket: ArtifactBucket, places: Places, report: Report) -> bool:
+    """Write inputs, manifest and archive, each unless one lies there; False where another archive was first."""
     _publish_inputs(archive.name, bucket, places)
-    manifest = places.manifest(archive.name).read_bytes()
-    manifest_is_ours = bucket.put_once(archive.manifest_key, manifest)
-    file = places.archive(archive.name)
-    total, done = file.stat().st_size, 0
+    bucket.put_once(archive.manifest_key, manifest.to_json().encode())
+    total, done = manifest.archive.bytes, 0
 
     def sent(count: int) -> None:
         nonlocal done
         done += count
         report(f"{archive.name.model}: {100 * done // total} % of {total / 1e6:,.1f} MB")
 
-    if not bucket.put_once(archive.key, file, sent=sent):
-        return Published(key=archive.key, outcome="another was first")
-    if not manifest_is_ours and bucket.read(archive.manifest_key) != manifest:
-        # Left by a publisher that was interrupted or lost the race: the archive that counts is ours.
-        bucket.put(archive.manifest_key, manifest)
-    return Published(key=archive.key, outcome="published")
+    file = places.archive(archive.name)
+    return bucket.put_once(archive.key, file, metadata=_metadata(manifest.archive), sent=sent)
 
 
-def _publish_inputs(name: ArchiveName, bucket: ArtifactBucket, places: Places) -> None:
-    key = inputs_key(digest=name.digest)
-    if bucket.exists(key):
-        return
-    with tempfile.TemporaryDirectory(prefix="inputs-") as folder:
-        file = Path(folder) / "inputs.zip"
-        zip_inputs(places.folder(name.model), file)
-        bucket.put_once(key, file)
+def _metadata(entry: ArchiveEntry) -> dict[str, str]:
+    """What an archive's object says of itself, so that its manifest can be checked without reading the archive."""
+    return {"sha256": entry.sha256, "tar-bytes": str(entry.tar_bytes), "tar-sha256": entry.tar_sha256}
+
+
+def _entry(file: str, stored: StoredObject) -> ArchiveEntry | None:
+    """The manifest's entry of an archive as its object tells it; None where its writer left no metadata."""
+    told = stored.metadata
+    try:
+        return ArchiveEntry(
+            file=file,
+            bytes=stored.bytes,
+            sha256=told["sha256"],
+            tar_bytes=int(told["tar-bytes"]),
+            tar_sha256=told["tar-sha256"],
+        )
+    except (KeyError, ValueError):
+        return None
+
+
+def _belongs(manifest: Manifest, stored: StoredObject) -> bool:
+    """Whether a manifest tells of the archive that is stored; by its size alone where the object tells no more."""
+    entry = _entry(manifest.archive.file, stored)
+    return manifest.archive == entry if entry else manifest.archive.bytes == stored.bytes
+
+
+def _mend(archive: _Archive, ours: Manifest, *, stored: StoredObject, bucket: ArtifactBucket) -> bool:
+    """Let the bucket's manifest tell of the bucket's archive; whether it did not.
+
+    It does not where a publisher ended, or lost a race, after its manifest and before its archive. Equal digests have
+    equal inputs, so that ours is right but for the archive's own bytes, which its object tells.
+    """
+    content = bucket.read(archive.manifest_key)
+    try:
+        kept = Manifest.model_validate_json(content) if content is not None else None
+    except ValueError:
+        kept = None
+    if kept is not None and _belongs(kept, stored):
+        return False
+    entry = _entry(str(archive.name), stored)
+    if entry is None and not _belongs(ours, stored):
+        raise WorkFailedError(
+            f"s3://{bucket.name}/{archive.manifest_key} does not belong to the archive {archive.key},\n"
+            "  and neither does the manifest that was built here\n"
+            "  do:      delete both objects, then publish again"
+        )
+    mended = ours.model_copy(update={"archive": entry}) if entry else ours
+    bucket.put(archive.manifest_key, mended.to_json().encode())
+    return True
