@@ -192,7 +192,7 @@ class FakeContainer:
 
     def stop(self, *, seconds: float = 10.0) -> int:
         """End it; called in a thread."""
-        asyncio.run_coroutine_threadsafe(self.die(0), self._triton.loop).result(timeout=seconds)
+        asyncio.run_coroutine_threadsafe(self.die(0 if seconds else 137), self._triton.loop).result(timeout=10)
         return self.exited.result()
 
 

@@ -102,10 +102,18 @@ class FakeReader:
         self.configs: dict[str, DeployedConfig] = {}
         self.reports: list[tuple[str, str, str, str]] = []
         self.reachable = True
+        self.reads = 0
         self._deployments = 0
+
+    def mark(self) -> str:
+        """Differs when what is deployed does."""
+        if not self.reachable:
+            raise UnreachableError("connection refused")
+        return repr(self.described)
 
     def endpoints(self) -> tuple[DeployedEndpoint, ...]:
         """Every endpoint."""
+        self.reads += 1
         if not self.reachable:
             raise UnreachableError("connection refused")
         return tuple(self.described.values())

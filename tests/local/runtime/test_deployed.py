@@ -103,23 +103,6 @@ def test_an_update_has_both_and_a_second_one_to_the_same_config_differs() -> Non
     assert first.generation != second_update.generation
 
 
-def test_an_endpoint_that_did_not_change_is_not_described_again() -> None:
-    one = reader()
-    with Stubber(one._sagemaker) as stub:
-        described(stub)
-        first = only(one.endpoints())
-        summary = {
-            "EndpointName": "e",
-            "EndpointArn": ARN,
-            "CreationTime": WHEN,
-            "LastModifiedTime": WHEN,
-            "EndpointStatus": "InService",
-        }
-        stub.add_response("list_endpoints", {"Endpoints": [summary]})
-        assert only(one.endpoints()) is first
-        stub.assert_no_pending_responses()
-
-
 def test_an_endpoint_that_vanishes_between_two_calls_is_left_out() -> None:
     one = reader()
     with Stubber(one._sagemaker) as stub:

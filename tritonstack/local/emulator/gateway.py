@@ -46,6 +46,8 @@ class Gateway:
     async def _internal(self, method: str, path: str, receive: Receive) -> Answer:
         if path == "/_tritonstack/health" and method == "GET":
             return _json(200, self.health())
+        if path == "/_tritonstack/mark" and method == "GET":
+            return _json(200, {"mark": self._endpoints.mark()})
         report = _REPORT.match(path)
         if report and method == "POST":
             return self._report(urllib.parse.unquote(report[1]), await _body(receive))

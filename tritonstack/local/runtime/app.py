@@ -13,6 +13,7 @@ from urllib.parse import unquote_to_bytes
 from tritonstack.local.runtime.deployed import DeployedConfig, Reader
 from tritonstack.local.runtime.errors import endpoint_not_found, unknown_operation
 from tritonstack.local.runtime.fleet import Fleet, FleetParts
+from tritonstack.local.runtime.invocation import Done
 from tritonstack.local.runtime.messages import Answer, Request
 from tritonstack.local.runtime.publisher import Publisher
 from tritonstack.local.runtime.reconcile import Reconciler
@@ -45,7 +46,12 @@ class Runtime:
         self.publisher = Publisher(settings=settings, cloudwatch=services.cloudwatch, logs=services.logs)
         self.reconciler = Reconciler(reader=services.reader, settings=settings, new_fleet=self._new_fleet)
         self._parts = services.parts
-        self._server = Server(handle=self.handle, max_payload_bytes=settings.max_payload_bytes, log=logger.error)
+        self._server = Server(
+            handle=self.handle,
+            handle_at_once=self.handle_at_once,
+            max_payload_bytes=settings.max_payload_bytes,
+            log=logger.error,
+        )
         self._background: list[asyncio.Task[None]] = []
 
     def _new_fleet(self, endpoint: str, config: DeployedConfig, max_models: int | None) -> Fleet:
@@ -56,9 +62,8 @@ class Runtime:
 
     async def handle(self, request: Request) -> Answer:
         """Answer one request. Raises InvokeError."""
-        path = request.path
-        if request.method == b"POST" and path.startswith(ENDPOINTS) and path.endswith(INVOCATIONS):
-            name = unquote_to_bytes(path[len(ENDPOINTS) : -len(INVOCATIONS)]).decode("latin-1")
+        path, name = request.path, endpoint_in(request)
+        if name is not None:
             endpoint = self.reconciler.endpoints.get(name)
             if endpoint is None:
                 raise endpoint_not_found(endpoint=name, account=self.settings.account)
@@ -68,6 +73,12 @@ class Runtime:
         if request.method == b"GET" and path == b"/_tritonstack/status":
             return Answer.of_json(runtime_status(self.reconciler))
         raise unknown_operation(path=path.decode("latin-1"))
+
+    def handle_at_once(self, request: Request, done: Done) -> bool:
+        """Begin to answer an ordinary invocation without a task; False where ``handle`` is to answer."""
+        name = endpoint_in(request)
+        endpoint = None if name is None else self.reconciler.endpoints.get(name)
+        return endpoint is not None and endpoint.invoke_at_once(request, done)
 
     async def start(self) -> int:
         """Listen and follow what is deployed. Returns the port."""
@@ -93,6 +104,14 @@ class Runtime:
         await self._server.stop(seconds=LAST_REQUESTS_SECONDS)
         await self.reconciler.stop()
         await self.publisher.flush()
+
+
+def endpoint_in(request: Request) -> str | None:
+    """The name of the endpoint that a request invokes; None where it is no InvokeEndpoint."""
+    path = request.path
+    if request.method != b"POST" or not path.startswith(ENDPOINTS) or not path.endswith(INVOCATIONS):
+        return None
+    return unquote_to_bytes(path[len(ENDPOINTS) : -len(INVOCATIONS)]).decode("latin-1")
 
 
 def _say_if_it_failed(task: asyncio.Task[None]) -> None:

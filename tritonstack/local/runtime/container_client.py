@@ -7,11 +7,13 @@ import json
 
 from tritonstack.local.runtime.messages import Answer
 from tritonstack.local.runtime.model_cache import TARGET_MODEL, CachedModel
-from tritonstack.local.runtime.pool import BURST, PING, ConnectionPool, Lanes, OpenSockets
+from tritonstack.local.runtime.pool import PING, SPREAD, ConnectionPool, Lanes, OpenSockets
 from tritonstack.local.runtime.settings import RuntimeSettings
 from tritonstack.local.runtime.upstream import ContainerGoneError, UpstreamConnection
 
 PING_SECONDS = 2.0
+PREPARED = 32
+"""Connections that are opened before the first request."""
 UNLOAD_LANES = 1
 """Triton's front end holds one lock for as long as an unload lasts, so that more would only queue there."""
 SINGLE_MODEL_LINE = b"POST /invocations HTTP/1.1\r\nhost: localhost\r\n"
@@ -36,16 +38,31 @@ class ContainerClient:
         """
         loads = self._settings.max_parallel_loads
         try:
-            sockets = await self._open_sockets(UNLOAD_LANES + loads + BURST)
+            sockets = await self._open_sockets(SPREAD + UNLOAD_LANES + loads)
         except OSError as error:
             raise ContainerGoneError(f"the container takes no connection: {error}") from error
         for number, connected in enumerate(sockets):
-            if number < UNLOAD_LANES:
-                await self._unloads.adopt(connected)
-            elif number < UNLOAD_LANES + loads:
-                await self._loads.adopt(connected)
-            else:
+            if number < SPREAD:  # first, so that those opened later, one by one, get a thread apart from the lanes too
                 await self._pool.adopt(connected)
+            elif number < SPREAD + UNLOAD_LANES:
+                await self._unloads.adopt(connected)
+            else:
+                await self._loads.adopt(connected)
+        await self._prepare()
+
+    async def _prepare(self) -> None:
+        """Open more connections while nothing runs, in groups: each group gets the same threads as the one before.
+
+        Under load the front end hands a new connection to its idlest thread, so that those opened then end up on all.
+        """
+        while self._pool.size < min(PREPARED, self._settings.max_connections):
+            try:
+                await self._pool.open(SPREAD)
+                await self._pool.all_answer(PING, seconds=PING_SECONDS)
+            except OSError as error:
+                raise ContainerGoneError(f"the container takes no connection: {error}") from error
+            except TimeoutError:
+                return  # what it answers slowly is for the callers to wait for
 
     async def ping(self) -> int:
         """The status of /ping, asked on a new connection. Raises ContainerGoneError, TimeoutError."""
@@ -77,6 +94,14 @@ class ContainerClient:
             model.target.encode(),
         )
         return await self._unloads.call(head, b"", seconds=self._settings.unload_seconds)
+
+    def take_idle(self) -> UpstreamConnection | None:
+        """A connection for one inference request without waiting, or None; give it back with ``release``."""
+        return self._pool.take_idle()
+
+    def release(self, connection: UpstreamConnection) -> None:
+        """Give a connection back, whole or closed."""
+        self._pool.release(connection)
 
     async def invoke(self, head: bytes, body: bytes, *, seconds: float) -> Answer:
         """Send one inference request. Raises ContainerGoneError, TimeoutError."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import http.client
 import json
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
@@ -115,6 +115,9 @@ class DeployedEndpoint:
 class Reader(Protocol):
     """Where the runtime learns what is deployed, and tells what became of it. Methods block."""
 
+    def mark(self) -> str:
+        """A mark that differs as soon as anything about the endpoints does; cheap to ask. Raises UnreachableError."""
+
     def endpoints(self) -> tuple[DeployedEndpoint, ...]:
         """Every endpoint. Raises UnreachableError."""
 
@@ -147,42 +150,38 @@ def emulator_client(settings: RuntimeSettings, service: str, *, read_timeout: fl
 class EmulatorReader:
     """The Reader over the local AWS. Used by one thread at a time."""
 
-    REFRESH_SECONDS = 5.0
-
     def __init__(self, settings: RuntimeSettings) -> None:
         """Makes the client; calls nothing yet."""
         self._settings = settings
         self._sagemaker = emulator_client(settings, "sagemaker")
-        self._described: dict[str, tuple[str, float, DeployedEndpoint]] = {}
+        self._marks = KeptOpen(settings.emulator_url)
+
+    def mark(self) -> str:
+        """Asked on the emulator's own route, over a connection that stays open."""
+        answer = self._marks.get("/_tritonstack/mark")
+        try:
+            return str(json.loads(answer)["mark"])
+        except (ValueError, TypeError, KeyError) as error:
+            raise UnreachableError(f"/_tritonstack/mark answered {answer[:200]!r}") from error
 
     def endpoints(self) -> tuple[DeployedEndpoint, ...]:
-        """Every endpoint; one that did not change is described again only now and then."""
+        """Every endpoint, as listed and described."""
         try:
             pages = self._sagemaker.get_paginator("list_endpoints").paginate()
             summaries = [summary for page in pages for summary in page["Endpoints"]]
-            found = tuple(endpoint for summary in summaries if (endpoint := self._endpoint(summary)) is not None)
+            found = [self._endpoint(summary["EndpointName"]) for summary in summaries]
         except (BotoCoreError, ClientError) as error:
             raise UnreachableError(str(error)) from error
-        names = {endpoint.name for endpoint in found}
-        self._described = {name: kept for name, kept in self._described.items() if name in names}
-        return found
+        return tuple(endpoint for endpoint in found if endpoint is not None)
 
-    def _endpoint(self, summary: Mapping[str, Any]) -> DeployedEndpoint | None:
-        name, status = summary["EndpointName"], summary["EndpointStatus"]
-        mark = f"{summary.get('CreationTime')} {summary.get('LastModifiedTime')} {status}"
-        kept = self._described.get(name)
-        now = time.monotonic()
-        settled = status not in DEPLOYING
-        if kept and settled and kept[0] == mark and now - kept[1] < self.REFRESH_SECONDS:
-            return kept[2]
+    def _endpoint(self, name: str) -> DeployedEndpoint | None:
+        """An endpoint, or None where it was deleted since it was listed."""
         try:
-            endpoint = self._describe(name)
+            return self._describe(name)
         except ClientError as error:
             if "Could not find" in str(error) or "not found" in str(error).lower():
                 return None
             raise
-        self._described[name] = (mark, now, endpoint)
-        return endpoint
 
     def _describe(self, name: str) -> DeployedEndpoint:
         answer = self._sagemaker.describe_endpoint(EndpointName=name)
@@ -248,6 +247,31 @@ class EmulatorReader:
             raise UnreachableError(f"{url} answered {error.code}") from error
         except OSError as error:
             raise UnreachableError(f"{url}: {error}") from error
+
+
+class KeptOpen:
+    """One connection to the local AWS that is used again and again. One thread at a time; it blocks."""
+
+    def __init__(self, url: str) -> None:
+        """Connects with the first call."""
+        parts = urlsplit(url)
+        self._connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=10)
+
+    def get(self, path: str) -> bytes:
+        """The body of an answer with status 200. Raises UnreachableError."""
+        reused = self._connection.sock is not None
+        try:
+            self._connection.request("GET", path)
+            answer = self._connection.getresponse()
+            body = answer.read()
+        except (OSError, http.client.HTTPException) as error:
+            self._connection.close()
+            if reused:  # an idle connection may have been closed meanwhile; a new one tells
+                return self.get(path)
+            raise UnreachableError(f"{path}: {error!r}") from error
+        if answer.status != 200:
+            raise UnreachableError(f"{path} answered {answer.status}")
+        return body
 
 
 def read_model(answer: Mapping[str, Any]) -> DeployedModel:

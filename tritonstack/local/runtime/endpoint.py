@@ -16,7 +16,7 @@ from tritonstack.local.runtime.deployed import (
 )
 from tritonstack.local.runtime.errors import endpoint_not_found, service_unavailable
 from tritonstack.local.runtime.fleet import Fleet
-from tritonstack.local.runtime.invocation import invoke
+from tritonstack.local.runtime.invocation import Done, invoke, invoke_at_once
 from tritonstack.local.runtime.messages import Answer, Request
 
 RETRY_SECONDS = 5.0
@@ -78,6 +78,10 @@ class Endpoint:
         raise service_unavailable(
             f"The container of endpoint {self.name} is not running yet: {self.last_failure or 'starting'}"
         )
+
+    def invoke_at_once(self, request: Request, done: Done) -> bool:
+        """See ``invocation.invoke_at_once``; False also where no fleet is in service."""
+        return self.serving is not None and invoke_at_once(self.serving, request, done)
 
     def apply(self, described: DeployedEndpoint, *, as_of: float) -> None:
         """Take over what is deployed, and start what is missing for it.
@@ -221,7 +225,7 @@ class Endpoint:
             logger.info("%s: the fleet of %s is stopped", self.name, fleet.config.name)
 
     async def remove(self, *, drain: bool) -> None:
-        """The endpoint is gone, or the runtime ends: stop every fleet."""
+        """The endpoint is gone (``drain``), or the runtime ends: stop every fleet. At the end nothing is waited for."""
         if self._deployment is not None:
             self._deployment.cancel()
             await asyncio.gather(self._deployment, return_exceptions=True)
@@ -230,7 +234,7 @@ class Endpoint:
             if drain:
                 self._retire(serving)
             else:
-                await serving.stop()
+                await serving.stop(grace_seconds=0)
         if not drain:
             for task in list(self._drains):
                 task.cancel()

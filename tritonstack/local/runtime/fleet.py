@@ -33,6 +33,7 @@ from tritonstack.local.runtime.upstream import ContainerGoneError
 FIRST_RESTART_SECONDS = 0.2
 LONGEST_RESTART_SECONDS = 30.0
 STEADY_SECONDS = 60.0
+GRACE_SECONDS = 10.0
 PING_EVERY_SECONDS = 0.05
 _numbers = itertools.count(1)
 logger = logging.getLogger("tritonstack.runtime")
@@ -112,6 +113,11 @@ class Fleet:
         self.before_removal: Callable[[Fleet], Awaitable[None]] | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._give_up = threading.Event()
+
+    @property
+    def serves_at_once(self) -> bool:
+        """Whether its container is up, in multi-model mode."""
+        return self.state is FleetState.READY and self.ready.is_set() and self.config.model.multi_model
 
     def note(self, line: str) -> None:
         """A line for the runtime's log and, as one of the last errors, for its status."""
@@ -308,8 +314,12 @@ class Fleet:
         if self._drained is not None and self.in_flight == 0:
             self._drained.set()
 
-    async def stop(self) -> None:
-        """End the container and delete its files. Requests still in flight end with an error."""
+    async def stop(self, *, grace_seconds: float = GRACE_SECONDS) -> None:
+        """End the container and delete its files. Requests still in flight end with an error.
+
+        Triton's own end takes seconds: it asks its models again and again whether they are idle. ``grace_seconds`` 0
+        kills it at once.
+        """
         self.state = FleetState.STOPPED
         self._give_up.set()
         for task in self._tasks:
@@ -320,7 +330,7 @@ class Fleet:
             self.client.close()
         await self.models.close()
         if self.container is not None:
-            await asyncio.to_thread(self.container.stop)
+            await asyncio.to_thread(self.container.stop, seconds=grace_seconds)
         if self.before_removal is not None:
             await self.before_removal(self)
         await asyncio.to_thread(shutil.rmtree, self.folder, ignore_errors=True)

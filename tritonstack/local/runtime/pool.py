@@ -4,7 +4,8 @@ Triton's front end (libevhtp) binds a connection to one of its 8 threads when it
 keeps that thread busy until it is done. Measured: connections that are opened one after the other all get the first
 thread, and then no model answers while another one loads. Hence:
 
-- connections are opened several at once, which spreads them over the threads;
+- connections are opened several at once, which spreads them over the threads: as many as are worth while on this
+  machine, and more while a load goes on, to get past its thread;
 - a load or unload travels on a lane, and while it does, a connection takes requests only once it has answered a
   ``GET /ping``; from then on it is known to be apart from that lane, and is not asked again;
 - a connection whose answer comes late shares the lane's thread and is closed.
@@ -13,6 +14,7 @@ thread, and then no model answers while another one loads. Hence:
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import time
 from collections import deque
@@ -26,6 +28,9 @@ PROBE_SECONDS = 400.0
 HEAD_START_SECONDS = 0.005
 LATE_SECONDS = 0.1
 BURST = 8
+SPREAD = max(1, min(BURST, len(os.sched_getaffinity(0)) // 2))
+"""Over how many threads connections are spread. On few cores more threads only wake each other up: on two, one thread
+waits 2.4 times less often for each request than eight, and takes a fifth less processor time."""
 SWEEP_SECONDS = 0.1
 OpenSockets = Callable[[int], Awaitable[list[socket.socket]]]
 
@@ -41,6 +46,7 @@ class ConnectionPool:
         self._all: set[UpstreamConnection] = set()
         self._waiting: deque[asyncio.Future[UpstreamConnection]] = deque()
         self._busy_lanes: set[UpstreamConnection] = set()
+        self._probes: set[UpstreamConnection] = set()
         self._opening: asyncio.Task[None] | None = None
         self._closed = False
         self._sweep: asyncio.TimerHandle | None = None
@@ -111,7 +117,8 @@ class ConnectionPool:
         if self._closed:
             self._refuse_waiting(ContainerGoneError("the container is stopped"))
         elif self._opening is None and len(self._all) < self._limit:
-            self._opening = asyncio.create_task(self.open(min(BURST, self._limit - len(self._all))))
+            wanted = max(BURST if self._busy_lanes else SPREAD, sum(not turn.done() for turn in self._waiting))
+            self._opening = asyncio.create_task(self.open(min(wanted, self._limit - len(self._all))))
             self._opening.add_done_callback(self._opened)
 
     def _opened(self, task: asyncio.Task[None]) -> None:
@@ -125,7 +132,7 @@ class ConnectionPool:
 
     def _probed_soon(self) -> bool:
         """Whether a connection is on its way to the waiting callers anyway."""
-        return any(connection.busy for connection in self._all)
+        return bool(self._probes & self._all)
 
     def _refuse_waiting(self, error: ContainerGoneError) -> None:
         while self._waiting:
@@ -137,6 +144,15 @@ class ConnectionPool:
         """Open so many connections at once. Raises OSError."""
         for connected in await self._open_sockets(count):
             await self.adopt(connected)
+
+    async def all_answer(self, request: bytes, *, seconds: float) -> None:
+        """Send a request over every idle connection and await the answers. Raises ContainerGoneError, TimeoutError."""
+        asked, self._idle = self._idle, []
+        try:
+            await asyncio.gather(*(connection.send(request, b"", seconds=seconds) for connection in asked))
+        finally:
+            for connection in asked:
+                self.release(connection)
 
     async def adopt(self, connected: socket.socket) -> None:
         """Take in a connected socket."""
@@ -176,6 +192,7 @@ class ConnectionPool:
     def _probe(self, connection: UpstreamConnection) -> None:
         """Ask a connection for /ping; it comes back to the idle ones when it has answered."""
         asked = frozenset(self._busy_lanes)
+        self._probes.add(connection)
         # The lane's request gets a head start, or a shared thread would answer the ping before it takes the load up.
         asyncio.get_running_loop().call_later(HEAD_START_SECONDS, self._ping, connection, asked)
 
@@ -191,6 +208,7 @@ class ConnectionPool:
         answered: asyncio.Future[Answer],
         seconds: float,
     ) -> None:
+        self._probes.discard(connection)
         if answered.cancelled() or answered.exception() is not None:
             self.forget(connection)
         elif seconds > LATE_SECONDS and (self._idle or self._busy_lanes):

@@ -25,6 +25,9 @@ class Reconciler:
         self._reader = reader
         self._settings = settings
         self._new_fleet = new_fleet
+        self._mark: str | None = None
+        self._stopped = False
+        self._described: tuple[DeployedEndpoint, ...] = ()
         self._removals: set[asyncio.Task[None]] = set()
         self._changed_at = time.monotonic()
 
@@ -35,10 +38,16 @@ class Reconciler:
             await asyncio.sleep(pause)
 
     async def step(self) -> float:
-        """Look once. Returns how long to wait before the next look, in seconds."""
+        """Look once. Returns how long to wait before the next look, in seconds.
+
+        What is deployed is read again only where its mark changed: reading takes processor time from the models.
+        """
         began = time.monotonic()
         try:
-            described = await asyncio.to_thread(self._reader.endpoints)
+            mark = await asyncio.to_thread(self._reader.mark)
+            if mark != self._mark:
+                self._described = await asyncio.to_thread(self._reader.endpoints)
+                self._mark = mark  # of before, so that what changes meanwhile is read the next time
         except UnreachableError as error:
             if self.unreachable is None:
                 logger.warning("the local AWS does not answer, what serves goes on serving: %s", error)
@@ -47,11 +56,13 @@ class Reconciler:
         if self.unreachable is not None:
             logger.info("the local AWS answers again")
             self.unreachable = None
-        self.apply(described, as_of=began)
+        self.apply(self._described, as_of=began)
         return self._pause()
 
     def apply(self, described: tuple[DeployedEndpoint, ...], *, as_of: float) -> None:
         """Start, change and remove endpoints so that they become what is described."""
+        if self._stopped:
+            return
         alive = {endpoint.name: endpoint for endpoint in described if endpoint.status not in ENDED}
         for name, endpoint in list(self.endpoints.items()):
             now = alive.get(name)
@@ -77,7 +88,8 @@ class Reconciler:
         return self._settings.reconcile_seconds if recent else self._settings.quiet_seconds
 
     async def stop(self) -> None:
-        """Stop every fleet."""
+        """Stop every fleet, and start none from now on."""
+        self._stopped = True
         removals = [endpoint.remove(drain=False) for endpoint in self.endpoints.values()]
         self.endpoints.clear()
         await asyncio.gather(*removals, *self._removals, return_exceptions=True)

@@ -20,6 +20,8 @@ from tritonstack.local.runtime.errors import InvokeError, internal_failure, payl
 from tritonstack.local.runtime.messages import Answer, Headers, Request
 
 Handle = Callable[[Request], Awaitable[Answer]]
+Done = Callable[[Answer | Exception], None]
+HandleAtOnce = Callable[[Request, Done], bool]
 
 DRAINED_BYTES = 256 * 1024 * 1024
 """How much of a refused body is read (and thrown away) so that its sender reads the answer instead of a reset."""
@@ -64,6 +66,8 @@ class ServerConnection(asyncio.Protocol):
         self._received = 0.0
         self._waiting: deque[tuple[Request | InvokeError, bool]] = deque()
         self._task: asyncio.Task[None] | None = None
+        self._at_once: tuple[str, bool] | None = None
+        self._ended: asyncio.Future[None] | None = None
         self._writable = asyncio.Event()
         self._writable.set()
 
@@ -92,9 +96,11 @@ class ServerConnection(asyncio.Protocol):
         except (httptools.HttpParserError, httptools.HttpParserUpgrade):
             self._transport.close()
 
-    @property
-    def task(self) -> asyncio.Task[None] | None:
-        """What answers its requests at the moment."""
+    def under_way(self) -> asyncio.Future[None] | None:
+        """Ends when its requests of the moment are answered; None where there are none."""
+        if self._task is None and self._at_once is not None:
+            self._ended = self._ended or asyncio.get_running_loop().create_future()
+            return self._ended
         return self._task
 
     def close(self) -> None:
@@ -143,9 +149,35 @@ class ServerConnection(asyncio.Protocol):
                 id=self._server.next_request_id(),
             )
         self._body = []
-        self._waiting.append((request, keep_alive))
-        if self._task is None:
+        if self._task is None and self._at_once is None:
+            if isinstance(request, Request) and self._writable.is_set() and self._begin_at_once(request, keep_alive):
+                return
             self._task = asyncio.get_running_loop().create_task(self._answer_waiting())
+        self._waiting.append((request, keep_alive))
+
+    def _begin_at_once(self, request: Request, keep_alive: bool) -> bool:
+        """The short way of an ordinary request, without a task. Requests that follow it wait for its end."""
+        self._at_once = (request.id, keep_alive)
+        try:
+            if self._server.handle_at_once(request, self._ended_at_once):
+                return True
+        except Exception as error:  # noqa: BLE001  (as in Server.answer)
+            self._ended_at_once(error)
+            return True
+        self._at_once = None
+        return False
+
+    def _ended_at_once(self, outcome: Answer | Exception) -> None:
+        if self._at_once is None:
+            return
+        (request_id, keep_alive), self._at_once = self._at_once, None
+        answer = outcome if isinstance(outcome, Answer) else self._server.failed(outcome, request_id=request_id)
+        self._write(answer, request_id=request_id, keep_alive=keep_alive)
+        if self._waiting:
+            self._task = asyncio.get_running_loop().create_task(self._answer_waiting())
+        if self._ended is not None:
+            self._ended.set_result(None)
+            self._ended = None
 
     async def _answer_waiting(self) -> None:
         try:
@@ -160,6 +192,11 @@ class ServerConnection(asyncio.Protocol):
             answer, request_id = error_answer(request), self._server.next_request_id()
         else:
             answer, request_id = await self._server.answer(request), request.id
+        self._write(answer, request_id=request_id, keep_alive=keep_alive)
+        if not self._writable.is_set():
+            await self._writable.wait()
+
+    def _write(self, answer: Answer, *, request_id: str, keep_alive: bool) -> None:
         if self._transport.is_closing():
             return
         head, body = render(answer, request_id=request_id, keep_alive=keep_alive)
@@ -169,16 +206,29 @@ class ServerConnection(asyncio.Protocol):
             self._transport.writelines((head, body))
         if not keep_alive:
             self._transport.close()
-        elif not self._writable.is_set():
-            await self._writable.wait()
 
 
 class Server:
     """The server as a whole: listens on loopback and hands whole requests to ``handle``."""
 
-    def __init__(self, *, handle: Handle, max_payload_bytes: int, log: Callable[[str], None]) -> None:
-        """``handle`` answers a request or raises InvokeError; ``log`` takes a line about a failure of its own."""
+    def __init__(
+        self,
+        *,
+        handle: Handle,
+        max_payload_bytes: int,
+        log: Callable[[str], None],
+        handle_at_once: HandleAtOnce = lambda _request, _done: False,
+    ) -> None:
+        """Listens nowhere yet.
+
+        Args:
+            handle: answers a request or raises InvokeError.
+            max_payload_bytes: the largest body of a request.
+            log: takes a line about a failure of the server's own.
+            handle_at_once: is asked first; True where it takes a request over and calls back once with its outcome.
+        """
         self._handle = handle
+        self.handle_at_once = handle_at_once
         self._log = log
         self._server: asyncio.Server | None = None
         self._requests = 0
@@ -194,11 +244,15 @@ class Server:
         """The answer to a request, whatever happens while it is made."""
         try:
             return await self._handle(request)
-        except InvokeError as error:
-            return error_answer(error)
         except Exception as error:  # noqa: BLE001  (a fault of ours must reach the caller as InternalFailure, and the log)
-            self._log(f"request {request.id} failed inside the runtime: {error!r}")
-            return error_answer(internal_failure(f"The local runtime failed: {error!r}"))
+            return self.failed(error, request_id=request.id)
+
+    def failed(self, error: Exception, *, request_id: str) -> Answer:
+        """The answer to a request that failed; a fault of ours is logged."""
+        if isinstance(error, InvokeError):
+            return error_answer(error)
+        self._log(f"request {request_id} failed inside the runtime: {error!r}")
+        return error_answer(internal_failure(f"The local runtime failed: {error!r}"))
 
     async def start(self, *, port: int) -> int:
         """Listen on 127.0.0.1; ``port`` 0 takes a free one. Returns the port."""
@@ -211,8 +265,8 @@ class Server:
         """Take no new connection, let requests end for ``seconds``, then close."""
         if self._server is not None:
             self._server.close()
-        tasks = [task for connection in self.connections if (task := connection.task) is not None]
-        if tasks:
-            await asyncio.wait(tasks, timeout=seconds)
+        answers = [answer for one in self.connections if (answer := one.under_way()) is not None]
+        if answers:
+            await asyncio.wait(answers, timeout=seconds)
         for connection in list(self.connections):
             connection.close()

@@ -50,7 +50,7 @@ class RuntimeSettings:
     load_seconds: float = 360.0
     unload_seconds: float = 355.0
     reconcile_seconds: float = 0.25
-    quiet_seconds: float = 0.5
+    quiet_seconds: float = 0.4
     flush_seconds: float = 5.0
     log_seconds: float = 1.0
     health_seconds: float = 5.0

@@ -16,8 +16,12 @@ class ContainerGoneError(Exception):
     """The container closed the connection before its answer was whole, or takes no connection."""
 
 
+Outcome = Answer | ContainerGoneError | TimeoutError
+"""How a request to the container ends."""
+
+
 class UpstreamConnection(asyncio.Protocol):
-    """One connection. ``send`` gives a future of its answer.
+    """One connection. ``start`` calls back with the answer, ``send`` gives a future of it.
 
     Attributes:
         apart: connections that keep another thread of the front end busy than the one that serves this connection.
@@ -30,35 +34,47 @@ class UpstreamConnection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._transport: Any = None
         self._parser = httptools.HttpResponseParser(self)
-        self._answer: asyncio.Future[Answer] | None = None
+        self._ended: Callable[[Outcome], None] | None = None
         self._headers: Headers = {}
         self._body: list[bytes] = []
         self.deadline = 0.0
         self.closed = False
 
     def send(self, head: bytes, body: bytes, *, seconds: float) -> asyncio.Future[Answer]:
+        """As ``start``, with a future that ends with the answer, ContainerGoneError or TimeoutError."""
+        answer: asyncio.Future[Answer] = self._loop.create_future()
+
+        def ended(outcome: Outcome) -> None:
+            if answer.done():  # its caller went away
+                return
+            if isinstance(outcome, Answer):
+                answer.set_result(outcome)
+            else:
+                answer.set_exception(outcome)
+
+        self.start(head, body, seconds=seconds, ended=ended)
+        return answer
+
+    def start(self, head: bytes, body: bytes, *, seconds: float, ended: Callable[[Outcome], None]) -> None:
         """Send one request whose head ends with the blank line.
 
-        Returns:
-            a future that ends with the answer, ContainerGoneError, or TimeoutError after ``seconds``: whoever holds
-            the connections looks for that now and then, which costs a request less than a timer of its own.
+        ``ended`` is called once: with the answer, ContainerGoneError, or TimeoutError after ``seconds``. Whoever holds
+        the connections looks for that now and then, which costs a request less than a timer of its own.
         """
-        answer: asyncio.Future[Answer] = self._loop.create_future()
         if self.closed:
-            answer.set_exception(ContainerGoneError("the connection is closed"))
-            return answer
-        self._answer = answer
+            ended(ContainerGoneError("the connection is closed"))
+            return
+        self._ended = ended
         self.deadline = time.monotonic() + seconds
         if len(body) < 65536:
             self._transport.write(head + body)
         else:
             self._transport.writelines((head, body))
-        return answer
 
     @property
     def busy(self) -> bool:
         """Whether an answer is awaited."""
-        return self._answer is not None
+        return self._ended is not None
 
     def close(self) -> None:
         """Close at once; a request in flight ends with ContainerGoneError."""
@@ -68,13 +84,13 @@ class UpstreamConnection(asyncio.Protocol):
 
     def expire(self) -> None:
         """The answer did not come in time: the request ends with TimeoutError, and so does the connection."""
-        self._finish(TimeoutError("no answer in time"))
         self.close()
+        self._finish(TimeoutError("no answer in time"))
 
-    def _finish(self, error: Exception) -> None:
-        answer, self._answer = self._answer, None
-        if answer is not None and not answer.done():
-            answer.set_exception(error)
+    def _finish(self, outcome: Outcome) -> None:
+        ended, self._ended = self._ended, None
+        if ended is not None:
+            ended(outcome)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """See asyncio.Protocol."""
@@ -91,8 +107,8 @@ class UpstreamConnection(asyncio.Protocol):
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserError as error:
-            self._finish(ContainerGoneError(f"malformed HTTP answer: {error}"))
             self.close()
+            self._finish(ContainerGoneError(f"malformed HTTP answer: {error}"))
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Called by the parser."""
@@ -106,9 +122,7 @@ class UpstreamConnection(asyncio.Protocol):
         """Called by the parser."""
         parts, headers = self._body, self._headers
         self._body, self._headers = [], {}
-        answer, self._answer = self._answer, None
         if not self._parser.should_keep_alive():
             self.close()
-        if answer is not None and not answer.done():
-            body = parts[0] if len(parts) == 1 else b"".join(parts)
-            answer.set_result(Answer(self._parser.get_status_code(), headers, body))
+        body = parts[0] if len(parts) == 1 else b"".join(parts)
+        self._finish(Answer(self._parser.get_status_code(), headers, body))
