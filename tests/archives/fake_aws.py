@@ -81,9 +81,9 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  (the base class's name)
         pass
 
-    def answer(self, status: int, body: bytes = b"", **headers: str) -> None:
+    def answer(self, status: int, body: bytes = b"", *, metadata: dict[str, str] | None = None, **headers: str) -> None:
         self.send_response(status)
-        for name, value in headers.items():
+        for name, value in {**headers, **(metadata or {})}.items():
             self.send_header(name.replace("_", "-"), value)
         if self.command != "HEAD" and "Content_Length" not in headers:
             self.send_header("Content-Length", str(len(body)))
@@ -120,7 +120,7 @@ class _Handler(BaseHTTPRequestHandler):
         if found is None:
             self.answer(404)
         else:
-            self.answer(200, Content_Length=str(len(found)), **self.aws.metadata.get(self.key, {}))
+            self.answer(200, Content_Length=str(len(found)), metadata=self.aws.metadata.get(self.key))
 
     def do_GET(self) -> None:
         if not self.key:
@@ -164,7 +164,7 @@ class _Handler(BaseHTTPRequestHandler):
             else:
                 self.aws.objects[self.key] = content
                 started = self.query.get("uploadId", [""])[0]
-                self.aws.metadata[self.key] = self.aws.metadata.pop(started, None) or self.told()
+                self.aws.metadata[self.key] = self.aws.metadata.pop(started, {}) or self.told()
                 self.aws.writes.append(self.key)
                 self.answer(200, body, ETag='"whole"')
 

@@ -95,7 +95,7 @@ def _make(name: ArchiveName, work: Path, places: Places, report: Report) -> Mani
     sample = read_sample(folder, recipe)
     exports = _exports(folder, recipe, places, report)
     figures = exports[folder.name].figures if folder.name in exports else {}
-    check_floors(folder, recipe, figures)
+    check_floors(folder, recipe=recipe, figures=figures)
     repository = work / "repository"
     stage_repository(folder, recipe, exports={key: made.files for key, made in exports.items()}, target=repository)
     refuse_errors([repository], staged_for=recipe.model or name.model)
@@ -134,7 +134,7 @@ def _exports(folder: Path, recipe: Recipe, places: Places, report: Report) -> di
         other_recipe = read_recipe(other)
         made = _exports(other, other_recipe, places, report)
         if other.name in made:
-            check_floors(other, other_recipe, made[other.name].figures)
+            check_floors(other, recipe=other_recipe, figures=made[other.name].figures)
         found |= made
     return found
 

@@ -30,7 +30,7 @@ class Proven:
     tools: dict[str, str]
 
 
-def check_floors(folder: Path, recipe: Recipe, figures: Mapping[str, float]) -> None:
+def check_floors(folder: Path, *, recipe: Recipe, figures: Mapping[str, float]) -> None:
     """Raise :class:`WorkFailedError` unless every figure that the recipe bounds is there and high enough."""
     for name, floor in recipe.proof.figures.items():
         if name not in figures:
@@ -54,7 +54,7 @@ def prove_sample(
     plan = {
         "model": model.name,
         "models": {name: _plan(repository / name, config) for name, config in configs.items()},
-        "request": request_tensors(sample, recipe, model),
+        "request": request_tensors(sample, recipe=recipe, model=model),
     }
     plan_file, result_file = work / "plan.json", work / "result.json"
     plan_file.write_text(json.dumps(plan))

@@ -42,7 +42,7 @@ def main(plan_file: str, result_file: str) -> int:
     plan = json.loads(Path(plan_file).read_text())
     request = {tensor["name"]: decode(tensor) for tensor in plan["request"]}
     try:
-        outputs = run(plan["models"], plan["model"], request)
+        outputs = run(plan["models"], plan["model"], inputs=request)
         result: dict[str, Any] = {"outputs": [encode(name, array) for name, array in outputs.items()]}
     except ProofError as error:
         result = {"failure": str(error)}
@@ -51,24 +51,24 @@ def main(plan_file: str, result_file: str) -> int:
     return 0
 
 
-def run(models: Mapping[str, Any], name: str, inputs: Arrays) -> Arrays:
+def run(models: Mapping[str, Any], name: str, *, inputs: Arrays) -> Arrays:
     """The outputs of one model; raises :class:`ProofError`."""
     model = models[name]
     runners = {"ensemble": run_ensemble, "onnxruntime": run_onnx, "python": run_python}
     for tensor in model["inputs"]:
         if tensor["name"] in inputs:
-            fits(f"{name}: input", tensor, inputs[tensor["name"]])
+            fits(f"{name}: input", tensor=tensor, array=inputs[tensor["name"]])
         elif not tensor["optional"]:
             raise ProofError(f"{name}: the input {tensor['name']} is missing")
-    outputs = runners[model["backend"]](models, name, inputs)
+    outputs = runners[model["backend"]](models, name, inputs=inputs)
     for tensor in model["outputs"]:
         if tensor["name"] not in outputs:
             raise ProofError(f"{name}: the output {tensor['name']} is missing")
-        fits(f"{name}: output", tensor, outputs[tensor["name"]])
+        fits(f"{name}: output", tensor=tensor, array=outputs[tensor["name"]])
     return {tensor["name"]: outputs[tensor["name"]] for tensor in model["outputs"]}
 
 
-def fits(what: str, tensor: Mapping[str, Any], array: np.ndarray[Any, Any]) -> None:
+def fits(what: str, *, tensor: Mapping[str, Any], array: np.ndarray[Any, Any]) -> None:
     """Raise unless an array has the type and shape that the configuration gives."""
     wanted, shape = NUMPY_TYPES[tensor["datatype"]], tensor["shape"]
     same = len(shape) == array.ndim and all(a in (-1, b) for a, b in zip(shape, array.shape, strict=False))
@@ -77,7 +77,7 @@ def fits(what: str, tensor: Mapping[str, Any], array: np.ndarray[Any, Any]) -> N
         raise ProofError(f"{what} {tensor['name']}: {found}, config.pbtxt says {tensor['datatype']} {shape}")
 
 
-def run_ensemble(models: Mapping[str, Any], name: str, inputs: Arrays) -> Arrays:
+def run_ensemble(models: Mapping[str, Any], name: str, *, inputs: Arrays) -> Arrays:
     """Each step as soon as its inputs are there, as Triton's ensemble scheduler does."""
     tensors, waiting = dict(inputs), list(models[name]["steps"])
     while waiting:
@@ -86,13 +86,13 @@ def run_ensemble(models: Mapping[str, Any], name: str, inputs: Arrays) -> Arrays
             raise ProofError(f"{name}: the steps {[step['model'] for step in waiting]} never get all their inputs")
         for step in ready:
             fed = {key: tensors[value] for key, value in step["inputs"].items()}
-            outputs = run(models, step["model"], fed)
+            outputs = run(models, step["model"], inputs=fed)
             tensors |= {value: outputs[key] for key, value in step["outputs"].items()}
             waiting.remove(step)
     return tensors
 
 
-def run_onnx(models: Mapping[str, Any], name: str, inputs: Arrays) -> Arrays:
+def run_onnx(models: Mapping[str, Any], name: str, *, inputs: Arrays) -> Arrays:
     """ONNX Runtime on the CPU, once the graph has the tensors that the configuration names."""
     model = models[name]
     session = onnxruntime.InferenceSession(model["file"], providers=["CPUExecutionProvider"])
@@ -119,7 +119,7 @@ def same_shape(graph: list[int | str | None], config: list[int]) -> bool:
     return all(not isinstance(a, int) or b in (-1, a) for a, b in zip(graph, config, strict=True))
 
 
-def run_python(models: Mapping[str, Any], name: str, inputs: Arrays) -> Arrays:
+def run_python(models: Mapping[str, Any], name: str, *, inputs: Arrays) -> Arrays:
     """The step's ``TritonPythonModel``, loaded as the Python backend loads it: its version folder on the path."""
     model = models[name]
     file = Path(model["file"])

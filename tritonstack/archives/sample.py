@@ -40,7 +40,7 @@ def read_sample(folder: Path, recipe: Recipe) -> SampleEntry:
     )
 
 
-def request_tensors(sample: SampleEntry, recipe: Recipe, model: ModelEntry) -> list[dict[str, Any]]:
+def request_tensors(sample: SampleEntry, *, recipe: Recipe, model: ModelEntry) -> list[dict[str, Any]]:
     """The request as tensors of the prover's plan: BYTES elements in base64."""
     if sample.body is not None:
         return [_encoded(tensor) for tensor in sample.body["inputs"]]
