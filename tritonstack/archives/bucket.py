@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack.errors import InputError, Problem, WorkFailedError
@@ -43,11 +42,6 @@ class Session(Protocol):
     def client(self, service_name: Any) -> Any:
         """A boto3 client."""
         ...
-
-
-def default_session() -> Session:
-    """The AWS account that the process's own settings point at."""
-    return boto3.Session()
 
 
 class ArtifactBucket:

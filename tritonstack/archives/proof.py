@@ -14,6 +14,7 @@ from tritonstack.archives.model_config import ModelConfig, Node, read_config
 from tritonstack.archives.programs import Report, run_script
 from tritonstack.archives.recipe import RECIPE, Recipe
 from tritonstack.archives.sample import compare_answer, request_tensors
+from tritonstack.archives.staging import in_sources
 from tritonstack.errors import InputError, Problem, WorkFailedError
 
 PROVABLE = frozenset({"onnxruntime", "python", "ensemble"})
@@ -68,7 +69,7 @@ def prove_sample(
     )
     result = json.loads(result_file.read_text())
     if "failure" in result:
-        raise WorkFailedError(f"proof of {model.name}: {result['failure']}")
+        raise WorkFailedError(f"proof of {model.name} failed:\n  {in_sources(result['failure'], repository)}")
     difference = compare_answer(sample, result["outputs"], model=model.name)
     return Proven(sample_difference=difference, tools=result["tools"])
 
@@ -76,7 +77,7 @@ def prove_sample(
 def _check_provable(repository: Path, configs: Mapping[str, ModelConfig]) -> None:
     problems = [
         Problem(
-            file=str(repository / name / CONFIG),
+            file=in_sources(str((repository / name / CONFIG).resolve()), repository),
             found=f"backend {config.backend}",
             allowed=f"a backend that a build can prove: {', '.join(sorted(PROVABLE))}",
         )

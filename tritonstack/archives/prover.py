@@ -13,6 +13,7 @@ import base64
 import importlib.util
 import json
 import sys
+import traceback
 import types
 from collections.abc import Mapping
 from pathlib import Path
@@ -66,6 +67,20 @@ def run(models: Mapping[str, Any], name: str, *, inputs: Arrays) -> Arrays:
             raise ProofError(f"{name}: the output {tensor['name']} is missing")
         fits(f"{name}: output", tensor=tensor, array=outputs[tensor["name"]])
     return {tensor["name"]: outputs[tensor["name"]] for tensor in model["outputs"]}
+
+
+def told(file: Path, error: BaseException) -> str:
+    """``…/model.py:LINE: ValueError: …``, and the calls that led there: places in the model's own files only."""
+    own = f"{file.parents[1]}/"
+    frames = traceback.extract_tb(error.__traceback__)
+    places = [f"{frame.filename}:{frame.lineno}" for frame in frames if frame.filename.startswith(own)]
+    message = str(error)
+    if isinstance(error, SyntaxError) and str(error.filename).startswith(own):
+        places.append(f"{error.filename}:{error.lineno}")
+        message = error.msg
+    *callers, place = places or [str(file)]
+    lines = [f"{place}: {type(error).__name__}: {message}", *(f"called at {caller}" for caller in reversed(callers))]
+    return "\n  ".join(lines)
 
 
 def fits(what: str, *, tensor: Mapping[str, Any], array: np.ndarray[Any, Any]) -> None:
@@ -142,6 +157,8 @@ def run_python(models: Mapping[str, Any], name: str, *, inputs: Arrays) -> Array
         for loaded in set(sys.modules) - before:  # two steps may each have a module of one name
             if str(getattr(sys.modules[loaded], "__file__", "") or "").startswith(str(file.parent)):
                 del sys.modules[loaded]
+    if not isinstance(responses, list):
+        raise ProofError(f"{name}: execute gave {type(responses).__name__}, not a list of responses")
     if len(responses) != 1:
         raise ProofError(f"{name}: execute gave {len(responses)} responses to one request")
     if responses[0].error is not None:

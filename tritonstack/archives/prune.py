@@ -9,7 +9,7 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from tritonstack.archives.bucket import ArtifactBucket, Session, code_of, default_session
+from tritonstack.archives.bucket import ArtifactBucket, Session, code_of
 from tritonstack.errors import WorkFailedError
 from tritonstack.naming import ArchiveName, inputs_key, release_parameter
 
@@ -54,9 +54,8 @@ class _Stored:
 class Pruning:
     """Plans and carries out the pruning of one environment's bucket."""
 
-    def __init__(self, environment: str, *, session: Session | None = None) -> None:
+    def __init__(self, environment: str, *, session: Session) -> None:
         """Raises InputError where the environment's artifacts are not deployed."""
-        session = session or default_session()
         self.environment = environment
         self.bucket = ArtifactBucket(environment=environment, session=session)
         self.ssm = session.client("ssm")

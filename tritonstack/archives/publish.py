@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol, get_args
 
-from tritonstack.archives.bucket import ArtifactBucket, Session, StoredObject, default_session
+from tritonstack.archives.bucket import ArtifactBucket, Session, StoredObject
 from tritonstack.archives.digest import release_set
 from tritonstack.archives.inputs import zip_inputs
 from tritonstack.archives.manifest import ArchiveEntry, Manifest
@@ -98,7 +98,7 @@ class _Archive:
 def publish_environment(
     environment: PublishedEnvironment,
     *,
-    session: Session | None = None,
+    session: Session,
     places: Places | None = None,
     report: Report = lambda _text: None,
 ) -> PublishSummary:
@@ -106,7 +106,7 @@ def publish_environment(
 
     What lies there is left alone: an archive is written once, and the loser of a race uses the winner's. A manifest
     that does not belong to the archive (a publisher ended in between) is mended. ``session`` makes the clients for S3
-    and SSM; by default the process's own AWS settings do.
+    and SSM.
 
     Raises :class:`InputError` where an archive is not built or the artifacts stack is not deployed, before anything is
     written; :class:`WorkFailedError` where AWS refuses, or where nothing tells what the archive's manifest should be.
@@ -114,7 +114,7 @@ def publish_environment(
     places = places or Places.of_project()
     archives = tuple(_archives(environment, places))
     manifests = _require_built(archives, places)
-    bucket = ArtifactBucket(environment=environment.environment, session=session or default_session())
+    bucket = ArtifactBucket(environment=environment.environment, session=session)
     published = tuple(
         _publish(archive, manifests[archive.name], bucket=bucket, places=places, report=report) for archive in archives
     )
