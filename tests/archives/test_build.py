@@ -162,6 +162,45 @@ def test_a_model_that_answers_otherwise_is_not_packed_and_the_tensor_is_named(
     assert _left(places) == []
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("class TritonPythonModel:", "class TritonPythonModel", "3: SyntaxError: expected ':'"),
+        (
+            "def execute(",
+            "def initialize(self, args): raise ValueError('no labels')\n    def execute(",
+            "4: ValueError: no labels",
+        ),
+        ("2 * item", "int('two')", "6: ValueError: invalid literal for int() with base 10: 'two'"),
+    ],
+)
+def test_a_model_s_own_error_names_its_file_and_line_and_nothing_else(
+    places: Places, monkeypatch: pytest.MonkeyPatch, old: str, new: str, said: str
+) -> None:
+    model = places.folder("double") / "double/1/model.py"
+    model.write_text(model.read_text().replace(old, new))
+    monkeypatch.chdir(places.repositories.parent)
+    with pytest.raises(WorkFailedError) as caught:
+        build_models(["double"], places=places)
+    lines = str(caught.value).splitlines()
+    assert lines[:2] == ["proof of double failed:", f"  model_repos/double/double/1/model.py:{said}"]
+    assert "prover.py" not in str(caught.value)
+    assert ".partial" not in str(caught.value)
+
+
+def test_an_error_in_a_helper_says_who_called_it(places: Places) -> None:
+    version = places.folder("double") / "double/1"
+    write(version, {"helper.py": "def labels():\n    raise KeyError('seven')\n"})
+    (version / "model.py").write_text("import helper\n\nclass TritonPythonModel:\n    labels = helper.labels()\n")
+    with pytest.raises(WorkFailedError) as caught:
+        build_models(["double"], places=places)
+    assert [line.strip() for line in str(caught.value).splitlines()[1:]] == [
+        f"{version}/helper.py:2: KeyError: 'seven'",
+        f"called at {version}/model.py:4",
+        f"called at {version}/model.py:3",
+    ]
+
+
 def test_a_folder_that_the_linter_refuses_is_not_built(places: Places) -> None:
     config = places.folder("double") / "double/config.pbtxt"
     config.write_text(config.read_text().replace('name: "double"', 'name: "other"'))

@@ -61,7 +61,12 @@ def run(models: Mapping[str, Any], name: str, *, inputs: Arrays) -> Arrays:
             fits(f"{name}: input", tensor=tensor, array=inputs[tensor["name"]])
         elif not tensor["optional"]:
             raise ProofError(f"{name}: the input {tensor['name']} is missing")
-    outputs = runners[model["backend"]](models, name, inputs=inputs)
+    try:
+        outputs = runners[model["backend"]](models, name, inputs=inputs)
+    except ProofError:
+        raise
+    except (Exception, SystemExit) as error:  # whatever a model's own code or graph raises is the model's failure
+        raise ProofError(told(Path(model["file"]), error)) from error
     for tensor in model["outputs"]:
         if tensor["name"] not in outputs:
             raise ProofError(f"{name}: the output {tensor['name']} is missing")
