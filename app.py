@@ -17,7 +17,7 @@ os.environ.setdefault("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "20")
 import aws_cdk as cdk
 
 from stacks.stage import EnvironmentStage, ReleaseSets
-from tritonstack.archives import contents_of, release_set
+from tritonstack.archives import check_model_folders, contents_of, release_set
 from tritonstack.errors import InputError, Problem
 from tritonstack.settings import (
     Environment,
@@ -34,12 +34,11 @@ def main() -> int:
     """Synthesise. Returns 0, or 2 after messages on stderr where an input is wrong; then nothing is synthesised."""
     app = cdk.App(analytics_reporting=False)
     models = Path(app.node.try_get_context("model-repositories") or ROOT / "model_repos")
+    folder = Path(app.node.try_get_context("environments-folder") or ROOT / "environments")
     try:
-        environments = chosen_environments(
-            folder=Path(app.node.try_get_context("environments-folder") or ROOT / "environments"),
-            names=app.node.try_get_context("environments"),
-        )
+        environments = chosen_environments(folder=folder, names=app.node.try_get_context("environments"))
         for environment in environments:
+            check_model_folders(environment, models, file=folder / f"{environment.environment}.yaml")
             sets = release_sets(environment, models)
             EnvironmentStage(app, environment=matched_with_archives(environment, models), release_sets=sets)
     except InputError as error:

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.archives.folders import RECIPE, Endpoint, write, write_double
+from tests.archives.folders import RECIPE, Endpoint, Environment, write, write_double
 from tritonstack.archives import digest as digest_module
 from tritonstack.archives.contents import contents_of
-from tritonstack.archives.digest import model_digest, release_set
+from tritonstack.archives.digest import check_model_folders, model_digest, release_set
 from tritonstack.errors import InputError
 
 EXPORT = "export: {script: export.py, produces: [double/1/weights.bin], options: {seed: 0}}\n"
@@ -157,3 +157,17 @@ def test_the_contents_name_own_and_used_models_and_which_are_ensembles(folder: P
     write(user, {"user/config.pbtxt": 'platform: "ensemble"'})
     found = contents_of(user)
     assert (found.models, found.ensembles) == (("double", "user"), ("user",))
+
+
+def test_a_model_without_a_folder_names_the_environment_s_field_beside_wrong_recipes(folder: Path) -> None:
+    with (folder.parent / "user/recipe.yaml").open("a") as recipe:
+        recipe.write("speed: 3\n")
+    environment = Environment("dev", (Endpoint("one", ("double",)), Endpoint("two", ("user", "doubel"))))
+    with pytest.raises(InputError) as caught:
+        check_model_folders(environment, folder.parent, file=Path("environments/dev.yaml"))
+    wrong, gone = caught.value.problems
+    assert wrong.field == "speed"
+    assert (gone.file, gone.field) == ("environments/dev.yaml", "endpoints[1].models[1]")
+    assert gone.found.startswith("doubel")
+    assert gone.allowed.endswith(": double, user")
+    assert gone.advice == "Did you mean double?"

@@ -17,6 +17,7 @@ from tritonstack.local.paths import REPOSITORY, LocalPaths
 from tritonstack.local.processes import ProcessRecord
 from tritonstack.settings import Environment, load_environment
 
+FILE = REPOSITORY / "environments" / "local.yaml"
 GONE = ProcessRecord(pid=1, started=0.0, log="")
 AWS = LocalAws(emulator_port=4566, runtime_port=4567, emulator=GONE, runtime=GONE)
 
@@ -99,18 +100,21 @@ def test_another_account_and_another_region_are_refused_both_at_once(settings: E
     ]
 
 
-def test_wrong_model_folders_of_all_endpoints_are_named_each_once(settings: Environment) -> None:
-    deploy_local.check_recipes(settings)
+def test_models_without_a_folder_are_named_with_every_place_in_the_file(settings: Environment) -> None:
+    deploy_local.check_recipes(settings, file=FILE)
     digits = settings.endpoints[0]
     endpoints = (
         digits.model_copy(update={"name": "one", "models": ("missing-a", "missing-b")}),
         digits.model_copy(update={"name": "two", "models": ("missing-a", "missing-c")}),
     )
     with pytest.raises(InputError) as raised:
-        deploy_local.check_recipes(settings.model_copy(update={"endpoints": endpoints}))
-    said = str(raised.value)
-    assert all(name in said for name in ("missing-a", "missing-b", "missing-c"))
-    assert len(raised.value.problems) == len(set(raised.value.problems)) == 3
+        deploy_local.check_recipes(settings.model_copy(update={"endpoints": endpoints}), file=FILE)
+    assert [(problem.file, problem.field, problem.found.split(",")[0]) for problem in raised.value.problems] == [
+        (str(FILE), "endpoints[0].models[0]", "missing-a"),
+        (str(FILE), "endpoints[0].models[1]", "missing-b"),
+        (str(FILE), "endpoints[1].models[0]", "missing-a"),
+        (str(FILE), "endpoints[1].models[1]", "missing-c"),
+    ]
 
 
 def test_an_archive_that_does_not_fit_its_endpoint_is_refused(settings: Environment) -> None:
@@ -118,7 +122,9 @@ def test_an_archive_that_does_not_fit_its_endpoint_is_refused(settings: Environm
     container = digits.container.model_copy(update={"default_model_name": "gone"})
     single = {"mode": "single-model", "models": ("digits-ensemble",), "container": container}
     with pytest.raises(InputError, match="digits-decode, digits-ensemble, digits-onnx"):
-        deploy_local.check_recipes(settings.model_copy(update={"endpoints": (digits.model_copy(update=single),)}))
+        deploy_local.check_recipes(
+            settings.model_copy(update={"endpoints": (digits.model_copy(update=single),)}), file=FILE
+        )
 
 
 def test_an_environment_that_does_not_exist_is_refused_before_the_local_aws_is_asked_for(done: list[str]) -> None:

@@ -4,7 +4,15 @@ This package's namespace stays light: synthesis imports it. What builds, packs a
 """
 
 from tritonstack.archives.contents import ArchiveContents, contents_of
-from tritonstack.archives.digest import model_digest, release_set
+from tritonstack.archives.digest import check_model_folders, model_digest, release_set
 from tritonstack.archives.recipe import Recipe, read_recipe
 
-__all__ = ["ArchiveContents", "Recipe", "contents_of", "model_digest", "read_recipe", "release_set"]
+__all__ = [
+    "ArchiveContents",
+    "Recipe",
+    "check_model_folders",
+    "contents_of",
+    "model_digest",
+    "read_recipe",
+    "release_set",
+]

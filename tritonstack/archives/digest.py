@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import json
 from collections.abc import Sequence
@@ -69,6 +70,41 @@ def release_set(endpoint: HasModels, repositories: Path) -> dict[str, str]:
     if problems:
         raise InputError(problems)
     return digests
+
+
+def check_model_folders(environment: HasEndpoints, repositories: Path, *, file: Path) -> None:
+    """Refuse an environment whose models have no sound folder below ``repositories``.
+
+    ``file`` is the environment's: a model without a folder is a mistake in it, more likely than in the folders.
+    Raises :class:`InputError` with the problems of every model of every endpoint, each once.
+    """
+    problems: dict[Problem, None] = {}
+    for index, endpoint in enumerate(environment.endpoints):
+        for position, model in enumerate(endpoint.models):
+            if not (repositories / model).is_dir():
+                field = f"endpoints[{index}].models[{position}]"
+                problems[_no_folder(model, repositories, file=file, field=field)] = None
+                continue
+            try:
+                model_digest(repositories / model)
+            except InputError as error:
+                problems |= dict.fromkeys(error.problems)
+    if problems:
+        raise InputError(tuple(problems))
+
+
+def _no_folder(model: str, repositories: Path, *, file: Path, field: str) -> Problem:
+    beside = repositories.iterdir() if repositories.is_dir() else ()
+    names = sorted(path.name for path in beside if (path / RECIPE).is_file())
+    near = difflib.get_close_matches(model, names, n=1)
+    listed = ", ".join([*near, *(name for name in names if name not in near)]) or "none there"
+    return Problem(
+        file=str(file),
+        field=field,
+        found=f"{model}, of which there is no folder",
+        allowed=f"a model folder in {repositories}: {listed}",
+        advice=f"Did you mean {near[0]}?" if near else "",
+    )
 
 
 def lock_file(folder: Path, recipe: Recipe) -> Path | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from tritonstack.archives import check_model_folders
 from tritonstack.archives.build import BuildSummary, build_environment, build_models
 from tritonstack.commands.progress import Step, Steps
 from tritonstack.local.paths import project_folder
@@ -31,5 +32,7 @@ def command(*, models: tuple[str, ...], environment: str | None) -> None:
 def _build(models: tuple[str, ...], environment: str | None, step: Step) -> BuildSummary:
     if environment is None:
         return build_models(models, report=step.say)
-    settings = load_environment(project_folder() / "environments" / f"{environment}.yaml")
+    file = project_folder() / "environments" / f"{environment}.yaml"
+    settings = load_environment(file)
+    check_model_folders(settings, project_folder() / "model_repos", file=file)
     return build_environment(settings, models=models, report=step.say)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
-from tritonstack.archives import contents_of, release_set
+from tritonstack.archives import check_model_folders, contents_of
 from tritonstack.archives.build import build_environment
 from tritonstack.archives.publish import publish_environment
 from tritonstack.commands.progress import Step, Steps
@@ -22,7 +24,7 @@ def command(*, environment: str) -> None:
     path = project_folder() / "environments" / f"{environment}.yaml"
     settings = load_environment(path)
     check_account(settings, file=str(path))
-    check_recipes(settings)
+    check_recipes(settings, file=path)
     deploy(settings, require_local_aws())
 
 
@@ -42,25 +44,18 @@ def check_account(settings: Environment, *, file: str) -> None:
         raise InputError(problems)
 
 
-def check_recipes(settings: Environment) -> None:
+def check_recipes(settings: Environment, *, file: Path) -> None:
     """Refuse wrong model folders before anything is deployed: else they would be a failed synthesis.
 
     Raises:
         InputError: with the problems of every endpoint's models, each once.
     """
     repositories = project_folder() / "model_repos"
-    problems: dict[Problem, None] = {}
-    for endpoint in settings.endpoints:
-        try:
-            release_set(endpoint, repositories)
-        except InputError as error:
-            problems |= dict.fromkeys(error.problems)
-    if not problems:
-        served = {model for endpoint in settings.endpoints for model in endpoint.models}
-        contents = {model: contents_of(repositories / model) for model in served}
-        problems = dict.fromkeys(check_archives(settings, contents))
+    check_model_folders(settings, repositories, file=file)
+    served = {model for endpoint in settings.endpoints for model in endpoint.models}
+    problems = check_archives(settings, {model: contents_of(repositories / model) for model in served})
     if problems:
-        raise InputError(tuple(problems))
+        raise InputError(problems)
 
 
 def deploy(settings: Environment, aws: LocalAws) -> None:
