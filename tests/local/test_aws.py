@@ -97,6 +97,28 @@ def test_clients_ignore_a_person_s_proxies_profile_and_endpoints(monkeypatch: py
     assert seen == ["POST /endpoints/one/invocations HTTP/1.1"] * 2
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("AWS_PROFILE", "nope"),
+        ("AWS_DEFAULT_PROFILE", "nope"),
+        ("AWS_CONFIG_FILE", "{folder}/config"),
+        ("AWS_SHARED_CREDENTIALS_FILE", "{folder}/config"),
+        ("AWS_RETRY_MODE", "nope"),
+        ("AWS_USE_FIPS_ENDPOINT", "true"),
+    ],
+)
+def test_no_aws_setting_of_the_shell_breaks_a_client(
+    name: str, value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "config").write_text("no configuration [")
+    monkeypatch.setenv(name, value.format(folder=tmp_path))
+    local_aws._session.cache_clear()
+    with answering(b"pong") as (port, _):
+        client = aws_at(port).client("sagemaker-runtime")
+        assert client.invoke_endpoint(EndpointName="one", Body=b"")["Body"].read() == b"pong"
+
+
 def test_only_invoke_endpoint_goes_to_the_runtime() -> None:
     me = record_of(os.getpid())
     aws = LocalAws(emulator_port=4566, runtime_port=4567, emulator=me, runtime=me)

@@ -7,10 +7,12 @@ import json
 import os
 import urllib.request
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-import boto3
+import boto3.session
+import botocore.session
 from botocore.config import Config
 
 from tritonstack.errors import InputError, Problem, WorkFailedError
@@ -61,7 +63,7 @@ class LocalAws:
 
     def client(self, service: str, *, config: Config | None = None) -> Any:
         """A boto3 client of this local AWS, whatever the calling process's own AWS settings are."""
-        return boto3.client(
+        return _session().client(
             service,
             endpoint_url=self.runtime_url if service == "sagemaker-runtime" else self.emulator_url,
             region_name=REGION,
@@ -100,6 +102,16 @@ class LocalSession:
     def client(self, service_name: str, *, config: Config | None = None) -> Any:
         """A boto3 client."""
         return self.aws.client(service_name, config=config)
+
+
+@cache
+def _session() -> boto3.session.Session:
+    """A session that reads no variable and no file of the person's: a profile that does not exist breaks nothing."""
+    known = botocore.session.Session.SESSION_VARIABLES
+    variables = {name: (None, None, default, kind) for name, (_, _, default, kind) in known.items()}
+    for name in ("config_file", "credentials_file"):
+        variables[name] = (None, None, os.devnull, None)
+    return boto3.session.Session(botocore_session=botocore.session.Session(session_vars=variables))
 
 
 def sdk_variables(*, emulator_url: str, runtime_url: str) -> dict[str, str]:
