@@ -25,11 +25,11 @@ def test_every_problem_is_named_at_once(tmp_path: Path) -> None:
     text = "kind: tensor\nsample: {request: /etc/passwd, answer: a/../../b, tolerance: -1}\nspeed: 3\n"
     assert sorted(_problems(tmp_path, text)) == [
         ("description", "nothing"),
-        ("kind", "'tensor'"),
-        ("sample.answer", "'a/../../b'"),
-        ("sample.request", "'/etc/passwd'"),
+        ("kind", '"tensor"'),
+        ("sample.answer", '"a/../../b"'),
+        ("sample.request", '"/etc/passwd"'),
         ("sample.tolerance", "-1"),
-        ("speed", "3"),
+        ("speed", "the field speed: 3"),
     ]
 
 
@@ -37,17 +37,32 @@ def test_every_problem_is_named_at_once(tmp_path: Path) -> None:
     ("text", "field", "found"),
     [
         ("", "", "an empty file"),
-        ("- a", "", "list"),
-        ("a: [", "line 2", "expected the node content"),
-        (RECIPE + "export: {produces: []}\n", "export.produces", "[]"),
-        (RECIPE + "uses: [{folder: A.b, models: [x]}]\n", "uses[0].folder", "'A.b'"),
-        (RECIPE + "adapters: {video: {input: x, encoding: utf8}}\n", "adapters.video", "{'input'"),
+        ("- a", "", "a list of 1"),
+        ("a: [", "", "expected the node content"),
+        (RECIPE + "export: {produces: []}\n", "export.produces", "an empty list"),
+        (RECIPE + "uses: [{folder: A.b, models: [x]}]\n", "uses[0].folder", '"A.b"'),
+        (RECIPE + "adapters: {video: {input: x, encoding: utf8}}\n", "adapters.video", "the field video: a mapping"),
+        (RECIPE + "kind: onnx\n", "kind", "kind again in line 4"),
     ],
 )
 def test_a_problem_names_its_field(tmp_path: Path, text: str, field: str, found: str) -> None:
     ((found_field, found_text),) = _problems(tmp_path, text + "\n")
     assert found_field == field
     assert found_text.startswith(found)
+
+
+def test_what_is_allowed_is_said_in_the_house_s_words_with_the_line(tmp_path: Path) -> None:
+    sample = "sample: {request: /r.json, answer: a.json, tolerance: high}"
+    (tmp_path / "recipe.yaml").write_text(f"description: x\nkind: tensor\n{sample}\nsped: 3\n")
+    with pytest.raises(InputError) as caught:
+        read_recipe(tmp_path)
+    said = {problem.field: problem for problem in caught.value.problems}
+    assert said["kind"].file == f"{tmp_path}/recipe.yaml:2"
+    assert said["kind"].allowed == "'onnx', 'python' or 'ensemble': What the addressed model is."
+    assert said["sample.tolerance"].allowed.startswith("a number: ")
+    assert said["sample.request"].allowed.startswith("a path inside the model folder")
+    assert said["sped"].allowed.startswith("the fields description, kind")
+    assert not any(word in str(caught.value) for word in ("Input should", "Value error", "valid number"))
 
 
 def test_a_missing_folder_names_those_that_exist(tmp_path: Path) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Literal
 
-import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from tritonstack.errors import InputError, Problem
 from tritonstack.naming import NAME_PATTERN
+from tritonstack.settings.findings import Finding, shown, to_problems
+from tritonstack.settings.type_errors import type_findings
+from tritonstack.settings.yaml_source import read_yaml
 
 RECIPE = "recipe.yaml"
 
@@ -131,19 +133,23 @@ class Recipe(_Part):
 def read_recipe(folder: Path) -> Recipe:
     """The recipe of a model folder. Raises :class:`InputError` with every problem of the file."""
     path = folder / RECIPE
-    try:
-        content = yaml.safe_load(path.read_text())
-    except FileNotFoundError:
-        raise InputError([_no_recipe(folder)]) from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise InputError([_not_yaml(path, error)]) from None
-    if not isinstance(content, dict):
-        found = "an empty file" if content is None else type(content).__name__
+    if not path.exists():
+        raise InputError([_no_recipe(folder)])
+    document = read_yaml(path)
+    if not isinstance(document.value, dict):
+        found = "an empty file" if document.value is None else shown(document.value)
         raise InputError([Problem(file=str(path), found=found, allowed="a mapping of the recipe's fields")])
+    findings = [
+        Finding(location=location, found=f"{location[-1]} again in line {later}", allowed="each key once in a mapping")
+        for location, _, later in document.repeated
+    ]
     try:
-        return Recipe.model_validate(content)
+        recipe = Recipe.model_validate(document.value)
     except ValidationError as error:
-        raise InputError([_invalid(path, detail) for detail in error.errors()]) from None
+        findings += type_findings(errors=error.errors(include_url=False), model=Recipe, document=document)
+    if findings:
+        raise InputError(to_problems(findings=findings, path=path, document=document))
+    return recipe
 
 
 def _no_recipe(folder: Path) -> Problem:
@@ -152,23 +158,3 @@ def _no_recipe(folder: Path) -> Problem:
     beside = folder.parent.iterdir() if folder.parent.is_dir() else ()
     names = ", ".join(sorted(path.name for path in beside if (path / RECIPE).is_file())) or "none"
     return Problem(file=str(folder), found="no such folder", allowed=f"a model folder; there are: {names}")
-
-
-def _not_yaml(path: Path, error: Exception) -> Problem:
-    mark = getattr(error, "problem_mark", None)
-    what = getattr(error, "problem", None) or str(error)
-    return Problem(
-        file=str(path), field=f"line {mark.line + 1}" if mark is not None else "", found=str(what), allowed="YAML"
-    )
-
-
-def _invalid(path: Path, detail: Any) -> Problem:
-    """pydantic's error as a problem; ``detail`` is one of ``ValidationError.errors()``."""
-    place = ""
-    for part in detail["loc"]:
-        place += f"[{part}]" if isinstance(part, int) else f".{part}" if place else str(part)
-    found = "nothing" if detail["type"] == "missing" else repr(detail["input"])
-    allowed = detail["msg"].removeprefix("Value error, ")
-    if detail["type"] == "extra_forbidden":
-        allowed = "no field of this name"
-    return Problem(file=str(path), field=place, found=found, allowed=allowed)

@@ -21,6 +21,7 @@ _KINDS = {
     "int_type": "a whole number",
     "int_from_float": "a whole number",
     "float_type": "a number",
+    "float_parsing": "a number",
     "finite_number": "a finite number",
     "bool_type": "true or false",
     "dict_type": "a mapping",
@@ -103,7 +104,12 @@ def _allowed(error: ErrorDetails) -> str:
     }
     if error["type"] == "string_pattern_mismatch" and details["pattern"] in PATTERNS:
         return PATTERNS[details["pattern"]]
-    return _KINDS[error["type"]].format(**details) if error["type"] in _KINDS else error["msg"]
+    return _KINDS[error["type"]].format(**details) if error["type"] in _KINDS else _own_words(error["msg"])
+
+
+def _own_words(message: str) -> str:
+    """What a validator of ours said, without pydantic's mark."""
+    return message.removeprefix("Value error, ")
 
 
 def _advice(error: ErrorDetails) -> str:
