@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import fcntl
+import io
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from click.testing import CliRunner
+from rich.console import Console
 
+from tests.local.fake_parts import wait_for
 from tritonstack.commands import deploy_local, destroy_local
+from tritonstack.commands.one_deployment import LOCK, WAITING, one_deployment
+from tritonstack.commands.progress import Steps
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.local.aws import LocalAws
 from tritonstack.local.deployment import LocalDeployment
@@ -62,7 +70,7 @@ def done(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_archives_are_published_after_their_bucket_and_before_what_serves_them(
     done: list[str], settings: Environment, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    deploy_local.deploy(settings, AWS)
+    deploy_local.deploy(settings, AWS, Steps())
     assert done == ["bootstrap", "synthesise", "deploy local/artifacts", "build", "publish", "deploy local/serving-*"]
     said = capsys.readouterr().err
     assert "2 built" in said
@@ -73,7 +81,7 @@ def test_an_account_is_bootstrapped_once(
     done: list[str], settings: Environment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(LocalDeployment, "bootstrapped", lambda _self: True)
-    deploy_local.deploy(settings, AWS)
+    deploy_local.deploy(settings, AWS, Steps())
     assert done[0] == "synthesise"
 
 
@@ -85,7 +93,7 @@ def test_nothing_is_deployed_after_a_step_that_failed(
 
     monkeypatch.setattr(deploy_local, "build_environment", fail)
     with pytest.raises(WorkFailedError, match="the export failed"):
-        deploy_local.deploy(settings, AWS)
+        deploy_local.deploy(settings, AWS, Steps())
     assert done[-1] == "deploy local/artifacts"
 
 
@@ -156,3 +164,42 @@ def test_what_is_no_environment_s_name_is_refused(done: list[str], name: str) ->
     result = CliRunner().invoke(destroy_local.command, [name])
     assert isinstance(result.exception, InputError)
     assert done == []
+
+
+def test_of_two_deployments_at_once_the_second_waits_and_says_so(home: Path) -> None:
+    said = io.StringIO()
+    taken: list[str] = []
+
+    def second() -> None:
+        with one_deployment(Steps(Console(file=said))):
+            taken.append("second")
+
+    with ThreadPoolExecutor(1) as pool:
+        with one_deployment(Steps()):
+            waiting = pool.submit(second)
+            wait_for(lambda: WAITING in said.getvalue())
+            assert taken == []
+        waiting.result(timeout=20)
+    assert taken == ["second"]
+
+
+@pytest.mark.parametrize("command", [deploy_local.command, destroy_local.command])
+def test_deployments_and_removals_hold_the_lock(
+    command: click.Command, done: list[str], home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held: list[bool] = []
+
+    def look(*_: object) -> None:
+        with (home / LOCK).open("a") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                held.append(True)
+
+    for name in ("synthesise", "destroy"):
+        monkeypatch.setattr(LocalDeployment, name, look)
+    assembly = LocalPaths(home).assembly("local")
+    assembly.mkdir(parents=True)
+    (assembly / "manifest.json").write_text("{}")
+    assert CliRunner().invoke(command, []).exit_code == 0
+    assert held == [True]

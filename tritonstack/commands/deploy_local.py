@@ -9,6 +9,7 @@ import click
 from tritonstack.archives import check_model_folders, contents_of
 from tritonstack.archives.build import build_environment
 from tritonstack.archives.publish import publish_environment
+from tritonstack.commands.one_deployment import one_deployment
 from tritonstack.commands.progress import Step, Steps
 from tritonstack.errors import InputError, Problem
 from tritonstack.local.aws import ACCOUNT, REGION, LocalAws, require_local_aws
@@ -25,7 +26,10 @@ def command(*, environment: str) -> None:
     settings = load_environment(path)
     check_account(settings, file=str(path))
     check_recipes(settings, file=path)
-    deploy(settings, require_local_aws())
+    require_local_aws()  # before any wait
+    steps = Steps()
+    with one_deployment(steps):
+        deploy(settings, require_local_aws(), steps)
 
 
 def check_account(settings: Environment, *, file: str) -> None:
@@ -58,9 +62,8 @@ def check_recipes(settings: Environment, *, file: Path) -> None:
         raise InputError(problems)
 
 
-def deploy(settings: Environment, aws: LocalAws) -> None:
+def deploy(settings: Environment, aws: LocalAws, steps: Steps) -> None:
     """Everything from the bootstrap to serving endpoints, each step shown with its time."""
-    steps = Steps()
     name = settings.environment
     deployment = LocalDeployment(aws=aws, environment=name)
     if not deployment.bootstrapped():

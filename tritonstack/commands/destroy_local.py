@@ -6,6 +6,7 @@ import re
 
 import click
 
+from tritonstack.commands.one_deployment import one_deployment
 from tritonstack.commands.progress import Steps
 from tritonstack.errors import InputError, Problem
 from tritonstack.local.aws import require_local_aws
@@ -30,5 +31,6 @@ def command(*, environment: str) -> None:
                 )
             ]
         )
-    with Steps().step(f"destroy {environment} (cdk destroy)"):
+    steps = Steps()
+    with one_deployment(steps), steps.step(f"destroy {environment} (cdk destroy)"):
         deployment.destroy()

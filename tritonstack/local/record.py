@@ -73,17 +73,18 @@ def forget_record(paths: LocalPaths) -> None:
 
 
 @contextmanager
-def exclusive(paths: LocalPaths, *, report: Callable[[str], None]) -> Iterator[None]:
+def exclusive(paths: LocalPaths, *, report: Callable[[str], object], name: str = "lock") -> Iterator[None]:
     """Hold the local AWS's folder alone, so that of two commands one starts or stops and the other waits.
 
     Args:
         paths: the folders; made where they are missing.
         report: told once where another command is at work.
+        name: the lock's file; those of different names do not wait for each other.
 
     Raises:
         InputError: nothing can be written there.
     """
-    lock = paths.root / "lock"
+    lock = paths.root / name
     try:
         paths.root.mkdir(parents=True, exist_ok=True)
         file = lock.open("a")
