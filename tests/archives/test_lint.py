@@ -287,3 +287,29 @@ def test_a_finding_says_file_line_rule_and_what_to_do(tmp_path: Path) -> None:
         f'{tmp_path}/r/double/config.pbtxt:1: error: name: "other"; allowed: name: "double" [name-differs]'
     )
     assert dataclasses.replace(finding, advice="rename").problem().advice == "rename"
+
+
+def test_an_empty_configuration_is_refused(tmp_path: Path) -> None:
+    folder = write_double(tmp_path)
+    (folder / "double/config.pbtxt").write_text("# nothing yet\n")
+    assert ("config-empty", 0) in _rules(lint_folder(folder))
+
+
+def test_an_export_environment_without_a_lock_file_is_refused_with_those_there_are(tmp_path: Path) -> None:
+    folder = write_double(tmp_path)
+    write(folder, {"export.py": ""})
+    with (folder / "recipe.yaml").open("a") as recipe:
+        recipe.write("export: {environment: foo, produces: [double/1/model.onnx]}\n")
+    (finding,) = lint_folder(folder)
+    assert finding.file == folder / "recipe.yaml"
+    assert finding.found.startswith("export.environment: foo")
+    assert finding.allowed == "an environment with a lock file: exporters"
+
+
+def test_what_is_wrong_inside_the_sample_is_named_with_file_and_field(tmp_path: Path) -> None:
+    folder = write_double(tmp_path)
+    write(folder, {"sample/request.json": '{"inputs": [', "sample/answer.json": '{"outputs": [{"name": "y"}]}'})
+    answer, request = lint_folder(folder)
+    assert (request.file.name, request.rule) == ("request.json", "sample")
+    assert answer.file.name == "answer.json"
+    assert answer.found.startswith("outputs[0]: a tensor without")

@@ -23,6 +23,9 @@ def check_config(model: ModelView, *, backends: Collection[str] | None) -> Itera
         found = f"{complaint.path}: {complaint.found}" if complaint.path else complaint.found
         yield Finding(file=model.file, line=complaint.line, rule="config", found=found, allowed=complaint.allowed)
     if not model.config.node.scalars and not model.config.node.messages:
+        if not model.config.complaints:
+            allowed = "a model's configuration: backend, max_batch_size, input and output"
+            yield Finding(file=model.file, rule="config-empty", found="an empty file", allowed=allowed)
         return
     yield from _backend(model, backends)
     yield from _tensors(model)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
+from tritonstack.archives.digest import lock_file
 from tritonstack.archives.folder import CONFIG
 from tritonstack.archives.lint.finding import Finding
 from tritonstack.archives.lint.view import ModelView, RepositoryView
 from tritonstack.archives.model_config import Node
 from tritonstack.archives.recipe import RECIPE, Dependency, Recipe
+from tritonstack.archives.sample import read_sample
+from tritonstack.errors import InputError
 
 _KINDS = {"onnx": "onnxruntime", "python": "python", "ensemble": "ensemble"}
 
@@ -18,6 +22,8 @@ def check_recipe(view: RepositoryView) -> Iterator[Finding]:
     if view.recipe is None:
         return
     yield from _files(view, view.recipe)
+    yield from _export_environment(view, view.recipe)
+    yield from _sample(view, view.recipe)
     yield from _addressed(view, view.recipe)
     yield from _adapters(view, view.recipe)
     for model in view.models.values():
@@ -43,6 +49,26 @@ def _files(view: RepositoryView, recipe: Recipe) -> Iterator[Finding]:
         for model in used.models:
             if not (view.root.parent / used.folder / model / CONFIG).is_file():
                 yield _at(view, "used-model", f"uses: no model {model} in {used.folder}", "a model of that folder")
+
+
+def _export_environment(view: RepositoryView, recipe: Recipe) -> Iterator[Finding]:
+    lock = lock_file(view.root, recipe)
+    if lock is not None and not lock.is_file():
+        names = ", ".join(sorted(path.stem for path in lock.parent.glob("*.txt"))) or "none there"
+        found = f"export.environment: {lock.stem}, and there is no lock file {lock}"
+        yield _at(view, "export-environment", found, f"an environment with a lock file: {names}")
+
+
+def _sample(view: RepositoryView, recipe: Recipe) -> Iterator[Finding]:
+    """What is wrong inside the sample's files; that they are there is another rule's matter."""
+    if not all((view.root / name).is_file() for name in (recipe.sample.request, recipe.sample.answer)):
+        return
+    try:
+        read_sample(view.root, recipe)
+    except InputError as error:
+        for problem in error.problems:
+            found = f"{problem.field}: {problem.found}" if problem.field else problem.found
+            yield Finding(file=Path(problem.file or view.root), rule="sample", found=found, allowed=problem.allowed)
 
 
 def _addressed(view: RepositoryView, recipe: Recipe) -> Iterator[Finding]:
