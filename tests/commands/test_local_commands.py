@@ -51,6 +51,27 @@ def test_up_twice_says_that_it_is_up_and_where(parts: FakeParts) -> None:
     assert f"up already: {require_local_aws().emulator_url}" in second.stdout
 
 
+def test_up_on_other_ports_than_asked_for_is_said(parts: FakeParts) -> None:
+    up()
+    port = require_local_aws().emulator_port
+    refused = run("up", "--port", "1")
+    assert isinstance(refused.exception, InputError)
+    assert f"--port 1\n  found:   the local AWS is up on port {port}" in str(refused.exception)
+    assert run("up", "--port", str(port)).exit_code == 0
+
+
+def test_the_variables_of_the_ports_are_named_in_the_help_and_where_they_are_wrong(parts: FakeParts) -> None:
+    for name in ("TRITONSTACK_PORT", "TRITONSTACK_RUNTIME_PORT"):
+        assert name in run("up", "--help").stdout
+        assert name in CliRunner().invoke(root, ["up"], env={name: "http"}).stderr
+
+
+def test_up_after_a_part_died_says_what_is_discarded(parts: FakeParts) -> None:
+    up()
+    kill(require_local_aws().runtime)
+    assert "what was deployed there is discarded" in up().stderr
+
+
 def test_ports_can_be_given_as_variables(parts: FakeParts) -> None:
     started = CliRunner().invoke(root, ["up"], env={"TRITONSTACK_PORT": "0", "TRITONSTACK_RUNTIME_PORT": "0"})
     assert started.exit_code == 0

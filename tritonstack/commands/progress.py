@@ -77,6 +77,10 @@ class Steps:
         outcome = f"  {step.detail}" if step.final and step.detail else ""
         self._print(("✓ ", "green"), name, (f"  {step.elapsed:.1f} s{outcome}", "dim"))
 
+    def note(self, text: str) -> None:
+        """A line that stays, above the step that runs."""
+        self._print(text)
+
     def _print(self, *parts: str | tuple[str, str]) -> None:
         """One line; in a log it stays one, however long."""
         self.console.print(Text.assemble(*parts), soft_wrap=not self.console.is_terminal)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import click
+from click.core import ParameterSource
 
 from tritonstack.commands.progress import Steps
-from tritonstack.local.aws import EMULATOR_PORT, RUNTIME_PORT, find_local_aws
+from tritonstack.errors import InputError, Problem
+from tritonstack.local.aws import EMULATOR_PORT, RUNTIME_PORT, LocalAws, find_local_aws
 from tritonstack.local.start import start_local_aws
 
 PORT = click.IntRange(0, 65535)
@@ -18,6 +20,7 @@ PORT = click.IntRange(0, 65535)
     type=PORT,
     show_default=True,
     envvar="TRITONSTACK_PORT",
+    show_envvar=True,
     help="Port of the AWS APIs; 0 takes a free one.",
 )
 @click.option(
@@ -26,14 +29,37 @@ PORT = click.IntRange(0, 65535)
     type=PORT,
     show_default=True,
     envvar="TRITONSTACK_RUNTIME_PORT",
+    show_envvar=True,
     help="Port of InvokeEndpoint; 0 takes a free one.",
 )
-def command(*, port: int, runtime_port: int) -> None:
+@click.pass_context
+def command(context: click.Context, *, port: int, runtime_port: int) -> None:
     """Start the local AWS and its SageMaker runtime. They stay up until `tritonstack down`."""
     aws = find_local_aws()
     if aws is not None:
+        check_ports(context, aws)
         click.echo(f"The local AWS is up already: {aws.emulator_url}, InvokeEndpoint at {aws.runtime_url}")
         return
-    with Steps().step("start the local AWS") as step:
-        aws = start_local_aws(emulator_port=port, runtime_port=runtime_port, report=step.say)
+    steps = Steps()
+    with steps.step("start the local AWS") as step:
+        aws = start_local_aws(emulator_port=port, runtime_port=runtime_port, report=step.say, note=steps.note)
         step.end_with(f"{aws.emulator_url}, InvokeEndpoint at {aws.runtime_url}")
+
+
+def check_ports(context: click.Context, aws: LocalAws) -> None:
+    """Refuse ports that were asked for where one that is up has others.
+
+    Raises:
+        InputError: it has.
+    """
+    problems = []
+    for name, running in (("port", aws.emulator_port), ("runtime_port", aws.runtime_port)):
+        asked = context.params[name]
+        if context.get_parameter_source(name) is not ParameterSource.DEFAULT and asked not in (0, running):
+            option = f"--{name.replace('_', '-')} {asked}"
+            allowed, advice = "the port on which it is up", "tritonstack down, then tritonstack up"
+            problems.append(
+                Problem(field=option, found=f"the local AWS is up on port {running}", allowed=allowed, advice=advice)
+            )
+    if problems:
+        raise InputError(problems)

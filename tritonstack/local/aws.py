@@ -16,6 +16,7 @@ import botocore.session
 from botocore.config import Config
 
 from tritonstack.errors import InputError, Problem, WorkFailedError
+from tritonstack.local.orphans import running_parts
 from tritonstack.local.paths import LocalPaths
 from tritonstack.local.processes import ProcessRecord, log_tail
 from tritonstack.local.record import read_record
@@ -161,7 +162,10 @@ def require_local_aws() -> LocalAws:
     record = read_record(LocalPaths.from_environment())
     parts = record.parts if record else {}
     ended = {name: part for name, part in parts.items() if not part.running}
-    if len(ended) == len(parts):
+    if not parts and (orphans := running_parts(LocalPaths.from_environment())):
+        pids = ", ".join(f"{name} (process {part.pid})" for name, part in orphans.items())
+        found, advice = f"the record of what runs is gone, but {pids} runs", "tritonstack down, then tritonstack up"
+    elif len(ended) == len(parts):
         found, advice = "no local AWS is running", "tritonstack up (or make demo)"
     elif not ended:
         found, advice = "the local AWS is starting", "wait for that tritonstack up; if none is at work, tritonstack up"

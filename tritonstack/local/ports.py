@@ -6,8 +6,13 @@ import socket
 from contextlib import ExitStack
 
 from tritonstack.errors import InputError, Problem
+from tritonstack.local.orphans import listener_on
 
 LOOPBACK = "127.0.0.1"
+FREE_ONES = (
+    "tritonstack up --port 0 --runtime-port 0 takes free ones; so do the variables TRITONSTACK_PORT=0 and "
+    "TRITONSTACK_RUNTIME_PORT=0, for make demo too"
+)
 
 
 def choose_ports(*, emulator: int, runtime: int) -> tuple[int, int]:
@@ -29,9 +34,9 @@ def choose_ports(*, emulator: int, runtime: int) -> tuple[int, int]:
                 problems.append(
                     Problem(
                         field=f"{option} {port}",
-                        found=same or f"{error.strerror} on {LOOPBACK}",
+                        found=same or _taken(port, error.strerror or str(error)),
                         allowed="a free port",
-                        advice="tritonstack up --port 0 --runtime-port 0 takes free ones",
+                        advice=FREE_ONES,
                     )
                 )
             else:
@@ -39,3 +44,9 @@ def choose_ports(*, emulator: int, runtime: int) -> tuple[int, int]:
     if problems:
         raise InputError(problems)
     return chosen[0], chosen[1]
+
+
+def _taken(port: int, why: str) -> str:
+    """Why a port cannot be had, and who has it where that can be seen."""
+    holder = listener_on(port)
+    return f"{why} on {LOOPBACK}" + (f": {holder}" if holder else "")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.local.aws import ACCOUNT, REGION, LocalAws, find_local_aws, plain_environment, read_url
+from tritonstack.local.orphans import running_parts
 from tritonstack.local.paths import REPOSITORY, LocalPaths, environment_python
 from tritonstack.local.ports import choose_ports
 from tritonstack.local.processes import ProcessRecord, ended_early, start_process
@@ -19,13 +20,20 @@ from tritonstack.local.record import RunningRecord, exclusive, forget_record, re
 START_SECONDS = 60.0
 
 
-def start_local_aws(*, emulator_port: int, runtime_port: int, report: Callable[[str], None]) -> LocalAws:
+def start_local_aws(
+    *,
+    emulator_port: int,
+    runtime_port: int,
+    report: Callable[[str], None],
+    note: Callable[[str], None] = lambda _text: None,
+) -> LocalAws:
     """Start the emulator and the runtime and wait until both answer; what runs already is taken as it is.
 
     Args:
         emulator_port: the port of every AWS API; 0 takes a free one.
         runtime_port: the port of InvokeEndpoint; 0 takes a free one.
         report: called with each step as it begins.
+        note: called with what a person must know after the start too: that a half left from before was discarded.
 
     Raises:
         InputError: a port is taken, the environments are not made yet, or nothing can be written to the state folder.
@@ -34,11 +42,16 @@ def start_local_aws(*, emulator_port: int, runtime_port: int, report: Callable[[
     paths = LocalPaths.from_environment()
     _check_environments()
     with exclusive(paths, report=report):
-        return find_local_aws() or _start(paths, choices=(emulator_port, runtime_port), report=report)
+        aws = find_local_aws()
+        if aws is not None:
+            return aws
+        left, _ = _stop_recorded(paths)
+        if left:
+            note(f"{' and '.join(left)} still ran from before and was ended; what was deployed there is discarded")
+        return _start(paths, choices=(emulator_port, runtime_port), report=report)
 
 
 def _start(paths: LocalPaths, *, choices: tuple[int, int], report: Callable[[str], None]) -> LocalAws:
-    _stop_recorded(paths)
     emulator_port, runtime_port = choose_ports(emulator=choices[0], runtime=choices[1])
     record = RunningRecord(emulator_port=emulator_port, runtime_port=runtime_port)
     started: list[ProcessRecord] = []
@@ -69,7 +82,7 @@ def stop_local_aws(*, report: Callable[[str], None] = lambda _step: None) -> str
         InputError: the record of what runs is damaged.
     """
     paths = LocalPaths.from_environment()
-    if not paths.record.is_file():
+    if not paths.record.is_file() and not running_parts(paths):
         return "none was running"
     with exclusive(paths, report=report):
         stopped, ended = _stop_recorded(paths)
@@ -79,11 +92,14 @@ def stop_local_aws(*, report: Callable[[str], None] = lambda _step: None) -> str
 
 
 def _stop_recorded(paths: LocalPaths) -> tuple[list[str], list[str]]:
-    """Stop what the record names, then forget it. Returns the parts that were stopped and those that had ended."""
+    """Stop what the record names and what runs without one, then forget it. Returns the parts that were stopped and those that had ended."""
     record = read_record(paths)
     stopped: list[str] = []
     ended: list[str] = []
-    for name, part in (record.parts if record else {}).items():
+    parts = record.parts if record else {}
+    known = {part.pid for part in parts.values()}
+    parts |= {name: part for name, part in running_parts(paths).items() if part.pid not in known}
+    for name, part in parts.items():
         (stopped if part.running else ended).append(name)
         part.stop()
     forget_record(paths)
