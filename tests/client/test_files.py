@@ -248,6 +248,13 @@ def test_another_image_is_sent_as_a_png(tmp_path: Path, form: str, suffix: str, 
         assert (image.format, image.size) == ("PNG", (5, 3))
 
 
+def test_junk_is_called_no_image_in_plain_words(tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(b"junk")
+    with pytest.raises(InputError) as caught:
+        read(tmp_path / "a.png", IMAGE)
+    assert [problem.found for problem in caught.value.problems] == ["not an image that can be read"]
+
+
 def test_a_file_that_only_looks_like_an_image_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(picture("PNG")[:50])
     with pytest.raises(InputError, match="an image that Pillow can read"):

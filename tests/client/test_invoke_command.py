@@ -147,6 +147,34 @@ def test_bytes_are_printed_as_text(world: World) -> None:
     assert json.loads(world.invoke("digits", "--input", path, "--json").stdout)["outputs"][0]["data"] == ["grün"]
 
 
+def test_an_environment_without_a_file_and_records_is_called_unknown(world: World) -> None:
+    path = world.file("a.json", [0])
+    result = CliRunner().invoke(invoke.command, ["digits", "--input", path, "--environment", "stagin"])
+    assert isinstance(result.exception, InputError)
+    (problem,) = result.exception.problems
+    assert problem.found.startswith("stagin, of which there is neither a file")
+    assert problem.allowed.endswith(": dev, local, prod, staging")
+    assert problem.advice == "Did you mean staging?"
+
+
+def test_a_local_aws_without_a_deployment_says_how_to_deploy(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.ssm.parameters.clear()
+    monkeypatch.setattr(invoke, "_is_local", lambda session: session is world.session)
+    result = world.invoke("digits", "--input", world.file("a.json", [0]))
+    assert isinstance(result.exception, InputError)
+    assert [problem.advice for problem in result.exception.problems] == ["tritonstack deploy-local dev"]
+
+
+def test_an_archive_that_was_never_published_is_refused_with_the_current_one(world: World) -> None:
+    gone = f"digits/digits.{DIGEST[::-1]}.tar.gz"
+    result = world.invoke(gone, "--input", world.file("a.json", [0, 1, 2, 3]))
+    assert isinstance(result.exception, InputError)
+    (problem,) = result.exception.problems
+    assert problem.found.startswith(gone.removeprefix("digits/"))
+    assert problem.allowed.endswith(f"current: digits/digits.{DIGEST}.tar.gz")
+    assert world.endpoint.requests == []
+
+
 def test_environment_local_without_a_local_aws_says_how_to_start_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

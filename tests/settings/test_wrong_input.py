@@ -125,7 +125,15 @@ def test_a_file_that_is_no_environment_says_what_it_is(text: str, words: str, tm
 
 
 def test_a_missing_file_and_one_that_is_not_utf8_are_named(tmp_path: Path) -> None:
-    assert "No such file" in str(problems_of(tmp_path / "nowhere.yaml")[0])
+    assert "no such file" in str(problems_of(tmp_path / "nowhere.yaml")[0])
     path = tmp_path / "local.yaml"
     path.write_bytes(b"\xff\xfe\x00")
     assert "not UTF-8" in str(problems_of(path)[0])
+
+
+def test_a_file_that_does_not_exist_names_those_that_do(tmp_path: Path) -> None:
+    for name in ("dev", "local"):
+        (tmp_path / f"{name}.yaml").touch()
+    (problem,) = problems_of(tmp_path / "locl.yaml")
+    assert (problem.found, problem.advice) == ("no such file", "Did you mean local?")
+    assert problem.allowed.endswith(": dev, local")

@@ -85,7 +85,7 @@ class ReleaseLookupError(WorkFailedError):
 
 
 class UnknownModelError(InputError):
-    """No release record has this name."""
+    """No release record has this name, or no archive."""
 
 
 class AmbiguousModelError(InputError):

@@ -139,7 +139,10 @@ def _as_png(file: InputFile, content: bytes) -> bytes:
             buffer = io.BytesIO()
             drawn.save(buffer, format="PNG")
             return buffer.getvalue()
-    except (UnidentifiedImageError, OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+    except UnidentifiedImageError as error:  # its own words name the buffer, not the file
+        found = "not an image that can be read"
+        raise _refused(file, found=found, allowed="an image of a format that Pillow knows") from error
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
         raise _refused(file, found=str(error), allowed="an image that Pillow can read") from error
 
 

@@ -48,6 +48,13 @@ class ManifestReader:
                 self._tables[release] = table
         return table
 
+    def lacks(self, release: Release) -> bool:
+        """Whether the bucket certainly has no manifest of an archive: nothing was ever published under its name."""
+        try:
+            return self._read(release) is None
+        except (ClientError, BotoCoreError, KeyError, TypeError, ValueError):
+            return False
+
     def _read(self, release: Release) -> Any:
         name = artifact_parameter(environment=self._environment, value="bucket-name")
         bucket = self._ssm().get_parameter(Name=name)["Parameter"]["Value"]

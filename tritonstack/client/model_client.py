@@ -151,9 +151,14 @@ class ModelClient:
     def tensor_table(self, name: str) -> TensorTable | None:
         """A model's inputs and outputs, or None where this caller cannot read its manifest.
 
-        Raises what :meth:`invoke` raises for its name.
+        Raises what :meth:`invoke` raises for its name, and UnknownModelError for an archive that was never published.
         """
-        return self._manifests.table(self.resolve(name))
+        reference = ModelReference.parse(name)
+        release = self._records.resolve(reference)
+        table = self._manifests.table(release)
+        if table is None and reference.digest is not None and self._manifests.lacks(release):
+            raise self._records.unknown_archive(release)
+        return table
 
     def _call(self, reference: ModelReference, release: Release, body: Body) -> tuple[Target, RawAnswer]:
         """Call; where SageMaker refuses, look once whether the archive or the endpoint's mode has changed."""

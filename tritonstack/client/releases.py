@@ -110,6 +110,16 @@ class ReleaseRecords:
         records = self._all.get("", self._read_all, loaded_since=loaded_since)
         return tuple(Release(endpoint=e, model=m, digest=digest) for (e, m), digest in sorted(records.items()))
 
+    def unknown_archive(self, release: Release) -> UnknownModelError:
+        """The error for an archive that does not exist, with the current ones of its model as far as they are known."""
+        try:
+            current = [f"{one.endpoint}/{one.archive}" for one in self.all() if one.model == release.model]
+        except ReleaseLookupError:
+            current = []
+        found = f"{release.archive}, which was never published for endpoint {release.endpoint!r}"
+        allowed = f"an archive in the bucket; current: {', '.join(current) or 'none that is known'}"
+        return UnknownModelError([Problem(field="model's name", found=found, allowed=allowed)])
+
     def _search(self, model: str, loaded_since: float) -> Release:
         releases = self.all(loaded_since=loaded_since)
         found = [release for release in releases if release.model == model]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import click
 
-from tritonstack.errors import InputError
+from tritonstack.errors import InputError, Problem, TritonstackError
 
 
 @click.command("invoke")
@@ -49,11 +51,17 @@ def command(
 ) -> None:
     """Call a model by its NAME: [endpoint/]model, or endpoint/archive for one archive whatever is current."""
     # Imported here so that --help and wrong options answer at once.
+    from tritonstack.client.errors import ReleaseLookupError  # noqa: PLC0415
     from tritonstack.client.files import InputFile, read_inputs  # noqa: PLC0415
     from tritonstack.client.model_client import ModelClient  # noqa: PLC0415
 
-    client = ModelClient(environment=environment, session=_session(environment, local=local), on_wait=_say)
-    table = client.tensor_table(name)
+    session = _session(environment, local=local)
+    client = ModelClient(environment=environment, session=session, on_wait=_say)
+    try:
+        table = client.tensor_table(name)
+    except (InputError, ReleaseLookupError) as error:
+        _explain(error, client, environment, on_local_aws=_is_local(session))
+        raise
     inputs = read_inputs([InputFile.parse(text) for text in files], table)
     if table is not None and (problems := table.problems(inputs, outputs, file=files[0] if len(files) == 1 else None)):
         raise InputError(problems)
@@ -73,11 +81,46 @@ def _session(environment: str, *, local: bool) -> Any:
     return local_session(environment, wanted=local) or AccountSession(_region(environment))
 
 
-def _region(environment: str) -> str | None:
-    """The region that the environment's file names; None without one: then boto3's own settings count."""
+def _is_local(session: Any) -> bool:
+    from tritonstack.local.aws import LocalSession  # noqa: PLC0415
+
+    return isinstance(session, LocalSession)
+
+
+def _explain(error: TritonstackError, client: Any, environment: str, *, on_local_aws: bool) -> None:
+    """Raise what lies behind a name that leads nowhere: no such environment, or nothing deployed. Else return."""
+    if _has_releases(client):
+        return
+    folder = _environment_file(environment).parent
+    names = sorted(path.stem for path in folder.glob("*.yaml"))
+    if environment not in names:
+        found = f"{environment}, of which there is neither a file {environment}.yaml nor a release record"
+        allowed = f"an environment of {folder}: {', '.join(names) or 'none there'}"
+        near = difflib.get_close_matches(environment, names, n=1)
+        advice = f"Did you mean {near[0]}?" if near else ""
+        raise InputError([Problem(field="--environment", found=found, allowed=allowed, advice=advice)]) from error
+    if on_local_aws:
+        found = f"nothing of environment {environment} is deployed on the local AWS"
+        advice = f"tritonstack deploy-local {environment}".removesuffix(" local")
+        raise InputError([Problem(found=found, allowed="a deployed environment", advice=advice)]) from error
+
+
+def _has_releases(client: Any) -> bool:
+    try:
+        return bool(client.releases())
+    except TritonstackError:
+        return False
+
+
+def _environment_file(environment: str) -> Path:
     from tritonstack.local.paths import project_folder  # noqa: PLC0415
 
-    path = project_folder() / "environments" / f"{environment}.yaml"
+    return project_folder() / "environments" / f"{environment}.yaml"
+
+
+def _region(environment: str) -> str | None:
+    """The region that the environment's file names; None without one: then boto3's own settings count."""
+    path = _environment_file(environment)
     if not path.is_file():
         return None
     from tritonstack.settings import load_environment  # noqa: PLC0415

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -67,6 +68,8 @@ def load_environments(folder: Path) -> tuple[Environment, ...]:
 
 def _read(path: Path) -> tuple[Environment | None, list[Problem]]:
     """The settings, where the fields have the right types, and every problem of the file."""
+    if not path.exists():
+        return None, [_no_file(path)]
     try:
         document = read_yaml(path)
     except InputError as error:
@@ -85,6 +88,17 @@ def _read(path: Path) -> tuple[Environment | None, list[Problem]]:
     checked = _cross_checks(document=document, faulty=faulty, stem=path.stem)
     findings += [finding for finding in checked if not _within(finding.location, faulty)]
     return environment, to_problems(findings=findings, path=path, document=document)
+
+
+def _no_file(path: Path) -> Problem:
+    names = sorted(one.stem for one in path.parent.glob("*.yaml"))
+    near = difflib.get_close_matches(path.stem, names, n=1)
+    return Problem(
+        file=str(path),
+        found="no such file",
+        allowed=f"an environment of {path.parent}: {', '.join(names) or 'none there'}",
+        advice=f"Did you mean {near[0]}?" if near else "",
+    )
 
 
 def _repeated_keys(document: YamlDocument) -> Iterator[Finding]:
