@@ -104,6 +104,30 @@ def test_a_fault_of_ours_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) ->
         main_with(monkeypatch, KeyError("x"))
 
 
+@pytest.mark.parametrize("error", [errno.ENOENT, errno.ENOTDIR, errno.EEXIST])
+def test_a_state_folder_that_cannot_be_made_is_a_message(
+    error: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = tmp_path / "file"
+    home.touch()
+    monkeypatch.setenv("TRITONSTACK_HOME", str(home))
+    assert main_with(monkeypatch, OSError(error, os.strerror(error), str(home / "archives"))) == 1
+    assert capsys.readouterr().err == f"{home}/archives: {os.strerror(error)}\n"
+    home.unlink()
+    home.mkdir()
+    with pytest.raises(OSError, match="archives"):  # in a folder that is there it is a fault of ours
+        main_with(monkeypatch, OSError(error, os.strerror(error), str(home / "archives")))
+
+
+@pytest.mark.parametrize("arguments", [["build"], ["up"]])
+def test_a_state_folder_that_is_a_file_ends_without_a_traceback(arguments: list[str], tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    result = tritonstack(*arguments, home=tmp_path / "file")
+    assert result.returncode in (1, 2)
+    assert "Traceback" not in result.stderr
+    assert str(tmp_path / "file") in result.stderr
+
+
 def test_a_command_s_own_exit_code_is_the_process_s(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cli.root, "main", lambda **_: 7)
     with pytest.raises(SystemExit) as ended:

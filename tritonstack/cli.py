@@ -6,6 +6,7 @@ import errno
 import importlib
 import os
 import sys
+from pathlib import Path
 
 import click
 
@@ -94,8 +95,19 @@ def _run() -> int:
         click.echo(str(error), err=True)
         return error.exit_code
     except OSError as error:
-        if error.errno not in REFUSED_BY_THE_MACHINE:
+        if error.errno not in REFUSED_BY_THE_MACHINE and not _no_state_folder(error):
             raise
         click.echo(f"{error.filename or 'this machine'}: {error.strerror}", err=True)
         return 1
     return result if isinstance(result, int) else 0
+
+
+def _no_state_folder(error: OSError) -> bool:
+    """Whether ``error`` is about a state folder (TRITONSTACK_HOME) that is a file, or cannot be made."""
+    from tritonstack.local.paths import LocalPaths  # noqa: PLC0415  (only where something went wrong)
+
+    if not isinstance(error.filename, str | os.PathLike):
+        return False
+    root = LocalPaths.from_environment().root
+    named = Path(error.filename)
+    return not root.is_dir() and (named == root or root in named.parents or named in root.parents)

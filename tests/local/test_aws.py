@@ -66,6 +66,21 @@ def test_a_part_that_has_ended_is_named_with_its_log_and_what_to_do(parts: FakeP
         assert words in str(raised.value)
 
 
+def test_the_message_of_a_part_that_has_ended_begins_with_what_to_do_and_shows_five_whole_lines(
+    parts: FakeParts,
+) -> None:
+    runtime = parts.up().runtime
+    kill(runtime)
+    Path(runtime.log).write_text("".join(f"{number} {'x' * 500}\n" for number in range(1000)))
+    with pytest.raises(WorkFailedError) as raised:
+        require_local_aws()
+    told = str(raised.value).splitlines()
+    assert told[0] == "the SageMaker runtime of the local AWS has ended."
+    assert told[1].startswith("  do: ")
+    assert runtime.log in told[2]
+    assert told[3:] == [f"{number} {'x' * 500}" for number in range(995, 1000)]
+
+
 def test_urls_are_those_of_loopback() -> None:
     me = record_of(os.getpid())
     aws = LocalAws(emulator_port=4566, runtime_port=4567, emulator=me, runtime=me)

@@ -25,6 +25,9 @@ ACCOUNT = "123456789012"
 REGION = "us-east-1"
 EMULATOR_PORT = 4566
 RUNTIME_PORT = 4567
+SHOWN_LINES = 5
+"""Lines of a log under a message."""
+
 PROXIES = ("http_proxy", "https_proxy", "all_proxy")
 """Variables that would send calls of loopback to a proxy; either case counts."""
 
@@ -89,8 +92,8 @@ class LocalAws:
         except (OSError, ValueError, http.client.HTTPException) as error:
             raise WorkFailedError(
                 f"the local runtime does not answer at {self.runtime_url}: {error}\n"
-                f"  its log: {self.runtime.log}\n"
-                "  do:      tritonstack down, tritonstack up, tritonstack deploy-local"
+                "  do:      tritonstack down, tritonstack up, tritonstack deploy-local\n"
+                f"  its log: {self.runtime.log}"
             ) from error
 
 
@@ -175,11 +178,12 @@ def require_local_aws() -> LocalAws:
 
 
 def _has_ended(ended: dict[str, ProcessRecord]) -> WorkFailedError:
-    told = [
-        f"{name} of the local AWS has ended. The last lines of {part.log}:\n{log_tail(Path(part.log))}"
-        for name, part in ended.items()
-    ]
-    return WorkFailedError("\n".join([*told, "  do:      tritonstack up, then tritonstack deploy-local"]))
+    """First what happened and what to do, then the last words of who ended."""
+    lines = [f"{' and '.join(ended)} of the local AWS has ended."]
+    lines.append("  do:      tritonstack up, then tritonstack deploy-local")
+    for part in ended.values():
+        lines += [f"The last lines of {part.log}:", log_tail(Path(part.log), SHOWN_LINES)]
+    return WorkFailedError("\n".join(lines))
 
 
 def plain_environment() -> dict[str, str]:

@@ -16,6 +16,9 @@ import psutil
 from tritonstack.errors import WorkFailedError
 
 STOP_SECONDS = 20.0
+TAIL_BYTES = 64 * 1024
+"""How much of a log's end is read for its last lines."""
+
 SAME_START_SECONDS = 1.0
 """How far two readings of one process's start time may lie apart; the clock is set now and then."""
 
@@ -95,8 +98,11 @@ def log_tail(log: Path, lines: int = 20) -> str:
         return "(no log)"
     with log.open("rb") as file:
         file.seek(0, os.SEEK_END)
-        file.seek(max(0, file.tell() - 200 * lines))
-        return "\n".join(file.read().decode(errors="replace").splitlines()[-lines:]) or "(empty)"
+        start = max(0, file.tell() - TAIL_BYTES)
+        file.seek(start)
+        read = file.read().decode(errors="replace").splitlines()
+        whole = read[1:] if start and len(read) > 1 else read  # the first was cut
+        return "\n".join(whole[-lines:]) or "(empty)"
 
 
 def ended_early(name: str, record: ProcessRecord) -> WorkFailedError:
