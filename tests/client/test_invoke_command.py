@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import click
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
@@ -85,6 +86,22 @@ def test_an_answer_is_printed_for_people(world: World) -> None:
     assert "[0.  0.5 1.  2. ]" in result.output
     assert f"digits.{DIGEST}.tar.gz at dev-digits (g4dn-xlarge)" in result.output
     assert "bytes sent as JSON" in result.output
+
+
+def test_long_rows_fill_the_table_and_the_summary_wraps_at_words(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.s3.objects.clear()
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "80")
+    tensor = {"name": "probability", "shape": [1, 30], "datatype": "FP32", "data": [0.125] * 30}
+    lines = click.unstyle(world.invoke("digits", "--input", world.file("a.json", {"inputs": [tensor]})).output)
+    rows = [line for line in lines.splitlines() if "0.125" in line]
+    assert all(len(line) <= 80 for line in lines.splitlines())
+    assert len({row.count("0.125") for row in rows[:-1]}) == 1, "every line but the last is full"
+    summary = lines[lines.index("digits.0") :].splitlines()
+    assert len(summary) > 1
+    assert " ".join(line.strip() for line in summary).endswith("received")
+    assert all(not line.startswith(" ") for line in summary)
 
 
 def test_json_holds_the_whole_answer_and_who_gave_it(world: World) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -178,7 +179,8 @@ def _print(answers: Sequence[Any]) -> None:
     table = Table("output", "type", "shape", "values")
     for name, array in answers[-1].outputs.items():
         shown = np.array(_plain(array), dtype=object).reshape(array.shape) if array.dtype == object else array
-        values = np.array2string(shown, threshold=40, edgeitems=5, precision=4, max_line_width=100)
+        # One line a row, however long: the table wraps it to the screen, and wrapped twice it would be in shreds.
+        values = np.array2string(shown, threshold=40, edgeitems=5, precision=4, max_line_width=sys.maxsize)
         table.add_row(Text(name), datatype_of(array), Text(shape_text(array.shape)), Text(values))
     console = Console(highlight=False)
     console.print(table)
@@ -187,7 +189,7 @@ def _print(answers: Sequence[Any]) -> None:
     who = f"{last.target_model or last.model_name} at {last.endpoint_name} ({last.variant})"
     console.print(
         Text(f"{who}: {_times(answers)}; {last.bytes_sent:,} bytes sent as {form}, {last.bytes_received:,} received"),
-        soft_wrap=True,
+        soft_wrap=not console.is_terminal,  # at words on a screen, one line for a program
     )
 
 
