@@ -36,6 +36,29 @@ def test_failed_creation_leaves_a_failed_endpoint_that_can_only_be_deleted(fleet
         sagemaker.describe_endpoint(EndpointName=name)
 
 
+def test_the_mark_changes_with_everything_the_runtime_reads_of_an_endpoint(fleets: Emulator, name: str) -> None:
+    sagemaker = fleets.client("sagemaker")
+    make_config(fleets, name)
+    make_config(fleets, name + "-2")
+    marks = [fleets.get("/_tritonstack/mark")["mark"]]
+    arn = sagemaker.create_endpoint(EndpointName=name, EndpointConfigName=name)["EndpointArn"]
+    for change in (
+        lambda: None,
+        lambda: fleets.report(name, name, "in_service"),
+        lambda: sagemaker.add_tags(
+            ResourceArn=arn, Tags=[{"Key": "tritonstack:local-max-loaded-models", "Value": "2"}]
+        ),
+        lambda: sagemaker.update_endpoint(EndpointName=name, EndpointConfigName=name + "-2"),
+        lambda: fleets.report(name, name + "-2", "failed", "no /ping"),
+        lambda: sagemaker.delete_endpoint(EndpointName=name),
+    ):
+        change()
+        marks.append(fleets.get("/_tritonstack/mark")["mark"])
+        assert fleets.get("/_tritonstack/mark")["mark"] == marks[-1]
+    assert marks[-1] == marks[0]
+    assert len(set(marks)) == len(marks) - 1
+
+
 def _in_service(fleets: Emulator, name: str) -> None:
     make_config(fleets, name)
     fleets.client("sagemaker").create_endpoint(EndpointName=name, EndpointConfigName=name)

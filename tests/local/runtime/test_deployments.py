@@ -324,3 +324,26 @@ async def test_ending_the_runtime_stops_every_container_and_starts_none(tmp_path
         await at.runtime.reconciler.stop()
         assert [container.exited.done() for container in at.triton.containers] == [True]
     assert len(at.triton.containers) == 1
+
+
+@asynchronous
+async def test_what_did_not_change_is_not_read_again_and_a_change_is_noticed(tmp_path: Path) -> None:
+    async with stage(tmp_path, config()) as at:
+        await until(lambda: at.runtime.reconciler._mark == at.reader.mark())
+        reads = at.reader.reads
+        for _ in range(5):
+            await at.runtime.reconciler.step()
+        assert at.reader.reads == reads
+        at.reader.deploy("e", config("config-2"))
+        await at.in_service("config-2")
+        assert at.reader.reads > reads
+
+
+@asynchronous
+async def test_the_end_kills_at_once_and_a_replaced_fleet_ends_by_itself(tmp_path: Path) -> None:
+    async with stage(tmp_path, config()) as at:
+        at.reader.deploy("e", config("config-2"))
+        await at.in_service("config-2")
+        replaced, serving = at.triton.containers
+        await until(replaced.exited.done)
+    assert (replaced.exited.result(), serving.exited.result()) == (0, 137)

@@ -8,7 +8,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from tests.local.runtime.fakes import Recorder
-from tritonstack.local.runtime.logs import LINE_BYTES, LogShipper
+from tritonstack.local.runtime.logs import LINE_BYTES, REQUEST_NOTES, LogShipper
 
 
 class Logs(Recorder):
@@ -93,3 +93,26 @@ def test_stand_ins_are_noticed(tmp_path: Path) -> None:
     path.write_text("I1 tritonstack stand-in: onnxruntime on the CPU\nother\n")
     shipper(Logs(), path, seen).ship()
     assert seen == ["tritonstack stand-in: onnxruntime on the CPU"]
+
+
+NOTE = 'I1120 19:53:19.326678 1 sagemaker_server.cc:241] "Invoking SageMaker TargetModel: a.tar.gz"'
+
+
+def test_of_the_notes_of_requests_few_are_sent_and_every_other_line(tmp_path: Path) -> None:
+    path, logs = tmp_path / "log", Logs()
+    lines = [NOTE] * 3000
+    lines[1500:1500] = ["E1 an error in between"]
+    path.write_text("\n".join([*lines, "the end"]) + "\n")
+    shipper(logs, path).ship()
+    assert logs.messages.count(NOTE) == REQUEST_NOTES
+    others = [message for message in logs.messages if message != NOTE]
+    assert others[:2] == ["E1 an error in between", "the end"]
+    assert others[2].startswith("tritonstack: 2900 of Triton's lines")
+    assert str(path) in others[2]
+
+
+def test_notes_of_requests_that_are_few_are_all_sent(tmp_path: Path) -> None:
+    path, logs = tmp_path / "log", Logs()
+    path.write_text(f"{NOTE}\n" * REQUEST_NOTES)
+    assert shipper(logs, path).ship() == REQUEST_NOTES
+    assert set(logs.messages) == {NOTE}

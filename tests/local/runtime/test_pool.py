@@ -203,3 +203,12 @@ async def test_a_caller_that_goes_away_leaves_no_answer_to_the_next() -> None:
         front.busy.clear()
         assert await ask(pool) == b"ok"
         assert front.accepted == 2
+
+
+@asynchronous
+async def test_callers_that_wait_while_all_connections_are_busy_get_further_ones() -> None:
+    async with front_end([0]) as (_, pool, _):
+        await pool.open(1)
+        busy = [pool.take_idle() or await pool.take() for _ in range(12)]
+        assert len({id(one) for one in busy}) == 12
+        assert pool.size >= 12

@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from tests.local.runtime.fakes import asynchronous
+from tests.local.runtime.fakes import asynchronous, until
 from tritonstack.local.runtime.messages import Answer, Request
-from tritonstack.local.runtime.server import Server
+from tritonstack.local.runtime.server import Done, HandleAtOnce, Server
 
 
 async def echo(request: Request) -> Answer:
@@ -21,9 +21,11 @@ async def echo(request: Request) -> Answer:
 
 
 @asynccontextmanager
-async def client(limit: int = 1000) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+async def client(
+    limit: int = 1000, *, at_once: HandleAtOnce = lambda _request, _done: False
+) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
     """A connection to a server."""
-    server = Server(handle=echo, max_payload_bytes=limit, log=print)
+    server = Server(handle=echo, max_payload_bytes=limit, log=print, handle_at_once=at_once)
     reader, writer = await asyncio.open_connection("127.0.0.1", await server.start(port=0))
     try:
         yield reader, writer
@@ -132,4 +134,55 @@ async def test_stopping_lets_a_request_end() -> None:
     go.set()
     assert (await answer(reader))[1] == b"done"
     await stopping
+    writer.close()
+
+
+class AtOnce:
+    """Takes every request whose path does not say ``/long``; the test answers it."""
+
+    def __init__(self) -> None:
+        self.taken: list[tuple[Request, Done]] = []
+
+    def __call__(self, request: Request, done: Done) -> bool:
+        """See HandleAtOnce."""
+        if request.path == b"/fault":
+            raise RuntimeError("a fault")
+        if request.path == b"/long":
+            return False
+        self.taken.append((request, done))
+        return True
+
+
+@asynchronous
+async def test_a_request_behind_one_taken_at_once_waits_for_its_answer() -> None:
+    at_once = AtOnce()
+    async with client(at_once=at_once) as (reader, writer):
+        writer.write(b"POST /short HTTP/1.1\r\nContent-Length: 0\r\n\r\n" * 1)
+        writer.write(b"POST /long HTTP/1.1\r\nContent-Length: 0\r\n\r\n" * 2)
+        await until(lambda: bool(at_once.taken))
+        at_once.taken[0][1](Answer(200, {}, b"short"))
+        assert [(await answer(reader))[1] for _ in range(3)] == [b"short", b"POST /long ", b"POST /long "]
+        assert len(at_once.taken) == 1
+
+
+@asynchronous
+async def test_a_fault_while_a_request_is_taken_is_an_internal_failure() -> None:
+    async with client(at_once=AtOnce()) as (reader, writer):
+        for _ in range(2):
+            writer.write(b"POST /fault HTTP/1.1\r\nContent-Length: 0\r\n\r\n")
+            assert b"InternalFailure" in (await answer(reader))[0]
+
+
+@asynchronous
+async def test_stopping_waits_for_a_request_taken_at_once() -> None:
+    at_once = AtOnce()
+    server = Server(handle=echo, max_payload_bytes=1000, log=print, handle_at_once=at_once)
+    reader, writer = await asyncio.open_connection("127.0.0.1", await server.start(port=0))
+    writer.write(b"POST /short HTTP/1.1\r\nContent-Length: 0\r\n\r\n")
+    await until(lambda: bool(at_once.taken))
+    stopping = asyncio.create_task(server.stop(seconds=30))
+    await asyncio.sleep(0)
+    at_once.taken[0][1](Answer(200, {}, b"last"))
+    await stopping
+    assert (await answer(reader))[1] == b"last"
     writer.close()

@@ -8,7 +8,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-from tests.local.runtime.fakes import asynchronous, config, stage
+from tests.local.runtime.fakes import asynchronous, config, stage, until
 from tritonstack.local.runtime.__main__ import read_arguments
 
 
@@ -25,6 +25,7 @@ async def fetched(port: int, path: str) -> Any:
 @asynchronous
 async def test_the_status_tells_endpoints_fleets_models_and_errors(tmp_path: Path) -> None:
     async with stage(tmp_path, config(), max_models=2) as at:
+        await until(lambda: at.runtime.reconciler.endpoints["e"].described.status == "InService")
         for target in ("a.tar.gz", "a.tar.gz", "b.tar.gz", "c.tar.gz"):
             await at.call(target)
         at.triton.statuses["c.tar.gz"] = 500

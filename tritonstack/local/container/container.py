@@ -52,7 +52,8 @@ class ContainerSettings:
 class TritonContainer:
     """A running Triton. Every method may be called from any thread; none needs an event loop.
 
-    In asyncio: ``await asyncio.to_thread(container.wait_ready, 60)``, ``await asyncio.wrap_future(container.exited)``.
+    In asyncio: ``await asyncio.to_thread(container.wait_ready, 60)`` and
+    ``await asyncio.shield(asyncio.wrap_future(container.exited))``: unshielded, giving up waiting cancels ``exited``.
     The process ends with this one, however this one ends.
 
     Attributes:

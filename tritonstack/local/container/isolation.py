@@ -35,7 +35,8 @@ class Enclosure:
     Attributes:
         isolation: ``namespace``, or ``open port: <why>``.
         exited: resolved with the exit code, as a shell says it (128 + signal), when the process has ended and all it
-            had started too. ``asyncio.wrap_future(enclosure.exited)`` awaits it.
+            had started too. ``asyncio.shield(asyncio.wrap_future(enclosure.exited))`` awaits it:
+            unshielded, giving up waiting cancels the future itself.
     """
 
     def __init__(self, launcher: subprocess.Popen[bytes], control: socket.socket) -> None:

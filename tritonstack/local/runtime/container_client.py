@@ -31,38 +31,33 @@ class ContainerClient:
         self._unloads = Lanes(pool=self._pool, open_sockets=open_sockets, count=UNLOAD_LANES)
 
     async def open(self) -> None:
-        """Open the lanes and the first connections for inference, all at once, so that they get threads of their own.
+        """Open the connections for inference, then the lanes, so that they get different threads (see ``pool``).
 
         Raises:
             ContainerGoneError: the container takes no connection.
         """
-        loads = self._settings.max_parallel_loads
+        prepared = min(PREPARED, self._settings.max_connections)
         try:
-            sockets = await self._open_sockets(SPREAD + UNLOAD_LANES + loads)
+            # In groups, each of which gets the same threads as the one before, since those are idle again by then.
+            # Under load a new connection goes to the idlest thread: those opened then end up on all threads.
+            while self._pool.size < prepared:
+                await self._pool.open(SPREAD)
+                await self._pool.ask_all(PING, seconds=PING_SECONDS)
+            # While these threads have pings to answer, one more connection queues at each, and the next go elsewhere.
+            answers = self._pool.ask_all(PING, seconds=PING_SECONDS)
+            sockets = await self._open_sockets(SPREAD + UNLOAD_LANES + self._settings.max_parallel_loads)
+            await answers
+        except TimeoutError as error:
+            raise ContainerGoneError(f"the container did not answer /ping: {error}") from error
         except OSError as error:
             raise ContainerGoneError(f"the container takes no connection: {error}") from error
         for number, connected in enumerate(sockets):
-            if number < SPREAD:  # first, so that those opened later, one by one, get a thread apart from the lanes too
+            if number < SPREAD:
                 await self._pool.adopt(connected)
             elif number < SPREAD + UNLOAD_LANES:
                 await self._unloads.adopt(connected)
             else:
                 await self._loads.adopt(connected)
-        await self._prepare()
-
-    async def _prepare(self) -> None:
-        """Open more connections while nothing runs, in groups: each group gets the same threads as the one before.
-
-        Under load the front end hands a new connection to its idlest thread, so that those opened then end up on all.
-        """
-        while self._pool.size < min(PREPARED, self._settings.max_connections):
-            try:
-                await self._pool.open(SPREAD)
-                await self._pool.all_answer(PING, seconds=PING_SECONDS)
-            except OSError as error:
-                raise ContainerGoneError(f"the container takes no connection: {error}") from error
-            except TimeoutError:
-                return  # what it answers slowly is for the callers to wait for
 
     async def ping(self) -> int:
         """The status of /ping, asked on a new connection. Raises ContainerGoneError, TimeoutError."""

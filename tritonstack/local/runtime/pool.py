@@ -145,14 +145,16 @@ class ConnectionPool:
         for connected in await self._open_sockets(count):
             await self.adopt(connected)
 
-    async def all_answer(self, request: bytes, *, seconds: float) -> None:
-        """Send a request over every idle connection and await the answers. Raises ContainerGoneError, TimeoutError."""
+    def ask_all(self, request: bytes, *, seconds: float) -> asyncio.Future[list[Answer]]:
+        """Send a request over every idle connection, now. The future may fail: ContainerGoneError, TimeoutError."""
         asked, self._idle = self._idle, []
-        try:
-            await asyncio.gather(*(connection.send(request, b"", seconds=seconds) for connection in asked))
-        finally:
-            for connection in asked:
-                self.release(connection)
+        answers = asyncio.gather(*(connection.send(request, b"", seconds=seconds) for connection in asked))
+        answers.add_done_callback(lambda _: self._release_all(asked))
+        return answers
+
+    def _release_all(self, connections: list[UpstreamConnection]) -> None:
+        for connection in connections:
+            self.release(connection)
 
     async def adopt(self, connected: socket.socket) -> None:
         """Take in a connected socket."""
