@@ -15,6 +15,7 @@ from tests.local.fake_parts import FakeParts, kill
 from tritonstack.cli import root
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.local.aws import PERSONAL_VARIABLES, require_local_aws
+from tritonstack.local.start import stop_local_aws
 
 
 @pytest.fixture
@@ -173,3 +174,12 @@ def test_a_runtime_that_dies_while_it_is_watched_is_a_message(
     watched = run("status", "--watch")
     assert isinstance(watched.exception, WorkFailedError)
     assert "does not answer" in str(watched.exception)
+
+
+def test_watching_ends_well_when_the_local_aws_is_stopped(parts: FakeParts, monkeypatch: pytest.MonkeyPatch) -> None:
+    up()
+    monkeypatch.setattr("tritonstack.commands.status.time", SimpleNamespace(sleep=lambda _seconds: stop_local_aws()))
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    watched = run("status", "--watch")
+    assert watched.exit_code == 0
+    assert watched.stdout.endswith("the local AWS was stopped\n")

@@ -146,10 +146,35 @@ def test_a_container_without_isolation_is_said_loudly() -> None:
     assert "not isolated" not in lines_of(status(fleet(isolation=None)))
 
 
-def test_failures_are_shown_in_full_width_over_several_lines() -> None:
-    error = "ModelError 400: unexpected shape for input 'x'. Expected [-1,1], got [1,3]. " * 2
-    told = status(fleet(last_errors=[{"at": datetime.now(tz=UTC).isoformat(), "error": error}]))
+def test_an_error_takes_two_rows_at_most_and_loses_the_console_s_address() -> None:
+    error = "ModelError 400: unexpected shape for input 'x'. "
+    told = status(fleet(last_errors=[{"at": datetime.now(tz=UTC).isoformat(), "error": f"{error}See https://x.y in"}]))
     assert error.strip() in joined(lines_of(told))
+    assert "https" not in lines_of(told)
+    long = status(fleet(last_errors=[{"at": datetime.now(tz=UTC).isoformat(), "error": error * 20}]))
+    assert len(lines_of(long).splitlines()) == len(lines_of(told).splitlines()) + 1
+    assert "…" in lines_of(long)
+
+
+@pytest.mark.parametrize("height", [16, 20, 24])
+def test_errors_never_push_models_and_the_foot_out_of_a_watched_view(height: int) -> None:
+    console = Console(file=io.StringIO(), width=80, height=height, highlight=False)
+    errors = [{"at": datetime.now(tz=UTC).isoformat(), "error": "what went wrong " * 18} for _ in range(3)]
+    told = status(fleet(models=[model()], last_errors=errors), metrics_not_written="GPUUtilization: no GPU")
+    shown = text(fitting_view(AWS, told, console))
+    assert len(shown.splitlines()) <= height
+    assert "digits.0000000000000000.tar.gz" in shown
+    assert "not written: GPUUtilization" in shown
+
+
+def test_only_models_in_state_loaded_are_counted_as_loaded() -> None:
+    told = status(fleet(models=[model(), model(1, state="loading"), model(2, state="unloading")]))
+    assert "TargetModel (1 loaded)" in lines_of(told)
+
+
+def test_one_request_and_one_error_are_said_in_the_singular() -> None:
+    assert "1 request, 1 error, 0 in flight" in lines_of(status(fleet(requests=1, errors=1)))
+    assert "2 requests, 0 errors" in lines_of(status(fleet(requests=2)))
 
 
 def test_the_last_errors_alone_are_shown() -> None:
@@ -172,7 +197,7 @@ def test_a_model_s_figures_stand_beside_its_whole_name() -> None:
     shown = lines_of(status(fleet(models=[model(3, state="unloading", loads=2, hits=1234, in_flight=5)])))
     line = next(line for line in shown.splitlines() if "digits.0000000000000003.tar.gz" in line)
     assert line.strip("│ ").split() == ["digits.0000000000000003.tar.gz", "unloading", "2", "1234", "5", "30", "s"]
-    assert "TargetModel (1 loaded)" in shown
+    assert "TargetModel (0 loaded)" in shown
     assert "TargetModel (1 loaded, at most 8)" in lines_of(status(fleet(models=[model()], max_loaded_models=8)))
 
 

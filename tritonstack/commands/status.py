@@ -10,7 +10,10 @@ from rich.console import Console, RenderableType
 from rich.live import Live
 
 from tritonstack.commands.status_view import fitting_view, view
+from tritonstack.errors import WorkFailedError
 from tritonstack.local.aws import LocalAws, require_local_aws
+from tritonstack.local.paths import LocalPaths
+from tritonstack.local.record import exclusive
 
 SECONDS = 1.0
 
@@ -45,3 +48,13 @@ def _watch(aws: LocalAws, console: Console) -> None:
                 live.update(now(), refresh=True)
         except KeyboardInterrupt:
             return
+        except WorkFailedError:
+            if not _was_stopped(aws):
+                raise
+    click.echo("the local AWS was stopped")
+
+
+def _was_stopped(aws: LocalAws) -> bool:
+    """Whether the whole local AWS is gone; waits for a ``tritonstack down`` that has stopped one half so far."""
+    with exclusive(LocalPaths.from_environment(), report=lambda _said: None):
+        return not aws.emulator.running and not aws.runtime.running

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from bisect import bisect_right
 from datetime import UTC, datetime
 from typing import Any
@@ -17,24 +18,40 @@ from tritonstack.local.container.server_release import release_and_version
 
 SHOWN_ERRORS = 3
 NAMED_MODELS = 2
-SHOWN_ERROR_CHARACTERS = 300
+LEAST_MODEL_LINES = 3
+"""Models come before errors where a terminal has no room for both."""
+ERROR_ROWS = 2
 FRAME = 4
 """Columns of a panel's frame and padding."""
 FIGURES = ("state", "loads", "hits", "busy", "idle")
+_CONSOLE_URL = re.compile(r"\s*See https://.*", re.DOTALL)
+"""SageMaker's pointer to CloudWatch, of no use here, where the error itself is shown."""
 _STAND_IN = re.compile(r"(?:tritonstack stand-in: )?(?P<what>.*?)(?: \(model (?P<model>\S+)\))?")
 
 
 def fitting_view(aws: LocalAws, status: dict[str, Any], console: Console) -> RenderableType:
-    """The view with as many models as leave room for all the rest on a terminal that cannot scroll."""
+    """The view with as many models, and with fewer errors before none, as fit a terminal that cannot scroll."""
 
-    def height(model_lines: int) -> int:
-        return len(console.render_lines(view(aws, status, width=console.width, model_lines=model_lines)))
+    def shown(model_lines: int, errors: int) -> RenderableType:
+        return view(aws, status, width=console.width, model_lines=model_lines, errors=errors)
 
-    most = bisect_right(range(1, console.height), console.height, key=height)
-    return view(aws, status, width=console.width, model_lines=max(1, most))
+    def height(model_lines: int, errors: int) -> int:
+        return len(console.render_lines(shown(model_lines, errors)))
+
+    fitting = (count for count in range(SHOWN_ERRORS, 0, -1) if height(LEAST_MODEL_LINES, count) <= console.height)
+    errors = next(fitting, 0)
+    most = bisect_right(range(1, console.height), console.height, key=lambda lines: height(lines, errors))
+    return shown(max(1, most), errors)
 
 
-def view(aws: LocalAws, status: dict[str, Any], *, width: int, model_lines: int | None = None) -> RenderableType:
+def view(
+    aws: LocalAws,
+    status: dict[str, Any],
+    *,
+    width: int,
+    model_lines: int | None = None,
+    errors: int = SHOWN_ERRORS,
+) -> RenderableType:
     """The whole status: where it listens, and a panel for each endpoint.
 
     Args:
@@ -42,6 +59,7 @@ def view(aws: LocalAws, status: dict[str, Any], *, width: int, model_lines: int 
         status: the runtime's own account of it.
         width: columns.
         model_lines: how many lines of each fleet may be models; None: any number.
+        errors: how many of each fleet's last errors.
     """
     head: list[RenderableType] = [
         Text.assemble("AWS APIs ", (aws.emulator_url, "bold"), "   InvokeEndpoint ", (aws.runtime_url, "bold"))
@@ -53,16 +71,17 @@ def view(aws: LocalAws, status: dict[str, Any], *, width: int, model_lines: int 
         return Group(*head, Text("no endpoint is deployed: tritonstack deploy-local"))
     not_written = status.get("metrics_not_written")
     foot = [Text(f"not written: {not_written}", style="dim")] if not_written else []
-    return Group(*head, *(_endpoint(endpoint, width - FRAME, model_lines) for endpoint in endpoints), *foot)
+    return Group(*head, *(_endpoint(endpoint, width - FRAME, model_lines, errors) for endpoint in endpoints), *foot)
 
 
-def _endpoint(endpoint: dict[str, Any], width: int, lines: int | None) -> Panel:
+def _endpoint(endpoint: dict[str, Any], width: int, lines: int | None, errors: int) -> Panel:
     parts: list[RenderableType] = []
     if endpoint["last_failure"]:
         parts.append(Text(f"last failure: {endpoint['last_failure']}", style="red"))
     for fleet in endpoint["fleets"]:
         parts += [*_fleet(fleet), *_models(fleet["models"], fleet["max_loaded_models"], width, lines)]
-        parts += [_error(one) for one in fleet["last_errors"][-SHOWN_ERRORS:]]
+        last = fleet["last_errors"][-errors:] if errors else []
+        parts += [_error(one, width) for one in last]
     style = "green" if endpoint["status"] == "InService" else "yellow"
     title = Text.assemble((endpoint["name"], "bold"), "  ", (endpoint["status"], style))
     return Panel(Group(*parts), title=title, title_align="left", border_style="dim")
@@ -85,12 +104,18 @@ def _fleet(fleet: dict[str, Any]) -> list[Text]:
 
 
 def _traffic(fleet: dict[str, Any]) -> str:
-    phrases = [f"{fleet['requests']} requests, {fleet['errors']} errors, {fleet['in_flight']} in flight"]
+    phrases = [
+        f"{_count(fleet['requests'], 'request')}, {_count(fleet['errors'], 'error')}, {fleet['in_flight']} in flight"
+    ]
     if fleet["hit_ratio"] is not None:
         phrases.append(f"hit ratio {fleet['hit_ratio']:.0%}")
     if fleet["restarts"]:
         phrases.append(f"restarted {fleet['restarts']} times" if fleet["restarts"] > 1 else "restarted once")
     return "   ".join(phrases)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _latency(figures: dict[str, Any]) -> list[Text]:
@@ -128,7 +153,8 @@ def _models(models: list[dict[str, Any]], limit: int | None, width: int, lines: 
     """
     if not models:
         return []
-    title = f"TargetModel ({len(models)} loaded{f', at most {limit}' if limit else ''})"
+    loaded = sum(model["state"] == "loaded" for model in models)
+    title = f"TargetModel ({loaded} loaded{f', at most {limit}' if limit else ''})"
     columns = [(title, *FIGURES), *(_row(model) for model in models)]
     below = sum(max(map(len, column)) + 2 for column in zip(*columns, strict=True)) - 2 > width
     fitting = len(models) if lines is None else max(1, lines // 2 if below else lines)
@@ -168,8 +194,11 @@ def _figures_below(title: str, rows: list[tuple[str, ...]]) -> RenderableType:
     return text
 
 
-def _error(one: dict[str, Any]) -> Text:
-    return Text(f"{_since(one['at'])} ago: {one['error'][:SHOWN_ERROR_CHARACTERS]}", style="red")
+def _error(one: dict[str, Any], width: int) -> Text:
+    """An error in at most ERROR_ROWS rows; ``tritonstack logs`` and the caller's own message have the rest."""
+    told = f"{_since(one['at'])} ago: {_CONSOLE_URL.sub('', one['error'])}"
+    rows = textwrap.wrap(told, width, max_lines=ERROR_ROWS, placeholder=" …")
+    return Text("\n".join(rows), style="red")
 
 
 def _since(moment: str) -> str:
