@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from tritonstack.archives.lint import refuse_errors
 from tritonstack.archives.manifest import ArchiveEntry, Manifest, ModelEntry, tensor_entry
 from tritonstack.archives.model_config import read_config
 from tritonstack.archives.packing import PackResult, pack
+from tritonstack.archives.partial import partial_folder
 from tritonstack.archives.places import Places
 from tritonstack.archives.programs import Report
 from tritonstack.archives.proof import Proven, check_floors, prove_sample
@@ -83,9 +83,8 @@ def _build(name: ArchiveName, places: Places, report: Report) -> Built:
     finished = places.built(name)
     if finished is not None:
         return Built(name=name, manifest=finished, fresh=False)
-    places.archives.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=places.archives, prefix=f".{name.model}.partial-") as work:
-        manifest = _make(name, Path(work), places, report)
+    with partial_folder(places.archives, name=f".{name.model}") as work:
+        manifest = _make(name, work, places, report)
     return Built(name=name, manifest=manifest, fresh=True)
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import shutil
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tritonstack.archives.partial import partial_folder
 from tritonstack.archives.programs import Report, run_script
 from tritonstack.archives.recipe import Export
 from tritonstack.errors import WorkFailedError
@@ -34,13 +33,9 @@ def export_folder(folder: Path, export: Export, *, digest: str, work: Path, repo
     """
     finished = work / f"{folder.name}.{digest}"
     if not finished.is_dir():
-        work.mkdir(parents=True, exist_ok=True)
-        partial = Path(tempfile.mkdtemp(dir=work, prefix=f"{folder.name}.partial-"))
-        try:
+        with partial_folder(work, name=folder.name) as partial:
             _run(folder, export, partial, report)
             _keep(partial, finished)
-        finally:
-            shutil.rmtree(partial, ignore_errors=True)
     content = _read_report(finished / REPORT)
     return Exported(files=finished / FILES, figures=content["figures"], tools=content["tools"])
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import signal
 import subprocess
+import sys
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +18,8 @@ Report = Callable[[str], None]
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 _KEPT_LINES = 20
+_PR_SET_PDEATHSIG = 1  # <sys/prctl.h>
+_libc = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
 def environment_python(name: str) -> Path:
@@ -27,7 +32,7 @@ def environment_python(name: str) -> Path:
 
 
 def run_script(*, environment: str, arguments: list[str], folder: Path, what: str, report: Report) -> None:
-    """Run ``python ARGUMENTS`` in ``folder`` and report each line it prints.
+    """Run ``python ARGUMENTS`` in ``folder`` and report each line it prints. On Linux it dies with this process.
 
     Raises :class:`WorkFailedError` with its last lines where it fails.
     """
@@ -44,6 +49,7 @@ def run_script(*, environment: str, arguments: list[str], folder: Path, what: st
         stderr=subprocess.STDOUT,
         text=True,
         errors="replace",
+        preexec_fn=_die_with_parent,  # noqa: PLW1509  only a system call: it takes no lock that a thread may hold
     ) as process:
         try:
             for line in process.stdout or ():
@@ -55,3 +61,9 @@ def run_script(*, environment: str, arguments: list[str], folder: Path, what: st
     if process.returncode:
         lines = "\n".join(f"  {line}" for line in last)
         raise WorkFailedError(f"{what} failed with exit code {process.returncode}:\n{lines}")
+
+
+def _die_with_parent() -> None:
+    """In the new process: be killed when the process that waits for it is, even by a signal that it cannot catch."""
+    if _libc is not None:
+        _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
