@@ -145,10 +145,15 @@ def aws_with(*endpoints: dict[str, Any]) -> Any:
 
 def test_the_serving_fleet_is_the_one_that_is_shown() -> None:
     old = {"serving": False, "models": []}
-    new = {"serving": True, "models": [{"target_model": TARGET}]}
+    new = {"serving": True, "models": [{"target_model": TARGET, "state": "loaded"}]}
     found = fleet_of(aws_with({"name": "other", "fleets": []}, {"name": "one", "fleets": [old, new]}), "one")
     assert found is new
     assert loaded_models(found) == {TARGET}
+
+
+@pytest.mark.parametrize("state", ["loading", "unloading", "failed"])
+def test_a_model_that_is_not_yet_or_no_longer_loaded_is_cold(state: str) -> None:
+    assert loaded_models({"models": [{"target_model": TARGET, "state": state}]}) == set()
 
 
 @pytest.mark.parametrize("fleets", [None, [], [{"serving": False}]])
@@ -184,7 +189,19 @@ def test_elsewhere_the_proposal_names_whole_paths(
     settings: Environment, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert f"{REPOSITORY}/.envs/main/bin/tritonstack status" in how_to_go_on(AWS, settings, [row()])
+    proposed = how_to_go_on(AWS, settings, [row()])
+    program = f"{REPOSITORY}/.envs/main/bin/tritonstack"
+    assert f"{program} status" in proposed
+    assert f'eval "$({program} env)"' in proposed
+    assert f"Stop it: {program} down" in proposed
+    monkeypatch.chdir(REPOSITORY)
+    assert "Stop it: make down" in how_to_go_on(AWS, settings, [row()])
+
+
+def test_the_proposed_call_writes_its_answer_to_a_file(settings: Environment) -> None:
+    proposed = how_to_go_on(AWS, settings, [row()])
+    assert "    answer.json" in proposed
+    assert "/dev/stdout" not in proposed
 
 
 def test_a_model_on_two_endpoints_is_proposed_with_its_endpoint(settings: Environment) -> None:

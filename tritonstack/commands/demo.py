@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from textwrap import fill
 from typing import Any
 
@@ -141,7 +142,7 @@ def fleet_of(aws: LocalAws, endpoint: str) -> dict[str, Any]:
 
 def loaded_models(fleet: dict[str, Any]) -> set[str]:
     """The TargetModels that a fleet has loaded."""
-    return {model["target_model"] for model in fleet["models"]}
+    return {model["target_model"] for model in fleet["models"] if model["state"] == "loaded"}
 
 
 def in_words(outputs: dict[str, Array] | Any) -> str:
@@ -181,7 +182,8 @@ def table_of(rows: list[Row]) -> Table:
 def how_to_go_on(aws: LocalAws, settings: Environment, rows: list[Row]) -> str:
     """What a person may type next, with the first model whose sample is JSON."""
     programs = REPOSITORY / ".envs" / "main" / "bin"
-    program, aws_cli = shown(programs / "tritonstack"), shown(programs / "aws")
+    program, aws_cli = quote(shown(programs / "tritonstack")), quote(shown(programs / "aws"))
+    down = "make down" if Path.cwd() == REPOSITORY else f"{program} down"
     lines = ["", "It stays up."]
     row = next((row for row in rows if row.request.suffix == ".json"), None)
     if row is not None:
@@ -195,16 +197,17 @@ def how_to_go_on(aws: LocalAws, settings: Environment, rows: list[Row]) -> str:
             f'  eval "$({program} env)"',
             f"  {aws_cli} sagemaker-runtime invoke-endpoint --endpoint-name {row.endpoint} \\",
             f"    --target-model {row.target_model} \\",
-            f"    --content-type application/json --body fileb://{shown(row.request)} /dev/stdout",
+            f"    --content-type application/json --body {quote(f'fileb://{shown(row.request)}')} \\",
+            "    answer.json && cat answer.json",
             "or by the model's name:",
-            f"  {program} invoke {name} --input {shown(row.request)}{other}",
+            f"  {program} invoke {name} --input {quote(shown(row.request))}{other}",
         ]
     return "\n".join(
         [
             *lines,
             "Watch it:",
             f"  {program} status --watch",
-            f"The AWS APIs answer at {aws.emulator_url}. Stop it: make down",
+            f"The AWS APIs answer at {aws.emulator_url}. Stop it: {down}",
         ]
     )
 
