@@ -15,6 +15,7 @@ from tests.local.fake_parts import FakeParts, kill
 from tritonstack.cli import root
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.local.aws import PERSONAL_VARIABLES, require_local_aws
+from tritonstack.local.paths import REPOSITORY
 from tritonstack.local.start import stop_local_aws
 
 
@@ -116,6 +117,18 @@ def test_env_unset_takes_the_variables_back_also_after_the_end(parts: FakeParts)
     script = run("env").stdout
     run("down")
     assert shell(script + run("env", "--unset").stdout) == ["none", "none", "none"]
+
+
+def test_env_puts_our_programs_on_the_path_once_and_unset_takes_them_off(parts: FakeParts) -> None:
+    up()
+    script, back = run("env").stdout, run("env", "--unset").stdout
+    shown = 'echo "$PATH"; echo "${JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION-}${NODE_NO_WARNINGS-}"'
+    result = subprocess.run(
+        ["bash", "-euc", f"{script}\n{script}\n{shown}\n{back}\n{shown}"],
+        env={"PATH": "/usr/bin:/bin"}, text=True, capture_output=True, check=True,
+    )  # fmt: skip
+    programs = REPOSITORY / ".envs" / "main" / "bin"
+    assert result.stdout.splitlines() == [f"{programs}:/usr/bin:/bin", "201", "/usr/bin:/bin", ""]
 
 
 @pytest.mark.parametrize("arguments", [["env"], ["status"], ["status", "--json"], ["destroy-local"], ["demo"]])

@@ -7,6 +7,16 @@ import shlex
 import click
 
 from tritonstack.local.aws import PERSONAL_VARIABLES, require_local_aws, sdk_variables
+from tritonstack.local.paths import REPOSITORY
+
+PATH_BACK = 'if [ -n "${TRITONSTACK_PATH-}" ]; then PATH=${PATH#"$TRITONSTACK_PATH":}; unset TRITONSTACK_PATH; fi'
+"""Takes our folder off PATH where ``path_line`` put it."""
+
+
+def path_line() -> str:
+    """What puts our programs (tritonstack, aws) first on PATH, once."""
+    programs = shlex.quote(str(REPOSITORY / ".envs" / "main" / "bin"))
+    return f'case ":$PATH:" in *:{programs}:*) ;; *) export TRITONSTACK_PATH={programs} PATH={programs}:"$PATH" ;; esac'
 
 
 @click.command("env")
@@ -16,8 +26,10 @@ def command(*, unset: bool) -> None:
     if unset:  # also when nothing runs any more
         for name in sdk_variables(emulator_url="", runtime_url=""):
             click.echo(f"unset {name}")
+        click.echo(PATH_BACK)
         return
     variables = require_local_aws().variables()
     click.echo(f"unset {' '.join(PERSONAL_VARIABLES)}")
     for name, value in variables.items():
         click.echo(f"export {name}={shlex.quote(value)}")
+    click.echo(path_line())

@@ -34,6 +34,13 @@ PROXIES = ("http_proxy", "https_proxy", "all_proxy")
 PERSONAL_VARIABLES = ("AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_SESSION_TOKEN")
 """A person's own settings that an SDK would mix with those of the local AWS."""
 
+QUIET_CDK = {
+    "CDK_DISABLE_CLI_TELEMETRY": "true",
+    "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20",
+    "NODE_NO_WARNINGS": "1",
+}
+"""What keeps the CDK, run by us or by hand, from telemetry and from warnings about Node."""
+
 CLIENT_CONFIG = Config(retries={"total_max_attempts": 2}, read_timeout=75, max_pool_connections=32)
 
 
@@ -130,6 +137,7 @@ def sdk_variables(*, emulator_url: str, runtime_url: str) -> dict[str, str]:
         "AWS_EC2_METADATA_DISABLED": "true",
         "AWS_CONFIG_FILE": os.devnull,
         "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+        **QUIET_CDK,
         "CDK_HOME": str(LocalPaths.from_environment().cdk_home),
     }
 

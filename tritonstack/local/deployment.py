@@ -120,12 +120,9 @@ class LocalDeployment:
     def _variables(self) -> dict[str, str]:
         ours = {
             **self.aws.variables(),
-            "CDK_DISABLE_CLI_TELEMETRY": "true",
             # The validator takes four fifths of the time of a synthesis; `make test` runs it once, in its own gate.
             "CDK_VALIDATION": os.environ.get("CDK_VALIDATION", "false"),
             "JSII_RUNTIME_PACKAGE_CACHE_ROOT": os.environ.get("JSII_RUNTIME_PACKAGE_CACHE_ROOT", str(JSII_CACHE)),
-            "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20",
-            "NODE_NO_WARNINGS": "1",
         }
         path = f"{REPOSITORY / '.envs' / 'main' / 'bin'}:{os.environ.get('PATH', os.defpath)}"
         return {**plain_environment(), **ours, "PATH": path}
