@@ -203,3 +203,15 @@ def test_deployments_and_removals_hold_the_lock(
     (assembly / "manifest.json").write_text("{}")
     assert CliRunner().invoke(command, []).exit_code == 0
     assert held == [True]
+
+
+def test_an_interrupted_deployment_says_that_the_local_aws_stays_up(
+    done: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(_self: LocalDeployment) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(LocalDeployment, "synthesise", interrupt)
+    result = CliRunner().invoke(deploy_local.command, [])
+    assert result.exit_code != 0
+    assert "the local AWS stays up" in result.stderr

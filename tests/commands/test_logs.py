@@ -56,6 +56,16 @@ def test_an_endpoint_s_log_is_that_of_its_latest_fleet(paths: LocalPaths) -> Non
     assert printed("local-digits") == "config.10 of local-digits\n"
 
 
+def test_an_endpoint_s_log_is_found_by_the_name_in_the_environment_s_file(paths: LocalPaths) -> None:
+    assert printed("digits") == "config.1 of local-digits\n"
+    add_fleet(paths, "dev-digits", "config.1")
+    assert printed("digits") == "config.1 of local-digits\n"
+    for environment in ("dev", "prod"):
+        add_fleet(paths, f"{environment}-faces", "config.1")
+    with pytest.raises(InputError, match="dev-digits, dev-faces, local-digits, prod-faces"):
+        printed("faces")
+
+
 def test_an_unknown_name_is_refused_with_those_that_there_are(paths: LocalPaths) -> None:
     with pytest.raises(InputError, match="emulator, runtime, local-digits"):
         printed("nothing")
@@ -63,7 +73,9 @@ def test_an_unknown_name_is_refused_with_those_that_there_are(paths: LocalPaths)
 
 def test_where_nothing_was_ever_started_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRITONSTACK_HOME", str(tmp_path / "none"))
-    assert printed() == ""
+    listed = CliRunner().invoke(logs.command, [])
+    assert (listed.stdout, listed.exit_code) == ("", 0)
+    assert "no log exists yet" in listed.stderr
     with pytest.raises(InputError, match="no log exists yet"):
         printed("emulator")
 

@@ -28,8 +28,12 @@ def command(*, environment: str) -> None:
     check_recipes(settings, file=path)
     require_local_aws()  # before any wait
     steps = Steps()
-    with one_deployment(steps):
-        deploy(settings, require_local_aws(), steps)
+    try:
+        with one_deployment(steps):
+            deploy(settings, require_local_aws(), steps)
+    except KeyboardInterrupt:
+        click.echo("the local AWS stays up: tritonstack down stops it", err=True)
+        raise
 
 
 def check_account(settings: Environment, *, file: str) -> None:

@@ -25,14 +25,17 @@ def command(*, name: str | None, lines: int, follow: bool) -> None:
     """Print a log: `emulator`, `runtime`, `cdk`, or an endpoint's name for its Triton. Without a name, list them."""
     logs = find_logs()
     if name is None:
+        if not logs:
+            click.echo("no log exists yet: tritonstack up starts what writes them", err=True)
         for known, path in logs.items():
             click.echo(f"{known:24} {path}")
         return
-    if name not in logs:
+    known_as = _known_as(name, logs)
+    if known_as is None:
         raise InputError(
             [Problem(field="NAME", found=name, allowed=", ".join(logs) or "no log exists yet", advice="tritonstack up")]
         )
-    print_log(logs[name], lines=lines, follow=follow)
+    print_log(logs[known_as], lines=lines, follow=follow)
 
 
 def find_logs() -> dict[str, Path]:
@@ -43,7 +46,15 @@ def find_logs() -> dict[str, Path]:
     paths = LocalPaths.from_environment()
     logs = {path.stem: path for path in sorted(paths.logs.glob("*.log"))}
     fleets = paths.runtime.glob("fleets/*/*/triton.log")
-    return logs | {path.parts[-3]: path for path in sorted(fleets, key=_number)}
+    return logs | {path.parts[-3]: path for path in sorted(fleets, key=lambda path: (path.parts[-3], _number(path)))}
+
+
+def _known_as(name: str, logs: dict[str, Path]) -> str | None:
+    """The log that ``name`` means: itself, or the one endpoint that an environment's file calls so (``digits``)."""
+    if name in logs or f"local-{name}" in logs:
+        return name if name in logs else f"local-{name}"
+    endpoints = [known for known, path in logs.items() if path.name == "triton.log" and known.endswith(f"-{name}")]
+    return endpoints[0] if len(endpoints) == 1 else None
 
 
 def _number(log: Path) -> int:
