@@ -47,7 +47,7 @@ def start_local_aws(
             return aws
         left, _ = _stop_recorded(paths)
         if left:
-            note(f"{' and '.join(left)} still ran from before and was ended; what was deployed there is discarded")
+            note(f"ended what still ran from before ({', '.join(left)}); what was deployed there is discarded")
         return _start(paths, choices=(emulator_port, runtime_port), report=report)
 
 
