@@ -175,7 +175,10 @@ def require_local_aws() -> LocalAws:
     ended = {name: part for name, part in parts.items() if not part.running}
     if not parts and (orphans := running_parts(LocalPaths.from_environment())):
         pids = ", ".join(f"{name} (process {part.pid})" for name, part in orphans.items())
-        found, advice = f"the record of what runs is gone, but its parts run: {pids}", "tritonstack down, then tritonstack up"
+        found, advice = (
+            f"the record of what runs is gone, but its parts run: {pids}",
+            "tritonstack down, then tritonstack up",
+        )
     elif len(ended) == len(parts):
         found, advice = "no local AWS is running", "tritonstack up (or make demo)"
     elif not ended:
