@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import random
 from pathlib import Path
 
 import pytest
+from botocore.exceptions import ClientError
 
 from tests.local.runtime.fakes import archive, asynchronous, config, stage, until
 from tritonstack.local.runtime.errors import InvokeError
@@ -82,6 +84,38 @@ async def test_507_with_nothing_to_evict_is_the_models_error(tmp_path: Path) -> 
         assert caught.value.members["OriginalStatusCode"] == 507
         assert at.triton.count("unload", "a.tar.gz") == 1
         assert await at.model_of("a.tar.gz") == "a.tar.gz"
+
+
+@asynchronous
+async def test_507_to_an_inference_is_told_and_evicts_the_least_recently_used_other_model(tmp_path: Path) -> None:
+    async with stage(tmp_path, config()) as at:
+        for target in ("full.tar.gz", "old.tar.gz", "new.tar.gz"):
+            await at.call(target)
+        at.triton.statuses["full.tar.gz"] = 507
+        full = ["full.tar.gz"]
+        for evicted, kept in ((["old.tar.gz"], [*full, "new.tar.gz"]), (["old.tar.gz", "new.tar.gz"], full)):
+            with pytest.raises(InvokeError) as caught:
+                await at.call("full.tar.gz")
+            assert (caught.value.code, caught.value.members["OriginalStatusCode"]) == ("ModelError", 507)
+            await until(functools.partial(lambda left: list(at.fleet().models.models) == left, kept))
+            assert [target for kind, target in at.triton.calls if kind == "unload"] == evicted
+
+
+@asynchronous
+async def test_507_to_an_inference_over_http_evicts_no_model_in_flight(tmp_path: Path) -> None:
+    async with stage(tmp_path, config()) as at:
+        for target in ("busy.tar.gz", "idle.tar.gz", "full.tar.gz"):
+            await at.call(target)
+        at.triton.held["busy.tar.gz"] = asyncio.Event()
+        busy = asyncio.create_task(at.model_of("busy.tar.gz"))
+        await until(lambda: at.triton.in_flight.get("busy.tar.gz") == 1)
+        at.triton.statuses["full.tar.gz"] = 507
+        with pytest.raises(ClientError, match="507"):
+            await at.boto3(EndpointName="e", TargetModel="full.tar.gz", Body=b"x")
+        await until(lambda: set(at.triton.loaded.values()) == {"busy.tar.gz", "full.tar.gz"})
+        at.triton.held["busy.tar.gz"].set()
+        assert await busy == "busy.tar.gz"
+        assert at.triton.unloaded_in_flight == []
 
 
 @asynchronous

@@ -18,7 +18,7 @@ from tritonstack.local.runtime.container_client import SINGLE_MODEL_LINE, Contai
 from tritonstack.local.runtime.errors import InvokeError
 from tritonstack.local.runtime.fleet import Fleet, FleetState
 from tritonstack.local.runtime.messages import Answer, Headers, Request
-from tritonstack.local.runtime.model_cache import TARGET_MODEL, CachedModel
+from tritonstack.local.runtime.model_cache import INSUFFICIENT_STORAGE, TARGET_MODEL, CachedModel
 from tritonstack.local.runtime.upstream import ContainerGoneError, Outcome, UpstreamConnection
 
 CUSTOM_ATTRIBUTES = b"x-amzn-sagemaker-custom-attributes"
@@ -125,7 +125,7 @@ class _CallAtOnce:
         try:
             self.client.release(self.connection)
             fleet.models.release(self.model)
-            answer = _given(fleet, outcome)
+            answer = _given(fleet, outcome, model=self.model)
         except InvokeError as failure:
             answer = error = failure
             fleet.failed(failure)
@@ -160,7 +160,7 @@ async def _invoke(fleet: Fleet, request: Request, measured: _Measured) -> Answer
     if not fleet.config.model.multi_model:
         if target is not None:
             raise errors.target_model_not_supported(endpoint=fleet.endpoint)
-        return await _call(fleet, _client(fleet), SINGLE_MODEL_LINE, request, measured)
+        return await _call(fleet, None, request, measured)
     if target is None:
         raise errors.target_model_missing(request_id=request.id)
     model = fleet.models.claim_loaded(target.decode("latin-1"))
@@ -168,7 +168,7 @@ async def _invoke(fleet: Fleet, request: Request, measured: _Measured) -> Answer
     if model is None:
         model = await _claim(fleet, checked_target(target), request)
     try:
-        return await _call(fleet, _client(fleet), model.line, request, measured)
+        return await _call(fleet, model, request, measured)
     finally:
         fleet.models.release(model)
 
@@ -200,7 +200,10 @@ def _head(line: bytes, request: Request) -> bytes:
     return b"".join(parts)
 
 
-async def _call(fleet: Fleet, client: ContainerClient, line: bytes, request: Request, measured: _Measured) -> Answer:
+async def _call(fleet: Fleet, model: CachedModel | None, request: Request, measured: _Measured) -> Answer:
+    """Ask the container; ``model`` is None where it serves a single one."""
+    client = _client(fleet)
+    line = SINGLE_MODEL_LINE if model is None else model.line
     outcome: Outcome
     began = time.monotonic()
     try:
@@ -209,16 +212,21 @@ async def _call(fleet: Fleet, client: ContainerClient, line: bytes, request: Req
         outcome = error
     finally:
         measured.in_model = time.monotonic() - began
-    return _given(fleet, outcome)
+    return _given(fleet, outcome, model=model)
 
 
-def _given(fleet: Fleet, outcome: Outcome) -> Answer:
-    """What the caller gets of how the container's request ended. Raises InvokeError."""
+def _given(fleet: Fleet, outcome: Outcome, *, model: CachedModel | None) -> Answer:
+    """What the caller gets of how the container's request ended. Raises InvokeError.
+
+    On a 507 SageMaker unloads another model (developer guide, mms-container-apis); the caller gets the error too.
+    """
     if isinstance(outcome, TimeoutError):
         raise fleet.address.timed_out()
     if isinstance(outcome, ContainerGoneError):
         raise fleet.address.no_answer()
     if outcome.status != 200:
+        if outcome.status == INSUFFICIENT_STORAGE and model is not None:
+            fleet.models.evict_for(model)
         raise fleet.address.model_error(status=outcome.status, message=outcome.body.decode(errors="replace"))
     headers = outcome.headers
     given: Headers = {b"x-amzn-invoked-production-variant": fleet.variant_header}

@@ -269,6 +269,16 @@ class ModelCache:
         if not await self._changed(self._settings.victim_patience_seconds):
             self._retire_one()
 
+    def evict_for(self, called: CachedModel) -> None:
+        """An inference of ``called`` got 507: the least recently used other idle model goes, if none goes already."""
+        others = [model for model in self.models.values() if model is not called]
+        if any(model.state in (ModelState.RETIRING, ModelState.UNLOADING) for model in others):
+            return
+        victim = min((model for model in others if model.idle), key=_last_used, default=None)
+        if victim is not None:
+            self._log(f"an inference of {called.target} got 507: {victim.target} is unloaded")
+            self._spawn(self._unload(victim))
+
     async def _changed(self, seconds: float) -> bool:
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
