@@ -43,11 +43,11 @@ def call(metrics: FleetMetrics, *, error: InvokeError | None = None, hit: bool |
     metrics.invocation(in_model=ms / 1000, total=ms / 1000 + 0.002, error=error, hit=hit, concurrent=1)
 
 
-def by_name(metrics: FleetMetrics, dimensions: dict[str, str]) -> dict[str, dict[str, Any]]:
+def by_name(metrics: FleetMetrics, dimensions: dict[str, str], *, ended: bool = False) -> dict[str, dict[str, Any]]:
     """Metric name → datum, of these dimensions."""
     return {
         datum["MetricName"]: datum | {"Namespace": namespace}
-        for namespace, datum in metrics.take()
+        for namespace, datum in metrics.take(ended=ended)
         if {one["Name"]: one["Value"] for one in datum["Dimensions"]} == dimensions
     }
 
@@ -134,10 +134,43 @@ def test_gauges_of_the_instance_have_their_own_namespace() -> None:
     metrics = recorded()
     metrics.gauge("LoadedModelCount", 3)
     metrics.gauge("CPUUtilization", 120)
-    found = by_name(metrics, ENDPOINT)
+    found = by_name(metrics, ENDPOINT, ended=True)
     assert {datum["Namespace"] for datum in found.values()} == {"/aws/sagemaker/Endpoints"}
     assert found["LoadedModelCount"]["Unit"] == "None"
     assert found["CPUUtilization"]["Unit"] == "Percent"
+
+
+@pytest.mark.parametrize("instances", [1, 4])
+def test_the_sum_of_loaded_models_over_a_minute_is_what_the_fleet_holds(instances: int) -> None:
+    clock = Clock()
+    metrics, data = recorded(instances=instances, clock=clock), []
+    for second in range(240):
+        if second % 5 == 0:
+            metrics.gauge("LoadedModelCount", second // 60 + 1)
+            data += metrics.take()
+        clock.now += 1
+    data += metrics.take(ended=True)
+    found = [(datum["Timestamp"], datum["StatisticValues"]) for _, datum in data]
+    assert len({stamp for stamp, _ in found}) == len(found) == 5  # four minutes, begun amid one
+    assert [statistics["Sum"] for _, statistics in found] == [1, 2, 3, 4, 4]
+    assert {statistics["SampleCount"] for _, statistics in found} == {instances}
+    assert found[3][1]["Maximum"] == found[3][1]["Minimum"] == 4 / instances
+
+
+def test_a_gauge_of_the_minute_under_way_is_sent_when_it_is_over_as_one_mean() -> None:
+    clock = Clock()
+    metrics = recorded(instances=4, clock=clock)
+    for value in (50, 100, 150):
+        metrics.gauge("CPUUtilization", value)
+        assert metrics.take() == []
+    clock.now += 60
+    assert by_name(metrics, ENDPOINT)["CPUUtilization"]["StatisticValues"] == {
+        "SampleCount": 1,
+        "Sum": 100,
+        "Minimum": 100,
+        "Maximum": 100,
+    }
+    assert metrics.take(ended=True) == []
 
 
 def test_what_was_taken_is_not_sent_again_and_minutes_are_kept_apart() -> None:

@@ -21,6 +21,7 @@ NOT_WRITTEN = "GPUUtilization, GPUMemoryUtilization: no GPU on this machine"
 MICROSECONDS = "Microseconds"
 VALUES_A_DATUM = 150
 """PutMetricData's limit of unique values in one datum (CloudWatch API reference)."""
+LOADED_MODELS = "LoadedModelCount"
 
 
 @dataclass
@@ -57,7 +58,6 @@ class Minute:
     model_latency: Histogram = field(default_factory=Histogram)
     overhead: Histogram = field(default_factory=Histogram)
     concurrency: Spread = field(default_factory=Spread)
-    gauges: dict[str, Spread] = field(default_factory=dict)
     durations: dict[str, Histogram] = field(default_factory=dict)
 
 
@@ -86,6 +86,7 @@ class FleetMetrics:
         self.instance_count = 1
         self._clock = clock
         self._minutes: dict[int, Minute] = {}
+        self._gauges: dict[int, dict[str, list[float]]] = {}
         self._recent: list[tuple[int, Histogram]] = []
         self.loads = 0
         self.unloads = 0
@@ -163,7 +164,7 @@ class FleetMetrics:
 
     def gauge(self, name: str, value: float) -> None:
         """A figure of the instance, sampled now (CPUUtilization, MemoryUtilization, LoadedModelCount, …)."""
-        self._minute().gauges.setdefault(name, Spread()).add(value)
+        self._gauges.setdefault(int(self._clock() // 60), {}).setdefault(name, []).append(value)
 
     def recent(self) -> dict[str, Any]:
         """Model latency of the last five minutes: count and percentiles in milliseconds."""
@@ -176,13 +177,34 @@ class FleetMetrics:
             name: None if value is None else round(value / 1000, 3) for name, value in found.items()
         }
 
-    def take(self) -> list[tuple[str, dict[str, Any]]]:
-        """What was not sent yet, as (namespace, MetricDatum); it counts as sent from now on."""
+    def take(self, *, ended: bool = False) -> list[tuple[str, dict[str, Any]]]:
+        """What was not sent yet, as (namespace, MetricDatum); it counts as sent from now on.
+
+        An instance writes each gauge once a minute, so that those of the minute under way are kept for later, unless
+        the fleet has ``ended``.
+        """
+        now = int(self._clock() // 60)
+        complete = sorted(number for number in self._gauges if ended or number < now)
+        gauges = [datum for number in complete for datum in self._gauge_data(number, self._gauges.pop(number))]
         minutes, self._minutes = self._minutes, {}
-        oldest = int(self._clock() // 60) - 4
+        oldest = now - 4
         self._recent = [part for part in self._recent if part[0] >= oldest]
         self._recent += [(number, minute.model_latency) for number, minute in minutes.items()]
-        return [datum for number, minute in sorted(minutes.items()) for datum in self._data(number, minute)]
+        counted = [datum for number, minute in sorted(minutes.items()) for datum in self._data(number, minute)]
+        return counted + gauges
+
+    def _gauge_data(self, number: int, gauges: Mapping[str, list[float]]) -> Iterator[tuple[str, dict[str, Any]]]:
+        """One datum a gauge. Each of N instances writes LoadedModelCount; the one Triton here does for all of them."""
+        stamp = datetime.fromtimestamp(number * 60, tz=UTC)
+        for name, samples in gauges.items():
+            if name == LOADED_MODELS:
+                count, share = self.instance_count, samples[-1] / self.instance_count
+                unit, spread = "None", Spread(count, samples[-1], share, share)
+            else:
+                mean = sum(samples) / len(samples)
+                unit, spread = "Percent", Spread(1, mean, mean, mean)
+            datum = {"MetricName": name, "Unit": unit, "StatisticValues": spread.statistics()}
+            yield INSTANCES, {**datum, "Timestamp": stamp, "Dimensions": self.dimensions.of_endpoint()}
 
     def _data(self, number: int, minute: Minute) -> Iterator[tuple[str, dict[str, Any]]]:
         stamp = datetime.fromtimestamp(number * 60, tz=UTC)
@@ -195,9 +217,6 @@ class FleetMetrics:
         for name, histogram in minute.durations.items():
             for datum in _distribution(name, histogram):
                 yield INVOCATIONS, {**datum, **common}
-        for name, spread in minute.gauges.items():
-            unit = "None" if name == "LoadedModelCount" else "Percent"
-            yield INSTANCES, {"MetricName": name, "Unit": unit, "StatisticValues": spread.statistics(), **common}
 
     def _invocation_data(self, minute: Minute) -> Iterator[dict[str, Any]]:
         count = minute.invocations

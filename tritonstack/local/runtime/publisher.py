@@ -12,7 +12,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from tritonstack.local.runtime.fleet import Fleet, FleetState
 from tritonstack.local.runtime.instance import InstanceUsage
 from tritonstack.local.runtime.logs import LogShipper
-from tritonstack.local.runtime.metrics import by_namespace
+from tritonstack.local.runtime.metrics import LOADED_MODELS, by_namespace
 from tritonstack.local.runtime.settings import RuntimeSettings
 
 DATA_A_CALL = 200
@@ -61,8 +61,9 @@ class Publisher:
         """Send what was counted since the last time. What cannot be sent is kept for the next."""
         for fleet in list(self._usage):
             await self._sample(fleet)
-            self._unsent += fleet.metrics.take()
-            if fleet.state is FleetState.STOPPED:
+            ended = fleet.state is FleetState.STOPPED
+            self._unsent += fleet.metrics.take(ended=ended)
+            if ended:
                 self._forget(fleet)
         del self._unsent[:-KEPT_DATA]
         unsent, self._unsent = self._unsent, []
@@ -86,7 +87,7 @@ class Publisher:
         for name, value in (await asyncio.to_thread(self._usage[fleet].sample, container.pid)).items():
             fleet.metrics.gauge(name, value)
         if fleet.config.model.multi_model:
-            fleet.metrics.gauge("LoadedModelCount", fleet.models.loaded_count)
+            fleet.metrics.gauge(LOADED_MODELS, fleet.models.loaded_count)
 
     def _put(self, grouped: Mapping[str, list[dict[str, Any]]]) -> list[tuple[str, dict[str, Any]]]:
         """Send; returns what could not be sent."""
