@@ -71,6 +71,7 @@ class Fleet:
         self.container: Container | None = None
         self.client: ContainerClient | None = None
         self.ready = asyncio.Event()
+        self.refused_ping: int | None = None
         self.server_version: str | None = None
         self.stand_ins: dict[str, None] = {}
         self.last_errors: deque[tuple[float, str]] = deque(maxlen=20)
@@ -214,6 +215,7 @@ class Fleet:
             client.close()
             await asyncio.shield(asyncio.to_thread(container.stop))
             raise
+        self.refused_ping = None
         self.server_version = await asyncio.to_thread(lambda: container.server_version)
         self.container, self.client = container, client
         self.ready.set()
@@ -285,13 +287,13 @@ class Fleet:
                 self.note(f"{error} — trying again in {pause:.1f} s")
 
     async def _watch_health(self) -> None:
-        """A container that no longer answers /ping is ended, so that ``_supervise`` starts it again."""
+        """Watch /ping: without an answer the container is ended, so that ``_supervise`` starts it again."""
         answered = time.monotonic()
         while True:
             await asyncio.sleep(self._settings.health_seconds)
             client, container = await self._running()
             try:
-                await client.ping()
+                self._judge(await client.ping())
                 answered = time.monotonic()
             except (ContainerGoneError, TimeoutError):
                 if container.exited.done():
@@ -300,6 +302,21 @@ class Fleet:
                     self.note(f"/ping unanswered for {self._settings.unhealthy_seconds:.0f} s; the container is ended")
                     await asyncio.to_thread(container.stop)
                     answered = time.monotonic()
+
+    def _judge(self, status: int) -> None:
+        """Only 200 is healthy (developer guide, your-algorithms-inference-code). Anything else is said once."""
+        refused = None if status == 200 else status
+        if refused != self.refused_ping:
+            said = "healthy again" if refused is None else f"unhealthy: /ping answers {status}; it is not started again"
+            self.note(f"the container is {said}")
+        self.refused_ping = refused
+
+    @property
+    def condition(self) -> str:
+        """Its state for the status, which tells an unhealthy fleet from a ready one."""
+        if self.state is FleetState.READY and self.refused_ping is not None:
+            return f"unhealthy (/ping answers {self.refused_ping})"
+        return self.state.value
 
     async def drain(self) -> None:
         """Wait until the requests in flight have ended, at most ``drain_seconds``."""

@@ -29,8 +29,8 @@ HEAD_START_SECONDS = 0.005
 LATE_SECONDS = 0.1
 BURST = 8
 SPREAD = max(1, min(BURST, len(os.sched_getaffinity(0)) // 2))
-"""Over how many threads connections are spread. On few cores more threads only wake each other up: on two, one thread
-waits 2.4 times less often for each request than eight, and takes a fifth less processor time."""
+"""Over how many threads connections are spread. On few cores more threads only wake each other up: measured on two
+cores with 16 callers, Triton switches threads 0.95 times a request where all share one, 1.6 to 3 times where not."""
 SWEEP_SECONDS = 0.1
 OpenSockets = Callable[[int], Awaitable[list[socket.socket]]]
 

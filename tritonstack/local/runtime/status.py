@@ -40,7 +40,7 @@ def _fleet(fleet: Fleet, *, serving: bool) -> dict[str, Any]:
         "endpoint_config": fleet.config.name,
         "variant": fleet.config.variant,
         "instance_type": fleet.config.instance_type,
-        "state": fleet.state.value,
+        "state": fleet.condition,
         "serving": serving,
         "mode": "multi-model" if model.multi_model else "single-model",
         "model_data": str(model.data),
