@@ -2,7 +2,7 @@
 
 A protocol of our own instead of an ASGI server, as measured with 16 callers of a small ONNX model on two cores that are
 shared with Triton and the client: of a direct call's throughput uvicorn (uvloop, httptools) kept 0.50, this keeps about
-0.7. Four fifths of its processor time are the four system calls a request takes (``python -m benchmarks
+0.7. Four fifths of its processor time are uvloop and the four system calls of a request (``python -m benchmarks
 invoke-overhead``).
 """
 
