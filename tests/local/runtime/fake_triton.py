@@ -29,6 +29,7 @@ class FakeTriton:
         held_loads: TargetModel → an event for which its load waits.
         held_unloads: the same for unloads.
         ping_status: what /ping answers.
+        pings: how often it was asked.
         calls: ("load" | "unload" | "invoke", TargetModel) in the order of arrival.
         unloaded_in_flight: models that were unloaded while a request of them was in flight. Must stay empty.
     """
@@ -42,6 +43,7 @@ class FakeTriton:
         self.held_unloads: dict[str, asyncio.Event] = {}
         self.statuses: dict[str, int] = {}
         self.ping_status = 200
+        self.pings = 0
         self.exits_at_start: list[int] = []
         self.calls: list[tuple[str, str]] = []
         self.headers: list[dict[bytes, bytes]] = []
@@ -60,6 +62,7 @@ class FakeTriton:
         target = request.headers.get(TARGET_MODEL, b"").decode()
         parts = request.path.decode().strip("/").split("/")
         if parts == ["ping"]:
+            self.pings += 1
             return Answer(self.ping_status, {}, b"")
         if parts == ["models"]:
             return await self._load(container, target, json.loads(request.body))

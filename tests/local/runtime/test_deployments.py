@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -305,6 +306,26 @@ async def test_a_container_that_no_longer_answers_ping_is_replaced(tmp_path: Pat
 
 
 @asynchronous
+async def test_a_container_whose_ping_turns_400_is_unhealthy_and_not_started_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "tritonstack.runtime")
+    async with stage(tmp_path, config(), health_seconds=0.01, unhealthy_seconds=0.02) as at:
+        at.triton.ping_status = 400
+        await until(lambda: at.fleet().condition == "unhealthy (/ping answers 400)")
+        pings = at.triton.pings
+        await until(lambda: at.triton.pings > pings + 5)
+        at.triton.ping_status = 200
+        await until(lambda: at.fleet().condition == "ready")
+        assert [container.exited.done() for container in at.triton.containers] == [False]
+    said = [record.getMessage().partition(": the container is ")[2] for record in caplog.records]
+    assert [one for one in said if one] == [
+        "unhealthy: /ping answers 400; it is not started again",
+        "healthy again",
+    ]
+
+
+@asynchronous
 async def test_a_single_model_endpoint_is_unavailable_while_its_container_starts_again(tmp_path: Path) -> None:
     async with stage(tmp_path, config(multi_model=False)) as at:
         at.triton.ping_status = 400
@@ -323,6 +344,29 @@ async def test_ending_the_runtime_stops_every_container_and_starts_none(tmp_path
     async with stage(tmp_path, config()) as at:
         await at.runtime.reconciler.stop()
         assert [container.exited.done() for container in at.triton.containers] == [True]
+    assert len(at.triton.containers) == 1
+
+
+@asynchronous
+async def test_a_look_that_ends_after_the_stop_began_deploys_nothing(tmp_path: Path) -> None:
+    async with stage(tmp_path, config()) as at:
+        reading, go_on, read = threading.Event(), threading.Event(), at.reader.endpoints
+
+        def slowly() -> tuple[DeployedEndpoint, ...]:
+            found = read()
+            reading.set()
+            go_on.wait(20)
+            return found
+
+        at.reader.endpoints = slowly  # type: ignore[method-assign]
+        at.reader.deploy("other", config("config-2"))
+        await until(reading.is_set)
+        stopping = asyncio.create_task(at.runtime.reconciler.stop())
+        await asyncio.sleep(0)
+        go_on.set()
+        await at.runtime.reconciler.step()  # and one that begins after it
+        await stopping
+        assert at.runtime.reconciler.endpoints == {}
     assert len(at.triton.containers) == 1
 
 
