@@ -8,6 +8,8 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.local.runtime.fakes import asynchronous, config, stage, until
 from tritonstack.local.runtime.__main__ import read_arguments
 
@@ -56,7 +58,21 @@ async def test_health_answers_before_anything_is_deployed(tmp_path: Path) -> Non
         assert (await fetched(at.port, "/_tritonstack/status"))["endpoints"] == []
 
 
-def test_the_command_line_becomes_settings(tmp_path: Path) -> None:
+def test_the_payload_limit_is_read_from_the_environment_too(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TRITONSTACK_MAX_PAYLOAD_BYTES", "26214400")
+    assert read_arguments(["--state", "s"]).max_payload_bytes == 26_214_400
+    assert read_arguments(["--state", "s", "--max-payload-bytes", "9"]).max_payload_bytes == 9
+    for wrong in ("25MB", "0", "-1", ""):
+        monkeypatch.setenv("TRITONSTACK_MAX_PAYLOAD_BYTES", wrong)
+        with pytest.raises(SystemExit):
+            read_arguments(["--state", "s"])
+        assert "no number of bytes above 0 (also TRITONSTACK_MAX_PAYLOAD_BYTES)" in capsys.readouterr().err
+
+
+def test_the_command_line_becomes_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TRITONSTACK_MAX_PAYLOAD_BYTES", raising=False)
     found = read_arguments(
         ["--port", "1", "--emulator", "http://x/", "--state", str(tmp_path), "--max-payload-bytes", "9"]
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import logging
+import os
 import signal
 from pathlib import Path
 
@@ -17,6 +18,14 @@ from tritonstack.local.runtime.fleet import FleetParts
 from tritonstack.local.runtime.model_store import S3Objects
 from tritonstack.local.runtime.settings import RuntimeSettings
 
+PAYLOAD_VARIABLE = "TRITONSTACK_MAX_PAYLOAD_BYTES"
+
+
+def _payload_bytes(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and int(text) > 0):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of bytes above 0 (also {PAYLOAD_VARIABLE})")
+    return int(text)
+
 
 def read_arguments(argv: list[str] | None = None) -> RuntimeSettings:
     """The command line as settings."""
@@ -26,9 +35,10 @@ def read_arguments(argv: list[str] | None = None) -> RuntimeSettings:
     parser.add_argument("--state", type=Path, required=True, help="folder of the fleets: unpacked models, logs")
     parser.add_argument(
         "--max-payload-bytes",
-        type=int,
-        default=RuntimeSettings.max_payload_bytes,
-        help="the largest request body (default: %(default)s; newer pages of the developer guide say 25 MB)",
+        type=_payload_bytes,
+        default=os.environ.get(PAYLOAD_VARIABLE, str(RuntimeSettings.max_payload_bytes)),
+        help=f"the largest request body (default: {PAYLOAD_VARIABLE}, else {RuntimeSettings.max_payload_bytes}; "
+        "newer pages of the developer guide say 25 MB)",
     )
     given = parser.parse_args(argv)
     return RuntimeSettings(
