@@ -11,6 +11,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from tests.local.runtime.fakes import asynchronous, config, stage, until
+from tritonstack.local.runtime.errors import InvokeError
 
 CALL = {"EndpointName": "e", "TargetModel": "a.tar.gz", "ContentType": "application/json", "Body": b"x"}
 
@@ -108,6 +109,51 @@ async def test_an_unknown_target_variant_is_a_validation_error(tmp_path: Path) -
         assert (await at.boto3(**CALL, TargetVariant="g4dn-xlarge"))["ContentType"] == "application/json"
 
 
+@pytest.mark.parametrize(
+    "member",
+    [
+        {"InferenceComponentName": "component"},
+        {"TargetContainerHostname": "second"},
+        {"SessionId": "NEW_SESSION"},
+        {"EnableExplanations": "`true`"},
+    ],
+    ids=lambda member: next(iter(member)),
+)
+@asynchronous
+async def test_a_member_that_is_not_supported_is_refused_for_a_loaded_model_too(
+    tmp_path: Path, member: dict[str, str]
+) -> None:
+    async with stage(tmp_path, config()) as at:
+        await at.call("a.tar.gz")
+        name, error = await refusal(at, **member)
+        assert name == "ValidationError"
+        assert f"does not support {next(iter(member))}" in str(error)
+        assert at.triton.count("invoke") == 1
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
+@asynchronous
+async def test_a_target_model_beyond_ascii_is_refused_by_its_readable_name(tmp_path: Path, encoding: str) -> None:
+    async with stage(tmp_path, config()) as at:
+        reader, writer = await asyncio.open_connection("127.0.0.1", at.port)
+        writer.write(b"POST /endpoints/e/invocations HTTP/1.1\r\nConnection: close\r\nContent-Length: 0\r\n")
+        writer.write(b"X-Amzn-SageMaker-Target-Model: %b\r\n\r\n" % "modèle.tar.gz".encode(encoding))
+        head, _, body = (await reader.read()).partition(b"\r\n\r\n")
+        writer.close()
+        assert head.startswith(b"HTTP/1.1 400 ")
+        assert "'modèle.tar.gz'" in json.loads(body)["Message"]
+        assert "printable ASCII" in json.loads(body)["Message"]
+
+
+@asynchronous
+async def test_a_long_target_model_is_not_repeated_whole(tmp_path: Path) -> None:
+    async with stage(tmp_path, config()) as at:
+        with pytest.raises(InvokeError) as caught:
+            await at.call("a/../" + "x" * 5000)
+        assert "a/../" + "x" * 195 + "…" in caught.value.message
+        assert len(caught.value.message) < 400
+
+
 @pytest.mark.parametrize(("status", "kind"), [(400, "client"), (404, "client"), (500, "server"), (503, "server")])
 @asynchronous
 async def test_the_containers_error_is_a_model_error_with_its_status_and_message(
@@ -149,11 +195,18 @@ async def test_a_model_that_still_loads_is_model_not_ready(tmp_path: Path) -> No
 
 
 @asynchronous
-async def test_a_payload_over_the_limit_is_refused_and_the_connection_goes_on(tmp_path: Path) -> None:
+async def test_a_payload_over_the_limit_is_refused_and_counted_and_the_client_goes_on(tmp_path: Path) -> None:
     async with stage(tmp_path, config(), max_payload_bytes=1000) as at:
         _, error = await refusal(at, Body=b"x" * 1001)
         assert error.response["ResponseMetadata"]["HTTPStatusCode"] == 413
         assert "HTTP content length exceeded 1000 bytes" in str(error)
+        sums = {
+            datum["MetricName"]: datum["StatisticValues"]["Sum"]
+            for _, datum in at.fleet().metrics.take()
+            if "StatisticValues" in datum
+        }
+        assert (sums["Invocations"], sums["Invocation4XXErrors"], sums["InvocationModelErrors"]) == (1, 1, 0)
+        assert at.fleet().last_errors[-1][1].startswith("413")
         answer = await at.boto3(**CALL | {"Body": b"y" * 1000})
         assert json.loads(answer["Body"])["body"] == "y" * 1000
 

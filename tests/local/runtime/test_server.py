@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import pytest
+
 from tests.local.runtime.fakes import asynchronous, until
 from tritonstack.local.runtime.messages import Answer, Request
-from tritonstack.local.runtime.server import Done, HandleAtOnce, Server
+from tritonstack.local.runtime.server import RECEIVE_SECONDS, Done, HandleAtOnce, Server
 
 
 async def echo(request: Request) -> Answer:
@@ -22,10 +25,15 @@ async def echo(request: Request) -> Answer:
 
 @asynccontextmanager
 async def client(
-    limit: int = 1000, *, at_once: HandleAtOnce = lambda _request, _done: False
+    limit: int = 1000,
+    *,
+    at_once: HandleAtOnce = lambda _request, _done: False,
+    receive_seconds: float = RECEIVE_SECONDS,
 ) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
     """A connection to a server."""
-    server = Server(handle=echo, max_payload_bytes=limit, log=print, handle_at_once=at_once)
+    server = Server(
+        handle=echo, max_payload_bytes=limit, log=print, handle_at_once=at_once, receive_seconds=receive_seconds
+    )
     reader, writer = await asyncio.open_connection("127.0.0.1", await server.start(port=0))
     try:
         yield reader, writer
@@ -80,15 +88,84 @@ async def test_expect_continue_is_answered_before_the_body_comes() -> None:
         assert (await answer(reader))[1] == b"POST /a abc"
 
 
+@pytest.mark.parametrize("expect", [b"", b"Expect: 100-continue\r\n"])
 @asynchronous
-async def test_a_body_over_the_limit_is_read_and_refused_and_the_next_request_answered() -> None:
+async def test_a_content_length_over_the_limit_is_refused_before_the_body_comes(expect: bytes) -> None:
     async with client(limit=10) as (reader, writer):
-        writer.write(b"POST /a HTTP/1.1\r\nContent-Length: 11\r\n\r\n" + b"x" * 11)
+        writer.write(b"POST /a HTTP/1.1\r\nContent-Length: 11\r\n%b\r\n" % expect)
         head, body = await answer(reader)
         assert head.startswith(b"HTTP/1.1 413 ")
+        assert b"connection: close" in head
         assert b"exceeded 10 bytes" in body
-        writer.write(b"POST /b HTTP/1.1\r\nContent-Length: 10\r\n\r\n" + b"y" * 10)
-        assert (await answer(reader))[1] == b"POST /b yyyyyyyyyy"
+        writer.write(b"x" * 11 + b"POST /b HTTP/1.1\r\n\r\n")
+        assert await reader.read() == b""
+
+
+@asynchronous
+async def test_a_chunked_body_over_the_limit_is_refused() -> None:
+    async with client(limit=4) as (reader, writer):
+        writer.write(b"POST /a HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n")
+        assert (await answer(reader))[0].startswith(b"HTTP/1.1 413 ")
+        assert await reader.read() == b""
+
+
+@asynchronous
+async def test_whoever_sends_a_large_body_on_reads_the_refusal_and_no_reset() -> None:
+    async with client(limit=10) as (reader, writer):
+        writer.write(b"POST /a HTTP/1.1\r\nContent-Length: 33554432\r\n\r\n")
+        for _ in range(32):
+            writer.write(bytes(1 << 20))
+            await writer.drain()
+        assert (await answer(reader))[0].startswith(b"HTTP/1.1 413 ")
+
+
+@asynchronous
+async def test_what_is_thrown_away_after_a_refusal_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tritonstack.local.runtime.server.DRAINED_BYTES", 1 << 16)
+    async with client(limit=10) as (reader, writer):
+        writer.write(b"POST /a HTTP/1.1\r\nContent-Length: 1099511627776\r\n\r\n")
+        await answer(reader)
+        with pytest.raises(ConnectionError):
+            while True:
+                writer.write(bytes(1 << 16))
+                await writer.drain()
+
+
+@pytest.mark.parametrize(
+    "sent", [b"POST /slow HTTP/1.1\r\nX-Header: ", b"POST /slow HTTP/1.1\r\nContent-Length: 5\r\n\r\nhal"]
+)
+@asynchronous
+async def test_a_request_that_does_not_arrive_in_time_ends_its_connection(sent: bytes) -> None:
+    async with client(receive_seconds=0.1) as (reader, writer):
+        writer.write(b"GET /before HTTP/1.1\r\n\r\n")
+        await answer(reader)
+        await asyncio.sleep(0.3)  # an idle connection stays
+        writer.write(sent)
+        with contextlib.suppress(ConnectionResetError):
+            assert await reader.read() == b""
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"POST /a HTTP/1.1\r\nContent-Length: many\r\n\r\n",
+        b"POST /a HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
+        b"POST /a HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxx",
+        b"POST /a HTTP/1.1\r\nno header\r\n\r\n",
+        b"GET /a HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
+        b"\x16\x03\x01 hello TLS\r\n\r\n",
+    ],
+)
+@asynchronous
+async def test_what_is_no_valid_http_is_answered_400_after_the_requests_before_it(sent: bytes) -> None:
+    async with client() as (reader, writer):
+        writer.write(b"GET /before HTTP/1.1\r\n\r\n" + sent)
+        assert (await answer(reader))[1] == b"GET /before "
+        head, body = await answer(reader)
+        assert head.startswith(b"HTTP/1.1 400 ")
+        assert b"connection: close" in head
+        assert b"The request is no valid HTTP/1.1" in body
+        assert await reader.read() == b""
 
 
 @asynchronous
@@ -97,13 +174,6 @@ async def test_a_client_that_asks_to_close_is_closed() -> None:
         writer.write(b"GET /a HTTP/1.1\r\nConnection: close\r\n\r\n")
         head, _ = await answer(reader)
         assert b"connection: close" in head
-        assert await reader.read() == b""
-
-
-@asynchronous
-async def test_what_is_no_http_closes_the_connection() -> None:
-    async with client() as (reader, writer):
-        writer.write(b"\x16\x03\x01 hello TLS\r\n\r\n")
         assert await reader.read() == b""
 
 

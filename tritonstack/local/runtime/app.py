@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import unquote_to_bytes
 
 from tritonstack.local.runtime.deployed import DeployedConfig, Reader
-from tritonstack.local.runtime.errors import endpoint_not_found, unknown_operation
+from tritonstack.local.runtime.errors import InvokeError, endpoint_not_found, unknown_operation
 from tritonstack.local.runtime.fleet import Fleet, FleetParts
 from tritonstack.local.runtime.invocation import Done
 from tritonstack.local.runtime.messages import Answer, Request
@@ -49,6 +49,7 @@ class Runtime:
         self._server = Server(
             handle=self.handle,
             handle_at_once=self.handle_at_once,
+            refused=self.refused,
             max_payload_bytes=settings.max_payload_bytes,
             log=logger.error,
         )
@@ -62,7 +63,7 @@ class Runtime:
 
     async def handle(self, request: Request) -> Answer:
         """Answer one request. Raises InvokeError."""
-        path, name = request.path, endpoint_in(request)
+        path, name = request.path, endpoint_in(request.method, request.path)
         if name is not None:
             endpoint = self.reconciler.endpoints.get(name)
             if endpoint is None:
@@ -76,9 +77,16 @@ class Runtime:
 
     def handle_at_once(self, request: Request, done: Done) -> bool:
         """Begin to answer an ordinary invocation without a task; False where ``handle`` is to answer."""
-        name = endpoint_in(request)
+        name = endpoint_in(request.method, request.path)
         endpoint = None if name is None else self.reconciler.endpoints.get(name)
         return endpoint is not None and endpoint.invoke_at_once(request, done)
+
+    def refused(self, method: bytes, path: bytes, error: InvokeError) -> None:
+        """Count a payload that was too large at the endpoint it was sent to."""
+        name = endpoint_in(method, path)
+        endpoint = None if name is None else self.reconciler.endpoints.get(name)
+        if endpoint is not None:
+            endpoint.refused(error)
 
     async def start(self) -> int:
         """Listen and follow what is deployed. Returns the port."""
@@ -106,10 +114,9 @@ class Runtime:
         await self.publisher.flush()
 
 
-def endpoint_in(request: Request) -> str | None:
+def endpoint_in(method: bytes, path: bytes) -> str | None:
     """The name of the endpoint that a request invokes; None where it is no InvokeEndpoint."""
-    path = request.path
-    if request.method != b"POST" or not path.startswith(ENDPOINTS) or not path.endswith(INVOCATIONS):
+    if method != b"POST" or not path.startswith(ENDPOINTS) or not path.endswith(INVOCATIONS):
         return None
     return unquote_to_bytes(path[len(ENDPOINTS) : -len(INVOCATIONS)]).decode("latin-1")
 

@@ -14,9 +14,9 @@ from tritonstack.local.runtime.deployed import (
     Reader,
     UnreachableError,
 )
-from tritonstack.local.runtime.errors import endpoint_not_found, service_unavailable
+from tritonstack.local.runtime.errors import InvokeError, endpoint_not_found, service_unavailable
 from tritonstack.local.runtime.fleet import Fleet
-from tritonstack.local.runtime.invocation import Done, invoke, invoke_at_once
+from tritonstack.local.runtime.invocation import Done, invoke, invoke_at_once, refused
 from tritonstack.local.runtime.messages import Answer, Request
 
 RETRY_SECONDS = 5.0
@@ -82,6 +82,11 @@ class Endpoint:
     def invoke_at_once(self, request: Request, done: Done) -> bool:
         """See ``invocation.invoke_at_once``; False also where no fleet is in service."""
         return self.serving is not None and invoke_at_once(self.serving, request, done)
+
+    def refused(self, error: InvokeError) -> None:
+        """A request to it was refused before it was read."""
+        if self.serving is not None:
+            refused(self.serving, error)
 
     def apply(self, described: DeployedEndpoint, *, as_of: float) -> None:
         """Take over what is deployed, and start what is missing for it.

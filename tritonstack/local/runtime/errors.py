@@ -14,6 +14,9 @@ from typing import Any
 NO_STATUS = 0
 """The OriginalStatusCode of a container that gave no HTTP answer at all."""
 
+ECHOED_CHARACTERS = 200
+"""How much of a name or path that a caller sent is repeated in an error."""
+
 
 @dataclass(eq=False)
 class InvokeError(Exception):
@@ -42,6 +45,11 @@ class InvokeError(Exception):
         return json.dumps({**self.members, "Message": self.message}).encode()
 
 
+def shortened(text: str) -> str:
+    """What a caller sent, as far as an error repeats it."""
+    return text if len(text) <= ECHOED_CHARACTERS else text[:ECHOED_CHARACTERS] + "…"
+
+
 def validation_error(message: str, *, error_code: str | None = None) -> InvokeError:
     """The request itself is wrong: 400."""
     members = {"ErrorCode": error_code} if error_code else {}
@@ -50,7 +58,7 @@ def validation_error(message: str, *, error_code: str | None = None) -> InvokeEr
 
 def endpoint_not_found(*, endpoint: str, account: str) -> InvokeError:
     """There is no such endpoint, or it is not in service."""
-    return validation_error(f"Endpoint {endpoint} of account {account} not found.")
+    return validation_error(f"Endpoint {shortened(endpoint)} of account {account} not found.")
 
 
 def target_model_missing(*, request_id: str) -> InvokeError:
@@ -69,13 +77,24 @@ def target_model_not_supported(*, endpoint: str) -> InvokeError:
 def target_model_invalid(*, target_model: str) -> InvokeError:
     """TargetModel is no relative path of an object below the prefix."""
     return validation_error(
-        f"Invalid target model header {target_model!r}: a path relative to the model data prefix is expected."
+        f"Invalid target model header '{shortened(target_model)}': a path relative to the model data "
+        "prefix is expected, of printable ASCII characters."
     )
+
+
+def member_not_supported(*, member: str) -> InvokeError:
+    """InvokeEndpoint was called with a member that the local runtime would have to ignore."""
+    return validation_error(f"The local runtime does not support {member} of InvokeEndpoint.")
+
+
+def malformed(reason: str) -> InvokeError:
+    """The request is no valid HTTP."""
+    return validation_error(f"The request is no valid HTTP/1.1: {reason}")
 
 
 def target_variant_unknown(*, endpoint: str, variant: str) -> InvokeError:
     """TargetVariant names no production variant."""
-    return validation_error(f"Variant {variant} was not found for endpoint {endpoint}.")
+    return validation_error(f"Variant {shortened(variant)} was not found for endpoint {endpoint}.")
 
 
 def model_data_not_found(*, bucket: str, key: str) -> InvokeError:
@@ -122,7 +141,9 @@ def dependency_failure(message: str) -> InvokeError:
 
 def unknown_operation(*, path: str) -> InvokeError:
     """The runtime implements InvokeEndpoint alone."""
-    return InvokeError("UnknownOperationException", 404, f"The local runtime implements InvokeEndpoint, not {path}.")
+    return InvokeError(
+        "UnknownOperationException", 404, f"The local runtime implements InvokeEndpoint, not {shortened(path)}."
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

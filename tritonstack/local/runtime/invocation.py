@@ -23,6 +23,14 @@ from tritonstack.local.runtime.upstream import ContainerGoneError, Outcome, Upst
 
 CUSTOM_ATTRIBUTES = b"x-amzn-sagemaker-custom-attributes"
 TARGET_VARIANT = b"x-amzn-sagemaker-target-variant"
+UNSUPPORTED = {
+    b"x-amzn-sagemaker-inference-component": "InferenceComponentName",
+    b"x-amzn-sagemaker-target-container-hostname": "TargetContainerHostname",
+    b"x-amzn-sagemaker-session-id": "SessionId",
+    b"x-amzn-sagemaker-enable-explanations": "EnableExplanations",
+}
+"""Headers of InvokeEndpoint's members that would change what answers (botocore's model of sagemaker-runtime)."""
+_NOT_AT_ONCE = frozenset({TARGET_VARIANT, *UNSUPPORTED})
 PASSED_ON = (b"content-type", b"accept", CUSTOM_ATTRIBUTES)
 GIVEN_BACK = (b"content-type", CUSTOM_ATTRIBUTES)
 _TARGET_MODEL = re.compile(r"[!-~][ -~]{0,1023}")
@@ -34,7 +42,10 @@ def checked_target(raw: bytes) -> str:
     Raises:
         InvokeError: ValidationError.
     """
-    text = raw.decode("latin-1")
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError:
+        text = raw.decode("latin-1")
     parts = text.split("/")
     if not _TARGET_MODEL.fullmatch(text) or "\\" in text or any(part in ("", ".", "..") for part in parts):
         raise errors.target_model_invalid(target_model=text)
@@ -68,6 +79,12 @@ async def invoke(fleet: Fleet, request: Request) -> Answer:
         )
 
 
+def refused(fleet: Fleet, error: InvokeError) -> None:
+    """Count a request that was refused before it was read."""
+    fleet.failed(error)
+    fleet.metrics.invocation(in_model=0.0, total=0.0, error=error, hit=None, concurrent=fleet.in_flight + 1)
+
+
 Done = Callable[[Answer | Exception], None]
 """Takes a request's answer, or what it failed with."""
 
@@ -80,7 +97,7 @@ def invoke_at_once(fleet: Fleet, request: Request, done: Done) -> bool:
     """
     client = fleet.client
     target = request.headers.get(TARGET_MODEL)
-    if client is None or target is None or not fleet.serves_at_once or TARGET_VARIANT in request.headers:
+    if client is None or target is None or not fleet.serves_at_once or not _NOT_AT_ONCE.isdisjoint(request.headers):
         return False
     connection = client.take_idle()
     if connection is None:
@@ -155,6 +172,8 @@ class _Measured:
 async def _invoke(fleet: Fleet, request: Request, measured: _Measured) -> Answer:
     target = request.headers.get(TARGET_MODEL)
     variant = request.headers.get(TARGET_VARIANT)
+    for header in UNSUPPORTED.keys() & request.headers.keys():
+        raise errors.member_not_supported(member=UNSUPPORTED[header])
     if variant is not None and variant.decode("latin-1") != fleet.config.variant:
         raise errors.target_variant_unknown(endpoint=fleet.endpoint, variant=variant.decode("latin-1"))
     if not fleet.config.model.multi_model:

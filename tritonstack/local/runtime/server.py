@@ -9,6 +9,7 @@ invoke-overhead``).
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 import uuid
 from collections import deque
@@ -18,15 +19,18 @@ from typing import Any
 
 import httptools
 
-from tritonstack.local.runtime.errors import InvokeError, internal_failure, payload_too_large
+from tritonstack.local.runtime.errors import InvokeError, internal_failure, malformed, payload_too_large
 from tritonstack.local.runtime.messages import Answer, Headers, Request
 
 Handle = Callable[[Request], Awaitable[Answer]]
+Refused = Callable[[bytes, bytes, InvokeError], None]
 Done = Callable[[Answer | Exception], None]
 HandleAtOnce = Callable[[Request, Done], bool]
 
 DRAINED_BYTES = 256 * 1024 * 1024
-"""How much of a refused body is read (and thrown away) so that its sender reads the answer instead of a reset."""
+"""How much is read (and thrown away) after a refusal so that its sender reads the answer instead of a reset."""
+RECEIVE_SECONDS = 60.0
+"""Within which a request must have arrived whole, and the rest of a refused one is thrown away."""
 
 _STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus}
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -66,6 +70,8 @@ class ServerConnection(asyncio.Protocol):
         self._body: list[bytes] = []
         self._size = 0
         self._received = 0.0
+        self._refused = False
+        self.deadline = math.inf
         self._waiting: deque[tuple[Request | InvokeError, bool]] = deque()
         self._task: asyncio.Task[None] | None = None
         self._at_once: tuple[str, bool] | None = None
@@ -93,10 +99,32 @@ class ServerConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """See asyncio.Protocol."""
+        if self._refused:
+            self._size += len(data)
+            if self._size > DRAINED_BYTES:
+                self._transport.abort()
+            return
         try:
             self._parser.feed_data(data)
-        except (httptools.HttpParserError, httptools.HttpParserUpgrade):
-            self._transport.close()
+        except httptools.HttpParserUpgrade:  # refused in on_headers_complete
+            return
+        except httptools.HttpParserError as error:
+            self._refuse(malformed(str(error)))
+
+    def _refuse(self, error: InvokeError) -> None:
+        """Answer with an error once it is this request's turn; what follows on the connection is thrown away."""
+        if self._refused:
+            return
+        self._refused = True
+        self._size, self._body = 0, []
+        self.deadline = time.monotonic() + self._server.receive_seconds
+        self._waiting.append((error, False))
+        if self._task is None and self._at_once is None:
+            self._task = asyncio.get_running_loop().create_task(self._answer_waiting())
+
+    def expire(self) -> None:
+        """The request did not arrive in time."""
+        self._transport.abort()
 
     def under_way(self) -> asyncio.Future[None] | None:
         """Ends when its requests of the moment are answered; None where there are none."""
@@ -113,6 +141,8 @@ class ServerConnection(asyncio.Protocol):
     def on_message_begin(self) -> None:
         """Called by the parser."""
         self._received = time.monotonic()
+        if not self._refused:
+            self.deadline = self._received + self._server.receive_seconds
         self._path, self._headers, self._body, self._size = b"", {}, [], 0
 
     def on_url(self, url: bytes) -> None:
@@ -124,35 +154,48 @@ class ServerConnection(asyncio.Protocol):
         self._headers[name.lower()] = value
 
     def on_headers_complete(self) -> None:
-        """Called by the parser."""
-        if self._headers.get(b"expect", b"").lower() == b"100-continue":
+        """Called by the parser, which has checked that Content-Length is a number."""
+        if self._refused:
+            return
+        if self._parser.should_upgrade():
+            self._refuse(malformed("the connection cannot be upgraded"))
+        elif int(self._headers.get(b"content-length", b"0")) > self._server.max_payload_bytes:
+            self._too_large()
+        elif self._headers.get(b"expect", b"").lower() == b"100-continue":
             self._transport.write(_CONTINUE)
 
     def on_body(self, body: bytes) -> None:
-        """Called by the parser. A body beyond the limit is counted and thrown away."""
+        """Called by the parser. A chunked body shows only here that it is beyond the limit."""
+        if self._refused:
+            return
         self._size += len(body)
         if self._size <= self._server.max_payload_bytes:
             self._body.append(body)
-        elif self._size > DRAINED_BYTES:
-            self._transport.close()
+        else:
+            self._too_large()
+
+    def _too_large(self) -> None:
+        error = payload_too_large(limit=self._server.max_payload_bytes)
+        self._server.refused(self._parser.get_method(), self._path, error)
+        self._refuse(error)
 
     def on_message_complete(self) -> None:
         """Called by the parser."""
+        if self._refused:
+            return
+        self.deadline = math.inf
         keep_alive = self._parser.should_keep_alive()
-        if self._size > self._server.max_payload_bytes:
-            request: Request | InvokeError = payload_too_large(limit=self._server.max_payload_bytes)
-        else:
-            request = Request(
-                method=self._parser.get_method(),
-                path=self._path,
-                headers=self._headers,
-                body=self._body[0] if len(self._body) == 1 else b"".join(self._body),
-                received=self._received,
-                id=self._server.next_request_id(),
-            )
+        request = Request(
+            method=self._parser.get_method(),
+            path=self._path,
+            headers=self._headers,
+            body=self._body[0] if len(self._body) == 1 else b"".join(self._body),
+            received=self._received,
+            id=self._server.next_request_id(),
+        )
         self._body = []
         if self._task is None and self._at_once is None:
-            if isinstance(request, Request) and self._writable.is_set() and self._begin_at_once(request, keep_alive):
+            if self._writable.is_set() and self._begin_at_once(request, keep_alive):
                 return
             self._task = asyncio.get_running_loop().create_task(self._answer_waiting())
         self._waiting.append((request, keep_alive))
@@ -206,7 +249,11 @@ class ServerConnection(asyncio.Protocol):
             self._transport.write(head + body)
         else:
             self._transport.writelines((head, body))
-        if not keep_alive:
+        if keep_alive:
+            return
+        if self._refused and not self._waiting:  # closing now would reset the connection under what is still sent
+            self._transport.write_eof()
+        else:
             self._transport.close()
 
 
@@ -220,6 +267,8 @@ class Server:
         max_payload_bytes: int,
         log: Callable[[str], None],
         handle_at_once: HandleAtOnce = lambda _request, _done: False,
+        refused: Refused = lambda _method, _path, _error: None,
+        receive_seconds: float = RECEIVE_SECONDS,
     ) -> None:
         """Listens nowhere yet.
 
@@ -228,9 +277,14 @@ class Server:
             max_payload_bytes: the largest body of a request.
             log: takes a line about a failure of the server's own.
             handle_at_once: is asked first; True where it takes a request over and calls back once with its outcome.
+            refused: is told of the method and path of a request whose body is too large.
+            receive_seconds: see RECEIVE_SECONDS.
         """
         self._handle = handle
         self.handle_at_once = handle_at_once
+        self.refused = refused
+        self.receive_seconds = receive_seconds
+        self._sweep: asyncio.TimerHandle | None = None
         self._log = log
         self._server: asyncio.Server | None = None
         self._requests = 0
@@ -260,13 +314,24 @@ class Server:
         """Listen on 127.0.0.1; ``port`` 0 takes a free one. Returns the port."""
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(lambda: ServerConnection(self), host="127.0.0.1", port=port)
+        self._look_for_late_requests()
         listening: int = self._server.sockets[0].getsockname()[1]
         return listening
+
+    def _look_for_late_requests(self) -> None:
+        """Now and then for all connections, which costs a request less than a timer of its own."""
+        now = time.monotonic()
+        for connection in [one for one in self.connections if one.deadline < now]:
+            connection.expire()
+        later = self.receive_seconds / 10
+        self._sweep = asyncio.get_running_loop().call_later(later, self._look_for_late_requests)
 
     async def stop(self, *, seconds: float) -> None:
         """Take no new connection, let requests end for ``seconds``, then close."""
         if self._server is not None:
             self._server.close()
+        if self._sweep is not None:
+            self._sweep.cancel()
         answers = [answer for one in self.connections if (answer := one.under_way()) is not None]
         if answers:
             await asyncio.wait(answers, timeout=seconds)
