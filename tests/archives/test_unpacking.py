@@ -154,7 +154,7 @@ def test_a_members_path_stays_inside_or_is_refused(name: str) -> None:
         path = member_path(name)
     except UnsafeArchiveError:
         return
-    assert Path(os.path.normpath(Path("/root/folder") / path)).is_relative_to("/root/folder")
+    assert Path(os.path.normpath(Path("/a/folder") / path)).is_relative_to("/a/folder")
 
 
 PARTS = st.lists(st.sampled_from(["a", "b", "..", ".", "c"]), min_size=1, max_size=4).map("/".join)
