@@ -143,8 +143,8 @@ def test_output_that_is_no_utf8_is_shown_all_the_same(cdk: Cdk) -> None:
     assert said_by(LocalDeployment.destroy) == ["caf\ufffd"]
 
 
-def test_an_interrupted_deployment_ends_the_cdk(cdk: Cdk) -> None:
-    cdk("print(os.getpid(), flush=True); time.sleep(600)")
+def interrupted_destroy() -> int:
+    """Interrupt a destroy at the CDK's first line, which is its process id; returns that id."""
     pids: list[int] = []
 
     def interrupt(line: str) -> None:
@@ -155,23 +155,19 @@ def test_an_interrupted_deployment_ends_the_cdk(cdk: Cdk) -> None:
     one.on_line = interrupt
     with pytest.raises(KeyboardInterrupt):
         one.destroy()
-    wait_for(lambda: not psutil.pid_exists(pids[0]))
+    return pids[0]
+
+
+def test_an_interrupted_deployment_ends_the_cdk(cdk: Cdk) -> None:
+    cdk("print(os.getpid(), flush=True); time.sleep(600)")
+    pid = interrupted_destroy()
+    wait_for(lambda: not psutil.pid_exists(pid))
 
 
 def test_an_interrupted_cdk_that_ignores_sigterm_is_killed(cdk: Cdk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deployment, "END_SECONDS", 0.2)
     cdk("import signal; signal.signal(15, signal.SIG_IGN); print(os.getpid(), flush=True); time.sleep(600)")
-    pids: list[int] = []
-
-    def interrupt(line: str) -> None:
-        pids.append(int(line))
-        raise KeyboardInterrupt
-
-    one = local()
-    one.on_line = interrupt
-    with pytest.raises(KeyboardInterrupt):
-        one.destroy()
-    assert not psutil.pid_exists(pids[0])
+    assert not psutil.pid_exists(interrupted_destroy())
 
 
 def test_a_cdk_that_is_not_installed_is_said_with_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
