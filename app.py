@@ -7,16 +7,21 @@ values move those files: ``-c environments-folder=…`` and ``-c model-repositor
 from __future__ import annotations
 
 import gc
+import importlib
 import os
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 # Before aws_cdk starts Node: of Node 20 it warns on stderr at length, and what a user has to mend would drown in that.
 os.environ.setdefault("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "20")
+gc.disable()  # a process of a second, whose objects all live to its end: collecting them is a tenth of its time
+# Node loads the CDK and cdk-nag, which this process would only wait for, while Python makes the settings' models.
+loading = ThreadPoolExecutor(max_workers=1)
+cdk_loaded = loading.submit(importlib.import_module, "aws_cdk")
+if os.environ.get("CDK_VALIDATION") != "false":
+    loading.submit(importlib.import_module, "cdk_nag")
 
-import aws_cdk as cdk
-
-from stacks.stage import EnvironmentStage, ReleaseSets
 from tritonstack.archives import check_model_folders, contents_of, release_set
 from tritonstack.errors import InputError, Problem
 from tritonstack.settings import (
@@ -26,6 +31,13 @@ from tritonstack.settings import (
     load_environments,
     with_default_models,
 )
+
+cdk_loaded.result()
+import aws_cdk as cdk
+
+from stacks.stage import EnvironmentStage, ReleaseSets
+
+loading.shutdown()  # from here on this thread alone talks to Node, which takes one request at a time
 
 ROOT = Path(__file__).resolve().parent
 
@@ -106,5 +118,4 @@ def check_with_nag(app: cdk.App) -> None:
 
 
 if __name__ == "__main__":
-    gc.disable()  # a process of a second, whose objects all live to its end: collecting them is a tenth of its time
     sys.exit(main())

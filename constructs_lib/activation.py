@@ -8,25 +8,21 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import aws_cdk as cdk
-from aws_cdk import aws_iam as iam
-from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3_assets as s3_assets
 from constructs import Construct, IConstruct
 
 from constructs_lib.acknowledgement import acknowledge_wildcard
 from constructs_lib.artifact_bucket import ArtifactBucketReference
-from constructs_lib.permission import allow, boundary
+from constructs_lib.handler_function import HandlerFunction
+from constructs_lib.permission import allow
 from tritonstack import naming
 
-CODE = Path(__file__).resolve().parent.parent / "lambda" / "activation"
 ARCHIVES_TYPE = "Custom::PublishedArchives"
 RECORDS_TYPE = "Custom::ReleaseRecords"
 RELEASE_SET_SCHEMA = 1
 RELEASE_SET_SUFFIX = ".release-set"
 """An ending of its own, so that a permission can name release sets in the staging bucket and nothing else there."""
-WORK_MINUTES = 15
-"""The longest that a Lambda may run: SSM takes a few writes a second, and a set may hold hundreds of models."""
 
 
 class Activation(Construct):
@@ -37,8 +33,7 @@ class Activation(Construct):
     itself; there is no framework between them.
 
     Attributes:
-        function: the Lambda function.
-        policy: its one policy.
+        function: the function behind both.
         archives: the custom resource that the endpoint waits for.
         records: the custom resource that waits for the endpoint.
     """
@@ -72,35 +67,16 @@ class Activation(Construct):
         super().__init__(scope, construct_id)
         record_path = naming.release_parameter(environment=environment, endpoint=endpoint, model="")
         asset = self._release_set_asset(release_set)
-        log_group = logs.LogGroup(
+        self.function = HandlerFunction(
             self,
-            "Log",
-            retention=logs.RetentionDays.THREE_MONTHS,
-            removal_policy=cdk.RemovalPolicy.DESTROY,
-        )
-        role = iam.Role(
-            self,
-            "Role",
+            "Handler",
+            handler="activation",
             description=f"Writes the release records of {environment}/{endpoint}",
-            assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
-            permissions_boundary=boundary(self, permissions_boundary_arn),
+            log_retention=logs.RetentionDays.THREE_MONTHS,
+            permissions_boundary_arn=permissions_boundary_arn,
         )
-        self.policy = iam.Policy(self, "Access", roles=[role])
-        self._allow_log(log_group)
         self._allow_reading(asset, artifacts=artifacts, endpoint=endpoint)
         self._allow_records(record_path)
-        self.function = lambda_.Function(
-            self,
-            "Function",
-            description=f"Writes the release records of {environment}/{endpoint}",
-            runtime=lambda_.Runtime.PYTHON_3_14,
-            handler="handler.handler",
-            code=lambda_.Code.from_asset(str(CODE), exclude=["__pycache__", "*.pyc"]),
-            memory_size=256,
-            timeout=cdk.Duration.minutes(WORK_MINUTES),
-            log_group=log_group,
-            role=role,
-        )
         properties = {
             "ReleaseSetBucket": asset.s3_bucket_name,
             "ReleaseSetKey": asset.s3_object_key,
@@ -108,26 +84,12 @@ class Activation(Construct):
             "ArchivePrefix": archive_prefix,
             "RecordPath": record_path,
         }
-        self.archives = self._custom_resource("Archives", resource_type=ARCHIVES_TYPE, properties=properties)
-        self.records = self._custom_resource("Records", resource_type=RECORDS_TYPE, properties=properties)
+        self.archives = self.function.custom_resource(
+            self, "Archives", resource_type=ARCHIVES_TYPE, properties=properties
+        )
+        self.records = self.function.custom_resource(self, "Records", resource_type=RECORDS_TYPE, properties=properties)
         around.node.add_dependency(self.archives)
         self.records.node.add_dependency(around)
-
-    def _custom_resource(
-        self, construct_id: str, *, resource_type: str, properties: Mapping[str, str]
-    ) -> cdk.CustomResource:
-        resource = cdk.CustomResource(
-            self,
-            construct_id,
-            resource_type=resource_type,
-            service_token=self.function.function_arn,
-            # Past the function's own limit: a function that is cut off cannot answer.
-            service_timeout=cdk.Duration.minutes(WORK_MINUTES + 1),
-            properties=dict(properties),
-        )
-        # Deleted in the reverse order, so the function can still do its work when the records go.
-        resource.node.add_dependency(self.policy)
-        return resource
 
     def _release_set_asset(self, release_set: Mapping[str, str]) -> s3_assets.Asset:
         document = {"schema": RELEASE_SET_SCHEMA, "models": dict(release_set)}
@@ -136,26 +98,18 @@ class Activation(Construct):
             path.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n")
             return s3_assets.Asset(self, "ReleaseSet", path=str(path))  # copied at once into the cloud assembly
 
-    def _allow_log(self, log_group: logs.LogGroup) -> None:
-        allow(
-            self.policy,
-            "WriteLog",
-            actions=["logs:CreateLogStream", "logs:PutLogEvents"],
-            resources=[log_group.log_group_arn],
-        )
-
     def _allow_reading(self, asset: s3_assets.Asset, *, artifacts: ArtifactBucketReference, endpoint: str) -> None:
         sets = f"arn:{cdk.Stack.of(self).partition}:s3:::{asset.s3_bucket_name}/*{RELEASE_SET_SUFFIX}"
-        allow(self.policy, "ReadReleaseSets", actions=["s3:GetObject"], resources=[sets])
+        allow(self.function.policy, "ReadReleaseSets", actions=["s3:GetObject"], resources=[sets])
         acknowledge_wildcard(
-            self.policy,
+            self.function.policy,
             resource=sets,
             reason="The release sets of earlier and later deployments must be readable in an update or a rollback; "
             f"their keys are not known here. Nothing but release sets ends in {RELEASE_SET_SUFFIX}.",
         )
         # Every platform of the endpoint: when a release change is rolled back, the set before lies under another one.
         allow(
-            self.policy,
+            self.function.policy,
             "FindArchives",
             actions=["s3:ListBucket"],
             resources=[artifacts.bucket_arn],
@@ -167,14 +121,14 @@ class Activation(Construct):
         folder = stack.format_arn(service="ssm", resource="parameter", resource_name=path.strip("/"))
         records = f"{folder}/*"
         allow(
-            self.policy,
+            self.function.policy,
             "MoveRecords",
             actions=["ssm:GetParameters", "ssm:PutParameter", "ssm:DeleteParameters"],
             resources=[records],
         )
-        allow(self.policy, "FindRecords", actions=["ssm:GetParametersByPath"], resources=[folder, records])
+        allow(self.function.policy, "FindRecords", actions=["ssm:GetParametersByPath"], resources=[folder, records])
         acknowledge_wildcard(
-            self.policy,
+            self.function.policy,
             resource=records,
             reason=f"One parameter a model lies under {path}, and models come and go with the release set; "
             "no other part of the stack has a parameter there.",
