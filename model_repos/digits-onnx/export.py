@@ -36,12 +36,13 @@ def main() -> int:
     parser.add_argument("--options", type=json.loads, required=True)
     parser.add_argument("--report", type=Path, required=True)
     arguments = parser.parse_args()
-    options = arguments.options
+    told = arguments.options
+    options = told["options"]
 
     digits = load_digits()
     images = digits.data.astype(np.float32)
     seen, held_out, seen_labels, held_out_labels = train_test_split(
-        images, digits.target, test_size=options["held_out"], random_state=options["seed"], stratify=digits.target
+        images, digits.target, test_size=options["held_out"], random_state=told["seed"], stratify=digits.target
     )
     print(f"training on {len(seen)} images, {len(held_out)} held out", flush=True)
     classifier = train(seen, seen_labels, regularisation=options["regularisation"])
@@ -51,7 +52,7 @@ def main() -> int:
     path = arguments.target / MODEL
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(to_onnx(classifier).SerializeToString(deterministic=True))
-    difference = prove(path, classifier, held_out, tolerance=options["tolerance"])
+    difference = prove(path, classifier, held_out, tolerance=told["tolerance"])
     print(f"largest difference to scikit-learn: {difference:.2e}", flush=True)
 
     figures = {"accuracy": accuracy, "held_out_images": len(held_out), "largest_difference": difference}

@@ -21,7 +21,7 @@ parser = argparse.ArgumentParser()
 for name in ("--target", "--options", "--report"):
     parser.add_argument(name)
 given = parser.parse_args()
-options = json.loads(given.options)
+options = json.loads(given.options)["options"]
 target = pathlib.Path(given.target) / "double/1"
 target.mkdir(parents=True)
 print("exporting")
@@ -45,7 +45,7 @@ def _with_export(places: Places, **options: object) -> None:
     folder = places.folder("double")
     write(folder, {"export.py": EXPORT})
     with (folder / "recipe.yaml").open("a") as recipe:
-        recipe.write(f"export: {{produces: [double/1/factor.txt], options: {json.dumps(options)}}}\n")
+        recipe.write(f"exports: [{{produces: [double/1/factor.txt], options: {json.dumps(options)}}}]\n")
         recipe.write("proof: {figures: {accuracy: {at_least: 0.95}}}\n")
 
 

@@ -17,7 +17,7 @@ from tritonstack.archives.contents import contents_of
 from tritonstack.archives.digest import check_model_folders, model_digest, release_set
 from tritonstack.errors import InputError
 
-EXPORT = "export: {script: export.py, produces: [double/1/weights.bin], options: {seed: 0}}\n"
+EXPORT = "exports: [{script: export.py, produces: [double/1/weights.bin], options: {seed: 0}}]\n"
 
 
 @pytest.fixture

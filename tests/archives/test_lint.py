@@ -228,7 +228,7 @@ def test_a_mistake_in_an_ensembles_graph_is_found_with_its_line(
         ("kind: python", "kind: python\nmodel: gone", "addressed-model"),
         ("kind: python", "kind: python\nadapters: {image: {input: x, encoding: png-bytes}}", "adapter-input"),
         ("kind: python", "kind: python\nuses: [{folder: double, models: [gone]}]", "used-model"),
-        ("kind: python", "kind: python\nexport: {produces: [gone/1/model.py]}", "export-outside"),
+        ("kind: python", "kind: python\nexports: [{produces: [gone/1/model.py]}]", "export-outside"),
     ],
 )
 def test_a_recipe_that_contradicts_its_folder_is_found(tmp_path: Path, old: str, new: str, rule: str) -> None:
@@ -276,7 +276,7 @@ def test_files_that_an_export_makes_need_not_exist(tmp_path: Path) -> None:
     (folder / "double/1/model.py").unlink()
     assert lint_folder(folder) != ()
     with (folder / "recipe.yaml").open("a") as recipe:
-        recipe.write("export: {produces: [double/1/model.py]}\n")
+        recipe.write("exports: [{produces: [double/1/model.py]}]\n")
     write(folder, {"export.py": ""})
     assert lint_folder(folder) == ()
 
@@ -299,10 +299,10 @@ def test_an_export_environment_without_a_lock_file_is_refused_with_those_there_a
     folder = write_double(tmp_path)
     write(folder, {"export.py": ""})
     with (folder / "recipe.yaml").open("a") as recipe:
-        recipe.write("export: {environment: foo, produces: [double/1/model.onnx]}\n")
+        recipe.write("exports: [{environment: foo, produces: [double/1/model.onnx]}]\n")
     (finding,) = lint_folder(folder)
     assert finding.file == folder / "recipe.yaml"
-    assert finding.found.startswith("export.environment: foo")
+    assert finding.found.startswith("exports: environment foo")
     assert finding.allowed == "an environment with a lock file: exporters"
 
 

@@ -15,12 +15,12 @@ from tests.archives import fake_aws
 from tests.archives.fake_aws import FakeAws
 from tests.archives.folders import Endpoint, Environment, places_in, write_double
 from tritonstack.archives import bucket as bucket_module
+from tritonstack.archives.adapters import Adapters
 from tritonstack.archives.bucket import ArtifactBucket, StoredObject
 from tritonstack.archives.digest import model_digest
 from tritonstack.archives.manifest import ArchiveEntry, Manifest, ModelEntry, SampleEntry
 from tritonstack.archives.places import Places
 from tritonstack.archives.publish import publish_environment
-from tritonstack.archives.recipe import Adapters
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.naming import ArchiveName
 

@@ -39,7 +39,7 @@ def test_every_problem_is_named_at_once(tmp_path: Path) -> None:
         ("", "", "an empty file"),
         ("- a", "", "a list of 1"),
         ("a: [", "", "expected the node content"),
-        (RECIPE + "export: {produces: []}\n", "export.produces", "an empty list"),
+        (RECIPE + "exports: [{produces: []}]\n", "exports[0].produces", "an empty list"),
         (RECIPE + "uses: [{folder: A.b, models: [x]}]\n", "uses[0].folder", '"A.b"'),
         (RECIPE + "adapters: {video: {input: x, encoding: utf8}}\n", "adapters.video", "the field video: a mapping"),
         (RECIPE + "kind: onnx\n", "kind", "kind again in line 4"),
@@ -58,7 +58,7 @@ def test_what_is_allowed_is_said_in_the_house_s_words_with_the_line(tmp_path: Pa
         read_recipe(tmp_path)
     said = {problem.field: problem for problem in caught.value.problems}
     assert said["kind"].file == f"{tmp_path}/recipe.yaml:2"
-    assert said["kind"].allowed == "'onnx', 'python' or 'ensemble': What the addressed model is."
+    assert said["kind"].allowed.startswith("'onnx', 'python', 'ensemble', ")
     assert said["sample.tolerance"].allowed.startswith("a number: ")
     assert said["sample.request"].allowed.startswith("a path inside the model folder")
     assert said["sped"].allowed.startswith("the fields description, kind")

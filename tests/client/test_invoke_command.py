@@ -14,8 +14,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.client.fakes import FakeEndpoint, FakeS3, FakeSession, FakeSsm, FakeTime, error_reply
+from tritonstack.archives.adapters import Adapters, TextAdapter
 from tritonstack.archives.manifest import ArchiveEntry, Manifest, ModelEntry, SampleEntry, TensorEntry
-from tritonstack.archives.recipe import Adapter, Adapters
 from tritonstack.client import model_client
 from tritonstack.commands import invoke
 from tritonstack.errors import InputError, Problem
@@ -36,7 +36,7 @@ MANIFEST = Manifest(
     ),
     backends=("python",),
     configs={},
-    adapters=Adapters(text=Adapter(input="pixels", encoding="utf8")),
+    adapters=Adapters(text=TextAdapter(input="pixels", encoding="utf8")),
     sample=SampleEntry(file="s.json", answer={}, tolerance=0),
     figures={},
     tools={},

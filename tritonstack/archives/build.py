@@ -125,9 +125,12 @@ def _make(name: ArchiveName, work: Path, places: Places, report: Report) -> Mani
 def _exports(folder: Path, recipe: Recipe, places: Places, report: Report) -> dict[str, Exported]:
     """The exports of a folder and of the folders that it uses, by the folder's name."""
     found: dict[str, Exported] = {}
-    if recipe.export is not None:
+    if recipe.exports:
         digest = model_digest(folder)
-        found[folder.name] = export_folder(folder, recipe.export, digest=digest, work=places.exports, report=report)
+        told = {"seed": recipe.seed, "tolerance": recipe.proof.tolerance}
+        found[folder.name] = export_folder(
+            folder, recipe.exports[0], told=told, digest=digest, work=places.exports, report=report
+        )
     for used in recipe.uses:
         other = folder.parent / used.folder
         other_recipe = read_recipe(other)

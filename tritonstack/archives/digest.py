@@ -107,11 +107,10 @@ def _no_folder(model: str, repositories: Path, *, file: Path, field: str) -> Pro
     )
 
 
-def lock_file(folder: Path, recipe: Recipe) -> Path | None:
-    """The lock file of the environment that a folder's export runs in, or None where nothing is exported."""
-    if recipe.export is None:
-        return None
-    return folder.resolve().parent.parent / "requirements" / f"{recipe.export.environment}.txt"
+def lock_files(folder: Path, recipe: Recipe) -> tuple[Path, ...]:
+    """The lock files of the environments that a folder's exports run in, sorted, each once."""
+    requirements = folder.resolve().parent.parent / "requirements"
+    return tuple(requirements / f"{name}.txt" for name in sorted({export.environment for export in recipe.exports}))
 
 
 def _digest(folder: Path, users: tuple[Path, ...]) -> str:
@@ -120,33 +119,31 @@ def _digest(folder: Path, users: tuple[Path, ...]) -> str:
     if here in users:
         circle = " → ".join(path.name for path in (*users[users.index(here) :], here))
         raise InputError([Problem(file=str(folder / RECIPE), field="uses", found=circle, allowed="no circle")])
-    produced = set(recipe.export.produces) if recipe.export else set()
     inputs = {
         "packer": PACKER_VERSION,
-        "files": {name: _sha256(path) for name, path in files_below(folder) if name not in produced},
+        "files": {name: _sha256(path) for name, path in files_below(folder) if name not in recipe.produced},
         "uses": {used.folder: _digest(folder.parent / used.folder, (*users, here)) for used in recipe.uses},
-        "lock": _lock(folder, recipe),
+        "locks": _locks(folder, recipe),
     }
     canonical = json.dumps(inputs, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()[:DIGEST_LENGTH]
 
 
-def _lock(folder: Path, recipe: Recipe) -> str:
-    path = lock_file(folder, recipe)
-    if path is None:
-        return ""
-    if not path.is_file():
-        raise InputError(
-            [
-                Problem(
-                    file=str(folder / RECIPE),
-                    field="export.environment",
-                    found=f"no lock file {path}",
-                    allowed="an environment with a lock file in requirements/, beside the folder of the models",
-                )
-            ]
+def _locks(folder: Path, recipe: Recipe) -> dict[str, str]:
+    files = lock_files(folder, recipe)
+    problems = [
+        Problem(
+            file=str(folder / RECIPE),
+            field="exports",
+            found=f"environment: {path.stem}, and there is no lock file {path}",
+            allowed="an environment with a lock file in requirements/, beside the folder of the models",
         )
-    return _sha256(path)
+        for path in files
+        if not path.is_file()
+    ]
+    if problems:
+        raise InputError(problems)
+    return {path.stem: _sha256(path) for path in files}
 
 
 def _sha256(path: Path) -> str:

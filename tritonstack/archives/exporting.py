@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tritonstack.archives.export_recipe import Export
 from tritonstack.archives.partial import partial_folder
 from tritonstack.archives.programs import Report, run_script
-from tritonstack.archives.recipe import Export
 from tritonstack.errors import WorkFailedError
 
 REPORT = "report.json"
@@ -25,7 +26,9 @@ class Exported:
     tools: dict[str, str]
 
 
-def export_folder(folder: Path, export: Export, *, digest: str, work: Path, report: Report) -> Exported:
+def export_folder(
+    folder: Path, export: Export, *, told: Mapping[str, Any], digest: str, work: Path, report: Report
+) -> Exported:
     """The export of a model folder, made now or by an earlier build of the same digest.
 
     ``work`` keeps finished exports as ``<folder>.<digest>``; an export that is interrupted leaves none.
@@ -34,18 +37,18 @@ def export_folder(folder: Path, export: Export, *, digest: str, work: Path, repo
     finished = work / f"{folder.name}.{digest}"
     if not finished.is_dir():
         with partial_folder(work, name=folder.name) as partial:
-            _run(folder, export, partial, report)
+            _run(folder, export, told, partial, report)
             _keep(partial, finished)
     content = _read_report(finished / REPORT)
     return Exported(files=finished / FILES, figures=content["figures"], tools=content["tools"])
 
 
-def _run(folder: Path, export: Export, partial: Path, report: Report) -> None:
+def _run(folder: Path, export: Export, told: Mapping[str, Any], partial: Path, report: Report) -> None:
     (partial / FILES).mkdir()
     arguments = [
         str((folder / export.script).resolve()),
         *("--target", str((partial / FILES).resolve())),
-        *("--options", json.dumps(export.options)),
+        *("--options", json.dumps({**told, "options": export.options})),
         *("--report", str((partial / REPORT).resolve())),
     ]
     what = f"export of {folder.name}"

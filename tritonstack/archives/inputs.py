@@ -6,7 +6,7 @@ import shutil
 import zipfile
 from pathlib import Path
 
-from tritonstack.archives.digest import lock_file
+from tritonstack.archives.digest import lock_files
 from tritonstack.archives.folder import files_below
 from tritonstack.archives.recipe import read_recipe
 
@@ -32,10 +32,8 @@ def zip_inputs(folder: Path, target: Path) -> None:
 
 def _collect(folder: Path, members: dict[str, Path]) -> None:
     recipe = read_recipe(folder)
-    produced = set(recipe.export.produces) if recipe.export else set()
-    members |= {f"model_repos/{folder.name}/{name}": path for name, path in files_below(folder) if name not in produced}
-    lock = lock_file(folder, recipe)
-    if lock is not None:
-        members[f"requirements/{lock.name}"] = lock
+    sources = [(name, path) for name, path in files_below(folder) if name not in recipe.produced]
+    members |= {f"model_repos/{folder.name}/{name}": path for name, path in sources}
+    members |= {f"requirements/{lock.name}": lock for lock in lock_files(folder, recipe)}
     for used in recipe.uses:
         _collect(folder.parent / used.folder, members)

@@ -8,8 +8,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from tritonstack.archives.adapters import Adapters, Answers
 from tritonstack.archives.model_config import Tensor
-from tritonstack.archives.recipe import Adapters, Dependency
+from tritonstack.archives.overlay import Dependency
 
 
 class _Part(BaseModel):
@@ -68,6 +69,7 @@ class Manifest(_Part):
     backends: tuple[str, ...] = Field(description="Triton backends that the archive needs.")
     configs: dict[str, str] = Field(description="Directory → the text of its config.pbtxt.")
     adapters: Adapters = Field(description="Files that a client may turn into an input.")
+    answers: Answers = Field(default_factory=Answers, description="What a client makes of an output.")
     sample: SampleEntry = Field(description="A request that the archive answers as expected.")
     figures: dict[str, float] = Field(description="What export and proof measured: accuracy, differences.")
     tools: dict[str, str] = Field(description="Tool → version, of export and proof.")

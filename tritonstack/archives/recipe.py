@@ -1,120 +1,49 @@
-"""``recipe.yaml``: what a model folder says about its archive, beside the ``config.pbtxt`` files that Triton reads."""
+"""``recipe.yaml``: what a model folder says about its archives, beside the ``config.pbtxt`` files that Triton reads."""
 
 from __future__ import annotations
 
-from pathlib import Path, PurePosixPath
-from typing import Annotated, Any, Literal
+from pathlib import Path
+from typing import Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError, ValidationInfo, field_validator
 
+from tritonstack.archives.adapters import Adapters, Answers
+from tritonstack.archives.engine_recipe import Engine
+from tritonstack.archives.export_recipe import Export
+from tritonstack.archives.overlay import Dependency, Kind, Overlay
+from tritonstack.archives.parts import InsidePath, Name, RecipePart
+from tritonstack.archives.sample_recipe import Proof, Sample
+from tritonstack.archives.source_recipe import Sizes, Source
 from tritonstack.errors import InputError, Problem
-from tritonstack.naming import NAME_PATTERN
 from tritonstack.settings.findings import Finding, shown, to_problems
 from tritonstack.settings.type_errors import type_findings
 from tritonstack.settings.yaml_source import read_yaml
 
 RECIPE = "recipe.yaml"
-
-Dependency = Literal["none", "python", "engine"]
-Encoding = Literal["png-bytes", "file-bytes", "utf8"]
+MOST_COPIES = 1000
 
 
-def _inside(path: str) -> str:
-    """A path below the model folder, with forward slashes."""
-    pure = PurePosixPath(path)
-    if pure.is_absolute() or ".." in pure.parts or "\\" in path or str(pure) in ("", "."):
-        raise ValueError("a path inside the model folder, with forward slashes and without '..'")
-    return str(pure)
-
-
-InsidePath = Annotated[str, AfterValidator(_inside)]
-Name = Annotated[str, Field(pattern=NAME_PATTERN)]
-
-
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Export(_Part):
-    """How the files that are not in the folder are made."""
-
-    environment: str = Field(
-        "exporters",
-        pattern=NAME_PATTERN,
-        description="The environment under .envs/ that the script runs in; its lock file requirements/<name>.txt is "
-        "part of the digest.",
-    )
-    script: InsidePath = Field(
-        "export.py",
-        description="Called with --target FOLDER --options JSON --report FILE: writes what `produces` names below "
-        "FOLDER, and its figures and tool versions into FILE.",
-    )
-    produces: tuple[InsidePath, ...] = Field(
-        min_length=1, description="The files that the script makes; they are not part of the digest."
-    )
-    options: dict[str, Any] = Field(
-        default_factory=dict, description="What the script is told: seeds, splits, precision. Part of the digest."
-    )
-
-
-class UsedFolder(_Part):
+class UsedFolder(RecipePart):
     """Models taken from another model folder, as it builds them."""
 
     folder: Name = Field(description="A folder beside this one; its digest is part of this one's.")
     models: tuple[str, ...] = Field(min_length=1, description="Which of its Triton models are put into this archive.")
 
 
-class Floor(_Part):
-    """The least value that a figure may have."""
+class ExecutionEnvironment(RecipePart):
+    """The packed Python environment of a Python model."""
 
-    at_least: float = Field(description="The build fails below it.")
-
-
-class Proof(_Part):
-    """What has to hold before an archive is packed."""
-
-    figures: dict[str, Floor] = Field(
-        default_factory=dict, description="Figures of the export's report, and what each must reach."
+    requirements: InsidePath = Field(description="What it holds: a pinned requirements file of the folder.")
+    packed_as: InsidePath = Field(
+        "env.tar.gz", description="Its file in the addressed model's directory, which EXECUTION_ENV_PATH names."
     )
 
 
-class Sample(_Part):
-    """A request that the built archive answers as expected; it goes into the manifest."""
-
-    request: InsidePath = Field(
-        description="A body in KServe's JSON form (.json), or a file for one of the adapters: what `tritonstack invoke "
-        "--input` takes."
-    )
-    answer: InsidePath = Field(
-        description="The expected answer in KServe's JSON form, without names of model or version."
-    )
-    tolerance: float = Field(
-        0.0, ge=0, description="The largest absolute difference of a floating-point value; all else must be equal."
-    )
-
-
-class Adapter(_Part):
-    """How a client turns a file that is no tensor into one input."""
-
-    input: str = Field(min_length=1, description="The input that the file becomes.")
-    encoding: Encoding = Field(
-        description="png-bytes: an image of any format, sent as the bytes of a PNG; file-bytes: the file as it is; "
-        "utf8: text. Each becomes one BYTES element of batch size 1."
-    )
-
-
-class Adapters(_Part):
-    """The kinds of file that a client may be given beside JSON and NumPy files."""
-
-    image: Adapter | None = Field(None, description="For image files.")
-    text: Adapter | None = Field(None, description="For text files.")
-
-
-class Recipe(_Part):
+class Recipe(RecipePart):
     """One model folder's recipe. Its archive serves the Triton model ``model`` under the archive's name."""
 
     description: str = Field(min_length=1, description="One sentence: what the model answers.")
-    kind: Literal["onnx", "python", "ensemble"] = Field(description="What the addressed model is.")
+    kind: Kind = Field(description="What the addressed model is.")
     model: str | None = Field(
         None, description="The Triton model that requests reach; without it, the one called like the folder."
     )
@@ -123,11 +52,66 @@ class Recipe(_Part):
         description="What the archive's bytes depend on beside this folder: none; the release's Python (python); or "
         "release and GPU (engine).",
     )
-    export: Export | None = Field(None, description="How files are made that are not in the folder.")
+    source: Source | None = Field(
+        None, description="Where pretrained weights come from; null where the exports make them."
+    )
+    seed: int = Field(0, ge=0, description="Of random weights.")
+    sizes: Sizes = Field(
+        default_factory=Sizes, description="What each size changes in the source framework's model configuration."
+    )
+    exports: tuple[Export, ...] = Field(
+        (), description="How files are made that are not in the folder: one after the other, into one folder."
+    )
+    engine: Engine | None = Field(None, description="The TensorRT engine that is built from the exported graph.")
+    onnxruntime: dict[str, Any] | None = Field(
+        None, description="Options of ONNX Runtime that config.pbtxt must carry in the form that has effect."
+    )
+    execution_environment: ExecutionEnvironment | None = Field(
+        None, description="The packed Python environment that the addressed Python model runs in."
+    )
+    overlays: dict[Name, Overlay] = Field(
+        default_factory=dict,
+        description="Variants: the folder's archives are then exactly <folder>-<overlay>, one for each.",
+    )
+    copies: int = Field(
+        1,
+        ge=1,
+        le=MOST_COPIES,
+        description="How many archives of the same content there are: with two or more they are exactly <folder>-0, "
+        "<folder>-1, …, and the addressed model's directory is called like each.",
+    )
     uses: tuple[UsedFolder, ...] = Field((), description="Models of other folders that this archive contains.")
     proof: Proof = Field(default_factory=Proof, description="What has to hold before an archive is packed.")
     sample: Sample = Field(description="A request and its expected answer.")
     adapters: Adapters = Field(default_factory=Adapters, description="Files that a client may turn into an input.")
+    answers: Answers = Field(default_factory=Answers, description="What a client may turn the answer into.")
+    client_files: tuple[InsidePath, ...] = Field(
+        (),
+        description="What a client needs beside the manifest: a tokenizer, labels. Of the folder, or made by an "
+        "export; not part of the archive.",
+    )
+
+    @field_validator("copies")
+    @classmethod
+    def _overlays_or_copies(cls, copies: int, info: ValidationInfo) -> int:
+        if copies > 1 and info.data.get("overlays"):
+            raise ValueError("1 where there are overlays: an archive is a variant or a copy, not both")
+        return copies
+
+    @field_validator("exports")
+    @classmethod
+    def _produced_once(cls, exports: tuple[Export, ...]) -> tuple[Export, ...]:
+        names = [name for export in exports for name in export.produces]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"each file produced once ({', '.join(twice)} is not)")
+        return exports
+
+    @property
+    def produced(self) -> frozenset[str]:
+        """The files that the exports make, those of the overlays included: none of them is a source."""
+        overlaid = [export for overlay in self.overlays.values() for export in overlay.exports or ()]
+        return frozenset(name for export in (*self.exports, *overlaid) for name in export.produces)
 
 
 def read_recipe(folder: Path) -> Recipe:

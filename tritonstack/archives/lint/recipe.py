@@ -5,16 +5,34 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from tritonstack.archives.digest import lock_file
+from tritonstack.archives.digest import lock_files
 from tritonstack.archives.folder import CONFIG
 from tritonstack.archives.lint.finding import Finding
 from tritonstack.archives.lint.view import ModelView, RepositoryView
 from tritonstack.archives.model_config import Node
-from tritonstack.archives.recipe import RECIPE, Dependency, Recipe
+from tritonstack.archives.overlay import Dependency
+from tritonstack.archives.recipe import RECIPE, Recipe
 from tritonstack.archives.sample import read_sample
 from tritonstack.errors import InputError
 
-_KINDS = {"onnx": "onnxruntime", "python": "python", "ensemble": "ensemble"}
+_KINDS = {
+    "onnx": "onnxruntime",
+    "python": "python",
+    "ensemble": "ensemble",
+    "pytorch": "pytorch",
+    "tensorrt": "tensorrt",
+    "dali": "dali",
+    "tensorflow": "tensorflow",
+}
+
+_ADAPTED = {
+    "png-bytes": ("BYTES", "UINT8"),
+    "file-bytes": ("BYTES", "UINT8"),
+    "utf8": ("BYTES",),
+    "pixels": ("FP32",),
+    "tokens": ("INT32", "INT64"),
+}
+"""Encoding → the types of input that an adapter of it can make."""
 
 
 def check_recipe(view: RepositoryView) -> Iterator[Finding]:
@@ -36,14 +54,17 @@ def _at(view: RepositoryView, rule: str, found: str, allowed: str) -> Finding:
 
 def _files(view: RepositoryView, recipe: Recipe) -> Iterator[Finding]:
     wanted = {"sample.request": recipe.sample.request, "sample.answer": recipe.sample.answer}
-    if recipe.export:
-        wanted["export.script"] = recipe.export.script
-        for name in recipe.export.produces:
-            if name.split("/")[0] not in view.models:
-                found = f"export.produces: {name}"
-                yield _at(view, "export-outside", found, f"files below a model: {', '.join(view.models)}")
+    produced = {name for export in recipe.exports for name in export.produces}
+    for index, export in enumerate(recipe.exports):
+        wanted[f"exports[{index}].script"] = export.script
+        for name in export.produces:
+            if name.split("/")[0] not in {*view.models, "sample"} and name not in recipe.client_files:
+                found = f"exports[{index}].produces: {name}"
+                allowed = f"files below a model: {', '.join(view.models)}; below sample; or client_files"
+                yield _at(view, "export-outside", found, allowed)
+    wanted |= {f"client_files[{index}]": name for index, name in enumerate(recipe.client_files)}
     for field, name in wanted.items():
-        if not (view.root / name).is_file():
+        if name not in produced and not (view.root / name).is_file():
             yield _at(view, "recipe-file", f"{field}: no file {name}", "a file of the model folder")
     for used in recipe.uses:
         for model in used.models:
@@ -52,11 +73,11 @@ def _files(view: RepositoryView, recipe: Recipe) -> Iterator[Finding]:
 
 
 def _export_environment(view: RepositoryView, recipe: Recipe) -> Iterator[Finding]:
-    lock = lock_file(view.root, recipe)
-    if lock is not None and not lock.is_file():
-        names = ", ".join(sorted(path.stem for path in lock.parent.glob("*.txt"))) or "none there"
-        found = f"export.environment: {lock.stem}, and there is no lock file {lock}"
-        yield _at(view, "export-environment", found, f"an environment with a lock file: {names}")
+    for lock in lock_files(view.root, recipe):
+        if not lock.is_file():
+            names = ", ".join(sorted(path.stem for path in lock.parent.glob("*.txt"))) or "none there"
+            found = f"exports: environment {lock.stem}, and there is no lock file {lock}"
+            yield _at(view, "export-environment", found, f"an environment with a lock file: {names}")
 
 
 def _sample(view: RepositoryView, recipe: Recipe) -> Iterator[Finding]:
@@ -85,11 +106,14 @@ def _adapters(view: RepositoryView, recipe: Recipe) -> Iterator[Finding]:
     model = view.models.get(view.addressed or "")
     if model is None:
         return
-    bytes_inputs = [tensor.name for tensor in model.config.inputs if tensor.data_type == "BYTES"]
-    for kind, adapter in (("image", recipe.adapters.image), ("text", recipe.adapters.text)):
-        if adapter is not None and adapter.input not in bytes_inputs:
-            allowed = ", ".join(bytes_inputs) or "none: the model has no input of TYPE_STRING"
-            yield _at(view, "adapter-input", f"adapters.{kind}.input: {adapter.input}", allowed)
+    types = {tensor.name: tensor.data_type for tensor in model.config.inputs}
+    for kind, adapter in recipe.adapters.present.items():
+        taken = _ADAPTED[adapter.encoding]
+        fitting = [name for name, data_type in types.items() if data_type in taken]
+        for name in adapter.inputs:
+            if name not in fitting:
+                allowed = ", ".join(fitting) or f"none: the model has no input of type {' or '.join(taken)}"
+                yield _at(view, "adapter-input", f"adapters.{kind}: input {name}", allowed)
 
 
 def _dependency(model: ModelView, dependency: Dependency) -> Iterator[Finding]:

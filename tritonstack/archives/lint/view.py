@@ -68,7 +68,7 @@ def view_repository(folder: Path, *, addressed: str | None) -> RepositoryView:
 
 def _produced(recipe: Recipe, model: str) -> list[str]:
     """The files that an export makes below one model's directory."""
-    names = recipe.export.produces if recipe.export else ()
+    names = (name for export in recipe.exports for name in export.produces)
     return [name.removeprefix(f"{model}/") for name in names if name.startswith(f"{model}/")]
 
 
