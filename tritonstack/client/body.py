@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from tritonclient.http import InferenceServerClient, InferenceServerException, InferInput, InferRequestedOutput
+from tritonclient.http import InferenceServerClient, InferenceServerException
 from tritonclient.utils import np_to_triton_dtype
 
 from tritonstack.client.errors import MalformedAnswerError
@@ -68,19 +68,18 @@ def encode(
     binary = payload_format == "binary" or (payload_format == "auto" and _wants_binary(arrays))
     if not binary:
         _refuse_in_json(arrays)
-    tensors = []
-    for name, array in arrays.items():
-        tensor = InferInput(name, list(array.shape), np_to_triton_dtype(array.dtype))
-        tensor.set_data_from_numpy(array, binary_data=binary)
-        tensors.append(tensor)
     json_answer = payload_format == "json"
-    requested = [InferRequestedOutput(name, binary_data=not json_answer) for name in outputs or ()]
-    content, header_size = InferenceServerClient.generate_request_body(tensors, outputs=requested or None)
-    if header_size is not None:
-        return Body(content=content, content_type=f"{BINARY_PREFIX}{header_size}")
-    if json_answer and not requested:
-        content = _without_binary_outputs(content)
-    return Body(content=content, content_type=JSON_TYPE)
+    request: dict[str, Any] = {"inputs": [_described(name, array, binary=binary) for name, array in arrays.items()]}
+    if outputs:
+        request["outputs"] = [{"name": name, "parameters": {"binary_data": not json_answer}} for name in outputs]
+    elif not json_answer:
+        request["parameters"] = {"binary_data_output": True}
+    header = json.dumps(request, separators=(",", ":")).encode()
+    if not binary:
+        return Body(content=header, content_type=JSON_TYPE)
+    # Joined from the arrays' own memory: the tensors are copied once.
+    content = b"".join([header, *(_raw(array) for array in arrays.values())])
+    return Body(content=content, content_type=f"{BINARY_PREFIX}{len(header)}")
 
 
 def decode(content: bytes, content_type: str) -> DecodedAnswer:
@@ -182,11 +181,32 @@ def _is_text(array: Array) -> bool:
     return True
 
 
-def _without_binary_outputs(content: bytes) -> bytes:
-    """tritonclient asks for binary outputs wherever none is named; without that parameter Triton answers in JSON."""
-    request = json.loads(content)
-    request.pop("parameters", None)
-    return json.dumps(request).encode()
+def _described(name: str, array: Array, *, binary: bool) -> dict[str, Any]:
+    """A tensor as the request's JSON has it: with its data, or with the number of bytes that follow."""
+    tensor: dict[str, Any] = {
+        "name": name,
+        "shape": list(array.shape),
+        "datatype": np_to_triton_dtype(array.dtype),
+    }
+    if binary:
+        lengths = (4 + len(item) for item in array.ravel()) if array.dtype == object else (array.nbytes,)
+        tensor["parameters"] = {"binary_data_size": sum(lengths)}
+    elif array.dtype == object:
+        tensor["data"] = [item.decode() for item in array.ravel()]
+    else:
+        tensor["data"] = array.ravel().tolist()
+    return tensor
+
+
+def _raw(array: Array) -> bytes | memoryview:
+    """A tensor's bytes as they follow the header, in row-major order; of a contiguous array, its own memory.
+
+    BYTES are each element's length in four little-endian bytes, then the element (KServe's binary tensor extension).
+    """
+    if array.dtype == object:
+        return b"".join(struct.pack("<I", len(item)) + item for item in array.ravel())
+    # As plain bytes, because memoryview does not know BF16.
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
 
 
 def _header_size(content_type: str, body_size: int) -> int | None:
