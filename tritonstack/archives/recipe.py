@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from pydantic import Field, ValidationError, ValidationInfo, field_validator
 
 from tritonstack.archives.adapters import Adapters, Answers
 from tritonstack.archives.engine_recipe import Engine
 from tritonstack.archives.export_recipe import Export
+from tritonstack.archives.onnxruntime_options import OnnxRuntimeOptions
 from tritonstack.archives.overlay import Dependency, Kind, Overlay
 from tritonstack.archives.parts import InsidePath, Name, RecipePart
 from tritonstack.archives.sample_recipe import Proof, Sample
@@ -63,7 +63,7 @@ class Recipe(RecipePart):
         (), description="How files are made that are not in the folder: one after the other, into one folder."
     )
     engine: Engine | None = Field(None, description="The TensorRT engine that is built from the exported graph.")
-    onnxruntime: dict[str, Any] | None = Field(
+    onnxruntime: OnnxRuntimeOptions | None = Field(
         None, description="Options of ONNX Runtime that config.pbtxt must carry in the form that has effect."
     )
     execution_environment: ExecutionEnvironment | None = Field(
