@@ -15,27 +15,28 @@ from hypothesis.extra import numpy as hnp
 from PIL import Image
 
 from tests.client.fake_triton import DTYPES, Array, datatype_of
+from tritonstack.archives.adapters import Adapters
 from tritonstack.client.files import InputFile, read_inputs
 from tritonstack.client.json_inputs import inputs_from_json
-from tritonstack.client.tables import FileAdapter, TensorSpec, TensorTable
+from tritonstack.client.tables import TensorSpec, TensorTable
 from tritonstack.errors import InputError
 
 
-def table(*inputs: tuple[str, str, tuple[int, ...]], **adapters: FileAdapter) -> TensorTable:
+def table(*inputs: tuple[str, str, tuple[int, ...]], **adapters: Any) -> TensorTable:
     """A batching model's table with those inputs."""
     return TensorTable(
         inputs=tuple(TensorSpec(name=name, datatype=datatype, shape=shape) for name, datatype, shape in inputs),
         outputs=(),
         max_batch_size=8,
         optional_inputs=frozenset(),
-        adapters=adapters,
+        adapters=Adapters.model_validate(adapters),
     )
 
 
 PIXELS = table(("pixels", "FP32", (-1, 4)))
 TWO = table(("ids", "INT64", (-1, -1)), ("mask", "BOOL", (-1, -1)))
-IMAGE = table(("image", "BYTES", (-1, 1)), image=FileAdapter(input="image", encoding="png-bytes"))
-TEXT = table(("text", "BYTES", (-1, 1)), text=FileAdapter(input="text", encoding="utf8"))
+IMAGE = table(("image", "BYTES", (-1, 1)), image={"input": "image", "encoding": "png-bytes"})
+TEXT = table(("text", "BYTES", (-1, 1)), text={"input": "text", "encoding": "utf8"})
 
 
 def read(path: Path, model: TensorTable | None, name: str | None = None) -> dict[str, Array]:
@@ -269,10 +270,22 @@ def test_a_text_is_sent_as_utf8_and_refused_where_it_is_none(tmp_path: Path) -> 
         read(tmp_path / "b.txt", TEXT)
 
 
-def test_file_bytes_are_sent_as_they_are(tmp_path: Path) -> None:
-    raw = table(("blob", "BYTES", (-1, 1)), image=FileAdapter(input="blob", encoding="file-bytes"))
-    (tmp_path / "a.jpg").write_bytes(b"\xff\x00")
-    assert read(tmp_path / "a.jpg", raw)["blob"].tolist() == [[b"\xff\x00"]]
+@pytest.mark.parametrize(("datatype", "shape"), [("BYTES", (-1, 1)), ("UINT8", (-1, -1))])
+def test_file_bytes_are_sent_as_they_are(tmp_path: Path, datatype: str, shape: tuple[int, ...]) -> None:
+    raw = table(("blob", datatype, shape), image={"input": "blob", "encoding": "file-bytes"})
+    (tmp_path / "a.jpg").write_bytes(picture("JPEG"))
+    array = read(tmp_path / "a.jpg", raw)["blob"]
+    wanted = [picture("JPEG")] if datatype == "BYTES" else list(picture("JPEG"))
+    assert (datatype_of(array), array.tolist()) == (datatype, [wanted])
+
+
+@pytest.mark.parametrize("content", [b"\xff\x00", b"", b"\xff\xd8\xff\xe0junk"])
+def test_file_bytes_of_no_image_are_refused_before_they_travel(tmp_path: Path, content: bytes) -> None:
+    raw = table(("blob", "UINT8", (-1, -1)), image={"input": "blob", "encoding": "file-bytes"})
+    (tmp_path / "a.jpg").write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        read(tmp_path / "a.jpg", raw)
+    assert [problem.file for problem in caught.value.problems] == [str(tmp_path / "a.jpg")]
 
 
 def test_a_model_that_does_not_batch_gets_one_element(tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ TABLE = TensorTable(
     outputs=(TensorSpec(name="scores", datatype="FP32", shape=(-1, 10)),),
     max_batch_size=4,
     optional_inputs=frozenset({"seed"}),
-    adapters={},
 )
 
 

@@ -5,13 +5,17 @@ from tritonstack.client import ModelClient
 client = ModelClient(environment="prod")
 answer = client.invoke("digits-onnx", {"image": pixels})
 answer.outputs["probabilities"]
+
+client.ask("resnet50-onnx", image="dog.jpg").meaning.best
 """
 
 from tritonstack.client.answer import Answer
+from tritonstack.client.answers import Classes, Embedding, Label, Meaning, Text
 from tritonstack.client.body import PayloadFormat
 from tritonstack.client.calls import Wait
 from tritonstack.client.errors import (
     AmbiguousModelError,
+    ClientFileError,
     EndpointUnavailableError,
     InvokeError,
     MalformedAnswerError,
@@ -30,10 +34,15 @@ __all__ = [
     "NO_RETRIES",
     "AmbiguousModelError",
     "Answer",
+    "Classes",
+    "ClientFileError",
     "Clock",
+    "Embedding",
     "EndpointUnavailableError",
     "InvokeError",
+    "Label",
     "MalformedAnswerError",
+    "Meaning",
     "ModelClient",
     "ModelFailedError",
     "ModelNotReadyError",
@@ -44,6 +53,7 @@ __all__ = [
     "RetryPolicy",
     "TensorSpec",
     "TensorTable",
+    "Text",
     "UnknownModelError",
     "Wait",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tritonstack.client.answers import Meaning
 from tritonstack.client.body import Array
 
 
@@ -25,6 +26,8 @@ class Answer:
         bytes_sent: the request body's length.
         bytes_received: the response body's length.
         content_type: of the request body (JSON, or Triton's binary type).
+        meanings: what the outputs mean, one for each member of the batch, where that was asked for and the model's
+            recipe says it; else empty.
     """
 
     outputs: Mapping[str, Array]
@@ -39,3 +42,9 @@ class Answer:
     bytes_sent: int
     bytes_received: int
     content_type: str
+    meanings: tuple[Meaning, ...] = ()
+
+    @property
+    def meaning(self) -> Meaning | None:
+        """What the first member of the batch means; None where nothing is known."""
+        return self.meanings[0] if self.meanings else None

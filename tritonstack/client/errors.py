@@ -84,6 +84,10 @@ class ReleaseLookupError(WorkFailedError):
     """The release records could not be read (no permission, no connection)."""
 
 
+class ClientFileError(WorkFailedError):
+    """A tokenizer or a labels file that a model's manifest names cannot be fetched, or is not the one published."""
+
+
 class UnknownModelError(InputError):
     """No release record has this name, or no archive."""
 

@@ -4,19 +4,36 @@ from __future__ import annotations
 
 import io
 import zipfile
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
+from tritonstack.archives.adapters import Kind
+from tritonstack.client.adapters import to_arrays
 from tritonstack.client.body import Array
 from tritonstack.client.json_inputs import inputs_from_json, single_input
-from tritonstack.client.tables import FileAdapter, TensorTable
-from tritonstack.errors import InputError, Problem
+from tritonstack.client.tables import TensorTable
+from tritonstack.errors import InputError, Problem, WorkFailedError
 
 IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".pgm", ".ppm"})
 KINDS = ".json, .npy, .npz, or an image or text file where the model's recipe names an adapter for it"
+
+
+NO_MANIFEST = "give the inputs as .json with datatype and shape, .npy or .npz, or ask for s3:GetObject on the bucket"
+
+Fetch = Callable[[TensorTable, Sequence[str]], Mapping[str, Path]]
+"""Gives client files: the model's table and the files' names → name and where the file lies."""
+
+
+def no_client_files(table: TensorTable, names: Sequence[str]) -> Mapping[str, Path]:
+    """For callers whose models name none. Raises WorkFailedError where one does."""
+    del table
+    if names:
+        raise WorkFailedError(f"the model's adapter needs the client file {', '.join(names)}")
+    return {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,10 +52,13 @@ class InputFile:
         return cls(path=Path(text))
 
 
-def read_inputs(files: Sequence[InputFile], table: TensorTable | None) -> dict[str, Array]:
+def read_inputs(
+    files: Sequence[InputFile], table: TensorTable | None, *, fetch: Fetch = no_client_files
+) -> dict[str, Array]:
     """All files' inputs together, not yet held against the table.
 
     Without a table (a caller who may not read the bucket) datatypes are those of the files, and of JSON's numbers.
+    ``fetch`` gives the client files that the model's adapters name (``ModelClient.client_files``).
 
     Raises:
         InputError: every file that cannot be read, and every input that two files give.
@@ -47,7 +67,7 @@ def read_inputs(files: Sequence[InputFile], table: TensorTable | None) -> dict[s
     problems: list[Problem] = []
     for file in files:
         try:
-            found = _read(file, table)
+            found = _read(file, table, fetch)
         except InputError as error:
             problems += error.problems
             continue
@@ -62,7 +82,7 @@ def read_inputs(files: Sequence[InputFile], table: TensorTable | None) -> dict[s
     return inputs
 
 
-def _read(file: InputFile, table: TensorTable | None) -> dict[str, Array]:
+def _read(file: InputFile, table: TensorTable | None, fetch: Fetch) -> dict[str, Array]:
     try:
         content = file.path.read_bytes()
     except OSError as error:
@@ -75,7 +95,7 @@ def _read(file: InputFile, table: TensorTable | None) -> dict[str, Array]:
         return {single_input(file=str(file.path), named=file.input, table=table): array}
     if suffix == ".npz":
         return _npz(file, content)
-    return _adapted(file, content, table)
+    return _adapted(file, content, table, fetch)
 
 
 def _numpy(file: InputFile, load: Callable[[], Array]) -> Array:
@@ -97,53 +117,29 @@ def _npz(file: InputFile, content: bytes) -> dict[str, Array]:
     return {name: _numpy(file, lambda name=name: archive[name]) for name in archive.files}  # type: ignore[misc]
 
 
-def _adapted(file: InputFile, content: bytes, table: TensorTable | None) -> dict[str, Array]:
-    """An image or a text as the one BYTES element that the model's adapter makes of it."""
-    kind = "image" if file.path.suffix.lower() in IMAGE_SUFFIXES else "text"
+def _adapted(file: InputFile, content: bytes, table: TensorTable | None, fetch: Fetch) -> dict[str, Array]:
+    """An image or a text as the inputs that the model's adapter makes of it."""
+    kind: Kind = "image" if file.path.suffix.lower() in IMAGE_SUFFIXES else "text"
     if table is None:
-        advice = "give the inputs as .json with datatype and shape, .npy or .npz, or ask for s3:GetObject on the bucket"
         found = f"a file of kind {kind}, and the model's manifest cannot be read"
-        raise _refused(file, found=found, allowed=".json, .npy, .npz", advice=advice)
-    adapter = table.adapters.get(kind)
-    if adapter is None or (file.input is not None and file.input != adapter.input):
-        have = ", ".join(f"{kind} → {adapter.input}" for kind, adapter in table.adapters.items()) or "none"
+        raise _refused(file, found=found, allowed=".json, .npy, .npz", advice=NO_MANIFEST)
+    adapter = table.adapters.of(kind)
+    if adapter is None or (file.input is not None and (file.input,) != adapter.inputs):
+        have = ", ".join(f"{kind} → {', '.join(one.inputs)}" for kind, one in table.adapters.present.items()) or "none"
         found = f"a file of kind {kind}" + (f" for input {file.input}" if file.input else "")
         raise _refused(file, found=found, allowed=f".json, .npy, .npz, or one of the model's adapters: {have}")
-    element = np.empty((1, 1) if table.max_batch_size else (1,), dtype=object)
-    element[...] = _encoded(file, content, adapter)
-    return {adapter.input: element}
+    with _naming(file):
+        return to_arrays(adapter, content, fetch(table, adapter.files), inputs=table.inputs)
 
 
-def _encoded(file: InputFile, content: bytes, adapter: FileAdapter) -> bytes:
-    if adapter.encoding == "png-bytes":
-        return _as_png(file, content)
-    if adapter.encoding == "utf8":
-        try:
-            content.decode()
-        except UnicodeDecodeError as error:
-            raise _refused(file, found=str(error), allowed="text in UTF-8") from error
-    return content
-
-
-def _as_png(file: InputFile, content: bytes) -> bytes:
-    """The image as a PNG; a PNG stays as it is."""
-    from PIL import Image, UnidentifiedImageError  # noqa: PLC0415  (only for images: it takes a moment to import)
-
+@contextmanager
+def _naming(file: InputFile) -> Iterator[None]:
+    """Put the file's name to problems that have none."""
     try:
-        with Image.open(io.BytesIO(content)) as image:
-            image.load()
-            if image.format == "PNG":
-                return content
-            # CMYK and the like, which PNG does not have; "1", "L", "LA", "P", "I" and RGB(A) stay.
-            drawn = image if image.mode in {"1", "L", "LA", "P", "I", "RGB", "RGBA"} else image.convert("RGB")
-            buffer = io.BytesIO()
-            drawn.save(buffer, format="PNG")
-            return buffer.getvalue()
-    except UnidentifiedImageError as error:  # its own words name the buffer, not the file
-        found = "not an image that can be read"
-        raise _refused(file, found=found, allowed="an image of a format that Pillow knows") from error
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-        raise _refused(file, found=str(error), allowed="an image that Pillow can read") from error
+        yield
+    except InputError as error:
+        problems = [replace(one, file=str(file.path)) if one.file is None else one for one in error.problems]
+        raise InputError(problems) from error
 
 
 def _refused(file: InputFile, *, found: str, allowed: str, advice: str = "") -> InputError:

@@ -6,15 +6,27 @@ import json
 import logging
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from tritonstack.archives.adapters import Adapters, Answers
+from tritonstack.client.client_files import ClientFile
 from tritonstack.client.releases import Release
-from tritonstack.client.tables import FileAdapter, TensorSpec, TensorTable
+from tritonstack.client.tables import TensorSpec, TensorTable
 from tritonstack.naming import artifact_parameter
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Found:
+    """A manifest as JSON reads it, and where it lies: its client files lie under ``folder``."""
+
+    manifest: Any
+    bucket: str
+    folder: str
 
 
 class ManifestReader:
@@ -38,8 +50,8 @@ class ManifestReader:
             if release in self._tables:
                 return self._tables[release]
         try:
-            manifest = self._read(release)
-            table = read_table(manifest) if manifest is not None else None
+            found = self._read(release)
+            table = read_table(found.manifest, bucket=found.bucket, folder=found.folder) if found is not None else None
         except (ClientError, BotoCoreError, KeyError, TypeError, ValueError) as error:
             log.info("no tensor table of %s: %s", release.archive, error)
             return None
@@ -55,7 +67,7 @@ class ManifestReader:
         except (ClientError, BotoCoreError, KeyError, TypeError, ValueError):
             return False
 
-    def _read(self, release: Release) -> Any:
+    def _read(self, release: Release) -> _Found | None:
         name = artifact_parameter(environment=self._environment, value="bucket-name")
         bucket = self._ssm().get_parameter(Name=name)["Parameter"]["Value"]
         prefix = f"manifests/{release.endpoint}/"
@@ -64,16 +76,23 @@ class ManifestReader:
         for platform in sorted(platforms, reverse=True):
             key = f"{platform}{release.model}.{release.digest}.json"
             try:
-                return json.load(self._s3().get_object(Bucket=bucket, Key=key)["Body"])
+                manifest = json.load(self._s3().get_object(Bucket=bucket, Key=key)["Body"])
             except ClientError as error:
                 if error.response.get("Error", {}).get("Code") not in {"NoSuchKey", "404"}:
                     raise
+            else:
+                return _Found(manifest=manifest, bucket=bucket, folder=key.removesuffix(".json"))
         log.info("no manifest of %s under s3://%s/%s", release.archive, bucket, prefix)
         return None
 
 
-def read_table(manifest: Any) -> TensorTable:
+def read_table(manifest: Any, *, bucket: str = "", folder: str = "") -> TensorTable:
     """The tensor table that a manifest holds.
+
+    Args:
+        manifest: as JSON reads it.
+        bucket: where it lies.
+        folder: the prefix of its client files: its own key without ``.json``.
 
     Raises:
         KeyError, TypeError, ValueError: it is no manifest as ``tritonstack publish`` writes them.
@@ -84,10 +103,13 @@ def read_table(manifest: Any) -> TensorTable:
         outputs=tuple(_spec(tensor) for tensor in model["outputs"]),
         max_batch_size=int(model["max_batch_size"]),
         optional_inputs=frozenset(tensor["name"] for tensor in model["inputs"] if tensor.get("optional")),
-        adapters={
-            kind: FileAdapter(input=adapter["input"], encoding=adapter["encoding"])
-            for kind, adapter in (manifest.get("adapters") or {}).items()
-            if adapter
+        adapters=Adapters.model_validate(manifest.get("adapters") or {}),
+        answers=Answers.model_validate(manifest.get("answers") or {}),
+        client_files={
+            name: ClientFile(
+                name=name, sha256=file["sha256"], bytes=int(file["bytes"]), bucket=bucket, key=f"{folder}/{name}"
+            )
+            for name, file in (manifest.get("client_files") or {}).items()
         },
     )
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, Protocol
 
 import boto3
@@ -11,11 +13,15 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError
 
 from tritonstack.client.answer import Answer
+from tritonstack.client.answers import meanings
 from tritonstack.client.body import Array, Body, DecodedAnswer, PayloadFormat, decode, encode
 from tritonstack.client.calls import EndpointCaller, RawAnswer, Target, Wait
+from tritonstack.client.client_files import ClientFiles
 from tritonstack.client.errors import ModelFailedError, RequestRefusedError
+from tritonstack.client.files import NO_MANIFEST
 from tritonstack.client.manifests import ManifestReader
 from tritonstack.client.modes import SingleModelEndpoints
+from tritonstack.client.questions import Image, Text, outputs_meant, question_inputs
 from tritonstack.client.releases import RECORD_SECONDS, ModelReference, Release, ReleaseRecords
 from tritonstack.client.retry import Clock, RetryPolicy
 from tritonstack.client.tables import TensorTable
@@ -51,6 +57,7 @@ class ModelClient:
         max_connections: int = 32,
         clock: Clock | None = None,
         on_wait: Callable[[Wait], None] | None = None,
+        cache_folder: Path | None = None,
     ) -> None:
         """Make a client; nothing is called yet.
 
@@ -62,6 +69,8 @@ class ModelClient:
             max_connections: how many calls may be on their way at once.
             clock: time and chance.
             on_wait: told of each pause before another try, from the calling thread.
+            cache_folder: where tokenizers and labels are kept; without it below TRITONSTACK_HOME, else in the user's
+                cache folder.
 
         Raises:
             InputError: boto3 cannot use the AWS settings that it finds.
@@ -81,6 +90,7 @@ class ModelClient:
         self._manifests = ManifestReader(
             environment=environment, ssm=lambda: self._client("ssm"), s3=lambda: self._client("s3")
         )
+        self._files = ClientFiles(s3=lambda: self._client("s3"), folder=cache_folder)
 
     def invoke(
         self,
@@ -109,6 +119,50 @@ class ModelClient:
         started = self._clock.now()
         body = encode(inputs, outputs=outputs, payload_format=payload_format)
         return self.send(name, body, started=started, explain=lambda: (inputs, outputs))
+
+    def ask(
+        self,
+        name: str,
+        *,
+        image: Image | None = None,
+        text: Text | None = None,
+        outputs: Sequence[str] | None = None,
+        payload_format: PayloadFormat = "auto",
+    ) -> Answer:
+        """Ask a model about an image or a text, as its recipe says: ``answer.meaning`` is what the answer means.
+
+        Needs ``s3:GetObject`` on the manifests. Tokenizers and labels are fetched once and kept in the user's cache.
+
+        Args:
+            name: as for :meth:`invoke`.
+            image: an image file, or what one holds.
+            text: the text itself; a Path is a file that holds it.
+            outputs: the outputs that are wanted; without them only the one that the recipe gives a meaning, else all.
+            payload_format: as for :meth:`invoke`.
+
+        Raises:
+            InputError: also where the image or text is none, or the model takes none.
+            ClientFileError: a file that the recipe names cannot be had.
+            As :meth:`invoke`.
+        """
+        table = self.tensor_table(name)
+        if table is None:
+            raise InputError([Problem(field=name, found="no manifest that can be read", allowed=NO_MANIFEST)])
+        inputs = question_inputs(table, image=image, text=text, fetch=self.client_files)
+        answer = self.invoke(name, inputs, outputs_meant(table, outputs), payload_format=payload_format)
+        return self.with_meaning(answer, table)
+
+    def with_meaning(self, answer: Answer, table: TensorTable) -> Answer:
+        """The answer with its meanings, where the model's recipe gives its outputs any. Raises WorkFailedError."""
+        kind = table.answers.kind
+        if kind is None or kind.output not in answer.outputs:
+            return answer
+        files = self.client_files(table, kind.files)
+        return replace(answer, meanings=meanings(kind, answer.outputs, files, batched=table.max_batch_size > 0))
+
+    def client_files(self, table: TensorTable, names: Sequence[str]) -> Mapping[str, Path]:
+        """Where a model's client files lie, fetched where they are not there yet. Raises ClientFileError."""
+        return self._files.paths(table.client_files, names)
 
     def send(
         self,

@@ -1,13 +1,15 @@
-"""A model's tensor table: which inputs and outputs it has, and what of a request does not fit it."""
+"""A model's tensor table: which inputs and outputs it has, what becomes them, and what of a request does not fit."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tritonclient.utils import np_to_triton_dtype
 
+from tritonstack.archives.adapters import Adapters, Answers
 from tritonstack.client.body import Array
+from tritonstack.client.client_files import ClientFile
 from tritonstack.errors import Problem
 
 
@@ -30,19 +32,6 @@ class TensorSpec:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FileAdapter:
-    """How a file that is no tensor becomes an input: one BYTES element, in a batch of one where the model batches.
-
-    Attributes:
-        input: the input's name.
-        encoding: ``png-bytes`` (any image, sent as PNG), ``file-bytes`` (as it is) or ``utf8`` (text).
-    """
-
-    input: str
-    encoding: str
-
-
-@dataclass(frozen=True, kw_only=True)
 class TensorTable:
     """What a model takes and gives.
 
@@ -51,14 +40,18 @@ class TensorTable:
         outputs: likewise.
         max_batch_size: 0 where the model does not batch.
         optional_inputs: the names of the inputs that a request may leave out.
-        adapters: kind of file (``image``, ``text``) → what becomes of it.
+        adapters: what becomes of an image or a text.
+        answers: what an output means.
+        client_files: name → the file in the bucket that adapters and answers name.
     """
 
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
     max_batch_size: int
     optional_inputs: frozenset[str]
-    adapters: Mapping[str, FileAdapter]
+    adapters: Adapters = field(default_factory=Adapters)
+    answers: Answers = field(default_factory=Answers)
+    client_files: Mapping[str, ClientFile] = field(default_factory=dict)
 
     def input(self, name: str) -> TensorSpec | None:
         """The input of that name."""

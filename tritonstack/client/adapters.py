@@ -1,0 +1,124 @@
+"""A file that is no tensor to a model's inputs, as the model's adapter says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from tritonclient.utils import triton_to_np_dtype
+
+from tritonstack.archives.adapters import Adapter, ImageAdapter, TextAdapter
+from tritonstack.client.body import Array
+from tritonstack.errors import InputError, Problem
+
+
+class Input(Protocol):
+    """What has to be known of an input: a manifest's tensor entry, or a tensor table's."""
+
+    @property
+    def name(self) -> str:
+        """As in ``config.pbtxt``."""
+
+    @property
+    def datatype(self) -> str:
+        """KServe's name of the type."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """With the batch dimension where the model has one."""
+
+
+def to_arrays(
+    adapter: Adapter, source: Path | bytes, files: Mapping[str, Path], *, inputs: Sequence[Input]
+) -> dict[str, Array]:
+    """The inputs that an adapter makes of a file, a batch of one where the model batches.
+
+    Args:
+        adapter: of the model's recipe or manifest.
+        source: a file, or what one holds.
+        files: the client files that the adapter names (``adapter.files``) → where they lie.
+        inputs: the model's inputs: they give datatypes, and whether there is a batch dimension.
+
+    Raises:
+        InputError: the file cannot be read, is no image or no text, or the model has no such inputs.
+        WorkFailedError: a client file is not what it has to be.
+    """
+    file = str(source) if isinstance(source, Path) else None
+    by_name = {one.name: one for one in inputs}
+    missing = [name for name in adapter.inputs if name not in by_name]
+    if missing:
+        allowed = ", ".join(by_name) or "none"
+        raise InputError([Problem(file=file, found=f"an adapter for {', '.join(missing)}", allowed=allowed)])
+    content = _content(source)
+    if isinstance(adapter, ImageAdapter):
+        arrays = {adapter.input: _image(content, adapter, by_name[adapter.input], file)}
+    else:
+        arrays = _text(content, adapter, by_name, files, file)
+    return {name: _batched(array, by_name[name]) for name, array in arrays.items()}
+
+
+def _content(source: Path | bytes) -> bytes:
+    if isinstance(source, bytes):
+        return source
+    try:
+        return source.read_bytes()
+    except OSError as error:
+        found = error.strerror or str(error)
+        raise InputError([Problem(file=str(source), found=found, allowed="a file that can be read")]) from error
+
+
+def _image(content: bytes, adapter: ImageAdapter, wanted: Input, file: str | None) -> Array:
+    # Imported here: Pillow takes a moment, and is needed for images alone.
+    from tritonstack.client.images import as_png, check, pixels  # noqa: PLC0415
+
+    if adapter.encoding == "pixels":
+        _expect(wanted, ("FP16", "FP32", "FP64"), file)
+        return pixels(content, adapter, file=file).astype(_dtype(wanted), copy=False)
+    _expect(wanted, ("BYTES", "UINT8"), file)
+    if adapter.encoding == "png-bytes":
+        content = as_png(content, file=file)
+    else:
+        check(content, file=file)
+    return np.frombuffer(content, np.uint8) if wanted.datatype == "UINT8" else _element(content)
+
+
+def _text(
+    content: bytes, adapter: TextAdapter, inputs: Mapping[str, Input], files: Mapping[str, Path], file: str | None
+) -> dict[str, Array]:
+    from tritonstack.client.texts import text_of, tokens  # noqa: PLC0415
+
+    text = text_of(content, file=file)
+    if adapter.encoding == "utf8":
+        (name,) = adapter.inputs
+        _expect(inputs[name], ("BYTES",), file)
+        return {name: _element(content)}
+    for name in adapter.inputs:
+        _expect(inputs[name], ("INT32", "INT64", "UINT32", "UINT64"), file)
+    found = tokens(text, adapter, files[str(adapter.tokenizer)], file=file)
+    return {name: array.astype(_dtype(inputs[name])) for name, array in found.items()}
+
+
+def _expect(wanted: Input, datatypes: Sequence[str], file: str | None) -> None:
+    if wanted.datatype not in datatypes:
+        found = f"an adapter that makes {' or '.join(datatypes)} for input {wanted.name}"
+        advice = "mend the recipe: its adapter and config.pbtxt do not fit together"
+        raise InputError([Problem(file=file, found=found, allowed=wanted.datatype, advice=advice)])
+
+
+def _dtype(wanted: Input) -> np.dtype[np.generic]:
+    dtype: np.dtype[np.generic] = np.dtype(triton_to_np_dtype(wanted.datatype))
+    return dtype
+
+
+def _element(content: bytes) -> Array:
+    """One BYTES element."""
+    element = np.empty(1, dtype=object)
+    element[0] = content
+    return element
+
+
+def _batched(array: Array, wanted: Input) -> Array:
+    """With a batch dimension of one in front where the input has one axis more."""
+    return array[None] if len(wanted.shape) == array.ndim + 1 else array

@@ -1,0 +1,85 @@
+"""Texts to the numbers of their tokens and back, with Hugging Face's ``tokenizers``."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from tokenizers import Tokenizer
+
+from tritonstack.archives.adapters import TextAdapter
+from tritonstack.client.body import Array
+from tritonstack.errors import InputError, Problem, WorkFailedError
+
+PADS = ("[PAD]", "<pad>")
+"""What BERT's and RoBERTa's or T5's tokenizers call the token that fills a text up."""
+
+
+def text_of(content: bytes, *, file: str | None = None) -> str:
+    """UTF-8 as text. Raises InputError where it is none."""
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise InputError([Problem(file=file, found=str(error), allowed="text in UTF-8")]) from error
+
+
+def tokens(text: str, adapter: TextAdapter, tokenizer: Path, *, file: str | None = None) -> dict[str, Array]:
+    """The inputs of the adapter, INT64 [tokens] each; ``adapter.length`` tokens where that is set.
+
+    The line end after a text is no part of it.
+
+    Raises:
+        InputError: the text has no tokens.
+        WorkFailedError: the tokenizer's file is none, or has no token to pad with.
+    """
+    tool = _loaded(tokenizer, tokenizer.stat().st_mtime_ns, adapter.length, adapter.pad)
+    encoding = tool.encode(adapter.prefix + text.rstrip("\r\n"))
+    if not any(encoding.attention_mask):
+        raise InputError([Problem(file=file, found="an empty text", allowed="at least one token")])
+    columns = {adapter.ids: encoding.ids, adapter.mask: encoding.attention_mask}
+    return {name: np.array(column, dtype=np.int64) for name, column in columns.items() if name is not None}
+
+
+def text_from(ids: Sequence[int], tokenizer: Path) -> str:
+    """The text of tokens' numbers, without special tokens such as padding and end of text.
+
+    Raises:
+        WorkFailedError: the tokenizer's file is none, or a number is no token's.
+    """
+    tool = _loaded(tokenizer, tokenizer.stat().st_mtime_ns, None, None)
+    wrong = next((number for number in ids if not 0 <= number < tool.get_vocab_size()), None)
+    if wrong is not None:
+        raise WorkFailedError(f"the answer holds {wrong}, and the tokenizer has {tool.get_vocab_size()} tokens")
+    return str(tool.decode(list(ids), skip_special_tokens=True))
+
+
+@functools.lru_cache(maxsize=16)
+def _loaded(path: Path, changed_ns: int, length: int | None, pad: str | None) -> Tokenizer:
+    """A tokenizer that is set up once and never changed after, so that threads may share it."""
+    del changed_ns  # part of the key: a file that has changed is read again
+    try:
+        tool = Tokenizer.from_file(str(path))
+    except Exception as error:  # the library raises plain Exception for every fault of a file
+        raise WorkFailedError(f"{path}: no tokenizer that can be read: {error}") from error
+    padding = tool.padding
+    tool.no_padding()
+    tool.no_truncation()
+    if length is None:
+        return tool
+    if pad is None and padding is not None:
+        number, token = padding["pad_id"], padding["pad_token"]
+    else:
+        number, token = _pad(tool, [pad] if pad else PADS, path)
+    tool.enable_truncation(max_length=length)
+    tool.enable_padding(length=length, pad_id=number, pad_token=token)
+    return tool
+
+
+def _pad(tool: Tokenizer, names: Sequence[str], path: Path) -> tuple[int, str]:
+    for name in names:
+        number = tool.token_to_id(name)
+        if number is not None:
+            return number, name
+    raise WorkFailedError(f"{path}: no token {' or '.join(names)} to pad with; name one in the recipe's adapter: pad")
