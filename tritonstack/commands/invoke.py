@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import difflib
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from tritonstack.errors import InputError, Problem, TritonstackError
+
+if TYPE_CHECKING:  # imported where it is used, so that --help and wrong options answer at once
+    from tritonstack.client.files import InputFile
+    from tritonstack.client.model_client import ModelClient
+    from tritonstack.client.tables import TensorTable
 
 
 @click.command("invoke")
@@ -20,12 +24,15 @@ from tritonstack.errors import InputError, Problem, TritonstackError
     "--input",
     "files",
     multiple=True,
-    required=True,
     metavar="[INPUT=]FILE",
     help="JSON, .npy, .npz, or an image or text where the model takes one. Several for several inputs.",
 )
+@click.option("--text", help="A text itself, where the model takes one.")
 @click.option("--environment", default="local", show_default=True, help="The environment that NAME belongs to.")
-@click.option("--output", "outputs", multiple=True, help="An output that is wanted; without it, all of them.")
+@click.option(
+    "--output", "outputs", multiple=True, help="An output that is wanted; without it the one with a meaning, else all."
+)
+@click.option("--raw", is_flag=True, help="Print every output as it comes, not what the model's recipe says it means.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 @click.option(
     "--format",
@@ -43,8 +50,10 @@ def command(
     *,
     name: str,
     files: Sequence[str],
+    text: str | None,
     environment: str,
     outputs: Sequence[str],
+    raw: bool,
     as_json: bool,
     payload_format: Any,
     repeat: int,
@@ -53,9 +62,13 @@ def command(
     """Call a model by its NAME: [endpoint/]model, or endpoint/archive for one archive whatever is current."""
     # Imported here so that --help and wrong options answer at once.
     from tritonstack.client.errors import ReleaseLookupError  # noqa: PLC0415
-    from tritonstack.client.files import InputFile, read_inputs  # noqa: PLC0415
+    from tritonstack.client.files import InputFile  # noqa: PLC0415
     from tritonstack.client.model_client import ModelClient  # noqa: PLC0415
+    from tritonstack.client.questions import outputs_meant  # noqa: PLC0415
+    from tritonstack.commands import invoke_view  # noqa: PLC0415
 
+    if not files and text is None:
+        raise InputError([Problem(field="--input", found="nothing", allowed="--input FILE or --text TEXT")])
     session = _session(environment, local=local)
     client = ModelClient(environment=environment, session=session, on_wait=_say)
     try:
@@ -63,16 +76,35 @@ def command(
     except (InputError, ReleaseLookupError) as error:
         _explain(error, client, environment, on_local_aws=_is_local(session))
         raise
-    inputs = read_inputs([InputFile.parse(text) for text in files], table)
+    inputs = _inputs(client, table, [InputFile.parse(name) for name in files], text)
     if table is not None and (problems := table.problems(inputs, outputs, file=files[0] if len(files) == 1 else None)):
         raise InputError(problems)
-    answers = []
-    for _ in range(repeat):
-        answers.append(client.invoke(name, inputs, list(outputs) or None, payload_format=payload_format))
+    wanted = (list(outputs) or None) if raw else outputs_meant(table, outputs)
+    answers = [client.invoke(name, inputs, wanted, payload_format=payload_format) for _ in range(repeat)]
+    if table is not None and not raw:
+        answers[-1] = client.with_meaning(answers[-1], table)
     if as_json:
-        click.echo(json.dumps(_as_json(answers), indent=2))
+        click.echo(json.dumps(invoke_view.as_json(answers), indent=2))
     else:
-        _print(answers)
+        invoke_view.show(answers)
+
+
+def _inputs(client: ModelClient, table: TensorTable | None, files: Sequence[InputFile], text: str | None) -> Any:
+    """The inputs of all files and of the text together. Raises InputError."""
+    from tritonstack.client.files import NO_MANIFEST, read_inputs  # noqa: PLC0415
+    from tritonstack.client.questions import question_inputs  # noqa: PLC0415
+
+    inputs = read_inputs(files, table, fetch=client.client_files)
+    if text is None:
+        return inputs
+    if table is None:
+        raise InputError([Problem(field="--text", found="a model whose manifest cannot be read", allowed=NO_MANIFEST)])
+    from_text = question_inputs(table, text=text, fetch=client.client_files)
+    twice = sorted(inputs.keys() & from_text.keys())
+    if twice:
+        found = f"input {', '.join(twice)}, which a file gives too"
+        raise InputError([Problem(field="--text", found=found, allowed="either a file or a text for an input")])
+    return inputs | from_text
 
 
 def _session(environment: str, *, local: bool) -> Any:
@@ -132,76 +164,3 @@ def _region(environment: str) -> str | None:
 def _say(wait: Any) -> None:
     """A line on standard error for each pause."""
     click.echo(f"{wait.kind.value}; trying again in {wait.seconds:.1f} s ({wait.message})", err=True)
-
-
-def _as_json(answers: Sequence[Any]) -> dict[str, Any]:
-    """KServe's form of the last answer, and who answered how fast."""
-    from tritonstack.client.tables import datatype_of  # noqa: PLC0415
-
-    last = answers[-1]
-    return {
-        "model_name": last.model_name,
-        "model_version": last.model_version,
-        "endpoint_name": last.endpoint_name,
-        "target_model": last.target_model,
-        "variant": last.variant,
-        "milliseconds": [round(answer.milliseconds, 3) for answer in answers],
-        "attempts": [answer.attempts for answer in answers],
-        "bytes_sent": last.bytes_sent,
-        "bytes_received": last.bytes_received,
-        "outputs": [
-            {"name": name, "datatype": datatype_of(array), "shape": list(array.shape), "data": _plain(array)}
-            for name, array in last.outputs.items()
-        ],
-    }
-
-
-def _plain(array: Any) -> list[Any]:
-    """An array's elements for JSON, flat; bytes as text, with escapes where they are none."""
-    if array.dtype == object:
-        return [item.decode(errors="backslashreplace") for item in array.ravel()]
-    if array.dtype.kind in "biu":
-        values: list[Any] = array.ravel().tolist()
-        return values
-    # The shortest decimal that reads back as the same number of the array's own type: 0.1, not 0.10000000149.
-    return [float(str(value)) for value in array.ravel()]
-
-
-def _print(answers: Sequence[Any]) -> None:
-    """A table of the last answer's outputs, and a line about who answered how fast."""
-    import numpy as np  # noqa: PLC0415
-    from rich.console import Console  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
-
-    from tritonstack.client.tables import datatype_of, shape_text  # noqa: PLC0415
-
-    table = Table("output", "type", "shape", "values")
-    for name, array in answers[-1].outputs.items():
-        shown = np.array(_plain(array), dtype=object).reshape(array.shape) if array.dtype == object else array
-        # One line a row, however long: the table wraps it to the screen, and wrapped twice it would be in shreds.
-        values = np.array2string(shown, threshold=40, edgeitems=5, precision=4, max_line_width=sys.maxsize)
-        table.add_row(Text(name), datatype_of(array), Text(shape_text(array.shape)), Text(values))
-    console = Console(highlight=False)
-    console.print(table)
-    last = answers[-1]
-    form = "binary" if last.content_type.startswith("application/vnd") else "JSON"
-    who = f"{last.target_model or last.model_name} at {last.endpoint_name} ({last.variant})"
-    console.print(
-        Text(f"{who}: {_times(answers)}; {last.bytes_sent:,} bytes sent as {form}, {last.bytes_received:,} received"),
-        soft_wrap=not console.is_terminal,  # at words on a screen, one line for a program
-    )
-
-
-def _times(answers: Sequence[Any]) -> str:
-    """The milliseconds of one call, or the spread of many."""
-    times = sorted(answer.milliseconds for answer in answers)
-    if len(times) == 1:
-        tries = f" after {answers[0].attempts} attempts" if answers[0].attempts > 1 else ""
-        return f"{times[0]:.1f} ms{tries}"
-    p99 = times[min(len(times) - 1, round(0.99 * (len(times) - 1)))]
-    first, median = answers[0].milliseconds, times[len(times) // 2]
-    return (
-        f"{len(times)} calls, first {first:.1f} ms, least {times[0]:.1f}, median {median:.1f}, "
-        f"p99 {p99:.1f}, most {times[-1]:.1f} ms"
-    )
