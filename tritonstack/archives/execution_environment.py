@@ -5,8 +5,8 @@ The backend (``src/pb_env.cc`` and ``src/stub_launcher.cc`` of triton-inference-
 first in LD_LIBRARY_PATH. The stub embeds the Python it was built with, so packages must be for that minor version.
 
 Two ways lead to such a file. Where a conda channel can be reached, an environment with a Python of its own is made and
-packed (conda-pack). Elsewhere wheels for that Python are put into a folder whose ``activate`` sets PYTHONPATH; the
-standard library is then the one of the image's Python.
+packed (conda-pack). Elsewhere wheels for that Python are put into a folder whose ``activate`` makes it a virtual
+environment of the image's own Python.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 from tritonstack.archives.conda_environment import find_conda, make_conda_environment
 from tritonstack.archives.packing import PackResult, pack
@@ -29,6 +29,7 @@ MARK = "environment.json"
 """What a packed environment says of itself; it lies at its root."""
 
 Report = Callable[[str], None]
+Way = Literal["wheels", "conda-pack"]
 
 
 class EnvironmentPart(Protocol):
@@ -58,7 +59,7 @@ class PackedEnvironment:
     path: Path
     python: str
     packages: Mapping[str, str]
-    way: str
+    way: Way
     hashed: bool
     bytes: int
     sha256: str
@@ -97,8 +98,9 @@ def make_execution_environment(
         else:
             report(f"execution environment for Python {python} with {conda.name} and conda-pack")
             make_conda_environment(requirements, python=python, conda=conda, target=place, work=work)
-        way = "wheels" if conda is None else "conda-pack"
+        way: Way = "wheels" if conda is None else "conda-pack"
         packages = packages_in(place / "lib" / f"python{python}" / "site-packages")
+        _check_packages(packages, requirements.path)
         mark = {"python": python, "way": way, "packages": packages}
         (place / MARK).write_text(json.dumps(mark, indent=1, sort_keys=True) + "\n")
         packed = _pack(place, target, report)
@@ -119,6 +121,13 @@ def _check_version(python: str) -> None:
     major, _, minor = python.partition(".")
     if major != "3" or not minor.isdigit():
         raise InputError([Problem(found=f"Python {python!r}", allowed="a minor version such as 3.10")])
+
+
+def _check_packages(packages: Mapping[str, str], file: Path) -> None:
+    """The backend itself imports NumPy: without it not even the stub starts."""
+    if "numpy" not in packages:
+        found = f"{len(packages)} packages without numpy"
+        raise InputError([Problem(file=str(file), found=found, allowed="numpy, which the Python backend imports")])
 
 
 def _pack(place: Path, target: Path, report: Report) -> PackResult:

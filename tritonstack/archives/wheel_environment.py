@@ -21,20 +21,28 @@ PLATFORM = "x86_64-manylinux_2_28"
 _OF_THE_INSTALLER = ("bin", ".lock")
 _OF_THE_INSTALL = ("direct_url.json", "uv_cache.json", "REQUESTED", "INSTALLER")
 
+# The stub ignores PYTHONPATH: it initialises Python isolated (seen with release 24.10). What it does take its packages
+# from is a virtual environment whose python3 is the first on PATH. Where the environment lies and where Python does is
+# known only in the container: so it becomes a virtual environment when it is activated.
 _ACTIVATE = """\
 # Sourced by Triton's Python backend before it starts the model's process.
 _environment="$(cd -- "$(dirname -- "${{BASH_SOURCE[0]}}")/.." && pwd -P)"
-if command -v python3 >/dev/null && [[ "$(python3 --version)" != "Python {major}.{minor}."* ]]; then
-    echo "execution environment: it is for Python {major}.{minor}, and this is $(python3 --version)" >&2
+_python="$(readlink -f -- "$(command -v python3)")"
+if [[ "$("$_python" --version)" != "Python {python}."* ]]; then
+    echo "execution environment: it is for Python {python}, but $_python is $("$_python" --version)" >&2
 fi
-export PYTHONNOUSERSITE=True
-export PYTHONPATH="$_environment/lib/python{major}.{minor}/site-packages${{PYTHONPATH:+:$PYTHONPATH}}"
-unset _environment
+if [[ ! -e "$_environment/pyvenv.cfg" ]]; then
+    ln -sfn "$_python" "$_environment/bin/python3"
+    printf 'home = %s\ninclude-system-site-packages = false\n' "$(dirname -- "$_python")" > "$_environment/pyvenv.$$"
+    mv "$_environment/pyvenv.$$" "$_environment/pyvenv.cfg"
+fi
+export PATH="$_environment/bin:$PATH" PYTHONNOUSERSITE=True
+unset _environment _python
 """
 
 
 def make_wheel_environment(requirements: Requirements, *, python: str, target: Path) -> None:
-    """Put wheels for ``python`` (``3.10``) into ``target``, and an ``activate`` that finds them wherever it lies.
+    """Put wheels for ``python`` (``3.10``) into ``target``, and an ``activate`` that works wherever it lies.
 
     Nothing is compiled, and no interpreter of that version is needed. The same lock file gives the same bytes.
 
@@ -52,8 +60,7 @@ def make_wheel_environment(requirements: Requirements, *, python: str, target: P
     run(command, what=f"the execution environment for Python {python}")
     _tidy(site)
     (target / "bin").mkdir()
-    major, minor = python.split(".")
-    (target / "bin" / "activate").write_text(_ACTIVATE.format(major=major, minor=minor))
+    (target / "bin" / "activate").write_text(_ACTIVATE.format(python=python))
 
 
 def packages_in(site: Path) -> dict[str, str]:
