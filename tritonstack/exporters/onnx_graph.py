@@ -1,0 +1,147 @@
+"""Export a PyTorch module to an ONNX file that is what the recipe says: names, types, axes, operator set."""
+
+# mypy: disable-error-code="import-not-found"
+# PyTorch and ONNX are in the environment that exports run in, not in the one that checks types.
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import onnx
+import torch
+from onnx import helper
+from torch import nn
+
+from tritonstack.errors import WorkFailedError
+from tritonstack.exporters.arguments import Arrays
+from tritonstack.exporters.files import whole
+from tritonstack.exporters.graph import DTYPES, Graph, Tensor
+from tritonstack.exporters.progress import say
+
+EMBED_LIMIT = 2**31 - 2**26
+"""Bytes of weights up to which one file holds all: a protobuf message ends at 2 GiB, some room is for the graph."""
+
+
+def export(model: nn.Module, graph: Graph, path: Path, example: Arrays, *, embed_limit: int = EMBED_LIMIT) -> None:
+    """Write ``path``. The same model gives the same bytes, with nothing in it about where it was made.
+
+    Args:
+        model: takes tensors in the order of the graph's inputs, gives a tensor or a tuple in that of its outputs.
+        graph: what the file must be.
+        path: of the ONNX file; above ``embed_limit`` bytes of weights they go into ``<path>.data`` beside it.
+        example: inputs by name; every dynamic axis has a size of at least 2 in it.
+        embed_limit: see above.
+
+    Raises:
+        WorkFailedError: PyTorch cannot export the model, or the graph is not as the recipe says: every difference.
+    """
+    say(f"exporting to ONNX, operator set {graph.opset}")
+    program = _program(model, graph, example)
+    proto = program.model_proto
+    _anonymise(proto)
+    _check_opset(proto, graph)
+    problems = [*_differences(proto, graph)]
+    if problems:
+        raise WorkFailedError("the exported graph is not as the recipe says:\n  " + "\n  ".join(problems))
+    # The oldest version of the format that has these operators: releases' ONNX Runtimes refuse newer ones.
+    proto.ir_version = helper.find_min_ir_version_for(proto.opset_import)
+    size = sum(len(one.raw_data) for one in proto.graph.initializer)
+    _save(proto, path, external=size > embed_limit)
+    say(f"{path.name}: {len(proto.graph.node)} operators, {size / 2**20:.1f} MiB of weights")
+
+
+def _program(model: nn.Module, graph: Graph, example: Arrays) -> Any:
+    tensors = tuple(torch.from_numpy(example[tensor.name]) for tensor in graph.inputs)
+    words = dict.fromkeys(axis for tensor in graph.inputs for axis in tensor.shape if isinstance(axis, str))
+    axes = {word: torch.export.Dim(word, min=1) for word in words}
+    shapes = tuple(
+        {position: axes[axis] for position, axis in enumerate(tensor.shape) if isinstance(axis, str)}
+        for tensor in graph.inputs
+    )
+    try:
+        return torch.onnx.export(
+            model,
+            tensors,
+            input_names=[tensor.name for tensor in graph.inputs],
+            output_names=[tensor.name for tensor in graph.outputs],
+            opset_version=graph.opset,
+            dynamo=True,
+            dynamic_shapes=(shapes,),  # one tuple for the one parameter *tensors
+            external_data=False,
+            verbose=False,
+        )
+    except (torch.onnx.errors.OnnxExporterError, torch._dynamo.exc.UserError, RuntimeError, ValueError) as error:
+        raise WorkFailedError(f"PyTorch cannot export the model to ONNX: {error}") from error
+
+
+def _anonymise(proto: Any) -> None:
+    """Take out what tells where the graph was made (paths of sources) and differs from machine to machine."""
+    del proto.metadata_props[:]
+    proto.doc_string = ""
+    graph = proto.graph
+    for part in (graph, *graph.node, *graph.input, *graph.output, *graph.value_info, *graph.initializer):
+        del part.metadata_props[:]
+        part.doc_string = ""
+    for function in proto.functions:
+        for part in (function, *function.node, *function.value_info):
+            del part.metadata_props[:]
+            part.doc_string = ""
+
+
+def _check_opset(proto: Any, graph: Graph) -> None:
+    """PyTorch leaves its own operator set where it cannot convert to the wanted one."""
+    found = {one.domain: one.version for one in proto.opset_import}.get("")
+    if found != graph.opset:
+        raise WorkFailedError(f"PyTorch exports operator set {found}, the recipe says opset {graph.opset}")
+
+
+def _differences(proto: Any, graph: Graph) -> Iterator[str]:
+    """What is not as the recipe says. The recipe's words become the names of the dynamic axes."""
+    for kind, wanted, found in (
+        ("input", graph.inputs, proto.graph.input),
+        ("output", graph.outputs, proto.graph.output),
+    ):
+        if [one.name for one in found] != [tensor.name for tensor in wanted]:
+            names = ", ".join(one.name for one in found)
+            yield f"{kind}s: {names} exported, the recipe says {', '.join(tensor.name for tensor in wanted)}"
+            continue
+        for tensor, one in zip(wanted, found, strict=True):
+            yield from (f"{kind} {tensor.name}: {problem}" for problem in _tensor_differences(tensor, one))
+
+
+def _tensor_differences(tensor: Tensor, value: Any) -> Iterator[str]:
+    described = value.type.tensor_type
+    wanted = helper.np_dtype_to_tensor_dtype(DTYPES[tensor.dtype])
+    if described.elem_type != wanted:
+        found = onnx.TensorProto.DataType.Name(described.elem_type)
+        yield f"type {found} exported, the recipe says {tensor.dtype}"
+    sizes = [dim.dim_value if dim.HasField("dim_value") else (dim.dim_param or "?") for dim in described.shape.dim]
+    fits = len(sizes) == len(tensor.shape) and all(
+        isinstance(size, str) if isinstance(axis, str) else size == axis
+        for axis, size in zip(tensor.shape, sizes, strict=True)
+    )
+    if not fits:
+        yield f"shape {sizes} exported, the recipe says {list(tensor.shape)}"
+        return
+    for axis, dim in zip(tensor.shape, described.shape.dim, strict=True):
+        if isinstance(axis, str):
+            dim.dim_param = axis
+
+
+def _save(proto: Any, path: Path, *, external: bool) -> None:
+    data = path.with_name(f"{path.name}.data")
+    if external:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        data.unlink(missing_ok=True)  # ONNX appends to it
+        onnx.external_data_helper.convert_model_to_external_data(proto, location=data.name)
+    with whole(path) as temporary:
+        if external:
+            onnx.save_model(proto, temporary)
+        else:
+            temporary.write_bytes(proto.SerializeToString(deterministic=True))
+        try:
+            onnx.checker.check_model(str(temporary), full_check=True)
+        except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
+            raise WorkFailedError(f"ONNX finds the exported graph invalid: {error}") from error

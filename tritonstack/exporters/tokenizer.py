@@ -1,0 +1,52 @@
+"""A tokenizer for models with random weights: each byte of the text is a token. Nothing is trained or fetched."""
+
+# mypy: disable-error-code="import-not-found,import-untyped"
+# tokenizers is in the environment that exports run in; where it is in the one that checks types, it has none.
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors
+
+from tritonstack.errors import WorkFailedError
+from tritonstack.exporters.files import whole
+
+BYTES = 256
+
+
+def byte_level(vocabulary: int, specials: Sequence[str], *, template: str | None = None) -> Any:
+    """A byte-pair encoding without any pairs: the special tokens have the first numbers, then come the 256 bytes.
+
+    Args:
+        vocabulary: the model's ``vocab_size``.
+        specials: in the order of their numbers, such as ``("[PAD]", "[UNK]", "[CLS]", "[SEP]")``.
+        template: what a text becomes, such as ``"[CLS] $A [SEP]"``; the text alone where not given.
+
+    Returns:
+        A ``tokenizers.Tokenizer``.
+
+    Raises:
+        WorkFailedError: the model's vocabulary is too small for that.
+    """
+    needed = len(specials) + BYTES
+    if vocabulary < needed:
+        raise WorkFailedError(f"vocab_size is {vocabulary}; bytes and special tokens need {needed}")
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    numbers = {token: number for number, token in enumerate((*specials, *alphabet))}
+    tokenizer = Tokenizer(models.BPE(vocab=numbers, merges=[]))
+    tokenizer.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in specials])
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    if template is not None:
+        used = [(token, numbers[token]) for token in specials if token in template.split()]
+        tokenizer.post_processor = processors.TemplateProcessing(single=template, special_tokens=used)
+    return tokenizer
+
+
+def save(tokenizer: Any, path: Path) -> None:
+    """Write ``tokenizer.json``."""
+    with whole(path) as temporary:
+        tokenizer.save(str(temporary))

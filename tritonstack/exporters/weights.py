@@ -1,0 +1,107 @@
+"""A transformers model with pretrained or random weights."""
+
+# mypy: disable-error-code="import-not-found"
+# PyTorch and transformers are in the environment that exports run in, not in the one that checks types.
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+
+from tritonstack.errors import WorkFailedError
+from tritonstack.exporters import hub
+from tritonstack.exporters.arguments import Options
+from tritonstack.exporters.progress import say
+
+FILES = ("config.json", "model.safetensors")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loaded:
+    """A model ready to answer.
+
+    Attributes:
+        model: FP32, in evaluation mode; its ``config`` says its sizes.
+        folder: where the pretrained files lie; None for random weights.
+        inputs: file that was read → its SHA-256, for the report.
+    """
+
+    model: Any
+    folder: Path | None
+    inputs: Mapping[str, str]
+
+
+def load(
+    architecture: Any,
+    options: Options,
+    *,
+    defaults: Mapping[str, Any],
+    files: Sequence[str] = FILES,
+    may_lack: Sequence[str] = (),
+    **settings: Any,
+) -> Loaded:
+    """Make the model that the recipe and the build's choice say.
+
+    Args:
+        architecture: a model class of transformers.
+        options: size, weights, seed and source.
+        defaults: the model configuration of the full size, for random weights; ``options.size`` changes it.
+        files: what is read of the pretrained model's repository; :data:`FILES` are always among it.
+        may_lack: beginnings of names of weights that the pretrained file need not have; they are drawn by the seed.
+        settings: further fields of the model's configuration that hold for every weights, such as
+            ``attn_implementation``.
+
+    Raises:
+        WorkFailedError: files cannot be had, are damaged, or do not fit the architecture: the weights are named.
+    """
+    torch.manual_seed(options.seed)
+    if options.weights == "random":
+        config = architecture.config_class(**{**defaults, **options.size}, **settings)
+        say(f"random weights of seed {options.seed}")
+        return Loaded(model=architecture(config).float().eval(), folder=None, inputs={})
+    wanted = tuple(dict.fromkeys((*FILES, *files)))
+    folder = hub.fetch(options.source, wanted)
+    model = _pretrained(architecture, folder, options=options, may_lack=tuple(may_lack), settings=settings)
+    return Loaded(model=model, folder=folder, inputs=hub.digests(folder, wanted))
+
+
+def _pretrained(
+    architecture: Any, folder: Path, *, options: Options, may_lack: tuple[str, ...], settings: Mapping[str, Any]
+) -> Any:
+    try:
+        config = architecture.config_class.from_pretrained(folder, local_files_only=True)
+        _check_size(config, options)
+        model, found = architecture.from_pretrained(
+            folder,
+            config=config,
+            local_files_only=True,
+            use_safetensors=True,
+            dtype=torch.float32,
+            output_loading_info=True,
+            **settings,
+        )
+    except (SafetensorError, OSError, RuntimeError, ValueError) as error:
+        raise WorkFailedError(f"the pretrained files in {folder} cannot be read: {error}") from error
+    missing = sorted(name for name in found["missing_keys"] if not name.startswith(may_lack or ("\0",)))
+    if missing:
+        raise WorkFailedError(
+            f"{folder / 'model.safetensors'} lacks {len(missing)} weights of {architecture.__name__}, which would stay "
+            f"random: {', '.join(missing[:8])}{', …' if len(missing) > 8 else ''}"
+        )
+    return model.eval()
+
+
+def _check_size(config: Any, options: Options) -> None:
+    """Pretrained weights have one size. Raises where the build's choice asks for another."""
+    other = [
+        f"{name} is {getattr(config, name, None)}, not {value}"
+        for name, value in options.size.items()
+        if getattr(config, name, None) != value
+    ]
+    if other:
+        raise WorkFailedError(f"pretrained weights have their own size (build with --size full): {'; '.join(other)}")
