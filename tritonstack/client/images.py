@@ -14,6 +14,8 @@ from tritonstack.client.body import Array
 from tritonstack.errors import InputError, Problem
 
 _RESAMPLE = {"bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.BICUBIC}
+LONGEST = 100
+"""How many times the shorter side the longer one may be."""
 _PNG_MODES = frozenset({"1", "L", "LA", "P", "I", "RGB", "RGBA"})
 
 
@@ -51,6 +53,10 @@ def pixels(content: bytes, adapter: ImageAdapter, *, file: str | None = None) ->
     if crop is None:
         raise ValueError(f"encoding {adapter.encoding} makes no pixels")
     upright = rgb(content, file=file)
+    if max(upright.size) > LONGEST * min(upright.size):  # resized, it would be that much larger than what is cut out
+        found = f"an image of {upright.width} by {upright.height} pixels"
+        allowed = f"one side at most {LONGEST} times the other"
+        raise InputError([Problem(file=file, found=found, allowed=allowed)])
     resized = _resized(upright, shorter=adapter.resize or crop, resample=_RESAMPLE[adapter.resample])
     left, top = round((resized.width - crop) / 2), round((resized.height - crop) / 2)
     values = np.asarray(resized.crop((left, top, left + crop, top + crop)), dtype=np.float32)

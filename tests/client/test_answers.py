@@ -1,0 +1,113 @@
+"""What outputs mean: the best classes, a text, a vector."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from tests.client.tokenizers_for_tests import write_tokenizer
+from tritonstack.archives.adapters import ClassesAnswer, EmbeddingAnswer, TextAnswer
+from tritonstack.client.answers import Classes, Embedding, Text, meanings, softmax
+from tritonstack.client.body import Array
+from tritonstack.errors import WorkFailedError
+
+LABELS = ("cat", "dog", "cow")
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> dict[str, Path]:
+    """A labels file and a tokenizer."""
+    (tmp_path / "labels.txt").write_text("\n".join(LABELS) + "\n")
+    return {"labels.txt": tmp_path / "labels.txt", "tokenizer.json": write_tokenizer(tmp_path / "tokenizer.json")}
+
+
+def classes(array: Array, kind: ClassesAnswer, files: dict[str, Path], *, batched: bool = True) -> list[Classes]:
+    """The meanings of output ``y``."""
+    found = meanings(kind, {"y": array}, files, batched=batched)
+    assert all(isinstance(one, Classes) for one in found)
+    return [one for one in found if isinstance(one, Classes)]
+
+
+def test_the_best_classes_come_first_with_their_names(files: dict[str, Path]) -> None:
+    kind = ClassesAnswer(output="y", labels="labels.txt", top=2)
+    found = classes(np.array([[0.25, 0.5, 0.125], [9, 1, 5]], np.float32), kind, files)
+    assert [[(one.index, one.name, one.score) for one in row.best] for row in found] == [
+        [(1, "dog", 0.5), (0, "cat", 0.25)],
+        [(0, "cat", 9.0), (2, "cow", 5.0)],
+    ]
+
+
+def test_logits_become_probabilities_where_the_recipe_says_so(files: dict[str, Path]) -> None:
+    kind = ClassesAnswer(output="y", labels="labels.txt", softmax=True)
+    (found,) = classes(np.log(np.array([[2, 1, 1]], np.float32)), kind, files)
+    assert [one.name for one in found.best] == ["cat", "dog", "cow"]
+    assert [one.score for one in found.best] == pytest.approx([0.5, 0.25, 0.25])
+
+
+def test_without_labels_a_class_is_called_by_its_number_and_a_model_may_not_batch() -> None:
+    (found,) = classes(np.array([1, 2], ml_dtypes.bfloat16), ClassesAnswer(output="y"), {}, batched=False)
+    assert [(one.name, one.score) for one in found.best] == [("1", 2.0), ("0", 1.0)]
+
+
+@pytest.mark.parametrize("count", [2, 4])
+def test_more_or_fewer_names_than_scores_name_nothing(files: dict[str, Path], count: int) -> None:
+    with pytest.raises(WorkFailedError, match=rf"labels\.txt names 3 classes, output y has {count}"):
+        classes(np.zeros((1, count), np.float32), ClassesAnswer(output="y", labels="labels.txt"), files)
+
+
+@pytest.mark.parametrize("kind", [ClassesAnswer(output="y", softmax=True), EmbeddingAnswer(output="y")])
+def test_an_answer_that_is_not_a_number_is_no_answer(kind: ClassesAnswer | EmbeddingAnswer) -> None:
+    with pytest.raises(WorkFailedError, match="output y holds values that are not numbers"):
+        meanings(kind, {"y": np.array([[1, math.nan]], np.float32)}, {}, batched=True)
+
+
+@pytest.mark.parametrize(
+    "array", [np.zeros((1, 0), np.float32), np.array([[b"text"]], dtype=object), np.array([[True]])]
+)
+def test_an_output_of_another_kind_has_no_meaning(array: Array, files: dict[str, Path]) -> None:
+    for kind in (
+        ClassesAnswer(output="y"),
+        EmbeddingAnswer(output="y"),
+        TextAnswer(output="y", tokenizer="tokenizer.json"),
+    ):
+        with pytest.raises(WorkFailedError, match="nothing to make sense of"):
+            meanings(kind, {"y": array}, files, batched=True)
+
+
+def test_token_numbers_become_a_text_without_padding(files: dict[str, Path]) -> None:
+    kind = TextAnswer(output="y", tokenizer="tokenizer.json")
+    found = meanings(kind, {"y": np.array([[2, 4, 5, 3, 0, 0], [7, 3, 0, 0, 0, 0]], np.int32)}, files, batched=True)
+    assert found == (Text(text="the house"), Text(text="wonderful"))
+
+
+def test_a_vector_keeps_the_type_that_the_model_gives() -> None:
+    (found,) = meanings(EmbeddingAnswer(output="y"), {"y": np.ones((1, 3), np.float16)}, {}, batched=True)
+    assert isinstance(found, Embedding)
+    assert (found.vector.dtype, found.vector.tolist()) == (np.dtype(np.float16), [1, 1, 1])
+
+
+def test_an_output_that_was_not_asked_for_has_no_meaning() -> None:
+    assert meanings(EmbeddingAnswer(output="y"), {"z": np.ones((1, 3))}, {}, batched=True) == ()
+
+
+@given(
+    logits=hnp.arrays(
+        np.float32,
+        hnp.array_shapes(min_dims=1, max_dims=2, max_side=20),
+        elements=st.floats(allow_nan=False, allow_infinity=False, width=32),
+    )
+)
+def test_softmax_gives_probabilities_for_any_logits(logits: Array) -> None:
+    found = softmax(logits)
+    assert found.shape == logits.shape
+    assert (found >= 0).all()
+    np.testing.assert_allclose(found.sum(axis=-1), 1)
+    best = np.take_along_axis(found, logits.argmax(axis=-1, keepdims=True), axis=-1)
+    np.testing.assert_array_equal(best[..., 0], found.max(axis=-1))

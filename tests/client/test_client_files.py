@@ -1,0 +1,107 @@
+"""Client files: fetched once, checked, kept by content."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.client.fakes import client_error
+from tritonstack.client.client_files import ClientFile, ClientFiles, cache_folder
+from tritonstack.client.errors import ClientFileError
+
+CONTENT = b"cat\ndog\n"
+
+
+class Bucket:
+    """S3 with one object; counts how often it is read."""
+
+    def __init__(self, content: bytes = CONTENT) -> None:
+        self.content = content
+        self.reads: list[str] = []
+
+    def get_object(self, *, Bucket: str, Key: str) -> dict[str, Any]:  # noqa: N803  (boto3's own spelling)
+        """As S3's GetObject."""
+        assert Bucket == "bucket"
+        self.reads.append(Key)
+        if not Key.endswith("labels.txt"):
+            raise client_error("NoSuchKey", status=404)
+        return {"Body": io.BytesIO(self.content)}
+
+
+def labels(**fields: Any) -> ClientFile:
+    """The file that was published."""
+    stated: dict[str, Any] = {
+        "name": "labels.txt",
+        "sha256": hashlib.sha256(CONTENT).hexdigest(),
+        "bytes": len(CONTENT),
+        "bucket": "bucket",
+        "key": "manifests/cv/24.09-t4/resnet.0123456789abcdef/labels.txt",
+    }
+    return ClientFile(**(stated | fields))
+
+
+def test_a_file_is_fetched_once_and_lies_under_its_content(tmp_path: Path) -> None:
+    bucket = Bucket()
+    files = ClientFiles(s3=lambda: bucket, folder=tmp_path)
+    for _ in range(3):
+        path = files.paths({"labels.txt": labels()}, ["labels.txt"])["labels.txt"]
+    assert path == tmp_path / labels().sha256
+    assert path.read_bytes() == CONTENT
+    assert bucket.reads == [labels().key]
+    assert ClientFiles(s3=lambda: bucket, folder=tmp_path).path(labels(name="a", key="b")) == path
+    assert len(bucket.reads) == 1, "another client finds it there, whatever model it is of"
+
+
+def test_many_threads_fetch_it_once(tmp_path: Path) -> None:
+    bucket = Bucket()
+    files = ClientFiles(s3=lambda: bucket, folder=tmp_path)
+    with ThreadPoolExecutor(8) as threads:
+        assert len(set(threads.map(lambda _: files.path(labels()), range(32)))) == 1
+    assert len(bucket.reads) == 1
+
+
+@pytest.mark.parametrize("there", [b"", b"cat\n", b"cow\ndog\n"])
+def test_a_kept_file_that_is_damaged_is_fetched_again(tmp_path: Path, there: bytes) -> None:
+    (tmp_path / labels().sha256).write_bytes(there)
+    assert ClientFiles(s3=Bucket, folder=tmp_path).path(labels()).read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize("sent", [b"", b"cat\n", b"cow\ndog\n", CONTENT + b"more"])
+def test_another_file_than_the_published_one_is_refused_and_not_kept(tmp_path: Path, sent: bytes) -> None:
+    files = ClientFiles(s3=lambda: Bucket(sent), folder=tmp_path)
+    with pytest.raises(ClientFileError, match=r"labels\.txt is not the file that was published"):
+        files.path(labels())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_cannot_be_fetched_is_named_with_its_place(tmp_path: Path) -> None:
+    files = ClientFiles(s3=Bucket, folder=tmp_path)
+    with pytest.raises(ClientFileError, match=r"labels\.txt cannot be fetched from s3://bucket/gone: .*NoSuchKey"):
+        files.path(labels(key="gone"))
+    with pytest.raises(ClientFileError, match=r"no client file tokenizer\.json was published"):
+        files.paths({"labels.txt": labels()}, ["labels.txt", "tokenizer.json"])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_cache_that_cannot_be_written_says_what_to_set(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ClientFileError, match="set TRITONSTACK_HOME or XDG_CACHE_HOME"):
+        ClientFiles(s3=Bucket, folder=tmp_path / "file").path(labels())
+
+
+@pytest.mark.parametrize("digest", ["../../etc/passwd", "", "A" * 64, "0" * 63])
+def test_what_is_no_sha_256_never_becomes_a_path(digest: str) -> None:
+    with pytest.raises(ValueError, match="is no SHA-256"):
+        labels(sha256=digest)
+
+
+def test_the_cache_is_the_user_s_unless_a_home_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/ada")
+    assert cache_folder({}) == Path("/home/ada/.cache/tritonstack/client-files")
+    assert cache_folder({"XDG_CACHE_HOME": "/caches"}) == Path("/caches/tritonstack/client-files")
+    assert cache_folder({"XDG_CACHE_HOME": "/caches", "TRITONSTACK_HOME": "/here"}) == Path("/here/client-files")
