@@ -27,8 +27,8 @@ TOKENIZER = "tokenizer.json"
 MASKED = -10000.0
 """What is added to the attention scores of padding.
 
-transformers adds FP32's least number, which is outside FP16: TensorRT refuses or clips it (triton-inference-server/server
-issue 5959). Both make the same zero of the softmax.
+transformers adds FP32's least number, which is outside FP16: TensorRT refuses or clips it
+(triton-inference-server/server issue 5959). Both make the same zero of the softmax.
 """
 
 
@@ -70,8 +70,8 @@ ROBERTA = Family(
 class Encoder(nn.Module):  # type: ignore[misc]  # PyTorch's classes have no types here
     """Token ids and attention mask, of any integer type, to the hidden states and the pooled output.
 
-    Nothing in it is made on a device of its own, so that a trace made on the CPU also runs on a GPU. Integers are widened
-    to INT64 inside: embeddings and masks want it, while the inputs keep the graph's type.
+    Nothing in it is made on a device of its own, so that a trace made on the CPU also runs on a GPU. Integers are
+    widened to INT64 inside: embeddings and masks want it, while the inputs keep the graph's type.
     """
 
     def __init__(self, model: nn.Module) -> None:
