@@ -74,9 +74,12 @@ def _pinned(source: Mapping[str, str] | None) -> tuple[str, str]:
 def _download(identifier: str, revision: str, files: Sequence[str]) -> Path:
     import huggingface_hub  # noqa: PLC0415  it is slow to import, and only this needs it
     from huggingface_hub import errors  # noqa: PLC0415
+    from huggingface_hub.utils import (  # type: ignore[attr-defined, unused-ignore]  # noqa: PLC0415  a re-export
+        disable_progress_bars,
+    )
 
     say(f"fetching {identifier} at {revision[:12]} from the hub")
-    huggingface_hub.utils.disable_progress_bars()
+    disable_progress_bars()
     try:
         return Path(huggingface_hub.snapshot_download(identifier, revision=revision, allow_patterns=list(files)))
     except errors.RepositoryNotFoundError as error:

@@ -37,7 +37,7 @@ RESIDUAL_SCALE = 0.25
 
 
 def load(arguments: Arguments) -> weights.Loaded:
-    """The source framework's model. Raises :class:`WorkFailedError` as :func:`weights.load`, or for other classes than 1,000."""
+    """The source framework's model. Raises :class:`WorkFailedError` where it cannot be had or has other classes."""
     loaded = weights.load(ResNetForImageClassification, arguments.options, defaults=DEFAULTS)
     if loaded.model.config.num_labels != CLASSES:
         raise WorkFailedError(f"the model has {loaded.model.config.num_labels} classes, ImageNet has {CLASSES}")
