@@ -4,103 +4,112 @@ Runs in the environment ``torch``. The proof: the model loaded from the written 
 the model it was written from; and a request gives the same ids alone and in a padded batch, as model.py makes one.
 """
 
-# ruff: noqa: T201 - `tritonstack build` shows what is printed here
-
 import importlib.util
-import json
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
-import safetensors
-import tokenizers
 import torch
-import transformers
 from tokenizers import Tokenizer
-from tokenizers.processors import TemplateProcessing
-from transformers import GenerationConfig, T5Config, T5ForConditionalGeneration
+from transformers import GenerationConfig, T5ForConditionalGeneration
 
-from tritonstack.exporters import answers, arguments, hub, report, tokenizer
+from tritonstack.errors import WorkFailedError
+from tritonstack.exporters import answers, report, tokenizer, weights
+from tritonstack.exporters.arguments import Arguments
+from tritonstack.exporters.progress import say
+from tritonstack.exporters.script import run
 
 MODEL = Path("t5-python/1/model")
-SPECIALS = ["<pad>", "</s>", "<unk>"]  # T5's own, under T5's ids 0, 1 and 2
-HUB_FILES = ["config.json", "generation_config.json", "model.safetensors", "tokenizer.json"]
+T5_SMALL = {"decoder_start_token_id": 0}  # all else of T5Config's defaults is T5-small's
+PADDING, END = 0, 1
+SPECIALS = ("<pad>", "</s>", "<unk>")  # T5's own, under T5's numbers 0, 1 and 2
+HUB_TOKENIZER = "tokenizer.json"
+RANDOM_FACTORS = {"shared.": 0.05, "Attention.q.": 3.0, "Attention.k.": 3.0, "relative_attention_bias.": 30.0}
 LENGTHS = (3, 17)  # tokens of the requests that the proof makes up: two lengths, as the axis is dynamic
+TOOLS = ("numpy", "safetensors", "tokenizers", "torch", "transformers")
 
 
-def main() -> int:
-    given = arguments.parse()
+def main(given: Arguments) -> None:
     options = given.options
-    torch.manual_seed(options.seed)
+    loaded = weights.load(T5ForConditionalGeneration, options, defaults=T5_SMALL, files=(HUB_TOKENIZER,))
+    source, words = loaded.model, words_of(loaded)
     if options.weights == "random":
-        source, words = random_model(options.size)
-    else:
-        source, words = pretrained_model(hub.fetch(options.source, HUB_FILES))
-    source = source.float().eval()
+        let_context_count(source)
     source.generation_config = bounded(options.options["max_new_tokens"])
 
     folder = given.target / MODEL
-    source.save_pretrained(folder, safe_serialization=True)
-    words.save(str(given.target / "tokenizer.json"))
-    loaded = T5ForConditionalGeneration.from_pretrained(folder, local_files_only=True).eval()
+    source.save_pretrained(folder)
+    tokenizer.save(words, given.target / "tokenizer.json")
+    archived = T5ForConditionalGeneration.from_pretrained(folder, local_files_only=True, use_safetensors=True).eval()
 
     ids = np.array([words.encode(options.options["text"]).ids], dtype=np.int32)
-    requests = [ids, *made_up(source.config.vocab_size, options.seed)]
-    difference = prove_weights(source, loaded, requests, batches=(1, options.max_batch_size), limit=options.tolerance)
-    tokens = prove_padding(source, loaded, requests)
-    write_sample(given.target / "sample", ids, source)
-    print(f"largest difference of a logit after loading: {difference:.2e}", flush=True)
-    modules = (np, safetensors, tokenizers, torch, transformers)
-    report.write(
-        given,
-        figures={"largest_difference": difference, "padding_invariant_tokens": tokens},
-        tools={module.__name__: module.__version__ for module in modules},
-    )
-    return 0
+    requests = [ids, *made_up(source.config.vocab_size, rows=options.max_batch_size - 1, seed=options.seed)]
+    say("proof: the archived model against the source, alone and in padded batches")
+    difference = prove_weights(source, archived, requests, batches=(1, options.max_batch_size), limit=options.tolerance)
+    alone = [generate(source, request) for request in requests]
+    figures = {"largest_difference": difference, **prove_padding(archived, requests, alone)}
+    say(", ".join(f"{name} {value:.3g}" for name, value in figures.items()))
+
+    sample = given.target / "sample"
+    answers.write_request(sample / "request.json", {"input_ids": ids, "attention_mask": np.ones_like(ids)})
+    answers.write(sample / "answer.json", {"output": alone[0]})
+    report.write(given, figures, report.versions(TOOLS), inputs=loaded.inputs)
 
 
-def random_model(size: dict) -> tuple[T5ForConditionalGeneration, Tokenizer]:
-    """T5-small's architecture, which is the default of T5Config, with random weights, and bytes as words."""
-    config = T5Config(decoder_start_token_id=0, **size)
-    words = tokenizer.byte_level(config.vocab_size, SPECIALS)
-    words.post_processor = TemplateProcessing(single="$A </s>", special_tokens=[("</s>", config.eos_token_id)])
-    return T5ForConditionalGeneration(config), words
+def words_of(loaded: weights.Loaded) -> Any:
+    """The published tokenizer, or for random weights one whose words are bytes. Both add the end themselves."""
+    if loaded.folder is not None:
+        return Tokenizer.from_file(str(loaded.folder / HUB_TOKENIZER))
+    return tokenizer.byte_level(loaded.model.config.vocab_size, SPECIALS, template="$A </s>")
 
 
-def pretrained_model(folder: Path) -> tuple[T5ForConditionalGeneration, Tokenizer]:
-    """The published weights and the published tokenizer, which adds the end itself."""
-    model = T5ForConditionalGeneration.from_pretrained(folder, local_files_only=True, use_safetensors=True)
-    return model, Tokenizer.from_file(str(folder / "tokenizer.json"))
+def let_context_count(model: T5ForConditionalGeneration) -> None:
+    """Change random weights so that answers depend on what is asked and on the position.
+
+    T5 compares its last state with the embeddings it began from. Fresh ones are so large that every token is followed
+    by itself, and fresh attention is nearly the same everywhere: no proof and no test could tell anything of that.
+    """
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            weight.mul_(next((factor for part, factor in RANDOM_FACTORS.items() if part in name), 1.0))
 
 
 def bounded(max_new_tokens: int) -> GenerationConfig:
     """Greedy generation that ends."""
     return GenerationConfig(
-        decoder_start_token_id=0, eos_token_id=1, pad_token_id=0, max_new_tokens=max_new_tokens, num_beams=1
+        decoder_start_token_id=0,
+        eos_token_id=END,
+        pad_token_id=PADDING,
+        max_new_tokens=max_new_tokens,
+        do_sample=False,
+        num_beams=1,
     )
 
 
-def made_up(vocabulary: int, seed: int) -> list[np.ndarray]:
-    """Requests of random ids, two rows the first: INT32 [rows, tokens]."""
+def made_up(vocabulary: int, *, rows: int, seed: int) -> list[np.ndarray]:
+    """Requests of random ids, of different lengths and ``rows`` in all: INT32 [rows, tokens] each."""
     random = np.random.default_rng(seed)
+    shares = (rows - rows // 2, rows // 2)
     return [
-        random.integers(3, vocabulary, (rows, length), dtype=np.int32)
-        for rows, length in zip((2, 1), LENGTHS, strict=True)
+        random.integers(len(SPECIALS), vocabulary, (share, length), dtype=np.int32)
+        for share, length in zip(shares, LENGTHS, strict=True)
+        if share
     ]
 
 
 def prove_weights(
     source: T5ForConditionalGeneration,
-    loaded: T5ForConditionalGeneration,
+    archived: T5ForConditionalGeneration,
     requests: list[np.ndarray],
     *,
     batches: tuple[int, ...],
     limit: float,
 ) -> float:
-    """Logits and ids of the loaded model against the source's, for every request repeated to every batch size.
+    """Logits of the archived model against the source's, for every request repeated to every batch size.
 
-    Returns the largest difference of a logit; ends the export where one is above ``limit`` or an id differs.
+    Returns the largest difference. Raises WorkFailedError where it is above ``limit``.
     """
     largest = 0.0
     for request in requests:
@@ -109,32 +118,32 @@ def prove_weights(
             with torch.inference_mode():
                 wanted, found = (
                     model(input_ids=ids, attention_mask=torch.ones_like(ids), decoder_input_ids=ids).logits
-                    for model in (source, loaded)
+                    for model in (source, archived)
                 )
             difference = float((wanted - found).abs().max())
             if not difference <= limit:  # NaN is not
-                sys.exit(f"tensor logits, batch {batch}: differs by {difference:.2e}, allowed {limit:.2e}")
-            if not np.array_equal(generate(source, ids.numpy()), generate(loaded, ids.numpy())):
-                sys.exit(f"tensor output, batch {batch}: the loaded model generates other ids than the source")
+                raise WorkFailedError(f"tensor logits, batch {batch}: differs by {difference:.2e}, allowed {limit:.2e}")
             largest = max(largest, difference)
     return largest
 
 
 def prove_padding(
-    source: T5ForConditionalGeneration, loaded: T5ForConditionalGeneration, requests: list[np.ndarray]
-) -> int:
-    """Each request's answer out of one padded batch of the archive's model, against the source's to it alone.
+    archived: T5ForConditionalGeneration, requests: list[np.ndarray], alone: list[np.ndarray]
+) -> dict[str, float]:
+    """Each request's answer out of one padded batch of the archived model, against ``alone``, the source's to it alone.
 
-    Returns the number of ids compared; ends the export where an answer differs.
+    Returns how many ids were compared, and how many different ones were among them: a model that repeats itself would
+    prove little. Raises WorkFailedError where an answer differs.
     """
     batching = archive_module("batching")
     questions = [batching.Question(ids=ids, mask=np.ones_like(ids)) for ids in requests]
-    ids, mask = batching.merge(questions, padding=0)
-    together = batching.split(generate(loaded, ids, mask), questions, ends=[1])
-    for index, (request, answer) in enumerate(zip(requests, together, strict=True)):
-        if not np.array_equal(generate(source, request), answer):
-            sys.exit(f"tensor output: request {index} gives other ids in a padded batch than alone")
-    return sum(answer.size for answer in together)
+    ids, mask = batching.merge(questions, padding=PADDING)
+    together = batching.split(generate(archived, ids, mask), questions, ends=[END])
+    for index, (wanted, found) in enumerate(zip(alone, together, strict=True)):
+        if not np.array_equal(wanted, found):
+            raise WorkFailedError(f"tensor output: request {index} gives other ids in a padded batch than alone")
+    every = np.concatenate([answer.ravel() for answer in together])
+    return {"compared_ids": every.size, "distinct_ids": np.unique(every).size}
 
 
 def generate(model: T5ForConditionalGeneration, ids: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
@@ -159,16 +168,5 @@ def archive_module(name: str) -> ModuleType:
     return module
 
 
-def write_sample(folder: Path, ids: np.ndarray, source: T5ForConditionalGeneration) -> None:
-    """The sample request, and the source's answer to it."""
-    folder.mkdir(parents=True, exist_ok=True)
-    inputs = [
-        {"name": name, "datatype": "INT32", "shape": list(ids.shape), "data": values.ravel().tolist()}
-        for name, values in (("input_ids", ids), ("attention_mask", np.ones_like(ids)))
-    ]
-    (folder / "request.json").write_text(json.dumps({"inputs": inputs}) + "\n")
-    answers.write(folder / "answer.json", {"output": generate(source, ids)})
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(main))
