@@ -9,6 +9,7 @@ from tritonstack.archives.lint.config import check_config
 from tritonstack.archives.lint.ensemble import check_ensembles
 from tritonstack.archives.lint.finding import Finding
 from tritonstack.archives.lint.layout import check_layout
+from tritonstack.archives.lint.onnxruntime import check_onnxruntime
 from tritonstack.archives.lint.recipe import check_recipe
 from tritonstack.archives.lint.view import RepositoryView, view_folder, view_repository
 from tritonstack.errors import InputError, Problem
@@ -51,6 +52,7 @@ def _all(view: RepositoryView, backends: Collection[str] | None) -> Iterator[Fin
     for model in view.models.values():
         yield from check_config(model, backends=backends)
     yield from check_ensembles(view)
+    yield from check_onnxruntime(view)
 
 
 def _sorted(findings: Iterator[Finding]) -> tuple[Finding, ...]:
