@@ -82,8 +82,9 @@ class FakeS3:
     """Objects of one bucket; fails where a test says so."""
 
     def __init__(self, objects: dict[str, Any]) -> None:
-        """Takes key → JSON value."""
+        """Takes key → JSON value, or bytes as they are."""
         self.objects = objects
+        self.read: list[str] = []
         self.failure: Exception | None = None
 
     def get_paginator(self, operation: str) -> FakeS3:
@@ -100,11 +101,13 @@ class FakeS3:
         return [{"CommonPrefixes": [{"Prefix": f"{Prefix}{p}/"} for p in sorted({r.split("/")[0] for r in rest})]}]
 
     def get_object(self, *, Bucket: str, Key: str) -> dict[str, Any]:  # noqa: N803
-        """The object as JSON."""
+        """The object: as JSON where it is not bytes."""
         assert Bucket == "bucket"
+        self.read.append(Key)
         if Key not in self.objects:
             raise client_error("NoSuchKey", status=404)
-        return {"Body": io.BytesIO(json.dumps(self.objects[Key]).encode())}
+        found = self.objects[Key]
+        return {"Body": io.BytesIO(found if isinstance(found, bytes) else json.dumps(found).encode())}
 
 
 class FakeSageMaker:
