@@ -18,6 +18,7 @@ from tritonstack.errors import TritonstackError
 # name → (module with `main() -> int`: 0 every bound kept, 1 one missed; what it holds against what)
 BENCHMARKS: dict[str, tuple[str, str]] = {
     "packing": ("benchmarks.packing", "packing and unpacking against tar czf"),
+    "bodies": ("benchmarks.bodies", "building a request's body: binary against JSON and against tritonclient's"),
     "synthesis": ("benchmarks.synthesis", "synthesis of one environment against an empty CDK app"),
     "invoke-overhead": ("benchmarks.invoke_overhead", "a call through the runtime against one straight to Triton"),
     "demo": ("benchmarks.demo", "make demo in a fresh clone, from nothing and again"),
