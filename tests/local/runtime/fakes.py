@@ -307,7 +307,7 @@ async def stage(
     cloudwatch, logs = Recorder(), Recorder()
     parts = FleetParts(settings=chosen, launch=launch_triton, objects=objects)
     if not real:
-        parts = replace(parts, launch=triton.launch, prepare=lambda _folder: None)
+        parts = replace(parts, launch=triton.launch, prepare=lambda _folder, _release: None)
     services = Services(reader=reader, parts=parts, cloudwatch=cloudwatch, logs=logs)
     runtime = Runtime(settings=chosen, services=services)
     made = Stage(runtime=runtime, triton=triton, reader=reader, objects=objects, cloudwatch=cloudwatch, logs=logs)

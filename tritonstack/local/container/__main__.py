@@ -30,7 +30,7 @@ def serve(model_data: Path | None, release: str | None, variables: tuple[str, ..
     """
     pairs = dict(one.partition("=")[::2] for one in variables)
     if model_data:
-        for change in prepare_model_data(model_data):
+        for change in prepare_model_data(model_data, release=release):
             click.echo(change)
     settings = ContainerSettings(
         environment=pairs,

@@ -1,4 +1,4 @@
-"""One edit of ``config.pbtxt``: instance groups without GPUs, every other byte as it was.
+"""Edits of ``config.pbtxt``: instance groups without GPUs, another value of a parameter; every other byte as it was.
 
 Protobuf's text format is read as tokens with their places, so that comments, order and layout survive.
 Source of the fields' meaning: ``model_config.proto`` of triton-inference-server/common (ModelInstanceGroup).
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tritonstack.errors import WorkFailedError
@@ -79,20 +80,62 @@ def without_gpus(text: str, *, file: str = "config.pbtxt") -> str:
         ConfigSyntaxError: the text cannot be read.
     """
     edits: list[tuple[int, int, str]] = []
-    try:
+    with _said_of(file, text):
         top = tuple(fields(tuple(tokens(text))))
         for field in top:
             if field.name == "instance_group":
                 for group in field.messages():
                     edits += _edits_of_group(group, text)
-    except _UnreadableError as error:
-        line = text.count("\n", 0, error.place) + 1
-        raise ConfigSyntaxError(f"{file}: line {line}: {error}") from error
     if not any(field.name == "instance_group" for field in top) and not _is_ensemble(top):
         edits.append((len(text), len(text), f"\ninstance_group [ {{ count: 1 kind: {_KIND_CPU} }} ]\n"))
     for start, end, replacement in sorted(edits, reverse=True):
         text = text[:start] + replacement + text[end:]
     return text
+
+
+@dataclass(frozen=True, kw_only=True)
+class StringParameter:
+    """A parameter with a text for its value, and where that text stands in the file, quotes included."""
+
+    key: str
+    value: str
+    start: int
+    end: int
+
+
+def string_parameters(text: str, *, file: str = "config.pbtxt") -> tuple[StringParameter, ...]:
+    """The parameters of a configuration that have a ``string_value``.
+
+    Raises:
+        ConfigSyntaxError: the text cannot be read.
+    """
+    with _said_of(file, text):
+        top = fields(tuple(tokens(text)))
+        entries = [entry for field in top if field.name == "parameters" for entry in field.messages()]
+        return tuple(found for entry in entries if (found := _string_parameter(entry)))
+
+
+def with_value(text: str, parameter: StringParameter, value: str) -> str:
+    """The configuration with another value of a parameter. ``value`` has neither quotes nor backslashes."""
+    return f'{text[: parameter.start]}"{value}"{text[parameter.end :]}'
+
+
+def _string_parameter(entry: tuple[Token, ...]) -> StringParameter | None:
+    found = {field.name: field for field in fields(entry[1:-1])}
+    if "key" not in found or "value" not in found:
+        return None
+    for message in found["value"].messages():
+        for field in fields(message[1:-1]):
+            if field.name == "string_value":
+                first = field.value[0]
+                key, value = _text_of(found["key"].value), _text_of(field.value)
+                return StringParameter(key=key, value=value, start=first.start, end=field.end)
+    return None
+
+
+def _text_of(value: tuple[Token, ...]) -> str:
+    """What a string spells, or several in a row. Escapes stay as they are written: no name here has any."""
+    return "".join(token.text[1:-1] for token in value)
 
 
 def _is_ensemble(top: tuple[Field, ...]) -> bool:
@@ -127,6 +170,16 @@ class _UnreadableError(Exception):
     def __init__(self, what: str, place: int) -> None:
         super().__init__(what)
         self.place = place
+
+
+@contextmanager
+def _said_of(file: str, text: str) -> Iterator[None]:
+    """Turn what is wrong with the text into an error that names the file and the line."""
+    try:
+        yield
+    except _UnreadableError as error:
+        line = text.count("\n", 0, error.place) + 1
+        raise ConfigSyntaxError(f"{file}: line {line}: {error}") from error
 
 
 def tokens(text: str) -> Iterator[Token]:

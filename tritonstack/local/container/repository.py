@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tritonstack.errors import WorkFailedError
+from tritonstack.local.container.execution_environment import PARAMETER, with_local_environment
 from tritonstack.local.container.pbtxt import without_gpus
 from tritonstack.local.paths import REPOSITORY
 
@@ -161,29 +162,48 @@ def _link_or_copy(source: Path | str, target: Path | str) -> None:
         shutil.copy2(source, target)
 
 
-def prepare_model_data(folder: Path) -> tuple[str, ...]:
-    """Let an unpacked archive load without a GPU: every ``config.pbtxt`` has its instances on the CPU afterwards.
+def prepare_model_data(
+    folder: Path, *, release: str | None = None, files: TritonFiles | None = None
+) -> tuple[str, ...]:
+    """Let an unpacked archive load here: without a GPU, and with the local server's Python.
 
-    The rest of each file stays byte for byte. Idempotent.
+    Every ``config.pbtxt`` has its instances on the CPU afterwards, and names an execution environment only where there
+    is one for that Python: the archive's own, or the environment with torch, which stands in. The rest of each file
+    stays byte for byte. Idempotent.
 
     Args:
         folder: where the archive was unpacked: one model, or several in a folder each.
+        release: the Triton release asked for, if it is known; it says which Python another one stands in for.
+        files: where the server is installed; default: this repository's environments.
 
     Returns:
-        what was changed, a line for each file.
+        what was changed, a line for each change.
 
     Raises:
         ConfigSyntaxError: a ``config.pbtxt`` is not protobuf text.
     """
+    files = files or TritonFiles.of_repository()
     changes = []
     for config in sorted([*folder.glob("config.pbtxt"), *folder.glob("*/config.pbtxt")]):
+        name = str(config.relative_to(folder))
         text = config.read_bytes().decode("utf-8", "surrogateescape")
-        served = without_gpus(text, file=str(config.relative_to(folder)))
+        served = without_gpus(text, file=name)
+        if served != text:
+            changes.append(f"{name}: instances on the CPU, since there is no GPU")
+        if PARAMETER in served:
+            served, note = with_local_environment(
+                served,
+                config.parent,
+                environment=files.torch,
+                python=files.python_version,
+                release=release,
+                file=name,
+            )
+            changes += [f"{name}: {note}"] if note else []
         if served != text:
             temporary = config.with_name(".config.pbtxt.new")
             temporary.write_bytes(served.encode("utf-8", "surrogateescape"))
             temporary.replace(config)
-            changes.append(f"{config.relative_to(folder)}: instances on the CPU, since there is no GPU")
     return tuple(changes)
 
 

@@ -88,13 +88,13 @@ def launch_triton(plan: LaunchPlan) -> TritonContainer:
     return TritonContainer.start(settings, folder=plan.folder)
 
 
-def prepare_for_cpu(folder: Path) -> None:
-    """Change an unpacked model in place so that it loads without a GPU.
+def prepare_for_here(folder: Path, release: str | None) -> None:
+    """Change an unpacked model in place so that it loads without a GPU, and with the local server's Python.
 
     A configuration that cannot be read is left as it is: Triton then refuses it in its own words.
     """
     try:
-        for change in prepare_model_data(folder):
+        for change in prepare_model_data(folder, release=release):
             logger.info("%s", change)
     except ConfigSyntaxError as error:
         logger.warning("left as it is, for Triton to judge: %s", error)

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from tritonstack.archives.unpacking import UnpackLimits
 from tritonstack.errors import TritonstackError
-from tritonstack.local.runtime.container import Container, Launch, LaunchPlan, prepare_for_cpu, release_of
+from tritonstack.local.runtime.container import Container, Launch, LaunchPlan, prepare_for_here, release_of
 from tritonstack.local.runtime.container_client import ContainerClient
 from tritonstack.local.runtime.deployed import DeployedConfig, DeploymentError
 from tritonstack.local.runtime.errors import ContainerAddress, InvokeError
@@ -55,7 +55,7 @@ class FleetParts:
     settings: RuntimeSettings
     launch: Launch
     objects: Objects
-    prepare: Callable[[Path], None] = prepare_for_cpu
+    prepare: Callable[[Path, str | None], None] = prepare_for_here
 
 
 class Fleet:
@@ -95,7 +95,7 @@ class Fleet:
             root=self.folder / "models",
             limits=UnpackLimits(max_bytes=parts.settings.max_unpacked_bytes, max_members=parts.settings.max_members),
             download_seconds=config.download_seconds,
-            prepare=parts.prepare,
+            prepare=lambda folder: parts.prepare(folder, self.release),
         )
         self.models = ModelCache(
             container=self,

@@ -93,7 +93,7 @@ class ModelStore:
         download_seconds: float,
         prepare: Callable[[Path], None],
     ) -> None:
-        """``root`` is the container's models folder; ``prepare`` changes an unpacked model in place for the CPU."""
+        """``root`` is the container's models folder; ``prepare`` changes an unpacked model in place, to load here."""
         self._objects = objects
         self._prefix = prefix
         self._root = root
