@@ -9,9 +9,6 @@ The 1,001 classes: TF-Slim trained this network with ImageNet's 1,000 classes be
 background) gets that class back with the probability 0.
 """
 
-# mypy: disable-error-code="import-not-found"
-# PyTorch is in the environment that this runs in, not in the one that checks types.
-
 from __future__ import annotations
 
 import io
@@ -36,13 +33,13 @@ from tritonstack.exporters.script import run
 MODEL = Path("inception-v3/1/model.onnx")
 DECODED = Path("decoded.npz")  # what export_dali.py leaves
 ANSWER = Path("sample/answer.json")
-PATCH = 13  # 299 = 23 × 13
+PATCH = 13  # 299 is 23 of them
 CHECKPOINT = "model.safetensors"
 CONFIG = "config.json"
 TOOLS = ("numpy", "onnx", "onnxruntime", "onnxscript", "torch")
 
 
-class Classifier(nn.Module):  # type: ignore[misc]  # PyTorch's classes have no types here
+class Classifier(nn.Module):
     """Images as DALI gives them, FP32 [n, 299, 299, 3] → probabilities FP32 [n, 1001]."""
 
     def __init__(self, network: nn.Module) -> None:
@@ -84,7 +81,7 @@ def export(arguments: Arguments) -> None:
 
 
 def patches(generator: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
-    """Random pictures of 23 × 23 patches, values -1 to 1: noise from pixel to pixel is unlike any picture."""
+    """Random pictures of 23 by 23 patches, values -1 to 1: noise from pixel to pixel is unlike any picture."""
     count, height, width, colours = shape
     cells = generator.uniform(-1, 1, (count, height // PATCH, width // PATCH, colours))
     return cells.repeat(PATCH, axis=1).repeat(PATCH, axis=2)

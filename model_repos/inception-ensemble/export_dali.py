@@ -2,13 +2,10 @@
 
     python export_dali.py --target FOLDER --options JSON --report FILE --sample FILE.npz
 
-Runs in the environment ``dali``, on a machine with or without a GPU. Besides ``model.dali`` it leaves ``decoded.npz`` for
-the export that follows: what the source framework answers for the sample must start from the very pixels that DALI
+Runs in the environment ``dali``, on a machine with or without a GPU. Besides ``model.dali`` it leaves ``decoded.npz``
+for the export that follows: what the source framework answers for the sample must start from the very pixels that DALI
 decodes, since no two decoders and resizers agree to the last bit.
 """
-
-# mypy: disable-error-code="import-not-found"
-# DALI is in the environment that this runs in, not in the one that checks types.
 
 from __future__ import annotations
 
@@ -41,9 +38,9 @@ dali_trace.set_tracing(enabled=False)
 
 @pipeline_def
 def decode(*, decoder: str, pixels: str) -> Any:
-    """JPEG bytes → RGB, 299 × 299 × 3, values -1 to 1.
+    """JPEG bytes → RGB, [299, 299, 3], values -1 to 1.
 
-    ``decoder``: ``mixed`` decodes partly on the GPU, ``cpu`` does not. ``pixels``: where the rest runs, ``gpu`` or ``cpu``.
+    ``decoder``: ``mixed`` decodes partly on the GPU, ``cpu`` does not. ``pixels``: where the rest is, ``gpu`` or ``cpu``.
     """
     files = fn.external_source(device="cpu", name="DALI_INPUT_0", dtype=types.UINT8, ndim=1)
     images = fn.decoders.image(files, device=decoder, output_type=types.RGB)

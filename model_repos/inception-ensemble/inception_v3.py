@@ -1,4 +1,4 @@
-"""Inception V3 in PyTorch, without its auxiliary classifier: 299 × 299 pixels → a score for each class.
+"""Inception V3 in PyTorch, without its auxiliary classifier: 299 by 299 pixels → a score for each class.
 
 Structure: C. Szegedy et al., Rethinking the Inception Architecture for Computer Vision (arXiv:1512.00567), as TF-Slim
 and, with padding counted by the average pools, timm and torchvision have it. Modules are called as in timm, so that its
@@ -50,7 +50,7 @@ class Convolution(nn.Module):
 class Mixed(nn.Module):
     """Branches side by side, their results joined by channel; the last one begins with a pool.
 
-    ``pooled``: channels of the convolution after the average pool; None: a maximum pool that halves, and no convolution.
+    ``pooled``: channels of the convolution after the average pool; None: a maximum pool that halves, no convolution.
     """
 
     def __init__(self, inputs: int, branches: Sequence[Branch], *, pooled: int | None, divisor: int) -> None:

@@ -1,8 +1,5 @@
 """The weights of the network: pretrained ones of the hub, or random ones by seed."""
 
-# mypy: disable-error-code="import-not-found"
-# PyTorch is in the environment that this runs in, not in the one that checks types.
-
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -24,7 +21,7 @@ NEVER = -1e4
 
 
 def pretrained(checkpoint: Path, *, channel_divisor: int = 1) -> InceptionV3:
-    """The published network. Raises :class:`WorkFailedError` where the checkpoint does not fit it, saying what differs."""
+    """The published network. Raises :class:`WorkFailedError` where the checkpoint does not fit: says what differs."""
     try:
         found = load_file(checkpoint)
     except (OSError, SafetensorError) as error:

@@ -2,6 +2,10 @@
 
 Files and parameters as triton-inference-server/dali_backend documents them: ``model.dali`` (a serialised pipeline) or
 ``dali.py`` (a pipeline marked ``@autoserialize``), and ``parameters { key: "num_threads" }``.
+
+Memory: a process of its own runs this and ends when the model is unloaded, so DALI's memory is given back every time.
+The real backend shares the server's process and gives GPU memory back only where the server was started with
+``--backend-config=dali,release_after_unload=true``, which the settings' check asks for.
 """
 
 import importlib.util
@@ -17,6 +21,7 @@ from tritonstack_batching import RequestError
 from tritonstack_dali_devices import on_cpu, operator_names
 from tritonstack_model import BatchingModel, ModelSettings, import_from
 
+PIPELINE_LOST = "Current pipeline object is no longer valid."
 dali = import_from("TRITONSTACK_DALI_SITE", "nvidia.dali", "dali")
 
 
@@ -86,12 +91,20 @@ class TritonPythonModel(BatchingModel):
         except KeyError as error:
             raise RequestError(f"input {error} is missing") from error
         except (RuntimeError, ValueError, TypeError) as error:
-            raise RequestError(f"DALI: {error}") from error
+            raise RequestError(_reason(str(error))) from error
         answers, start = [], 0
         for size in sizes:
             answers.append({name: _taken(name, produced, range(start, start + size), batched) for name in outputs})
             start += size
         return answers
+
+
+def _reason(message):
+    """DALI's message in one line, without what it says about the pipeline, which is made anew."""
+    said = [line.strip(" :") for line in message.splitlines()]
+    kept = [line for line in said if line and line not in ("Critical error in pipeline", PIPELINE_LOST)]
+    advice = "; the input is no image that DALI decodes, or not all of one" if "decoders" in message else ""
+    return f"DALI: {': '.join(kept)}{advice}"
 
 
 def _taken(name, produced, places, batched):
