@@ -40,7 +40,7 @@ dali_trace.set_tracing(enabled=False)
 def decode(*, decoder: str, pixels: str) -> Any:
     """JPEG bytes → RGB, [299, 299, 3], values -1 to 1.
 
-    ``decoder``: ``mixed`` decodes partly on the GPU, ``cpu`` does not. ``pixels``: where the rest is, ``gpu`` or ``cpu``.
+    ``decoder``: ``mixed``, which decodes partly on the GPU, or ``cpu``. ``pixels``: for all else, ``gpu`` or ``cpu``.
     """
     files = fn.external_source(device="cpu", name="DALI_INPUT_0", dtype=types.UINT8, ndim=1)
     images = fn.decoders.image(files, device=decoder, output_type=types.RGB)
