@@ -60,18 +60,19 @@ class Systems:
             check_request(self.configs[archive], arrays)
         except RefusedError as refusal:
             return error_reply("ModelError", 424, OriginalStatusCode=400, OriginalMessage=str(refusal))
-        outputs = self._answers(self.configs[archive])
+        (batch,) = {array.shape[0] for array in arrays.values()}
+        outputs = self._answers(self.configs[archive], batch)
         content, content_type = write_answer(described, outputs, model=archive)
         return 200, {"Content-Type": content_type, "x-Amzn-Invoked-Production-Variant": "g4dn-xlarge"}, content
 
-    def _answers(self, config: ModelConfig) -> dict[str, Array]:
+    def _answers(self, config: ModelConfig, batch: int) -> dict[str, Array]:
         draw = np.random.default_rng(0)
         answers: dict[str, Array] = {}
         for tensor in config.outputs:
             if tensor.data_type.startswith("INT"):
-                answers[tensor.name] = np.array([[2, 4, 5, 6, 7, 3]], DTYPES[tensor.data_type])
+                answers[tensor.name] = np.array([[2, 4, 5, 6, 7, 3]] * batch, DTYPES[tensor.data_type])
             else:
-                answers[tensor.name] = draw.random((1, *tensor.dims)).astype(DTYPES[tensor.data_type])
+                answers[tensor.name] = draw.random((batch, *tensor.dims)).astype(DTYPES[tensor.data_type])
         return answers
 
     def _publish(self, archive: str, name: str) -> None:

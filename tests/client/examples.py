@@ -1,0 +1,79 @@
+"""The code blocks of a page of documentation, to be run as they stand."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from tritonstack.client import ModelClient
+
+PAGE = Path(__file__).parents[2] / "docs" / "clients.md"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Block:
+    """One fenced block: the heading above it, its language, the line that it begins in, and its text."""
+
+    heading: str
+    language: str
+    line: int
+    text: str
+
+
+def blocks(page: Path = PAGE) -> tuple[Block, ...]:
+    """Every fenced block of a page, in its order."""
+    found: list[Block] = []
+    heading, language, begun, lines = "", "", 0, list[str]()
+    for number, line in enumerate(page.read_text().splitlines(), start=1):
+        if begun and line == "```":
+            found.append(Block(heading=heading, language=language, line=begun, text="\n".join(lines)))
+            begun, lines = 0, []
+        elif begun:
+            lines.append(line)
+        elif line.startswith("```"):
+            language, begun = line.removeprefix("```"), number + 1
+        elif line.startswith("#"):
+            heading = line.lstrip("# ")
+    return tuple(found)
+
+
+def run_python(client: ModelClient, *, folder: Path, page: Path = PAGE) -> dict[str, str]:
+    """Run a page's Python from its top to its end, with ``client`` for the one that the page makes.
+
+    Args:
+        client: of the environment that the page names, with the page's models deployed.
+        folder: where the files lie that the page names (``dog.jpg``).
+        page: the page.
+
+    Returns:
+        Heading → what its blocks printed.
+
+    Raises:
+        Whatever the page's own code raises; the traceback names the page's line.
+    """
+    names: dict[str, Any] = {}
+    printed: dict[str, str] = {}
+
+    def made(*, environment: str) -> ModelClient:
+        assert environment == client.environment, f"the page is about environment {environment}"
+        return client
+
+    with contextlib.chdir(folder), mock.patch("tritonstack.client.ModelClient", made):
+        for block in blocks(page):
+            if block.language == "python":
+                code = compile("\n" * (block.line - 1) + block.text, str(page), "exec")
+                with contextlib.redirect_stdout(io.StringIO()) as output:
+                    exec(code, names)  # noqa: S102  (the page is the repository's own)
+                printed[block.heading] = printed.get(block.heading, "") + output.getvalue()
+    return printed
+
+
+def commands(page: Path = PAGE) -> tuple[tuple[str, ...], ...]:
+    """The page's command lines, each split into its words."""
+    lines = [line for block in blocks(page) if block.language == "sh" for line in block.text.splitlines()]
+    return tuple(tuple(shlex.split(line)) for line in lines)

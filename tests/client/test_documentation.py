@@ -1,0 +1,75 @@
+"""docs/clients.md: its code runs against the real recipes, and its table is what is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from benchmarks.payloads import CASES, PAGE, markdown, page_with, rows
+from tests.client.examples import blocks, commands, run_python
+from tests.client.systems import ARCHIVES, ENVIRONMENT, TRANSLATION, Systems, image_file, running_systems
+from tritonstack.client import ModelClient
+from tritonstack.commands import invoke
+
+
+@pytest.fixture
+def systems(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Systems]:
+    """The stand-in, with the page's photograph in the current folder."""
+    monkeypatch.setenv("TRITONSTACK_HOME", str(tmp_path / "home"))
+    image_file(tmp_path / "dog.jpg")
+    with running_systems(tmp_path) as running:
+        yield running
+
+
+def test_every_example_runs_as_it_stands(systems: Systems, tmp_path: Path) -> None:
+    client = ModelClient(environment=ENVIRONMENT, session=systems.session)
+    printed = run_python(client, folder=tmp_path)
+    lines = {heading: text.splitlines() for heading, text in printed.items()}
+    assert len(lines["ResNet50: image → top-5"]) == 15
+    assert lines["ONNX backend: text → embedding"][0].startswith("(1024,) ")
+    assert -1 <= float(lines["TensorRT backend: text → embedding"][0].removeprefix("cosine: ")) <= 1.0001
+    assert len(lines["Ensemble: JPEG → top-5"]) == 5
+    assert lines["Python backend: text → translation"] == [TRANSLATION]
+    pooled, everything = map(int, lines["BERT-large: the pooled output alone"][0].split())
+    assert pooled < 5000
+    assert everything > 2_000_000
+    assert lines["Arrays"][0].startswith("(2, 1000) ")
+    asked = {str(request.target_model).split(".")[0] for request in systems.endpoint.requests}
+    assert asked == set(ARCHIVES), "every system has its example"
+
+
+def test_every_command_line_runs_as_it_stands(
+    systems: Systems, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(invoke, "_session", lambda _, **__: systems.session)
+    assert len(commands()) == 5
+    for program, name, *arguments in commands():
+        assert (program, name) == ("tritonstack", "invoke")
+        result = CliRunner().invoke(invoke.command, arguments)
+        assert result.exit_code == 0, (arguments, result.output, result.exception)
+
+
+def test_no_block_is_left_out() -> None:
+    assert {block.language for block in blocks()} == {"python", "sh"}
+    assert PAGE.read_text().count("```") == 2 * len(blocks())
+
+
+def test_the_table_of_payload_bytes_is_what_is_computed() -> None:
+    page = PAGE.read_text()
+    assert page_with(markdown(rows()), page) == page, "run: python -m benchmarks.payloads --write"
+
+
+def test_every_system_has_its_row() -> None:
+    assert {case.folder for case in CASES} >= set(ARCHIVES.values()) - {"resnet50-torchscript", "resnet50-tensorrt"}
+    for row in rows(CASES[1:3]):
+        assert row.request_json > 0
+        assert (row.answer_binary < 5000) is bool(row.case.outputs)
+
+
+def test_a_page_without_marks_is_not_written() -> None:
+    with pytest.raises(ValueError, match="on the page"):
+        page_with("|", "a page")
