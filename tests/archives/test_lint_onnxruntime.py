@@ -111,6 +111,24 @@ def test_the_accelerator_cuda_is_refused_in_releases_that_do_not_know_it(
     assert [finding.rule for finding in found] == ([] if known else ["onnxruntime-refused"])
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "release", "known"),
+    [
+        ("trt_engine_cache_enable", "1", "23.12", True),
+        ("trt_profile_min_shapes", "x:1x1", "24.01", False),
+        ("trt_profile_min_shapes", "x:1x1", "24.09", True),
+        ("precision_mode", "FP16", "23.12", True),
+        ("precision_mode", "BF16", "25.04", False),
+        ("precision_mode", "BF16", "25.09", True),
+    ],
+)
+def test_what_tensorrt_takes_depends_on_the_release(
+    tmp_path: Path, key: str, value: str, release: str, known: bool
+) -> None:
+    found = _found(tmp_path, _accelerator("tensorrt", key, value), release=release)
+    assert [finding.rule for finding in found] == ([] if known else ["onnxruntime-refused"])
+
+
 def test_a_configuration_that_differs_from_the_recipe_is_told_the_fragment_to_write(tmp_path: Path) -> None:
     options = {"graph_optimization": "extended", "enable_mem_arena": True, "tensorrt": {"precision": "fp16"}}
     config = _parameter("enable_mem_arena", "0") + _parameter("gpu_mem_limit", "1")

@@ -30,6 +30,12 @@ from tritonstack.catalogue.releases import release_order
 CUDA_ACCELERATOR_SINCE = "24.07"
 """The first release that surely has the accelerator ``cuda``: onnxruntime_backend pull request 256, June 2024."""
 
+BF16_NOT_BEFORE = "25.09"
+"""The first release with ONNX Runtime 1.23, whose TensorRT provider has BF16: microsoft/onnxruntime pull request 24743.
+
+From which release on Triton's backend passes it on is UNVERIFIED: it may be a later one.
+"""
+
 TRUTH_PARAMETERS = frozenset({"do_copy_in_default_stream", "enable_mem_arena", "enable_mem_pattern"})
 """Parameters that must read as a truth value."""
 
@@ -44,10 +50,12 @@ _TRUTH = ("0", "1", "false", "true")
 
 
 @functools.cache
-def tensorrt_keys() -> frozenset[str]:
-    """The keys that the accelerator ``tensorrt`` takes; any other fails the load."""
+def tensorrt_keys(release: str | None = None) -> frozenset[str]:
+    """The keys that the accelerator ``tensorrt`` takes in a release, or in the newest; any other fails the load."""
     text = importlib.resources.files("tritonstack.archives").joinpath("onnxruntime_tensorrt_keys.json").read_text()
-    return frozenset(json.loads(text)["tensorrt"])
+    keys = json.loads(text)
+    is_early = release is not None and release_order(release) <= release_order(keys["early_until"])
+    return frozenset(keys["early"]) if is_early else frozenset(keys["early"] + keys["later"])
 
 
 def check_onnxruntime(view: RepositoryView, *, release: str | None = None) -> Iterator[Finding]:
@@ -103,7 +111,7 @@ def _accelerators(model: ModelView, release: str | None) -> Iterator[Finding]:
     for accelerator in gpu_accelerators(model.config):
         name = accelerator.text("name")
         if name == "tensorrt":
-            yield from _tensorrt(model, accelerator)
+            yield from _tensorrt(model, accelerator, release)
         elif name != "cuda":
             found = f"gpu_execution_accelerator {name or 'without a name'}"
             yield _at(model, accelerator.line, "onnxruntime-refused", found, "tensorrt, cuda")
@@ -115,13 +123,20 @@ def _accelerators(model: ModelView, release: str | None) -> Iterator[Finding]:
             yield from _cuda(model, accelerator)
 
 
-def _tensorrt(model: ModelView, accelerator: Node) -> Iterator[Finding]:
+def _tensorrt(model: ModelView, accelerator: Node, release: str | None) -> Iterator[Finding]:
+    where = f" in release {release}" if release else ""
     for key, value in accelerator.entries("parameters").items():
-        if key not in tensorrt_keys():
-            allowed = ", ".join(sorted(tensorrt_keys()))
-            yield _at(model, accelerator.line, "onnxruntime-refused", f"parameter {key} of tensorrt", allowed)
-        elif key == "precision_mode" and value not in PRECISIONS:
-            yield _at(model, accelerator.line, "onnxruntime-refused", f'{key} "{value}"', ", ".join(PRECISIONS))
+        if key not in tensorrt_keys(release):
+            found, allowed = f"parameter {key} of tensorrt{where}", ", ".join(sorted(tensorrt_keys(release)))
+            yield _at(model, accelerator.line, "onnxruntime-refused", found, allowed)
+        elif key == "precision_mode" and value not in _precisions(release):
+            found, allowed = f'{key} "{value}"{where}', ", ".join(_precisions(release))
+            yield _at(model, accelerator.line, "onnxruntime-refused", found, allowed)
+
+
+def _precisions(release: str | None) -> tuple[str, ...]:
+    is_early = release is not None and release_order(release) < release_order(BF16_NOT_BEFORE)
+    return tuple(name for name in PRECISIONS if not (is_early and name == "BF16"))
 
 
 def _cuda(model: ModelView, accelerator: Node) -> Iterator[Finding]:
