@@ -22,20 +22,14 @@ cdk_loaded = loading.submit(importlib.import_module, "aws_cdk")
 if os.environ.get("CDK_VALIDATION") != "false":
     loading.submit(importlib.import_module, "cdk_nag")
 
-from tritonstack.archives import check_model_folders, contents_of, release_set
+from tritonstack.archives.served import served_by
 from tritonstack.errors import InputError, Problem
-from tritonstack.settings import (
-    Environment,
-    check_archives,
-    load_environment,
-    load_environments,
-    with_default_models,
-)
+from tritonstack.settings import Environment, load_environment, load_environments
 
 cdk_loaded.result()
 import aws_cdk as cdk
 
-from stacks.stage import EnvironmentStage, ReleaseSets
+from stacks.stage import EnvironmentStage
 
 loading.shutdown()  # from here on this thread alone talks to Node, which takes one request at a time
 
@@ -50,9 +44,8 @@ def main() -> int:
     try:
         environments = chosen_environments(folder=folder, names=app.node.try_get_context("environments"))
         for environment in environments:
-            check_model_folders(environment, models, file=folder / f"{environment.environment}.yaml")
-            sets = release_sets(environment, models)
-            EnvironmentStage(app, environment=matched_with_archives(environment, models), release_sets=sets)
+            served = served_by(environment, models, file=folder / f"{environment.environment}.yaml")
+            EnvironmentStage(app, environment=served.environment, release_sets=served.release_sets)
     except InputError as error:
         print(error, file=sys.stderr)  # noqa: T201 - this is a command
         return InputError.exit_code
@@ -85,24 +78,6 @@ def chosen_environments(*, folder: Path, names: str | None) -> tuple[Environment
     if problems:
         raise InputError(problems)
     return tuple(environments)
-
-
-def release_sets(environment: Environment, models: Path) -> ReleaseSets:
-    """Endpoint name → model name → digest. Raises InputError for a model without a sound folder under ``models``."""
-    return {endpoint.name: release_set(endpoint, models) for endpoint in environment.endpoints}
-
-
-def matched_with_archives(environment: Environment, models: Path) -> Environment:
-    """The settings with each single-model endpoint's default model, which its archive decides.
-
-    Raises InputError where an archive does not fit its endpoint: a backend that the Triton release does not have, say.
-    """
-    served = {model for endpoint in environment.endpoints for model in endpoint.models}
-    contents = {model: contents_of(models / model) for model in served}
-    problems = check_archives(environment, contents)
-    if problems:
-        raise InputError(problems)
-    return with_default_models(environment, contents)
 
 
 def check_with_nag(app: cdk.App) -> None:

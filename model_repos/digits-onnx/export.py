@@ -1,6 +1,6 @@
 """Train the digit classifier, prove its accuracy on held-out images, export it to ONNX and prove the export.
 
-    python export.py --target FOLDER --options JSON --report FILE
+    python export.py --target FOLDER --options JSON --report FILE [--sample FILE.npz]
 
 Runs in the environment ``exporters``. The loss is convex and the split is seeded, so every run gives the same model.
 Data: the 1,797 images that ship with scikit-learn (UCI, Optical Recognition of Handwritten Digits, test set).
@@ -35,6 +35,7 @@ def main() -> int:
     parser.add_argument("--target", type=Path, required=True)
     parser.add_argument("--options", type=json.loads, required=True)
     parser.add_argument("--report", type=Path, required=True)
+    parser.add_argument("--sample", type=Path, help="not needed: the images that are held out are the samples")
     arguments = parser.parse_args()
     told = arguments.options
     options = told["options"]

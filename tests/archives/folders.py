@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tritonstack.archives.places import Places
+from tritonstack.archives.source import ArchiveSource, BuildChoice, archives_of
 from tritonstack.naming import Platform
 
 RECIPE = """\
@@ -49,6 +50,7 @@ class Environment:
 
     environment: str
     endpoints: tuple[Endpoint, ...]
+    builds: BuildChoice = field(default_factory=BuildChoice)
 
 
 def tensor(name: str, value: float) -> dict[str, object]:
@@ -78,6 +80,12 @@ def write_double(root: Path, name: str = "double") -> Path:
     )
     write(root, {"requirements/exporters.txt": "numpy==2.4.6\n"})
     return folder
+
+
+def source_of(folder: Path) -> ArchiveSource:
+    """The only archive of a model folder."""
+    (source,) = archives_of(folder)
+    return source
 
 
 def places_in(root: Path) -> Places:

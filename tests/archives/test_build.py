@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.archives.folders import Endpoint, Environment, places_in, tensor, write, write_double
-from tritonstack.archives import build as build_module
+from tritonstack.archives import building
 from tritonstack.archives.build import build_environment, build_models
 from tritonstack.archives.manifest import read_manifest
 from tritonstack.archives.places import Places
@@ -18,7 +18,7 @@ from tritonstack.errors import InputError, WorkFailedError
 EXPORT = """\
 import argparse, json, pathlib
 parser = argparse.ArgumentParser()
-for name in ("--target", "--options", "--report"):
+for name in ("--target", "--options", "--report", "--sample"):
     parser.add_argument(name)
 given = parser.parse_args()
 options = json.loads(given.options)["options"]
@@ -112,7 +112,7 @@ def test_an_interrupted_build_leaves_nothing_and_does_not_export_again(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(build_module, "pack", interrupted)
+        patch.setattr(building, "pack", interrupted)
         with pytest.raises(KeyboardInterrupt):
             build_models(["double"], places=places)
     assert _left(places) == []

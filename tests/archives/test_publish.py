@@ -13,7 +13,7 @@ import pytest
 
 from tests.archives import fake_aws
 from tests.archives.fake_aws import FakeAws
-from tests.archives.folders import Endpoint, Environment, places_in, write_double
+from tests.archives.folders import Endpoint, Environment, places_in, source_of, write_double
 from tritonstack.archives import bucket as bucket_module
 from tritonstack.archives.adapters import Adapters
 from tritonstack.archives.bucket import ArtifactBucket, StoredObject
@@ -76,7 +76,7 @@ def _told(content: bytes) -> ArchiveEntry:
 
 
 def _name(places: Places) -> ArchiveName:
-    return ArchiveName(model="double", digest=model_digest(places.folder("double")))
+    return ArchiveName(model="double", digest=model_digest(source_of(places.folder("double"))))
 
 
 def _keys(places: Places) -> tuple[str, str, str]:

@@ -1,13 +1,12 @@
-"""What a model folder's archive contains: checked against the endpoint and the release that shall serve it."""
+"""What an archive contains: checked against the endpoint and the release that shall serve it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
-from tritonstack.archives.folder import CONFIG, model_directories
+from tritonstack.archives.folder import CONFIG
 from tritonstack.archives.model_config import read_config
-from tritonstack.archives.recipe import read_recipe
+from tritonstack.archives.source import ArchiveSource
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,20 +24,19 @@ class ArchiveContents:
     backends: frozenset[str]
 
 
-def contents_of(folder: Path) -> ArchiveContents:
-    """What the archive of a model folder will contain.
+def contents_of(source: ArchiveSource) -> ArchiveContents:
+    """What an archive will contain.
 
     A configuration that names no backend adds none: the linter refuses it. Raises :class:`InputError` where a recipe
-    is wrong.
+    or an overlay is wrong.
     """
-    recipe = read_recipe(folder)
-    own = model_directories(folder)
-    used = [folder.parent / used.folder / model for used in recipe.uses for model in used.models]
-    configs = {
-        path.name: read_config((path / CONFIG).read_text(errors="replace"))
-        for path in sorted((*own, *used), key=lambda path: path.name)
-        if (path / CONFIG).is_file()
-    }
+    texts = {model.name: model.config for model in source.own_models()}
+    for used in source.recipe.uses:
+        for name in used.models:
+            config = source.folder.parent / used.folder / name / CONFIG
+            if config.is_file():
+                texts[name] = config.read_text(encoding="utf-8", errors="replace")
+    configs = {name: read_config(texts[name]) for name in sorted(texts)}
     return ArchiveContents(
         models=tuple(configs),
         ensembles=tuple(name for name, config in configs.items() if config.is_ensemble),

@@ -1,110 +1,88 @@
-"""The digest of a model folder's inputs: it names the archive before the archive exists."""
+"""The digest of an archive's inputs: it names the archive before the archive exists."""
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import Any
 
-from tritonstack.archives.folder import files_below
-from tritonstack.archives.recipe import RECIPE, Recipe, read_recipe
+from tritonstack.archives.recipe import RECIPE, Recipe
+from tritonstack.archives.resolving import HasEndpoints, HasModels, resolved_models, sources_of
+from tritonstack.archives.source import ArchiveSource, BuildChoice
 from tritonstack.errors import InputError, Problem
 from tritonstack.naming import DIGEST_LENGTH
 
 PACKER_VERSION = 1
 """Raise it when the same inputs are packed into other bytes: every archive gets a new name."""
 
+LIBRARY = Path(__file__).resolve().parents[1] / "exporters"
+"""What export scripts import of this project."""
 
-class HasModels(Protocol):
-    """What a release set is made for: an endpoint of the settings."""
+LIBRARY_ENVIRONMENTS = frozenset({"torch", "dali"})
+"""The environments whose scripts do."""
 
-    @property
-    def models(self) -> Sequence[str]:
-        """The names of model folders."""
-        ...
-
-
-class HasEndpoints(Protocol):
-    """An environment of the settings, as far as archives are concerned."""
-
-    @property
-    def environment(self) -> str:
-        """Its name."""
-        ...
-
-    @property
-    def endpoints(self) -> Sequence[HasModels]:
-        """Its endpoints."""
-        ...
+_NOT_OF_AN_ARCHIVE = {"overlays", "copies", "sizes"}
 
 
-def model_digest(folder: Path) -> str:
+def model_digest(source: ArchiveSource) -> str:
     """The digest of what an archive is built from: 16 hexadecimal digits.
 
-    It covers the recipe with its options, every other file of the folder but those that the export makes, the folders
-    that the recipe uses, the lock file of the export's environment, and the packer's version. It covers neither file
-    modes nor times nor where the folder lies, so it is the same on every machine, and it reads no built file.
+    It covers the effective recipe, every other file of the folder but those that exports make and those that only other
+    overlays name, the folders that the recipe uses, the lock files of the exports' environments, the library that
+    their scripts import, the chosen size and weights where the recipe makes a difference between them, and the packer's
+    version. It covers neither file modes nor times nor where the folder lies, so it is the same on every machine, and
+    it reads no built file.
 
     Raises :class:`InputError` where a recipe is wrong, a used folder or a lock file is missing, or folders use each
     other in a circle.
     """
-    return _digest(folder, ())
+    return _digest(source, ())
 
 
-def release_set(endpoint: HasModels, repositories: Path) -> dict[str, str]:
-    """Model name → digest for every model of an endpoint, in the order of the names.
+def release_set(endpoint: HasModels, repositories: Path, choice: BuildChoice | None = None) -> dict[str, str]:
+    """Archive's name → digest for everything that an endpoint serves, in the order of the names.
 
     ``repositories`` is the folder that holds the model folders. Raises :class:`InputError` with the problems of every
     model at once.
     """
     digests: dict[str, str] = {}
-    problems: list[Problem] = []
-    for name in sorted(set(endpoint.models)):
+    problems: dict[Problem, None] = {}
+    for entry in sorted(set(endpoint.models)):
         try:
-            digests[name] = model_digest(repositories / name)
+            digests |= {source.name: model_digest(source) for source in sources_of(entry, repositories, choice)}
         except InputError as error:
-            problems += error.problems
+            problems |= dict.fromkeys(error.problems)
     if problems:
-        raise InputError(problems)
-    return digests
+        raise InputError(tuple(problems))
+    return dict(sorted(digests.items()))
 
 
-def check_model_folders(environment: HasEndpoints, repositories: Path, *, file: Path) -> None:
+def check_model_folders(
+    environment: HasEndpoints, repositories: Path, *, file: Path
+) -> Mapping[str, tuple[ArchiveSource, ...]]:
     """Refuse an environment whose models have no sound folder below ``repositories``.
 
     ``file`` is the environment's: a model without a folder is a mistake in it, more likely than in the folders.
-    Raises :class:`InputError` with the problems of every model of every endpoint, each once.
+    Returns the archives that each entry of ``models`` means. Raises :class:`InputError` with the problems of every
+    model of every endpoint, each once.
     """
     problems: dict[Problem, None] = {}
-    for index, endpoint in enumerate(environment.endpoints):
-        for position, model in enumerate(endpoint.models):
-            if not (repositories / model).is_dir():
-                field = f"endpoints[{index}].models[{position}]"
-                problems[_no_folder(model, repositories, file=file, field=field)] = None
-                continue
+    resolved: Mapping[str, tuple[ArchiveSource, ...]] = {}
+    try:
+        resolved = resolved_models(environment, repositories, file=file)
+    except InputError as error:
+        problems |= dict.fromkeys(error.problems)
+    for sources in resolved.values():
+        for source in sources:
             try:
-                model_digest(repositories / model)
+                model_digest(source)
             except InputError as error:
                 problems |= dict.fromkeys(error.problems)
     if problems:
         raise InputError(tuple(problems))
-
-
-def _no_folder(model: str, repositories: Path, *, file: Path, field: str) -> Problem:
-    beside = repositories.iterdir() if repositories.is_dir() else ()
-    names = sorted(path.name for path in beside if (path / RECIPE).is_file())
-    near = difflib.get_close_matches(model, names, n=1)
-    listed = ", ".join([*near, *(name for name in names if name not in near)]) or "none there"
-    return Problem(
-        file=str(file),
-        field=field,
-        found=f"{model}, of which there is no folder",
-        allowed=f"a model folder in {repositories}: {listed}",
-        advice=f"Did you mean {near[0]}?" if near else "",
-    )
+    return resolved
 
 
 def lock_files(folder: Path, recipe: Recipe) -> tuple[Path, ...]:
@@ -113,27 +91,52 @@ def lock_files(folder: Path, recipe: Recipe) -> tuple[Path, ...]:
     return tuple(requirements / f"{name}.txt" for name in sorted({export.environment for export in recipe.exports}))
 
 
-def _digest(folder: Path, users: tuple[Path, ...]) -> str:
-    recipe = read_recipe(folder)
-    here = folder.resolve()
+def library_files(recipe: Recipe) -> dict[str, Path]:
+    """The files of this project that a recipe's export scripts may import: name → path."""
+    if LIBRARY_ENVIRONMENTS.isdisjoint(export.environment for export in recipe.exports):
+        return {}
+    return {path.name: path for path in sorted(LIBRARY.glob("*.py"))}
+
+
+def _digest(source: ArchiveSource, users: tuple[Path, ...]) -> str:
+    recipe = source.recipe
+    here = source.folder.resolve()
     if here in users:
         circle = " → ".join(path.name for path in (*users[users.index(here) :], here))
-        raise InputError([Problem(file=str(folder / RECIPE), field="uses", found=circle, allowed="no circle")])
-    inputs = {
-        "packer": PACKER_VERSION,
-        "files": {name: _sha256(path) for name, path in files_below(folder) if name not in recipe.produced},
-        "uses": {used.folder: _digest(folder.parent / used.folder, (*users, here)) for used in recipe.uses},
-        "locks": _locks(folder, recipe),
-    }
+        raise InputError([Problem(file=str(source.folder / RECIPE), field="uses", found=circle, allowed="no circle")])
+    return short_digest(
+        {
+            "packer": PACKER_VERSION,
+            "recipe": {name: value for name, value in _plain(recipe).items() if name not in _NOT_OF_AN_ARCHIVE},
+            "overlay": [source.overlay, *source.fragments],
+            "copy": source.copy,
+            "size": source.size,
+            "weights": source.weights,
+            "files": _hashes(source.files()),
+            "uses": {used.name: _digest(used, (*users, here)) for used in source.used},
+            "locks": lock_digests(source),
+            "library": _hashes(library_files(recipe)),
+        }
+    )
+
+
+def _plain(recipe: Recipe) -> dict[str, Any]:
+    """The recipe without what stands at its default, so that a new field changes no digest."""
+    return recipe.model_dump(mode="json", exclude_defaults=True)
+
+
+def short_digest(inputs: Mapping[str, Any]) -> str:
+    """The first hexadecimal digits of the SHA-256 of JSON values, whatever the order of their keys."""
     canonical = json.dumps(inputs, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()[:DIGEST_LENGTH]
 
 
-def _locks(folder: Path, recipe: Recipe) -> dict[str, str]:
-    files = lock_files(folder, recipe)
+def lock_digests(source: ArchiveSource) -> dict[str, str]:
+    """Environment of an export → the digest of its lock file. Raises :class:`InputError` where there is none."""
+    files = lock_files(source.folder, source.recipe)
     problems = [
         Problem(
-            file=str(folder / RECIPE),
+            file=str(source.folder / RECIPE),
             field="exports",
             found=f"environment: {path.stem}, and there is no lock file {path}",
             allowed="an environment with a lock file in requirements/, beside the folder of the models",
@@ -143,9 +146,14 @@ def _locks(folder: Path, recipe: Recipe) -> dict[str, str]:
     ]
     if problems:
         raise InputError(problems)
-    return {path.stem: _sha256(path) for path in files}
+    return {path.stem: sha256_of(path) for path in files}
 
 
-def _sha256(path: Path) -> str:
+def _hashes(files: Mapping[str, Path]) -> dict[str, str]:
+    return {name: sha256_of(path) for name, path in files.items()}
+
+
+def sha256_of(path: Path) -> str:
+    """A file's SHA-256, in hexadecimal digits."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -1,62 +1,109 @@
-"""Make the files that a model folder does not hold: run its export, once for each digest."""
+"""Make the files that a model folder does not hold: run its exports, once for each digest of what they depend on."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import os
+import shutil
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tritonstack.archives.export_options import export_digest, script_options
 from tritonstack.archives.export_recipe import Export
 from tritonstack.archives.partial import partial_folder
 from tritonstack.archives.programs import Report, run_script
+from tritonstack.archives.source import ArchiveSource
 from tritonstack.errors import WorkFailedError
 
 REPORT = "report.json"
 FILES = "files"
+SAMPLE = "sample.npz"
+
+WriteSample = Callable[[Path], bool]
+"""Writes the sample request's arrays into a file; False where the scripts have to make the sample themselves."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Exported:
-    """A finished export: the folder of its files, its figures and the versions of its tools."""
+    """The finished exports of a folder: the folder of their files, their figures, tool versions, and what they read."""
 
     files: Path
     figures: dict[str, float]
     tools: dict[str, str]
+    inputs: dict[str, str]
 
 
-def export_folder(
-    folder: Path, export: Export, *, told: Mapping[str, Any], digest: str, work: Path, report: Report
-) -> Exported:
-    """The export of a model folder, made now or by an earlier build of the same digest.
+def export_source(source: ArchiveSource, *, work: Path, write_sample: WriteSample, report: Report) -> Exported | None:
+    """The files of an archive's exports, made now or by an earlier build; None where it has no exports.
 
-    ``work`` keeps finished exports as ``<folder>.<digest>``; an export that is interrupted leaves none.
-    Raises :class:`WorkFailedError` where the script fails or does not make what the recipe promises.
+    The exports run one after the other. Each finds what those before it made in its target folder, and is kept when it
+    ends: an interrupted build goes on after the last that ended, and archives whose exports are the same share them.
+
+    ``work`` keeps finished exports as ``<folder>.<digest>``; one that is interrupted leaves nothing.
+    Raises :class:`WorkFailedError` where a script fails or does not make what the recipe promises.
     """
-    finished = work / f"{folder.name}.{digest}"
-    if not finished.is_dir():
-        with partial_folder(work, name=folder.name) as partial:
-            _run(folder, export, told, partial, report)
-            _keep(partial, finished)
-    content = _read_report(finished / REPORT)
-    return Exported(files=finished / FILES, figures=content["figures"], tools=content["tools"])
+    exports = source.recipe.exports
+    if not exports:
+        return None
+    folder = source.folder.resolve().name
+    kept = [work / f"{folder}.{export_digest(source, count=count)}" for count in range(1, len(exports) + 1)]
+    done = next((count for count in range(len(kept), 0, -1) if kept[count - 1].is_dir()), 0)
+    for count in range(done, len(exports)):
+        before = kept[count - 1] if count else None
+        with partial_folder(work, name=folder) as partial:
+            _link_tree(before / FILES if before else None, partial / FILES)
+            sample = partial / SAMPLE
+            _run(source, exports[count], partial, sample if write_sample(sample) else None, report)
+            _add_report(partial / REPORT, before / REPORT if before else None)
+            sample.unlink(missing_ok=True)
+            _keep(partial, kept[count])
+    content = _read_report(kept[-1] / REPORT)
+    return Exported(files=kept[-1] / FILES, **content)
 
 
-def _run(folder: Path, export: Export, told: Mapping[str, Any], partial: Path, report: Report) -> None:
-    (partial / FILES).mkdir()
+def exported_files(source: ArchiveSource, work: Path) -> Path:
+    """Where the files of an archive's finished exports lie, or would."""
+    digest = export_digest(source, count=len(source.recipe.exports))
+    return work / f"{source.folder.resolve().name}.{digest}" / FILES
+
+
+def _run(source: ArchiveSource, export: Export, partial: Path, sample: Path | None, report: Report) -> None:
     arguments = [
-        str((folder / export.script).resolve()),
+        str((source.folder / export.script).resolve()),
         *("--target", str((partial / FILES).resolve())),
-        *("--options", json.dumps({**told, "options": export.options})),
+        *("--options", json.dumps(script_options(source, export))),
         *("--report", str((partial / REPORT).resolve())),
+        *(("--sample", str(sample.resolve())) if sample else ()),
     ]
-    what = f"export of {folder.name}"
-    run_script(environment=export.environment, arguments=arguments, folder=partial, what=what, report=report)
+    what = f"export of {source.folder.resolve().name}"
+    run_script(
+        environment=export.environment,
+        arguments=arguments,
+        folder=partial,
+        what=what,
+        report=report,
+        with_library=True,
+    )
     missing = [name for name in export.produces if not (partial / FILES / name).is_file()]
     if missing:
-        raise WorkFailedError(f"{what}: {folder / export.script} did not write {', '.join(missing)}")
-    _read_report(partial / REPORT)
+        raise WorkFailedError(f"{what}: {source.folder / export.script} did not write {', '.join(missing)}")
+
+
+def _link_tree(source: Path | None, target: Path) -> None:
+    if source is None:
+        target.mkdir()
+        return
+    shutil.copytree(source, target, copy_function=link_or_copy)
+
+
+def link_or_copy(source: str, target: str) -> None:
+    """A hard link, or a copy where the file system has none: a ``copy_function`` of :func:`shutil.copytree`."""
+    try:
+        os.link(source, target)
+    except OSError:  # another file system
+        shutil.copy2(source, target)
 
 
 def _keep(partial: Path, finished: Path) -> None:
@@ -68,11 +115,21 @@ def _keep(partial: Path, finished: Path) -> None:
             raise
 
 
-def _read_report(path: Path) -> dict[str, Any]:
-    """``{"figures": {name: number}, "tools": {name: version}}``."""
+def _add_report(path: Path, before: Path | None) -> None:
+    """Check what the script reported, and put what the exports before it reported beside it."""
+    own = _read_report(path)
+    earlier = _read_report(before) if before else {}
+    content = {name: earlier.get(name, {}) | part for name, part in own.items()}
+    path.write_text(json.dumps(content, indent=1, sort_keys=True) + "\n")
+
+
+def _read_report(path: Path) -> dict[str, dict[str, Any]]:
+    """``{"figures": {name: number}, "tools": {name: version}, "inputs": {file: SHA-256}}``; inputs may be left out."""
     try:
         content = json.loads(path.read_text())
         figures = {str(name): float(value) for name, value in content["figures"].items()}
-        return {"figures": figures, "tools": {str(name): str(value) for name, value in content["tools"].items()}}
+        tools = {str(name): str(value) for name, value in content["tools"].items()}
+        inputs = {str(name): str(value) for name, value in content.get("inputs", {}).items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise WorkFailedError(f"the export's report is not as agreed, figures and tools: {error!r}") from error
+    return {"figures": figures, "tools": tools, "inputs": inputs}

@@ -6,34 +6,36 @@ import shutil
 import zipfile
 from pathlib import Path
 
-from tritonstack.archives.digest import lock_files
+from tritonstack.archives.digest import library_files, lock_files
 from tritonstack.archives.folder import files_below
-from tritonstack.archives.recipe import read_recipe
+from tritonstack.archives.source import ArchiveSource
 
 _NO_TIME = (1980, 1, 1, 0, 0, 0)  # the first that a zip can name
 
 
-def zip_inputs(folder: Path, target: Path) -> None:
-    """Write the sources of a model folder, of the folders it uses, and their lock files; the same bytes every time.
+def zip_inputs(source: ArchiveSource, target: Path) -> None:
+    """Write the sources of an archive's folder, of the folders it uses, their lock files and the exporters' library.
 
-    Inside: ``model_repos/<folder>/…`` and ``requirements/<environment>.txt``, as the repository has them. Files that an
-    export makes are left out.
+    Inside: ``model_repos/<folder>/…``, ``requirements/<environment>.txt`` and ``tritonstack/exporters/…``, as the
+    repository has them; the same bytes every time. Files that an export makes are left out.
     """
     members: dict[str, Path] = {}
-    _collect(folder, members)
+    _collect(source, members)
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in sorted(members):
             info = zipfile.ZipInfo(name, _NO_TIME)
             info.compress_type = zipfile.ZIP_DEFLATED
             info.external_attr = 0o100644 << 16
-            with members[name].open("rb") as source, archive.open(info, "w", force_zip64=True) as stream:
-                shutil.copyfileobj(source, stream, 1 << 20)
+            with members[name].open("rb") as file, archive.open(info, "w", force_zip64=True) as stream:
+                shutil.copyfileobj(file, stream, 1 << 20)
 
 
-def _collect(folder: Path, members: dict[str, Path]) -> None:
-    recipe = read_recipe(folder)
-    sources = [(name, path) for name, path in files_below(folder) if name not in recipe.produced]
-    members |= {f"model_repos/{folder.name}/{name}": path for name, path in sources}
-    members |= {f"requirements/{lock.name}": lock for lock in lock_files(folder, recipe)}
-    for used in recipe.uses:
-        _collect(folder.parent / used.folder, members)
+def _collect(source: ArchiveSource, members: dict[str, Path]) -> None:
+    folder = source.folder
+    for name, path in files_below(folder):
+        if name not in source.produced:
+            members[f"model_repos/{folder.resolve().name}/{name}"] = path
+    members |= {f"requirements/{lock.name}": lock for lock in lock_files(folder, source.recipe)}
+    members |= {f"tritonstack/exporters/{name}": path for name, path in library_files(source.recipe).items()}
+    for used in source.used:
+        _collect(used, members)

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from tritonstack.archives.adapters import Adapters, Answers
 from tritonstack.archives.model_config import Tensor
 from tritonstack.archives.overlay import Dependency
+from tritonstack.archives.source_recipe import Size, Source, Weights
 
 
 class _Part(BaseModel):
@@ -46,14 +47,33 @@ class ArchiveEntry(_Part):
 
 
 class SampleEntry(_Part):
-    """A request and its expected answer. Either ``body`` or ``content`` is set."""
+    """A request and its expected answer. Either ``body`` or ``content`` is set.
+
+    ``content`` without an adapter is a file of arrays (.npz).
+    """
 
     file: str = Field(description="The name of the request's file.")
     body: dict[str, Any] | None = Field(None, description="A request in KServe's JSON form.")
-    content: str | None = Field(None, description="In base64: the bytes of a file for the adapter.")
+    content: str | None = Field(None, description="In base64: a file for the adapter, or arrays (.npz).")
     adapter: Literal["image", "text"] | None = Field(None, description="Which adapter takes the file.")
     answer: dict[str, Any] = Field(description="The expected answer in KServe's JSON form.")
     tolerance: float = Field(description="The largest absolute difference of a floating-point value.")
+
+
+class ClientFileEntry(_Part):
+    """A file that clients need; it lies below the manifest's own name (without .json)."""
+
+    sha256: str = Field(description="SHA-256 of the file.")
+    bytes: int = Field(description="Its size.")
+
+
+class EnvironmentEntry(_Part):
+    """The packed Python environment in the archive."""
+
+    file: str = Field(description="Its name in the archive.")
+    python: str = Field(description="The minor version of Python that it is for.")
+    way: str = Field(description="How it was made: wheels or conda-pack.")
+    packages: dict[str, str] = Field(description="Package → version.")
 
 
 class Manifest(_Part):
@@ -64,6 +84,23 @@ class Manifest(_Part):
     digest: str = Field(description="Of the inputs; part of the archive's name.")
     description: str = Field(description="One sentence: what the model answers.")
     dependency: Dependency = Field(description="What the archive depends on beside its inputs: none, python, engine.")
+    folder: str = Field("", description="The model folder that it was built from.")
+    overlay: str | None = Field(None, description="The variant of the folder that it is.")
+    copy_number: int | None = Field(None, description="Which copy of the folder's model it is.")
+    target: str | None = Field(
+        None,
+        description="What it was built for where it depends on it: local, a platform (24.09-t4), or python-3.10; null: "
+        "it serves everywhere.",
+    )
+    source: Source | None = Field(None, description="Where pretrained weights come from.")
+    size: Size = Field("full", description="full; tiny: the same architecture with few layers.")
+    weights: Weights = Field("pretrained", description="pretrained: the source's; random: of the seed.")
+    seed: int = Field(0, description="Of random weights.")
+    plan: bool | None = Field(
+        None,
+        description="Of an archive that needs a TensorRT engine: whether it holds the plan. false: it holds the ONNX "
+        "graph that a plan is built from, and only the local Triton serves it. null: it needs none.",
+    )
     archive: ArchiveEntry = Field(description="The archive's file.")
     model: ModelEntry = Field(description="The model that requests reach.")
     backends: tuple[str, ...] = Field(description="Triton backends that the archive needs.")
@@ -73,6 +110,16 @@ class Manifest(_Part):
     sample: SampleEntry = Field(description="A request that the archive answers as expected.")
     figures: dict[str, float] = Field(description="What export and proof measured: accuracy, differences.")
     tools: dict[str, str] = Field(description="Tool → version, of export and proof.")
+    inputs: dict[str, str] = Field(
+        default_factory=dict, description="What the build started from: file → SHA-256, fetched weights included."
+    )
+    client_files: dict[str, ClientFileEntry] = Field(
+        default_factory=dict, description="Files that clients need: tokenizers, labels."
+    )
+    environment: EnvironmentEntry | None = Field(None, description="The packed Python environment, where there is one.")
+    stand_ins: tuple[str, ...] = Field(
+        (), description="What stood in, during the proof, for what serves in the cloud, in its own words."
+    )
 
     def to_json(self) -> str:
         """The manifest as a file has it: sorted, so that equal manifests are equal bytes."""

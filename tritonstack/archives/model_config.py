@@ -237,6 +237,21 @@ def _definitions() -> tuple[Mapping[str, Mapping[str, _Spec]], Mapping[str, tupl
     return messages, {name: tuple(values) for name, values in content["enums"].items()}
 
 
+@functools.cache
+def map_fields() -> frozenset[str]:
+    """The fields of a configuration that are maps: their entries are messages with ``key`` and ``value``."""
+    messages = _definitions()[0]
+    specs = messages["ModelConfig"].items()
+    return frozenset(name for name, spec in specs if set(messages.get(spec.type, ())) == {"key", "value"})
+
+
+def rivals(name: str) -> frozenset[str]:
+    """The fields of a configuration of which none may stand beside ``name``."""
+    specs = _definitions()[0]["ModelConfig"]
+    group = specs[name].group if name in specs else ""
+    return frozenset(other for other, spec in specs.items() if group and spec.group == group and other != name)
+
+
 def _spec(text: str) -> _Spec:
     kind, _, group = text.partition("|")
     return _Spec(kind.removesuffix("*"), kind.endswith("*"), group)

@@ -31,13 +31,18 @@ def environment_python(name: str) -> Path:
     return python
 
 
-def run_script(*, environment: str, arguments: list[str], folder: Path, what: str, report: Report) -> None:
+def run_script(
+    *, environment: str, arguments: list[str], folder: Path, what: str, report: Report, with_library: bool = False
+) -> None:
     """Run ``python ARGUMENTS`` in ``folder`` and report each line it prints. On Linux it dies with this process.
+
+    ``with_library``: it may import ``tritonstack.exporters``.
 
     Raises :class:`WorkFailedError` with its last lines where it fails.
     """
     variables = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "AWS_"))}
     variables |= {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONNOUSERSITE": "1", "PYTHONUNBUFFERED": "1"}
+    variables |= {"PYTHONPATH": str(REPOSITORY)} if with_library else {}
     last: deque[str] = deque(maxlen=_KEPT_LINES)
     command = [str(environment_python(environment)), *arguments]
     with subprocess.Popen(

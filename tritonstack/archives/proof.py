@@ -13,22 +13,25 @@ from tritonstack.archives.manifest import ModelEntry, SampleEntry
 from tritonstack.archives.model_config import ModelConfig, Node, read_config
 from tritonstack.archives.programs import Report, run_script
 from tritonstack.archives.recipe import RECIPE, Recipe
-from tritonstack.archives.sample import compare_answer, request_tensors
+from tritonstack.archives.sample import compare_answer
+from tritonstack.archives.sample_request import Arrays, to_tensors
 from tritonstack.archives.staging import in_sources
-from tritonstack.errors import InputError, Problem, WorkFailedError
+from tritonstack.errors import WorkFailedError
 
 PROVABLE = frozenset({"onnxruntime", "python", "ensemble"})
-"""Backends that the prover stands in for."""
+"""Backends that the prover stands in for. All others, and Python models with an environment of their own, are proven
+in the local Triton."""
 
 PROOF_ENVIRONMENT = "exporters"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Proven:
-    """What a proof measured, and with what."""
+    """What a proof measured, with what, and what stood in for what serves in the cloud."""
 
     sample_difference: float
     tools: dict[str, str]
+    stand_ins: tuple[str, ...]
 
 
 def check_floors(folder: Path, *, recipe: Recipe, figures: Mapping[str, float]) -> None:
@@ -43,7 +46,7 @@ def check_floors(folder: Path, *, recipe: Recipe, figures: Mapping[str, float]) 
 
 
 def prove_sample(
-    repository: Path, *, recipe: Recipe, model: ModelEntry, sample: SampleEntry, work: Path, report: Report
+    repository: Path, *, model: ModelEntry, sample: SampleEntry, request: Arrays, work: Path, report: Report
 ) -> Proven:
     """Answer the sample request with the staged models and compare.
 
@@ -51,11 +54,14 @@ def prove_sample(
     proven on this machine.
     """
     configs = {path.name: read_config((path / CONFIG).read_text()) for path in model_directories(repository)}
-    _check_provable(repository, configs)
+    if any(_needs_container(config) for config in configs.values()):
+        return _prove_in_container(
+            repository, configs, model=model, sample=sample, request=request, work=work, report=report
+        )
     plan = {
         "model": model.name,
         "models": {name: _plan(repository / name, config) for name, config in configs.items()},
-        "request": request_tensors(sample, recipe=recipe, model=model),
+        "request": to_tensors(request),
     }
     plan_file, result_file = work / "plan.json", work / "result.json"
     plan_file.write_text(json.dumps(plan))
@@ -71,21 +77,43 @@ def prove_sample(
     if "failure" in result:
         raise WorkFailedError(f"proof of {model.name} failed:\n  {in_sources(result['failure'], repository)}")
     difference = compare_answer(sample, result["outputs"], model=model.name)
-    return Proven(sample_difference=difference, tools=result["tools"])
+    ran = sorted({config.backend for config in configs.values()} - {"ensemble"})
+    stand_ins = tuple(f"{_PROVERS[backend]}, outside Triton" for backend in ran)
+    return Proven(sample_difference=difference, tools=result["tools"], stand_ins=stand_ins)
 
 
-def _check_provable(repository: Path, configs: Mapping[str, ModelConfig]) -> None:
-    problems = [
-        Problem(
-            file=in_sources(str((repository / name / CONFIG).resolve()), repository),
-            found=f"backend {config.backend}",
-            allowed=f"a backend that a build can prove: {', '.join(sorted(PROVABLE))}",
-        )
-        for name, config in configs.items()
-        if config.backend not in PROVABLE
-    ]
-    if problems:
-        raise InputError(problems)
+_PROVERS = {
+    "onnxruntime": "backend onnxruntime: ONNX Runtime on the CPU",
+    "python": "backend python: the model's code with a stand-in for triton_python_backend_utils",
+}
+
+
+def _needs_container(config: ModelConfig) -> bool:
+    return config.backend not in PROVABLE or "EXECUTION_ENV_PATH" in config.node.entries("parameters")
+
+
+def _prove_in_container(
+    repository: Path,
+    configs: Mapping[str, ModelConfig],
+    *,
+    model: ModelEntry,
+    sample: SampleEntry,
+    request: Arrays,
+    work: Path,
+    report: Report,
+) -> Proven:
+    from tritonstack.archives.container_proof import answer_in_container  # noqa: PLC0415  most builds need none
+
+    outputs, stand_ins, tools = answer_in_container(
+        repository,
+        model=model.name,
+        backends={config.backend for config in configs.values()},
+        request=request,
+        work=work,
+        report=report,
+    )
+    difference = compare_answer(sample, to_tensors(outputs), model=model.name)
+    return Proven(sample_difference=difference, tools=tools, stand_ins=stand_ins)
 
 
 def _plan(folder: Path, config: ModelConfig) -> dict[str, Any]:

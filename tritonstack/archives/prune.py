@@ -48,7 +48,12 @@ class _Stored:
 
     @property
     def manifest_key(self) -> str:
-        return f"manifests/{self.endpoint}/{self.platform}/{self.name.model}.{self.name.digest}.json"
+        return f"{self.manifest_folder}.json"
+
+    @property
+    def manifest_folder(self) -> str:
+        """Below it lie the archive's client files."""
+        return f"manifests/{self.endpoint}/{self.platform}/{self.name.model}.{self.name.digest}"
 
 
 class Pruning:
@@ -81,7 +86,7 @@ class Pruning:
         staying = {item.name.digest for item in stored if item not in going}
         return PrunePlan(
             bucket=self.bucket.name,
-            unneeded=tuple(_unneeded(going, staying)),
+            unneeded=tuple(self._unneeded(going, staying)),
             kept=len(stored) - len(going),
         )
 
@@ -118,11 +123,11 @@ class Pruning:
         newest = sorted(values, key=lambda value: value["Version"], reverse=True)
         return frozenset(value["Value"] for value in newest[: history + 1])
 
-
-def _unneeded(going: list[_Stored], staying: set[str]) -> Iterator[Unneeded]:
-    last_of = {item.name.digest: item for item in going}
-    for item in going:
-        keys = [item.key, item.manifest_key]
-        if item.name.digest not in staying and last_of[item.name.digest] is item:
-            keys.append(inputs_key(digest=item.name.digest))
-        yield Unneeded(archive_key=item.key, bytes=item.bytes, keys=tuple(keys))
+    def _unneeded(self, going: list[_Stored], staying: set[str]) -> Iterator[Unneeded]:
+        last_of = {item.name.digest: item for item in going}
+        for item in going:
+            client_files = [entry["Key"] for entry in self.bucket.keys(f"{item.manifest_folder}/")]
+            keys = [item.key, item.manifest_key, *client_files]
+            if item.name.digest not in staying and last_of[item.name.digest] is item:
+                keys.append(inputs_key(digest=item.name.digest))
+            yield Unneeded(archive_key=item.key, bytes=item.bytes, keys=tuple(keys))

@@ -9,11 +9,14 @@ from pathlib import Path
 from typing import Literal, Protocol, get_args
 
 from tritonstack.archives.bucket import ArtifactBucket, Session, StoredObject
-from tritonstack.archives.digest import release_set
+from tritonstack.archives.digest import model_digest
 from tritonstack.archives.inputs import zip_inputs
 from tritonstack.archives.manifest import ArchiveEntry, Manifest
 from tritonstack.archives.places import Places
 from tritonstack.archives.programs import Report
+from tritonstack.archives.resolving import Builds, choice_of, sources_of
+from tritonstack.archives.source import ArchiveSource
+from tritonstack.archives.targets import refuse_unservable, target_of
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.naming import ArchiveName, Platform, archive_key, inputs_key, manifest_key
 
@@ -31,7 +34,7 @@ class PublishedEndpoint(Protocol):
 
     @property
     def models(self) -> tuple[str, ...]:
-        """The names of its models."""
+        """The names of archives, or of folders, which stand for all their archives."""
         ...
 
     @property
@@ -46,6 +49,11 @@ class PublishedEnvironment(Protocol):
     @property
     def environment(self) -> str:
         """Its name."""
+        ...
+
+    @property
+    def builds(self) -> Builds:
+        """How its models are made."""
         ...
 
     @property
@@ -82,9 +90,11 @@ class PublishSummary:
 class _Archive:
     """One archive on its way to one endpoint's platform."""
 
+    source: ArchiveSource
     name: ArchiveName
     endpoint: str
     platform: Platform
+    target: str | None
 
     @property
     def key(self) -> str:
@@ -94,11 +104,16 @@ class _Archive:
     def manifest_key(self) -> str:
         return manifest_key(endpoint=self.endpoint, platform=self.platform, archive=self.name)
 
+    def client_file_key(self, name: str) -> str:
+        """The key of a client file: below the manifest's own key without its suffix."""
+        return f"{self.manifest_key.removesuffix('.json')}/{name}"
+
 
 def publish_environment(
     environment: PublishedEnvironment,
     *,
     session: Session,
+    local: bool = False,
     places: Places | None = None,
     report: Report = lambda _text: None,
 ) -> PublishSummary:
@@ -106,45 +121,65 @@ def publish_environment(
 
     What lies there is left alone: an archive is written once, and the loser of a race uses the winner's. A manifest
     that does not belong to the archive (a publisher ended in between) is mended. ``session`` makes the clients for S3
-    and SSM.
+    and SSM; ``local`` says that they are the local AWS's, which takes archives that only it can serve.
 
-    Raises :class:`InputError` where an archive is not built or the artifacts stack is not deployed, before anything is
-    written; :class:`WorkFailedError` where AWS refuses, or where nothing tells what the archive's manifest should be.
+    Raises :class:`InputError` where an archive is not built, would not serve there, or the artifacts stack is not
+    deployed, before anything is written; :class:`WorkFailedError` where AWS refuses, or where nothing tells what the
+    archive's manifest should be.
     """
     places = places or Places.of_project()
-    archives = tuple(_archives(environment, places))
+    archives = tuple(_archives(environment, places, local=local))
     manifests = _require_built(archives, places)
     bucket = ArtifactBucket(environment=environment.environment, session=session)
     published = tuple(
-        _publish(archive, manifests[archive.name], bucket=bucket, places=places, report=report) for archive in archives
+        _publish(archive, manifests[archive.name, archive.target], bucket=bucket, places=places, report=report)
+        for archive in archives
     )
     return PublishSummary(bucket=bucket.name, archives=published)
 
 
-def _archives(environment: PublishedEnvironment, places: Places) -> Iterator[_Archive]:
+def _archives(environment: PublishedEnvironment, places: Places, *, local: bool) -> Iterator[_Archive]:
+    choice = choice_of(environment)
     for endpoint in environment.endpoints:
-        for model, digest in release_set(endpoint, places.repositories).items():
-            name = ArchiveName(model=model, digest=digest)
-            yield _Archive(name=name, endpoint=endpoint.name, platform=endpoint.platform)
+        platform = None if local else endpoint.platform
+        found = [source for entry in endpoint.models for source in sources_of(entry, places.repositories, choice)]
+        refuse_unservable(found, platform=platform)
+        for source in sorted(found, key=lambda source: source.name):
+            yield _Archive(
+                source=source,
+                name=ArchiveName(model=source.name, digest=model_digest(source)),
+                endpoint=endpoint.name,
+                platform=endpoint.platform,
+                target=target_of(source, platform),
+            )
 
 
-def _require_built(archives: tuple[_Archive, ...], places: Places) -> dict[ArchiveName, Manifest]:
-    manifests = {archive.name: places.built(archive.name) for archive in archives}
-    missing = sorted(name for name, manifest in manifests.items() if manifest is None)
+_Key = tuple[ArchiveName, str | None]
+
+
+def _require_built(archives: tuple[_Archive, ...], places: Places) -> dict[_Key, Manifest]:
+    manifests: dict[_Key, Manifest] = {}
+    missing: set[tuple[ArchiveName, str]] = set()
+    for archive in archives:
+        manifest = places.built(archive.name, archive.target)
+        if manifest is None:
+            missing.add((archive.name, archive.target or ""))
+        else:
+            manifests[archive.name, archive.target] = manifest
     if missing:
-        models = " ".join(sorted({name.model for name in missing}))
+        models = " ".join(sorted({name.model for name, _ in missing}))
         raise InputError(
             [
                 Problem(
-                    file=str(places.archive(name)),
+                    file=str(places.archive(name, target or None)),
                     found="not built from the model folder as it is now",
                     allowed="a built archive",
                     advice=f"tritonstack build {models}",
                 )
-                for name in missing
+                for name, target in sorted(missing)
             ]
         )
-    return {name: manifest for name, manifest in manifests.items() if manifest is not None}
+    return manifests
 
 
 def _publish(
@@ -166,19 +201,21 @@ def _publish(
     return Published(key=archive.key, outcome=outcome, mended=_mend(archive, manifest, stored=stored, bucket=bucket))
 
 
-def _publish_inputs(name: ArchiveName, bucket: ArtifactBucket, places: Places) -> None:
-    key = inputs_key(digest=name.digest)
+def _publish_inputs(archive: _Archive, bucket: ArtifactBucket) -> None:
+    key = inputs_key(digest=archive.name.digest)
     if bucket.look(key) is not None:
         return
     with tempfile.TemporaryDirectory(prefix="inputs-") as folder:
         file = Path(folder) / "inputs.zip"
-        zip_inputs(places.folder(name.model), file)
+        zip_inputs(archive.source, file)
         bucket.put_once(key, file)
 
 
 def _put(archive: _Archive, manifest: Manifest, *, bucket: ArtifactBucket, places: Places, report: Report) -> bool:
-    """Write inputs, manifest and archive, each unless one lies there; False where another archive was first."""
-    _publish_inputs(archive.name, bucket, places)
+    """Write inputs, client files, manifest and archive, each unless it lies there; False where another was first."""
+    _publish_inputs(archive, bucket)
+    for name in manifest.client_files:
+        bucket.put_once(archive.client_file_key(name), places.client_files(archive.name, archive.target) / name)
     bucket.put_once(archive.manifest_key, manifest.to_json().encode())
     total, done = manifest.archive.bytes, 0
 
@@ -187,7 +224,7 @@ def _put(archive: _Archive, manifest: Manifest, *, bucket: ArtifactBucket, place
         done += count
         report(f"{archive.name.model}: {100 * done // total} % of {total / 1e6:,.1f} MB")
 
-    file = places.archive(archive.name)
+    file = places.archive(archive.name, archive.target)
     return bucket.put_once(archive.key, file, metadata=_metadata(manifest.archive), sent=sent)
 
 

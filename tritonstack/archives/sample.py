@@ -9,44 +9,77 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from tritonstack.archives.manifest import ModelEntry, SampleEntry
+from tritonstack.archives.manifest import SampleEntry
 from tritonstack.archives.recipe import RECIPE, Recipe
 from tritonstack.errors import InputError, Problem, WorkFailedError
 
 _IMAGES = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp", ".tif", ".tiff")
-_PNG = b"\x89PNG\r\n\x1a\n"
+_ARRAYS = ".npz"
+_ZIP = b"PK"
 
 
-def read_sample(folder: Path, recipe: Recipe) -> SampleEntry:
-    """The sample as the manifest holds it. Raises :class:`InputError` with everything that is wrong with its files."""
+def sample_file(folder: Path, recipe: Recipe, name: str, exported: Path | None) -> Path:
+    """Where a file of the recipe lies that the folder holds or an export makes."""
+    made = name in {made for export in recipe.exports for made in export.produces}
+    return exported / name if made and exported is not None else folder / name
+
+
+def read_sample(folder: Path, recipe: Recipe, exported: Path | None = None) -> SampleEntry:
+    """The sample as the manifest holds it; ``exported``: the files of the exports, where they were made.
+
+    Raises :class:`InputError` with everything that is wrong with its files.
+    """
     problems: list[Problem] = []
-    request, answer = folder / recipe.sample.request, folder / recipe.sample.answer
-    is_body = request.suffix.lower() == ".json"
-    body = _tensors(request, "inputs", problems) if is_body else None
+    answer = sample_file(folder, recipe, recipe.sample.answer, exported)
     expected = _tensors(answer, "outputs", problems)
-    content: bytes | None = None
-    kind: Literal["image", "text"] = "image" if request.suffix.lower() in _IMAGES else "text"
-    if not is_body:
-        content = _file_content(folder, recipe, request, kind, problems)
+    given = _read_request(folder, recipe, exported, problems)
     if problems:
         raise InputError(problems)
     return SampleEntry(
-        file=request.name,
-        body=body,
-        content=base64.b64encode(content).decode() if content is not None else None,
-        adapter=None if is_body else kind,
-        answer=expected,
-        tolerance=recipe.sample.tolerance,
+        file=Path(recipe.sample.request).name, answer=expected, tolerance=recipe.sample.tolerance, **given
     )
 
 
-def request_tensors(sample: SampleEntry, *, recipe: Recipe, model: ModelEntry) -> list[dict[str, Any]]:
-    """The request as tensors of the prover's plan: BYTES elements in base64."""
-    if sample.body is not None:
-        return [_encoded(tensor) for tensor in sample.body["inputs"]]
-    adapter = getattr(recipe.adapters, sample.adapter or "")
-    shape = [1, 1] if model.max_batch_size > 0 else [1]
-    return [{"name": adapter.input, "datatype": "BYTES", "shape": shape, "data": [sample.content]}]
+def read_request(folder: Path, recipe: Recipe, exported: Path | None = None) -> SampleEntry:
+    """The sample without its answer, which an export may have yet to make. Raises as :func:`read_sample`."""
+    problems: list[Problem] = []
+    given = _read_request(folder, recipe, exported, problems)
+    if problems:
+        raise InputError(problems)
+    return SampleEntry(file=Path(recipe.sample.request).name, answer={}, tolerance=recipe.sample.tolerance, **given)
+
+
+def _read_request(folder: Path, recipe: Recipe, exported: Path | None, problems: list[Problem]) -> dict[str, Any]:
+    """The fields of a :class:`SampleEntry` that hold the request."""
+    request = sample_file(folder, recipe, recipe.sample.request, exported)
+    suffix = request.suffix.lower()
+    if suffix == ".json":
+        return {"body": _tensors(request, "inputs", problems)}
+    content = _read(request, problems)
+    encoded = base64.b64encode(content or b"").decode()
+    if suffix == _ARRAYS:
+        if content is not None and not content.startswith(_ZIP):
+            problems.append(Problem(file=str(request), found="no file of arrays", allowed="what numpy.savez writes"))
+        return {"content": encoded}
+    kind: Literal["image", "text"] = "image" if suffix in _IMAGES else "text"
+    adapter = recipe.adapters.of(kind)
+    if adapter is None:
+        recipe_file = str(folder / RECIPE)
+        found = f"{kind} file {request.name}, but no adapter for it"
+        problems.append(Problem(file=recipe_file, field="sample.request", found=found, allowed=f"adapters.{kind}"))
+    elif content is not None and kind == "image":
+        problems += _wrong_image(content, request)
+    return {"content": encoded, "adapter": kind}
+
+
+def _wrong_image(content: bytes, file: Path) -> Sequence[Problem]:
+    from tritonstack.client.images import check  # noqa: PLC0415  Pillow, which synthesis need not load
+
+    try:
+        check(content, file=str(file))
+    except InputError as error:
+        return error.problems
+    return ()
 
 
 def compare_answer(sample: SampleEntry, outputs: Sequence[Mapping[str, Any]], *, model: str) -> float:
@@ -54,9 +87,10 @@ def compare_answer(sample: SampleEntry, outputs: Sequence[Mapping[str, Any]], *,
 
     Outputs that the sample does not name are free. Raises :class:`WorkFailedError`, naming the tensor, where shape or
     type differ, a value that is no floating-point number differs, the difference is above the sample's tolerance, or
-    a value is not a number.
+    a value of any output is not a number.
     """
     given = {tensor["name"]: tensor for tensor in outputs}
+    _refuse_nan(outputs, model)
     largest = 0.0
     for expected in sample.answer["outputs"]:
         name = expected["name"]
@@ -68,6 +102,14 @@ def compare_answer(sample: SampleEntry, outputs: Sequence[Mapping[str, Any]], *,
     return largest
 
 
+def _refuse_nan(outputs: Sequence[Mapping[str, Any]], model: str) -> None:
+    for tensor in outputs:
+        floating = tensor["datatype"].startswith(("FP", "BF"))
+        if floating and any(math.isnan(value) for value in tensor["data"]):
+            what = f"{model}: tensor {tensor['name']}"
+            raise WorkFailedError(f"{what}: the answer holds values that are not numbers (NaN)")
+
+
 def _difference(expected: Mapping[str, Any], given: Mapping[str, Any], tolerance: float, what: str) -> float:
     for key in ("datatype", "shape"):
         if expected[key] != given[key]:
@@ -77,8 +119,6 @@ def _difference(expected: Mapping[str, Any], given: Mapping[str, Any], tolerance
             raise WorkFailedError(f"{what}: {given['data'][:10]} in the answer, {expected['data'][:10]} expected")
         return 0.0
     differences = [abs(a - b) for a, b in zip(expected["data"], given["data"], strict=True)]
-    if any(math.isnan(value) for value in given["data"]):
-        raise WorkFailedError(f"{what}: the answer holds values that are not numbers (NaN)")
     largest = max(differences, default=0.0)
     if not largest <= tolerance:
         raise WorkFailedError(f"{what}: differs by {largest:.3g} from the expected answer, {tolerance:g} allowed")
@@ -97,22 +137,6 @@ def _flatten(data: Any) -> list[Any]:
     if not isinstance(data, list):
         return [data]
     return [item for part in data for item in _flatten(part)]
-
-
-def _file_content(
-    folder: Path, recipe: Recipe, request: Path, kind: Literal["image", "text"], problems: list[Problem]
-) -> bytes | None:
-    adapter = getattr(recipe.adapters, kind)
-    content = _read(request, problems)
-    if adapter is None:
-        recipe_file = str(folder / RECIPE)
-        found = f"{kind} file {request.name}, but no adapter for it"
-        problems.append(Problem(file=recipe_file, field="sample.request", found=found, allowed=f"adapters.{kind}"))
-    elif content is not None and adapter.encoding == "png-bytes" and not content.startswith(_PNG):
-        problems.append(
-            Problem(file=str(request), found="no PNG", allowed="a PNG as the sample of a png-bytes adapter")
-        )
-    return content
 
 
 def _tensors(path: Path, key: str, problems: list[Problem]) -> dict[str, Any]:

@@ -1,46 +1,59 @@
-"""Put an archive's model repository together: the folder's models, what its export made, models of other folders."""
+"""Put an archive's model repository together: the folder's models, what exports made, models of other folders."""
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from tritonstack.archives.folder import CONFIG, files_below, model_directories
+from tritonstack.archives.folder import CONFIG, files_below
 from tritonstack.archives.model_config import read_config
-from tritonstack.archives.recipe import RECIPE, Recipe
+from tritonstack.archives.recipe import RECIPE
+from tritonstack.archives.source import ArchiveSource, OwnModel
 from tritonstack.errors import InputError, Problem
 
 
-def stage_repository(folder: Path, recipe: Recipe, *, exports: Mapping[str, Path], target: Path) -> None:
-    """Fill the new folder ``target`` with the Triton models of a model folder.
+def stage_repository(
+    source: ArchiveSource, *, exports: Mapping[str, Path], target: Path, added: Mapping[str, Path] | None = None
+) -> None:
+    """Fill the new folder ``target`` with the Triton models of an archive.
 
-    ``exports``: folder name → the files of its export, for this folder and for those it uses. Files are linked where
-    the file system can, so that weights are not copied. A file beside ``target`` notes where each file comes from,
-    for :func:`in_sources`. Raises :class:`InputError` where a used model does not exist or two models have one name.
+    Args:
+        source: the archive's; its overlay and copy are carried out here.
+        exports: folder name → the files of its exports, for this folder and for those it uses.
+        target: made here. Files are linked where the file system can, so that weights are not copied. A file beside it
+            notes where each file comes from, for :func:`in_sources`.
+        added: further files of the addressed model: name below its directory → file.
+
+    Raises:
+        InputError: a used model does not exist, or two models have one name.
     """
     target.mkdir(parents=True)
-    sources: dict[str, Path] = {}
-    for model in model_directories(folder):
-        sources |= _add(model, exports.get(folder.name), target)
+    noted: dict[str, Path] = {}
+    for model in source.own_models():
+        noted |= _add(model, exported=exports.get(source.folder.name), left_out=source.produced, target=target)
+    for name, path in (added or {}).items():
+        noted[f"{source.model}/{name}"] = path
+        _link_or_copy(path, target / source.model / name)
     problems: list[Problem] = []
-    for index, used in enumerate(recipe.uses):
+    for index, used in enumerate(source.recipe.uses):
+        other = ArchiveSource(name=used.folder, folder=source.folder.parent / used.folder, choice=source.choice)
+        models = {model.name: model for model in other.own_models()} if other.folder.is_dir() else {}
         for name in used.models:
-            model = folder.parent / used.folder / name
-            found = f"no model {name} in {used.folder}" if not (model / CONFIG).is_file() else ""
+            found = f"no model {name} in {used.folder}" if name not in models else ""
             if (target / name).exists():
                 found = f"a second model {name}"
             if found:
                 field = f"uses[{index}].models"
-                problems.append(
-                    Problem(file=str(folder / RECIPE), field=field, found=found, allowed="models, each once")
-                )
+                file = str(source.folder / RECIPE)
+                problems.append(Problem(file=file, field=field, found=found, allowed="models, each once"))
             else:
-                sources |= _add(model, exports.get(used.folder), target)
+                exported = exports.get(used.folder)
+                noted |= _add(models[name], exported=exported, left_out=other.produced, target=target)
     if problems:
         raise InputError(problems)
-    _sources_file(target).write_text(json.dumps({name: str(path) for name, path in sources.items()}))
+    _sources_file(target).write_text(json.dumps({name: str(path) for name, path in noted.items()}))
 
 
 def in_sources(text: str, repository: Path) -> str:
@@ -61,23 +74,26 @@ def _sources_file(repository: Path) -> Path:
     return repository.with_name(f"{repository.name}.sources.json")
 
 
-def _add(model: Path, exported: Path | None, target: Path) -> dict[str, Path]:
+def _add(model: OwnModel, *, exported: Path | None, left_out: Collection[str], target: Path) -> dict[str, Path]:
     """Stage one model. Returns where each staged file comes from, by its name below ``target``."""
-    found: dict[str, Path] = {}
-    sources = [model]
-    if exported is not None and (exported / model.name).is_dir():
-        sources.append(exported / model.name)
-    for source in sources:
-        for name, path in files_below(source):
-            place = target / model.name / name
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.unlink(missing_ok=True)  # the export's file wins over one that an earlier export left in the folder
-            _link_or_copy(path, place)
-            found[f"{model.name}/{name}"] = path
-    if read_config((model / CONFIG).read_text()).is_ensemble:
+    place = target / model.name
+    place.mkdir()
+    directory = model.directory
+    found = {
+        name: path for name, path in files_below(directory) if f"{directory.name}/{name}" not in left_out
+    }  # what an earlier export left in the folder is not what this one made
+    if exported is not None and (exported / directory.name).is_dir():
+        found |= dict(files_below(exported / directory.name))
+    for name, path in found.items():
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        if name == CONFIG and model.config != path.read_text(encoding="utf-8", errors="replace"):
+            (place / name).write_text(model.config, encoding="utf-8")
+        else:
+            _link_or_copy(path, place / name)
+    if read_config(model.config).is_ensemble:
         # Triton wants a version folder of an ensemble too, and version control keeps no empty folder.
-        (target / model.name / "1").mkdir(exist_ok=True)
-    return found
+        (place / "1").mkdir(exist_ok=True)
+    return {f"{model.name}/{name}": path for name, path in found.items()}
 
 
 def _link_or_copy(source: Path, place: Path) -> None:

@@ -60,7 +60,12 @@ def make_wheel_environment(requirements: Requirements, *, python: str, target: P
     run(command, what=f"the execution environment for Python {python}")
     _tidy(site)
     (target / "bin").mkdir()
-    (target / "bin" / "activate").write_text(_ACTIVATE.format(python=python))
+    (target / "bin" / "activate").write_text(activate_script(python))
+
+
+def activate_script(python: str) -> str:
+    """The ``bin/activate`` of an environment for ``python`` (``3.10``) whose packages lie in ``lib/python3.10``."""
+    return _ACTIVATE.format(python=python)
 
 
 def packages_in(site: Path) -> dict[str, str]:

@@ -16,7 +16,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from tritonstack.archives.recipe import read_recipe
+from tritonstack.archives.places import Places
+from tritonstack.archives.sample_files import built_sample_file
+from tritonstack.archives.served import served_by
+from tritonstack.archives.source import ArchiveSource
 from tritonstack.client import ModelClient
 from tritonstack.client.body import Array, Body, decode, encode
 from tritonstack.client.files import InputFile, read_inputs
@@ -55,7 +58,8 @@ def command(*, environment: str, only: str | None) -> None:
     """Call every model of ENVIRONMENT's multi-model endpoints twice at the local AWS and print one table."""
     aws = require_local_aws()
     path = project_folder() / "environments" / f"{environment}.yaml"
-    settings = load_environment(path)
+    served = served_by(load_environment(path), project_folder() / "model_repos", file=path)
+    settings = served.environment
     multi_model = [endpoint for endpoint in settings.endpoints if endpoint.mode == "multi-model"]
     endpoints = [endpoint for endpoint in multi_model if only in (None, endpoint.name)]
     if not endpoints:
@@ -65,17 +69,18 @@ def command(*, environment: str, only: str | None) -> None:
     for endpoint in endpoints:
         for model in endpoint.models:
             with steps.step(f"call {endpoint.name}/{model} twice"):
-                rows.append(call_twice(aws, settings, endpoint, model))
+                rows.append(call_twice(aws, settings, endpoint, served.sources[model]))
     console = Console(highlight=False)
     console.print(table_of(rows))
     console.print(how_to_go_on(aws, settings, rows), soft_wrap=True)
 
 
-def call_twice(aws: LocalAws, settings: Environment, endpoint: Endpoint, model: str) -> Row:
+def call_twice(aws: LocalAws, settings: Environment, endpoint: Endpoint, source: ArchiveSource) -> Row:
     """Send a model its own sample request twice with boto3's ``invoke_endpoint``."""
+    model = source.name
     names = ModelClient(environment=settings.environment, session=aws.session())
     target = str(names.resolve(f"{endpoint.name}/{model}").archive)
-    request = sample_request(model)
+    request = built_sample_file(source, Places.of_project())
     inputs = read_inputs([InputFile.parse(str(request))], names.tensor_table(f"{endpoint.name}/{model}"))
     body = encode(inputs, outputs=None, payload_format="auto")
     name = endpoint.sagemaker_name(settings.environment)
@@ -97,12 +102,6 @@ def call_twice(aws: LocalAws, settings: Environment, endpoint: Endpoint, model: 
         asked_release=endpoint.release,
         answering_server=release_and_version(fleet["server_version"] or "unknown"),
     )
-
-
-def sample_request(model: str) -> Path:
-    """The request that the model's recipe gives as its sample."""
-    folder = project_folder() / "model_repos" / model
-    return folder / read_recipe(folder).sample.request
 
 
 def timed_call(runtime: Any, *, endpoint: str, target: str, body: Body) -> tuple[float, bytes, str]:

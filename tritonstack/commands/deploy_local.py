@@ -6,16 +6,16 @@ from pathlib import Path
 
 import click
 
-from tritonstack.archives import check_model_folders, contents_of
 from tritonstack.archives.build import build_environment
 from tritonstack.archives.publish import publish_environment
+from tritonstack.archives.served import served_by
 from tritonstack.commands.one_deployment import one_deployment
 from tritonstack.commands.progress import Step, Steps
 from tritonstack.errors import InputError, Problem
 from tritonstack.local.aws import ACCOUNT, REGION, LocalAws, require_local_aws
 from tritonstack.local.deployment import LocalDeployment
 from tritonstack.local.paths import project_folder
-from tritonstack.settings import Environment, check_archives, load_environment
+from tritonstack.settings import Environment, load_environment
 
 
 @click.command("deploy-local")
@@ -58,12 +58,7 @@ def check_recipes(settings: Environment, *, file: Path) -> None:
     Raises:
         InputError: with the problems of every endpoint's models, each once.
     """
-    repositories = project_folder() / "model_repos"
-    check_model_folders(settings, repositories, file=file)
-    served = {model for endpoint in settings.endpoints for model in endpoint.models}
-    problems = check_archives(settings, {model: contents_of(repositories / model) for model in served})
-    if problems:
-        raise InputError(problems)
+    served_by(settings, project_folder() / "model_repos", file=file)
 
 
 def deploy(settings: Environment, aws: LocalAws, steps: Steps) -> None:
@@ -78,9 +73,9 @@ def deploy(settings: Environment, aws: LocalAws, steps: Steps) -> None:
     with steps.step(f"deploy {name}/artifacts: bucket and key (cdk deploy)") as step:
         _following(deployment, step).deploy(f"{name}/artifacts")
     with steps.step("build the model archives") as step:
-        step.end_with(str(build_environment(settings, report=step.say)))
+        step.end_with(str(build_environment(settings, local=True, report=step.say)))
     with steps.step("publish them to the bucket") as step:
-        step.end_with(str(publish_environment(settings, session=aws.session(), report=step.say)))
+        step.end_with(str(publish_environment(settings, session=aws.session(), local=True, report=step.say)))
     with steps.step(f"deploy {name}/serving-*: endpoints (cdk deploy)") as step:
         _following(deployment, step).deploy(f"{name}/serving-*")
 

@@ -7,6 +7,7 @@ import click
 from tritonstack.archives.publish import publish_environment
 from tritonstack.commands.progress import Steps
 from tritonstack.commands.session import require_account, session_of
+from tritonstack.local.aws import LocalSession
 from tritonstack.local.paths import project_folder
 from tritonstack.settings import load_environment
 
@@ -21,8 +22,9 @@ def command(*, environment: str) -> None:
     settings = load_environment(project_folder() / "environments" / f"{environment}.yaml")
     session = session_of(settings)
     require_account(session, settings)
+    local = isinstance(session, LocalSession)
     with Steps().step(f"publish the archives of {environment}") as step:
-        summary = publish_environment(settings, session=session, report=step.say)
+        summary = publish_environment(settings, session=session, local=local, report=step.say)
         step.end_with(str(summary))
     for item in summary.archives:
         click.echo(f"s3://{summary.bucket}/{item.key}  {item.outcome}")

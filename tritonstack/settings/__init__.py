@@ -1,6 +1,6 @@
 """Environment files: what to deploy where, as typed settings."""
 
-from tritonstack.settings.checks import check_archives, with_default_models
+from tritonstack.settings.checks import check_archives, with_archives, with_default_models
 from tritonstack.settings.container import ContainerSettings
 from tritonstack.settings.endpoint import Endpoint, LocalSettings, Timeouts
 from tritonstack.settings.environment import ArtifactSettings, Environment
@@ -16,5 +16,6 @@ __all__ = [
     "check_archives",
     "load_environment",
     "load_environments",
+    "with_archives",
     "with_default_models",
 ]

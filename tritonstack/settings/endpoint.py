@@ -63,7 +63,8 @@ class Endpoint(SettingsModel):
         description="Instances to start with. A production multi-model endpoint takes two or more, and two unless set.",
     )
     models: Annotated[tuple[Name, ...], Field(strict=False, min_length=1)] = Field(
-        description="Folders under model_repos/ that the endpoint serves; exactly one in single-model mode."
+        description="What the endpoint serves: folders under model_repos/, each of which stands for all its archives, "
+        "or single archives of theirs; exactly one archive in single-model mode."
     )
     model_cache: Literal["enabled", "disabled"] | None = Field(
         default=None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -23,6 +23,18 @@ class ArtifactSettings(SettingsModel):
     )
     incomplete_upload_days: int = Field(default=7, ge=1, description="Days until an unfinished upload is removed.")
     access_log_days: int = Field(default=90, ge=1, description="Days until an access log is deleted.")
+
+
+class BuildSettings(SettingsModel):
+    """How the models of an environment are made."""
+
+    size: Literal["full", "tiny"] = Field(
+        default="full", description="full, or tiny: the same architectures with few layers, for tests."
+    )
+    weights: Literal["pretrained", "random"] = Field(
+        default="pretrained",
+        description="pretrained: those of each recipe's source; random: of its seed, nothing fetched.",
+    )
 
 
 class Environment(SettingsModel):
@@ -46,6 +58,9 @@ class Environment(SettingsModel):
         default={}, max_length=40, description="Tags for every resource (AWS takes 50; some are ours)."
     )
     artifacts: ArtifactSettings = Field(default_factory=ArtifactSettings, description="The bucket that holds archives.")
+    builds: BuildSettings = Field(
+        default_factory=BuildSettings, description="How models are made whose recipes leave a choice."
+    )
     endpoints: Annotated[tuple[Endpoint, ...], Field(strict=False, min_length=1)] = Field(
         description="The endpoints, each with a name of its own."
     )

@@ -3,7 +3,7 @@
 Each check yields every finding it can make about the settings it is given; none stops at the first.
 """
 
-from tritonstack.settings.checks.archives import check_archives, with_default_models
+from tritonstack.settings.checks.archives import check_archives, with_archives, with_default_models
 from tritonstack.settings.checks.endpoint import check_endpoint
 from tritonstack.settings.checks.environment import check_names_across, check_repeated_names, check_site
 from tritonstack.settings.checks.site import Site
@@ -15,5 +15,6 @@ __all__ = [
     "check_names_across",
     "check_repeated_names",
     "check_site",
+    "with_archives",
     "with_default_models",
 ]

@@ -38,13 +38,18 @@ class Contents(Protocol):
 
 
 def check_archives(
-    environment: Environment, contents: Mapping[str, Contents], *, file: Path | None = None
+    environment: Environment,
+    contents: Mapping[str, Contents],
+    *,
+    archives: Mapping[str, Sequence[str]] | None = None,
+    file: Path | None = None,
 ) -> list[Problem]:
     """Everything about the archives of an environment's models that does not fit their endpoints.
 
     Args:
         environment: the settings.
-        contents: model → what its archive contains. Models that the mapping does not name are not checked.
+        contents: archive → what it contains. Archives that the mapping does not name are not checked.
+        archives: entry of ``models`` → the archives that it means; without it, each means the archive of that name.
         file: the environment's file, as the problems should name it; by default ``environments/<environment>.yaml``.
 
     Returns:
@@ -53,17 +58,33 @@ def check_archives(
     findings: list[Finding] = []
     for index, endpoint in enumerate(environment.endpoints):
         place: Location = ("endpoints", index)
-        known = {model: contents[model] for model in endpoint.models if model in contents}
-        for number, model in enumerate(endpoint.models):
-            if model in known:
-                backends = sorted(known[model].backends)
-                location = (*place, "models", number)
-                findings += check_model(endpoint=endpoint, backends=backends, model=model, location=location)
+        known: dict[str, Contents] = {}
+        for number, entry in enumerate(endpoint.models):
+            location = (*place, "models", number)
+            meant = (archives or {}).get(entry, (entry,))
+            findings += _check_single(endpoint=endpoint, entry=entry, meant=meant, location=location)
+            for model in meant:
+                if model in contents:
+                    known[model] = contents[model]
+                    backends = sorted(known[model].backends)
+                    findings += check_model(endpoint=endpoint, backends=backends, model=model, location=location)
         findings += _check_dali(endpoint=endpoint, contents=known, location=(*place, "container", "additional_args"))
         findings += _check_default_model(
             endpoint=endpoint, contents=known, location=(*place, "container", "default_model_name")
         )
     return to_problems(findings=findings, path=file or Path("environments") / f"{environment.environment}.yaml")
+
+
+def with_archives(environment: Environment, archives: Mapping[str, Sequence[str]]) -> Environment:
+    """The settings in which every endpoint names its archives one by one, sorted as written.
+
+    ``archives``: entry of ``models`` → the archives that it means.
+    """
+    endpoints = []
+    for endpoint in environment.endpoints:
+        names = dict.fromkeys(name for entry in endpoint.models for name in archives.get(entry, (entry,)))
+        endpoints.append(endpoint.model_copy(update={"models": tuple(names)}))
+    return environment.model_copy(update={"endpoints": tuple(endpoints)})
 
 
 def with_default_models(environment: Environment, contents: Mapping[str, Contents]) -> Environment:
@@ -77,6 +98,16 @@ def with_default_models(environment: Environment, contents: Mapping[str, Content
         container = endpoint.container.model_copy(update={"default_model_name": name})
         endpoints.append(endpoint.model_copy(update={"container": container}))
     return environment.model_copy(update={"endpoints": tuple(endpoints)})
+
+
+def _check_single(*, endpoint: Endpoint, entry: str, meant: Sequence[str], location: Location) -> Iterator[Finding]:
+    """A single-model endpoint serves one archive, and a folder may stand for several."""
+    if not endpoint.multi_model and len(meant) > 1:
+        yield Finding(
+            location=location,
+            found=f"{entry}, which stands for {len(meant)} archives, on a single-model endpoint",
+            allowed=f"one of them: {', '.join(meant)}",
+        )
 
 
 def _default_model(endpoint: Endpoint, contents: Mapping[str, Contents]) -> str | None:

@@ -1,0 +1,212 @@
+"""One archive out of its source: export, stage, lint, prove, pack. What fails leaves nothing behind."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tritonstack.archives.contents import contents_of
+from tritonstack.archives.digest import sha256_of
+from tritonstack.archives.execution_environment import PackedEnvironment
+from tritonstack.archives.exporting import Exported, export_source
+from tritonstack.archives.folder import CONFIG, model_directories
+from tritonstack.archives.kept_environment import kept_environment
+from tritonstack.archives.lint import refuse_errors
+from tritonstack.archives.manifest import (
+    ArchiveEntry,
+    ClientFileEntry,
+    EnvironmentEntry,
+    Manifest,
+    ModelEntry,
+    tensor_entry,
+)
+from tritonstack.archives.model_config import read_config
+from tritonstack.archives.packing import PackResult, pack
+from tritonstack.archives.places import Places
+from tritonstack.archives.programs import Report
+from tritonstack.archives.proof import Proven, check_floors, prove_sample
+from tritonstack.archives.sample import read_sample
+from tritonstack.archives.sample_files import client_files, sample_arrays, sample_writer
+from tritonstack.archives.source import ArchiveSource
+from tritonstack.archives.staging import stage_repository
+from tritonstack.archives.targets import lacks_plan, python_of, target_of
+from tritonstack.naming import ArchiveName, Platform
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """One archive to build: its source, its name, and the platform of the endpoint, None for the local Triton."""
+
+    source: ArchiveSource
+    name: ArchiveName
+    platform: Platform | None
+
+    @property
+    def target(self) -> str | None:
+        """What it is built for, where its bytes depend on it."""
+        return target_of(self.source, self.platform)
+
+
+def make_archive(task: Task, work: Path, places: Places, report: Report) -> Manifest:
+    """Build an archive in ``work``, then move it to its place: client files, manifest, and the archive last.
+
+    Raises :class:`InputError` for what is wrong with the folder, :class:`WorkFailedError` where an export or the proof
+    fails; then nothing is at its place.
+    """
+    source, recipe = task.source, task.source.recipe
+    exports = _exports(source, places, report)
+    own = exports.get(source.folder.name)
+    files = client_files(source, own.files if own else None)
+    sample = read_sample(source.folder, recipe, own.files if own else None)
+    environment = _environment(task, places, report)
+    repository = work / "repository"
+    stage_repository(
+        source,
+        exports={name: made.files for name, made in exports.items()},
+        target=repository,
+        added=_added(task, environment),
+    )
+    refuse_errors([repository], staged_for=source.model)
+    model = _model_entry(source.model, (repository / source.model / CONFIG).read_text())
+    request = sample_arrays(source, sample, model=model, files=files)
+    report(f"proof of {source.name}")
+    proven = prove_sample(repository, model=model, sample=sample, request=request, work=work, report=report)
+    packed = _pack(repository, work / "archive.tar.gz", source.name, report)
+    manifest = Manifest(
+        name=source.name,
+        digest=task.name.digest,
+        description=recipe.description,
+        dependency=recipe.dependency,
+        folder=source.folder.resolve().name,
+        overlay=source.overlay,
+        copy_number=source.copy,
+        target=task.target,
+        source=recipe.source,
+        size=source.choice.size if recipe.sizes.full != recipe.sizes.tiny else "full",
+        weights=source.weights,
+        seed=recipe.seed,
+        plan=False if lacks_plan(source) else True if "tensorrt" in contents_of(source).backends else None,
+        archive=_archive_entry(task.name, packed),
+        model=model,
+        backends=tuple(sorted(contents_of(source).backends)),
+        configs={path.name: (path / CONFIG).read_text() for path in model_directories(repository)},
+        adapters=recipe.adapters,
+        answers=recipe.answers,
+        sample=sample,
+        figures=(own.figures if own else {}) | {"sample_difference": proven.sample_difference},
+        tools=_tools(exports, proven),
+        inputs=_inputs(source, exports),
+        client_files={
+            name: ClientFileEntry(sha256=sha256_of(path), bytes=path.stat().st_size) for name, path in files.items()
+        },
+        environment=_environment_entry(task, environment),
+        stand_ins=proven.stand_ins,
+    )
+    _put(task, manifest, files, packed, work=work, places=places)
+    return manifest
+
+
+def _put(
+    task: Task, manifest: Manifest, files: Mapping[str, Path], packed: PackResult, *, work: Path, places: Places
+) -> None:
+    places.archives_for(task.target).mkdir(parents=True, exist_ok=True)
+    if files:
+        for name, path in files.items():
+            (work / "files" / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, work / "files" / name)
+        place = places.client_files(task.name, task.target)
+        shutil.rmtree(place, ignore_errors=True)
+        (work / "files").replace(place)
+    (work / "manifest.json").write_text(manifest.to_json())
+    (work / "manifest.json").replace(places.manifest(task.name, task.target))
+    packed.archive.replace(places.archive(task.name, task.target))  # last: its presence says that all is there
+
+
+def _exports(source: ArchiveSource, places: Places, report: Report) -> dict[str, Exported]:
+    """The exports of a folder and of the folders that it uses, by the folder's name; each reaches its floors."""
+    model = next((model for model in source.own_models() if model.name == source.model), None)
+    entry = _model_entry(source.model, model.config if model else "")
+    made = export_source(source, work=places.exports, write_sample=sample_writer(source, entry), report=report)
+    check_floors(source.folder, recipe=source.recipe, figures=made.figures if made else {})
+    found = {source.folder.name: made} if made else {}
+    for used in source.used:
+        found |= _exports(used, places, report)
+    return found
+
+
+def _environment(task: Task, places: Places, report: Report) -> PackedEnvironment | None:
+    part = task.source.recipe.execution_environment
+    if part is None:
+        return None
+    return kept_environment(
+        task.source.folder, part, python=python_of(task.platform), work=places.exports, report=report
+    )
+
+
+def _added(task: Task, environment: PackedEnvironment | None) -> dict[str, Path]:
+    part = task.source.recipe.execution_environment
+    return {part.packed_as: environment.path} if part is not None and environment is not None else {}
+
+
+def _environment_entry(task: Task, environment: PackedEnvironment | None) -> EnvironmentEntry | None:
+    part = task.source.recipe.execution_environment
+    if part is None or environment is None:
+        return None
+    return EnvironmentEntry(
+        file=f"{task.source.model}/{part.packed_as}",
+        python=environment.python,
+        way=environment.way,
+        packages=dict(environment.packages),
+    )
+
+
+def _model_entry(name: str, text: str) -> ModelEntry:
+    config = read_config(text)
+    return ModelEntry(
+        name=name,
+        max_batch_size=config.max_batch_size,
+        inputs=tuple(tensor_entry(tensor, config.max_batch_size) for tensor in config.inputs),
+        outputs=tuple(tensor_entry(tensor, config.max_batch_size) for tensor in config.outputs),
+    )
+
+
+def _pack(repository: Path, target: Path, model: str, report: Report) -> PackResult:
+    total = sum(path.stat().st_size for path in repository.rglob("*") if path.is_file()) or 1
+    done = 0
+
+    def progress(read: int) -> None:
+        nonlocal done
+        done += read
+        report(f"packing {model}: {100 * done // total} %")
+
+    return pack(repository, target, progress=progress)
+
+
+def _archive_entry(name: ArchiveName, packed: PackResult) -> ArchiveEntry:
+    return ArchiveEntry(
+        file=str(name),
+        bytes=packed.bytes,
+        sha256=packed.sha256,
+        tar_bytes=packed.tar_bytes,
+        tar_sha256=packed.tar_sha256,
+    )
+
+
+def _inputs(source: ArchiveSource, exports: Mapping[str, Exported]) -> dict[str, str]:
+    """Every source file by its name in the repository, and what exports read from elsewhere."""
+    found: dict[str, str] = {}
+    for made in exports.values():
+        found |= made.inputs
+    for part in (source, *source.used):
+        folder = part.folder.resolve().name
+        found |= {f"{folder}/{name}": sha256_of(path) for name, path in part.files().items()}
+    return dict(sorted(found.items()))
+
+
+def _tools(exports: Mapping[str, Exported], proven: Proven) -> dict[str, str]:
+    tools = dict(proven.tools)
+    for made in exports.values():
+        tools |= made.tools
+    return dict(sorted(tools.items()))

@@ -1,0 +1,105 @@
+"""Answer a sample request with a staged repository in the real local Triton, whose backends need no GPU."""
+
+from __future__ import annotations
+
+import http.client
+import shutil
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tritonstack.archives.exporting import link_or_copy
+from tritonstack.archives.programs import Report
+from tritonstack.client.body import Body, decode, encode
+from tritonstack.errors import InputError, Problem, WorkFailedError
+from tritonstack.local.container import ContainerSettings, TritonContainer, TritonFiles, prepare_model_data
+
+Arrays = Mapping[str, "np.ndarray[Any, Any]"]
+
+START_SECONDS = 600.0
+ANSWER_SECONDS = 600.0
+_STAND_IN = "tritonstack stand-in: "
+_NEEDED = {"pytorch": "torch", "dali": "dali"}
+"""Backend → the environment that its stand-in runs in, beside those that every container needs."""
+
+
+def answer_in_container(
+    repository: Path, *, model: str, backends: Collection[str], request: Arrays, work: Path, report: Report
+) -> tuple[dict[str, np.ndarray[Any, Any]], tuple[str, ...], dict[str, str]]:
+    """Load a repository as a single-model container does, and send one request.
+
+    Args:
+        repository: the staged models.
+        model: the one to ask.
+        backends: those that the repository needs.
+        request: the inputs by name.
+        work: a folder for the container.
+        report: told what is being done.
+
+    Returns:
+        the outputs by name, what stood in for what, and the server's version by its name.
+
+    Raises:
+        InputError: the environments of the local Triton are not made on this machine.
+        WorkFailedError: the repository does not load, or the request is refused; with the server's own words.
+    """
+    _require(backends)
+    data = work / "model"
+    shutil.copytree(repository, data, copy_function=link_or_copy)
+    changes = prepare_model_data(data)
+    settings = ContainerSettings(
+        environment={"SAGEMAKER_TRITON_DEFAULT_MODEL_NAME": model, "SAGEMAKER_TRITON_LOG_VERBOSE": "false"},
+        multi_model=False,
+        model_data=data,
+    )
+    body = encode(request, payload_format="binary")
+    report(f"proof of {model}: starting the local Triton")
+    with TritonContainer.start(settings, folder=work / "container") as container:
+        container.wait_ready(START_SECONDS)
+        report(f"proof of {model}: asking it")
+        outputs = _ask(container, body, model)
+        version = container.server_version or "unknown"
+        lines = container.log_path.read_text(errors="replace").splitlines()
+    stood_in = {line.partition(_STAND_IN)[2].strip() for line in lines if _STAND_IN in line}
+    return outputs, (*sorted(stood_in), *changes), {"tritonserver": version}
+
+
+def _require(backends: Collection[str]) -> None:
+    """Raise unless the local Triton can run here with these backends."""
+    files = TritonFiles.of_repository()
+    problems: list[Problem] = []
+    try:
+        files.check()
+    except WorkFailedError as error:
+        problems.append(
+            Problem(found=str(error), allowed="the local Triton, which proves the archive", advice="make setup")
+        )
+    folders = {"torch": files.torch, "dali": files.dali}
+    for backend in sorted(set(backends) & _NEEDED.keys()):
+        name = _NEEDED[backend]
+        if not (folders[name] / "bin" / "python").exists():
+            found = f"nothing, and the stand-in for the backend {backend} needs it"
+            advice = f"python3 scripts/setup.py {name}"
+            problems.append(Problem(file=str(folders[name]), found=found, allowed="an environment", advice=advice))
+    if problems:
+        raise InputError(problems)
+
+
+def _ask(container: TritonContainer, body: Body, model: str) -> dict[str, np.ndarray[Any, Any]]:
+    connection = http.client.HTTPConnection("container")
+    connection.sock = container.connect()
+    connection.sock.settimeout(ANSWER_SECONDS)
+    try:
+        connection.request("POST", "/invocations", body.content, {"Content-Type": body.content_type})
+        response = connection.getresponse()
+        content = response.read()
+    except (OSError, http.client.HTTPException) as error:
+        raise WorkFailedError(f"proof of {model}: no answer ({error!r})\n{container.log_tail()}") from error
+    finally:
+        connection.close()
+    if response.status != http.client.OK:
+        said = content.decode(errors="replace")
+        raise WorkFailedError(f"proof of {model} failed: Triton answered {response.status}: {said}")
+    return decode(content, response.getheader("Content-Type") or "").outputs

@@ -1,0 +1,51 @@
+"""An environment matched with the archives that its models mean: what synthesis and a local deployment start from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tritonstack.archives.contents import contents_of
+from tritonstack.archives.digest import check_model_folders, release_set
+from tritonstack.archives.resolving import choice_of
+from tritonstack.archives.source import ArchiveSource
+from tritonstack.errors import InputError
+from tritonstack.settings import Environment, check_archives, with_archives, with_default_models
+
+
+@dataclass(frozen=True, kw_only=True)
+class Served:
+    """What an environment serves.
+
+    Attributes:
+        environment: the settings with every archive by its own name, and the default model of each single-model
+            endpoint, which its archive decides.
+        sources: archive's name → its source.
+        release_sets: endpoint → archive's name → digest.
+    """
+
+    environment: Environment
+    sources: Mapping[str, ArchiveSource]
+    release_sets: Mapping[str, Mapping[str, str]]
+
+
+def served_by(environment: Environment, repositories: Path, *, file: Path) -> Served:
+    """Match an environment with the model folders in ``repositories``. ``file``: the environment's.
+
+    Raises :class:`InputError`: a model means no sound folder or archive, or an archive does not fit its endpoint (a
+    backend that the Triton release does not have, several archives on a single-model endpoint).
+    """
+    resolved = check_model_folders(environment, repositories, file=file)
+    sources = {source.name: source for found in resolved.values() for source in found}
+    contents = {name: contents_of(source) for name, source in sources.items()}
+    archives = {entry: tuple(source.name for source in found) for entry, found in resolved.items()}
+    problems = check_archives(environment, contents, archives=archives)
+    if problems:
+        raise InputError(problems)
+    choice = choice_of(environment)
+    return Served(
+        environment=with_default_models(with_archives(environment, archives), contents),
+        sources=sources,
+        release_sets={endpoint.name: release_set(endpoint, repositories, choice) for endpoint in environment.endpoints},
+    )

@@ -1,0 +1,76 @@
+"""What an archive is built for, where its bytes depend on it: the local Triton, a platform, or a Python."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tritonstack.archives.contents import contents_of
+from tritonstack.archives.recipe import RECIPE
+from tritonstack.archives.source import ArchiveSource
+from tritonstack.catalogue import load_catalogue
+from tritonstack.errors import InputError, Problem
+from tritonstack.local.container.repository import STAND_INS, TritonFiles
+from tritonstack.naming import Platform
+
+LOCAL = "local"
+"""The target of archives that only the local Triton serves."""
+
+SERVED_HERE = frozenset({"python", "ensemble", *STAND_INS})
+"""Backends that the local Triton has, or has a stand-in for."""
+
+
+def target_of(source: ArchiveSource, platform: Platform | None) -> str | None:
+    """The name of what an archive is built for; None where it serves everywhere.
+
+    ``platform``: of the endpoint that shall serve it; None for the local Triton.
+    """
+    dependency = source.recipe.dependency
+    if dependency == "none":
+        return None
+    if platform is None:
+        return LOCAL
+    return f"python-{python_of(platform)}" if dependency == "python" else str(platform)
+
+
+def python_of(platform: Platform | None) -> str:
+    """The minor version of the Python that Python models run in. Raises :class:`InputError` for unknown releases."""
+    if platform is None:
+        return TritonFiles.of_repository().python_version
+    release = load_catalogue().release(platform.release)
+    if release is None:
+        problem = Problem(field="release", found=platform.release, allowed="a release of the catalogue")
+        raise InputError([problem])
+    return release.python
+
+
+def lacks_plan(source: ArchiveSource) -> bool:
+    """Whether an archive needs a TensorRT engine and holds the ONNX graph instead, since a build makes no engine."""
+    made = {name for export in source.recipe.exports for name in export.produces}
+    has_plan = any(name.endswith(".plan") for name in {*source.files(), *made})
+    return "tensorrt" in contents_of(source).backends and not has_plan
+
+
+def refuse_unservable(sources: Iterable[ArchiveSource], *, platform: Platform | None) -> None:
+    """Raise :class:`InputError` for every archive that cannot be built for a target so that it would serve there."""
+    problems = [problem for source in sources for problem in _problems(source, platform)]
+    if problems:
+        raise InputError(problems)
+
+
+def _problems(source: ArchiveSource, platform: Platform | None) -> Iterable[Problem]:
+    file, backends = str(source.folder / RECIPE), contents_of(source).backends
+    unknown = sorted(backends - SERVED_HERE)
+    if unknown:
+        yield Problem(
+            file=file,
+            found=f"{source.name} needs the backend {', '.join(unknown)}, which the local Triton neither has nor has a "
+            "stand-in for: nothing can prove the archive before it is packed",
+            allowed=", ".join(sorted(SERVED_HERE)),
+        )
+    if platform is not None and lacks_plan(source):
+        yield Problem(
+            file=file,
+            found=f"{source.name} for {platform}: it needs a TensorRT engine that is built on that GPU with that "
+            "release, and holds the ONNX graph instead, which the real backend does not load",
+            allowed="the local AWS, whose stand-in for TensorRT runs the graph",
+        )
