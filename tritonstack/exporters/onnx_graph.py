@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -68,12 +69,25 @@ def _program(model: nn.Module, graph: Graph, example: Arrays) -> Any:
             output_names=[tensor.name for tensor in graph.outputs],
             opset_version=graph.opset,
             dynamo=True,
-            dynamic_shapes=(shapes,),  # one tuple for the one parameter *tensors
+            dynamic_shapes=(shapes,) if _takes_any_number(model) else shapes,
             external_data=False,
             verbose=False,
         )
-    except (torch.onnx.errors.OnnxExporterError, torch._dynamo.exc.UserError, RuntimeError, ValueError) as error:
-        raise WorkFailedError(f"PyTorch cannot export the model to ONNX: {error}") from error
+    except (torch.onnx.errors.OnnxExporterError, RuntimeError, ValueError) as error:
+        raise WorkFailedError(f"PyTorch cannot export the model to ONNX: {_reason(error)}") from error
+
+
+def _reason(error: Exception) -> str:
+    """What PyTorch met and in which line of the model, without its advice to its own developers."""
+    text = str(error.__cause__ or error).strip()
+    _, _, place = text.partition("The following call raised this error:\n")
+    return "\n".join([text.splitlines()[0], *place.rstrip().splitlines()])
+
+
+def _takes_any_number(model: nn.Module) -> bool:
+    """Whether ``forward`` has one parameter ``*tensors``, which PyTorch wants one tuple of shapes for."""
+    kinds = [parameter.kind for parameter in inspect.signature(model.forward).parameters.values()]
+    return kinds == [inspect.Parameter.VAR_POSITIONAL]
 
 
 def _anonymise(proto: Any) -> None:

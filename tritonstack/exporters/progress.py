@@ -17,5 +17,5 @@ def quiet() -> None:
     A trace's warnings are among it: whether a trace generalises is what the proof shows.
     """
     warnings.simplefilter("ignore")
-    for name in ("torch.onnx", "transformers"):
+    for name in ("torch.fx", "torch.onnx", "transformers"):
         logging.getLogger(name).setLevel(logging.ERROR)

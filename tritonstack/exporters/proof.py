@@ -180,7 +180,8 @@ def compare(exported: Model, reference: Model, graph: Graph, tried: Iterator[Cas
         try:
             given = exported(case.inputs)
         except _FAILURES as error:
-            raise WorkFailedError(f"{case.name}: the exported model fails: {error}") from error
+            reason = str(error).strip().splitlines()[-1]  # TorchScript's has a listing of its code before it
+            raise WorkFailedError(f"{case.name}: the exported model fails: {reason}") from error
         differences = {
             tensor.name: _difference(given[tensor.name], expected[tensor.name], f"tensor {tensor.name}, {case.name}")
             for tensor in graph.outputs

@@ -1,0 +1,186 @@
+"""Runs in the environment ``torch``: ``python in_torch.py TASK FOLDER``. Prints what the task gives, as JSON.
+
+A task that fails as a user sees it prints its sentence and ends with exit code 1.
+"""
+
+# mypy: ignore-errors
+# PyTorch is not in the environment that checks types.
+
+import json
+import sys
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import nn
+
+from tritonstack.errors import WorkFailedError
+from tritonstack.exporters import draws, onnx_graph, proof, torchscript
+from tritonstack.exporters.graph import Graph, Tensor
+from tritonstack.exporters.modules import Adapted, answer_of
+from tritonstack.exporters.progress import quiet
+
+IDS = Tensor("ids", "INT32", ("batch", "length"))
+MASK = Tensor("mask", "INT32", ("batch", "length"))
+WIDE = Tensor("wide", "FP32", ("batch", "length", 6))
+POOLED = Tensor("pooled", "FP32", ("batch", 6))
+GRAPH = Graph(18, (IDS, MASK), (WIDE, POOLED))
+DRAWS = {"ids": draws.token_ids(20), "mask": draws.masks}
+PIXELS = Graph(18, (Tensor("x", "FP32", ("batch", 4)),), (Tensor("y", "FP32", ("batch", 6)),))
+
+
+class Answer:
+    """As transformers' models answer: an object with attributes."""
+
+    def __init__(self, wide, pooled):
+        self.wide, self.pooled = wide, pooled
+
+
+class Encoder(nn.Module):
+    """Two dynamic axes, integers in, two outputs."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding, self.linear = nn.Embedding(200, 4), nn.Linear(4, 6)
+
+    def forward(self, input_ids, attention_mask):
+        wide = self.linear(self.embedding(input_ids)) * attention_mask[..., None]
+        return Answer(wide, wide.mean(1))
+
+
+class Fixed(nn.Linear):
+    """Its trace remembers the batch size of the example."""
+
+    def forward(self, x):
+        return super().forward(x).reshape(int(x.shape[0]), 6)
+
+
+class Deciding(nn.Linear):
+    """What it computes depends on values."""
+
+    def forward(self, x):
+        return super().forward(x) if x.sum() > 0 else super().forward(-x)
+
+
+class OnCpu(nn.Linear):
+    """Its trace remembers the device of the example."""
+
+    def forward(self, x):
+        return super().forward(x) + torch.arange(6, device=x.device)
+
+
+def encoder():
+    torch.manual_seed(3)
+    return Adapted(
+        Encoder(),
+        GRAPH,
+        arguments={"ids": "input_ids", "mask": "attention_mask"},
+        outputs={"wide": "wide", "pooled": "pooled"},
+    )
+
+
+def linear(kind=nn.Linear):
+    torch.manual_seed(3)
+    return kind(4, 6).eval()
+
+
+def example(graph):
+    sizes = {"batch": 2, "length": 5}
+    return {one.name: np.ones(one.sized(sizes), one.numpy) for one in graph.inputs}
+
+
+def prove(path, module, graph=GRAPH, **settings):
+    tried = {"batches": (1, 4), "tolerance": 1e-4, "draws": DRAWS, **settings}
+    return proof.prove_onnx(path, partial(answer_of, module, graph), graph, **tried)
+
+
+def export_encoder(folder):
+    onnx_graph.export(encoder(), GRAPH, folder / "model.onnx", example(GRAPH))
+    return {"difference": prove(folder / "model.onnx", encoder())}
+
+
+def export_externally(folder):
+    onnx_graph.export(encoder(), GRAPH, folder / "model.onnx", example(GRAPH), embed_limit=100)
+    return {"difference": prove(folder / "model.onnx", encoder())}
+
+
+def prove_another_model(folder):
+    onnx_graph.export(encoder(), GRAPH, folder / "model.onnx", example(GRAPH))
+    other = encoder()
+    with torch.no_grad():
+        other.model.linear.bias += 0.01
+    prove(folder / "model.onnx", other)
+
+
+def prove_nan(folder):
+    onnx_graph.export(encoder(), GRAPH, folder / "model.onnx", example(GRAPH))
+    broken = encoder()
+    with torch.no_grad():
+        broken.model.linear.weight[0, 0] = torch.nan
+    prove(folder / "model.onnx", broken)
+
+
+def prove_sample_without_mask(folder):
+    onnx_graph.export(encoder(), GRAPH, folder / "model.onnx", example(GRAPH))
+    prove(folder / "model.onnx", encoder(), sample={"ids": np.ones((1, 3), np.int32)})
+
+
+def prove_damaged_file(folder):
+    (folder / "model.onnx").write_bytes(b"no graph")
+    prove(folder / "model.onnx", encoder())
+
+
+def export_with_other_tensors(folder):
+    said = Graph(18, (IDS, MASK), (Tensor("wide", "FP16", ("batch", "length", 6)), Tensor("pooled", "FP32", (1, 6))))
+    onnx_graph.export(encoder(), said, folder / "model.onnx", example(GRAPH))
+
+
+def export_axis_that_is_fixed(folder):
+    said = Graph(18, PIXELS.inputs, (Tensor("y", "FP32", ("batch", "anything")),))
+    onnx_graph.export(linear(), said, folder / "model.onnx", example(PIXELS))
+
+
+def export_batch_that_is_fixed(folder):
+    onnx_graph.export(linear(Fixed), PIXELS, folder / "model.onnx", example(PIXELS))
+
+
+def export_what_depends_on_values(folder):
+    onnx_graph.export(linear(Deciding), PIXELS, folder / "model.onnx", example(PIXELS))
+
+
+def trace_encoder(folder):
+    torchscript.export(encoder(), GRAPH, folder / "model.pt", example(GRAPH))
+    answer = partial(answer_of, encoder(), GRAPH)
+    path = folder / "model.pt"
+    return {"difference": proof.prove_torchscript(path, answer, GRAPH, batches=(1, 4), tolerance=0.0, draws=DRAWS)}
+
+
+def trace_batch_that_is_fixed(folder):
+    torchscript.export(linear(Fixed), PIXELS, folder / "model.pt", example(PIXELS))
+    answer = partial(answer_of, linear(), PIXELS)
+    proof.prove_torchscript(folder / "model.pt", answer, PIXELS, batches=(1, 4), tolerance=1e-4)
+
+
+def trace_device(folder):
+    torchscript.export(linear(OnCpu), PIXELS, folder / "model.pt", example(PIXELS))
+
+
+def hub_folder(folder):
+    """A ResNet as small as the scripts take, saved as the hub has it."""
+    from transformers import ResNetConfig, ResNetForImageClassification  # slow, and only this needs it
+
+    torch.manual_seed(5)
+    names = {number: f"thing {number}" for number in range(1000)}
+    config = ResNetConfig(
+        embedding_size=8, hidden_sizes=[8, 8, 8, 16], depths=[1, 1, 1, 1], num_labels=1000, id2label=names
+    )
+    ResNetForImageClassification(config).save_pretrained(folder)
+
+
+if __name__ == "__main__":
+    quiet()
+    try:
+        print(json.dumps(globals()[sys.argv[1]](Path(sys.argv[2]))))
+    except WorkFailedError as error:
+        sys.exit(str(error))

@@ -1,0 +1,114 @@
+"""What a build gives an export script, and what the script gives back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tritonstack.errors import WorkFailedError
+from tritonstack.exporters import answers, arguments, draws, report
+from tritonstack.exporters.graph import Tensor
+
+OPTIONS = {
+    "size": {"layers": 1},
+    "weights": "random",
+    "seed": 7,
+    "source": None,
+    "graph": {
+        "opset": 18,
+        "inputs": [{"name": "ids", "dtype": "INT64", "shape": ["batch", "length"]}],
+        "outputs": [{"name": "y", "dtype": "FP32", "shape": ["batch", 4]}],
+    },
+    "engine": None,
+    "max_batch_size": 8,
+    "tolerance": 1e-4,
+    "options": {"largest": 2},
+    "archive": "model-a",
+}
+
+
+def parsed(folder: Path, options: object, *more: str) -> arguments.Arguments:
+    words = ["--target", str(folder), "--options", json.dumps(options), "--report", str(folder / "r.json"), *more]
+    return arguments.parse(words)
+
+
+def test_options_are_read_as_a_build_writes_them(tmp_path: Path) -> None:
+    given_arguments = parsed(tmp_path, OPTIONS)
+    options = given_arguments.options
+    assert (options.size, options.seed, options.max_batch_size) == ({"layers": 1}, 7, 8)
+    assert options.the_graph.inputs == (Tensor("ids", "INT64", ("batch", "length")),)
+    assert options.the_graph.axes == ("length",)
+    assert given_arguments.sample is None
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"weights": "trained"}, "there are pretrained and random"),
+        ({"max_batch_size": None}, "TypeError"),
+        ({"graph": {"opset": 18, "inputs": [{"name": "x", "dtype": "FP31", "shape": [1]}], "outputs": []}}, "FP31"),
+    ],
+)
+def test_options_that_are_not_as_agreed_are_refused(tmp_path: Path, changed: dict[str, Any], said: str) -> None:
+    with pytest.raises(WorkFailedError, match=said):
+        parsed(tmp_path, {**OPTIONS, **changed})
+
+
+def test_what_a_script_needs_and_is_not_given_is_said(tmp_path: Path) -> None:
+    bare = parsed(tmp_path, {**OPTIONS, "graph": None})
+    with pytest.raises(WorkFailedError, match="needs the sample's inputs"):
+        _ = bare.the_sample
+    with pytest.raises(WorkFailedError, match="needs `graph` in the recipe"):
+        _ = bare.options.the_graph
+
+
+def test_a_sample_that_is_no_file_of_arrays_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "sample.npz").write_bytes(b"nothing")
+    with pytest.raises(WorkFailedError, match="is no file of arrays"):
+        parsed(tmp_path, OPTIONS, "--sample", str(tmp_path / "sample.npz"))
+
+
+def test_the_report_has_figures_tools_and_inputs(tmp_path: Path) -> None:
+    report.write(parsed(tmp_path, OPTIONS), {"difference": 1e-6}, {"numpy": "1"}, inputs={"config.json": "ab"})
+    content = json.loads((tmp_path / "r.json").read_text())
+    assert content == {
+        "figures": {"difference": 1e-6},
+        "tools": {"numpy": "1"},
+        "inputs": {"config.json": "ab"},
+    }
+
+
+@given(values=st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False), min_size=1))
+def test_answers_give_every_float_back_exactly(tmp_path_factory: pytest.TempPathFactory, values: list[float]) -> None:
+    path = tmp_path_factory.mktemp("answer") / "sample" / "answer.json"
+    array = np.array([values], np.float32)
+    answers.write(path, {"y": array, "n": np.array([[3]], np.int64)})
+    wide, number = json.loads(path.read_text())["outputs"]
+    assert np.array_equal(np.array(wide["data"], np.float32).reshape(wide["shape"]), array)
+    assert number == {"name": "n", "datatype": "INT64", "shape": [1, 1], "data": [3]}
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_an_answer_without_numbers_is_refused_by_name(tmp_path: Path, value: float) -> None:
+    with pytest.raises(WorkFailedError, match="tensor y: the source framework answers the sample with NaN or infinity"):
+        answers.write(tmp_path / "answer.json", {"y": np.array([value], np.float32)})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_masks_are_ones_and_then_zeros() -> None:
+    rows = draws.masks(np.random.default_rng(0), (200, 6)).astype(int)
+    assert rows[:, 0].all()
+    assert (np.diff(rows, axis=1) <= 0).all()
+    assert len({int(row.sum()) for row in rows}) == 6
+
+
+def test_integers_are_not_drawn_from_nowhere() -> None:
+    tensor = Tensor("ids", "INT64", ("batch",))
+    with pytest.raises(WorkFailedError, match="input ids: INT64 needs a range"):
+        draws.drawn(tensor, {}, generator=np.random.default_rng(0), sizes={"batch": 1})
