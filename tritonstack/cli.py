@@ -20,6 +20,7 @@ REFUSED_BY_THE_MACHINE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, 
 COMMANDS: dict[str, tuple[str, str]] = {
     "schema": ("tritonstack.commands.schema", "Write the JSON Schemas that editors complete YAML files with."),
     "lint": ("tritonstack.commands.lint", "Check model folders for what Triton or SageMaker would refuse."),
+    "explain": ("tritonstack.commands.explain", "Explain a rule of lint, with a bad example and a good one."),
     "build": ("tritonstack.commands.build", "Export, prove and pack an environment's models into .local/archives."),
     "pack": ("tritonstack.commands.pack", "Pack one model folder into a .tar.gz, the same bytes every time."),
     "publish": ("tritonstack.commands.publish", "Put an environment's built archives into its bucket."),

@@ -3,45 +3,92 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Literal
 
 import click
 
-from tritonstack.archives.lint import Finding, lint_folder
+from tritonstack.archives.lint import Finding, Target, lint_folder
+from tritonstack.archives.lint.report import annotation, report_of
 from tritonstack.archives.recipe import RECIPE
-from tritonstack.catalogue import load_catalogue
 from tritonstack.errors import InputError, Problem
 from tritonstack.local.paths import project_folder
+from tritonstack.settings import load_environment
+
+Format = Literal["text", "json", "annotations"]
 
 
 @click.command("lint")
 @click.argument("folders", nargs=-1, type=click.Path(path_type=Path))
-@click.option("--release", help='Check backends against this Triton release ("24.09").')
-def command(*, folders: tuple[Path, ...], release: str | None) -> None:
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json", "annotations"]),
+    default="text",
+    show_default=True,
+    help="text for people, json for programs (schemas/lint-report.schema.json), annotations for pull requests.",
+)
+@click.option("--release", help='Check for this Triton release ("24.09"): backends, Python, TensorRT.')
+@click.option("--instance-type", help="Check for this instance type (ml.g4dn.xlarge): GPUs, memory, disk.")
+@click.option("--environment", help="Check for every endpoint of this environment that serves the folder.")
+def command(
+    *, folders: tuple[Path, ...], form: Format, release: str | None, instance_type: str | None, environment: str | None
+) -> None:
     """Check FOLDERS (model folders, or model repositories; all of model_repos/ without any) offline.
 
-    Exit code 2 where a finding is an error.
+    `tritonstack explain RULE` says what a rule is about. Exit code 2 where a finding is an error.
     """
-    backends = _backends(release)
-    chosen = folders or tuple(sorted(path.parent for path in (project_folder() / "model_repos").glob(f"*/{RECIPE}")))
-    findings: list[Finding] = []
-    for folder in chosen:
-        findings += lint_folder(folder, backends=backends)
-    for finding in findings:
-        click.echo(str(finding))
+    if environment and (release or instance_type):
+        allowed = "an environment, or a release and an instance type: its endpoints have theirs"
+        raise InputError([Problem(field="--environment", found="beside --release or --instance-type", allowed=allowed)])
+    if environment:
+        pairs = _served_by(environment, folders)
+    else:
+        target = Target.of_names(release=release, instance_type=instance_type)
+        pairs = [(folder, target) for folder in folders or _all_folders()]
+    chosen = list(dict.fromkeys(folder for folder, _ in pairs))
+    findings = list(dict.fromkeys(_findings(pairs)))
+    _print(form, chosen, findings)
     errors = sum(finding.level == "error" for finding in findings)
     click.echo(f"{len(chosen)} folders, {errors} errors, {len(findings) - errors} warnings", err=True)
     if errors:
         sys.exit(2)
 
 
-def _backends(release: str | None) -> frozenset[str] | None:
-    if release is None:
-        return None
-    catalogue = load_catalogue()
-    found = catalogue.release(release)
-    if found is None:
-        raise InputError(
-            [Problem(field="--release", found=release, allowed="a release of the catalogue, such as 24.09")]
-        )
-    return found.backends
+def _findings(pairs: Sequence[tuple[Path, Target]]) -> Iterator[Finding]:
+    for folder, target in pairs:
+        yield from lint_folder(folder, target=target)
+
+
+def _print(form: Format, folders: Sequence[Path], findings: Sequence[Finding]) -> None:
+    if form == "json":
+        click.echo(report_of(folders, findings).model_dump_json(indent=2))
+        return
+    for finding in findings:
+        click.echo(annotation(finding) if form == "annotations" else str(finding))
+
+
+def _all_folders() -> tuple[Path, ...]:
+    return tuple(sorted(path.parent for path in (project_folder() / "model_repos").glob(f"*/{RECIPE}")))
+
+
+def _served_by(environment: str, folders: tuple[Path, ...]) -> list[tuple[Path, Target]]:
+    """The folders that an environment's endpoints serve, or those of ``folders`` alone, each with its endpoint."""
+    settings = load_environment(project_folder() / "environments" / f"{environment}.yaml")
+    repositories = project_folder() / "model_repos"
+    pairs = [
+        (repositories / model, Target.of_endpoint(endpoint, environment))
+        for endpoint in settings.endpoints
+        for model in endpoint.models
+    ]
+    if not folders:
+        return pairs
+    wanted = {folder.resolve(): folder for folder in folders}
+    unserved = sorted(
+        str(folder) for path, folder in wanted.items() if path not in {each.resolve() for each, _ in pairs}
+    )
+    if unserved:
+        allowed = f"folders that {environment} serves: {', '.join(sorted({path.name for path, _ in pairs}))}"
+        raise InputError([Problem(field="--environment", found=", ".join(unserved), allowed=allowed)])
+    return [(wanted[path.resolve()], target) for path, target in pairs if path.resolve() in wanted]

@@ -16,6 +16,7 @@ from tritonstack.errors import WorkFailedError
 SCHEMAS: dict[str, tuple[str, str]] = {
     "environment": ("tritonstack.settings.environment", "Environment"),
     "recipe": ("tritonstack.archives.recipe", "Recipe"),
+    "lint-report": ("tritonstack.archives.lint.report", "LintReport"),
 }
 """Schema → (module, pydantic model); ``<schema>.schema.json`` is its file."""
 

@@ -61,8 +61,11 @@ def tensorrt_keys(release: str | None = None) -> frozenset[str]:
 def check_onnxruntime(view: RepositoryView, *, release: str | None = None) -> Iterator[Finding]:
     """Every finding about the models that ONNX Runtime serves.
 
-    ``release``: the Triton release (``YY.MM``) that shall serve them, or None where none is given.
+    ``release``: the Triton release (``YY.MM``) that shall serve them, instead of the view's own.
     """
+    served_by = view.target.release
+    if release is None and served_by is not None:
+        release = served_by.version
     for model in view.models.values():
         if model.config.backend != "onnxruntime":
             continue
@@ -75,16 +78,7 @@ def check_onnxruntime(view: RepositoryView, *, release: str | None = None) -> It
 
 
 def _at(model: ModelView, line: int, rule: str, found: str, allowed: str, *, advice: str = "") -> Finding:
-    level = "error" if rule in ("onnxruntime-recipe", "onnxruntime-refused") else "warning"
-    return Finding(
-        file=model.file,
-        line=line,
-        rule=rule,
-        level="error" if level == "error" else "warning",
-        found=found,
-        allowed=allowed,
-        advice=advice,
-    )
+    return Finding(file=model.file, line=line, rule=rule, found=found, allowed=allowed, advice=advice)
 
 
 def _recipe(model: ModelView, options: OnnxRuntimeOptions | None) -> Iterator[Finding]:

@@ -35,7 +35,7 @@ _ADAPTED = {
 """Encoding → the types of input that an adapter of it can make."""
 
 
-def check_recipe(view: RepositoryView) -> Iterator[Finding]:
+def check(view: RepositoryView) -> Iterator[Finding]:
     """Every finding about a recipe; none for a repository without one."""
     if view.recipe is None:
         return

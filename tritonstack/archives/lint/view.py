@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import functools
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from tritonstack.archives.folder import CONFIG, files_below, is_junk, model_directories
+from tritonstack.archives.lint.target import Target
 from tritonstack.archives.model_config import ModelConfig, read_config
 from tritonstack.archives.recipe import RECIPE, Recipe, read_recipe
+
+_WHOLE = re.compile(r"\s*([+-]?[0-9]+)")
+_NO_VERSIONS = ("warmup", "initial_state", "configs")
+"""Folders of a model that Triton never takes for versions: core src/constants.h."""
+
+_SEES_ENSEMBLE = re.compile(r'platform:\s*"ensemble"')
+"""How SageMaker's front end finds an ensemble: server src/sagemaker_server.h (platform_ensemble_regex_)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,14 +30,58 @@ class ModelView:
 
     name: str
     file: Path
+    text: str
     config: ModelConfig
     files: frozenset[str]
     folders: frozenset[str]
 
     @property
+    def directory(self) -> Path:
+        """The model's directory."""
+        return self.file.parent
+
+    @property
     def versions(self) -> tuple[str, ...]:
-        """The version folders that Triton reads: numbers without a leading zero."""
-        return tuple(sorted(name for name in self.folders if name.isdecimal() and not name.startswith("0")))
+        """The version folders that Triton reads, the newest last: whole numbers without a leading zero.
+
+        Source: core src/model_repository_manager/model_lifecycle.cc (VersionsToLoad).
+        """
+        return tuple(sorted((name for name in self.folders if _is_version(name)), key=int))
+
+    @property
+    def served_versions(self) -> tuple[str, ...]:
+        """The versions that the version policy serves, the newest last; without a policy the newest one alone."""
+        policy = self.config.node.node("version_policy")
+        if policy is None:
+            return self.versions[-1:]
+        specific, latest = policy.node("specific"), policy.node("latest")
+        if specific is not None:
+            named = specific.integers("versions")
+            return tuple(name for name in self.versions if int(name) in named)
+        if latest is not None:
+            count = latest.integer("num_versions")
+            return self.versions[-count:] if count else ()
+        return self.versions
+
+    @property
+    def sagemaker_sees_ensemble(self) -> bool:
+        """Whether SageMaker's front end takes the model for an ensemble: it searches the text of the file."""
+        return _SEES_ENSEMBLE.search(self.text) is not None
+
+    @property
+    def is_ensemble(self) -> bool:
+        """Whether Triton takes it for one."""
+        return self.config.is_ensemble
+
+    @property
+    def is_batched(self) -> bool:
+        """Whether requests have a batch dimension."""
+        return self.config.max_batch_size > 0
+
+    def on_disk(self, name: str) -> Path | None:
+        """The path of a file of the directory, or None where it is not there (yet)."""
+        path = self.directory / name
+        return path if path.is_file() else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,42 +91,54 @@ class RepositoryView:
     root: Path
     recipe: Recipe | None
     addressed: str | None
-    models: dict[str, ModelView]
+    models: Mapping[str, ModelView]
+    target: Target = field(default_factory=Target)
 
     @property
     def ensembles(self) -> tuple[ModelView, ...]:
-        """The models that SageMaker's front end takes for ensembles."""
-        return tuple(model for model in self.models.values() if model.config.is_ensemble)
+        """The models that Triton takes for ensembles."""
+        return tuple(model for model in self.models.values() if model.is_ensemble)
+
+    @functools.cached_property
+    def served(self) -> str | None:
+        """The model that requests reach: the recipe's, else the only ensemble, else the only model; None if unclear."""
+        if self.addressed is not None:
+            return self.addressed
+        names = [model.name for model in self.ensembles] or list(self.models)
+        return names[0] if len(names) == 1 else None
 
 
-def view_folder(folder: Path) -> RepositoryView:
+def view_folder(folder: Path, target: Target | None = None) -> RepositoryView:
     """A model folder with a recipe, or a model repository without one. Raises InputError where a recipe is wrong."""
     if not (folder / RECIPE).is_file():
-        return view_repository(folder, addressed=None)
+        return view_repository(folder, addressed=None, target=target)
     recipe = read_recipe(folder)
-    models = {model.name: _view(model, _produced(recipe, model.name)) for model in model_directories(folder)}
+    models = {model.name: view_model(model, produced_below(recipe, model.name)) for model in model_directories(folder)}
     for used in recipe.uses:
         other = folder.parent / used.folder
         produced_by = read_recipe(other)
         for name in used.models:
             if (other / name / CONFIG).is_file():
-                models[name] = _view(other / name, _produced(produced_by, name))
-    return RepositoryView(root=folder, recipe=recipe, addressed=recipe.model or folder.name, models=models)
+                models[name] = view_model(other / name, produced_below(produced_by, name))
+    return RepositoryView(
+        root=folder, recipe=recipe, addressed=recipe.model or folder.name, models=models, target=target or Target()
+    )
 
 
-def view_repository(folder: Path, *, addressed: str | None) -> RepositoryView:
+def view_repository(folder: Path, *, addressed: str | None, target: Target | None = None) -> RepositoryView:
     """A model repository as it stands, without a recipe."""
-    models = {model.name: _view(model, ()) for model in model_directories(folder)}
-    return RepositoryView(root=folder, recipe=None, addressed=addressed, models=models)
+    models = {model.name: view_model(model, ()) for model in model_directories(folder)}
+    return RepositoryView(root=folder, recipe=None, addressed=addressed, models=models, target=target or Target())
 
 
-def _produced(recipe: Recipe, model: str) -> list[str]:
+def produced_below(recipe: Recipe, model: str) -> list[str]:
     """The files that an export makes below one model's directory."""
     names = (name for export in recipe.exports for name in export.produces)
     return [name.removeprefix(f"{model}/") for name in names if name.startswith(f"{model}/")]
 
 
-def _view(directory: Path, produced: Iterable[str]) -> ModelView:
+def view_model(directory: Path, produced: Iterable[str]) -> ModelView:
+    """One model's directory; ``produced``: what an export makes below it."""
     files = {name for name, _ in files_below(directory)} | set(produced)
     there = {path.name for path in directory.iterdir() if path.is_dir() and not is_junk(path.name)}
     folders = there | {PurePosixPath(name).parts[0] for name in files if "/" in name}
@@ -80,7 +146,14 @@ def _view(directory: Path, produced: Iterable[str]) -> ModelView:
     return ModelView(
         name=directory.name,
         file=directory / CONFIG,
+        text=text,
         config=read_config(text),
         files=frozenset(files),
         folders=frozenset(folders),
     )
+
+
+def _is_version(name: str) -> bool:
+    if name in _NO_VERSIONS or (len(name) > 1 and name.startswith("0")):
+        return False
+    return _WHOLE.fullmatch(name) is not None

@@ -54,10 +54,10 @@ def test_the_projects_own_folders_have_no_finding() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "rule", "line"),
     [
-        ('name: "double"', 'name: "other"', "name-differs", 1),
-        ('backend: "python"', "", "backend-missing", 1),
+        ('name: "double"', 'name: "other"', "name-hidden", 1),
+        ('backend: "python"', "", "backend-guessed", 1),
         ('backend: "python"', 'platform: "python"', "platform-unknown", 2),
-        ('backend: "python"', 'backend: "python" platform: "tensorrt_plan"', "backend-platform-pair", 2),
+        ('backend: "python"', 'backend: "python" platform: "tensorrt_plan"', "platform-ignored", 2),
         ("max_batch_size: 8", "max_batch_size: -1", "max-batch-size", 3),
         ("max_batch_size: 8", "max_batchsize: 8", "config", 3),
         ('"x" data_type: TYPE_FP32', '"x"', "tensor-type", 4),
@@ -90,7 +90,7 @@ def test_a_mistake_in_a_configuration_is_found_with_its_line(
         ("dynamic_batching { priority_levels: 2 }", "priority-level"),
         ("instance_group [ { count: -1 kind: KIND_CPU } ]", "instance-count"),
         ("instance_group [ { kind: KIND_CPU gpus: [ 0 ] } ]", "instance-gpus"),
-        ("instance_group [ { kind: KIND_GPU gpus: [ 1 ] } ]", "instance-gpus"),
+        ("instance_group [ { kind: KIND_GPU gpus: [ 1 ] } ]", "instance-second-gpu"),
         ('ensemble_scheduling { step { model_name: "a" } }', "ensemble-platform"),
         ("model_transaction_policy { decoupled: true }", "decoupled"),
         (
@@ -106,17 +106,20 @@ def test_a_mistake_in_a_configuration_is_found_with_its_line(
             _warmup(1, "TYPE_FP32", 'input_data_file: "f"'),
             "warmup-file",
         ),
-        ('parameters { key: "EXECUTION_ENV_PATH" value { string_value: "/opt/env.tar.gz" } }', "execution-environment"),
+        (
+            'parameters { key: "EXECUTION_ENV_PATH" value { string_value: "/opt/env.tar.gz" } }',
+            "execution-environment-outside",
+        ),
         (
             'parameters { key: "EXECUTION_ENV_PATH" value { string_value: "$$TRITON_MODEL_DIRECTORY/../e" } }',
-            "execution-environment",
+            "execution-environment-outside",
         ),
         (
             'parameters { key: "EXECUTION_ENV_PATH" value { string_value: "$$TRITON_MODEL_DIRECTORY/gone" } }',
             "execution-environment",
         ),
         ('output { name: "z" data_type: TYPE_FP32 dims: 1 label_filename: "gone.txt" }', "label-file"),
-        ('input { name: "x" data_type: TYPE_FP32 dims: 1 }', "tensor-name"),
+        ('input { name: "x" data_type: TYPE_FP32 dims: 1 }', "tensor-twice"),
     ],
 )
 def test_a_mistake_in_a_further_field_is_found(tmp_path: Path, more: str, rule: str) -> None:
@@ -176,7 +179,7 @@ def test_stray_directories_and_versions_are_found(tmp_path: Path) -> None:
 def test_a_version_without_the_backends_file_and_a_model_without_version_are_found(tmp_path: Path) -> None:
     repository = _layout(tmp_path, "double")
     (repository / "double/1/model.py").unlink()
-    assert _rules(lint_folder(repository)) == [("model-file", 0)]
+    assert _rules(lint_folder(repository)) == [("python-model-file", 0)]
     (repository / "double/1").rmdir()
     assert _rules(lint_folder(repository)) == [("no-version", 0)]
 
@@ -203,7 +206,8 @@ def test_more_than_five_directories_and_unused_models_are_warnings(tmp_path: Pat
             "ensemble-tensor-missing",
             11,
         ),
-        ('key: "y" value: "y"', 'key: "y" value: "x"', "ensemble-tensor-twice", 11),
+        ('key: "y" value: "y"', 'key: "y" value: "between"', "ensemble-tensor-twice", 11),
+        ('key: "y" value: "y"', 'key: "y" value: "x"', "ensemble-input-given", 11),
         ('key: "x" value: "between"', 'key: "x" value: "y"', "ensemble-circle", 6),
         ('{ name: "x" data_type: TYPE_FP32', '{ name: "x" data_type: TYPE_INT32', "ensemble-tensor-differs", 9),
         ('"x" data_type: TYPE_FP32 dims: [ 1 ]', '"x" data_type: TYPE_FP32 dims: [ 2 ]', "ensemble-tensor-differs", 9),
@@ -284,7 +288,8 @@ def test_files_that_an_export_makes_need_not_exist(tmp_path: Path) -> None:
 def test_a_finding_says_file_line_rule_and_what_to_do(tmp_path: Path) -> None:
     (finding,) = lint_folder(_repository(tmp_path, CONFIG.replace('"double"', '"other"')))
     assert str(finding) == (
-        f'{tmp_path}/r/double/config.pbtxt:1: error: name: "other"; allowed: name: "double" [name-differs]'
+        f'{tmp_path}/r/double/config.pbtxt:1: error: name: "other"; '
+        'allowed: name: "double", the directory\'s name, or none [name-hidden]'
     )
     assert dataclasses.replace(finding, advice="rename").problem().advice == "rename"
 

@@ -1,0 +1,99 @@
+"""Rules about ``backend`` and ``platform``: which backend serves a model, and whether there is one.
+
+Source: core src/model_config_utils.cc (AutoCompleteBackendFields, ValidateModelConfig, GetBackendType).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tritonstack.archives.lint.finding import Finding
+from tritonstack.archives.lint.place import at_field, at_line
+from tritonstack.archives.lint.view import ModelView, RepositoryView
+from tritonstack.archives.model_config import MODEL_FILES
+
+_PAIRED = ("tensorflow", "tensorrt", "onnxruntime", "pytorch")
+"""Backends whose platform Triton checks: GetBackendType knows these and no other."""
+
+_GUESSED_FROM = ("tensorrt", "onnxruntime", "openvino", "pytorch", "python")
+"""Backends that Triton guesses from a file of the first version folder, in this order."""
+
+_LIBRARY_PREFIX = "libtriton_"
+
+
+def check(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
+    """What is wrong with the choice of a backend."""
+    config, node = model.config, model.config.node
+    if not node.scalars and not node.messages:
+        return
+    platform, backend = node.text("platform"), node.text("backend")
+    if not platform and not backend:
+        yield from _missing(model)
+    elif platform and not backend and not config.platform_backend:
+        yield at_field(model, "platform", "platform-unknown", f'platform: "{platform}"', 'backend: "…" instead')
+    elif platform and backend:
+        yield from _pair(model, platform, backend)
+    known = view.target.backends
+    is_there = known is None or config.backend in known or _brings_library(model)
+    if known is not None and config.backend and not config.is_ensemble and not is_there:
+        line = node.line_of("backend" if backend else "platform")
+        allowed = f"{', '.join(sorted(known))} ({view.target.name or 'of all releases'})"
+        yield at_line(model, line, "backend-not-in-release", f"backend {config.backend}", allowed)
+    yield from _transactions(model)
+    if node.has("model_repository_agents"):
+        found, allowed = "model_repository_agents", "none: no SageMaker image has a repository agent"
+        yield at_field(model, "model_repository_agents", "repository-agent", found, allowed)
+
+
+def guessed_backend(model: ModelView) -> str:
+    """The backend that Triton takes where a configuration names none; empty where it finds none."""
+    named = model.config.node.text("default_model_filename")
+    first = min(model.folders, default="")
+    for backend in _GUESSED_FROM:
+        file = MODEL_FILES[backend]
+        if named == file or (not named and any(each.startswith(f"{first}/{file}") for each in model.files)):
+            return backend
+    return ""
+
+
+def _missing(model: ModelView) -> Iterator[Finding]:
+    guess = guessed_backend(model)
+    allowed = 'backend: "…" or platform: "…"'
+    line = model.config.node.line
+    if guess:
+        found = f"neither backend nor platform; Triton guesses {guess} from the files"
+        yield at_line(model, line, "backend-guessed", found, f'backend: "{guess}"')
+    elif not model.config.steps:
+        yield at_line(model, line, "backend-missing", "neither backend nor platform", allowed)
+
+
+def _pair(model: ModelView, platform: str, backend: str) -> Iterator[Finding]:
+    """``platform`` and ``backend`` together."""
+    stands_for = model.config.platform_backend
+    found = f'platform: "{platform}" with backend: "{backend}"'
+    if stands_for == "ensemble":
+        yield at_field(model, "platform", "backend-platform-pair", found, "no backend beside an ensemble")
+    elif backend in _PAIRED and stands_for != backend:
+        yield at_field(model, "platform", "backend-platform-pair", found, f"no platform, or the one of {backend}")
+    elif stands_for != backend:
+        yield at_field(model, "platform", "platform-ignored", found, f'backend: "{backend}" alone')
+
+
+def _brings_library(model: ModelView) -> bool:
+    """Whether the archive carries the backend's library or Python code, where Triton looks for it first."""
+    library = f"{_LIBRARY_PREFIX}{model.config.backend}.so"
+    return any(file.rsplit("/", 1)[-1] == library for file in model.files)
+
+
+def _transactions(model: ModelView) -> Iterator[Finding]:
+    policy = model.config.node.node("model_transaction_policy")
+    if policy is not None and policy.flag("decoupled"):
+        allowed = "false: SageMaker's front end takes exactly one response to a request"
+        yield at_line(model, policy.line, "decoupled", "decoupled: true", allowed)
+    cache = model.config.node.node("response_cache")
+    if cache is None or not cache.flag("enable"):
+        return
+    other = "decoupled" if policy is not None and policy.flag("decoupled") else ""
+    other = "sequence_batching" if model.config.node.has("sequence_batching") else other
+    if other:
+        yield at_line(model, cache.line, "response-cache", f"response_cache with {other}", "one of the two")

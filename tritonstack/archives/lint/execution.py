@@ -1,0 +1,62 @@
+"""Rules about the Python backend's parameters and the execution environment of a Python model.
+
+Source: python_backend src/python_be.cc (ModelState::ModelState), src/stub_launcher.cc (StubLauncher::Initialize);
+core src/model_config_utils.cc (LocalizePythonBackendExecutionEnvironmentPath).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+
+from tritonstack.archives.lint.finding import Finding
+from tritonstack.archives.lint.place import at_line
+from tritonstack.archives.lint.view import ModelView, RepositoryView
+from tritonstack.archives.model_config import Node
+
+ENVIRONMENT = "EXECUTION_ENV_PATH"
+_CPU_ONLY = "FORCE_CPU_ONLY_INPUT_TENSORS"
+_MODEL_DIRECTORY = "$$TRITON_MODEL_DIRECTORY"
+
+
+def check(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
+    """What is wrong with a Python model's parameters."""
+    if model.config.backend != "python":
+        return
+    parameters = model.config.node.entries("parameters")
+    cpu_only, environment = parameters.get(_CPU_ONLY), parameters.get(ENVIRONMENT)
+    if isinstance(cpu_only, Node) and cpu_only.text("string_value") not in ("yes", "no"):
+        found = f'{_CPU_ONLY} "{cpu_only.text("string_value")}"'
+        yield at_line(model, cpu_only.line, "python-parameter", found, '"yes" or "no"')
+    if isinstance(environment, Node):
+        yield from _environment(view, model, environment)
+
+
+def environment_file(model: ModelView) -> str | None:
+    """The file or folder of the model's directory that is its execution environment; None for none, or outside."""
+    entry = model.config.node.entries("parameters").get(ENVIRONMENT)
+    path = entry.text("string_value") if isinstance(entry, Node) else ""
+    inside = path.removeprefix(_MODEL_DIRECTORY).lstrip("/")
+    return None if not path.startswith(_MODEL_DIRECTORY) or ".." in PurePosixPath(inside).parts else inside
+
+
+def _environment(view: RepositoryView, model: ModelView, entry: Node) -> Iterator[Finding]:
+    path = entry.text("string_value")
+    inside = environment_file(model)
+    if inside is None:
+        allowed = f"a path below {_MODEL_DIRECTORY}: nothing else of the archive's is at a known place"
+        yield at_line(model, entry.line, "execution-environment-outside", f"{ENVIRONMENT} {path}", allowed)
+    elif inside in model.files or _is_packed_by_build(view, model, inside):
+        return
+    elif not any(file.startswith(f"{inside}/") for file in model.files):
+        found = f"{ENVIRONMENT} {path}, which is not in the archive"
+        yield at_line(model, entry.line, "execution-environment", found, "a file or folder of the model's directory")
+    elif f"{inside}/bin/activate" not in model.files:
+        found, allowed = f"{ENVIRONMENT} {path} without bin/activate", "an environment as conda-pack packs it"
+        yield at_line(model, entry.line, "execution-environment", found, allowed)
+
+
+def _is_packed_by_build(view: RepositoryView, model: ModelView, inside: str) -> bool:
+    """Whether the recipe's execution environment is what the file will be."""
+    packed = view.recipe.execution_environment if view.recipe else None
+    return packed is not None and model.name == view.addressed and packed.packed_as == inside

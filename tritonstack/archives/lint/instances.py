@@ -1,0 +1,65 @@
+"""Rules about instance groups: how many instances of a model there are, and on which GPUs.
+
+Source: core src/model_config_utils.cc (NormalizeInstanceGroup, ValidateInstanceGroup, SetDefaultInstanceCount).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tritonstack.archives.lint.finding import Finding
+from tritonstack.archives.lint.place import at_line
+from tritonstack.archives.lint.view import ModelView, RepositoryView
+from tritonstack.archives.model_config import Node
+from tritonstack.catalogue import InstanceType
+
+
+def check(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
+    """What is wrong with instance groups."""
+    if model.config.node.has("ensemble_scheduling"):
+        return
+    for group in model.config.node.nodes("instance_group"):
+        kind = group.text("kind") or "KIND_AUTO"
+        if group.integer("count") < 0:
+            found, allowed = f"count: {group.integer('count')}", "1 or more, or none: Triton takes 1 for it"
+            yield at_line(model, group.line_of("count"), "instance-count", found, allowed)
+        if kind in ("KIND_CPU", "KIND_MODEL") and group.integers("gpus"):
+            allowed = "gpus with KIND_GPU or KIND_AUTO only"
+            yield at_line(model, group.line_of("gpus"), "instance-gpus", f"gpus with {kind}", allowed)
+        elif view.target.instance is None:
+            yield from _beyond_first(model, group)
+        else:
+            yield from _against_instance(model, group, kind, view.target.instance)
+        yield from _profiles(model, group)
+
+
+def _beyond_first(model: ModelView, group: Node) -> Iterator[Finding]:
+    beyond = [gpu for gpu in group.integers("gpus") if gpu != 0]
+    if beyond:
+        allowed = "0: multi-model endpoints run on types with one GPU"
+        yield at_line(model, group.line_of("gpus"), "instance-second-gpu", f"gpus: [ {beyond[0]} ]", allowed)
+
+
+def _against_instance(model: ModelView, group: Node, kind: str, instance: InstanceType) -> Iterator[Finding]:
+    gone = [gpu for gpu in group.integers("gpus") if not 0 <= gpu < instance.gpu_count]
+    if not gone:
+        return
+    allowed = f"0 to {instance.gpu_count - 1}, the GPUs of {instance.name}" if instance.gpu_count > 1 else "0 alone"
+    line = group.line_of("gpus")
+    if kind == "KIND_GPU":
+        yield at_line(model, line, "instance-gpu-missing", f"gpus: [ {gone[0]} ] on {instance.name}", allowed)
+    else:
+        found = f"gpus: [ {gone[0]} ] with {kind} on {instance.name}: the model would run on the CPU"
+        yield at_line(model, line, "instance-falls-to-cpu", found, allowed)
+
+
+def _profiles(model: ModelView, group: Node) -> Iterator[Finding]:
+    profiles = [str(typed.value) for typed in group.scalars.get("profile", ())]
+    if not profiles:
+        return
+    line = group.line_of("profile")
+    if model.config.backend != "tensorrt":
+        yield at_line(model, line, "instance-profile", "profile", "with backend tensorrt only")
+    bad = [profile for profile in profiles if not profile.isdecimal()]
+    if bad:
+        yield at_line(model, line, "instance-profile", f'profile: "{bad[0]}"', 'the number of a profile, as "0"')

@@ -1,0 +1,54 @@
+"""Rules about the text of a ``config.pbtxt``: protobuf's text format, and the fields that Triton knows."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+
+from tritonstack.archives.lint.finding import Finding
+from tritonstack.archives.lint.schema import is_installed, refusal_of
+from tritonstack.archives.lint.view import ModelView, RepositoryView
+from tritonstack.archives.model_config import Complaint
+
+
+def check(_view: RepositoryView, model: ModelView) -> Iterator[Finding]:
+    """What Triton's reader refuses, all of it where our own reader finds more than the first.
+
+    Protobuf's reader decides whether there is anything wrong, for it is the server's. Ours says what is wrong in
+    every place, and which names are near.
+    """
+    refusal = refusal_of(model.text) if is_installed() else None
+    complaints = model.config.complaints
+    if refusal is None and (is_installed() or not complaints):
+        node = model.config.node
+        if not node.scalars and not node.messages:
+            allowed = "a model's configuration: backend, max_batch_size, input and output"
+            yield Finding(file=model.file, rule="config-empty", found="an empty file", allowed=allowed)
+        return
+    for complaint in complaints:
+        at_refusal = refusal is not None and complaint.line == refusal.line
+        yield Finding(
+            file=model.file,
+            line=complaint.line,
+            column=refusal.column if refusal and at_refusal else 0,
+            rule="config",
+            found=f"{complaint.path}: {complaint.found}" if complaint.path else complaint.found,
+            allowed=complaint.allowed,
+            advice=_near(complaint),
+        )
+    if refusal is not None and all(complaint.line != refusal.line for complaint in complaints):
+        yield Finding(
+            file=model.file,
+            line=refusal.line,
+            column=refusal.column,
+            rule="config",
+            found=refusal.reason,
+            allowed="protobuf's text format, with the fields of Triton's ModelConfig",
+        )
+
+
+def _near(complaint: Complaint) -> str:
+    """The names among the allowed ones that an unknown one is near to."""
+    words = complaint.found.replace('"', "").split()
+    near = difflib.get_close_matches(words[-1] if words else "", complaint.allowed.removeprefix("one of ").split(", "))
+    return f"did you mean {' or '.join(near)}?" if near else ""

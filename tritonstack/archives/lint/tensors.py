@@ -1,0 +1,105 @@
+"""Rules about the inputs and outputs of a configuration.
+
+Source: core src/model_config_utils.cc (ValidateIOShape, ValidateModelInput, ValidateModelOutput), src/model.cc (Init).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+
+from tritonstack.archives.lint.finding import Finding
+from tritonstack.archives.lint.place import at_field, at_line
+from tritonstack.archives.lint.view import ModelView, RepositoryView
+from tritonstack.archives.model_config import Node, Tensor
+
+_FORMAT_AXES = 3
+
+
+def check(_view: RepositoryView, model: ModelView) -> Iterator[Finding]:
+    """What is wrong with inputs and outputs."""
+    node = model.config.node
+    for kind, tensors in (("input", model.config.inputs), ("output", model.config.outputs)):
+        if not tensors and node.scalars:
+            yield at_line(model, node.line, "tensor-table", f"no {kind}", f"every {kind} with name, type and dims")
+        counts = Counter(tensor.name for tensor in tensors)
+        for tensor, message in zip(tensors, node.nodes(kind), strict=True):
+            yield from _tensor(model, f"{kind} {tensor.name or '?'}", tensor)
+            yield from _only_for_tensorrt(model, kind, message)
+            if tensor.name and counts[tensor.name] > 1:
+                yield at_line(model, tensor.line, "tensor-twice", f"{kind} {tensor.name} twice", "each name once")
+    yield from _labels(model)
+
+
+def _tensor(model: ModelView, what: str, tensor: Tensor) -> Iterator[Finding]:
+    if not tensor.name:
+        yield at_line(model, tensor.line, "tensor-name", f"{what} without a name", 'name: "…"')
+    if tensor.data_type in ("", "INVALID"):
+        yield at_line(model, tensor.line, "tensor-type", f"{what} without a data_type", "data_type: TYPE_…")
+    if not tensor.dims:
+        yield at_line(model, tensor.line, "tensor-dims", f"{what} without dims", "dims: [ … ]")
+    bad = [length for length in tensor.dims if length == 0 or length < -1]
+    if bad:
+        allowed = "1 or more, or -1 for any length"
+        yield at_line(model, tensor.line, "tensor-dims", f"{what} with dims {bad[0]}", allowed)
+    if tensor.reshape is not None and tensor.dims and not bad:
+        yield from _reshape(model, what, tensor, tensor.reshape)
+
+
+def _reshape(model: ModelView, what: str, tensor: Tensor, reshape: tuple[int, ...]) -> Iterator[Finding]:
+    found = f"{what} with dims {list(tensor.dims)} and reshape {list(reshape)}"
+    bad = [length for length in reshape if length == 0 or length < -1]
+    if bad:
+        yield at_line(model, tensor.line, "tensor-reshape", found, "1 or more, or -1 for any length")
+    elif not reshape and not model.is_batched:
+        allowed = "a shape with one axis at least: without batching an empty one would be no tensor"
+        yield at_line(model, tensor.line, "tensor-reshape", found, allowed)
+    elif parts(tensor.dims) != parts(reshape):
+        allowed = "as many elements, between the same variable dimensions"
+        yield at_line(model, tensor.line, "tensor-reshape", found, allowed)
+
+
+def parts(dims: tuple[int, ...]) -> list[int]:
+    """The element counts of the parts that the variable dimensions separate; [1] for an empty shape."""
+    counts = [1]
+    for length in dims:
+        if length == -1:
+            counts.append(1)
+        else:
+            counts[-1] *= length
+    return counts
+
+
+def elements(dims: tuple[int, ...]) -> int | None:
+    """How many elements a shape has; None where a dimension is variable."""
+    return None if -1 in dims else math.prod(dims)
+
+
+def _only_for_tensorrt(model: ModelView, kind: str, message: Node) -> Iterator[Finding]:
+    """What only TensorRT's platform may say of a tensor, and formats of images."""
+    name = message.text("name")
+    is_plan = model.config.backend == "tensorrt"
+    if message.text("format") not in ("", "FORMAT_NONE") and len(message.integers("dims")) != _FORMAT_AXES:
+        found = f"input {name} with {message.text('format')} and {len(message.integers('dims'))} dims"
+        yield at_field(model, "format", "tensor-format", found, "three dims, or no format", message)
+    if message.flag("is_shape_tensor") and not is_plan:
+        found = f"{kind} {name} as a shape tensor"
+        yield at_field(model, "is_shape_tensor", "shape-tensor", found, "with backend tensorrt only", message)
+    if message.flag("is_non_linear_format_io") and not (is_plan and len(message.integers("dims")) == _FORMAT_AXES):
+        found = f"{kind} {name} with is_non_linear_format_io"
+        allowed = "with backend tensorrt and three dims only"
+        yield at_field(model, "is_non_linear_format_io", "non-linear-format", found, allowed, message)
+
+
+def _labels(model: ModelView) -> Iterator[Finding]:
+    for output in model.config.node.nodes("output"):
+        file = output.text("label_filename")
+        if not file:
+            continue
+        if ".." in PurePosixPath(file).parts or file.startswith("/"):
+            allowed = "a file of the model's directory"
+            yield at_field(model, "label_filename", "label-file", f"label_filename {file}", allowed, output)
+        elif file not in model.files:
+            yield at_field(model, "label_filename", "label-file", f"no file {file}", "a file that exists", output)
