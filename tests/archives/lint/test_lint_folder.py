@@ -54,7 +54,7 @@ def test_the_projects_own_folders_have_no_finding() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "rule", "line"),
     [
-        ('name: "double"', 'name: "other"', "name-hidden", 1),
+        ('name: "double"', 'name: "other"', "name-differs", 1),
         ('backend: "python"', "", "backend-guessed", 1),
         ('backend: "python"', 'platform: "python"', "platform-unknown", 2),
         ('backend: "python"', 'backend: "python" platform: "tensorrt_plan"', "platform-ignored", 2),
@@ -289,7 +289,7 @@ def test_a_finding_says_file_line_rule_and_what_to_do(tmp_path: Path) -> None:
     (finding,) = lint_folder(_repository(tmp_path, CONFIG.replace('"double"', '"other"')))
     assert str(finding) == (
         f'{tmp_path}/r/double/config.pbtxt:1: error: name: "other"; '
-        'allowed: name: "double", the directory\'s name, or none [name-hidden]'
+        'allowed: name: "double", the directory\'s name, or none [name-differs]'
     )
     assert dataclasses.replace(finding, advice="rename").problem().advice == "rename"
 
