@@ -1,0 +1,88 @@
+"""The real Triton as judge: SageMaker's calls to one running container, a repository after the other."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.differential.repository import Mutation
+from tritonstack.local.container import ContainerSettings, TritonContainer
+
+_SETTINGS = ContainerSettings(environment={"SAGEMAKER_TRITON_LOG_VERBOSE": "false"}, multi_model=True, release="24.09")
+LOAD_SECONDS = 60.0
+GIVE_UP_SECONDS = 10.0
+"""After this a server that loads a Python model in 2 s is taken not to answer any more."""
+_ARCHIVE = re.compile(r"\b[0-9a-f]{16}\b")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the server made of a repository.
+
+    Attributes:
+        accepted: it was loaded.
+        told: the answer's body and what the server logged meanwhile.
+    """
+
+    accepted: bool
+    told: str
+
+
+class Server:
+    """A multi-model container. What it has loaded stays loaded: unloading takes 2 s, and each archive is one's own."""
+
+    def __init__(self, container: TritonContainer) -> None:
+        self._container = container
+        self._loaded = 0
+
+    @classmethod
+    @contextmanager
+    def running(cls, folder: Path) -> Iterator[Server]:
+        """A container that answers, ended on leaving."""
+        with TritonContainer.start(_SETTINGS, folder=folder) as container:
+            container.wait_ready(60)
+            yield cls(container)
+
+    def load(self, mutation: Mutation, *, seconds: float = LOAD_SECONDS) -> Answer:
+        """Lay out the repository where SageMaker unpacks archives, untouched, and load it."""
+        self._loaded += 1
+        name = f"{self._loaded:016x}"
+        mutation.write(self._container.model_folder(name))
+        logged = self._container.log_path.stat().st_size
+        url = self._container.model_url(name)
+        status, body = self._post({"model_name": name, "url": url}, f"{name}.tar.gz", seconds=seconds)
+        told = f"{body}\n{self._log(since=logged, of=name)}"
+        if status not in (200, 400):
+            raise AssertionError(f"{mutation.name}: status {status}: {told}")
+        return Answer(status == 200, told)
+
+    def load_or_give_up(self, mutation: Mutation) -> Answer:
+        """Load what the server may never answer for, or may end of. The container is of no use afterwards."""
+        try:
+            return self.load(mutation, seconds=GIVE_UP_SECONDS)
+        except (TimeoutError, ConnectionError):
+            return Answer(accepted=False, told=self._container.log_path.read_text(errors="replace"))
+
+    def _log(self, *, since: int, of: str) -> str:
+        """The lines logged since a byte, without those about other archives: some are loaded anew in between."""
+        with self._container.log_path.open("rb") as log:
+            log.seek(since)
+            lines = log.read().decode(errors="replace").splitlines()
+        return "\n".join(line for line in lines if set(_ARCHIVE.findall(line)) <= {of})
+
+    def _post(self, body: dict[str, str], target: str, *, seconds: float) -> tuple[int, str]:
+        connection = http.client.HTTPConnection("container")
+        connection.sock = self._container.connect()
+        connection.sock.settimeout(seconds)
+        headers = {"Content-Type": "application/json", "X-Amzn-SageMaker-Target-Model": target}
+        connection.request("POST", "/models", json.dumps(body), headers)
+        response = connection.getresponse()
+        try:
+            return response.status, response.read().decode()
+        finally:
+            connection.close()
