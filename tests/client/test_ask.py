@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -101,3 +102,23 @@ def test_a_client_file_that_is_not_the_published_one_is_not_used(client: ModelCl
     with pytest.raises(WorkFailedError, match="is not the file that was published"):
         client.ask("t5-python", text="house")
     assert systems.endpoint.requests == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"client_files": ["tokenizer.json"]},
+        {"client_files": {"tokenizer.json": {"sha256": "../..", "bytes": 1}}},
+        {"client_files": {"tokenizer.json": {"bytes": 1}}},
+        {"adapters": {"text": {"encoding": "morse", "input": "x"}}},
+        {"answers": {"poem": {"output": "x"}}},
+        {"model": None},
+    ],
+)
+def test_a_manifest_that_is_none_is_as_good_as_missing(
+    client: ModelClient, systems: Systems, change: dict[str, Any]
+) -> None:
+    systems.s3.objects[f"manifests/{ENDPOINT}/24.09-t4/t5-python.{DIGEST}.json"] |= change
+    assert client.tensor_table("t5-python") is None
+    with pytest.raises(InputError, match="no manifest that can be read"):
+        client.ask("t5-python", text="house")

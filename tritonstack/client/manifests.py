@@ -109,7 +109,7 @@ def read_table(manifest: Any, *, bucket: str = "", folder: str = "") -> TensorTa
             name: ClientFile(
                 name=name, sha256=file["sha256"], bytes=int(file["bytes"]), bucket=bucket, key=f"{folder}/{name}"
             )
-            for name, file in (manifest.get("client_files") or {}).items()
+            for name, file in dict(manifest.get("client_files") or {}).items()
         },
     )
 
