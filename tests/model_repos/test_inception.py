@@ -113,7 +113,8 @@ def sample() -> np.ndarray:
 
 def classify(sagemaker: SageMaker, picture: np.ndarray) -> np.ndarray:
     """The probabilities of one request with one picture."""
-    return sagemaker.invoke_binary(NAME, {"INPUT": picture[None]})["OUTPUT"][0]
+    answers = sagemaker.invoke_binary(NAME, {"INPUT": picture[None]})["OUTPUT"]
+    return np.asarray(answers[0])
 
 
 def test_the_archive_holds_both_steps_and_an_ensemble_with_an_empty_version(archive: Archive) -> None:

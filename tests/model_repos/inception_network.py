@@ -1,0 +1,81 @@
+"""Runs in the environment ``torch``: prints facts of the Inception V3 of a model folder as JSON.
+
+    python inception_network.py FOLDER facts
+    python inception_network.py FOLDER checkpoint FILE CLASSES
+
+``facts`` fills the published network by a rule that needs no file and lets it answer one fixed picture; ``checkpoint``
+writes the tiny network's random weights with so many classes, as a port of TF-Slim's has them.
+"""
+
+# mypy: disable-error-code="import-not-found"
+# PyTorch is in the environment that this runs in, not in the one that checks types.
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.torch import save_file
+
+
+def main(folder: str, what: str, *rest: str) -> None:
+    sys.path.insert(0, folder)
+    if what == "facts":
+        print(json.dumps(facts()))
+    else:
+        checkpoint(Path(rest[0]), int(rest[1]))
+
+
+def facts() -> dict[str, Any]:
+    """Names and shapes of the weights, how many there are, and five scores of the filled network."""
+    from inception_v3 import InceptionV3
+
+    network = InceptionV3(classes=1000)
+    lines = "\n".join(f"{name} {list(value.shape)}" for name, value in sorted(network.state_dict().items()))
+    picture = np.random.default_rng(1).uniform(-1, 1, (1, 3, 299, 299)).astype(np.float32)
+    with torch.inference_mode():
+        scores = filled(network)(torch.from_numpy(picture))[0]
+    return {
+        "names": hashlib.sha256(lines.encode()).hexdigest(),
+        "parameters": sum(value.numel() for value in network.parameters()),
+        "scores": scores[:5].tolist(),
+        "best": int(scores.argmax()),
+    }
+
+
+def filled(network: torch.nn.Module) -> torch.nn.Module:
+    """The weights drawn one by one in the order of their names, so that any network with these names gets the same."""
+    for number, (name, value) in enumerate(sorted(network.state_dict().items())):
+        if name.endswith("num_batches_tracked"):
+            continue
+        drawn = np.random.default_rng(number).standard_normal(value.numel()).astype(np.float32)
+        if name.endswith("running_var"):
+            drawn = np.abs(drawn) * 0.5 + 0.5
+        elif value.ndim == 4:
+            drawn *= (2 / (value.shape[1] * value.shape[2] * value.shape[3])) ** 0.5
+        elif value.ndim == 2:
+            drawn *= value.shape[1] ** -0.5
+        elif name.endswith("bn.weight"):
+            drawn = 1 + 0.1 * drawn
+        else:
+            drawn *= 0.1
+        value.copy_(torch.from_numpy(drawn.reshape(value.shape)))
+    return network.eval()
+
+
+def checkpoint(path: Path, classes: int) -> None:
+    import weights
+
+    found = weights.random(seed=3, channel_divisor=16).state_dict()
+    first = weights.CLASSES - classes
+    found["fc.weight"], found["fc.bias"] = found["fc.weight"][first:].clone(), found["fc.bias"][first:].clone()
+    save_file({name: value for name, value in found.items() if not name.endswith("num_batches_tracked")}, path)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

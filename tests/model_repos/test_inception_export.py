@@ -1,0 +1,200 @@
+"""The exports of the Inception ensemble: the network is the published one, and what is wrong with files is said."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tritonstack.archives.programs import REPOSITORY, run_script
+from tritonstack.errors import WorkFailedError
+from tritonstack.local.paths import environment_python
+
+pytestmark = pytest.mark.long  # each starts PyTorch or DALI
+
+FOLDER = REPOSITORY / "model_repos" / "inception-ensemble"
+HUB = {"hub": "timm/inception_v3.tf_adv_in1k", "revision": "909cbadce5c7ab2fa85d7a37d352c350dc2a14b3"}
+GRAPH = {
+    "opset": 18,
+    "inputs": [{"name": "input", "dtype": "FP32", "shape": ["batch", 299, 299, 3]}],
+    "outputs": [{"name": "probabilities", "dtype": "FP32", "shape": ["batch", 1001]}],
+}
+CONFIG = {"architecture": "inception_v3", "pretrained_cfg": {"mean": [0.5] * 3, "std": [0.5] * 3}}
+
+
+def needs(environment: str) -> pytest.MarkDecorator:
+    """Skip where an environment is not made."""
+    missing = not environment_python(environment).exists()
+    return pytest.mark.skipif(missing, reason=f"no environment {environment}: python3 scripts/setup.py {environment}")
+
+
+def network(*arguments: str) -> str:
+    """What ``inception_network.py`` prints."""
+    program = Path(__file__).with_name("inception_network.py")
+    command = [str(environment_python("torch")), str(program), str(FOLDER), *arguments]
+    variables = {"PYTHONPATH": str(REPOSITORY), "PYTHONDONTWRITEBYTECODE": "1"}
+    return subprocess.run(command, check=True, capture_output=True, text=True, env=variables).stdout
+
+
+def run(
+    environment: str, script: str, folder: Path, *, picture: bytes, weights: str = "random", batch: int = 2
+) -> list[str]:
+    """Run an export script in ``folder/target``. Returns the lines that it prints."""
+    options = {
+        "size": {"channel_divisor": 16},
+        "weights": weights,
+        "seed": 0,
+        "source": HUB,
+        "graph": GRAPH,
+        "engine": None,
+        "max_batch_size": batch,
+        "tolerance": 1e-4,
+        "options": {"decoder_difference": 2.0},
+        "archive": "inception-ensemble",
+    }
+    (folder / "target").mkdir(exist_ok=True)
+    np.savez(folder / "sample.npz", INPUT=np.frombuffer(picture, np.uint8)[None])
+    lines: list[str] = []
+    run_script(
+        environment=environment,
+        arguments=[
+            str(FOLDER / script),
+            *("--target", str(folder / "target")),
+            *("--options", json.dumps(options)),
+            *("--report", str(folder / "report.json")),
+            *("--sample", str(folder / "sample.npz")),
+        ],
+        folder=folder,
+        what="export",
+        report=lines.append,
+        with_library=True,
+    )
+    return lines
+
+
+@pytest.fixture
+def picture() -> bytes:
+    """The sample's file."""
+    return (FOLDER / "sample" / "image.jpg").read_bytes()
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder laid out like the hub, with a good configuration and no weights yet; the model's folder in it."""
+    folder = tmp_path / "hub" / HUB["hub"] / HUB["revision"]
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text(json.dumps(CONFIG))
+    monkeypatch.setenv("TRITONSTACK_HUB_FOLDER", str(tmp_path / "hub"))
+    return folder
+
+
+def write_decoded(folder: Path, values: np.ndarray) -> None:
+    """What the DALI export leaves for the one that follows."""
+    (folder / "target").mkdir()
+    np.savez(folder / "target" / "decoded.npz", images=values)
+
+
+def decoded_by_pillow() -> np.ndarray:
+    """The sample's pixels as Pillow decodes and resizes them, FP32 [1, 299, 299, 3] from -1 to 1."""
+    from PIL import Image
+
+    with Image.open(FOLDER / "sample" / "image.jpg") as image:
+        pixels = np.asarray(image.resize((299, 299), Image.Resampling.BILINEAR), np.float32)
+    return pixels[None] / 127.5 - 1
+
+
+@needs("torch")
+def test_the_network_is_the_published_one() -> None:
+    # Of torchvision 0.28.0's inception_v3 without its auxiliary classifier, filled by the same rule: names and shapes
+    # (timm's are the same) and the scores.
+    facts: dict[str, Any] = json.loads(network("facts"))
+    assert facts["parameters"] == 23_834_568
+    assert facts["names"] == "7319ac97ba5bb65a6244be23ce34fc92bf0f79de2d8bb5b20bdcea59afe5a69a"
+    assert facts["scores"] == pytest.approx([-29.402752, -0.535526, -53.247536, -35.438698, 17.911282], abs=0.02)
+    assert facts["best"] == 724
+
+
+@needs("torch")
+def test_pretrained_weights_of_a_thousand_classes_give_the_background_the_probability_zero(
+    tmp_path: Path, hub: Path, picture: bytes
+) -> None:
+    network("checkpoint", str(hub / "model.safetensors"), "1000")
+    write_decoded(tmp_path, decoded_by_pillow())
+    lines = run("torch", "export.py", tmp_path, picture=picture, weights="pretrained")
+    assert any("weights of timm/inception_v3.tf_adv_in1k at 909cbadce5c7 from a folder" in line for line in lines)
+    [answer] = json.loads((tmp_path / "target/sample/answer.json").read_text())["outputs"]
+    assert answer["data"][0] == 0.0
+    assert sum(answer["data"]) == pytest.approx(1, abs=1e-5)
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert sorted(report["inputs"]) == ["config.json", "model.safetensors"]
+    assert report["figures"]["largest_difference"] <= 1e-4
+
+
+@needs("torch")
+@pytest.mark.parametrize(
+    "case",
+    [
+        ("model.safetensors", None, "has no model.safetensors"),
+        ("model.safetensors", b"not weights", "is not readable as safetensors"),
+        ("config.json", b"{}", "is not a configuration of timm"),
+        ("config.json", json.dumps({**CONFIG, "architecture": "inception_v4"}).encode(), "architecture inception_v4"),
+        (
+            "config.json",
+            json.dumps({**CONFIG, "pretrained_cfg": {"mean": [0.485, 0.456, 0.406], "std": [0.5] * 3}}).encode(),
+            "trained with mean",
+        ),
+    ],
+)
+def test_files_of_the_hub_that_do_not_fit_are_refused(
+    tmp_path: Path, hub: Path, picture: bytes, case: tuple[str, bytes | None, str]
+) -> None:
+    file, content, said = case
+    (hub / "model.safetensors").write_bytes(b"not weights")
+    (hub / file).unlink() if content is None else (hub / file).write_bytes(content)
+    write_decoded(tmp_path, decoded_by_pillow())
+    with pytest.raises(WorkFailedError, match=said):
+        run("torch", "export.py", tmp_path, picture=picture, weights="pretrained")
+    assert not (tmp_path / "target" / "inception-v3").exists()
+
+
+@needs("torch")
+def test_a_checkpoint_of_another_network_is_refused_by_its_weights_names(
+    tmp_path: Path, hub: Path, picture: bytes
+) -> None:
+    network("checkpoint", str(hub / "model.safetensors"), "900")
+    write_decoded(tmp_path, decoded_by_pillow())
+    with pytest.raises(WorkFailedError, match=r"of another shape: fc\.bias \[900\] instead of \[1001\], fc\.weight"):
+        run("torch", "export.py", tmp_path, picture=picture, weights="pretrained")
+
+
+@needs("torch")
+def test_pixels_with_red_and_blue_exchanged_are_found(tmp_path: Path, picture: bytes) -> None:
+    write_decoded(tmp_path, decoded_by_pillow()[..., ::-1])
+    with pytest.raises(WorkFailedError, match="tensor DALI_OUTPUT_0: the sample's pixels differ from Pillow's"):
+        run("torch", "export.py", tmp_path, picture=picture)
+
+
+@needs("torch")
+def test_the_network_needs_the_pixels_that_dali_decodes(tmp_path: Path, picture: bytes) -> None:
+    with pytest.raises(WorkFailedError, match=r"decoded\.npz is needed, which export_dali\.py writes before this"):
+        run("torch", "export.py", tmp_path, picture=picture)
+
+
+@needs("dali")
+def test_a_sample_that_is_no_picture_stops_the_export(tmp_path: Path) -> None:
+    with pytest.raises(WorkFailedError, match="the sample is not a picture that DALI decodes"):
+        run("dali", "export_dali.py", tmp_path, picture=b"no picture at all")
+
+
+@needs("dali")
+def test_the_serialised_pipeline_is_the_same_wherever_it_is_made(tmp_path: Path, picture: bytes) -> None:
+    found = []
+    for name in ("one", "another"):
+        (tmp_path / name).mkdir()
+        run("dali", "export_dali.py", tmp_path / name, picture=picture)
+        found.append((tmp_path / name / "target/inception-dali/1/model.dali").read_bytes())
+    assert found[0] == found[1]
