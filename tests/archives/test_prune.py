@@ -84,3 +84,15 @@ def test_other_objects_below_the_prefix_stay(aws: FakeAws) -> None:
     aws.objects["endpoints/numbers/24.09-t4/notes.txt"] = b"kept"
     aws.ages["endpoints/numbers/24.09-t4/notes.txt"] = OLD
     assert Pruning("dev", session=aws).plan().unneeded == ()
+
+
+def test_an_archive_s_client_files_go_with_it_and_another_s_stay(aws: FakeAws) -> None:
+    _archive(aws, 99)
+    _archive(aws, 8)
+    folder = f"manifests/numbers/24.09-t4/double.{_digest(99)}"
+    for digest in (99, 8):
+        aws.objects[f"manifests/numbers/24.09-t4/double.{_digest(digest)}/labels.txt"] = b"cat"
+    pruning = Pruning("dev", session=aws)
+    pruning.carry_out(pruning.plan())
+    assert f"{folder}/labels.txt" in aws.deletes
+    assert not any(_digest(8) in key for key in aws.deletes)

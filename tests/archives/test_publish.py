@@ -18,9 +18,10 @@ from tritonstack.archives import bucket as bucket_module
 from tritonstack.archives.adapters import Adapters
 from tritonstack.archives.bucket import ArtifactBucket, StoredObject
 from tritonstack.archives.digest import model_digest
-from tritonstack.archives.manifest import ArchiveEntry, Manifest, ModelEntry, SampleEntry
+from tritonstack.archives.manifest import ArchiveEntry, ClientFileEntry, Manifest, ModelEntry, SampleEntry
 from tritonstack.archives.places import Places
 from tritonstack.archives.publish import publish_environment
+from tritonstack.archives.source import archives_of
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.naming import ArchiveName
 
@@ -211,3 +212,86 @@ def test_a_refusal_of_aws_names_the_object(aws: FakeAws, places: Places) -> None
     aws.conflicts = 99
     with pytest.raises(WorkFailedError, match="s3://artifacts/inputs/"):
         publish_environment(ENVIRONMENT, session=aws, places=places)
+
+
+def test_a_corrupt_archive_is_refused_before_anything_is_written(aws: FakeAws, places: Places) -> None:
+    places.archive(_name(places)).write_bytes(b"archivE")  # as long as what was built
+    with pytest.raises(WorkFailedError, match=r"is corrupt: .*not what was built"):
+        publish_environment(ENVIRONMENT, session=aws, places=places)
+    assert aws.writes == []
+
+
+def test_client_files_are_published_below_the_manifests_name_and_before_the_archive(
+    aws: FakeAws, places: Places
+) -> None:
+    name = _name(places)
+    labels = places.client_files(name) / "text/labels.txt"
+    labels.parent.mkdir(parents=True)
+    labels.write_bytes(b"cat")
+    entry = ClientFileEntry(sha256=hashlib.sha256(b"cat").hexdigest(), bytes=3)
+    manifest = _manifest(name, b"archive").model_copy(update={"client_files": {"text/labels.txt": entry}})
+    places.manifest(name).write_text(manifest.to_json())
+    publish_environment(ENVIRONMENT, session=aws, places=places)
+    inputs, manifest_key, archive = _keys(places)
+    key = f"manifests/numbers/24.09-t4/double.{name.digest}/text/labels.txt"
+    assert aws.writes == [inputs, key, manifest_key, archive]
+    assert aws.objects[key] == b"cat"
+
+    aws.objects.clear()
+    aws.writes.clear()
+    labels.write_bytes(b"dog")
+    with pytest.raises(WorkFailedError, match=r"labels\.txt is corrupt"):
+        publish_environment(ENVIRONMENT, session=aws, places=places)
+    assert aws.writes == []
+
+
+def test_an_archive_without_its_client_files_counts_as_not_built(aws: FakeAws, places: Places) -> None:
+    name = _name(places)
+    entry = ClientFileEntry(sha256="0" * 64, bytes=3)
+    manifest = _manifest(name, b"archive").model_copy(update={"client_files": {"labels.txt": entry}})
+    places.manifest(name).write_text(manifest.to_json())
+    with pytest.raises(InputError, match="tritonstack build double"):
+        publish_environment(ENVIRONMENT, session=aws, places=places)
+    assert aws.writes == []
+
+
+def _needs_engine(places: Places) -> ArchiveName:
+    folder = places.folder("double")
+    config = (folder / "double/config.pbtxt").read_text().replace('backend: "python"', 'backend: "tensorrt"')
+    (folder / "double/config.pbtxt").write_text(config)
+    recipe = (folder / "recipe.yaml").read_text().replace("kind: python", "kind: tensorrt\ndependency: engine")
+    (folder / "recipe.yaml").write_text(recipe)
+    (places.archives / "local").mkdir()
+    places.archive(_name(places), "local").write_bytes(b"archive")
+    places.manifest(_name(places), "local").write_text(_manifest(_name(places), b"archive").to_json())
+    return _name(places)
+
+
+def test_an_archive_without_its_engine_is_published_to_the_local_aws_alone(aws: FakeAws, places: Places) -> None:
+    _needs_engine(places)
+    with pytest.raises(InputError, match=r"for 24\.09-t4: it needs a TensorRT engine"):
+        publish_environment(ENVIRONMENT, session=aws, places=places)
+    assert aws.writes == []
+    assert str(publish_environment(ENVIRONMENT, session=aws, local=True, places=places)) == "1 published"
+
+
+def test_what_depends_on_python_is_taken_from_its_target_s_folder(aws: FakeAws, places: Places) -> None:
+    recipe = places.folder("double") / "recipe.yaml"
+    recipe.write_text(recipe.read_text() + "dependency: python\n")
+    for target, content in (("local", b"local"), ("python-3.10", b"three ten")):
+        (places.archives / target).mkdir()
+        places.archive(_name(places), target).write_bytes(content)
+        places.manifest(_name(places), target).write_text(_manifest(_name(places), content).to_json())
+    publish_environment(ENVIRONMENT, session=aws, places=places)
+    assert aws.objects[_keys(places)[2]] == b"three ten"
+
+
+def test_a_folder_is_published_as_all_its_archives(aws: FakeAws, places: Places) -> None:
+    recipe = places.folder("double") / "recipe.yaml"
+    recipe.write_text(recipe.read_text() + "copies: 2\n")
+    for source in archives_of(places.folder("double")):
+        name = ArchiveName(model=source.name, digest=model_digest(source))
+        places.archive(name).write_bytes(b"archive")
+        places.manifest(name).write_text(_manifest(name, b"archive").to_json())
+    summary = publish_environment(ENVIRONMENT, session=aws, places=places)
+    assert [item.key.split("/")[-1].split(".")[0] for item in summary.archives] == ["double-0", "double-1"]

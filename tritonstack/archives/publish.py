@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol, get_args
 
 from tritonstack.archives.bucket import ArtifactBucket, Session, StoredObject
-from tritonstack.archives.digest import model_digest
+from tritonstack.archives.digest import model_digest, sha256_of
 from tritonstack.archives.inputs import zip_inputs
 from tritonstack.archives.manifest import ArchiveEntry, Manifest
 from tritonstack.archives.places import Places
@@ -124,13 +124,14 @@ def publish_environment(
     and SSM; ``local`` says that they are the local AWS's, which takes archives that only it can serve.
 
     Raises :class:`InputError` where an archive is not built, would not serve there, or the artifacts stack is not
-    deployed, before anything is written; :class:`WorkFailedError` where AWS refuses, or where nothing tells what the
-    archive's manifest should be.
+    deployed, before anything is written; :class:`WorkFailedError` where a file is not what was built (before anything
+    is written, too), where AWS refuses, or where nothing tells what the archive's manifest should be.
     """
     places = places or Places.of_project()
     archives = tuple(_archives(environment, places, local=local))
     manifests = _require_built(archives, places)
     bucket = ArtifactBucket(environment=environment.environment, session=session)
+    _require_intact([archive for archive in archives if bucket.look(archive.key) is None], manifests, places, report)
     published = tuple(
         _publish(archive, manifests[archive.name, archive.target], bucket=bucket, places=places, report=report)
         for archive in archives
@@ -180,6 +181,24 @@ def _require_built(archives: tuple[_Archive, ...], places: Places) -> dict[_Key,
             ]
         )
     return manifests
+
+
+def _require_intact(
+    archives: list[_Archive], manifests: Mapping[_Key, Manifest], places: Places, report: Report
+) -> None:
+    """Raise :class:`WorkFailedError`, before anything is written, for every archive that is not what was built."""
+    said: dict[str, None] = {}
+    for key, archive in {(archive.name, archive.target): archive for archive in archives}.items():
+        report(f"{archive.name.model}: checking it")
+        files = {places.archive(*key): manifests[key].archive.sha256}
+        for name, entry in manifests[key].client_files.items():
+            files[places.client_files(*key) / name] = entry.sha256
+        for file, sha256 in files.items():
+            if sha256_of(file) != sha256:
+                advice = f"delete it, then: tritonstack build {archive.name.model}"
+                said[f"{file} is corrupt: its content is not what was built\n  do:      {advice}"] = None
+    if said:
+        raise WorkFailedError("\n".join(said))
 
 
 def _publish(
