@@ -98,6 +98,23 @@ def test_an_error_of_the_pipeline_leaves_it_usable(sagemaker: Any) -> None:
     np.testing.assert_allclose(pixels.mean(axis=(0, 2, 3)), [0.0, 0.0, 1.0], atol=0.02)
 
 
+def test_requests_of_one_batch_share_its_error_as_with_the_real_backend(sagemaker: Any) -> None:
+    ragged = CONFIG.replace("dims: [-1]", "dims: [-1] allow_ragged_batch: true") + RAGGED_BATCHING
+    files: dict[str, str | Path] = {"decode/config.pbtxt": ragged, "decode/1/dali.py": PIPELINE}
+    assert sagemaker.load("dali-shared", files).status == 200
+    broken = np.frombuffer(b"no picture at all", np.uint8)[None]
+    with ThreadPoolExecutor(2) as callers:
+        replies = list(
+            callers.map(
+                lambda one: sagemaker.invoke("dali-shared", IMAGE=("UINT8", list(one.shape), one.ravel().tolist())),
+                [jpeg(0, 0, 255), broken],
+            )
+        )
+    assert [reply.status for reply in replies] == [400, 400]
+    for reply in replies:
+        assert "the input is no image that DALI decodes, or not all of one" in reply.text
+
+
 def test_a_pipeline_without_the_configured_input_does_not_load(sagemaker: Any) -> None:
     files: dict[str, str | Path] = {
         "decode/config.pbtxt": CONFIG.replace('"IMAGE"', '"PICTURE"'),

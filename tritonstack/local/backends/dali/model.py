@@ -72,12 +72,15 @@ class TritonPythonModel(BatchingModel):
         return dali.Pipeline.deserialize(serialized_pipeline=self.serialised, **self.options)
 
     def run_all(self, requests, outputs):
-        """One run of the pipeline for all requests: DALI's samples need not agree in shape."""
+        """One run of the pipeline for all requests: DALI's samples need not agree in shape.
+
+        Where it fails, every request gets the error, as ``DaliModelInstance::Execute`` of the real backend does it.
+        """
         try:
             return self._run(requests, outputs)
         except RequestError as error:
             self.pipeline = self._build()  # after an error a pipeline gives no further results
-            return [error] if len(requests) == 1 else [self.run_all([one], outputs)[0] for one in requests]
+            return [error] * len(requests)
 
     def _run(self, requests, outputs):
         batched = self.settings.max_batch_size > 0
