@@ -6,8 +6,8 @@ Runs in the environment ``dali``, on a machine with or without a GPU. Besides ``
 for the export that follows: what the source framework answers for the sample must start from the very pixels that DALI
 decodes, since no two decoders and resizers agree to the last bit.
 
-The release's DALI reads what is written here. An older one may lack what a newer one writes (NVIDIA/DALI#2933), which no
-machine without a GPU can try: where a release refuses the pipeline, pin its DALI in requirements/dali.in.
+The release's DALI reads what is written here. An older one may lack what a newer one writes (NVIDIA/DALI#2933), and no
+machine without a GPU can try that: where a release refuses the pipeline, pin its DALI in requirements/dali.in.
 """
 
 from __future__ import annotations
