@@ -325,11 +325,15 @@ def _value(scalar: Scalar, kind: str, enums: Mapping[str, tuple[str, ...]]) -> V
 
 
 def _member(scalar: Scalar, members: tuple[str, ...]) -> str | None:
-    """An enumeration's member, by its name or by its number (none of Triton's enumerations has gaps)."""
+    """An enumeration's member, by its name or by its number (none of Triton's enumerations has gaps).
+
+    A number that no member has stays one: protobuf keeps it, and so does Triton.
+    """
     if scalar.kind == "word" and scalar.value in members:
         return str(scalar.value)
-    if isinstance(scalar.value, int) and 0 <= scalar.value < len(members):
-        return members[scalar.value]
+    low, high = _RANGES["int32"]
+    if isinstance(scalar.value, int) and low <= scalar.value <= high:
+        return members[scalar.value] if 0 <= scalar.value < len(members) else str(scalar.value)
     return None
 
 

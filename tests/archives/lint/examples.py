@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tarfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,10 @@ def _write(path: Path, file: ExampleFile) -> None:
     if file.language == "size":
         with path.open("wb") as stream:
             stream.truncate(int(file.text.replace("_", "")))
+    elif file.language == "tar.gz":
+        with tarfile.open(path, "w:gz") as archive:
+            for name in file.text.split():
+                archive.addfile(tarfile.TarInfo(name))
     elif file.language == "link":
         path.symlink_to(file.text.strip())
     elif file.language == "onnx-graph":

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.archives.folders import CONFIG, write, write_double
+from tests.archives.folders import CONFIG, MODEL, write, write_double
 from tritonstack.archives.lint import Finding, lint_folder, lint_repository
 from tritonstack.archives.programs import REPOSITORY
 from tritonstack.archives.recipe import RECIPE
@@ -41,7 +41,7 @@ def _rules(findings: tuple[Finding, ...]) -> list[tuple[str, int]]:
 
 
 def _repository(root: Path, config: str) -> Path:
-    write(root / "r", {"double/config.pbtxt": config, "double/1/model.py": ""})
+    write(root / "r", {"double/config.pbtxt": config, "double/1/model.py": MODEL})
     return root / "r"
 
 
@@ -54,7 +54,7 @@ def test_the_projects_own_folders_have_no_finding() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "rule", "line"),
     [
-        ('name: "double"', 'name: "other"', "name-differs", 1),
+        ('name: "double"', 'name: "other"', "name-differs-hidden", 1),
         ('backend: "python"', "", "backend-guessed", 1),
         ('backend: "python"', 'platform: "python"', "platform-unknown", 2),
         ('backend: "python"', 'backend: "python" platform: "tensorrt_plan"', "platform-ignored", 2),
@@ -95,8 +95,9 @@ def test_a_mistake_in_a_configuration_is_found_with_its_line(
         ("model_transaction_policy { decoupled: true }", "decoupled"),
         (
             _warmup(0, "TYPE_FP32", "zero_data: true"),
-            "warmup-batch",
+            "warmup-skipped",
         ),
+        (_warmup(9, "TYPE_FP32", "zero_data: true"), "warmup-batch"),
         ('model_warmup { name: "w" batch_size: 1 }', "warmup-input"),
         (
             _warmup(1, "TYPE_INT32", "zero_data: true"),
@@ -108,11 +109,11 @@ def test_a_mistake_in_a_configuration_is_found_with_its_line(
         ),
         (
             'parameters { key: "EXECUTION_ENV_PATH" value { string_value: "/opt/env.tar.gz" } }',
-            "execution-environment-outside",
+            "execution-environment",
         ),
         (
             'parameters { key: "EXECUTION_ENV_PATH" value { string_value: "$$TRITON_MODEL_DIRECTORY/../e" } }',
-            "execution-environment-outside",
+            "execution-environment",
         ),
         (
             'parameters { key: "EXECUTION_ENV_PATH" value { string_value: "$$TRITON_MODEL_DIRECTORY/gone" } }',
@@ -136,7 +137,7 @@ def test_a_backend_that_the_release_does_not_have_is_found(tmp_path: Path) -> No
 
 def _layout(root: Path, *names: str) -> Path:
     for name in names:
-        write(root / "r", {f"{name}/config.pbtxt": CONFIG.replace("double", name), f"{name}/1/model.py": ""})
+        write(root / "r", {f"{name}/config.pbtxt": CONFIG.replace("double", name), f"{name}/1/model.py": MODEL})
     return root / "r"
 
 
@@ -179,7 +180,7 @@ def test_stray_directories_and_versions_are_found(tmp_path: Path) -> None:
 def test_a_version_without_the_backends_file_and_a_model_without_version_are_found(tmp_path: Path) -> None:
     repository = _layout(tmp_path, "double")
     (repository / "double/1/model.py").unlink()
-    assert _rules(lint_folder(repository)) == [("python-model-file", 0)]
+    assert _rules(lint_folder(repository)) == [("model-file", 0)]
     (repository / "double/1").rmdir()
     assert _rules(lint_folder(repository)) == [("no-version", 0)]
 
@@ -289,7 +290,7 @@ def test_a_finding_says_file_line_rule_and_what_to_do(tmp_path: Path) -> None:
     (finding,) = lint_folder(_repository(tmp_path, CONFIG.replace('"double"', '"other"')))
     assert str(finding) == (
         f'{tmp_path}/r/double/config.pbtxt:1: error: name: "other"; '
-        'allowed: name: "double", the directory\'s name, or none [name-differs]'
+        'allowed: name: "double", the directory\'s name, or none [name-differs-hidden]'
     )
     assert dataclasses.replace(finding, advice="rename").problem().advice == "rename"
 

@@ -39,6 +39,7 @@ def check(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
         line = node.line_of("backend" if backend else "platform")
         allowed = f"{', '.join(sorted(known))} ({view.target.name or 'of all releases'})"
         yield at_line(model, line, "backend-not-in-release", f"backend {config.backend}", allowed)
+    yield from _runtime(model)
     yield from _transactions(model)
     if node.has("model_repository_agents"):
         found, allowed = "model_repository_agents", "none: no SageMaker image has a repository agent"
@@ -83,6 +84,15 @@ def _brings_library(model: ModelView) -> bool:
     """Whether the archive carries the backend's library or Python code, where Triton looks for it first."""
     library = f"{_LIBRARY_PREFIX}{model.config.backend}.so"
     return any(file.rsplit("/", 1)[-1] == library for file in model.files)
+
+
+def _runtime(model: ModelView) -> Iterator[Finding]:
+    """``runtime``: the backend's file, which is looked for in the version, the model and the backend's folder."""
+    runtime = model.config.node.text("runtime")
+    backends_own = (f"{_LIBRARY_PREFIX}{model.config.backend}.so", "model.py")
+    if runtime and runtime not in backends_own and all(file.rsplit("/", 1)[-1] != runtime for file in model.files):
+        allowed = f"none, {' or '.join(backends_own)}, or a library of the archive"
+        yield at_field(model, "runtime", "runtime", f"runtime {runtime}", allowed)
 
 
 def _transactions(model: ModelView) -> Iterator[Finding]:

@@ -15,7 +15,9 @@ from tritonstack.archives.lint import (
     layout,
     names,
     onnxruntime,
+    python_model,
     recipe,
+    sequences,
     syntax,
     tensors,
     versions,
@@ -44,9 +46,11 @@ MODEL_CHECKS: tuple[ModelCheck, ...] = (
     tensors.check,
     batch_tensors.check,
     batching.check,
+    sequences.check,
     instances.check,
     warmup.check,
     execution.check,
+    python_model.check,
 )
 """About one model of it; not asked of a model whose configuration cannot be read."""
 

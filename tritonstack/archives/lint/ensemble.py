@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tritonstack.archives.lint.ensemble_decoupled import check_decoupled
 from tritonstack.archives.lint.ensemble_graph import Step, check_flow, check_tensors
 from tritonstack.archives.lint.finding import Finding
 from tritonstack.archives.lint.place import at_field, at_line
@@ -47,6 +48,7 @@ def _ensemble(view: RepositoryView, ensemble: ModelView) -> Iterator[Finding]:
     yield from _needs_itself(view, ensemble)
     yield from check_flow(ensemble, steps)
     yield from check_tensors(ensemble, steps)
+    yield from check_decoupled(ensemble, steps)
 
 
 def _step(view: RepositoryView, ensemble: ModelView, step: Step) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ core src/model_config_utils.cc (LocalizePythonBackendExecutionEnvironmentPath).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from tritonstack.archives.lint.finding import Finding
 from tritonstack.archives.lint.place import at_line
@@ -17,6 +17,8 @@ from tritonstack.archives.model_config import Node
 ENVIRONMENT = "EXECUTION_ENV_PATH"
 _CPU_ONLY = "FORCE_CPU_ONLY_INPUT_TENSORS"
 _MODEL_DIRECTORY = "$$TRITON_MODEL_DIRECTORY"
+_MAGIC = (b"\x1f\x8b", b"PK", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd", b"7z\xbc\xaf", b"\x04\x22\x4d\x18")
+_TAR_MARK = (257, b"ustar")
 
 
 def check(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
@@ -42,11 +44,18 @@ def environment_file(model: ModelView) -> str | None:
 
 def _environment(view: RepositoryView, model: ModelView, entry: Node) -> Iterator[Finding]:
     path = entry.text("string_value")
+    if not path:
+        return
     inside = environment_file(model)
     if inside is None:
         allowed = f"a path below {_MODEL_DIRECTORY}: nothing else of the archive's is at a known place"
-        yield at_line(model, entry.line, "execution-environment-outside", f"{ENVIRONMENT} {path}", allowed)
-    elif inside in model.files or _is_packed_by_build(view, model, inside):
+        yield at_line(model, entry.line, "execution-environment", f"{ENVIRONMENT} {path}", allowed)
+    elif inside in model.files:
+        packed = model.on_disk(inside)
+        if packed is not None and not _is_archive(packed):
+            found, allowed = f"{ENVIRONMENT} {path}, which is no archive", "a .tar.gz as conda-pack makes it"
+            yield at_line(model, entry.line, "execution-environment", found, allowed)
+    elif _is_packed_by_build(view, model, inside):
         return
     elif not any(file.startswith(f"{inside}/") for file in model.files):
         found = f"{ENVIRONMENT} {path}, which is not in the archive"
@@ -54,6 +63,13 @@ def _environment(view: RepositoryView, model: ModelView, entry: Node) -> Iterato
     elif f"{inside}/bin/activate" not in model.files:
         found, allowed = f"{ENVIRONMENT} {path} without bin/activate", "an environment as conda-pack packs it"
         yield at_line(model, entry.line, "execution-environment", found, allowed)
+
+
+def _is_archive(path: Path) -> bool:
+    """Whether a file begins as the archives do that the backend's libarchive reads, compressed or not."""
+    with path.open("rb") as stream:
+        head = stream.read(_TAR_MARK[0] + len(_TAR_MARK[1]))
+    return head.startswith(_MAGIC) or head[_TAR_MARK[0] :] == _TAR_MARK[1]
 
 
 def _is_packed_by_build(view: RepositoryView, model: ModelView, inside: str) -> bool:

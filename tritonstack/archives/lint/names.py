@@ -50,5 +50,5 @@ def _directory(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
     name = model.config.name
     if not name or name == model.name:
         return
-    rule = "name-differs" if model.name == view.served else "name-refused"
+    rule = "name-differs-hidden" if model.name == view.served else "name-differs"
     yield at_field(model, "name", rule, f'name: "{name}"', f'name: "{model.name}", the directory\'s name, or none')

@@ -26,7 +26,7 @@ CATEGORIES: Mapping[Category, str] = {
 }
 """Category → what a finding of it means."""
 
-_FIELDS = {"level", "category", "title", "source", "base", "endpoint", "good_endpoint"}
+_FIELDS = {"level", "category", "title", "source", "base", "endpoint", "good_endpoint", "also"}
 
 
 class RuleFileError(ValueError):
@@ -49,6 +49,7 @@ class Rule:
         base: the repository that both examples change; empty where they are whole.
         endpoint: fields of the endpoint that both examples are linted for; empty for none.
         good_endpoint: those in which the good example's differs.
+        also: other rules that nothing can break this one without breaking.
     """
 
     id: str
@@ -62,6 +63,7 @@ class Rule:
     base: str
     endpoint: Mapping[str, Any]
     good_endpoint: Mapping[str, Any]
+    also: frozenset[str]
 
 
 def rules() -> tuple[Rule, ...]:
@@ -127,6 +129,7 @@ def parse_rule(rule_id: str, page: str) -> Rule:
         base=front.get("base", ""),
         endpoint=front.get("endpoint", {}),
         good_endpoint={**front.get("endpoint", {}), **front.get("good_endpoint", {})},
+        also=frozenset(front.get("also", ())),
     )
 
 

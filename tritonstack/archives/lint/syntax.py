@@ -14,17 +14,16 @@ from tritonstack.archives.model_config import Complaint
 def check(_view: RepositoryView, model: ModelView) -> Iterator[Finding]:
     """What Triton's reader refuses, all of it where our own reader finds more than the first.
 
-    Protobuf's reader decides whether there is anything wrong, for it is the server's. Ours says what is wrong in
-    every place, and which names are near.
+    Two readers look at it: protobuf's, whose definitions are the server's and which stops at the first mistake, and
+    ours, which finds them all, says which names are near, and is as strict as protobuf's reader in C++, which is the
+    server's (the one in Python takes an unknown escape and a sign before a number).
     """
     refusal = refusal_of(model.text) if is_installed() else None
     complaints = model.config.complaints
-    if refusal is None and (is_installed() or not complaints):
-        node = model.config.node
-        if not node.scalars and not node.messages:
-            allowed = "a model's configuration: backend, max_batch_size, input and output"
-            yield Finding(file=model.file, rule="config-empty", found="an empty file", allowed=allowed)
-        return
+    node = model.config.node
+    if refusal is None and not complaints and not node.scalars and not node.messages:
+        allowed = "a model's configuration: backend, max_batch_size, input and output"
+        yield Finding(file=model.file, rule="config-empty", found="an empty file", allowed=allowed)
     for complaint in complaints:
         at_refusal = refusal is not None and complaint.line == refusal.line
         yield Finding(

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
+from tritonstack.archives.lint.datatypes import BYTES_OF
 from tritonstack.archives.lint.finding import Finding
 from tritonstack.archives.lint.place import at_field, at_line
 from tritonstack.archives.lint.view import ModelView, RepositoryView
@@ -38,6 +39,9 @@ def _tensor(model: ModelView, what: str, tensor: Tensor) -> Iterator[Finding]:
         yield at_line(model, tensor.line, "tensor-name", f"{what} without a name", 'name: "…"')
     if tensor.data_type in ("", "INVALID"):
         yield at_line(model, tensor.line, "tensor-type", f"{what} without a data_type", "data_type: TYPE_…")
+    elif tensor.data_type not in BYTES_OF and tensor.data_type != "BYTES":
+        found, allowed = f"{what} with data_type {tensor.data_type}", "data_type: TYPE_…"
+        yield at_line(model, tensor.line, "tensor-type-unknown", found, allowed)
     if not tensor.dims:
         yield at_line(model, tensor.line, "tensor-dims", f"{what} without dims", "dims: [ … ]")
     bad = [length for length in tensor.dims if length == 0 or length < -1]

@@ -11,12 +11,14 @@ from tritonstack.archives.lint.finding import Finding
 from tritonstack.archives.lint.place import at_field
 from tritonstack.archives.lint.view import ModelView, RepositoryView
 
+_NEGATIVE = tuple(f"-{digit}" for digit in range(10))
+
 
 def check(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
     """What a model's version folders, and the files in them, do wrong."""
-    for name in sorted(model.folders):
-        if name.isdecimal() and name not in model.versions:
-            allowed = "a number from 1, without leading zeros; Triton ignores others"
+    for name in sorted(model.folders - set(model.versions)):
+        if name[:1].isdecimal() or name[:2] in _NEGATIVE:
+            allowed = "a whole number from 1, without leading zeros, in 63 bits"
             yield Finding(
                 file=model.directory / name, rule="version-ignored", found=f"version folder {name}", allowed=allowed
             )
@@ -54,7 +56,7 @@ def _model_file(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
         if not _has_model_file(model, version, [wanted, *alternatives.get(backend, [])]):
             yield Finding(
                 file=model.directory / version,
-                rule="python-model-file" if backend == "python" else "model-file",
+                rule="model-file" if backend == "python" else "backend-file",
                 found=f"no {wanted}",
                 allowed=f"{wanted}, the file that backend {backend} loads",
                 advice="name it under exports[].produces if an export makes it" if view.recipe else "",

@@ -13,7 +13,7 @@ from tritonstack.archives.lint.target import Target
 from tritonstack.archives.model_config import ModelConfig, read_config
 from tritonstack.archives.recipe import RECIPE, Recipe, read_recipe
 
-_WHOLE = re.compile(r"\s*([+-]?[0-9]+)")
+_LARGEST_VERSION = 2**63 - 1
 _NO_VERSIONS = ("warmup", "initial_state", "configs")
 """Folders of a model that Triton never takes for versions: core src/constants.h."""
 
@@ -156,4 +156,4 @@ def view_model(directory: Path, produced: Iterable[str]) -> ModelView:
 def _is_version(name: str) -> bool:
     if name in _NO_VERSIONS or (len(name) > 1 and name.startswith("0")):
         return False
-    return _WHOLE.fullmatch(name) is not None
+    return name.isascii() and name.isdecimal() and int(name) <= _LARGEST_VERSION

@@ -26,7 +26,7 @@ def check(_view: RepositoryView, model: ModelView) -> Iterator[Finding]:
     for warmup in model.config.node.nodes("model_warmup"):
         size, limit = warmup.integer("batch_size"), max(1, model.config.max_batch_size)
         if size < 1:
-            yield at_line(model, warmup.line, "warmup-batch", "batch_size: 0 in model_warmup", "1 or more")
+            yield at_line(model, warmup.line, "warmup-skipped", "batch_size: 0 in model_warmup", "1 or more")
             continue
         if size > limit:
             found = f"batch_size: {size} in model_warmup"
@@ -65,9 +65,9 @@ def _data(model: ModelView, name: str, entry: Node) -> Iterator[Finding]:
     dims = entry.integers("dims")
     if -1 in dims:
         found = f"model_warmup gives {name} dims {list(dims)}"
-        yield at_line(model, entry.line, "warmup-data", found, "a length for every dimension")
+        yield at_line(model, entry.line, "warmup-input", found, "a length for every dimension")
     if not any(entry.has(source) for source in _SOURCES):
-        yield at_line(model, entry.line, "warmup-data", f"model_warmup gives {name} no values", " or ".join(_SOURCES))
+        yield at_line(model, entry.line, "warmup-input", f"model_warmup gives {name} no values", " or ".join(_SOURCES))
     file = entry.text("input_data_file")
     if not file:
         return
