@@ -1,22 +1,26 @@
-"""Runs in the environment ``torch``: ``python in_torch.py TASK FOLDER``. Prints what the task gives, as JSON.
+"""Runs in the environment ``torch``: ``python in_torch.py FOLDER TASK …``, each task in a folder of its own below it.
 
-A task that fails as a user sees it prints its sentence and ends with exit code 1.
+Prints what the tasks give, as JSON: ``{task: {"given": …}}``, or ``{"refused": sentence}`` for what a user is told.
 """
 
 # mypy: ignore-errors
 # PyTorch is not in the environment that checks types.
 
 import json
+import os
+import shutil
 import sys
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import torch
+from safetensors.torch import load_file, save_file
 from torch import nn
 
 from tritonstack.errors import WorkFailedError
-from tritonstack.exporters import draws, onnx_graph, proof, torchscript
+from tritonstack.exporters import draws, onnx_graph, proof, torchscript, weights
 from tritonstack.exporters.graph import Graph, Tensor
 from tritonstack.exporters.modules import Adapted, answer_of
 from tritonstack.exporters.progress import quiet
@@ -168,7 +172,7 @@ def trace_device(folder):
 
 def hub_folder(folder):
     """A ResNet as small as the scripts take, saved as the hub has it."""
-    from transformers import ResNetConfig, ResNetForImageClassification  # slow, and only this needs it
+    from transformers import ResNetConfig, ResNetForImageClassification
 
     torch.manual_seed(5)
     names = {number: f"thing {number}" for number in range(1000)}
@@ -178,9 +182,60 @@ def hub_folder(folder):
     ResNetForImageClassification(config).save_pretrained(folder)
 
 
-if __name__ == "__main__":
+def pretrained(folder, **changed):
+    """Load what :func:`hub_folder` saved beside it."""
+    from transformers import ResNetForImageClassification
+
+    source = {"hub": "microsoft/resnet-50", "revision": "0" * 40}
+    os.environ["TRITONSTACK_HUB_FOLDER"] = str(folder)
+    options = SimpleNamespace(**{"size": {}, "weights": "pretrained", "seed": 0, "source": source, **changed})
+    model = weights.load(ResNetForImageClassification, options, defaults={}).model
+    return {"sum": float(model.classifier[1].weight.double().sum())}
+
+
+def copied(folder):
+    """A copy of what :func:`hub_folder` saved, laid out like the hub. Gives its weights' file."""
+    place = folder / "microsoft/resnet-50" / ("0" * 40)
+    shutil.copytree(folder.parent / "hub_folder", place)
+    return place / "model.safetensors"
+
+
+def load_pretrained(folder):
+    file = copied(folder)
+    saved = float(load_file(file)["classifier.1.weight"].double().sum())
+    return {**pretrained(folder), "saved": saved}
+
+
+def load_damaged(folder):
+    file = copied(folder)
+    file.write_bytes(file.read_bytes()[:-100])
+    pretrained(folder)
+
+
+def load_lacking(folder):
+    file = copied(folder)
+    kept = {name: tensor for name, tensor in load_file(file).items() if name != "classifier.1.bias"}
+    save_file(kept, file, {"format": "pt"})
+    pretrained(folder)
+
+
+def load_another_size(folder):
+    copied(folder)
+    pretrained(folder, size={"embedding_size": 16})
+
+
+def main():
     quiet()
-    try:
-        print(json.dumps(globals()[sys.argv[1]](Path(sys.argv[2]))))
-    except WorkFailedError as error:
-        sys.exit(str(error))
+    folder = Path(sys.argv[1])
+    results = {}
+    for name in sys.argv[2:]:
+        (folder / name).mkdir()
+        try:
+            results[name] = {"given": globals()[name](folder / name)}
+        except WorkFailedError as error:
+            results[name] = {"refused": str(error)}
+    print(json.dumps(results))
+
+
+if __name__ == "__main__":
+    main()

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from tests.exporters.torch_environment import failure, needs_torch
+from tests.exporters.torch_environment import Tasks, needs_torch
 
 pytestmark = needs_torch
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("task", "said"),
     [
         (
             "prove_another_model",
@@ -23,5 +21,5 @@ pytestmark = needs_torch
         ("prove_damaged_file", "ONNX Runtime cannot load model.onnx"),
     ],
 )
-def test_what_is_not_the_source_frameworks_model_is_named(tmp_path: Path, name: str, said: str) -> None:
-    assert said in failure(name, tmp_path)
+def test_what_is_not_the_source_frameworks_model_is_named(tasks: Tasks, task: str, said: str) -> None:
+    assert said in tasks.refused(task)

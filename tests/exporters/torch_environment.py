@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,21 +23,35 @@ def run(*arguments: str | Path, **variables: str) -> subprocess.CompletedProcess
     """``python ARGUMENTS`` there, with further environment variables."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "2", **variables}
     return subprocess.run(
-        [PYTHON, *arguments], env=environment, capture_output=True, text=True, timeout=120, check=False
+        [PYTHON, *arguments], env=environment, capture_output=True, text=True, timeout=300, check=False
     )
 
 
-def task(name: str, folder: Path, **variables: str) -> dict[str, Any]:
-    """What a task of ``in_torch.py`` gives."""
-    done = run(Path(__file__).with_name("in_torch.py"), name, folder, **variables)
+@dataclass(frozen=True)
+class Tasks:
+    """What tasks of ``in_torch.py`` gave, all run by one process: importing PyTorch takes longer than each of them."""
+
+    folder: Path
+    results: dict[str, dict[str, Any]]
+
+    def given(self, task: str) -> Any:
+        """What a task gave."""
+        assert "given" in self.results[task], self.results[task]
+        return self.results[task]["given"]
+
+    def refused(self, task: str) -> str:
+        """The sentence that a task was refused with."""
+        assert "refused" in self.results[task], self.results[task]
+        sentence: str = self.results[task]["refused"]
+        return sentence
+
+    def files(self, task: str) -> list[str]:
+        """The files that a task left."""
+        return sorted(path.name for path in (self.folder / task).iterdir())
+
+
+def run_tasks(folder: Path, *tasks: str, **variables: str) -> Tasks:
+    """Run tasks of ``in_torch.py``."""
+    done = run(Path(__file__).with_name("in_torch.py"), folder, *tasks, **variables)
     assert done.returncode == 0, done.stderr
-    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return result
-
-
-def failure(name: str, folder: Path, **variables: str) -> str:
-    """The sentence that a task of ``in_torch.py`` ends with."""
-    done = run(Path(__file__).with_name("in_torch.py"), name, folder, **variables)
-    assert done.returncode == 1, done.stdout
-    assert "Traceback" not in done.stderr, done.stderr
-    return done.stderr
+    return Tasks(folder, json.loads(done.stdout.splitlines()[-1]))

@@ -1,0 +1,40 @@
+"""What the tests of the exporters share."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.exporters.torch_environment import Tasks, run_tasks
+
+TASKS = (
+    "trace_encoder",  # the first: how TorchScript calls classes depends on what was traced before
+    "export_encoder",
+    "export_externally",
+    "export_with_other_tensors",
+    "export_axis_that_is_fixed",
+    "export_batch_that_is_fixed",
+    "export_what_depends_on_values",
+    "trace_batch_that_is_fixed",
+    "trace_device",
+    "prove_another_model",
+    "prove_nan",
+    "prove_sample_without_mask",
+    "prove_damaged_file",
+    "hub_folder",
+    "load_pretrained",
+    "load_damaged",
+    "load_lacking",
+    "load_another_size",
+)
+
+
+@pytest.fixture(scope="session")
+def tasks(tmp_path_factory: pytest.TempPathFactory) -> Tasks:
+    """Every task of ``in_torch.py``, run once."""
+    return run_tasks(tmp_path_factory.mktemp("tasks"), *TASKS, PYTHONHASHSEED="1")
+
+
+@pytest.fixture(scope="session")
+def again(tmp_path_factory: pytest.TempPathFactory) -> Tasks:
+    """Two exports once more, by another process."""
+    return run_tasks(tmp_path_factory.mktemp("again"), "trace_encoder", "export_encoder", PYTHONHASHSEED="2")
