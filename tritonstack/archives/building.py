@@ -68,7 +68,9 @@ def make_archive(task: Task, work: Path, places: Places, report: Report) -> Mani
         target=repository,
         added=_added(task, environment),
     )
-    refuse_errors([repository], staged_for=source.model)
+    part = recipe.execution_environment
+    absent = [part.packed_as] if part is not None and environment is None else []
+    refuse_errors([repository], staged_for=source.model, absent=absent)
     model = _model_entry(source.model, (repository / source.model / CONFIG).read_text())
     request = sample_arrays(source, sample, model=model, files=files)
     report(f"proof of {source.name}")
@@ -137,8 +139,9 @@ def _exports(source: ArchiveSource, places: Places, report: Report) -> dict[str,
 
 
 def _environment(task: Task, places: Places, report: Report) -> PackedEnvironment | None:
+    """The packed environment; None where the model has none, or for the local Triton, whose own stands in for it."""
     part = task.source.recipe.execution_environment
-    if part is None:
+    if part is None or task.platform is None:
         return None
     return kept_environment(
         task.source.folder, part, python=python_of(task.platform), work=places.exports, report=report

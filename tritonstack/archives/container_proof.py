@@ -21,19 +21,19 @@ Arrays = Mapping[str, "np.ndarray[Any, Any]"]
 START_SECONDS = 600.0
 ANSWER_SECONDS = 600.0
 _STAND_IN = "tritonstack stand-in: "
-_NEEDED = {"pytorch": "torch", "dali": "dali"}
-"""Backend → the environment that its stand-in runs in, beside those that every container needs."""
+_NEEDED = {"pytorch": "torch", "dali": "dali", "EXECUTION_ENV_PATH": "torch"}
+"""Backend or parameter → the environment of its stand-in, beside those that every container needs."""
 
 
 def answer_in_container(
-    repository: Path, *, model: str, backends: Collection[str], request: Arrays, work: Path, report: Report
+    repository: Path, *, model: str, needs: Collection[str], request: Arrays, work: Path, report: Report
 ) -> tuple[dict[str, np.ndarray[Any, Any]], tuple[str, ...], dict[str, str]]:
     """Load a repository as a single-model container does, and send one request.
 
     Args:
         repository: the staged models.
         model: the one to ask.
-        backends: those that the repository needs.
+        needs: the backends of the repository, and EXECUTION_ENV_PATH where a model names an environment of its own.
         request: the inputs by name.
         work: a folder for the container.
         report: told what is being done.
@@ -45,7 +45,7 @@ def answer_in_container(
         InputError: the environments of the local Triton are not made on this machine.
         WorkFailedError: the repository does not load, or the request is refused; with the server's own words.
     """
-    _require(backends)
+    _require(needs)
     data = work / "model"
     shutil.copytree(repository, data, copy_function=link_or_copy)
     changes = prepare_model_data(data)
@@ -66,8 +66,8 @@ def answer_in_container(
     return outputs, (*sorted(stood_in), *changes), {"tritonserver": version}
 
 
-def _require(backends: Collection[str]) -> None:
-    """Raise unless the local Triton can run here with these backends."""
+def _require(needs: Collection[str]) -> None:
+    """Raise unless the local Triton can run here with these."""
     files = TritonFiles.of_repository()
     problems: list[Problem] = []
     try:
@@ -77,10 +77,10 @@ def _require(backends: Collection[str]) -> None:
             Problem(found=str(error), allowed="the local Triton, which proves the archive", advice="make setup")
         )
     folders = {"torch": files.torch, "dali": files.dali}
-    for backend in sorted(set(backends) & _NEEDED.keys()):
-        name = _NEEDED[backend]
+    for need in sorted(set(needs) & _NEEDED.keys()):
+        name = _NEEDED[need]
         if not (folders[name] / "bin" / "python").exists():
-            found = f"nothing, and the stand-in for the backend {backend} needs it"
+            found = f"nothing, and the stand-in for {need} needs it"
             advice = f"python3 scripts/setup.py {name}"
             problems.append(Problem(file=str(folders[name]), found=found, allowed="an environment", advice=advice))
     if problems:

@@ -23,6 +23,7 @@ PROVABLE = frozenset({"onnxruntime", "python", "ensemble"})
 in the local Triton."""
 
 PROOF_ENVIRONMENT = "exporters"
+ENVIRONMENT = "EXECUTION_ENV_PATH"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,8 +89,12 @@ _PROVERS = {
 }
 
 
+def _needs(config: ModelConfig) -> set[str]:
+    return {config.backend, *({ENVIRONMENT} & config.node.entries("parameters").keys())}
+
+
 def _needs_container(config: ModelConfig) -> bool:
-    return config.backend not in PROVABLE or "EXECUTION_ENV_PATH" in config.node.entries("parameters")
+    return not _needs(config) <= PROVABLE
 
 
 def _prove_in_container(
@@ -107,7 +112,7 @@ def _prove_in_container(
     outputs, stand_ins, tools = answer_in_container(
         repository,
         model=model.name,
-        backends={config.backend for config in configs.values()},
+        needs={need for config in configs.values() for need in _needs(config)},
         request=request,
         work=work,
         report=report,

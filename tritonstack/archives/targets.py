@@ -9,7 +9,7 @@ from tritonstack.archives.recipe import RECIPE
 from tritonstack.archives.source import ArchiveSource
 from tritonstack.catalogue import load_catalogue
 from tritonstack.errors import InputError, Problem
-from tritonstack.local.container.repository import STAND_INS, TritonFiles
+from tritonstack.local.container.repository import STAND_INS
 from tritonstack.naming import Platform
 
 LOCAL = "local"
@@ -32,10 +32,8 @@ def target_of(source: ArchiveSource, platform: Platform | None) -> str | None:
     return f"python-{python_of(platform)}" if dependency == "python" else str(platform)
 
 
-def python_of(platform: Platform | None) -> str:
+def python_of(platform: Platform) -> str:
     """The minor version of the Python that Python models run in. Raises :class:`InputError` for unknown releases."""
-    if platform is None:
-        return TritonFiles.of_repository().python_version
     release = load_catalogue().release(platform.release)
     if release is None:
         problem = Problem(field="release", found=platform.release, allowed="a release of the catalogue")

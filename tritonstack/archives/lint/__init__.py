@@ -29,15 +29,25 @@ def lint_folder(
     return _sorted(findings(view_folder(folder, target or Target(backends=known))))
 
 
-def lint_repository(folder: Path, *, addressed: str) -> tuple[Finding, ...]:
-    """Every finding about a staged repository, in which everything has to be there."""
-    return _sorted(findings(view_repository(folder, addressed=addressed, target=Target())))
+def lint_repository(folder: Path, *, addressed: str, absent: Collection[str] = ()) -> tuple[Finding, ...]:
+    """Every finding about a staged repository, in which everything has to be there.
+
+    ``absent``: files of the addressed model that need not be, such as an environment that the local one stands in for.
+    """
+    return _sorted(findings(view_repository(folder, addressed=addressed, target=Target(), absent=absent)))
 
 
-def refuse_errors(folders: Sequence[Path], *, staged_for: str | None = None, target: Target | None = None) -> None:
+def refuse_errors(
+    folders: Sequence[Path],
+    *,
+    staged_for: str | None = None,
+    absent: Collection[str] = (),
+    target: Target | None = None,
+) -> None:
     """Raise :class:`InputError` with every error of all folders at once; warnings pass.
 
-    ``staged_for``: the folders are staged repositories whose requests reach this model. ``target``: where they shall
+    ``staged_for``: the folders are staged repositories whose requests reach this model, and ``absent`` names its files
+    that need not be there. ``target``: where they shall
     be served; without it backends are not checked, for an image of one's own may have others.
     """
     problems: list[Problem] = []
@@ -45,7 +55,7 @@ def refuse_errors(folders: Sequence[Path], *, staged_for: str | None = None, tar
         if staged_for is None:
             found = lint_folder(folder, target=target or Target())
         else:
-            found = lint_repository(folder, addressed=staged_for)
+            found = lint_repository(folder, addressed=staged_for, absent=absent)
         problems += [finding.problem() for finding in found if finding.level == "error"]
     if problems:
         raise InputError(problems)

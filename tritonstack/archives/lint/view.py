@@ -125,9 +125,16 @@ def view_folder(folder: Path, target: Target | None = None) -> RepositoryView:
     )
 
 
-def view_repository(folder: Path, *, addressed: str | None, target: Target | None = None) -> RepositoryView:
-    """A model repository as it stands, without a recipe."""
-    models = {model.name: view_model(model, ()) for model in model_directories(folder)}
+def view_repository(
+    folder: Path, *, addressed: str | None, target: Target | None = None, absent: Iterable[str] = ()
+) -> RepositoryView:
+    """A model repository as it stands, without a recipe.
+
+    ``absent``: files of the addressed model that are not there, and need not be.
+    """
+    models = {
+        model.name: view_model(model, absent if model.name == addressed else ()) for model in model_directories(folder)
+    }
     return RepositoryView(root=folder, recipe=None, addressed=addressed, models=models, target=target or Target())
 
 

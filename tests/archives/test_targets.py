@@ -1,0 +1,85 @@
+"""What archives are built for, and which of them would not serve there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.archives.folders import T4, Endpoint, Environment, places_in, source_of, write_double
+from tritonstack.archives.build import build_environment, build_models
+from tritonstack.archives.source import ArchiveSource
+from tritonstack.archives.targets import lacks_plan, python_of, refuse_unservable, target_of
+from tritonstack.errors import InputError
+from tritonstack.naming import Platform
+
+
+def source(root: Path, *, backend: str = "python", recipe: str = "") -> ArchiveSource:
+    """A folder's archive with this backend and these further fields of the recipe."""
+    folder = write_double(root)
+    config = folder / "double/config.pbtxt"
+    config.write_text(config.read_text().replace('backend: "python"', f'backend: "{backend}"'))
+    with (folder / "recipe.yaml").open("a") as file:
+        file.write(recipe)
+    return source_of(folder)
+
+
+@pytest.mark.parametrize(
+    ("dependency", "here", "there"),
+    [("none", None, None), ("python", "local", "python-3.10"), ("engine", "local", "24.09-t4")],
+)
+def test_the_target_follows_from_the_dependency(tmp_path: Path, dependency: str, here: str, there: str) -> None:
+    made = source(tmp_path, recipe=f"dependency: {dependency}\n")
+    assert target_of(made, None) == here
+    assert target_of(made, T4) == there
+
+
+def test_the_python_of_an_unknown_release_is_refused() -> None:
+    with pytest.raises(InputError, match=r"98\.01"):
+        python_of(Platform(release="98.01", gpu="t4"))
+
+
+def test_an_engine_that_is_not_built_serves_here_alone(tmp_path: Path) -> None:
+    made = source(tmp_path, backend="tensorrt", recipe="dependency: engine\n")
+    assert lacks_plan(made)
+    refuse_unservable([made], platform=None)
+    with pytest.raises(InputError, match=r"double for 24\.09-t4: it needs a TensorRT engine"):
+        refuse_unservable([made], platform=T4)
+
+
+def test_a_plan_of_one_s_own_serves_on_its_platform(tmp_path: Path) -> None:
+    made = source(tmp_path, backend="tensorrt", recipe="dependency: engine\n")
+    (made.folder / "double/1/model.plan").write_bytes(b"plan")
+    assert not lacks_plan(made)
+    refuse_unservable([made], platform=T4)
+
+
+def test_a_backend_that_nothing_here_runs_is_refused_before_anything_is_exported(tmp_path: Path) -> None:
+    made = source(tmp_path, backend="tensorflow", recipe="exports: [{script: gone.py, produces: [double/1/m]}]\n")
+    with pytest.raises(InputError, match="double needs the backend tensorflow, which the local Triton neither has"):
+        refuse_unservable([made], platform=None)
+
+
+def test_archives_that_depend_on_python_are_kept_apart_for_each_target(tmp_path: Path) -> None:
+    source(tmp_path, recipe="dependency: python\n")
+    places = places_in(tmp_path)
+    (here,) = build_models(["double"], places=places).built
+    environment = Environment("dev", (Endpoint("one", ("double",)),))
+    (there,) = build_environment(environment, local=False, places=places).built
+    assert (here.target, there.target) == ("local", "python-3.10")
+    assert here.name == there.name
+    assert (here.manifest.target, there.manifest.target) == ("local", "python-3.10")
+    assert places.archive(here.name, "local").is_file()
+    assert places.archive(there.name, "python-3.10").is_file()
+    assert not places.archive(here.name).exists()
+
+
+def test_an_engine_is_not_built_for_a_platform(tmp_path: Path) -> None:
+    made = source(tmp_path, backend="tensorrt", recipe="dependency: engine\n")
+    (made.folder / "double/1/model.onnx").write_bytes(b"graph")
+    recipe = made.folder / "recipe.yaml"
+    engine = "engine: {shapes: {x: {min: [1, 1], opt: [4, 1], max: [8, 1]}}}"
+    recipe.write_text(recipe.read_text().replace("kind: python", f"kind: tensorrt\n{engine}"))
+    environment = Environment("dev", (Endpoint("one", ("double",)),))
+    with pytest.raises(InputError, match="the local AWS, whose stand-in"):
+        build_environment(environment, local=False, places=places_in(tmp_path))
