@@ -34,6 +34,11 @@ test-all: setup ## Every test, the long ones included
 	@$(PYTHON) scripts/setup.py torch dali
 	@CDK_VALIDATION=false $(RUN) pytest
 
+.PHONY: full
+full: setup ## ResNet-50 and T5-small at their real size, with random weights: built, deployed, answered (minutes)
+	@$(PYTHON) scripts/setup.py torch dali
+	@CDK_VALIDATION=false $(RUN) pytest -s tests/systems/full_size.py
+
 .PHONY: check
 check: setup ## Lint, types, and tests with a coverage floor
 	@$(RUN) ruff check .
