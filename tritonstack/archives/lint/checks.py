@@ -14,6 +14,7 @@ from tritonstack.archives.lint import (
     instances,
     layout,
     names,
+    onnx,
     onnxruntime,
     python_model,
     recipe,
@@ -51,6 +52,7 @@ MODEL_CHECKS: tuple[ModelCheck, ...] = (
     warmup.check,
     execution.check,
     python_model.check,
+    onnx.check,
 )
 """About one model of it; not asked of a model whose configuration cannot be read."""
 

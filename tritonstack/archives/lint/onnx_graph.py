@@ -1,0 +1,193 @@
+"""Inputs and outputs of an ONNX file, without its nodes and weights: protobuf's wire format, skipped where it can be.
+
+Source of the field numbers: https://github.com/onnx/onnx/blob/main/onnx/onnx.proto; of the wire format:
+https://protobuf.dev/programming-guides/encoding/.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+_VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
+_VARINT_BYTES = 10
+_TEXT_BYTES = 1 << 16
+"""No name of a tensor is longer; a file that says so is damaged."""
+
+_MODEL_OPSETS, _MODEL_GRAPH = 8, 7
+_GRAPH_INITIALIZER, _GRAPH_INPUT, _GRAPH_OUTPUT, _GRAPH_SPARSE = 5, 11, 12, 15
+_TENSOR_NAME, _SPARSE_VALUES = 8, 1
+
+DATATYPES: Mapping[int, str] = {
+    1: "FP32",
+    2: "UINT8",
+    3: "INT8",
+    4: "UINT16",
+    5: "INT16",
+    6: "INT32",
+    7: "INT64",
+    8: "BYTES",
+    9: "BOOL",
+    10: "FP16",
+    11: "FP64",
+    12: "UINT32",
+    13: "UINT64",
+    16: "BF16",
+}
+"""ONNX's number of an element type → KServe's name; complex and 8-bit floating-point types have none."""
+
+
+class OnnxError(ValueError):
+    """The file is no ONNX model, or is damaged."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphTensor:
+    """One input or output of a graph.
+
+    Attributes:
+        name: its name.
+        datatype: KServe's name of its type; empty where it has none, or is no tensor.
+        shape: its axes, the batch first: a number, or None where the length is free; None where the rank is unknown.
+    """
+
+    name: str
+    datatype: str
+    shape: tuple[int | None, ...] | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnnxGraph:
+    """What a graph takes and gives. Inputs that have a value in the file (initialisers) are not among them."""
+
+    inputs: tuple[GraphTensor, ...]
+    outputs: tuple[GraphTensor, ...]
+    opset: int
+
+
+@dataclass(frozen=True)
+class _Field:
+    """A field of a message: its number, and its value or the place of its content."""
+
+    number: int
+    value: int
+    start: int
+    end: int
+    is_message: bool
+
+
+def read_graph(path: Path) -> OnnxGraph:
+    """The graph of an ONNX file; reads kilobytes, however large the weights are. Raises :class:`OnnxError`."""
+    with path.open("rb") as stream:
+        end = os.fstat(stream.fileno()).st_size
+        graphs = []
+        opset = 0
+        for field in _fields(stream, 0, end):
+            if field.number == _MODEL_GRAPH and field.is_message:
+                graphs.append(field)
+            elif field.number == _MODEL_OPSETS and field.is_message:
+                opset = _opset(stream, field) or opset
+        if len(graphs) != 1:
+            raise OnnxError("no graph" if not graphs else "several graphs")
+        return _graph(stream, graphs[0], opset)
+
+
+def _graph(stream: BinaryIO, graph: _Field, opset: int) -> OnnxGraph:
+    inputs: list[GraphTensor] = []
+    outputs: list[GraphTensor] = []
+    given: set[str] = set()
+    for field in _fields(stream, graph.start, graph.end):
+        if field.number == _GRAPH_INITIALIZER:
+            given.add(_name(stream, field, _TENSOR_NAME))
+        elif field.number == _GRAPH_SPARSE:
+            values = _only(stream, field, _SPARSE_VALUES)
+            given.add(_name(stream, values, _TENSOR_NAME) if values else "")
+        elif field.number == _GRAPH_INPUT:
+            inputs.append(_value(stream, field))
+        elif field.number == _GRAPH_OUTPUT:
+            outputs.append(_value(stream, field))
+    taken = tuple(tensor for tensor in inputs if tensor.name not in given)
+    return OnnxGraph(inputs=taken, outputs=tuple(outputs), opset=opset)
+
+
+def _value(stream: BinaryIO, value: _Field) -> GraphTensor:
+    """A ValueInfoProto: name = 1, type = 2 { tensor_type = 1 { elem_type = 1, shape = 2 { dim = 1 } } }."""
+    name = _name(stream, value, 1)
+    kind = _only(stream, value, 2)
+    tensor = _only(stream, kind, 1) if kind else None
+    if tensor is None:
+        return GraphTensor(name=name, datatype="", shape=None)
+    element = _only(stream, tensor, 1)
+    shape = _only(stream, tensor, 2)
+    axes = None if shape is None else tuple(_axis(stream, axis) for axis in _fields(stream, shape.start, shape.end))
+    return GraphTensor(name=name, datatype=DATATYPES.get(element.value, "") if element else "", shape=axes)
+
+
+def _axis(stream: BinaryIO, axis: _Field) -> int | None:
+    """A dimension: dim_value = 1, or a name in dim_param = 2, or nothing."""
+    length = _only(stream, axis, 1)
+    return length.value if length is not None and not length.is_message else None
+
+
+def _opset(stream: BinaryIO, entry: _Field) -> int:
+    """The version of the standard operators: an OperatorSetIdProto with no domain; 0 for another's."""
+    domain, version = _name(stream, entry, 1), _only(stream, entry, 2)
+    return version.value if version is not None and domain in ("", "ai.onnx") else 0
+
+
+def _only(stream: BinaryIO, message: _Field, number: int) -> _Field | None:
+    """The last field of this number, as protobuf takes it."""
+    found = None
+    for field in _fields(stream, message.start, message.end):
+        if field.number == number:
+            found = field
+    return found
+
+
+def _name(stream: BinaryIO, message: _Field, number: int) -> str:
+    field = _only(stream, message, number)
+    if field is None:
+        return ""
+    if not field.is_message or field.end - field.start > _TEXT_BYTES:
+        raise OnnxError(f"byte {field.start}: no name")
+    stream.seek(field.start)
+    try:
+        return stream.read(field.end - field.start).decode()
+    except UnicodeDecodeError as error:
+        raise OnnxError(f"byte {field.start}: a name that is no UTF-8") from error
+
+
+def _fields(stream: BinaryIO, start: int, end: int) -> Iterator[_Field]:
+    """The fields of a message between two places of the file; contents are not read."""
+    place = start
+    while place < end:
+        key, place = _varint(stream, place, end)
+        number, kind = key >> 3, key & 7
+        value = 0
+        before = place
+        if kind == _VARINT:
+            value, place = _varint(stream, place, end)
+        elif kind == _LENGTH:
+            length, before = _varint(stream, place, end)
+            place = before + length
+        elif kind in (_FIXED64, _FIXED32):
+            place += 8 if kind == _FIXED64 else 4
+        else:
+            raise OnnxError(f"byte {before}: no protobuf")
+        if number == 0 or place > end:
+            raise OnnxError(f"byte {before}: {'no protobuf' if number == 0 else 'the file is cut off'}")
+        yield _Field(number, value, before, place, is_message=kind == _LENGTH)
+
+
+def _varint(stream: BinaryIO, place: int, end: int) -> tuple[int, int]:
+    """A number at a place of the file, and the place after it."""
+    stream.seek(place)
+    value = 0
+    for index, byte in enumerate(stream.read(min(_VARINT_BYTES, end - place))):
+        value |= (byte & 127) << (7 * index)
+        if byte < 128:
+            return value, place + index + 1
+    raise OnnxError(f"byte {place}: {'the file is cut off' if end - place < _VARINT_BYTES else 'no protobuf'}")
