@@ -10,6 +10,8 @@ TASKS = (
     "trace_encoder",  # the first: how TorchScript calls classes depends on what was traced before
     "export_encoder",
     "export_externally",
+    "export_to_older_operators",
+    "export_to_operators_that_it_needs",
     "export_with_other_tensors",
     "export_axis_that_is_fixed",
     "export_batch_that_is_fixed",

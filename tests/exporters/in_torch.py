@@ -15,7 +15,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import onnx
 import torch
+from onnx import helper
 from safetensors.torch import load_file, save_file
 from torch import nn
 
@@ -137,6 +139,24 @@ def prove_damaged_file(folder):
 
 def export_with_other_tensors(folder):
     said = Graph(18, (IDS, MASK), (Tensor("wide", "FP16", ("batch", "length", 6)), Tensor("pooled", "FP32", (1, 6))))
+    onnx_graph.export(encoder(), said, folder / "model.onnx", example(GRAPH))
+
+
+def export_to_older_operators(folder):
+    said = Graph(17, GRAPH.inputs, GRAPH.outputs)
+    onnx_graph.export(encoder(), said, folder / "model.onnx", example(GRAPH))
+    proto = onnx.load(folder / "model.onnx")
+    means = [node for node in proto.graph.node if node.op_type == "ReduceMean"]
+    return {
+        "difference": prove(folder / "model.onnx", encoder()),
+        "opsets": [one.version for one in proto.opset_import],
+        "format": proto.ir_version,
+        "axes": [helper.get_node_attr_value(node, "axes") for node in means],
+    }
+
+
+def export_to_operators_that_it_needs(folder):
+    said = Graph(9, GRAPH.inputs, GRAPH.outputs)
     onnx_graph.export(encoder(), said, folder / "model.onnx", example(GRAPH))
 
 

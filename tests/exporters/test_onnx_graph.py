@@ -23,6 +23,17 @@ def test_weights_above_the_limit_lie_beside_the_graph(tasks: Tasks) -> None:
     assert tasks.files("export_externally") == ["model.onnx", "model.onnx.data"]
 
 
+def test_older_operators_have_the_axes_of_a_mean_as_an_attribute(tasks: Tasks) -> None:
+    given = tasks.given("export_to_older_operators")
+    assert given["difference"] <= 1e-4
+    assert (given["opsets"], given["format"], given["axes"]) == ([17], 8, [[1]])
+
+
+def test_operators_that_are_too_old_for_the_model_are_refused(tasks: Tasks) -> None:
+    assert "operator set 9" in tasks.refused("export_to_operators_that_it_needs")
+    assert tasks.files("export_to_operators_that_it_needs") == []
+
+
 def test_every_difference_to_the_recipe_is_named(tasks: Tasks) -> None:
     said = tasks.refused("export_with_other_tensors")
     assert "output wide: type FLOAT exported, the recipe says FP16" in said

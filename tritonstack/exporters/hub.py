@@ -56,6 +56,11 @@ def digests(folder: Path, files: Sequence[str]) -> dict[str, str]:
 
 def _pinned(source: Mapping[str, str] | None) -> tuple[str, str]:
     """Identifier and revision, both checked: they become a path."""
+    if source and "s3" in source:
+        raise WorkFailedError(
+            f"an export runs without AWS credentials and cannot fetch {source['s3']}: unpack it into a folder laid out "
+            f"like the hub ({FOLDER_VARIABLE}) and name it by `hub` and `revision`"
+        )
     if not source or "hub" not in source:
         raise WorkFailedError("pretrained weights need `source: {hub: …, revision: …}` in the recipe")
     identifier, revision = source["hub"], source.get("revision", "")

@@ -12,7 +12,7 @@ from typing import Any
 
 import onnx
 import torch
-from onnx import helper
+from onnx import helper, version_converter
 from torch import nn
 
 from tritonstack.errors import WorkFailedError
@@ -20,6 +20,13 @@ from tritonstack.exporters.arguments import Arrays
 from tritonstack.exporters.files import whole
 from tritonstack.exporters.graph import DTYPES, Graph, Tensor
 from tritonstack.exporters.progress import say
+
+OWN_OPSET = 18
+"""The operator set that PyTorch exports in; ONNX converts to older ones.
+
+TensorRT reads the axes of reductions from the attribute that they were until 17: it took them for all axes
+(https://github.com/NVIDIA/TensorRT/issues/3467) and refuses such graphs since 10.0.
+"""
 
 EMBED_LIMIT = 2**31 - 2**26
 """Bytes of weights up to which one file holds all: a protobuf message ends at 2 GiB, some room is for the graph."""
@@ -39,10 +46,8 @@ def export(model: nn.Module, graph: Graph, path: Path, example: Arrays, *, embed
         WorkFailedError: PyTorch cannot export the model, or the graph is not as the recipe says: every difference.
     """
     say(f"exporting to ONNX, operator set {graph.opset}")
-    program = _program(model, graph, example)
-    proto = program.model_proto
+    proto = _converted(_program(model, graph, example).model_proto, graph)
     _anonymise(proto)
-    _check_opset(proto, graph)
     problems = [*_differences(proto, graph)]
     if problems:
         raise WorkFailedError("the exported graph is not as the recipe says:\n  " + "\n  ".join(problems))
@@ -67,7 +72,7 @@ def _program(model: nn.Module, graph: Graph, example: Arrays) -> Any:
             tensors,
             input_names=[tensor.name for tensor in graph.inputs],
             output_names=[tensor.name for tensor in graph.outputs],
-            opset_version=graph.opset,
+            opset_version=max(graph.opset, OWN_OPSET),
             dynamo=True,
             dynamic_shapes=(shapes,) if _takes_any_number(model) else shapes,
             external_data=False,
@@ -104,11 +109,28 @@ def _anonymise(proto: Any) -> None:
             part.doc_string = ""
 
 
-def _check_opset(proto: Any, graph: Graph) -> None:
-    """PyTorch leaves its own operator set where it cannot convert to the wanted one."""
+def _converted(proto: Any, graph: Graph) -> Any:
+    """In the wanted operator set. PyTorch leaves its own where it cannot convert to a newer one."""
+    try:
+        if graph.opset < OWN_OPSET:
+            proto = version_converter.convert_version(proto, graph.opset)
+            _drop_unknown_zeros(proto, graph.opset)
+    except (RuntimeError, version_converter.ConvertError) as error:
+        raise WorkFailedError(f"the graph cannot be converted to operator set {graph.opset}: {error}") from error
     found = {one.domain: one.version for one in proto.opset_import}.get("")
     if found != graph.opset:
         raise WorkFailedError(f"PyTorch exports operator set {found}, the recipe says opset {graph.opset}")
+    return proto
+
+
+def _drop_unknown_zeros(proto: Any, opset: int) -> None:
+    """Take out attributes of value 0 that the older operators lack: the conversion leaves ``noop_with_empty_axes``."""
+    for node in proto.graph.node:
+        if node.domain == "":
+            known = onnx.defs.get_schema(node.op_type, opset).attributes
+            kept = [one for one in node.attribute if one.name in known or one.type != one.INT or one.i != 0]
+            del node.attribute[:]
+            node.attribute.extend(kept)
 
 
 def _differences(proto: Any, graph: Graph) -> Iterator[str]:
