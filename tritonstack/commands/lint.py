@@ -12,6 +12,7 @@ import click
 from tritonstack.archives.lint import Finding, Target, lint_folder
 from tritonstack.archives.lint.report import annotation, report_of
 from tritonstack.archives.recipe import RECIPE
+from tritonstack.archives.resolving import sources_of
 from tritonstack.errors import InputError, Problem
 from tritonstack.local.paths import project_folder
 from tritonstack.settings import load_environment
@@ -77,11 +78,14 @@ def _served_by(environment: str, folders: tuple[Path, ...]) -> list[tuple[Path, 
     """The folders that an environment's endpoints serve, or those of ``folders`` alone, each with its endpoint."""
     settings = load_environment(project_folder() / "environments" / f"{environment}.yaml")
     repositories = project_folder() / "model_repos"
-    pairs = [
-        (repositories / model, Target.of_endpoint(endpoint, environment))
-        for endpoint in settings.endpoints
-        for model in endpoint.models
-    ]
+    pairs = list(
+        dict.fromkeys(
+            (source.folder, Target.of_endpoint(endpoint, environment))
+            for endpoint in settings.endpoints
+            for model in endpoint.models
+            for source in sources_of(model, repositories)
+        )
+    )
     if not folders:
         return pairs
     wanted = {folder.resolve(): folder for folder in folders}

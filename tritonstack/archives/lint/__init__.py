@@ -8,7 +8,8 @@ from pathlib import Path
 from tritonstack.archives.lint.checks import findings
 from tritonstack.archives.lint.finding import Finding
 from tritonstack.archives.lint.target import Target, known_backends
-from tritonstack.archives.lint.view import view_folder, view_repository
+from tritonstack.archives.lint.variants import folder_findings
+from tritonstack.archives.lint.view import view_repository
 from tritonstack.errors import InputError, Problem
 
 __all__ = ["Finding", "Target", "lint_folder", "lint_repository", "refuse_errors"]
@@ -19,14 +20,14 @@ def lint_folder(
 ) -> tuple[Finding, ...]:
     """Every finding about a model folder, or about a model repository without a recipe, sorted by file and line.
 
-    Files that an export makes need not exist. ``target``: where it shall be served; without it every backend of the
-    catalogue's releases is taken, or ``backends`` alone.
+    Files that an export makes need not exist; a folder with overlays is linted as each of them. ``target``: where it
+    shall be served; without it every backend of the catalogue's releases is taken, or ``backends`` alone.
     Raises :class:`InputError` where the folder does not exist or a recipe is wrong.
     """
     if not folder.is_dir():
         raise InputError([Problem(file=str(folder), found="no such folder", allowed="a model folder")])
     known = frozenset(backends) if backends is not None else known_backends()
-    return _sorted(findings(view_folder(folder, target or Target(backends=known))))
+    return _sorted(folder_findings(folder, target or Target(backends=known)))
 
 
 def lint_repository(folder: Path, *, addressed: str, absent: Collection[str] = ()) -> tuple[Finding, ...]:
