@@ -67,6 +67,9 @@ def random(*, seed: int, channel_divisor: int) -> InceptionV3:
     proof could not tell a wrong export from a right one. So, as training does, the normalisations take the statistics
     of a few pictures (noise from coarse to fine, black, white), and the scores are scaled to a standard deviation of
     about 1 over them.
+
+    Sums of floating-point numbers depend on the processor and its threads in their last digits. What is computed here
+    is therefore computed in double precision and rounded to 8 bits: the same seed gives the same bytes everywhere.
     """
     torch.manual_seed(seed)
     network = InceptionV3(classes=CLASSES, channel_divisor=channel_divisor)
@@ -75,18 +78,30 @@ def random(*, seed: int, channel_divisor: int) -> InceptionV3:
             nn.init.kaiming_normal_(module.weight, nonlinearity="relu")
         elif isinstance(module, nn.BatchNorm2d):
             module.momentum = None  # the statistics of the pictures alone, not mixed with what they are at first
-    flat = [torch.full((1, 3, SIDE, SIDE), value) for value in (-1.0, 1.0)]
+    flat = [torch.full((1, 3, SIDE, SIDE), value).double() for value in (-1.0, 1.0)]
     pictures = torch.cat([*flat, *(_noise(cells) for cells in (2, 5, 12, 30, 100, SIDE))])
+    directions = torch.randn_like(network.fc.weight).double()
+    network.double()
     with torch.inference_mode():
-        network.train()(pictures)
+        network.train().features(pictures)
+        for module in network.modules():
+            if isinstance(module, nn.BatchNorm2d):
+                module.running_mean.copy_(_coarse(module.running_mean))
+                module.running_var.copy_(_coarse(module.running_var))
         features = network.eval().features(pictures)
         middle = features.mean(dim=0)
-        spread = (features - middle).norm(dim=1).mean()
-        network.fc.weight.normal_().div_(spread)
-        network.fc.bias.copy_(-network.fc.weight @ middle)
-    return network
+        spread = _coarse((features - middle).norm(dim=1).mean())
+        network.fc.weight.copy_(directions / spread)
+        network.fc.bias.copy_(_coarse(-network.fc.weight @ middle))
+    return network.float()
+
+
+def _coarse(values: torch.Tensor) -> torch.Tensor:
+    """Rounded to 8 significant bits."""
+    return values.to(torch.bfloat16).to(values.dtype)
 
 
 def _noise(cells: int) -> torch.Tensor:
-    """One picture, FP32 [1, 3, 299, 299] from -1 to 1, of about so many patches a side."""
-    return functional.interpolate(torch.rand(1, 3, cells, cells) * 2 - 1, size=(SIDE, SIDE), mode="bilinear")
+    """One picture, FP64 [1, 3, 299, 299] from -1 to 1, of about so many patches a side."""
+    values = torch.rand(1, 3, cells, cells).double() * 2 - 1
+    return functional.interpolate(values, size=(SIDE, SIDE), mode="bilinear")
