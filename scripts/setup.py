@@ -248,12 +248,22 @@ def make_virtual(name: str, folder: Path) -> None:
         "--compile-bytecode",
         "--no-deps",
         "--no-build",
-        *(["--require-hashes"] if name != "torch" else []),
+        *(["--require-hashes"] if name != "torch" else torch_build()),
         "-r",
         str(REQUIREMENTS / f"{name}.txt"),
     )
     if name == "main":
         add_project(folder)
+
+
+def torch_build() -> list[str]:
+    """Which build of PyTorch: that of a folder of wheels that uv is told of, else the CPU's from PyTorch's own index.
+
+    The package index's build for Linux does not start without CUDA's packages, which the lock file leaves out.
+    """
+    folders = uv_variables().get("UV_FIND_LINKS", "").split(",")
+    found = any(next(Path(folder).glob("torch-*.whl"), None) for folder in folders if folder and Path(folder).is_dir())
+    return [] if found else ["--torch-backend", "cpu"]
 
 
 def add_project(folder: Path) -> None:

@@ -156,6 +156,18 @@ def test_folders_of_wheels_that_pip_is_told_of_are_told_to_uv(
     assert setup.uv_variables()["UV_FIND_LINKS"] == "/one,/two"
 
 
+def test_pytorch_is_the_cpu_build_of_a_folder_of_wheels_or_of_its_own_index(
+    setup: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("UV_FIND_LINKS", raising=False)
+    monkeypatch.setenv("PIP_FIND_LINKS", f"/nowhere {tmp_path}")
+    assert setup.torch_build() == ["--torch-backend", "cpu"]
+    (tmp_path / "torch-2.13.0+cpu-cp311-cp311-linux_x86_64.whl").touch()
+    assert setup.torch_build() == []
+    monkeypatch.delenv("PIP_FIND_LINKS")
+    assert setup.torch_build() == ["--torch-backend", "cpu"]
+
+
 def test_an_interpreter_that_does_not_answer_is_none(setup: ModuleType, tmp_path: Path) -> None:
     placeholder = tmp_path / "python3.12"
     placeholder.write_text("#!/bin/sh\nexit 127\n")
