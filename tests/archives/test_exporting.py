@@ -156,6 +156,7 @@ def test_overlays_and_copies_share_an_export(places: Places) -> None:
     assert sum("running" in line for line in ran) == 1
     assert {item.manifest.model.name for item in summary.built} == {"double-0", "double-1", "double-2"}
     assert len({item.manifest.archive.tar_sha256 for item in summary.built}) == 3
+    assert sum(line.startswith("proof of") for line in ran) == 1  # they differ in their name alone
 
 
 def test_a_failed_script_stops_the_build_with_its_words_and_leaves_nothing(places: Places) -> None:

@@ -10,7 +10,7 @@ import pytest
 from tests.settings.environment_file import write_environment
 from tritonstack.archives import ArchiveContents
 from tritonstack.errors import Problem
-from tritonstack.settings import Environment, check_archives, load_environment, with_default_models
+from tritonstack.settings import Environment, check_archives, load_environment, with_archives, with_default_models
 
 DALI = "--backend-config=dali,release_after_unload=true"
 
@@ -133,3 +133,29 @@ def test_a_default_model_that_is_no_folder_of_the_archive_is_refused(tmp_path: P
         assert problem.field == "endpoints[0].container.default_model_name"
         assert "gone" in problem.found
         assert ", ".join(contents["digits-onnx"].models) in problem.allowed
+
+
+OVERLAID = {"digits-onnx": ("digits-onnx-a", "digits-onnx-b")}
+TWO = {name: ArchiveContents(models=(name,), ensembles=(), backends=frozenset()) for name in OVERLAID["digits-onnx"]}
+
+
+def test_a_folder_s_archives_are_checked_each_at_the_folder_s_place(tmp_path: Path) -> None:
+    gone = {"digits-onnx-b": ArchiveContents(models=("m",), ensembles=(), backends=frozenset({"tensorflow"}))}
+    settings = environment(tmp_path, 'release: "25.04"')
+    [problem] = check_archives(settings, TWO | gone, archives=OVERLAID)
+    assert problem.field == "endpoints[0].models[0]"
+    assert "digits-onnx-b" in problem.found
+
+
+def test_a_folder_with_several_archives_is_refused_on_a_single_model_endpoint(tmp_path: Path) -> None:
+    [problem] = check_archives(single(tmp_path), TWO, archives=OVERLAID)
+    assert problem.field == "endpoints[0].models[0]"
+    assert problem.found == "digits-onnx, which stands for 2 archives, on a single-model endpoint"
+    assert problem.allowed == "one of them: digits-onnx-a, digits-onnx-b"
+    assert check_archives(environment(tmp_path), TWO, archives=OVERLAID) == []
+
+
+def test_with_archives_names_each_archive_of_an_endpoint_once(tmp_path: Path) -> None:
+    settings = environment(tmp_path, "models: [digits-onnx, digits-onnx-a]")
+    [endpoint] = with_archives(settings, OVERLAID).endpoints
+    assert endpoint.models == ("digits-onnx-a", "digits-onnx-b")

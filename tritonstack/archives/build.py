@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from tritonstack.archives.building import Task, make_archive
+from tritonstack.archives.building import Proofs, Task, make_archive
 from tritonstack.archives.digest import model_digest
 from tritonstack.archives.lint import refuse_errors
 from tritonstack.archives.manifest import Manifest
@@ -144,13 +144,14 @@ def _build_all(tasks: Sequence[Task], *, places: Places, report: Report) -> Buil
     refuse_errors(list(dict.fromkeys(task.source.folder for task in waiting)))
     for platform in dict.fromkeys(task.platform for task in waiting):
         refuse_unservable((task.source for task in waiting if task.platform == platform), platform=platform)
-    return BuildSummary(built=tuple(_build(task, places, report) for task in tasks))
+    proofs: Proofs = {}
+    return BuildSummary(built=tuple(_build(task, places, report, proofs) for task in tasks))
 
 
-def _build(task: Task, places: Places, report: Report) -> Built:
+def _build(task: Task, places: Places, report: Report, proofs: Proofs) -> Built:
     finished = places.built(task.name, task.target)
     if finished is not None:
         return Built(name=task.name, target=task.target, manifest=finished, fresh=False)
     with partial_folder(places.archives, name=f".{task.name.model}") as work:
-        manifest = make_archive(task, work, places, report)
+        manifest = make_archive(task, work, places, report, proofs)
     return Built(name=task.name, target=task.target, manifest=manifest, fresh=True)

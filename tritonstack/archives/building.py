@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from tritonstack.archives.contents import contents_of
-from tritonstack.archives.digest import sha256_of
+from tritonstack.archives.digest import model_digest, sha256_of
 from tritonstack.archives.execution_environment import PackedEnvironment
 from tritonstack.archives.exporting import Exported, export_source
 from tritonstack.archives.folder import CONFIG, model_directories
@@ -48,8 +49,18 @@ class Task:
         """What it is built for, where its bytes depend on it."""
         return target_of(self.source, self.platform)
 
+    @property
+    def proof(self) -> ProofKey:
+        """What its proof covers. Copies differ in a name that the linter checks: one is proven for all of them."""
+        return model_digest(dataclasses.replace(self.source, copy=None)), self.target
 
-def make_archive(task: Task, work: Path, places: Places, report: Report) -> Manifest:
+
+ProofKey = tuple[str, str | None]
+Proofs = dict[ProofKey, Proven]
+"""The proofs of one build."""
+
+
+def make_archive(task: Task, work: Path, places: Places, report: Report, proofs: Proofs) -> Manifest:
     """Build an archive in ``work``, then move it to its place: client files, manifest, and the archive last.
 
     Raises :class:`InputError` for what is wrong with the folder, :class:`WorkFailedError` where an export or the proof
@@ -72,9 +83,13 @@ def make_archive(task: Task, work: Path, places: Places, report: Report) -> Mani
     absent = [part.packed_as] if part is not None and environment is None else []
     refuse_errors([repository], staged_for=source.model, absent=absent)
     model = _model_entry(source.model, (repository / source.model / CONFIG).read_text())
-    request = sample_arrays(source, sample, model=model, files=files)
-    report(f"proof of {source.name}")
-    proven = prove_sample(repository, model=model, sample=sample, request=request, work=work, report=report)
+    if task.proof not in proofs:
+        request = sample_arrays(source, sample, model=model, files=files)
+        report(f"proof of {source.name}")
+        proofs[task.proof] = prove_sample(
+            repository, model=model, sample=sample, request=request, work=work, report=report
+        )
+    proven = proofs[task.proof]
     packed = _pack(repository, work / "archive.tar.gz", source.name, report)
     manifest = Manifest(
         name=source.name,

@@ -1,0 +1,44 @@
+"""An environment matched with its archives, as synthesis starts from it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.archives.folders import write, write_double
+from tests.settings.environment_file import write_environment
+from tritonstack.archives.digest import model_digest
+from tritonstack.archives.served import served_by
+from tritonstack.archives.source import BuildChoice
+from tritonstack.errors import InputError
+from tritonstack.settings import Environment, load_environment
+
+
+def project(root: Path, endpoint: str, header: str = "") -> tuple[Environment, Path]:
+    """An environment, and the model folder ``double`` with two overlays, one of which is an ensemble's backend."""
+    folder = write_double(root)
+    with (folder / "recipe.yaml").open("a") as recipe:
+        recipe.write("sizes: {tiny: {layers: 1}}\noverlays: {a: {}, b: {config: [b.pbtxt]}}\n")
+    write(folder, {"b.pbtxt": "max_batch_size: 2"})
+    return load_environment(write_environment(root, endpoint=endpoint, header=header)), folder.parent
+
+
+def test_a_folder_becomes_its_archives_with_their_digests(tmp_path: Path) -> None:
+    settings, repositories = project(tmp_path, "models: [double]", "builds: {size: tiny}")
+    served = served_by(settings, repositories, file=tmp_path / "local.yaml")
+    assert [endpoint.models for endpoint in served.environment.endpoints] == [("double-a", "double-b")]
+    (digests,) = served.release_sets.values()
+    assert digests == {name: model_digest(served.sources[name]) for name in ("double-a", "double-b")}
+    assert {source.choice for source in served.sources.values()} == {BuildChoice(size="tiny")}
+
+
+def test_one_archive_serves_a_single_model_endpoint_and_a_folder_of_two_does_not(tmp_path: Path) -> None:
+    settings, repositories = project(tmp_path, "mode: single-model\nmodels: [double-b]")
+    assert served_by(settings, repositories, file=tmp_path / "local.yaml").environment.endpoints[0].models == (
+        "double-b",
+    )
+    (tmp_path / "other").mkdir()
+    settings, repositories = project(tmp_path / "other", "mode: single-model\nmodels: [double]")
+    with pytest.raises(InputError, match="double, which stands for 2 archives, on a single-model endpoint"):
+        served_by(settings, repositories, file=tmp_path / "other/local.yaml")

@@ -1,0 +1,63 @@
+"""``tritonstack build``: names, sizes and weights, and what it prints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tests.archives.folders import write_double
+from tests.settings.environment_file import write_environment
+from tritonstack.archives.manifest import Manifest
+from tritonstack.cli import root
+from tritonstack.commands.build import command
+from tritonstack.errors import InputError
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with the folder ``double``, which is of two sizes, and an environment that serves it."""
+    monkeypatch.setenv("TRITONSTACK_PROJECT", str(tmp_path))
+    monkeypatch.setenv("TRITONSTACK_HOME", str(tmp_path / ".local"))
+    folder = write_double(tmp_path)
+    with (folder / "recipe.yaml").open("a") as recipe:
+        recipe.write("sizes: {tiny: {layers: 1}}\n")
+    (tmp_path / "environments").mkdir()
+    write_environment(tmp_path / "environments", header="builds: {size: tiny}", endpoint="models: [double]")
+    return tmp_path
+
+
+def sizes(project: Path) -> list[str]:
+    """The sizes of the archives that were built, in the order of their files."""
+    manifests = sorted((project / ".local/archives").glob("*.json"))
+    return sorted(Manifest.model_validate_json(path.read_bytes()).size for path in manifests)
+
+
+def test_a_named_model_is_built_in_full_size_unless_told_otherwise(project: Path) -> None:
+    done = CliRunner().invoke(root, ["build", "double"])
+    assert done.exit_code == 0, done.output
+    assert sizes(project) == ["full"]
+    assert "double." in done.stdout
+    assert "proven with backend python: the model's code with a stand-in" in done.stdout
+    assert CliRunner().invoke(root, ["build", "double", "--size", "tiny", "--weights", "random"]).exit_code == 0
+    assert sizes(project) == ["full", "tiny"]
+
+
+def test_an_environment_builds_as_it_says_and_an_option_says_otherwise(project: Path) -> None:
+    assert CliRunner().invoke(root, ["build", "-e", "local"]).exit_code == 0
+    assert sizes(project) == ["tiny"]
+    assert CliRunner().invoke(root, ["build", "-e", "local", "--size", "full"]).exit_code == 0
+    assert sizes(project) == ["full", "tiny"]
+    assert "1 unchanged" in CliRunner().invoke(root, ["build"]).stderr
+
+
+def test_a_size_that_does_not_exist_is_refused(project: Path) -> None:
+    done = CliRunner().invoke(root, ["build", "double", "--size", "huge"])
+    assert done.exit_code == 2
+    assert "'full', 'tiny'" in done.output
+
+
+def test_a_name_that_nothing_is_called_gives_the_near_ones(project: Path) -> None:
+    with pytest.raises(InputError, match="Did you mean double"):
+        command.main(["doubel"], standalone_mode=False)
