@@ -90,7 +90,7 @@ def _own(named: StringParameter, model: Path) -> Path | None:
 
 def _release_python(release: str | None) -> str:
     found = load_catalogue().release(release) if release else None
-    return f"the release's {found.python}" if found else "the release's"
+    return f"the release's {found.python}" if found else "the release's own"
 
 
 def _shown(environment: Path) -> str:
