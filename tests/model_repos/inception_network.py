@@ -1,10 +1,12 @@
 """Runs in the environment ``torch``: prints facts of the Inception V3 of a model folder as JSON.
 
     python inception_network.py FOLDER facts
+    python inception_network.py FOLDER random
     python inception_network.py FOLDER checkpoint FILE CLASSES
 
-``facts`` fills the published network by a rule that needs no file and lets it answer one fixed picture; ``checkpoint``
-writes the tiny network's random weights with so many classes, as a port of TF-Slim's has them.
+``facts`` fills the published network by a rule that needs no file and lets it answer one fixed picture; ``random``
+digests the tiny network's random weights, drawn with one thread, with two, and from another seed; ``checkpoint`` writes
+the tiny network's random weights with so many classes, as a port of TF-Slim's has them.
 """
 
 # mypy: disable-error-code="import-not-found"
@@ -27,6 +29,8 @@ def main(folder: str, what: str, *rest: str) -> None:
     sys.path.insert(0, folder)
     if what == "facts":
         print(json.dumps(facts()))
+    elif what == "random":
+        print(json.dumps([random_digest(threads=1), random_digest(threads=2), random_digest(threads=2, seed=1)]))
     else:
         checkpoint(Path(rest[0]), int(rest[1]))
 
@@ -66,6 +70,15 @@ def filled(network: torch.nn.Module) -> torch.nn.Module:
             drawn *= 0.1
         value.copy_(torch.from_numpy(drawn.reshape(value.shape)))
     return network.eval()
+
+
+def random_digest(*, threads: int, seed: int = 0) -> str:
+    """The SHA-256 of the tiny network's random weights."""
+    import weights
+
+    torch.set_num_threads(threads)
+    state = weights.random(seed=seed, channel_divisor=16).state_dict()
+    return hashlib.sha256(b"".join(value.numpy().tobytes() for value in state.values())).hexdigest()
 
 
 def checkpoint(path: Path, classes: int) -> None:

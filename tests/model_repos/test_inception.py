@@ -23,6 +23,7 @@ from tests.settings.environment_file import write_environment
 from tritonstack.archives.build import build_models
 from tritonstack.archives.contents import contents_of
 from tritonstack.archives.manifest import Manifest
+from tritonstack.archives.model_config import read_config
 from tritonstack.archives.programs import REPOSITORY
 from tritonstack.archives.source import ArchiveSource, BuildChoice
 from tritonstack.archives.unpacking import unpack
@@ -156,6 +157,14 @@ def test_the_labels_name_every_class_and_the_background_first() -> None:
     assert len(labels) == 1001
     assert labels[:3] == ["background", "tench", "goldfish"]
     assert len(set(labels)) == 1001
+
+
+def test_only_the_networks_step_is_batched_since_dalis_backend_shares_errors_in_a_batch(archive: Archive) -> None:
+    batched = {
+        path.parent.name: read_config(path.read_text()).node.has("dynamic_batching")
+        for path in archive.folder.glob("*/config.pbtxt")
+    }
+    assert batched == {"inception-dali": False, "inception-v3": True, "inception-ensemble": False}
 
 
 def test_the_sample_is_answered_as_pytorch_does(multi_model: SageMaker, archive: Archive) -> None:

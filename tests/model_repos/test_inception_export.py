@@ -119,6 +119,13 @@ def test_the_network_is_the_published_one() -> None:
 
 
 @needs("torch")
+def test_a_seed_gives_the_same_weights_whatever_computes_them() -> None:
+    one_thread, two_threads, another_seed = json.loads(network("random"))
+    assert one_thread == two_threads
+    assert one_thread != another_seed
+
+
+@needs("torch")
 def test_pretrained_weights_of_a_thousand_classes_give_the_background_the_probability_zero(
     tmp_path: Path, hub: Path, picture: bytes
 ) -> None:
