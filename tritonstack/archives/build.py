@@ -141,9 +141,9 @@ def _named(models: Iterable[str], known: set[str], places: Places, choice: Build
 
 def _build_all(tasks: Sequence[Task], *, places: Places, report: Report) -> BuildSummary:
     waiting = [task for task in tasks if places.built(task.name, task.target) is None]
-    refuse_errors(list(dict.fromkeys(task.source.folder for task in waiting)))
     for platform in dict.fromkeys(task.platform for task in waiting):
         refuse_unservable((task.source for task in waiting if task.platform == platform), platform=platform)
+    refuse_errors(list(dict.fromkeys(task.source.folder for task in waiting)))
     proofs: Proofs = {}
     return BuildSummary(built=tuple(_build(task, places, report, proofs) for task in tasks))
 

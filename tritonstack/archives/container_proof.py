@@ -62,8 +62,14 @@ def answer_in_container(
         outputs = _ask(container, body, model)
         version = container.server_version or "unknown"
         lines = container.log_path.read_text(errors="replace").splitlines()
-    stood_in = {line.partition(_STAND_IN)[2].strip() for line in lines if _STAND_IN in line}
-    return outputs, (*sorted(stood_in), *changes), {"tritonserver": version}
+    stood_in = sorted({line.partition(_STAND_IN)[2].strip() for line in lines if _STAND_IN in line})
+    unsaid = [change for change in changes if not any(line in change for line in map(_without_model, stood_in))]
+    return outputs, (*stood_in, *unsaid), {"tritonserver": version}
+
+
+def _without_model(line: str) -> str:
+    """A stand-in's line in the log without the model that it names at its end."""
+    return line.partition(" (model ")[0]
 
 
 def _require(needs: Collection[str]) -> None:
