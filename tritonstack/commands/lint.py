@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -18,6 +20,15 @@ from tritonstack.local.paths import project_folder
 from tritonstack.settings import load_environment
 
 Format = Literal["text", "json", "annotations"]
+
+
+@dataclass(frozen=True)
+class Served:
+    """A model folder and what serves it; ``archives``: which of its overlays, or None for all."""
+
+    folder: Path
+    target: Target
+    archives: frozenset[str] | None = None
 
 
 @click.command("lint")
@@ -44,12 +55,12 @@ def command(
         allowed = "an environment, or a release and an instance type: its endpoints have theirs"
         raise InputError([Problem(field="--environment", found="beside --release or --instance-type", allowed=allowed)])
     if environment:
-        pairs = _served_by(environment, folders)
+        served = _served_by(environment, folders)
     else:
         target = Target.of_names(release=release, instance_type=instance_type)
-        pairs = [(folder, target) for folder in folders or _all_folders()]
-    chosen = list(dict.fromkeys(folder for folder, _ in pairs))
-    findings = list(dict.fromkeys(_findings(pairs)))
+        served = [Served(folder, target) for folder in folders or _all_folders()]
+    chosen = list(dict.fromkeys(each.folder for each in served))
+    findings = list(dict.fromkeys(_findings(served)))
     _print(form, chosen, findings)
     errors = sum(finding.level == "error" for finding in findings)
     click.echo(f"{len(chosen)} folders, {errors} errors, {len(findings) - errors} warnings", err=True)
@@ -57,9 +68,9 @@ def command(
         sys.exit(2)
 
 
-def _findings(pairs: Sequence[tuple[Path, Target]]) -> Iterator[Finding]:
-    for folder, target in pairs:
-        yield from lint_folder(folder, target=target)
+def _findings(served: Sequence[Served]) -> Iterator[Finding]:
+    for each in served:
+        yield from lint_folder(each.folder, target=each.target, archives=each.archives)
 
 
 def _print(form: Format, folders: Sequence[Path], findings: Sequence[Finding]) -> None:
@@ -74,25 +85,26 @@ def _all_folders() -> tuple[Path, ...]:
     return tuple(sorted(path.parent for path in (project_folder() / "model_repos").glob(f"*/{RECIPE}")))
 
 
-def _served_by(environment: str, folders: tuple[Path, ...]) -> list[tuple[Path, Target]]:
+def _served_by(environment: str, folders: tuple[Path, ...]) -> list[Served]:
     """The folders that an environment's endpoints serve, or those of ``folders`` alone, each with its endpoint."""
     settings = load_environment(project_folder() / "environments" / f"{environment}.yaml")
     repositories = project_folder() / "model_repos"
-    pairs = list(
-        dict.fromkeys(
-            (source.folder, Target.of_endpoint(endpoint, environment))
-            for endpoint in settings.endpoints
-            for model in endpoint.models
-            for source in sources_of(model, repositories)
-        )
-    )
+    served = [
+        Served(source.folder, Target.of_endpoint(endpoint, environment), frozenset({source.name}))
+        for endpoint in settings.endpoints
+        for model in endpoint.models
+        for source in sources_of(model, repositories)
+    ]
     if not folders:
-        return pairs
+        return served
     wanted = {folder.resolve(): folder for folder in folders}
-    unserved = sorted(
-        str(folder) for path, folder in wanted.items() if path not in {each.resolve() for each, _ in pairs}
-    )
+    known = {each.folder.resolve() for each in served}
+    unserved = sorted(str(folder) for path, folder in wanted.items() if path not in known)
     if unserved:
-        allowed = f"folders that {environment} serves: {', '.join(sorted({path.name for path, _ in pairs}))}"
+        allowed = f"folders that {environment} serves: {', '.join(sorted(path.name for path in known))}"
         raise InputError([Problem(field="--environment", found=", ".join(unserved), allowed=allowed)])
-    return [(wanted[path.resolve()], target) for path, target in pairs if path.resolve() in wanted]
+    return [
+        dataclasses.replace(each, folder=wanted[each.folder.resolve()])
+        for each in served
+        if each.folder.resolve() in wanted
+    ]

@@ -16,18 +16,23 @@ __all__ = ["Finding", "Target", "lint_folder", "lint_repository", "refuse_errors
 
 
 def lint_folder(
-    folder: Path, *, target: Target | None = None, backends: Collection[str] | None = None
+    folder: Path,
+    *,
+    target: Target | None = None,
+    backends: Collection[str] | None = None,
+    archives: Collection[str] | None = None,
 ) -> tuple[Finding, ...]:
     """Every finding about a model folder, or about a model repository without a recipe, sorted by file and line.
 
     Files that an export makes need not exist; a folder with overlays is linted as each of them. ``target``: where it
     shall be served; without it every backend of the catalogue's releases is taken, or ``backends`` alone.
+    ``archives``: of a folder's overlays, those alone.
     Raises :class:`InputError` where the folder does not exist or a recipe is wrong.
     """
     if not folder.is_dir():
         raise InputError([Problem(file=str(folder), found="no such folder", allowed="a model folder")])
     known = frozenset(backends) if backends is not None else known_backends()
-    return _sorted(folder_findings(folder, target or Target(backends=known)))
+    return _sorted(folder_findings(folder, target or Target(backends=known), archives))
 
 
 def lint_repository(folder: Path, *, addressed: str, absent: Collection[str] = ()) -> tuple[Finding, ...]:
@@ -48,8 +53,8 @@ def refuse_errors(
     """Raise :class:`InputError` with every error of all folders at once; warnings pass.
 
     ``staged_for``: the folders are staged repositories whose requests reach this model, and ``absent`` names its files
-    that need not be there. ``target``: where they shall
-    be served; without it backends are not checked, for an image of one's own may have others.
+    that need not be there. ``target``: where they shall be served; without it backends are not checked, for an image of
+    one's own may have others.
     """
     problems: list[Problem] = []
     for folder in folders:

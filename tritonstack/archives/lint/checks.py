@@ -8,6 +8,8 @@ from tritonstack.archives.lint import (
     backend,
     batch_tensors,
     batching,
+    endpoint,
+    engine,
     ensemble,
     execution,
     files,
@@ -16,6 +18,7 @@ from tritonstack.archives.lint import (
     names,
     onnx,
     onnxruntime,
+    parameters,
     python_model,
     recipe,
     sequences,
@@ -36,6 +39,7 @@ ARCHIVE_CHECKS: tuple[ArchiveCheck, ...] = (
     files.check,
     ensemble.check,
     onnxruntime.check_onnxruntime,
+    endpoint.check_archive,
 )
 """About an archive as a whole."""
 
@@ -53,6 +57,9 @@ MODEL_CHECKS: tuple[ModelCheck, ...] = (
     execution.check,
     python_model.check,
     onnx.check,
+    engine.check,
+    endpoint.check,
+    parameters.check,
 )
 """About one model of it; not asked of a model whose configuration cannot be read."""
 

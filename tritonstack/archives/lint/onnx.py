@@ -86,11 +86,17 @@ def _tensors(
                 found, allowed = f"{kind} {tensor.name}, which {where} lacks", ", ".join(sorted(known)) or f"no {kind}"
                 yield at_line(model, tensor.line, "onnx-tensor", found, allowed)
             continue
-        if in_graph.datatype and tensor.data_type != in_graph.datatype:
+        if in_graph.datatype and not _is_type(model, tensor.data_type, in_graph.datatype):
             found = f"{kind} {tensor.name} as {tensor.data_type}"
             yield at_line(model, tensor.line, "onnx-type", found, f"{in_graph.datatype}, as in {where}")
         if in_graph.shape is not None:
             yield from _shape(model, f"{kind} {tensor.name}", tensor, in_graph.shape, where)
+
+
+def _is_type(model: ModelView, configured: str, in_graph: str) -> bool:
+    """Whether the backend gives a graph's type as the configured one: TensorRT may make INT32 of INT64."""
+    is_narrowed = model.config.backend == "tensorrt" and (configured, in_graph) == ("INT32", "INT64")
+    return configured == in_graph or is_narrowed
 
 
 def _shape(model: ModelView, what: str, tensor: Tensor, axes: tuple[int | None, ...], where: str) -> Iterator[Finding]:

@@ -1,9 +1,9 @@
-"""The overlays of a model folder, linted as the archives that they are."""
+"""The overlays of a model folder, linted as the archives that they are; what is found names the line that says it."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from tritonstack.archives.folder import CONFIG
@@ -12,15 +12,16 @@ from tritonstack.archives.lint.finding import Finding
 from tritonstack.archives.lint.target import Target
 from tritonstack.archives.lint.view import RepositoryView, produced_below, view_folder, view_model
 from tritonstack.archives.model_config import read_config
+from tritonstack.archives.pbtxt import Field, PbtxtError, parse
 from tritonstack.archives.recipe import RECIPE
 from tritonstack.archives.source import ArchiveSource, archives_of
 from tritonstack.errors import InputError, Problem
 
 
-def folder_findings(folder: Path, target: Target) -> Iterator[Finding]:
-    """Every finding about a model folder: as it is written, and as each overlay makes it.
+def folder_findings(folder: Path, target: Target, archives: Collection[str] | None = None) -> Iterator[Finding]:
+    """Every finding about a model folder: as each overlay makes it, or as it is written where it has none.
 
-    What an overlay adds names its last fragment: its merged configuration has lines that no file has.
+    ``archives``: the names of the overlays' archives that count; None for all. Copies differ in their names only.
     Raises :class:`InputError` where the recipe is wrong.
     """
     base = view_folder(folder, target)
@@ -29,13 +30,15 @@ def folder_findings(folder: Path, target: Target) -> Iterator[Finding]:
         return
     known: set[tuple[object, ...]] = set()
     for source in archives_of(folder):
+        if archives is not None and source.name not in archives:
+            continue
         try:
             view = view_source(source, base)
         except InputError as error:
             yield from (_unmerged(problem, folder) for problem in error.problems)
             continue
         for finding in findings(view):
-            placed = _placed(finding, source)
+            placed = _placed(finding, source, view)
             key = (placed.file, placed.rule, placed.found, placed.allowed)
             if key not in known:
                 known.add(key)
@@ -64,9 +67,31 @@ def _unmerged(problem: Problem, folder: Path) -> Finding:
     return Finding(file=Path(file), line=int(line), rule="config", found=problem.found, allowed=problem.allowed)
 
 
-def _placed(finding: Finding, source: ArchiveSource) -> Finding:
-    """The finding at the overlay's last fragment, where it is about the merged configuration."""
+def _placed(finding: Finding, source: ArchiveSource, view: RepositoryView) -> Finding:
+    """A finding about the merged configuration at the file that says it: the last fragment wins, as in the merge."""
     merged = source.folder / source.directory / CONFIG
     if not source.fragments or finding.file != merged:
         return finding
-    return dataclasses.replace(finding, file=source.folder / source.fragments[-1], line=0, column=0)
+    fragments = [source.folder / name for name in reversed(source.fragments)]
+    model = view.models[source.model]
+    before = [field for field in _fields(model.text) if field.line <= finding.line]
+    if not before:
+        return dataclasses.replace(finding, file=fragments[0], line=0, column=0)
+    name = before[-1].name
+    return _at_field(finding, name, sum(field.name == name for field in before) - 1, [*fragments, merged])
+
+
+def _at_field(finding: Finding, name: str, index: int, files: Sequence[Path]) -> Finding:
+    """The finding at a field of the first file that has it: its ``index``-th occurrence."""
+    for file in files:
+        same = [field for field in _fields(file.read_text(encoding="utf-8", errors="replace")) if field.name == name]
+        if same:
+            return dataclasses.replace(finding, file=file, line=same[min(index, len(same) - 1)].line, column=0)
+    return dataclasses.replace(finding, file=files[0], line=0, column=0)
+
+
+def _fields(text: str) -> tuple[Field, ...]:
+    try:
+        return parse(text).fields
+    except PbtxtError:
+        return ()

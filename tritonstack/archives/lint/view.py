@@ -114,12 +114,7 @@ def view_folder(folder: Path, target: Target | None = None) -> RepositoryView:
         return view_repository(folder, addressed=None, target=target)
     recipe = read_recipe(folder)
     models = {model.name: view_model(model, produced_below(recipe, model.name)) for model in model_directories(folder)}
-    for used in recipe.uses:
-        other = folder.parent / used.folder
-        produced_by = read_recipe(other)
-        for name in used.models:
-            if (other / name / CONFIG).is_file():
-                models[name] = view_model(other / name, produced_below(produced_by, name))
+    models |= used_models(recipe, folder)
     return RepositoryView(
         root=folder, recipe=recipe, addressed=recipe.model or folder.name, models=models, target=target or Target()
     )
@@ -138,18 +133,31 @@ def view_repository(
     return RepositoryView(root=folder, recipe=None, addressed=addressed, models=models, target=target or Target())
 
 
+def used_models(recipe: Recipe, folder: Path) -> dict[str, ModelView]:
+    """The models that a recipe takes from folders beside its own; what is not there is another rule's matter."""
+    models: dict[str, ModelView] = {}
+    for used in recipe.uses:
+        other = folder.parent / used.folder
+        produced_by = read_recipe(other)
+        for name in used.models:
+            if (other / name / CONFIG).is_file():
+                models[name] = view_model(other / name, produced_below(produced_by, name))
+    return models
+
+
 def produced_below(recipe: Recipe, model: str) -> list[str]:
     """The files that an export makes below one model's directory."""
     names = (name for export in recipe.exports for name in export.produces)
     return [name.removeprefix(f"{model}/") for name in names if name.startswith(f"{model}/")]
 
 
-def view_model(directory: Path, produced: Iterable[str]) -> ModelView:
-    """One model's directory; ``produced``: what an export makes below it."""
+def view_model(directory: Path, produced: Iterable[str], *, text: str | None = None) -> ModelView:
+    """One model's directory; ``produced``: what an export makes below it; ``text``: its configuration as merged."""
     files = {name for name, _ in files_below(directory)} | set(produced)
     there = {path.name for path in directory.iterdir() if path.is_dir() and not is_junk(path.name)}
     folders = there | {PurePosixPath(name).parts[0] for name in files if "/" in name}
-    text = (directory / CONFIG).read_text(errors="replace")
+    if text is None:
+        text = (directory / CONFIG).read_text(encoding="utf-8", errors="replace")
     return ModelView(
         name=directory.name,
         file=directory / CONFIG,
