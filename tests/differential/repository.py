@@ -25,6 +25,11 @@ class Base:
     files: Mapping[str, str]
 
     @property
+    def has_steps(self) -> bool:
+        """Whether there are models beside the one that requests reach: an ensemble's."""
+        return sum(path.endswith("/config.pbtxt") for path in self.files) > 1
+
+    @property
     def config(self) -> str:
         """The path of the configuration that changes are made to."""
         return f"{self.model}/config.pbtxt"
@@ -42,8 +47,8 @@ class Mutation:
         name: what was changed; unique in all tables.
         base: the sound repository.
         change: one change or several, made in this order.
-        rule: the linter's rule that refuses it; empty where both accept it.
-        server_says: what the server's own answer or log must contain; empty where both accept it.
+        rule: the linter's rule that refuses it; empty where it accepts it.
+        server_says: what the server's own answer or log must contain; empty where it loads it.
     """
 
     name: str

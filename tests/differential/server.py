@@ -5,15 +5,17 @@ from __future__ import annotations
 import http.client
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.differential.repository import Mutation
-from tritonstack.local.container import ContainerSettings, TritonContainer
+from tritonstack.local.container import ContainerFailedError, ContainerSettings, TritonContainer
 
-_SETTINGS = ContainerSettings(environment={"SAGEMAKER_TRITON_LOG_VERBOSE": "false"}, multi_model=True, release="24.09")
+_ENVIRONMENT = {"SAGEMAKER_TRITON_LOG_VERBOSE": "false"}
+_RELEASE = "24.09"
+
 LOAD_SECONDS = 60.0
 GIVE_UP_SECONDS = 10.0
 """After this a server that loads a Python model in 2 s is taken not to answer any more."""
@@ -34,7 +36,11 @@ class Answer:
 
 
 class Server:
-    """A multi-model container. What it has loaded stays loaded: unloading takes 2 s, and each archive is one's own."""
+    """A multi-model container.
+
+    What it has loaded stays loaded, since unloading takes 2 s; but not an ensemble: Triton loads every ensemble anew
+    whose steps have the names of a later archive's models, other namespace or not.
+    """
 
     def __init__(self, container: TritonContainer) -> None:
         self._container = container
@@ -44,28 +50,39 @@ class Server:
     @contextmanager
     def running(cls, folder: Path) -> Iterator[Server]:
         """A container that answers, ended on leaving."""
-        with TritonContainer.start(_SETTINGS, folder=folder) as container:
+        settings = ContainerSettings(environment=_ENVIRONMENT, multi_model=True, release=_RELEASE)
+        with TritonContainer.start(settings, folder=folder) as container:
             container.wait_ready(60)
             yield cls(container)
 
     def load(self, mutation: Mutation, *, seconds: float = LOAD_SECONDS) -> Answer:
         """Lay out the repository where SageMaker unpacks archives, untouched, and load it."""
+        answer, name = self.load_laid_out(mutation.write, seconds=seconds)
+        if answer.accepted and mutation.base.has_steps:
+            self._call("DELETE", f"/models/{name}", None, of=name, seconds=seconds)
+        return answer
+
+    def load_laid_out(self, lay_out: Callable[[Path], None], *, seconds: float = LOAD_SECONDS) -> tuple[Answer, str]:
+        """Load what ``lay_out`` writes to the folder of a new name. Returns that name too."""
         self._loaded += 1
         name = f"{self._loaded:016x}"
-        mutation.write(self._container.model_folder(name))
+        lay_out(self._container.model_folder(name))
         logged = self._container.log_path.stat().st_size
         url = self._container.model_url(name)
-        status, body = self._post({"model_name": name, "url": url}, f"{name}.tar.gz", seconds=seconds)
+        status, body = self._call("POST", "/models", {"model_name": name, "url": url}, of=name, seconds=seconds)
         told = f"{body}\n{self._log(since=logged, of=name)}"
         if status not in (200, 400):
-            raise AssertionError(f"{mutation.name}: status {status}: {told}")
-        return Answer(status == 200, told)
+            raise AssertionError(f"status {status}: {told}")
+        return Answer(status == 200, told), name
 
     def load_or_give_up(self, mutation: Mutation) -> Answer:
         """Load what the server may never answer for, or may end of. The container is of no use afterwards."""
         try:
             return self.load(mutation, seconds=GIVE_UP_SECONDS)
-        except (TimeoutError, ConnectionError):
+        except TimeoutError:
+            return Answer(accepted=False, told=self._container.log_path.read_text(errors="replace"))
+        except ConnectionError:
+            self._container.exited.result(timeout=GIVE_UP_SECONDS)
             return Answer(accepted=False, told=self._container.log_path.read_text(errors="replace"))
 
     def _log(self, *, since: int, of: str) -> str:
@@ -75,14 +92,28 @@ class Server:
             lines = log.read().decode(errors="replace").splitlines()
         return "\n".join(line for line in lines if set(_ARCHIVE.findall(line)) <= {of})
 
-    def _post(self, body: dict[str, str], target: str, *, seconds: float) -> tuple[int, str]:
+    def _call(self, method: str, path: str, body: dict[str, str] | None, *, of: str, seconds: float) -> tuple[int, str]:
         connection = http.client.HTTPConnection("container")
         connection.sock = self._container.connect()
         connection.sock.settimeout(seconds)
-        headers = {"Content-Type": "application/json", "X-Amzn-SageMaker-Target-Model": target}
-        connection.request("POST", "/models", json.dumps(body), headers)
+        headers = {"Content-Type": "application/json", "X-Amzn-SageMaker-Target-Model": f"{of}.tar.gz"}
+        connection.request(method, path, None if body is None else json.dumps(body), headers)
         response = connection.getresponse()
         try:
             return response.status, response.read().decode()
         finally:
             connection.close()
+
+
+def start_single(model_data: Path, folder: Path, *, default_model: str | None = None) -> Answer:
+    """Start a single-model container on a repository, untouched; ``default_model`` names what requests shall reach."""
+    named = {} if default_model is None else {"SAGEMAKER_TRITON_DEFAULT_MODEL_NAME": default_model}
+    settings = ContainerSettings(
+        environment={**_ENVIRONMENT, **named}, multi_model=False, release=_RELEASE, model_data=model_data
+    )
+    try:
+        with TritonContainer.start(settings, folder=folder) as container:
+            container.wait_ready(LOAD_SECONDS)
+    except ContainerFailedError:
+        return Answer(accepted=False, told=(folder / "triton.log").read_text(errors="replace"))
+    return Answer(accepted=True, told="")

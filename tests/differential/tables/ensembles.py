@@ -26,30 +26,6 @@ _MORE_OUTPUT = 'output [ { name: "more" data_type: TYPE_FP32 dims: [ 4 ] } ]'
 ENSEMBLES = (
     # the ensemble as a model
     Mutation(
-        "ensemble-platform-left-out",
-        CHAIN,
-        swap(_PLATFORM, ""),
-        "ensemble-platform",
-        "ensemble scheduling cannot be set for model",
-    ),
-    Mutation("ensemble-platform-with-spaces", CHAIN, swap(_PLATFORM, 'platform : "ensemble"\n')),
-    Mutation("ensemble-platform-in-single-quotes", CHAIN, swap(_PLATFORM, "platform: 'ensemble'\n")),
-    Mutation("ensemble-platform-with-a-comment", CHAIN, swap(_PLATFORM, 'platform: # x\n"ensemble"\n')),
-    Mutation(
-        "ensemble-platform-of-other-case",
-        CHAIN,
-        swap(_PLATFORM, 'platform: "Ensemble"\n'),
-        "platform-unknown",
-        "unexpected platform type 'Ensemble'",
-    ),
-    Mutation(
-        "ensemble-backend-instead-of-platform",
-        CHAIN,
-        swap(_PLATFORM, 'backend: "ensemble"\n'),
-        "ensemble-platform",
-        "ensemble scheduling cannot be set for model",
-    ),
-    Mutation(
         "ensemble-backend-beside-platform",
         CHAIN,
         more('backend: "ensemble"'),
@@ -145,7 +121,7 @@ ENSEMBLES = (
     Mutation(
         "ensemble-steps-empty",
         CHAIN,
-        (swap(f"  step [{_STEPS}", "}\\n")),
+        swap(f"  step [{_STEPS}", "}\n"),
         "ensemble-without-steps",
         "must specify 'step' for ensemble",
     ),

@@ -19,7 +19,6 @@ _STEPS = """
   ]
 }
 """
-_PLATFORM = 'platform: "ensemble"\n'
 _MORE_INPUT = 'input [ { name: "more" data_type: TYPE_FP32 dims: [ 4 ] } ]'
 _MORE_OUTPUT = 'output [ { name: "more" data_type: TYPE_FP32 dims: [ 4 ] } ]'
 
@@ -114,8 +113,13 @@ GRAPHS = (
         "tensor-given-by-step-and-input",
         CHAIN,
         swap('key: "y" value: "between"', 'key: "y" value: "x"'),
-        "ensemble-tensor-twice",
+        "ensemble-tensor-missing",
         "'between', is not connected",
+    ),
+    Mutation(
+        "tensor-given-by-step-and-input-alike",
+        BRANCHES,
+        more('input [ { name: "left" data_type: TYPE_FP32 dims: [ 4 ] } ]'),
     ),
     Mutation(
         "tensor-nobody-takes",

@@ -245,6 +245,12 @@ INSTANCES = (
         "warmup-file",
         "expects 16 bytes, but the data provided from x",
     ),
+    Mutation(
+        "warmup-with-an-input-too-many",
+        BATCHED,
+        swap(_ZEROS, f"{_ZEROS} {_ZEROS.replace('x', 'z')}"),
+    ),
+    Mutation("warmup-of-nothing-and-wrong", BATCHED, (swap(_ZEROS, ""), swap('"zeros" batch_size: 1', '"zeros"'))),
     Mutation("warmup-count", BATCHED, swap('"zeros" batch_size: 1', '"zeros" batch_size: 1 count: 3')),
     Mutation("warmup-twice", BATCHED, more(f'model_warmup {{ name: "more" batch_size: 2 {_ZEROS} }}')),
 )

@@ -26,7 +26,7 @@ MODELS = (
         DOUBLE,
         (swap(f"{_BACKEND}\n", ""), move("double/1/model.py", "double/1/main.py")),
         "backend-missing",
-        "unexpected platform type",
+        "unable to find backend library for backend 'tar.gz'",
     ),
     Mutation("backend-from-default-model-filename", DOUBLE, swap(_BACKEND, 'default_model_filename: "model.py"')),
     Mutation(

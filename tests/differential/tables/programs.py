@@ -101,13 +101,6 @@ PROGRAMS = (
     ),
     Mutation("program-with-finalize", DOUBLE, more("    def finalize(self):\n        pass", file=_PROGRAM)),
     Mutation(
-        "environment-absolute-and-missing",
-        DOUBLE,
-        more(_ENVIRONMENT.format("/opt/nothing/env.tar.gz")),
-        "execution-environment",
-        "Failed to get the canonical path",
-    ),
-    Mutation(
         "environment-missing",
         DOUBLE,
         more(_ENVIRONMENT.format("$$TRITON_MODEL_DIRECTORY/env.tar.gz")),
@@ -120,6 +113,11 @@ PROGRAMS = (
         more(_ENVIRONMENT.format("$$TRITON_MODEL_DIRECTORY/../env.tar.gz")),
         "execution-environment",
         "Failed to get the canonical path",
+    ),
+    Mutation(
+        "environment-beside-the-model",
+        DOUBLE,
+        (more(_ENVIRONMENT.format("$$TRITON_MODEL_DIRECTORY/../env")), write("env/bin/activate", "")),
     ),
     Mutation(
         "environment-no-archive",

@@ -8,20 +8,27 @@ from tests.differential.repository import Mutation, more, swap
 _DIRECT = "direct { max_queue_delay_microseconds: 100 minimum_slot_utilization: 0.5 }"
 _START = '{ name: "START" control [ { kind: CONTROL_SEQUENCE_START fp32_false_true: [ 0, 1 ] } ] }'
 _STATE = '{ input_name: "IN_STATE" output_name: "OUT_STATE" data_type: TYPE_INT32 dims: [ 4 ] }'
-_RULE = "sequence-batching"
 
 SEQUENCES = (
     Mutation(
-        "control-without-name", SEQUENCE, swap('name: "START"', 'name: ""'), _RULE, "control tensor must have a name"
+        "control-without-name",
+        SEQUENCE,
+        swap('name: "START"', 'name: ""'),
+        "sequence-batching",
+        "control tensor must have a name",
     ),
     Mutation(
-        "control-name-twice", SEQUENCE, swap('"READY"', '"START"'), _RULE, "is specified for multiple control kinds"
+        "control-name-twice",
+        SEQUENCE,
+        swap('"READY"', '"START"'),
+        "sequence-batching",
+        "is specified for multiple control kinds",
     ),
     Mutation(
         "control-kind-twice",
         SEQUENCE,
         swap("CONTROL_SEQUENCE_READY", "CONTROL_SEQUENCE_START"),
-        _RULE,
+        "sequence-batching",
         "specifies multiple CONTROL_SEQUENCE_START",
     ),
     Mutation(
@@ -35,28 +42,28 @@ SEQUENCES = (
         "control-without-values",
         SEQUENCE,
         swap("fp32_false_true: [ 0, 1 ]", ""),
-        _RULE,
+        "sequence-batching",
         "must specify either 'int32_false_true'",
     ),
     Mutation(
         "control-of-one-value",
         SEQUENCE,
         swap("fp32_false_true: [ 0, 1 ]", "fp32_false_true: 1"),
-        _RULE,
+        "sequence-batching",
         "must have exactly 2 entries",
     ),
     Mutation(
         "control-of-three-values",
         SEQUENCE,
         swap("int32_false_true: [ 0, 1 ]", "int32_false_true: [ 0, 1, 2 ]"),
-        _RULE,
+        "sequence-batching",
         "must have exactly 2 entries",
     ),
     Mutation(
         "control-of-two-types",
         SEQUENCE,
         swap("fp32_false_true: [ 0, 1 ]", "fp32_false_true: [ 0, 1 ] int32_false_true: [ 0, 1 ]"),
-        _RULE,
+        "sequence-batching",
         "specifies more than one from",
     ),
     Mutation(
@@ -68,14 +75,14 @@ SEQUENCES = (
         "correlation-without-type",
         SEQUENCE,
         swap("data_type: TYPE_UINT64", ""),
-        _RULE,
+        "sequence-batching",
         "unexpected data type for control CONTROL_SEQUENCE_CORRID",
     ),
     Mutation(
         "correlation-of-wrong-type",
         SEQUENCE,
         swap("TYPE_UINT64", "TYPE_FP32"),
-        _RULE,
+        "sequence-batching",
         "unexpected data type for control CONTROL_SEQUENCE_CORRID",
     ),
     Mutation("correlation-of-text", SEQUENCE, swap("TYPE_UINT64", "TYPE_STRING")),
@@ -83,18 +90,30 @@ SEQUENCES = (
         "correlation-with-values",
         SEQUENCE,
         swap("TYPE_UINT64", "TYPE_UINT64 int32_false_true: [ 0, 1 ]"),
-        _RULE,
+        "sequence-batching",
         "must not specify either",
     ),
     Mutation(
-        "slot-utilization-above-one", SEQUENCE, swap("0.5", "1.5"), _RULE, "minimum slot utilization must be in range"
+        "slot-utilization-above-one",
+        SEQUENCE,
+        swap("0.5", "1.5"),
+        "sequence-batching",
+        "minimum slot utilization must be in range",
     ),
     Mutation(
-        "slot-utilization-negative", SEQUENCE, swap("0.5", "-0.5"), _RULE, "minimum slot utilization must be in range"
+        "slot-utilization-negative",
+        SEQUENCE,
+        swap("0.5", "-0.5"),
+        "sequence-batching",
+        "minimum slot utilization must be in range",
     ),
     Mutation("slot-utilization-whole", SEQUENCE, swap("0.5", "1")),
     Mutation(
-        "slot-utilization-infinite", SEQUENCE, swap("0.5", "inf"), _RULE, "minimum slot utilization must be in range"
+        "slot-utilization-infinite",
+        SEQUENCE,
+        swap("0.5", "inf"),
+        "sequence-batching",
+        "minimum slot utilization must be in range",
     ),
     Mutation("slot-utilization-no-number", SEQUENCE, swap("0.5", "nan")),
     Mutation("oldest", SEQUENCE, swap(_DIRECT, "oldest { max_candidate_sequences: 4 preferred_batch_size: [ 4, 8 ] }")),
@@ -102,14 +121,14 @@ SEQUENCES = (
         "oldest-preferred-too-large",
         SEQUENCE,
         swap(_DIRECT, "oldest { max_candidate_sequences: 4 preferred_batch_size: 9 }"),
-        _RULE,
+        "sequence-batching",
         "preferred batch size must be <= max batch size",
     ),
     Mutation(
         "oldest-preferred-zero",
         SEQUENCE,
         swap(_DIRECT, "oldest { max_candidate_sequences: 4 preferred_batch_size: 0 }"),
-        _RULE,
+        "sequence-batching",
         "preferred batch size must be positive",
     ),
     Mutation("oldest-and-direct", SEQUENCE, swap(_DIRECT, f"{_DIRECT} oldest {{ }}"), "config", "oneof"),
@@ -139,55 +158,5 @@ SEQUENCES = (
             "TYPE_INT32 dims: [ 4 ]",
             'TYPE_INT32 dims: [ 4 ] initial_state { name: "s" data_type: TYPE_INT32 dims: [ 4 ] zero_data: true }',
         ),
-    ),
-    Mutation(
-        "state-with-start-of-other-type",
-        SEQUENCE,
-        swap(
-            "TYPE_INT32 dims: [ 4 ]",
-            'TYPE_INT32 dims: [ 4 ] initial_state { name: "s" data_type: TYPE_FP32 dims: [ 4 ] zero_data: true }',
-        ),
-        _RULE,
-        "'initial_state' field of state 'IN_STATE' does not match the state data type",
-    ),
-    Mutation(
-        "state-with-start-without-name",
-        SEQUENCE,
-        swap(
-            "TYPE_INT32 dims: [ 4 ]",
-            "TYPE_INT32 dims: [ 4 ] initial_state { data_type: TYPE_INT32 dims: [ 4 ] zero_data: true }",
-        ),
-        _RULE,
-        "Field 'name' must be set when using initial_state",
-    ),
-    Mutation(
-        "state-with-start-without-data",
-        SEQUENCE,
-        swap(
-            "TYPE_INT32 dims: [ 4 ]",
-            'TYPE_INT32 dims: [ 4 ] initial_state { name: "s" data_type: TYPE_INT32 dims: [ 4 ] }',
-        ),
-        _RULE,
-        "to have state_data set",
-    ),
-    Mutation(
-        "state-with-start-in-a-missing-file",
-        SEQUENCE,
-        swap(
-            "TYPE_INT32 dims: [ 4 ]",
-            'TYPE_INT32 dims: [ 4 ] initial_state { name: "s" data_type: TYPE_INT32 dims: [ 4 ] data_file: "none" }',
-        ),
-        _RULE,
-        "initial_state/none",
-    ),
-    Mutation(
-        "state-with-start-of-variable-dims",
-        SEQUENCE,
-        swap(
-            "TYPE_INT32 dims: [ 4 ]",
-            'TYPE_INT32 dims: [ -1 ] initial_state { name: "s" data_type: TYPE_INT32 dims: [ -1 ] zero_data: true }',
-        ),
-        _RULE,
-        "contains variable dimensions",
     ),
 )

@@ -66,7 +66,11 @@ TEXT = (
     Mutation("word-for-text", DOUBLE, swap('"python"', "python"), "config", "Expected string"),
     Mutation("number-for-text", DOUBLE, swap('"python"', "1"), "config", "Expected string"),
     Mutation(
-        "number-touching-word", DOUBLE, swap("max_batch_size: 8\n", "max_batch_size: 8input: [ ]\n"), "config", "Expected"
+        "number-touching-word",
+        DOUBLE,
+        swap("max_batch_size: 8\n", "max_batch_size: 8input: [ ]\n"),
+        "config",
+        "Need space between number and identifier",
     ),
     Mutation(
         "byte-order-mark", DOUBLE, swap('name: "double"', '\ufeffname: "double"'), "config", "Expected identifier"
@@ -82,7 +86,7 @@ TEXT = (
     Mutation("empty-configuration", DOUBLE, write(_CONFIG, "")),
     Mutation("configuration-of-a-comment", DOUBLE, write(_CONFIG, "# nothing\n")),
     Mutation("nul-byte", DOUBLE, more("\0"), "config", "Invalid control characters"),
-    Mutation("extension-name", DOUBLE, more("[a.b]: 1"), "config", "Expected"),
+    Mutation("extension-name", DOUBLE, more("[a.b]: 1"), "config", "a.b"),
     Mutation("reserved-field", DOUBLE, more("infinite: 1"), "config", "no field named"),
     Mutation("float-in-exponent-form", DOUBLE, swap("8", "8e0"), "config", "Expected integer"),
 )

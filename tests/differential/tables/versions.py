@@ -31,6 +31,10 @@ VERSION_FOLDERS = (
         "version-folder-beside-others", DOUBLE, (write("double/notes/read.me", "x"), write("double/README.md", "x"))
     ),
     Mutation("version-folder-of-letters-beside-a-number", DOUBLE, write("double/old/model.py", "raise SystemExit")),
+    Mutation("version-of-digits-and-letters-beside-its-number", DOUBLE, folder("double/1a")),
+    Mutation(
+        "version-of-digits-and-letters-below-the-newest", DOUBLE, (move("double/1", "double/2"), folder("double/1a"))
+    ),
     Mutation("version-zero-beside-one", DOUBLE, write("double/0/model.py", "raise SystemExit")),
     Mutation(
         "version-a-file",
