@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -47,16 +47,20 @@ def release_set(endpoint: HasModels, repositories: Path, choice: BuildChoice | N
     ``repositories`` is the folder that holds the model folders. Raises :class:`InputError` with the problems of every
     model at once.
     """
-    digests: dict[str, str] = {}
+    sources: list[ArchiveSource] = []
     problems: dict[Problem, None] = {}
     for entry in sorted(set(endpoint.models)):
         try:
-            digests |= {source.name: model_digest(source) for source in sources_of(entry, repositories, choice)}
+            sources += sources_of(entry, repositories, choice)
         except InputError as error:
             problems |= dict.fromkeys(error.problems)
+    try:
+        digests = digests_of(sources)
+    except InputError as error:
+        problems |= dict.fromkeys(error.problems)
     if problems:
         raise InputError(tuple(problems))
-    return dict(sorted(digests.items()))
+    return digests
 
 
 def check_model_folders(
@@ -68,21 +72,23 @@ def check_model_folders(
     Returns the archives that each entry of ``models`` means. Raises :class:`InputError` with the problems of every
     model of every endpoint, each once.
     """
+    resolved = resolved_models(environment, repositories, file=file)
+    digests_of(source for sources in resolved.values() for source in sources)
+    return resolved
+
+
+def digests_of(sources: Iterable[ArchiveSource]) -> dict[str, str]:
+    """Archive's name → digest, in the order of the names. Raises :class:`InputError` with the problems of all."""
+    digests: dict[str, str] = {}
     problems: dict[Problem, None] = {}
-    resolved: Mapping[str, tuple[ArchiveSource, ...]] = {}
-    try:
-        resolved = resolved_models(environment, repositories, file=file)
-    except InputError as error:
-        problems |= dict.fromkeys(error.problems)
-    for sources in resolved.values():
-        for source in sources:
-            try:
-                model_digest(source)
-            except InputError as error:
-                problems |= dict.fromkeys(error.problems)
+    for source in sources:
+        try:
+            digests[source.name] = model_digest(source)
+        except InputError as error:
+            problems |= dict.fromkeys(error.problems)
     if problems:
         raise InputError(tuple(problems))
-    return resolved
+    return dict(sorted(digests.items()))
 
 
 def lock_files(folder: Path, recipe: Recipe) -> tuple[Path, ...]:

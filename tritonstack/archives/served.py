@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tritonstack.archives.contents import contents_of
-from tritonstack.archives.digest import check_model_folders, release_set
-from tritonstack.archives.resolving import choice_of
+from tritonstack.archives.digest import digests_of
+from tritonstack.archives.resolving import resolved_models
 from tritonstack.archives.source import ArchiveSource
 from tritonstack.errors import InputError
 from tritonstack.settings import Environment, check_archives, with_archives, with_default_models
@@ -36,16 +36,14 @@ def served_by(environment: Environment, repositories: Path, *, file: Path) -> Se
     Raises :class:`InputError`: a model means no sound folder or archive, or an archive does not fit its endpoint (a
     backend that the Triton release does not have, several archives on a single-model endpoint).
     """
-    resolved = check_model_folders(environment, repositories, file=file)
+    resolved = resolved_models(environment, repositories, file=file)
     sources = {source.name: source for found in resolved.values() for source in found}
+    digests = digests_of(sources.values())
     contents = {name: contents_of(source) for name, source in sources.items()}
     archives = {entry: tuple(source.name for source in found) for entry, found in resolved.items()}
     problems = check_archives(environment, contents, archives=archives)
     if problems:
         raise InputError(problems)
-    choice = choice_of(environment)
-    return Served(
-        environment=with_default_models(with_archives(environment, archives), contents),
-        sources=sources,
-        release_sets={endpoint.name: release_set(endpoint, repositories, choice) for endpoint in environment.endpoints},
-    )
+    matched = with_default_models(with_archives(environment, archives), contents)
+    sets = {endpoint.name: {name: digests[name] for name in sorted(endpoint.models)} for endpoint in matched.endpoints}
+    return Served(environment=matched, sources=sources, release_sets=sets)

@@ -52,12 +52,16 @@ class ArchiveSource:
     written: Recipe | None = field(default=None, repr=False, compare=False)
 
     @cached_property
+    def _written(self) -> Recipe:
+        return self.written or read_recipe(self.folder)
+
+    @cached_property
     def recipe(self) -> Recipe:
         """The effective recipe: the overlay's fields in place, the model called like the copy; no overlays left.
 
         Raises :class:`InputError` where the recipe is wrong.
         """
-        written = self.written or read_recipe(self.folder)
+        written = self._written
         changes: dict[str, Any] = {"overlays": {}, "copies": 1}
         if self.overlay is not None:
             changes |= written.overlays[self.overlay].changes()
@@ -68,23 +72,23 @@ class ArchiveSource:
     @cached_property
     def fragments(self) -> tuple[str, ...]:
         """The configuration fragments of the overlay, by their names in the folder."""
-        return (self.written or read_recipe(self.folder)).overlays[self.overlay].config if self.overlay else ()
+        return self._written.overlays[self.overlay].config if self.overlay else ()
 
     @cached_property
     def other_fragments(self) -> frozenset[str]:
         """Fragments that only other overlays use: no source of this archive."""
-        overlays = (self.written or read_recipe(self.folder)).overlays.values()
+        overlays = self._written.overlays.values()
         return frozenset(name for overlay in overlays for name in overlay.config) - frozenset(self.fragments)
 
     @cached_property
     def produced(self) -> frozenset[str]:
         """Every file that an export of the folder makes, of whichever overlay: none is a source."""
-        return (self.written or read_recipe(self.folder)).produced
+        return self._written.produced
 
     @property
     def directory(self) -> str:
         """The addressed model's directory in the folder."""
-        return (self.written or read_recipe(self.folder)).model or self.folder.name
+        return self._written.model or self.folder.name
 
     @property
     def model(self) -> str:
