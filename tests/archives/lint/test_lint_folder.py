@@ -109,7 +109,7 @@ def test_a_mistake_in_a_configuration_is_found_with_its_line(
         ),
         (
             'parameters { key: "EXECUTION_ENV_PATH" value { string_value: "/opt/env.tar.gz" } }',
-            "execution-environment",
+            "execution-environment-outside",
         ),
         (
             'parameters { key: "EXECUTION_ENV_PATH" value { string_value: "$$TRITON_MODEL_DIRECTORY/../e" } }',

@@ -49,7 +49,8 @@ def _environment(view: RepositoryView, model: ModelView, entry: Node) -> Iterato
     inside = environment_file(model)
     if inside is None:
         allowed = f"a path below {_MODEL_DIRECTORY}: nothing else of the archive's is at a known place"
-        yield at_line(model, entry.line, "execution-environment", f"{ENVIRONMENT} {path}", allowed)
+        rule = "execution-environment-outside" if _may_exist(model, path) else "execution-environment"
+        yield at_line(model, entry.line, rule, f"{ENVIRONMENT} {path}", allowed)
     elif inside in model.files:
         packed = model.on_disk(inside)
         if packed is not None and not _is_archive(packed):
@@ -63,6 +64,13 @@ def _environment(view: RepositoryView, model: ModelView, entry: Node) -> Iterato
     elif f"{inside}/bin/activate" not in model.files:
         found, allowed = f"{ENVIRONMENT} {path} without bin/activate", "an environment as conda-pack packs it"
         yield at_line(model, entry.line, "execution-environment", found, allowed)
+
+
+def _may_exist(model: ModelView, path: str) -> bool:
+    """Whether a path outside of the model's directory may be there: a fixed one in the image, or a neighbour."""
+    if not path.startswith(_MODEL_DIRECTORY):
+        return True
+    return (model.directory / path.removeprefix(_MODEL_DIRECTORY).lstrip("/")).exists()
 
 
 def _is_archive(path: Path) -> bool:

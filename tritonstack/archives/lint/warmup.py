@@ -38,7 +38,8 @@ def check(_view: RepositoryView, model: ModelView) -> Iterator[Finding]:
         for name, entry in given.items():
             if name not in inputs:
                 allowed = ", ".join(sorted(inputs)) or "no input"
-                yield at_line(model, warmup.line, "warmup-input", f"model_warmup with input {name}", allowed)
+                found = f"model_warmup with input {name}"
+                yield at_line(model, warmup.line, "warmup-unknown-input", found, allowed)
             elif isinstance(entry, Node):
                 yield from _like_input(model, entry, inputs[name])
             if isinstance(entry, Node):
