@@ -92,3 +92,40 @@ def test_every_field_is_described(root: type[BaseModel]) -> None:
         if not field.description
     ]
     assert missing == []
+
+
+PROFILE = "{min: [1, 8], opt: [4, 8], max: [8, 8]}"
+
+
+@pytest.mark.parametrize(
+    ("text", "field", "allowed"),
+    [
+        (f"source: {{hub: a/b, revision: {'a' * 40}, s3: s3://b/k}}", "source", "hub with revision, or s3 with sha256"),
+        ("source: {hub: a/b}", "source", "hub with revision, or s3 with sha256"),
+        ("source: {hub: a/b, revision: main}", "source.revision", "a text that matches"),
+        ("source: {s3: b/k, sha256: x}", "source.s3", "a text that matches"),
+        ("sizes: {small: {}}", "sizes.small", "the fields full, tiny"),
+        ("copies: 0", "copies", "1 or more"),
+        ("overlays: {A.b: {}}", "overlays.A.b", ""),
+        ("overlays: {a: {copies: 2}}", "overlays.a.copies", "the fields config"),
+        ("overlays: {a: {config: [../x.pbtxt]}}", "overlays.a.config[0]", "a path inside the model folder"),
+        ("exports: [{produces: [/a]}]", "exports[0].produces[0]", "a path inside the model folder"),
+        ("exports: [{produces: [a], graph: {opset: 3}}]", "exports[0].graph.opset", "7 or more"),
+        (f"engine: {{precision: int4, shapes: {{x: {PROFILE}}}}}", "engine.precision", "'fp16' or 'fp32'"),
+        ("engine: {shapes: {x: {min: [2], opt: [1], max: [4]}}}", "engine.shapes.x", "min, opt and max of one rank"),
+        ("engine: {shapes: {x: {min: [1], opt: [1, 1], max: [4]}}}", "engine.shapes.x", "min, opt and max of one rank"),
+        ("overlays: {a: {exports: [{produces: [b, b]}]}}", "overlays.a.exports", "each file produced once (b is not)"),
+        ("client_files: [/etc/passwd]", "client_files[0]", "a path inside the model folder"),
+        ("onnxruntime: {arena: fast}", "onnxruntime.arena", "the fields "),
+        ("execution_environment: {}", "execution_environment.requirements", "a value"),
+    ],
+)
+def test_the_parts_of_a_recipe_are_checked_each_by_its_field(
+    tmp_path: Path, text: str, field: str, allowed: str
+) -> None:
+    (tmp_path / "recipe.yaml").write_text(f"{RECIPE}{text}\n")
+    with pytest.raises(InputError) as caught:
+        read_recipe(tmp_path)
+    found = {problem.field: problem.allowed for problem in caught.value.problems}
+    assert field in found, found
+    assert found[field].startswith(allowed)

@@ -109,3 +109,12 @@ def test_an_output_that_the_sample_does_not_name_is_free_but_must_be_numbers(pla
     assert compare_answer(sample, [expected, free], model="double") == 0.0
     with pytest.raises(WorkFailedError, match=r"tensor z: .*not numbers \(NaN\)"):
         compare_answer(sample, [expected, tensor("z", float("nan"))], model="double")
+
+
+def test_an_expected_answer_that_is_not_a_number_is_never_reached(places: Places) -> None:
+    folder = places.folder("double")
+    sample = read_sample(folder, read_recipe(folder))
+    wanted = tensor("y", 0) | {"shape": [1, 2], "data": [5.0, float("nan")]}
+    given = tensor("y", 0) | {"shape": [1, 2], "data": [5.0, 1.0]}
+    with pytest.raises(WorkFailedError, match="tensor y: differs"):
+        compare_answer(sample.model_copy(update={"answer": {"outputs": [wanted]}}), [given], model="double")

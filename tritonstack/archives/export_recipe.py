@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from tritonstack.archives.parts import InsidePath, RecipePart
 from tritonstack.naming import NAME_PATTERN
@@ -56,3 +56,15 @@ class Export(RecipePart):
         default_factory=dict, description="What the script alone is told: splits, thresholds. Part of the digest."
     )
     graph: Graph | None = Field(None, description="What the ONNX graph that the script exports must be; null: none.")
+
+
+def _produced_once(exports: tuple[Export, ...]) -> tuple[Export, ...]:
+    names = [name for export in exports for name in export.produces]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(f"each file produced once ({', '.join(twice)} is not)")
+    return exports
+
+
+Exports = Annotated[tuple[Export, ...], AfterValidator(_produced_once)]
+"""Exports that run one after the other into one folder."""

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from tritonstack.archives.engine_recipe import Engine
-from tritonstack.archives.export_recipe import Export
+from tritonstack.archives.export_recipe import Exports
 from tritonstack.archives.parts import InsidePath, RecipePart
 from tritonstack.archives.sample_recipe import Sample
 
@@ -26,7 +26,7 @@ class Overlay(RecipePart):
     description: str | None = Field(None, min_length=1, description="One sentence: what the variant is.")
     kind: Kind | None = Field(None, description="What the addressed model is, where it differs.")
     dependency: Dependency | None = Field(None, description="What the archive depends on, where it differs.")
-    exports: tuple[Export, ...] | None = Field(None, description="The exports, where they differ: all of them.")
+    exports: Exports | None = Field(None, description="The exports, where they differ: all of them.")
     engine: Engine | None = Field(None, description="The engine, where it differs.")
     sample: Sample | None = Field(None, description="The sample, where it differs.")
 

@@ -8,7 +8,7 @@ from pydantic import Field, ValidationError, ValidationInfo, field_validator
 
 from tritonstack.archives.adapters import Adapters, Answers
 from tritonstack.archives.engine_recipe import Engine
-from tritonstack.archives.export_recipe import Export
+from tritonstack.archives.export_recipe import Exports
 from tritonstack.archives.onnxruntime_options import OnnxRuntimeOptions
 from tritonstack.archives.overlay import Dependency, Kind, Overlay
 from tritonstack.archives.parts import InsidePath, Name, RecipePart
@@ -59,7 +59,7 @@ class Recipe(RecipePart):
     sizes: Sizes = Field(
         default_factory=Sizes, description="What each size changes in the source framework's model configuration."
     )
-    exports: tuple[Export, ...] = Field(
+    exports: Exports = Field(
         (), description="How files are made that are not in the folder: one after the other, into one folder."
     )
     engine: Engine | None = Field(None, description="The TensorRT engine that is built from the exported graph.")
@@ -97,15 +97,6 @@ class Recipe(RecipePart):
         if copies > 1 and info.data.get("overlays"):
             raise ValueError("1 where there are overlays: an archive is a variant or a copy, not both")
         return copies
-
-    @field_validator("exports")
-    @classmethod
-    def _produced_once(cls, exports: tuple[Export, ...]) -> tuple[Export, ...]:
-        names = [name for export in exports for name in export.produces]
-        twice = sorted({name for name in names if names.count(name) > 1})
-        if twice:
-            raise ValueError(f"each file produced once ({', '.join(twice)} is not)")
-        return exports
 
     @property
     def produced(self) -> frozenset[str]:
