@@ -1,0 +1,96 @@
+"""The linter against the real Triton: each mutated repository is loaded, and both must judge alike, for one reason."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from tests.differential.linter import refusals
+from tests.differential.repository import Mutation
+from tests.differential.server import Answer, Server, start_single
+from tests.differential.tables import ANSWERED
+from tests.differential.tables.running import RUNNING
+from tests.differential.tables.single import SINGLE
+from tests.differential.tables.stuck import ENDED, STUCK
+
+SAMPLE = 25
+SEED = "TRITONSTACK_DIFFERENTIAL_SEED"
+"""The environment variable that repeats a sample."""
+
+
+def _disagreement(mutation: Mutation, answer: Answer, found: frozenset[str]) -> str:
+    """What both judges say where they differ, or where one refuses for another reason; empty where they agree."""
+    if answer.accepted != mutation.accepted:
+        return f"the table says accepted={mutation.accepted}, the server: {answer.told[:1500]}"
+    if answer.accepted and found:
+        return f"the server accepts it, the linter finds {sorted(found)}"
+    if not answer.accepted and mutation.rule not in found:
+        return f"the server refuses it, the linter finds {sorted(found)} and not {mutation.rule}"
+    if mutation.server_says not in answer.told:
+        return f"the server does not say {mutation.server_says!r}: {answer.told[:1500]}"
+    return ""
+
+
+def _compare(mutations: Iterable[Mutation], folder: Path) -> tuple[int, list[str]]:
+    """How many mutations both judge alike, and what they say of the others. One server loads them in this order."""
+    agreed, differ = 0, []
+    with Server.running(folder / "container") as server:
+        for number, mutation in enumerate(mutations):
+            found = refusals(mutation, folder / f"repository-{number}")
+            said = _disagreement(mutation, server.load(mutation), found)
+            if said:
+                differ.append(f"{mutation.name}: {said}")
+            else:
+                agreed += 1
+    return agreed, differ
+
+
+def test_linter_and_triton_agree_on_a_seeded_sample(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    seed = os.environ.get(SEED) or f"{random.getrandbits(32):08x}"
+    sample = random.Random(seed).sample(ANSWERED, SAMPLE)
+    agreed, differ = _compare(sample, tmp_path)
+    with capsys.disabled():
+        print(f"\nlinter and Triton agree on {agreed} of {len(sample)} mutations; again: {SEED}={seed}")
+    assert differ == []
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_linter_and_triton_agree_on_every_mutation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    agreed, differ = _compare(ANSWERED, tmp_path)
+    with capsys.disabled():
+        print(f"\nlinter and Triton agree on {agreed} of {len(ANSWERED)} mutations")
+    assert differ == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("mutation", [pytest.param(mutation, id=mutation.name) for mutation in SINGLE])
+def test_linter_and_triton_agree_where_the_model_is_named_at_the_start(mutation: Mutation, tmp_path: Path) -> None:
+    repository = tmp_path / "repository"
+    found = refusals(mutation, repository, single_model=True)
+    answer = start_single(repository, tmp_path / "container", default_model=mutation.base.model)
+    assert _disagreement(mutation, answer, found) == ""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("mutation", [pytest.param(mutation, id=mutation.name) for mutation in STUCK])
+def test_what_triton_never_answers_for_is_not_loaded_and_refused_by_the_linter(
+    mutation: Mutation, tmp_path: Path
+) -> None:
+    assert mutation.rule in refusals(mutation, tmp_path / "repository")
+    with Server.running(tmp_path / "container") as server:
+        answer = server.load_or_give_up(mutation)
+    assert not answer.accepted
+    assert any(said in answer.told for said in (mutation.server_says, *ENDED))
+
+
+@pytest.mark.long
+def test_what_only_running_shows_is_refused_by_triton_alone(tmp_path: Path) -> None:
+    assert [one.name for one in RUNNING if refusals(one, tmp_path / one.name)] == []
+    with Server.running(tmp_path / "container") as server:
+        answers = {one.name: (one.server_says, server.load(one)) for one in RUNNING}
+    assert [name for name, (says, answer) in answers.items() if answer.accepted or says not in answer.told] == []
