@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tritonstack.local.container.pbtxt import ConfigSyntaxError, without_gpus
+from tritonstack.local.container.pbtxt import ConfigSyntaxError, string_parameters, with_value, without_gpus
 
 
 @pytest.mark.parametrize(
@@ -88,3 +88,39 @@ def test_every_byte_outside_the_instance_groups_stays(before: list[str], after: 
     served = without_gpus(f"{head} instance_group [ {{ kind: KIND_GPU gpus: [ 0 ] }} ] {tail}")
     assert served == f"{head} instance_group [ {{ count: 1 kind: KIND_CPU  }} ] {tail}"
     assert without_gpus(served) == served
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'parameters { key: "a" value { string_value: "b" } }',
+        "parameters: { key: 'a', value: { string_value: 'b' } }",
+        'parameters < value: < string_value: "b" > key: "a" >',
+        'parameters [ { key: "a" value { string_value: "b" } } ]',
+        '# parameters { key: "c" value { string_value: "d" } }\nparameters { key: "a" # key\n value { string_value: "b" } }',
+    ],
+)
+def test_another_value_of_a_parameter_changes_nothing_else(text: str) -> None:
+    (found,) = string_parameters(text)
+    assert (found.key, found.value) == ("a", "b")
+    changed = with_value(text, found, "other/value")
+    assert changed in (text.replace('"b"', '"other/value"'), text.replace("'b'", '"other/value"'))
+
+
+def test_adjacent_strings_are_one_value() -> None:
+    text = 'parameters { key: "a" value { string_value: "one" \'-two\' } }'
+    (found,) = string_parameters(text)
+    assert found.value == "one-two"
+    assert with_value(text, found, "x") == 'parameters { key: "a" value { string_value: "x" } }'
+
+
+@pytest.mark.parametrize(
+    "text", ['parameters { key: "a" }', "parameters { value { string_value: 'b' } }", "parameters 1"]
+)
+def test_parameters_without_key_or_text_are_passed_over(text: str) -> None:
+    assert string_parameters(text) == ()
+
+
+def test_a_parameter_that_cannot_be_read_is_said_with_its_line() -> None:
+    with pytest.raises(ConfigSyntaxError, match=r"other\.pbtxt: line 2: a field was expected"):
+        string_parameters("parameters {\n key }", file="other.pbtxt")
