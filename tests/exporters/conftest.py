@@ -26,6 +26,7 @@ TASKS = (
     "load_pretrained",
     "load_damaged",
     "load_lacking",
+    "load_without_counters",
     "load_another_size",
 )
 

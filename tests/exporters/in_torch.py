@@ -239,6 +239,13 @@ def load_lacking(folder):
     pretrained(folder)
 
 
+def load_without_counters(folder):
+    file = copied(folder)
+    kept = {name: tensor for name, tensor in load_file(file).items() if not name.endswith("num_batches_tracked")}
+    save_file(kept, file, {"format": "pt"})
+    return {**pretrained(folder), "left": len(kept)}
+
+
 def load_another_size(folder):
     copied(folder)
     pretrained(folder, size={"embedding_size": 16})

@@ -19,6 +19,8 @@ from tritonstack.exporters.arguments import Options
 from tritonstack.exporters.progress import say
 
 FILES = ("config.json", "model.safetensors")
+_OF_TRAINING_ALONE = ".num_batches_tracked"
+"""A batch normalisation's counter, which older files lack; answering does not read it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +89,11 @@ def _pretrained(
         )
     except (SafetensorError, OSError, RuntimeError, ValueError) as error:
         raise WorkFailedError(f"the pretrained files in {folder} cannot be read: {error}") from error
-    missing = sorted(name for name in found["missing_keys"] if not name.startswith(may_lack or ("\0",)))
+    missing = sorted(
+        name
+        for name in found["missing_keys"]
+        if not name.startswith(may_lack or ("\0",)) and not name.endswith(_OF_TRAINING_ALONE)
+    )
     if missing:
         raise WorkFailedError(
             f"{folder / 'model.safetensors'} lacks {len(missing)} weights of {architecture.__name__}, which would stay "
