@@ -97,7 +97,7 @@ def test_every_byte_outside_the_instance_groups_stays(before: list[str], after: 
         "parameters: { key: 'a', value: { string_value: 'b' } }",
         'parameters < value: < string_value: "b" > key: "a" >',
         'parameters [ { key: "a" value { string_value: "b" } } ]',
-        '# parameters { key: "c" value { string_value: "d" } }\nparameters { key: "a" # key\n value { string_value: "b" } }',
+        '# parameters { key: "c" }\nparameters { key: "a" # key\n value { string_value: "b" } }',
     ],
 )
 def test_another_value_of_a_parameter_changes_nothing_else(text: str) -> None:
