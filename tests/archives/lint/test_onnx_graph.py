@@ -90,6 +90,12 @@ def test_what_is_no_tensor_and_a_shape_that_is_not_said_are_left_open(tmp_path_f
     assert found.outputs == (GraphTensor(name="y", datatype="FP32", shape=None),)
 
 
+def test_a_negative_length_is_a_free_axis(tmp_path_factory: pytest.TempPathFactory) -> None:
+    tensors = [{"name": "x", "dtype": "FP32", "shape": [-1, 4]}]
+    (found,) = read_graph(_file(tmp_path_factory, graph_file({"inputs": tensors, "outputs": []}))).inputs
+    assert found.shape == (None, 4)
+
+
 def test_a_file_without_a_graph_or_with_two_is_refused(tmp_path_factory: pytest.TempPathFactory) -> None:
     with pytest.raises(OnnxError, match="no graph"):
         read_graph(_file(tmp_path_factory, b""))

@@ -42,10 +42,13 @@ COMPILED = ("__pycache__", "*.pyc")
 
 
 def check(view: RepositoryView) -> Iterator[Finding]:
-    """Files and folders below the models that something left behind, and links that lead out of the archive."""
-    roots = {view.root, *(path for path in model_directories(view.root) if path.is_symlink())}
-    for root in sorted(roots):
-        yield from _below(root, packed_by_us=view.recipe is not None)
+    """What something left behind, and links that lead out of the archive: in all that is packed.
+
+    Of a model folder with a recipe the models are packed, of any other repository everything.
+    """
+    packed_by_us = view.recipe is not None
+    for root in model_directories(view.root) if packed_by_us else (view.root,):
+        yield from _below(root, packed_by_us=packed_by_us)
 
 
 def _below(root: Path, *, packed_by_us: bool) -> Iterator[Finding]:

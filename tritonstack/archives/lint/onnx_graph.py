@@ -14,6 +14,9 @@ from typing import BinaryIO
 
 _VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
 _VARINT_BYTES = 10
+_NEGATIVE = 1 << 63
+"""From here on a number of the wire format is a negative one of 64 bits."""
+
 _TEXT_BYTES = 1 << 16
 """No name of a tensor is longer; a file that says so is damaged."""
 
@@ -127,9 +130,9 @@ def _value(stream: BinaryIO, value: _Field) -> GraphTensor:
 
 
 def _axis(stream: BinaryIO, axis: _Field) -> int | None:
-    """A dimension: dim_value = 1, or a name in dim_param = 2, or nothing."""
+    """A dimension: dim_value = 1, or a name in dim_param = 2, or nothing; a negative length stands for none."""
     length = _only(stream, axis, 1)
-    return length.value if length is not None and not length.is_message else None
+    return length.value if length is not None and not length.is_message and length.value < _NEGATIVE else None
 
 
 def _opset(stream: BinaryIO, entry: _Field) -> int:
