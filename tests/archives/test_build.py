@@ -232,3 +232,30 @@ def test_an_environment_builds_each_model_once_and_refuses_unknown_names(places:
     assert len(build_environment(environment, places=places).built) == 1
     with pytest.raises(InputError, match="model other"):
         build_environment(environment, models=("other",), places=places)
+
+
+def test_a_missing_weight_file_is_refused_before_anything_is_run(places: Places) -> None:
+    folder = places.folder("double")
+    config = folder / "double/config.pbtxt"
+    config.write_text(config.read_text().replace('backend: "python"', 'backend: "onnxruntime"'))
+    (folder / "recipe.yaml").write_text((folder / "recipe.yaml").read_text().replace("kind: python", "kind: onnx"))
+    steps: list[str] = []
+    with pytest.raises(InputError, match=r"model\.onnx"):
+        build_models(["double"], places=places, report=steps.append)
+    assert (steps, _left(places)) == ([], [])
+
+
+def test_models_of_a_folder_are_named_by_the_folder_or_one_by_one(places: Places) -> None:
+    with (places.folder("double") / "recipe.yaml").open("a") as recipe:
+        recipe.write("overlays: {a: {}, b: {config: [b.pbtxt], description: B.}}\n")
+    write(places.folder("double"), {"b.pbtxt": "max_batch_size: 2"})
+    environment = Environment("dev", (Endpoint("one", ("double-a",)), Endpoint("two", ("double-b",))))
+    (one,) = build_environment(environment, models=("double-b",), places=places).built
+    assert (one.manifest.name, one.manifest.overlay, one.manifest.description) == ("double-b", "b", "B.")
+    assert one.manifest.model.max_batch_size == 2
+    assert "max_batch_size: 2" in one.manifest.configs["double"]
+    both = build_environment(environment, models=("double",), places=places).built
+    assert [(item.manifest.name, item.fresh) for item in both] == [("double-a", True), ("double-b", False)]
+    only_a = Environment("dev", (Endpoint("one", ("double-a",)),))
+    with pytest.raises(InputError, match="model double-b"):
+        build_environment(only_a, models=("double-b",), places=places)
