@@ -7,9 +7,13 @@ from pathlib import Path
 import pytest
 
 from tests.archives.folders import T4, Endpoint, Environment, places_in, source_of, write_double
+from tritonstack.archives import building
 from tritonstack.archives.build import build_environment, build_models
+from tritonstack.archives.execution_environment import PackedEnvironment
+from tritonstack.archives.proof import Proven
 from tritonstack.archives.source import ArchiveSource
 from tritonstack.archives.targets import lacks_plan, python_of, refuse_unservable, target_of
+from tritonstack.archives.unpacking import unpack
 from tritonstack.errors import InputError
 from tritonstack.naming import Platform
 
@@ -83,3 +87,48 @@ def test_an_engine_is_not_built_for_a_platform(tmp_path: Path) -> None:
     environment = Environment("dev", (Endpoint("one", ("double",)),))
     with pytest.raises(InputError, match="the local AWS, whose stand-in"):
         build_environment(environment, local=False, places=places_in(tmp_path))
+
+
+ENVIRONMENT = 'parameters { key: "EXECUTION_ENV_PATH" value { string_value: "$$TRITON_MODEL_DIRECTORY/env.tar.gz" } }\n'
+
+
+def test_the_environment_is_packed_for_a_platform_and_the_local_one_stands_in_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    part = "dependency: python\nexecution_environment: {requirements: requirements.txt}\n"
+    folder = source(tmp_path, recipe=part).folder
+    (folder / "requirements.txt").write_text("numpy==1.26.4\n")
+    with (folder / "double/config.pbtxt").open("a") as config:
+        config.write(ENVIRONMENT)
+    packed = tmp_path / "packed.tar.gz"
+    packed.write_bytes(b"\x1f\x8b packed")
+    pythons: list[str] = []
+
+    def kept(*_arguments: object, python: str, **_more: object) -> PackedEnvironment:
+        pythons.append(python)
+        return PackedEnvironment(
+            path=packed,
+            python=python,
+            packages={"numpy": "1.26.4"},
+            way="wheels",
+            hashed=True,
+            bytes=9,
+            sha256="0" * 64,
+            unpacked_bytes=10,
+        )
+
+    proven = Proven(sample_difference=0.0, tools={}, stand_ins=("a stand-in",))
+    monkeypatch.setattr(building, "kept_environment", kept)
+    monkeypatch.setattr(building, "prove_sample", lambda *_arguments, **_more: proven)
+    places = places_in(tmp_path)
+    environment = Environment("dev", (Endpoint("one", ("double",)),))
+    (here,) = build_environment(environment, local=True, places=places).built
+    (there,) = build_environment(environment, local=False, places=places).built
+    assert pythons == ["3.10"]
+    assert here.manifest.environment is None
+    assert there.manifest.environment is not None
+    assert there.manifest.environment.file == "double/env.tar.gz"
+    for item, name in ((here, "here"), (there, "there")):
+        unpack(places.archive(item.name, item.target), tmp_path / name)
+    assert not (tmp_path / "here/double/env.tar.gz").exists()
+    assert (tmp_path / "there/double/env.tar.gz").read_bytes() == b"\x1f\x8b packed"
