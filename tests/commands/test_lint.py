@@ -111,6 +111,14 @@ def test_a_release_has_its_backends(project: Path) -> None:
     assert "release 25.09" in result.stdout
 
 
+def test_a_built_archive_counts_with_its_size(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert project.is_dir()
+    monkeypatch.setattr(lint, "unpacked_bytes", lambda *_arguments: 20 << 30)
+    assert [finding["rule"] for finding in _json("--environment", "test")["findings"]] == ["archive-memory"]
+    monkeypatch.setattr(lint, "unpacked_bytes", lambda *_arguments: 1 << 30)
+    assert _json("--environment", "test")["findings"] == []
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

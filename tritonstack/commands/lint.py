@@ -12,12 +12,15 @@ from typing import Literal
 import click
 
 from tritonstack.archives.lint import Finding, Target, lint_folder
+from tritonstack.archives.lint.built import unpacked_bytes
 from tritonstack.archives.lint.report import annotation, report_of
+from tritonstack.archives.places import Places
 from tritonstack.archives.recipe import RECIPE
-from tritonstack.archives.resolving import sources_of
+from tritonstack.archives.resolving import choice_of, sources_of
+from tritonstack.archives.source import ArchiveSource
 from tritonstack.errors import InputError, Problem
 from tritonstack.local.paths import project_folder
-from tritonstack.settings import load_environment
+from tritonstack.settings import Endpoint, load_environment
 
 Format = Literal["text", "json", "annotations"]
 
@@ -88,12 +91,12 @@ def _all_folders() -> tuple[Path, ...]:
 def _served_by(environment: str, folders: tuple[Path, ...]) -> list[Served]:
     """The folders that an environment's endpoints serve, or those of ``folders`` alone, each with its endpoint."""
     settings = load_environment(project_folder() / "environments" / f"{environment}.yaml")
-    repositories = project_folder() / "model_repos"
+    places = Places.of_project()
     served = [
-        Served(source.folder, Target.of_endpoint(endpoint, environment), frozenset({source.name}))
+        Served(source.folder, _target(source, endpoint, environment, places), frozenset({source.name}))
         for endpoint in settings.endpoints
         for model in endpoint.models
-        for source in sources_of(model, repositories)
+        for source in sources_of(model, project_folder() / "model_repos", choice_of(settings))
     ]
     if not folders:
         return served
@@ -108,3 +111,9 @@ def _served_by(environment: str, folders: tuple[Path, ...]) -> list[Served]:
         for each in served
         if each.folder.resolve() in wanted
     ]
+
+
+def _target(source: ArchiveSource, endpoint: Endpoint, environment: str, places: Places) -> Target:
+    """An endpoint as one archive sees it, with that archive's size where it is built."""
+    size = unpacked_bytes(source, endpoint.platform, places)
+    return dataclasses.replace(Target.of_endpoint(endpoint, environment), unpacked_bytes=size)

@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.archives.folders import CONFIG, MODEL, write
+from tests.archives.folders import CONFIG, MODEL, T4, places_in, write, write_double
+from tritonstack.archives.build import build_models
 from tritonstack.archives.lint import Target, lint_folder
+from tritonstack.archives.lint.built import unpacked_bytes
 from tritonstack.archives.lint.python_minor import python_in_archive
+from tritonstack.archives.source import archives_of
 from tritonstack.errors import InputError
 
 G4 = Target.of_names(release="24.09", instance_type="ml.g4dn.xlarge")
@@ -122,3 +125,11 @@ def test_integers_are_those_of_the_releases_tensorrt(
     target = Target.of_names(release=release, instance_type=None)
     assert ("engine-integers" in _engine_rules(folder, target)) == differs
     assert "onnx-type" not in _rules(folder, target)
+
+
+def test_the_size_of_a_built_archive_is_that_of_its_tar(tmp_path: Path) -> None:
+    places = places_in(tmp_path)
+    source = archives_of(write_double(tmp_path))[0]
+    assert unpacked_bytes(source, T4, places) is None
+    (built,) = build_models(["double"], places=places).built
+    assert unpacked_bytes(source, T4, places) == built.manifest.archive.tar_bytes

@@ -26,7 +26,7 @@ def check_archive(view: RepositoryView) -> Iterator[Finding]:
     instance = view.target.instance
     if instance is None:
         return
-    size = sum(_bytes_of(model) for model in view.models.values())
+    size = max(view.target.unpacked_bytes or 0, sum(_bytes_of(model) for model in view.models.values()))
     on_gpu = sum(_bytes_of(model) * _gpu_instances(model) for model in view.models.values())
     if size > instance.memory_gib * 2**30:
         found = f"{_shown(size)} of files, and {instance.name} has {instance.memory_gib:g} GiB of memory"

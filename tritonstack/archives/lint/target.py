@@ -23,6 +23,7 @@ class Target:
         shm_bytes: the shared memory that each Python instance starts with, bytes.
         volume_gb: the EBS volume of an instance without local NVMe, GB.
         default_model: single-model mode: the model that SAGEMAKER_TRITON_DEFAULT_MODEL_NAME names.
+        unpacked_bytes: the size of the archive's content as built; without it the files that are there count.
     """
 
     name: str = ""
@@ -33,6 +34,7 @@ class Target:
     shm_bytes: int | None = None
     volume_gb: int | None = None
     default_model: str | None = None
+    unpacked_bytes: int | None = None
 
     @classmethod
     def of_endpoint(cls, endpoint: Endpoint, environment: str) -> Target:
