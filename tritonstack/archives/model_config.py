@@ -341,7 +341,7 @@ def _floating(scalar: Scalar) -> float | None:
     if scalar.kind == "word":
         text = str(scalar.value).lower()
         return float(text) if text in ("inf", "infinity", "nan") else None
-    return None if scalar.kind == "string" else float(scalar.value)
+    return float(scalar.value) if scalar.kind != "string" and scalar.base == 10 else None
 
 
 def _expected(kind: str, enums: Mapping[str, tuple[str, ...]]) -> str:

@@ -30,7 +30,7 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _ESCAPE = re.compile(
-    rb"\\(?:(?P<octal>[0-7]{1,3})|[xX](?P<hex>[0-9a-fA-F]{1,2})|u(?P<short>[0-9a-fA-F]{4})"
+    rb"\\(?:(?P<octal>[0-7]{1,3})|[xX](?P<hex>[0-9a-fA-F]{1,2})|u(?P<high>[dD][89abAB][0-9a-fA-F]{2})\\u(?P<low>[dD][c-fC-F][0-9a-fA-F]{2})|u(?P<short>[0-9a-fA-F]{4})"
     rb"|U(?P<long>[0-9a-fA-F]{8})|(?P<simple>[abfnrtv?\\'\"])|(?P<bad>.))",
     re.DOTALL,
 )
@@ -49,11 +49,15 @@ class PbtxtError(ValueError):
 
 @dataclass(frozen=True)
 class Scalar:
-    """One value: ``kind`` says how it was written; ``word`` covers enumeration values and ``true``/``false``."""
+    """One value: ``kind`` says how it was written; ``word`` covers enumeration values and ``true``/``false``.
+
+    ``base``: the base that an integer was written in, which a fraction's field takes in decimal only.
+    """
 
     kind: Kind
     value: str | int | float
     line: int
+    base: int = 10
 
 
 @dataclass(frozen=True)
@@ -215,7 +219,7 @@ def _number(token: _Token, *, negative: bool) -> Scalar:
     if token.kind == "float":
         return Scalar("float", sign * float(text.rstrip("fF")), token.line)
     base = 16 if text[:2].lower() == "0x" else 8 if text.startswith("0") and text != "0" else 10
-    return Scalar("integer", sign * int(text, base), token.line)
+    return Scalar("integer", sign * int(text, base), token.line, base)
 
 
 def _unescape(token: _Token) -> bytes:
@@ -228,6 +232,9 @@ def _unescape(token: _Token) -> bytes:
             return bytes([_byte(int(match["octal"], 8), token)])
         if match["hex"] is not None:
             return bytes([int(match["hex"], 16)])
+        if match["high"] is not None:
+            pair = (int(match["high"], 16) & 0x3FF) << 10 | int(match["low"], 16) & 0x3FF
+            return chr(0x10000 + pair).encode()
         return _character(int(match["short"] or match["long"], 16), token).encode()
 
     return _ESCAPE.sub(replace, token.text[1:-1].encode(errors="surrogatepass"))

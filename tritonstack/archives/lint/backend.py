@@ -88,6 +88,8 @@ def _brings_library(model: ModelView) -> bool:
 
 def _runtime(model: ModelView) -> Iterator[Finding]:
     """``runtime``: the backend's file, which is looked for in the version, the model and the backend's folder."""
+    if model.is_ensemble:
+        return
     runtime = model.config.node.text("runtime")
     backends_own = (f"{_LIBRARY_PREFIX}{model.config.backend}.so", "model.py")
     if runtime and runtime not in backends_own and all(file.rsplit("/", 1)[-1] != runtime for file in model.files):

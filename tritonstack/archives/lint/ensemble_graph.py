@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from tritonstack.archives.lint.backend import guessed_backend
 from tritonstack.archives.lint.finding import Finding
 from tritonstack.archives.lint.place import at_field, at_line
 from tritonstack.archives.lint.view import ModelView
@@ -149,17 +150,29 @@ def check_tensors(ensemble: ModelView, steps: Sequence[Step]) -> Iterator[Findin
         yield from _mapped(ensemble, step, step.model, "output", settled)
 
 
+def _may_complete(model: ModelView) -> bool:
+    """Whether a backend may fill in the tensors of a configuration: a Python model does so only by its own method."""
+    if (model.config.backend or guessed_backend(model)) != "python":
+        return True
+    programs = [
+        model.on_disk(f"{version}/{model.config.model_file or 'model.py'}") for version in model.served_versions
+    ]
+    return any(path is None or b"auto_complete_config" in path.read_bytes() for path in programs)
+
+
 def _mapped(
     ensemble: ModelView, step: Step, model: ModelView, kind: str, settled: dict[str, _End]
 ) -> Iterator[Finding]:
     field, mapping = f"{kind}_map", step.inputs if kind == "input" else step.outputs
     tensors = {tensor.name: tensor for tensor in (model.config.inputs if kind == "input" else model.config.outputs)}
-    if not tensors:
+    if not tensors and _may_complete(model):
         return  # another rule's matter: what is not written down cannot be compared
     for key, name in mapping.items():
         if key not in tensors:
             found = f"{step}: {field} key {key}"
-            yield at_field(ensemble, field, "ensemble-map", found, ", ".join(sorted(tensors)), step.node)
+            yield at_field(
+                ensemble, field, "ensemble-map", found, ", ".join(sorted(tensors)) or f"no {kind}", step.node
+            )
             continue
         end = _End.of(str(step), tensors[key], model, tensors[key].dims)
         if not settled.setdefault(name, end).agrees(end):

@@ -27,9 +27,10 @@ def check(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
         return
     parameters = model.config.node.entries("parameters")
     cpu_only, environment = parameters.get(_CPU_ONLY), parameters.get(ENVIRONMENT)
-    if isinstance(cpu_only, Node) and cpu_only.text("string_value") not in ("yes", "no"):
-        found = f'{_CPU_ONLY} "{cpu_only.text("string_value")}"'
-        yield at_line(model, cpu_only.line, "python-parameter", found, '"yes" or "no"')
+    forced = cpu_only.text("string_value") if isinstance(cpu_only, Node) else cpu_only
+    if forced is not None and forced not in ("yes", "no"):
+        line = cpu_only.line if isinstance(cpu_only, Node) else model.config.node.line_of("parameters")
+        yield at_line(model, line, "python-parameter", f'{_CPU_ONLY} "{forced}"', '"yes" or "no"')
     if isinstance(environment, Node):
         yield from _environment(view, model, environment)
 
@@ -38,8 +39,8 @@ def environment_file(model: ModelView) -> str | None:
     """The file or folder of the model's directory that is its execution environment; None for none, or outside."""
     entry = model.config.node.entries("parameters").get(ENVIRONMENT)
     path = entry.text("string_value") if isinstance(entry, Node) else ""
-    inside = path.removeprefix(_MODEL_DIRECTORY).lstrip("/")
-    return None if not path.startswith(_MODEL_DIRECTORY) or ".." in PurePosixPath(inside).parts else inside
+    inside = PurePosixPath(path.removeprefix(_MODEL_DIRECTORY).lstrip("/"))
+    return None if not path.startswith(_MODEL_DIRECTORY) or ".." in inside.parts else inside.as_posix()
 
 
 def _environment(view: RepositoryView, model: ModelView, entry: Node) -> Iterator[Finding]:
@@ -69,7 +70,7 @@ def _environment(view: RepositoryView, model: ModelView, entry: Node) -> Iterato
 def _may_exist(model: ModelView, path: str) -> bool:
     """Whether a path outside of the model's directory may be there: a fixed one in the image, or a neighbour."""
     if not path.startswith(_MODEL_DIRECTORY):
-        return True
+        return path.startswith("/")  # else it is looked for where the server was started
     return (model.directory / path.removeprefix(_MODEL_DIRECTORY).lstrip("/")).exists()
 
 

@@ -13,6 +13,8 @@ from tritonstack.archives.lint.view import ModelView, RepositoryView
 from tritonstack.archives.model_config import Node
 from tritonstack.catalogue import InstanceType
 
+_KINDS = ("KIND_AUTO", "KIND_GPU", "KIND_CPU", "KIND_MODEL")
+
 
 def check(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
     """What is wrong with instance groups."""
@@ -20,6 +22,9 @@ def check(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
         return
     for group in model.config.node.nodes("instance_group"):
         kind = group.text("kind") or "KIND_AUTO"
+        if kind not in _KINDS:
+            found, allowed = f"kind: {kind}", "one of " + ", ".join(_KINDS)
+            yield at_line(model, group.line_of("kind"), "instance-kind", found, allowed)
         if group.integer("count") < 0:
             found, allowed = f"count: {group.integer('count')}", "1 or more, or none: Triton takes 1 for it"
             yield at_line(model, group.line_of("count"), "instance-count", found, allowed)

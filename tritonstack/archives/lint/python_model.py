@@ -7,15 +7,20 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from tritonstack.archives.lint.fetches import fetches
 from tritonstack.archives.lint.finding import Finding
+from tritonstack.archives.lint.place import at_field
 from tritonstack.archives.lint.view import ModelView, RepositoryView
 
 _CLASS = "TritonPythonModel"
-_PLAIN_NAME = re.compile(r"[A-Za-z0-9_.+-]+")
+_PLAIN_NAME = re.compile(r"[\w.+@%=:,~#^!?{}\[\]-]+", re.ASCII)
+"""What a shell passes on unquoted: the backend gives it the model's path so, and reads it as ASCII."""
+
+_MODULE_NAME = re.compile(r"[^.]+\.py")
 
 
 def check(_view: RepositoryView, model: ModelView) -> Iterator[Finding]:
@@ -23,12 +28,20 @@ def check(_view: RepositoryView, model: ModelView) -> Iterator[Finding]:
     if model.config.backend != "python":
         return
     if not _PLAIN_NAME.fullmatch(model.name):
-        allowed = "letters without accents, digits, '_', '.', '-' and '+'"
+        allowed = "letters without accents, digits, and signs that a shell does not interpret, such as '_', '.' and '-'"
         yield Finding(
             file=model.directory, rule="directory-name", found=f"a model called {model.name}", allowed=allowed
         )
+    file = model.config.model_file
+    if ".." in file.split("/") or not _MODULE_NAME.fullmatch(file.rsplit("/", 1)[-1]):
+        found, allowed = (
+            f"default_model_filename {file}",
+            "a name with one dot, that of .py: it is imported as a module",
+        )
+        yield at_field(model, "default_model_filename", "python-file-name", found, allowed)
     for version in model.served_versions:
-        path = model.on_disk(f"{version}/{model.config.model_file}")
+        package = f"{version}/{file.removesuffix('.py')}/__init__.py"
+        path = model.on_disk(package if package in model.files else f"{version}/{file}")
         if path is not None:
             yield from _program(path)
         for name in sorted(model.files):
@@ -39,7 +52,7 @@ def check(_view: RepositoryView, model: ModelView) -> Iterator[Finding]:
 
 def _program(path: Path) -> Iterator[Finding]:
     try:
-        tree = ast.parse(path.read_bytes())
+        tree = _compiled(path)
     except (SyntaxError, ValueError) as error:
         line = (error.lineno if isinstance(error, SyntaxError) else 0) or 0
         yield Finding(
@@ -50,8 +63,8 @@ def _program(path: Path) -> Iterator[Finding]:
             allowed="a Python program",
         )
         return
-    bound = _bound(tree)
-    if _CLASS not in bound and "*" not in bound:
+    bound = _bound(_at_module_level(tree.body)) - _deleted(tree.body)
+    if _CLASS not in bound and "*" not in bound | _bound(ast.walk(tree)):
         allowed = f"class {_CLASS} with execute(self, requests)"
         yield Finding(file=path, rule="python-class", found=f"no class {_CLASS}", allowed=allowed)
     for node in tree.body:
@@ -60,24 +73,57 @@ def _program(path: Path) -> Iterator[Finding]:
             yield Finding(file=path, line=node.lineno, rule="python-execute", found=found, allowed=allowed)
 
 
-def _bound(tree: ast.AST) -> set[str]:
-    """The names that a program binds anywhere; ``*`` where it takes every name of another module."""
+def _compiled(path: Path) -> ast.Module:
+    """The program, once it has been compiled: what stands at a wrong place shows only then. Nothing of it is run.
+
+    Raises SyntaxError, or ValueError, as the interpreter would that loads it.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        tree = ast.parse(path.read_bytes())
+        compile(tree, str(path), "exec", dont_inherit=True)
+    return tree
+
+
+def _at_module_level(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """The nodes that are run when a module is loaded: all but those inside of functions and classes."""
+    for node in body:
+        yield node
+        if isinstance(node, ast.AnnAssign) and node.value is None:
+            continue  # an annotation alone binds nothing
+        if not isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            yield from _at_module_level(ast.iter_child_nodes(node))
+
+
+def _deleted(body: Iterable[ast.stmt]) -> set[str]:
+    """The names that a module certainly deletes again."""
+    targets = [target for node in body if isinstance(node, ast.Delete) for target in node.targets]
+    return {target.id for target in targets if isinstance(target, ast.Name)}
+
+
+def _bound(nodes: Iterable[ast.AST]) -> set[str]:
+    """The names that nodes bind; ``*`` where they take every name of another module, or unknown ones."""
     found: set[str] = set()
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             found.add(node.name)
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             found.add(node.id)
         elif isinstance(node, ast.alias):
             found.add(node.asname or node.name.split(".")[0])
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("exec", "globals"):
+        elif isinstance(node, ast.Global) or _binds_unknown(node):
             found.add("*")
     return found
 
 
+def _binds_unknown(node: ast.AST) -> bool:
+    """Whether a call may bind names that only running it shows."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("exec", "globals")
+
+
 def _can_execute(node: ast.ClassDef) -> bool:
     """Whether the class has ``execute`` or may inherit it."""
-    return bool(node.bases) or "execute" in _bound(ast.Module(node.body, []))
+    return bool(node.bases) or "execute" in _bound(ast.walk(ast.Module(node.body, [])))
 
 
 def _fetched(path: Path) -> Iterator[Finding]:

@@ -104,6 +104,7 @@ def _labels(model: ModelView) -> Iterator[Finding]:
             continue
         if ".." in PurePosixPath(file).parts or file.startswith("/"):
             allowed = "a file of the model's directory"
-            yield at_field(model, "label_filename", "label-file", f"label_filename {file}", allowed, output)
+            rule = "label-file-outside" if (model.directory / file.lstrip("/")).is_file() else "label-file"
+            yield at_field(model, "label_filename", rule, f"label_filename {file}", allowed, output)
         elif file not in model.files:
             yield at_field(model, "label_filename", "label-file", f"no file {file}", "a file that exists", output)

@@ -53,7 +53,9 @@ def _model_file(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
     backend = model.config.backend
     alternatives = {"dali": ["dali.py"], "tensorrt": ["model.onnx"] if _is_built_later(view, model) else []}
     for version in model.served_versions:
-        if not _has_model_file(model, version, [wanted, *alternatives.get(backend, [])]):
+        names = [wanted, *alternatives.get(backend, [])]
+        is_file = f"{version}/{wanted}" in model.files  # Python imports no folder of that name
+        if not (is_file if backend == "python" else _has_model_file(model, version, names)):
             yield Finding(
                 file=model.directory / version,
                 rule="model-file" if backend == "python" else "backend-file",
