@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+from collections import deque
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -36,16 +37,25 @@ def _disagreement(mutation: Mutation, answer: Answer, found: frozenset[str]) -> 
 
 
 def _compare(mutations: Iterable[Mutation], folder: Path) -> tuple[int, list[str]]:
-    """How many mutations both judge alike, and what they say of the others. One server loads them in this order."""
-    agreed, differ = 0, []
-    with Server.running(folder / "container") as server:
-        for number, mutation in enumerate(mutations):
-            found = refusals(mutation, folder / f"repository-{number}")
-            said = _disagreement(mutation, server.load(mutation), found)
-            if said:
-                differ.append(f"{mutation.name}: {said}")
-            else:
-                agreed += 1
+    """How many mutations both judge alike, and what they say of the others.
+
+    One server loads them in this order; another goes on where it ends or does not answer.
+    """
+    waiting, agreed, differ = deque(mutations), 0, []
+    while waiting:
+        with Server.running(folder / f"container-{len(waiting)}") as server:
+            while waiting:
+                mutation = waiting.popleft()
+                found = refusals(mutation, folder / f"repository-{len(waiting)}")
+                try:
+                    said = _disagreement(mutation, server.load(mutation), found)
+                except (TimeoutError, ConnectionError) as error:
+                    differ.append(f"{mutation.name}: the server did not answer: {error!r}")
+                    break
+                if said:
+                    differ.append(f"{mutation.name}: {said}")
+                else:
+                    agreed += 1
     return agreed, differ
 
 
