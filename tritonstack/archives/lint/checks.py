@@ -16,6 +16,7 @@ from tritonstack.archives.lint import (
     instances,
     layout,
     names,
+    newer_fields,
     onnx,
     onnxruntime,
     parameters,
@@ -45,6 +46,7 @@ ARCHIVE_CHECKS: tuple[ArchiveCheck, ...] = (
 
 MODEL_CHECKS: tuple[ModelCheck, ...] = (
     syntax.check,
+    newer_fields.check,
     names.check,
     versions.check,
     backend.check,
