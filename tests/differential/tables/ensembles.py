@@ -117,6 +117,13 @@ ENSEMBLES = (
     Mutation(
         "ensemble-step-with-reshape", CHAIN, swap("dims: [ 4 ]", "dims: [ 4 ] reshape { shape: [ 2, 2 ] }", file=_ONE)
     ),
+    Mutation(
+        "ensemble-limit-of-a-newer-release",
+        CHAIN,
+        swap("ensemble_scheduling {", "ensemble_scheduling {\n  max_inflight_requests: 4"),
+        "field-newer",
+        'no field named "max_inflight_requests"',
+    ),
     # steps
     Mutation(
         "ensemble-steps-empty",

@@ -129,6 +129,13 @@ MODELS = (
         "Response Cache does not currently support model",
     ),
     Mutation("decoupled", DOUBLE, more(_DECOUPLED)),
+    Mutation(
+        "metrics-of-a-newer-release",
+        DOUBLE,
+        more('model_metrics { metric_control { metric_identifier { family: "f" } } }'),
+        "field-newer",
+        'no field named "model_metrics"',
+    ),
     Mutation("model-operations", DOUBLE, more('model_operations { op_library_filename: [ "a.so" ] }')),
     Mutation(
         "optimization", DOUBLE, more("optimization { priority: PRIORITY_MAX input_pinned_memory { enable: false } }")
