@@ -48,6 +48,7 @@ check: setup ## Lint, types, and tests with a coverage floor
 
 .PHONY: bench
 bench: setup ## The benchmarks, each against something in the same run
+	@$(PYTHON) scripts/setup.py torch dali
 	@$(RUN) benchmarks
 
 .PHONY: lock

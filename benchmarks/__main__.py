@@ -19,6 +19,7 @@ from tritonstack.errors import TritonstackError
 BENCHMARKS: dict[str, tuple[str, str]] = {
     "packing": ("benchmarks.packing", "packing and unpacking against tar czf"),
     "bodies": ("benchmarks.bodies", "building a request's body: binary against JSON and against tritonclient's"),
+    "exporter-proofs": ("benchmarks.exporter_proofs", "exported models against their source framework, in FP32"),
     "synthesis": ("benchmarks.synthesis", "synthesis of one environment against an empty CDK app"),
     "invoke-overhead": ("benchmarks.invoke_overhead", "a call through the runtime against one straight to Triton"),
     "demo": ("benchmarks.demo", "make demo in a fresh clone, from nothing and again"),
