@@ -213,7 +213,10 @@ def test_a_file_that_two_exports_produce_is_refused(places: Places) -> None:
 
 def test_without_exports_there_is_nothing_to_run(places: Places) -> None:
     (source,) = archives_of(places.folder("double"))
-    assert export_source(source, work=places.exports, write_sample=lambda _path: False, report=print) is None
+    made = export_source(
+        source, work=places.exports, sources=places.sources, write_sample=lambda _path: False, report=print
+    )
+    assert made is None
 
 
 def test_scripts_get_neither_credentials_nor_the_caller_s_python(

@@ -51,8 +51,3 @@ def test_an_identifier_that_would_lead_elsewhere_is_refused(identifier: str) -> 
 def test_pretrained_weights_without_a_source_are_refused(source: dict[str, str] | None) -> None:
     with pytest.raises(WorkFailedError, match="need `source"):
         hub.fetch(source, [])
-
-
-def test_weights_in_s3_are_not_taken_for_the_hubs() -> None:
-    with pytest.raises(WorkFailedError, match="cannot fetch s3://bucket/key"):
-        hub.fetch({"s3": "s3://bucket/key", "sha256": "0" * 64}, [])

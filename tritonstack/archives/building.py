@@ -149,7 +149,13 @@ def _exports(source: ArchiveSource, places: Places, report: Report) -> dict[str,
     """The exports of a folder and of the folders that it uses, by the folder's name; each reaches its floors."""
     model = next((model for model in source.own_models() if model.name == source.model), None)
     entry = _model_entry(source.model, model.config if model else "")
-    made = export_source(source, work=places.exports, write_sample=sample_writer(source, entry), report=report)
+    made = export_source(
+        source,
+        work=places.exports,
+        sources=places.sources,
+        write_sample=sample_writer(source, entry),
+        report=report,
+    )
     check_floors(source.folder, recipe=source.recipe, figures=made.figures if made else {})
     found = {source.folder.name: made} if made else {}
     for used in source.used:

@@ -14,12 +14,14 @@ from tritonstack.archives.export_options import export_digest, script_options
 from tritonstack.archives.export_recipe import Export
 from tritonstack.archives.partial import partial_folder
 from tritonstack.archives.programs import Report, run_script
+from tritonstack.archives.s3_source import fetch_source
 from tritonstack.archives.source import ArchiveSource
 from tritonstack.errors import WorkFailedError
 
 REPORT = "report.json"
 FILES = "files"
 SAMPLE = "sample.npz"
+UNPACKED = "weights"
 
 WriteSample = Callable[[Path], bool]
 """Writes the sample request's arrays into a file; False where the scripts have to make the sample themselves."""
@@ -35,14 +37,25 @@ class Exported:
     inputs: dict[str, str]
 
 
-def export_source(source: ArchiveSource, *, work: Path, write_sample: WriteSample, report: Report) -> Exported | None:
+@dataclass(frozen=True, kw_only=True)
+class _Given:
+    """What a script gets beside the recipe: the sample's arrays and the weights that were downloaded, or None."""
+
+    sample: Path | None
+    weights: Path | None
+
+
+def export_source(
+    source: ArchiveSource, *, work: Path, sources: Path, write_sample: WriteSample, report: Report
+) -> Exported | None:
     """The files of an archive's exports, made now or by an earlier build; None where it has no exports.
 
     The exports run one after the other. Each finds what those before it made in its target folder, and is kept when it
     ends: an interrupted build goes on after the last that ended, and archives whose exports are the same share them.
 
-    ``work`` keeps finished exports as ``<folder>.<digest>``; one that is interrupted leaves nothing.
-    Raises :class:`WorkFailedError` where a script fails or does not make what the recipe promises.
+    ``work`` keeps finished exports as ``<folder>.<digest>``; one that is interrupted leaves nothing. ``sources`` keeps
+    what had to be downloaded for them. Raises :class:`InputError` where that is not there, or another than named;
+    :class:`WorkFailedError` where a script fails or does not make what the recipe promises.
     """
     exports = source.recipe.exports
     if not exports:
@@ -50,14 +63,17 @@ def export_source(source: ArchiveSource, *, work: Path, write_sample: WriteSampl
     folder = source.folder.resolve().name
     kept = [work / f"{folder}.{export_digest(source, count=count)}" for count in range(1, len(exports) + 1)]
     done = next((count for count in range(len(kept), 0, -1) if kept[count - 1].is_dir()), 0)
+    weights = fetch_source(source, sources, report=report) if done < len(exports) else None
     for count in range(done, len(exports)):
         before = kept[count - 1] if count else None
         with partial_folder(work, name=folder) as partial:
             _link_tree(before / FILES if before else None, partial / FILES)
             sample = partial / SAMPLE
-            _run(source, exports[count], partial, sample if write_sample(sample) else None, report)
+            given = _Given(sample=sample if write_sample(sample) else None, weights=weights)
+            _run(source, exports[count], partial, given, report)
             _add_report(partial / REPORT, before / REPORT if before else None)
             sample.unlink(missing_ok=True)
+            shutil.rmtree(partial / UNPACKED, ignore_errors=True)
             _keep(partial, kept[count])
     content = _read_report(kept[-1] / REPORT)
     return Exported(files=kept[-1] / FILES, **content)
@@ -69,13 +85,16 @@ def exported_files(source: ArchiveSource, work: Path) -> Path:
     return work / f"{source.folder.resolve().name}.{digest}" / FILES
 
 
-def _run(source: ArchiveSource, export: Export, partial: Path, sample: Path | None, report: Report) -> None:
+def _run(source: ArchiveSource, export: Export, partial: Path, given: _Given, report: Report) -> None:
+    options = script_options(source, export)
+    if given.weights is not None:  # not of the script's options proper: where files lie is in no digest
+        options["source"] |= {"file": str(given.weights.resolve()), "folder": str((partial / UNPACKED).resolve())}
     arguments = [
         str((source.folder / export.script).resolve()),
         *("--target", str((partial / FILES).resolve())),
-        *("--options", json.dumps(script_options(source, export))),
+        *("--options", json.dumps(options)),
         *("--report", str((partial / REPORT).resolve())),
-        *(("--sample", str(sample.resolve())) if sample else ()),
+        *(("--sample", str(given.sample.resolve())) if given.sample else ()),
     ]
     what = f"export of {source.folder.resolve().name}"
     run_script(

@@ -30,6 +30,11 @@ class Places:
             repositories=project_folder() / "model_repos", archives=local.archives, exports=local.root / "exports"
         )
 
+    @property
+    def sources(self) -> Path:
+        """The folder of downloaded weights, each by its SHA-256: beside the exports, which read them."""
+        return self.exports.with_name("sources")
+
     def folder(self, model: str) -> Path:
         """A model's folder."""
         return self.repositories / model

@@ -23,7 +23,12 @@ class Source(RecipePart):
     revision: str | None = Field(
         None, pattern=r"^[0-9a-f]{40}$", description="The commit of that model: 40 hexadecimal digits, no branch."
     )
-    s3: str | None = Field(None, pattern=r"^s3://[a-z0-9.-]+/.+$", description="An object in S3: s3://bucket/key.")
+    s3: str | None = Field(
+        None,
+        pattern=r"^s3://[a-z0-9.-]+/.+$",
+        description="An object in S3, s3://bucket/key: one file, or a .tar.gz, .tgz or .zip of a folder laid out like a "
+        "model of the hub.",
+    )
     sha256: str | None = Field(None, pattern=r"^[0-9a-f]{64}$", description="Of that object: 64 hexadecimal digits.")
 
     @model_validator(mode="after")

@@ -26,7 +26,8 @@ class Options:
         size: changes of the source framework's model configuration; empty for the full size of most recipes.
         weights: ``pretrained`` or ``random``.
         seed: of random weights and of the proof's random inputs.
-        source: where pretrained weights come from (``{"hub": …, "revision": …}``); None where there are none.
+        source: where pretrained weights come from (``{"hub": …, "revision": …}``, or ``{"s3": …}`` with the ``file``
+            that it was downloaded to and a ``folder`` to unpack it into); None where there are none.
         graph: what the exported graph must be; None where the script exports no ONNX.
         engine: the recipe's engine as it stands there, or None.
         max_batch_size: the addressed model's, of its ``config.pbtxt``.

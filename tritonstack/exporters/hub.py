@@ -1,4 +1,4 @@
-"""Fetch a pinned revision's files from Hugging Face's hub, or find them in a folder laid out like it."""
+"""Find a model's pretrained files: on Hugging Face's hub, in a folder laid out like it, or in an object of S3."""
 
 # mypy: disable-error-code="import-not-found"
 # huggingface_hub is in the environment that exports run in, not in the one that checks types.
@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tritonstack.errors import WorkFailedError
+from tritonstack.exporters import s3_object
 from tritonstack.exporters.progress import say
 
 FOLDER_VARIABLE = "TRITONSTACK_HUB_FOLDER"
@@ -24,16 +25,19 @@ _IDENTIFIER = re.compile(r"[\w.-]+(/[\w.-]+)?", re.ASCII)
 def fetch(source: Mapping[str, str] | None, files: Sequence[str]) -> Path:
     """The folder that holds the named files of a model.
 
-    Reads :data:`FOLDER_VARIABLE` where it is set. Otherwise huggingface_hub downloads into its own cache, from
+    An object of S3 was downloaded by the build, see :func:`s3_object.lay_out`. For a model of the hub this reads
+    :data:`FOLDER_VARIABLE` where it is set. Otherwise huggingface_hub downloads into its own cache, from
     ``HF_ENDPOINT`` where that is set and with ``HF_TOKEN`` for models that need one.
 
     Args:
-        source: ``{"hub": "organisation/name", "revision": 40 hexadecimal digits}``.
+        source: ``{"hub": "organisation/name", "revision": 40 hexadecimal digits}``, or ``{"s3": …}``.
         files: names inside the model's repository.
 
     Raises:
         WorkFailedError: no such source, no pinned revision, the hub cannot be reached, or files are missing: all named.
     """
+    if source and "s3" in source:
+        return s3_object.lay_out(source, files)
     identifier, revision = _pinned(source)
     folder = os.environ.get(FOLDER_VARIABLE)
     place = Path(folder) / identifier / revision if folder else _download(identifier, revision, files)
@@ -56,13 +60,10 @@ def digests(folder: Path, files: Sequence[str]) -> dict[str, str]:
 
 def _pinned(source: Mapping[str, str] | None) -> tuple[str, str]:
     """Identifier and revision, both checked: they become a path."""
-    if source and "s3" in source:
-        raise WorkFailedError(
-            f"an export runs without AWS credentials and cannot fetch {source['s3']}: unpack it into a folder laid out "
-            f"like the hub ({FOLDER_VARIABLE}) and name it by `hub` and `revision`"
-        )
     if not source or "hub" not in source:
-        raise WorkFailedError("pretrained weights need `source: {hub: …, revision: …}` in the recipe")
+        raise WorkFailedError(
+            "pretrained weights need `source` in the recipe: {hub: …, revision: …} or {s3: …, sha256: …}"
+        )
     identifier, revision = source["hub"], source.get("revision", "")
     if not _IDENTIFIER.fullmatch(identifier) or ".." in identifier:
         raise WorkFailedError(
