@@ -12,6 +12,7 @@ import pytest
 
 from tritonstack.archives.adapters import TextAdapter
 from tritonstack.archives.export_options import script_options
+from tritonstack.archives.lint.onnx_graph import read_graph
 from tritonstack.archives.model_config import ModelConfig, Node, Tensor, read_config
 from tritonstack.archives.programs import REPOSITORY, run_script
 from tritonstack.archives.source import ArchiveSource, BuildChoice, archives_of
@@ -153,6 +154,22 @@ def test_an_engines_shapes_are_what_the_configuration_asks_for(name: str) -> Non
         assert shapes.opt == (16, *tensor.dims)
         assert tensor.data_type == "INT32"
     assert source.recipe.dependency == "engine"
+
+
+@pytest.mark.parametrize("name", [name for name, source in _sources().items() if source.recipe.kind == "tensorrt"])
+def test_an_engine_is_of_operators_that_every_releases_tensorrt_reads(name: str) -> None:
+    graph = _sources()[name].recipe.exports[0].graph
+    assert graph is not None
+    assert graph.opset <= 17  # above it a reduction's axes are an input, which TensorRT before 10 takes for all axes
+
+
+@needs_torch
+@pytest.mark.parametrize("name", [name for name in EXPORTS if not name.startswith("bert-large-pytorch")])
+def test_an_exported_graph_is_of_the_recipes_operator_set(exports: dict[str, Export], name: str) -> None:
+    graph = _sources()[name].recipe.exports[0].graph
+    (file,) = exports[name].folder.rglob("model.onnx")
+    assert graph is not None
+    assert read_graph(file).opset == graph.opset
 
 
 @pytest.mark.parametrize("name", [name for name in _sources() if name.startswith("bert-large")])
