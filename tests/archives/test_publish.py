@@ -197,9 +197,29 @@ def test_a_large_archive_is_sent_in_parts_and_an_upload_that_lost_is_aborted(
 
 def test_an_archive_that_is_not_built_is_refused_before_anything_is_written(aws: FakeAws, places: Places) -> None:
     (places.folder("double") / "double/1/model.py").write_text("changed since")
-    with pytest.raises(InputError, match="tritonstack build double"):
+    with pytest.raises(InputError, match="tritonstack build -e dev"):
         publish_environment(ENVIRONMENT, session=aws, places=places)
     assert aws.writes == []
+
+
+def test_what_is_not_built_is_said_once_a_target_with_one_short_advice(aws: FakeAws, places: Places) -> None:
+    repositories = places.repositories
+    for name, fields in (("many", "copies: 3\n"), ("other", "dependency: python\n"), ("double", "")):
+        recipe = write_double(repositories.parent, name) / "recipe.yaml"
+        recipe.write_text(recipe.read_text() + fields)
+    (places.folder("double") / "double/1/model.py").write_text("changed since")
+    environment = Environment("dev", (Endpoint("numbers", ("double", "many", "other")),))
+    with pytest.raises(InputError) as refused:
+        publish_environment(environment, session=aws, places=places)
+    assert str(refused.value) == (
+        f"{places.archives}\n"
+        "  found:   not built from the model folders as they are now: double, many-0, many-1, many-2\n"
+        "  allowed: built archives\n"
+        f"{places.archives}/python-3.10\n"
+        "  found:   not built from the model folders as they are now: other\n"
+        "  allowed: built archives\n"
+        "  do:      tritonstack build -e dev"
+    )
 
 
 def test_without_an_artifacts_stack_the_message_says_what_to_deploy(aws: FakeAws, places: Places) -> None:
@@ -250,7 +270,7 @@ def test_an_archive_without_its_client_files_counts_as_not_built(aws: FakeAws, p
     entry = ClientFileEntry(sha256="0" * 64, bytes=3)
     manifest = _manifest(name, b"archive").model_copy(update={"client_files": {"labels.txt": entry}})
     places.manifest(name).write_text(manifest.to_json())
-    with pytest.raises(InputError, match="tritonstack build double"):
+    with pytest.raises(InputError, match="tritonstack build -e dev"):
         publish_environment(ENVIRONMENT, session=aws, places=places)
     assert aws.writes == []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -129,9 +130,10 @@ def publish_environment(
     """
     places = places or Places.of_project()
     archives = tuple(_archives(environment, places, local=local))
-    manifests = _require_built(archives, places)
+    manifests = _require_built(archives, places, environment.environment)
     bucket = ArtifactBucket(environment=environment.environment, session=session)
-    _require_intact([archive for archive in archives if bucket.look(archive.key) is None], manifests, places, report)
+    absent = [archive for archive in archives if bucket.look(archive.key) is None]
+    _require_intact(absent, manifests, places, environment=environment.environment, report=report)
     published = tuple(
         _publish(archive, manifests[archive.name, archive.target], bucket=bucket, places=places, report=report)
         for archive in archives
@@ -158,33 +160,32 @@ def _archives(environment: PublishedEnvironment, places: Places, *, local: bool)
 _Key = tuple[ArchiveName, str | None]
 
 
-def _require_built(archives: tuple[_Archive, ...], places: Places) -> dict[_Key, Manifest]:
+def _require_built(archives: tuple[_Archive, ...], places: Places, environment: str) -> dict[_Key, Manifest]:
+    """The manifests. Raises :class:`InputError` with what is not built, by target, and one command that builds it."""
     manifests: dict[_Key, Manifest] = {}
-    missing: set[tuple[ArchiveName, str]] = set()
+    missing: dict[str | None, set[str]] = {}
     for archive in archives:
         manifest = places.built(archive.name, archive.target)
         if manifest is None:
-            missing.add((archive.name, archive.target or ""))
+            missing.setdefault(archive.target, set()).add(archive.name.model)
         else:
             manifests[archive.name, archive.target] = manifest
     if missing:
-        models = " ".join(sorted({name.model for name, _ in missing}))
-        raise InputError(
-            [
-                Problem(
-                    file=str(places.archive(name, target or None)),
-                    found="not built from the model folder as it is now",
-                    allowed="a built archive",
-                    advice=f"tritonstack build {models}",
-                )
-                for name, target in sorted(missing)
-            ]
-        )
+        problems = [
+            Problem(
+                file=str(places.archives_for(target)),
+                found=f"not built from the model folders as they are now: {', '.join(sorted(names))}",
+                allowed="built archives",
+            )
+            for target, names in sorted(missing.items(), key=lambda item: item[0] or "")
+        ]
+        problems[-1] = dataclasses.replace(problems[-1], advice=f"tritonstack build -e {environment}")
+        raise InputError(problems)
     return manifests
 
 
 def _require_intact(
-    archives: list[_Archive], manifests: Mapping[_Key, Manifest], places: Places, report: Report
+    archives: list[_Archive], manifests: Mapping[_Key, Manifest], places: Places, *, environment: str, report: Report
 ) -> None:
     """Raise :class:`WorkFailedError`, before anything is written, for every archive that is not what was built."""
     said: dict[str, None] = {}
@@ -195,7 +196,7 @@ def _require_intact(
             files[places.client_files(*key) / name] = entry.sha256
         for file, sha256 in files.items():
             if sha256_of(file) != sha256:
-                advice = f"delete it, then: tritonstack build {archive.name.model}"
+                advice = f"delete it, then: tritonstack build -e {environment} {archive.name.model}"
                 said[f"{file} is corrupt: its content is not what was built\n  do:      {advice}"] = None
     if said:
         raise WorkFailedError("\n".join(said))

@@ -26,8 +26,8 @@ class Source(RecipePart):
     s3: str | None = Field(
         None,
         pattern=r"^s3://[a-z0-9.-]+/.+$",
-        description="An object in S3, s3://bucket/key: one file, or a .tar.gz, .tgz or .zip of a folder laid out like a "
-        "model of the hub.",
+        description="An object in S3, s3://bucket/key: one file, or a .tar.gz, .tgz or .zip of a folder laid out like "
+        "a model of the hub.",
     )
     sha256: str | None = Field(None, pattern=r"^[0-9a-f]{64}$", description="Of that object: 64 hexadecimal digits.")
 
