@@ -61,3 +61,38 @@ def test_a_size_that_does_not_exist_is_refused(project: Path) -> None:
 def test_a_name_that_nothing_is_called_gives_the_near_ones(project: Path) -> None:
     with pytest.raises(InputError, match="Did you mean double"):
         command.main(["doubel"], standalone_mode=False)
+
+
+def _environment(project: Path, endpoint: str) -> None:
+    write_environment(project / "environments", header="builds: {size: tiny}", endpoint=f"models: [double]\n{endpoint}")
+
+
+def test_an_error_for_the_environments_release_stops_the_build_before_it_starts(project: Path) -> None:
+    config = project / "model_repos/double/double/config.pbtxt"
+    config.write_text(config.read_text().replace('backend: "python"', 'platform: "tensorflow_graphdef"'))
+    _environment(project, 'release: "25.09"')
+    with pytest.raises(InputError, match=r"backend-not-in-release") as refused:
+        command.main(["-e", "local"], standalone_mode=False)
+    assert "endpoint digits of local" in str(refused.value)
+    assert not (project / ".local").exists()
+
+
+def test_an_error_for_the_environments_instance_stops_the_build_and_a_warning_does_not(project: Path) -> None:
+    config = project / "model_repos/double/double/config.pbtxt"
+    text = config.read_text()
+    config.write_text(text + "instance_group [ { count: 1 kind: KIND_GPU gpus: [ 3 ] } ]\n")
+    _environment(project, "instance_type: ml.g4dn.xlarge")
+    with pytest.raises(InputError, match=r"g4dn\.xlarge"):
+        command.main(["-e", "local", "double"], standalone_mode=False)
+    assert not (project / ".local").exists()
+    config.write_text(text.replace("max_batch_size: 8", "max_batch_size: 8000000"))  # shm-size, a warning
+    assert CliRunner().invoke(root, ["build", "-e", "local"]).exit_code == 0
+
+
+def test_what_is_not_asked_for_is_not_linted_for_the_environment(project: Path) -> None:
+    other = write_double(project, "other")
+    (other / "other/config.pbtxt").write_text("no configuration")
+    write_environment(project / "environments", header="builds: {size: tiny}", endpoint="models: [double, other]")
+    assert CliRunner().invoke(root, ["build", "-e", "local", "double"]).exit_code == 0
+    with pytest.raises(InputError, match="other/config"):
+        command.main(["-e", "local"], standalone_mode=False)

@@ -8,6 +8,7 @@ import click
 
 from tritonstack.archives import BuildChoice, check_model_folders
 from tritonstack.archives.build import BuildSummary, Built, build_environment, build_models
+from tritonstack.archives.environment_lint import refuse_errors_of_environment
 from tritonstack.archives.source_recipe import Size, Weights
 from tritonstack.commands.progress import Step, Steps
 from tritonstack.local.paths import project_folder
@@ -27,7 +28,8 @@ def command(*, models: tuple[str, ...], environment: str | None, size: Size | No
     """Export, prove and pack MODELS, or every model of an environment.
 
     MODELS are archives, or folders below model_repos/, which stand for all their archives. What is built from the same
-    inputs already is left alone. Without --size and --weights they are made as the environment says; without an
+    inputs already is left alone. For an environment they are linted first, for the releases and instance types of its
+    endpoints; an error stops the build. Without --size and --weights they are made as the environment says; without an
     environment, in full size with pretrained weights.
     """
     if not models and environment is None:
@@ -58,4 +60,5 @@ def _build(models: tuple[str, ...], environment: str | None, changes: dict[str, 
     settings = load_environment(file)
     settings = settings.model_copy(update={"builds": settings.builds.model_copy(update=changes)})
     check_model_folders(settings, project_folder() / "model_repos", file=file)
+    refuse_errors_of_environment(settings, models=models)
     return build_environment(settings, models=models, local=environment == LOCAL, report=step.say)
