@@ -1,10 +1,11 @@
-"""Steps that show what runs and for how long; on a terminal as a live line, in a log as one line a step."""
+"""Steps that show what runs and for how long: on a terminal as a live line, in a log by a line now and then."""
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 
 from rich.console import Console
@@ -13,6 +14,8 @@ from rich.text import Text
 
 SHOWN = 100
 """Characters of a detail: a line of a terminal, with the step's name before it."""
+LOG_SECONDS = 10.0
+"""How often at most a running step adds a line to a log, where there is no live line."""
 
 
 @dataclass
@@ -58,24 +61,49 @@ class Step:
 class Steps:
     """Prints steps one after the other: a live line while a step runs, a line with its time when it has ended."""
 
-    def __init__(self, console: Console | None = None) -> None:
+    def __init__(self, console: Console | None = None, *, log_seconds: float = LOG_SECONDS) -> None:
         """Steps go to standard error, so that a command's own output stays clean."""
         self.console = console or Console(stderr=True, highlight=False)
+        self._log_seconds = log_seconds
 
     @contextmanager
     def step(self, name: str) -> Iterator[Step]:
         """Show ``name`` as running while the block runs, then its outcome and its time in seconds."""
         step = Step(name)
-        if not self.console.is_terminal:
-            self._print(f"… {name}")
         try:
-            with Live(step, console=self.console, transient=True, refresh_per_second=8):
+            with self._shown(step):
                 yield step
         except BaseException:
             self._print(("✗ ", "red"), name, (f"  {step.elapsed:.1f} s", "dim"))
             raise
         outcome = f"  {step.detail}" if step.final and step.detail else ""
         self._print(("✓ ", "green"), name, (f"  {step.elapsed:.1f} s{outcome}", "dim"))
+
+    def _shown(self, step: Step) -> AbstractContextManager[object]:
+        if self.console.is_terminal:
+            return Live(step, console=self.console, transient=True, refresh_per_second=8)
+        return self._logged(step)
+
+    @contextmanager
+    def _logged(self, step: Step) -> Iterator[None]:
+        """A line when the step begins, and while it runs what it is at, wherever that is something new."""
+        ended = threading.Event()
+
+        def follow() -> None:
+            said = ""
+            while not ended.wait(self._log_seconds):
+                if not step.final and step.detail != said:
+                    said = step.detail
+                    self._print(f"  {step.name}  {step.elapsed:.0f} s  {said}")
+
+        self._print(f"… {step.name}")
+        follower = threading.Thread(target=follow, name="progress", daemon=True)
+        follower.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            follower.join()
 
     def note(self, text: str) -> None:
         """A line that stays, above the step that runs."""
