@@ -13,6 +13,12 @@ from tritonstack.archives.recipe import ExecutionEnvironment
 from tritonstack.errors import InputError, Problem
 
 
+def environment_stem(folder: Path, part: ExecutionEnvironment, *, python: str) -> str:
+    """What a packed environment's files are called but for their suffixes. The requirements file must be there."""
+    digest = short_digest({"requirements": sha256_of(folder / part.requirements), "python": python})
+    return f"{folder.resolve().name}.python-{python}.{digest}"
+
+
 def kept_environment(
     folder: Path, part: ExecutionEnvironment, *, python: str, work: Path, report: Report
 ) -> PackedEnvironment:
@@ -25,8 +31,7 @@ def kept_environment(
     if not requirements.is_file():
         problem = Problem(file=str(requirements), found="no such file", allowed="a pinned requirements file")
         raise InputError([problem])
-    digest = short_digest({"requirements": sha256_of(requirements), "python": python})
-    packed = work / f"{folder.resolve().name}.python-{python}.{digest}.tar.gz"
+    packed = work / f"{environment_stem(folder, part, python=python)}.tar.gz"
     described = packed.with_suffix(".json")
     try:
         kept = PackedEnvironment(**{**json.loads(described.read_text()), "path": packed})
