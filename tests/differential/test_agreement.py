@@ -19,6 +19,8 @@ from tests.differential.tables.single import SINGLE
 from tests.differential.tables.stuck import ENDED, STUCK
 
 SAMPLE = 25
+FIXED = "0024"
+"""The seed without one: a run of the suite must not depend on luck; the long test compares all."""
 SEED = "TRITONSTACK_DIFFERENTIAL_SEED"
 """The environment variable that repeats a sample."""
 
@@ -60,7 +62,7 @@ def _compare(mutations: Iterable[Mutation], folder: Path) -> tuple[int, list[str
 
 
 def test_linter_and_triton_agree_on_a_seeded_sample(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    seed = os.environ.get(SEED) or f"{random.getrandbits(32):08x}"
+    seed = os.environ.get(SEED, FIXED)
     sample = random.Random(seed).sample(ANSWERED, SAMPLE)
     agreed, differ = _compare(sample, tmp_path)
     with capsys.disabled():
