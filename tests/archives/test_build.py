@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.archives.folders import Endpoint, Environment, places_in, tensor, write, write_double
-from tritonstack.archives import building
+from tritonstack.archives import building, programs
 from tritonstack.archives.build import build_environment, build_models
 from tritonstack.archives.manifest import read_manifest
 from tritonstack.archives.places import Places
@@ -259,3 +259,27 @@ def test_models_of_a_folder_are_named_by_the_folder_or_one_by_one(places: Places
     only_a = Environment("dev", (Endpoint("one", ("double-a",)),))
     with pytest.raises(InputError, match="model double-b"):
         build_environment(only_a, models=("double-b",), places=places)
+
+
+def test_environments_that_are_not_made_are_refused_before_anything_is_built(
+    places: Places, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_double(tmp_path, name="first")
+    _with_export(places)
+    monkeypatch.setattr(programs, "REPOSITORY", tmp_path)
+    steps: list[str] = []
+    with pytest.raises(InputError) as caught:
+        build_models(["first", "double"], places=places, report=steps.append)
+    (problem,) = caught.value.problems
+    assert problem.file == str(tmp_path / ".envs/exporters/bin/python")
+    assert problem.advice == "python3 scripts/setup.py exporters"
+    assert steps == _left(places) == []
+
+
+def test_many_archives_are_counted_where_few_are_named(places: Places) -> None:
+    assert str(build_models(["double"], places=places)).startswith("double ")
+    with (places.folder("double") / "recipe.yaml").open("a") as recipe:
+        recipe.write("copies: 4\n")
+    summary = build_models(["double"], places=places)
+    total = sum(item.manifest.archive.bytes for item in summary.built)
+    assert str(summary) == f"4 archives, {total:,} bytes"

@@ -8,16 +8,20 @@ from typing import Protocol
 
 from tritonstack.archives.building import Proofs, Task, make_archive
 from tritonstack.archives.digest import model_digest
+from tritonstack.archives.exporting import exported_files
 from tritonstack.archives.lint import refuse_errors
 from tritonstack.archives.manifest import Manifest
 from tritonstack.archives.partial import partial_folder
 from tritonstack.archives.places import Places
-from tritonstack.archives.programs import Report
+from tritonstack.archives.programs import Report, environment_python
 from tritonstack.archives.resolving import Builds, choice_of, sources_of
 from tritonstack.archives.source import ArchiveSource, BuildChoice
 from tritonstack.archives.targets import refuse_unservable, target_of
 from tritonstack.errors import InputError, Problem
 from tritonstack.naming import ArchiveName, Platform
+
+NAMED_ARCHIVES = 3
+"""How many archives a summary names; of more it gives the number and the bytes of all."""
 
 
 class BuiltEndpoint(Protocol):
@@ -72,6 +76,8 @@ class BuildSummary:
     def __str__(self) -> str:
         fresh = [item for item in self.built if item.fresh]
         made = ", ".join(f"{item.name.model} {item.manifest.archive.bytes:,} bytes" for item in fresh)
+        if len(fresh) > NAMED_ARCHIVES:
+            made = f"{len(fresh)} archives, {sum(item.manifest.archive.bytes for item in fresh):,} bytes"
         unchanged = len(self.built) - len(fresh)
         return "; ".join(part for part in (made, f"{unchanged} unchanged" if unchanged else "") if part)
 
@@ -144,8 +150,23 @@ def _build_all(tasks: Sequence[Task], *, places: Places, report: Report) -> Buil
     for platform in dict.fromkeys(task.platform for task in waiting):
         refuse_unservable((task.source for task in waiting if task.platform == platform), platform=platform)
     refuse_errors(list(dict.fromkeys(task.source.folder for task in waiting)))
+    _refuse_missing_environments(waiting, places)
     proofs: Proofs = {}
     return BuildSummary(built=tuple(_build(task, places, report, proofs) for task in tasks))
+
+
+def _refuse_missing_environments(tasks: Iterable[Task], places: Places) -> None:
+    """Before the first export, rather than after minutes: every environment that is still to be made."""
+    waiting = {part for task in tasks for part in (task.source, *task.source.used) if part.recipe.exports}
+    missing = {part for part in waiting if not exported_files(part, places.exports).is_dir()}
+    problems: list[Problem] = []
+    for name in sorted({export.environment for part in missing for export in part.recipe.exports}):
+        try:
+            environment_python(name)
+        except InputError as error:
+            problems += error.problems
+    if problems:
+        raise InputError(problems)
 
 
 def _build(task: Task, places: Places, report: Report, proofs: Proofs) -> Built:

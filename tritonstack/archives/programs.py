@@ -26,8 +26,8 @@ def environment_python(name: str) -> Path:
     """The interpreter of an environment. Raises :class:`InputError` where it is not made yet."""
     python = REPOSITORY / ".envs" / name / "bin" / "python"
     if not python.exists():
-        problem = Problem(file=str(python), found="nothing", allowed="the environment's Python", advice="make setup")
-        raise InputError([problem])
+        make = f"python3 scripts/setup.py {name}"
+        raise InputError([Problem(file=str(python), found="nothing", allowed="the environment's Python", advice=make)])
     return python
 
 
