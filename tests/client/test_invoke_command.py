@@ -11,12 +11,14 @@ from typing import Any
 import click
 import numpy as np
 import pytest
+from botocore.exceptions import NoCredentialsError
 from click.testing import CliRunner, Result
 
 from tests.client.fakes import FakeEndpoint, FakeS3, FakeSession, FakeSsm, FakeTime, error_reply
 from tritonstack.archives.adapters import Adapters, TextAdapter
 from tritonstack.archives.manifest import ArchiveEntry, Manifest, ModelEntry, SampleEntry, TensorEntry
 from tritonstack.client import model_client
+from tritonstack.client.errors import ReleaseLookupError
 from tritonstack.commands import invoke
 from tritonstack.errors import InputError, Problem
 
@@ -214,3 +216,14 @@ def test_problems_of_the_environment_s_file_are_the_command_s(monkeypatch: pytes
     monkeypatch.setattr("tritonstack.settings.load_environment", refuse)
     with pytest.raises(InputError, match=r"local\.yaml"):
         invoke._region("local")
+
+
+@pytest.mark.parametrize(("runs", "kind"), [(True, InputError), (False, ReleaseLookupError)])
+def test_without_credentials_a_local_aws_that_runs_is_pointed_at(
+    world: World, monkeypatch: pytest.MonkeyPatch, *, runs: bool, kind: type[Exception]
+) -> None:
+    world.ssm.failure = NoCredentialsError()
+    monkeypatch.setattr("tritonstack.local.aws.find_local_aws", lambda: object() if runs else None)
+    result = world.invoke("digits", "--input", world.file("a.json", [0]))
+    assert isinstance(result.exception, kind)
+    assert ("--local" in str(result.exception)) == runs

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
@@ -90,3 +91,8 @@ def test_what_cannot_be_sent_is_refused_before_it_is(systems: Systems, tmp_path:
     systems.s3.objects.clear()
     assert "a model whose manifest cannot be read" in str(run("t5-python", "--text", "house").exception)
     assert systems.endpoint.requests == []
+
+
+def test_a_translation_without_a_word_is_called_empty(systems: Systems, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(systems, "_answers", lambda _config, batch: {"output": np.zeros((batch, 3), np.int32)})
+    assert run("t5-python", "--text", "house").output.splitlines()[0] == "(an empty text)"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from botocore.exceptions import NoCredentialsError
 
 from tests.client.fakes import FakeSsm, FakeTime, client_error
 from tritonstack.client.errors import AmbiguousModelError, ReleaseLookupError, UnknownModelError
@@ -115,3 +116,20 @@ def test_no_permission_to_list_says_to_name_the_endpoint() -> None:
 def test_what_is_no_name_is_refused(name: str) -> None:
     with pytest.raises(InputError, match=r"\[endpoint/\]model"):
         ModelReference.parse(name)
+
+
+def test_a_folders_name_is_refused_with_all_of_its_archives() -> None:
+    names = [f"bert-{variant}" for variant in ("a", "b", "c", "d", "e", "f", "g")]
+    source, _, _ = records({f"/tritonstack/dev/text/{name}": ONE for name in (*names, "bart")})
+    with pytest.raises(UnknownModelError) as caught:
+        resolve(source, "bert")
+    (problem,) = caught.value.problems
+    assert problem.allowed == f"a model with a release record, such as {', '.join(names)}"
+    assert problem.advice == "", "the environment is right, and deployed"
+
+
+def test_without_credentials_nobody_is_told_to_name_the_endpoint() -> None:
+    source, ssm, _ = records()
+    ssm.failure = NoCredentialsError()
+    with pytest.raises(ReleaseLookupError, match=r"Unable to locate credentials$"):
+        resolve(source, "bert")

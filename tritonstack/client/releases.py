@@ -159,11 +159,13 @@ class ReleaseRecords:
                     parts = parameter["Name"].removeprefix(prefix).split("/")
                     if len(parts) == 2 and not parts[0].startswith("_"):
                         records[parts[0], parts[1]] = parameter["Value"]
-        except (ClientError, BotoCoreError) as error:
+        except ClientError as error:
             raise ReleaseLookupError(
                 f"the release records under {prefix} cannot be listed: {error}\n"
                 "  do: name the endpoint too (endpoint/model), which needs no permission to list"
             ) from error
+        except BotoCoreError as error:
+            raise ReleaseLookupError(f"the release records under {prefix} cannot be listed: {error}") from error
         return records
 
     def _known_names(self) -> list[str]:
@@ -174,11 +176,12 @@ class ReleaseRecords:
             return []
 
     def _unknown(self, name: str, known: list[str]) -> UnknownModelError:
+        variants = sorted({model for model in known if model.startswith(f"{name}-")})
+        near = variants or difflib.get_close_matches(name, known, n=5, cutoff=0.4)
         if known:
-            near = difflib.get_close_matches(name, known, n=5, cutoff=0.4) or sorted(set(known))[:10]
-            allowed = f"a model with a release record, such as {', '.join(near)}"
+            allowed = f"a model with a release record, such as {', '.join(near or sorted(set(known))[:10])}"
         else:
             allowed = "a model with a release record; this environment shows none"
         found = f"{name!r}, of which environment {self._environment!r} has no release record"
-        advice = "check the environment's name and that its serving stack is deployed"
+        advice = "" if variants else "check the environment's name and that its serving stack is deployed"
         return UnknownModelError([Problem(field="model's name", found=found, allowed=allowed, advice=advice)])

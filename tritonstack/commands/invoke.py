@@ -74,6 +74,7 @@ def command(
     try:
         table = client.tensor_table(name)
     except (InputError, ReleaseLookupError) as error:
+        _refuse_without_credentials(error, environment, on_local_aws=_is_local(session))
         _explain(error, client, environment, on_local_aws=_is_local(session))
         raise
     inputs = _inputs(client, table, [InputFile.parse(name) for name in files], text)
@@ -118,6 +119,26 @@ def _is_local(session: Any) -> bool:
     from tritonstack.local.aws import LocalSession  # noqa: PLC0415
 
     return isinstance(session, LocalSession)
+
+
+def _refuse_without_credentials(error: TritonstackError, environment: str, *, on_local_aws: bool) -> None:
+    """Raise what lies behind an account that cannot be asked while the local AWS runs: that one was meant. Or return.
+
+    Only environment ``local`` implies the local AWS: every other is asked of the account that credentials are of.
+    """
+    from botocore.exceptions import NoCredentialsError  # noqa: PLC0415
+
+    from tritonstack.local.aws import find_local_aws  # noqa: PLC0415
+
+    if on_local_aws or not isinstance(error.__cause__, NoCredentialsError) or find_local_aws() is None:
+        return
+    problem = Problem(
+        field="AWS settings",
+        found=f"no credentials, and environment {environment} is not implied to be on the local AWS, which runs",
+        allowed="credentials of the environment's account, or --local",
+        advice="Add --local to call what deploy-local deployed.",
+    )
+    raise InputError([problem]) from error
 
 
 def _explain(error: TritonstackError, client: Any, environment: str, *, on_local_aws: bool) -> None:

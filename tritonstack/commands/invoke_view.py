@@ -80,7 +80,8 @@ def show(answers: Sequence[Answer]) -> None:
 
 def _show_meaning(console: Console, meaning: Meaning) -> None:
     if isinstance(meaning, TextMeaning):
-        console.print(Text(meaning.text), soft_wrap=True)
+        text = Text(meaning.text) if meaning.text.strip() else Text("(an empty text)", style="dim")
+        console.print(text, soft_wrap=True)
     elif isinstance(meaning, Embedding):
         vector = meaning.vector
         first = ", ".join(f"{float(value):.4f}" for value in vector[:FIRST_VALUES])
