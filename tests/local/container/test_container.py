@@ -96,6 +96,14 @@ def test_a_server_killed_by_its_own_process_id_leaves_nothing(
     assert container.stop() == 128 + signal.SIGKILL
 
 
+def test_a_server_of_work_that_was_interrupted_is_given_no_time_to_end(tmp_path: Path) -> None:
+    container = TritonContainer.start(SETTINGS, folder=tmp_path)
+    with pytest.raises(KeyboardInterrupt), container:
+        container.wait_ready(60)
+        raise KeyboardInterrupt
+    assert container.exited.result() == 128 + signal.SIGKILL, "told to end, it ends with 0 after seconds"
+
+
 async def _code(container: TritonContainer) -> int:
     return await asyncio.wrap_future(container.exited)
 

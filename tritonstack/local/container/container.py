@@ -222,9 +222,12 @@ class TritonContainer:
         """The container itself; it is stopped on leaving."""
         return self
 
-    def __exit__(self, *_: object) -> None:
-        """Stop the container."""
-        self.stop()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Stop the container: at once where the block did not end, since a server that still loads hears no SIGTERM."""
+        if kind is None:
+            self.stop()
+        else:
+            self.stop(seconds=0)
 
 
 def _make_folders(folder: Path, model_data: Path | None) -> dict[Path, str]:
