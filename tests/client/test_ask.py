@@ -83,6 +83,9 @@ def test_what_cannot_be_asked_is_said_before_anything_is_sent(
     (tmp_path / "a.jpg").write_bytes(b"no image")
     with pytest.raises(InputError, match="not an image that can be read"):
         client.ask("resnet50-onnx", image=tmp_path / "a.jpg")
+    with pytest.raises(InputError, match="not an image that can be read") as caught:
+        client.ask("resnet50-onnx", image=b"no image")
+    assert [problem.field for problem in caught.value.problems] == ["image"]
     with pytest.raises(InputError, match=r"image=… or text=…"):
         client.ask("resnet50-onnx")
     with pytest.raises(InputError, match="no adapter for it") as caught:

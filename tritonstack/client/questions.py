@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from tritonstack.archives.adapters import Kind
@@ -43,8 +44,14 @@ def question_inputs(
         adapter = table.adapters.of(kind)
         if adapter is None:
             have = " and ".join(table.adapters.present) or "arrays only: the model's recipe has no adapters"
-            raise InputError([Problem(field=kind, found="no adapter for it", allowed=have)])
-        arrays |= to_arrays(adapter, source, fetch(table, adapter.files), inputs=table.inputs)
+            found = f"{'an image' if kind == 'image' else 'a text'}, and the model's recipe has no adapter for it"
+            raise InputError([Problem(field=kind, found=found, allowed=have)])
+        files = fetch(table, adapter.files)
+        try:
+            arrays |= to_arrays(adapter, source, files, inputs=table.inputs)
+        except InputError as error:
+            problems = [replace(one, field=one.field or ("" if one.file else kind)) for one in error.problems]
+            raise InputError(problems) from error
     return arrays
 
 
