@@ -21,7 +21,7 @@ def test_lint_prints_findings_and_ends_with_2(tmp_path: Path) -> None:
     (folder / "double/config.pbtxt").write_text('name: "double"\nbackend: "python"\nspeed: 3\n')
     bad = CliRunner().invoke(root, ["lint", str(folder)])
     assert bad.exit_code == 2
-    assert f"{folder}/double/config.pbtxt:3: error: speed: an unknown field speed" in bad.stdout
+    assert f"{folder}/double/config.pbtxt:3:1: error: speed: an unknown field speed" in bad.stdout
 
 
 def test_lint_refuses_a_release_that_does_not_exist(
