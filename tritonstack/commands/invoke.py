@@ -134,9 +134,9 @@ def _refuse_without_credentials(error: TritonstackError, environment: str, *, on
         return
     problem = Problem(
         field="AWS settings",
-        found=f"no credentials, and environment {environment} is not implied to be on the local AWS, which runs",
-        allowed="credentials of the environment's account, or --local",
-        advice="Add --local to call what deploy-local deployed.",
+        found="no credentials, and a local AWS that runs",
+        allowed=f"credentials of the account of environment {environment}; only environment local needs none",
+        advice="Where deploy-local deployed it: tritonstack invoke --local …",
     )
     raise InputError([problem]) from error
 
