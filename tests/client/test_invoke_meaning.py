@@ -11,7 +11,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.client.systems import TRANSLATION, Systems, image_file, running_systems
-from tritonstack.commands import invoke
+from tritonstack.client.answer import Answer
+from tritonstack.client.answers import Text
+from tritonstack.commands import invoke, invoke_view
 from tritonstack.errors import InputError
 
 
@@ -96,3 +98,27 @@ def test_what_cannot_be_sent_is_refused_before_it_is(systems: Systems, tmp_path:
 def test_a_translation_without_a_word_is_called_empty(systems: Systems, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(systems, "_answers", lambda _config, batch: {"output": np.zeros((batch, 3), np.int32)})
     assert run("t5-python", "--text", "house").output.splitlines()[0] == "(an empty text)"
+
+
+def test_a_models_text_does_not_steer_the_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    answer = Answer(
+        outputs={},
+        model_name="t5",
+        model_version="1",
+        endpoint_name="dev-words",
+        target_model=None,
+        variant="g4dn-xlarge",
+        milliseconds=1,
+        total_milliseconds=1,
+        attempts=1,
+        bytes_sent=1,
+        bytes_received=1,
+        content_type="application/json",
+        meanings=(Text(text="das\x1b[2J \nHaus ist schön\x9b"),),
+    )
+    invoke_view.show([answer])
+    assert capsys.readouterr().out.startswith("das\ufffd[2J \nHaus ist schön\ufffd\n")

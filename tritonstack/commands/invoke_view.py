@@ -80,8 +80,8 @@ def show(answers: Sequence[Answer]) -> None:
 
 def _show_meaning(console: Console, meaning: Meaning) -> None:
     if isinstance(meaning, TextMeaning):
-        text = Text(meaning.text) if meaning.text.strip() else Text("(an empty text)", style="dim")
-        console.print(text, soft_wrap=True)
+        written = _harmless(meaning.text) if console.is_terminal else meaning.text
+        console.print(Text(written) if written.strip() else Text("(an empty text)", style="dim"), soft_wrap=True)
     elif isinstance(meaning, Embedding):
         vector = meaning.vector
         first = ", ".join(f"{float(value):.4f}" for value in vector[:FIRST_VALUES])
@@ -92,6 +92,13 @@ def _show_meaning(console: Console, meaning: Meaning) -> None:
         for label in meaning.best:
             table.add_row(str(label.index), Text(label.name), f"{label.score:.4f}")
         console.print(table)
+
+
+def _harmless(text: str) -> str:
+    """A model's text without what would steer a terminal."""
+    return "".join(
+        letter if letter.isprintable() or letter in "\n\t" else "\N{REPLACEMENT CHARACTER}" for letter in text
+    )
 
 
 def _arrays(answer: Answer) -> Table:
