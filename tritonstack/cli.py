@@ -25,6 +25,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "pack": ("tritonstack.commands.pack", "Pack one model folder into a .tar.gz, the same bytes every time."),
     "publish": ("tritonstack.commands.publish", "Put an environment's built archives into its bucket."),
     "prune": ("tritonstack.commands.prune", "Remove archives that no release record and no kept history names."),
+    "builders": ("tritonstack.commands.builders", "Show what builds the TensorRT engines of an environment."),
     "up": ("tritonstack.commands.up", "Start the local AWS and its SageMaker runtime."),
     "down": ("tritonstack.commands.down", "Stop the local AWS and its SageMaker runtime."),
     "status": ("tritonstack.commands.status", "Show local endpoints, loaded models, hit ratios and last errors."),

@@ -9,10 +9,11 @@ import pytest
 from tests.archives.folders import T4, Endpoint, Environment, places_in, source_of, write_double
 from tritonstack.archives import building
 from tritonstack.archives.build import build_environment, build_models
+from tritonstack.archives.contents import lacks_plan
 from tritonstack.archives.execution_environment import PackedEnvironment
 from tritonstack.archives.proof import Proven
 from tritonstack.archives.source import ArchiveSource
-from tritonstack.archives.targets import lacks_plan, python_of, refuse_unservable, target_of
+from tritonstack.archives.targets import python_of, refuse_unservable, target_of
 from tritonstack.archives.unpacking import unpack
 from tritonstack.errors import InputError
 from tritonstack.naming import Platform

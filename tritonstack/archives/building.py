@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonstack.archives.contents import contents_of
+from tritonstack.archives.contents import contents_of, lacks_plan
 from tritonstack.archives.digest import model_digest, sha256_of
 from tritonstack.archives.execution_environment import PackedEnvironment
 from tritonstack.archives.exporting import Exported, export_source
@@ -32,7 +32,7 @@ from tritonstack.archives.sample import read_sample
 from tritonstack.archives.sample_files import client_files, sample_arrays, sample_writer
 from tritonstack.archives.source import ArchiveSource
 from tritonstack.archives.staging import stage_repository
-from tritonstack.archives.targets import lacks_plan, python_of, target_of
+from tritonstack.archives.targets import python_of, target_of
 from tritonstack.naming import ArchiveName, Platform
 
 

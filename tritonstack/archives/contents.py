@@ -42,3 +42,10 @@ def contents_of(source: ArchiveSource) -> ArchiveContents:
         ensembles=tuple(name for name, config in configs.items() if config.is_ensemble),
         backends=frozenset(config.backend for config in configs.values()) - {""},
     )
+
+
+def lacks_plan(source: ArchiveSource) -> bool:
+    """Whether an archive needs a TensorRT engine and holds the ONNX graph instead, since a build makes no engine."""
+    made = {name for export in source.recipe.exports for name in export.produces}
+    has_plan = any(name.endswith(".plan") for name in {*source.files(), *made})
+    return "tensorrt" in contents_of(source).backends and not has_plan

@@ -10,6 +10,7 @@ from tritonstack.archives.contents import contents_of
 from tritonstack.archives.digest import digests_of
 from tritonstack.archives.resolving import resolved_models
 from tritonstack.archives.source import ArchiveSource
+from tritonstack.engines.plan import EnginePlan, plan_engines
 from tritonstack.errors import InputError
 from tritonstack.settings import Environment, check_archives, with_archives, with_default_models
 
@@ -23,27 +24,31 @@ class Served:
             endpoint, which its archive decides.
         sources: archive's name → its source.
         release_sets: endpoint → archive's name → digest.
+        engines: the TensorRT engines that the archives need, and what builds them.
     """
 
     environment: Environment
     sources: Mapping[str, ArchiveSource]
     release_sets: Mapping[str, Mapping[str, str]]
+    engines: EnginePlan
 
 
 def served_by(environment: Environment, repositories: Path, *, file: Path) -> Served:
     """Match an environment with the model folders in ``repositories``. ``file``: the environment's.
 
     Raises :class:`InputError`: a model means no sound folder or archive, or an archive does not fit its endpoint (a
-    backend that the Triton release does not have, several archives on a single-model endpoint).
+    backend that the Triton release does not have, several archives on a single-model endpoint, a TensorRT engine that
+    nothing can build).
     """
     resolved = resolved_models(environment, repositories, file=file)
     sources = {source.name: source for found in resolved.values() for source in found}
     digests = digests_of(sources.values())
     contents = {name: contents_of(source) for name, source in sources.items()}
     archives = {entry: tuple(source.name for source in found) for entry, found in resolved.items()}
-    problems = check_archives(environment, contents, archives=archives)
+    engines = plan_engines(environment, resolved, file=file)
+    problems = [*check_archives(environment, contents, archives=archives), *engines.problems]
     if problems:
         raise InputError(problems)
     matched = with_default_models(with_archives(environment, archives), contents)
     sets = {endpoint.name: {name: digests[name] for name in sorted(endpoint.models)} for endpoint in matched.endpoints}
-    return Served(environment=matched, sources=sources, release_sets=sets)
+    return Served(environment=matched, sources=sources, release_sets=sets, engines=engines)

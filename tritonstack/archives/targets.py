@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tritonstack.archives.contents import contents_of
+from tritonstack.archives.contents import contents_of, lacks_plan
 from tritonstack.archives.recipe import RECIPE
 from tritonstack.archives.source import ArchiveSource
 from tritonstack.catalogue import load_catalogue
@@ -39,13 +39,6 @@ def python_of(platform: Platform) -> str:
         problem = Problem(field="release", found=platform.release, allowed="a release of the catalogue")
         raise InputError([problem])
     return release.python
-
-
-def lacks_plan(source: ArchiveSource) -> bool:
-    """Whether an archive needs a TensorRT engine and holds the ONNX graph instead, since a build makes no engine."""
-    made = {name for export in source.recipe.exports for name in export.produces}
-    has_plan = any(name.endswith(".plan") for name in {*source.files(), *made})
-    return "tensorrt" in contents_of(source).backends and not has_plan
 
 
 def refuse_unservable(sources: Iterable[ArchiveSource], *, platform: Platform | None) -> None:
