@@ -11,6 +11,7 @@ import onnxruntime
 import triton_python_backend_utils as pb_utils
 from onnxruntime.capi import onnxruntime_pybind11_state as native
 from tritonstack_batching import RequestError
+from tritonstack_marked_plan import is_marked, read_graph
 from tritonstack_model import NUMPY_OF, BatchingModel, ModelSettings
 
 TRITON_TYPE_OF = {
@@ -146,6 +147,11 @@ def _tensor_problems(settings, kind, configured, provided, *, convert):
         yield f"{kind} '{name}': the model expects shape {shape} but the configuration specifies {expected}"
 
 
+def graph_of(path):
+    """What ONNX Runtime loads: the file's path, or the graph inside a file that trtexec-stand-in wrote."""
+    return read_graph(path) if is_marked(path) else str(path)
+
+
 class OnnxModel(BatchingModel):
     """An ONNX graph as a Triton model."""
 
@@ -157,7 +163,7 @@ class OnnxModel(BatchingModel):
         path = Path(os.fsdecode(Path("/proc/self/cmdline").read_bytes().split(b"\0")[1]))
         if (config.get("input") and config.get("output")) or not path.is_file():
             return auto_complete_model_config  # `initialize` says what is missing
-        session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+        session = onnxruntime.InferenceSession(graph_of(path), providers=["CPUExecutionProvider"])
         tensors = [*session.get_inputs(), *session.get_outputs()]
         shapes = {one.name: [size if isinstance(size, int) else -1 for size in one.shape] for one in tensors}
         batched = int(config.get("max_batch_size", 0)) > 0 or all(shape[:1] == [-1] for shape in shapes.values())
@@ -190,11 +196,12 @@ class OnnxModel(BatchingModel):
             path = path / "model.onnx"
         try:
             self.session = onnxruntime.InferenceSession(
-                str(path), session_options(self.settings), providers=["CPUExecutionProvider"]
+                graph_of(path), session_options(self.settings), providers=["CPUExecutionProvider"]
             )
         except (*FAILURES, native.InvalidGraph, native.InvalidProtobuf, native.NoSuchFile) as error:
             raise pb_utils.TritonModelException(f"ONNX Runtime cannot load '{path.name}': {error}") from error
-        self.settings.stand_in(f"backend {stands_for} runs {path.name} with ONNX Runtime on the CPU")
+        what = f"the ONNX graph in {path.name}, which trtexec-stand-in wrote," if is_marked(path) else path.name
+        self.settings.stand_in(f"backend {stands_for} runs {what} with ONNX Runtime on the CPU")
         graph_inputs = {one.name: one for one in self.session.get_inputs()}
         graph_outputs = {one.name: one for one in self.session.get_outputs()}
         check_tensors(self.settings, graph_inputs, graph_outputs, convert=self.convert)

@@ -1,4 +1,7 @@
-"""Stands in for Triton's tensorrt backend: a plan cannot run on a CPU, the ONNX graph beside it can."""
+"""Stands in for Triton's tensorrt backend: a plan cannot run on a CPU, the ONNX graph in it or beside it can.
+
+In it: trtexec-stand-in writes the graph, marked, in the plan's place. No other plan holds its graph.
+"""
 
 import sys
 from pathlib import Path
@@ -6,6 +9,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
 
 import triton_python_backend_utils as pb_utils
+from tritonstack_marked_plan import is_marked
 from tritonstack_onnx import OnnxModel
 
 
@@ -24,12 +28,19 @@ class TritonPythonModel(OnnxModel):
 
 
 def graph_of_plan(settings):
-    """The ONNX file beside the plan: its namesake, or ``model.onnx`` in the version's, the first or the model's folder.
+    """The plan itself where trtexec-stand-in wrote it; else the ONNX file beside it.
+
+    That is its namesake, or ``model.onnx`` in the version's, the first or the model's folder. A plan may be named for a
+    compute capability (``cc_model_filenames``): here any of them serves.
 
     Raises:
         TritonModelException: there is none.
     """
     plan = Path(settings.config.get("default_model_filename") or "model.plan")
+    plans = [plan, *settings.config.get("cc_model_filenames", {}).values()]
+    for path in (settings.version_folder / name for name in plans):
+        if is_marked(path):
+            return path
     candidates = (
         settings.version_folder / plan.with_suffix(".onnx"),
         settings.version_folder / "model.onnx",

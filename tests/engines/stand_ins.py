@@ -1,0 +1,122 @@
+"""A graph that doubles its inputs, written by hand, and a job for ``engine_step.py`` with the stand-ins' programs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tritonstack.engines import engine_step
+from tritonstack.local.trtexec.launchers import StandIns, machine_with, make_stand_ins
+
+OPTIONS = ["--fp16", "--memPoolSize=workspace:64", "--minShapes=x:1x3,k:1x3", "--optShapes=x:4x3,k:4x3",
+           "--maxShapes=x:8x3,k:8x3", "--skipInference"]  # fmt: skip
+FP32, INT64 = 1, 7
+
+
+def varint(value: int) -> bytes:
+    """A number of protobuf's wire format."""
+    found = bytearray()
+    while value > 127:
+        found.append(value & 127 | 128)
+        value >>= 7
+    return bytes([*found, value])
+
+
+def part(field: int, content: bytes | str) -> bytes:
+    """A field with a length."""
+    content = content.encode() if isinstance(content, str) else content
+    return varint(field << 3 | 2) + varint(len(content)) + content
+
+
+def number(field: int, value: int) -> bytes:
+    """A field with a number."""
+    return varint(field << 3) + varint(value)
+
+
+def doubling_graph() -> bytes:
+    """x FP32 and k INT64, each [batch, 3] → y = x + x, m = k + k. Field numbers: onnx.proto of onnx/onnx."""
+    axes = part(1, part(2, "batch")) + part(1, number(1, 3))
+
+    def tensor(name: str, kind: int) -> bytes:
+        return part(1, name) + part(2, part(1, number(1, kind) + part(2, axes)))
+
+    nodes = b"".join(
+        part(1, part(1, source) + part(1, source) + part(2, target) + part(4, "Add"))
+        for source, target in (("x", "y"), ("k", "m"))
+    )
+    inputs = part(11, tensor("x", FP32)) + part(11, tensor("k", INT64))
+    outputs = part(12, tensor("y", FP32)) + part(12, tensor("m", INT64))
+    return number(1, 8) + part(8, number(2, 17)) + part(7, nodes + part(2, "double") + inputs + outputs)
+
+
+@dataclass(frozen=True)
+class Step:
+    """A folder with a job, and the programs that it runs with."""
+
+    folder: Path
+    programs: StandIns
+
+    @classmethod
+    def make(
+        cls, folder: Path, *, tensorrt: str = "10.4.0", gpu: str = "A10G", compute_capability: str = "8.6", **job: Any
+    ) -> Step:
+        """A job planned for 24.09 on an A10G with TensorRT 10.4; the machine is what the arguments say."""
+        (folder / "model.onnx").write_bytes(doubling_graph())
+        np.array([[1, 2, 0.1]], np.float32).tofile(folder / "x.raw")
+        whole = np.int64 if tensorrt.startswith("1") else np.int32  # TensorRT 10 and 11 have tensors of INT64
+        np.array([[1, -2, 3]], whole).tofile(folder / "k.raw")
+        described = {
+            "release": "24.09",
+            "tensorrt": ["10.4"],
+            "gpu": {"name": "A10G", "compute_capability": "8.6"},
+            "options": OPTIONS,
+            "onnx": "model.onnx",
+            "plan": "model.plan",
+            "inputs": {name: {"file": f"{name}.raw", "shape": [1, 3]} for name in ("x", "k")},
+            "outputs": ["y", "m"],
+            "timing_cache": "old.cache",
+            "timeout_seconds": 120,
+            "output": "output",
+        }
+        (folder / "job.json").write_text(json.dumps({**described, **job}))
+        machine = machine_with(tensorrt=tensorrt, gpu=gpu, compute_capability=compute_capability)
+        return cls(folder, make_stand_ins(folder / "programs", machine))
+
+    @property
+    def output(self) -> Path:
+        """Where the step leaves its files."""
+        return self.folder / "output"
+
+    def start(self, python: str = sys.executable, **variables: str) -> subprocess.Popen[str]:
+        """Start the step as an image would: one file, nothing else of this project."""
+        program = Path(str(engine_step.__file__))
+        environment = {"PATH": os.environ["PATH"], **self.programs.environment(), **variables}
+        return subprocess.Popen(
+            [python, program, self.folder / "job.json"], env=environment, text=True, cwd="/",
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+
+    def run(self, python: str = sys.executable, **variables: str) -> tuple[int, str]:
+        """Its exit status and log."""
+        with self.start(python, **variables) as child:
+            log, _ = child.communicate(timeout=120)
+        return child.returncode, log
+
+    @property
+    def result(self) -> dict[str, Any]:
+        """The result it left."""
+        found: dict[str, Any] = json.loads((self.output / "result.json").read_text())
+        return found
+
+    def replace_trtexec(self, script: str) -> Step:
+        """The same job with a shell script in trtexec's place."""
+        banner = 'echo "&&&& RUNNING trtexec-stand-in of a test [TensorRT v100400]"\n'
+        self.programs.trtexec.write_text(f'#!/bin/sh\n{banner}[ "$1" = --help ] && exit 0\n{script}\n')
+        return self

@@ -1,0 +1,401 @@
+"""Build one TensorRT plan where it is served: in the endpoint's own Triton image, on its GPU, and run it once.
+
+One file for the Python of every Triton image (3.8 to 3.12), of the standard library alone: it is copied into the image
+and started as ``python3 engine_step.py JOB``. JOB is a JSON file; its relative paths start at its own folder::
+
+    {"release": "24.09",
+     "tensorrt": ["10.4"],                     versions that were planned for, each as far as it is known
+     "gpu": {"name": "A10G", "compute_capability": "8.6"},
+     "options": ["--fp16", ...],               trtexec's; those that name files are this step's own
+     "onnx": "model.onnx",
+     "plan": "model.plan",                     the plan's file name in the output folder
+     "inputs": {"x": {"file": "x.raw", "shape": [1, 4]}},   the proof's, in the type of the engine's tensor
+     "outputs": ["logits"],                    what the plan must answer
+     "timing_cache": "timing.cache",           or null; need not exist yet
+     "timeout_seconds": 7200,
+     "output": "output"}
+
+It leaves the plan, ``outputs.json`` (``[{"name", "shape", "values"}, ...]``), ``timing.cache`` and ``trtexec.log`` in
+the output folder, and at last ``result.json``: without that file nothing there counts. A failure leaves the log and
+``result.json`` with its phase, reason and last log lines.
+
+Exit status: 0 built; 2 the job file is wrong; 3 this machine is not what was planned; 4 trtexec builds no plan;
+5 the plan does not answer the proof; 6 too slow; 128 + n ended by signal n.
+
+``TRITONSTACK_TRTEXEC`` and ``TRITONSTACK_NVIDIA_SMI`` name other programs than those of the image.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import DEVNULL, PIPE, STDOUT
+from typing import Any
+
+TRTEXEC_PLACES = ("/usr/src/tensorrt/bin/trtexec", "/usr/src/bin/trtexec")  # NVIDIA's images
+
+JOB, MACHINE, BUILD, PROOF, TIME = 2, 3, 4, 5, 6
+PHASE_OF = {JOB: "job", MACHINE: "machine", BUILD: "build", PROOF: "proof", TIME: "time"}
+# Options that this step gives itself, and those of the build that loading the plan needs as well.
+OWN_OPTIONS = ("--onnx", "--saveEngine", "--timingCacheFile")
+PROOF_OPTIONS = ("--versionCompatible", "--vc", "--plugins", "--staticPlugins", "--dynamicPlugins", "--device")
+MADE = ("outputs.json", "timing.cache", "trtexec.log")
+OUTPUT: dict[str, Any] = {"stdin": DEVNULL, "stdout": PIPE, "stderr": STDOUT, "errors": "replace"}
+QUIET_SECONDS = 30.0
+TAIL_LINES = 40
+
+
+class StepError(Exception):
+    """The step cannot go on: the exit status and a sentence for whoever reads the build's log."""
+
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(reason)
+        self.status, self.reason = status, reason
+
+
+class Interrupted(BaseException):
+    """A signal asks the step to end: its number."""
+
+
+def say(line: str, *, by: str = "engine step: ") -> None:
+    """A line of the build's log, at once."""
+    sys.stdout.write(by + line.rstrip("\n") + "\n")
+    sys.stdout.flush()
+
+
+FIELDS: dict[str, tuple[Any, str]] = {
+    "release": (str, "a Triton release such as 24.09"),
+    "tensorrt": (list, "a list of versions such as 10.4"),
+    "gpu": (dict, "an object with name and compute_capability"),
+    "options": (list, "a list of trtexec's options"),
+    "onnx": (str, "the ONNX file's path"),
+    "plan": (str, "a file name"),
+    "inputs": (dict, "an object: input -> its file and shape"),
+    "outputs": (list, "a list of outputs' names"),
+    "timing_cache": ((str, type(None)), "a path, or null"),
+    "timeout_seconds": ((int, float), "seconds above 0"),
+    "output": (str, "the output folder's path"),
+}
+
+
+def wrong(name: str, value: Any) -> bool:
+    """Whether a field of the job has a value that the step cannot use."""
+    if not isinstance(value, FIELDS[name][0]) or (not value and name not in ("options", "timing_cache")):
+        return True
+    if name == "gpu":
+        return not all(isinstance(value.get(key), str) for key in ("name", "compute_capability"))
+    if name == "inputs":
+        return not all(isinstance(one, dict) and {"file", "shape"} <= set(one) for one in value.values())
+    if isinstance(value, list):
+        return not all(isinstance(one, str) and one.startswith("--" * (name == "options")) for one in value)
+    return bool((name == "plan" and Path(value).name != value) or (name == "timeout_seconds" and value <= 0))
+
+
+def read_job(path: Path) -> dict[str, Any]:
+    """The job, with absolute paths. Raises StepError with every wrong field at once."""
+    try:
+        job: dict[str, Any] = dict(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError) as error:
+        raise StepError(JOB, f"{path}: {error}") from error
+    problems = [f"{name} is not known" for name in job if name not in FIELDS]
+    for name, (_, wanted) in FIELDS.items():
+        if name not in job or wrong(name, job[name]):
+            problems.append(f"{name} is {json.dumps(job[name]) if name in job else 'missing'}, must be {wanted}")
+    if problems:
+        raise StepError(JOB, f"{path}: " + "; ".join(problems))
+    folder = path.resolve().parent
+    job["onnx"], job["output"] = folder / job["onnx"], folder / job["output"]
+    job["timing_cache"] = folder / job["timing_cache"] if job["timing_cache"] else None
+    job["inputs"] = {name: (folder / one["file"], one["shape"]) for name, one in job["inputs"].items()}
+    missing = [str(one) for one in [job["onnx"], *(file for file, _ in job["inputs"].values())] if not one.is_file()]
+    if missing:
+        raise StepError(JOB, f"{path}: not there: {', '.join(missing)}")
+    return job
+
+
+def find_program(variable: str, places: tuple[str, ...], name: str) -> str:
+    """A program: what the variable names, else the first of the places, else on PATH."""
+    found = os.environ.get(variable) or next(
+        (place for place in places if os.access(place, os.X_OK)), shutil.which(name)
+    )
+    if not found:
+        raise StepError(MACHINE, f"{name} is not in this image (looked in {', '.join([*places, 'PATH'])})")
+    return found
+
+
+def output_of(argv: list[str]) -> tuple[int, str]:
+    """A short program's exit status and everything it writes."""
+    try:
+        done = subprocess.run(argv, timeout=300, check=False, **OUTPUT)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise StepError(MACHINE, f"{argv[0]} does not run here: {error}") from error
+    return done.returncode, done.stdout
+
+
+def version_in(banner: str) -> str | None:
+    """TensorRT's version in trtexec's first line: ``[TensorRT v8601]``, ``… v100300]`` or ``… v11.1.0.106]``.
+
+    The number is NV_TENSORRT_VERSION: a digit for the minor version up to 8, two from 10 on.
+    """
+    match = re.search(r"\[TensorRT v(\d+(?:\.\d+)*)\]", banner)
+    if not match or "." in match[1]:
+        return ".".join(match[1].split(".")[:3]) if match else None
+    number = int(match[1])
+    major, rest = divmod(number, 1000 if number < 10000 else 10000)
+    return f"{major}.{rest // 100}.{rest % 100}"
+
+
+def check_trtexec(job: dict[str, Any], program: str) -> dict[str, Any]:
+    """Which trtexec this is; raises StepError unless its TensorRT is one of those planned."""
+    _, text = output_of([program, "--help"])
+    banner = next((line for line in text.splitlines() if "[TensorRT v" in line), "")
+    version = version_in(banner)
+    if version is None:
+        raise StepError(MACHINE, f"{program} --help does not say its TensorRT: {text.strip()[:300]!r}")
+    if not any((version + ".").startswith(planned + ".") for planned in job["tensorrt"]):
+        wanted = f"Triton {job['release']} with TensorRT {' or '.join(job['tensorrt'])}"
+        raise StepError(MACHINE, f"planned for {wanted}, but {program} is TensorRT {version}")
+    image = os.environ.get("NVIDIA_TRITON_SERVER_VERSION", job["release"])  # NVIDIA's images say their release
+    if image != job["release"]:
+        raise StepError(MACHINE, f"planned for Triton {job['release']}, but this image is Triton {image}")
+    told = {"stand_in": "stand-in" in banner, "host_data": "--includeDataTransfers" in text}
+    return {"program": program, "tensorrt": version, **told}
+
+
+def check_gpus(job: dict[str, Any]) -> dict[str, Any]:
+    """The GPU's name, compute capability (None where the driver is too old to say) and driver.
+
+    Raises StepError unless every visible GPU is the planned one.
+    """
+    program = find_program("TRITONSTACK_NVIDIA_SMI", (), "nvidia-smi")
+    status, text = output_of([program, "--query-gpu=name,driver_version,compute_cap", "--format=csv,noheader"])
+    if status != 0:  # drivers before 510 do not know compute_cap; trtexec says it when it starts
+        status, text = output_of([program, "--query-gpu=name,driver_version", "--format=csv,noheader"])
+    rows = [[cell.strip() for cell in line.split(",")] for line in text.splitlines() if "," in line]
+    if status != 0 or not rows:
+        raise StepError(MACHINE, f"{program} finds no GPU: {text.strip()[:300]!r}")
+    for name, _, *capability in rows:
+        check_gpu(job, name, capability[0] if capability else None)
+    name, driver, *capability = rows[0]
+    return {"name": name, "compute_capability": capability[0] if capability else None, "driver": driver}
+
+
+def check_gpu(job: dict[str, Any], name: str | None, capability: str | None) -> None:
+    """Raises StepError where a GPU is not the planned one; None is not known."""
+    planned = job["gpu"]
+    words = set(re.split(r"[^A-Za-z0-9]+", name.lower())) if name else None
+    same_name = words is None or set(re.split(r"[^A-Za-z0-9]+", planned["name"].lower())) <= words
+    if same_name and capability in (None, planned["compute_capability"]):
+        return
+    wanted = f"{planned['name']} (compute capability {planned['compute_capability']})"
+    found = f"{name or 'a GPU'} (compute capability {capability or 'not known'})"
+    raise StepError(MACHINE, f"planned for {wanted}, but this machine has {found}")
+
+
+class Runner:
+    """Runs trtexec, a line of its log at a time, until one deadline for all of its runs."""
+
+    def __init__(self, log: Path, seconds: float) -> None:
+        self.log, self.seconds = log, seconds
+        self.tail: deque[str] = deque(maxlen=TAIL_LINES)
+        self._end = time.monotonic() + seconds
+
+    def run(self, argv: list[str], *, status: int, on_line: Callable[[str], Any]) -> float:
+        """Run it; returns its seconds. Raises StepError with ``status`` where it fails, with TIME past the deadline."""
+        say("runs " + " ".join(argv))
+        started, late, done = time.monotonic(), threading.Event(), threading.Event()
+        child: subprocess.Popen[str] = subprocess.Popen(argv, bufsize=1, start_new_session=True, **OUTPUT)
+        watcher = threading.Thread(target=self._watch, args=(child, started, late, done), daemon=True)
+        watcher.start()
+        try:
+            with self.log.open("a", encoding="utf-8") as log:
+                for line in child.stdout or ():
+                    log.write(line)
+                    self.tail.append(line.rstrip("\n"))
+                    say(line, by="")
+                    on_line(line)
+            code = child.wait()
+        finally:
+            done.set()
+            end(child)
+            watcher.join()
+        if late.is_set():
+            raise StepError(TIME, f"trtexec was not done after {self.seconds:g} s and was ended")
+        if code != 0:
+            said = next((line for line in reversed(self.tail) if "[E]" in line), "its last lines are in the log")
+            raise StepError(status, f"trtexec ends with status {code}: {said}")
+        return round(time.monotonic() - started, 3)
+
+    def _watch(self, child: Any, started: float, late: threading.Event, done: threading.Event) -> None:
+        while not done.wait(max(0.0, min(QUIET_SECONDS, self._end - time.monotonic()))):
+            if time.monotonic() >= self._end:
+                late.set()
+                end(child)
+                return
+            say(f"trtexec has run for {time.monotonic() - started:.0f} s")
+
+
+def end(child: subprocess.Popen[str]) -> None:
+    """End a program and whatever it started; nothing where it is gone."""
+    if child.poll() is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
+
+
+def read_outputs(path: Path, wanted: list[str]) -> list[dict[str, Any]]:
+    """What trtexec exported, each as name, shape and flat values; raises StepError where a wanted one is missing."""
+    found = {}
+    try:
+        # C++ writes what is no number as nan, -nan and inf; JSON's reader here takes NaN and Infinity.
+        text = re.sub(r"(?<=[\s,\[])-?nan(?=[\s,\]])", "NaN", path.read_text(encoding="utf-8"))
+        for one in json.loads(re.sub(r"(?<=[\s,\[])(-?)inf(?=[\s,\]])", r"\1Infinity", text)):
+            shape = [int(length) for length in re.findall(r"\d+", str(one["dimensions"]))]
+            found[one["name"]] = {"name": one["name"], "shape": shape, "values": one["values"]}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise StepError(PROOF, f"trtexec's outputs cannot be read: {error}") from error
+    missing = [name for name in wanted if name not in found]
+    if missing:
+        raise StepError(PROOF, f"the plan gives no {', '.join(missing)}; it gives {', '.join(found)}")
+    return [found[name] for name in wanted]
+
+
+def build(job: dict[str, Any], work: Path, runner: Runner, result: dict[str, Any]) -> None:
+    """Build the plan in the work folder."""
+    cache = work / "timing.cache"
+    if job["timing_cache"] and job["timing_cache"].is_file():
+        shutil.copyfile(job["timing_cache"], cache)
+    options = [one for one in job["options"] if one.partition("=")[0] not in OWN_OPTIONS]
+    argv = [result["trtexec"]["program"], f"--onnx={job['onnx']}", f"--saveEngine={work / 'plan'}", *options]
+    argv += [f"--timingCacheFile={cache}"] if job["timing_cache"] else []
+
+    def check_line(line: str) -> None:
+        found = re.search(r"\bCompute Capability: (\d+\.\d+)", line)
+        if found:
+            result["gpu"]["compute_capability"] = found[1]
+            check_gpu(job, None, found[1])
+
+    result["command"] = argv
+    result["durations"]["build_seconds"] = runner.run(argv, status=BUILD, on_line=check_line)
+    if not (work / "plan").is_file() or not (work / "plan").stat().st_size:
+        raise StepError(BUILD, "trtexec ends well and leaves no plan")
+
+
+def prove(job: dict[str, Any], work: Path, runner: Runner, result: dict[str, Any]) -> None:
+    """Run the plan once on the proof's inputs."""
+    spelled = {name: f"'{name}'" if ":" in name else name for name in job["inputs"]}  # a colon would end the name
+    shapes = [f"{spelled[name]}:{'x'.join(map(str, shape))}" for name, (_, shape) in job["inputs"].items()]
+    files = [f"{spelled[name]}:{file}" for name, (file, _) in job["inputs"].items()]
+    argv = [result["trtexec"]["program"], f"--loadEngine={work / 'plan'}", f"--shapes={','.join(shapes)}"]
+    argv += [f"--loadInputs={','.join(files)}", f"--exportOutput={work / 'exported.json'}"]
+    argv += [
+        "--iterations=1",
+        "--warmUp=0",
+        "--duration=0",
+        *["--includeDataTransfers"] * result["trtexec"]["host_data"],
+    ]
+    argv += [one for one in job["options"] if one.partition("=")[0] in PROOF_OPTIONS]
+    result["durations"]["proof_seconds"] = runner.run(argv, status=PROOF, on_line=len)
+    outputs = read_outputs(work / "exported.json", job["outputs"])
+    (work / "outputs.json").write_text(json.dumps(outputs), encoding="utf-8")
+
+
+def file_record(path: Path, name: str) -> dict[str, Any]:
+    """A file's name, size and SHA-256."""
+    digest = hashlib.sha256()
+    with path.open("rb") as stream:
+        for block in iter(lambda: stream.read(1 << 20), b""):
+            digest.update(block)
+    return {"name": name, "bytes": path.stat().st_size, "sha256": digest.hexdigest()}
+
+
+def run_job(job: dict[str, Any], work: Path, result: dict[str, Any]) -> None:
+    """The whole step in the work folder; the result grows as far as the step gets."""
+    runner = Runner(work / "trtexec.log", job["timeout_seconds"])
+    try:
+        program = find_program("TRITONSTACK_TRTEXEC", TRTEXEC_PLACES, "trtexec")
+        result["trtexec"] = check_trtexec(job, program)
+        result["gpu"] = check_gpus(job)
+        say(f"TensorRT {result['trtexec']['tensorrt']} on {result['gpu']['name']}, as planned")
+        build(job, work, runner, result)
+        prove(job, work, runner, result)
+    except StepError:
+        result["log_tail"] = list(runner.tail)
+        raise
+
+
+def step(job: dict[str, Any]) -> int:
+    """Do the job and leave its result; returns the exit status."""
+    output = job["output"]
+    work = output / ".engine-step"
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True)
+    for stale in ("result.json", job["plan"], *MADE):
+        with contextlib.suppress(FileNotFoundError):
+            (output / stale).unlink()
+    image = {name: os.environ[name] for name in ("CUDA_VERSION", "TRT_VERSION") if name in os.environ}
+    result: dict[str, Any] = {"release": job["release"], "planned_gpu": job["gpu"], "durations": {}, "image": image}
+    try:
+        try:
+            run_job(job, work, result)
+        except StepError as error:
+            say(f"FAILED in phase {PHASE_OF[error.status]}: {error.reason}")
+            result.update(outcome="failed", phase=PHASE_OF[error.status], reason=error.reason, status=error.status)
+            if (work / "trtexec.log").is_file():
+                (work / "trtexec.log").replace(output / "trtexec.log")
+        else:
+            heed(signal.SIG_IGN)  # from here on it is soon done
+            names = {"plan": job["plan"], **{one: one for one in MADE if (work / one).is_file()}}
+            result.update(outcome="built", status=0)
+            result["files"] = {made.partition(".")[0]: file_record(work / made, name) for made, name in names.items()}
+            for made, name in names.items():
+                (work / made).replace(output / name)
+        (work / "result.json").write_text(json.dumps(result, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+        (work / "result.json").replace(output / "result.json")
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    return int(result["status"])
+
+
+def heed(handler: Any) -> None:
+    """Do this when asked to end."""
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, handler)
+
+
+def interrupt(number: int, _: Any) -> None:
+    """End the step; being asked again does not disturb its cleaning up."""
+    heed(signal.SIG_IGN)
+    raise Interrupted(number)
+
+
+def main(arguments: list[str]) -> int:
+    """The program."""
+    heed(interrupt)
+    if len(arguments) != 1:
+        say("usage: python3 engine_step.py JOB.json")
+        return JOB
+    try:
+        return step(read_job(Path(arguments[0])))
+    except StepError as error:
+        say(f"FAILED in phase {PHASE_OF[error.status]}: {error.reason}")
+        return error.status
+    except Interrupted as error:
+        say(f"ended by signal {error.args[0]}; nothing is left")
+        return 128 + int(error.args[0])
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

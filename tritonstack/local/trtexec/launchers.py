@@ -1,0 +1,69 @@
+"""Makes the two programs for one TensorRT version and one GPU."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+from tritonstack.catalogue.trtexec import takes_value, trtexec_options, trtexec_table
+from tritonstack.local.paths import REPOSITORY
+from tritonstack.local.trtexec.machine import Machine
+
+
+@dataclass(frozen=True, kw_only=True)
+class StandIns:
+    """The programs' paths."""
+
+    trtexec: Path
+    nvidia_smi: Path
+
+    def environment(self) -> dict[str, str]:
+        """The variables with which ``engine_step.py`` takes them for the image's own programs."""
+        return {"TRITONSTACK_TRTEXEC": str(self.trtexec), "TRITONSTACK_NVIDIA_SMI": str(self.nvidia_smi)}
+
+
+def machine_with(*, tensorrt: str, gpu: str, compute_capability: str) -> Machine:
+    """A machine whose trtexec takes exactly the options of a TensorRT version.
+
+    Raises:
+        TensorRtNotKnownError: the catalogue has no options of that version.
+    """
+    later = [
+        f"{option}={value}"
+        for option, values in trtexec_table().values.items()
+        for value in values
+        if not takes_value(version=tensorrt, option=option, value=value)
+    ]
+    return Machine(
+        tensorrt=tensorrt,
+        options=tuple(sorted(trtexec_options(tensorrt))),
+        later_values=tuple(later),
+        gpu=gpu,
+        compute_capability=compute_capability,
+    )
+
+
+def make_stand_ins(
+    folder: Path, machine: Machine, *, python: Path = REPOSITORY / ".envs" / "backends" / "bin" / "python"
+) -> StandIns:
+    """Write ``trtexec-stand-in`` and ``nvidia-smi-stand-in``.
+
+    Args:
+        folder: made where it is missing.
+        machine: what they pretend to run on.
+        python: an interpreter that has NumPy and ONNX Runtime.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    described = folder / "machine.json"
+    machine.write(described)
+    made = {}
+    for name, module in (
+        ("trtexec-stand-in", "tritonstack.local.trtexec"),
+        ("nvidia-smi-stand-in", "tritonstack.local.trtexec.nvidia_smi"),
+    ):
+        made[name] = folder / name
+        command = shlex.join([str(python), "-m", module, str(described)])
+        made[name].write_text(f'#!/bin/sh\nPYTHONPATH={shlex.quote(str(REPOSITORY))} exec {command} "$@"\n')
+        made[name].chmod(0o755)
+    return StandIns(trtexec=made["trtexec-stand-in"], nvidia_smi=made["nvidia-smi-stand-in"])

@@ -1,0 +1,51 @@
+"""What the stand-ins pretend to run on: a TensorRT version with its options, and a GPU."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+DRIVER = "0.0.stand-in"
+"""No driver's version; whoever reads it in a manifest sees where it is from."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machine:
+    """What a machine would say of itself.
+
+    Attributes:
+        tensorrt: TensorRT's version, such as ``10.4.0``.
+        options: what its trtexec takes.
+        later_values: ``--option=value`` that only later versions take, though they know the option.
+        gpu: the GPU's name, such as ``A10G``.
+        compute_capability: its compute capability, such as ``8.6``.
+    """
+
+    tensorrt: str
+    options: tuple[str, ...]
+    later_values: tuple[str, ...] = ()
+    gpu: str
+    compute_capability: str
+
+    @classmethod
+    def read(cls, path: Path) -> Machine:
+        """The machine that :meth:`write` wrote."""
+        fields: dict[str, Any] = json.loads(path.read_text())
+        return cls(**{**fields, "options": tuple(fields["options"]), "later_values": tuple(fields["later_values"])})
+
+    def write(self, path: Path) -> None:
+        """Write it for the programs."""
+        path.write_text(json.dumps(asdict(self), indent=1))
+
+    @property
+    def number(self) -> str:
+        """TensorRT's version as trtexec's first line has it: ``8601``, ``100400``."""
+        major, minor, patch = [*map(int, self.tensorrt.split(".")), 0, 0][:3]
+        return f"{major}{minor:02}{patch:02}" if major >= 10 else f"{major}{minor}{patch:02}"
+
+    @property
+    def int64_tensors(self) -> bool:
+        """Whether an engine's tensor may be INT64: since TensorRT 10; before, it is INT32."""
+        return int(self.tensorrt.split(".")[0]) >= 10
