@@ -111,7 +111,11 @@ PROFILE = "{min: [1, 8], opt: [4, 8], max: [8, 8]}"
         ("overlays: {a: {config: [../x.pbtxt]}}", "overlays.a.config[0]", "a path inside the model folder"),
         ("exports: [{produces: [/a]}]", "exports[0].produces[0]", "a path inside the model folder"),
         ("exports: [{produces: [a], graph: {opset: 3}}]", "exports[0].graph.opset", "7 or more"),
-        (f"engine: {{precision: int4, shapes: {{x: {PROFILE}}}}}", "engine.precision", "'fp16' or 'fp32'"),
+        (
+            f"engine: {{precision: int4, shapes: {{x: {PROFILE}}}}}",
+            "engine.precision",
+            "'fp16', 'fp32', 'bf16' or 'graph'",
+        ),
         ("engine: {shapes: {x: {min: [2], opt: [1], max: [4]}}}", "engine.shapes.x", "min, opt and max of one rank"),
         ("engine: {shapes: {x: {min: [1], opt: [1, 1], max: [4]}}}", "engine.shapes.x", "min, opt and max of one rank"),
         ("overlays: {a: {exports: [{produces: [b, b]}]}}", "overlays.a.exports", "each file produced once (b is not)"),

@@ -1,0 +1,107 @@
+"""Which options trtexec of each TensorRT knows, and which TensorRT a Triton release may have."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from tritonstack.catalogue import TritonRelease, load_catalogue
+from tritonstack.catalogue.data_file import read_data
+from tritonstack.catalogue.trtexec import (
+    TensorRtNotKnownError,
+    known_versions,
+    minor_version,
+    takes_value,
+    tensorrt_candidates,
+    trtexec_options,
+)
+
+RELEASES = tuple(load_catalogue().releases.values())
+
+
+def candidates(release: str) -> tuple[str, ...]:
+    row = load_catalogue().release(release)
+    assert row is not None
+    return tensorrt_candidates(row, releases=RELEASES)
+
+
+def test_ranges_of_an_option_name_known_versions_and_rise() -> None:
+    versions = list(known_versions())
+    for option, ranges in read_data("trtexec_options.json")["options"].items():
+        places = [versions.index(version) for pair in ranges for version in pair]
+        assert places == sorted(places), option
+        gaps = [later - earlier for earlier, later in pairwise(places)][1::2]
+        assert all(gap > 1 for gap in gaps), f"{option}: ranges that touch are one"
+
+
+def test_versions_rise_and_each_is_another_minor_version() -> None:
+    minors = [minor_version(version) for version in known_versions()]
+    assert minors == sorted(set(minors))
+
+
+@pytest.mark.parametrize(
+    ("option", "since", "last"),
+    [
+        ("--workspace", "8.2.1", "8.6.1"),
+        ("--buildOnly", "8.2.1", "8.6.1"),
+        ("--explicitBatch", "8.2.1", "8.6.1"),
+        ("--memPoolSize", "8.4.3", "11.1"),
+        ("--skipInference", "8.6.1", "11.1"),
+        ("--builderOptimizationLevel", "8.6.1", "11.1"),
+        ("--fp16", "8.2.1", "10.16"),
+        ("--int8", "8.2.1", "10.16"),
+        ("--stronglyTyped", "10.0.1", "11.1"),
+        ("--saveEngine", "8.2.1", "11.1"),
+    ],
+)
+def test_an_option_is_known_from_its_first_version_to_its_last(option: str, since: str, last: str) -> None:
+    versions = known_versions()
+    expected = versions[versions.index(since) : versions.index(last) + 1]
+    assert tuple(version for version in versions if option in trtexec_options(version)) == expected
+
+
+def test_a_patch_level_has_the_options_of_its_minor_version() -> None:
+    assert trtexec_options("8.6.3") == trtexec_options("8.6.1")
+    assert trtexec_options("10.4.0.26") == trtexec_options("10.4.0")
+
+
+@pytest.mark.parametrize("version", ["9.3.0", "11.2", "11.x", "12"])
+def test_a_version_without_known_options_is_an_error_that_names_the_known_ones(version: str) -> None:
+    with pytest.raises(TensorRtNotKnownError, match=r"8\.2\.1.*11\.1"):
+        trtexec_options(version)
+
+
+def test_hardware_compatibility_has_its_third_value_from_10_9() -> None:
+    option, value = "--hardwareCompatibilityLevel", "sameComputeCapability"
+    takes = [version for version in known_versions() if takes_value(version=version, option=option, value=value)]
+    assert takes[0] == "10.9.0"
+    assert takes[-1] == "11.1"
+    assert takes_value(version="8.6.3", option=option, value="ampere+")
+    assert not takes_value(version="8.5.3", option=option, value="ampere+")
+
+
+@pytest.mark.parametrize("release", RELEASES, ids=lambda release: str(release.version))
+def test_every_release_may_have_some_known_tensorrt(release: TritonRelease) -> None:
+    assert tensorrt_candidates(release, releases=RELEASES)
+
+
+def test_a_release_of_known_tensorrt_has_one_candidate() -> None:
+    assert candidates("24.09") == ("10.4.0",)
+    assert candidates("24.03") == ("8.6.1",)
+
+
+def test_a_release_of_unknown_tensorrt_has_what_its_neighbours_leave_open() -> None:
+    assert candidates("25.04") == ("10.9.0", "10.10.0", "10.11", "10.12.0", "10.13.3", "10.14")
+    assert candidates("26.05") == ("10.14", "10.15", "10.16")
+
+
+def test_a_release_known_by_its_major_version_may_have_all_of_it() -> None:
+    assert candidates("26.06") == ("11.0", "11.1")
+
+
+def test_candidates_never_get_older_with_a_newer_release() -> None:
+    rows = [tensorrt_candidates(release, releases=RELEASES) for release in RELEASES]
+    for earlier, later in pairwise(rows):
+        assert minor_version(earlier[0]) <= minor_version(later[0])
+        assert minor_version(earlier[-1]) <= minor_version(later[-1])

@@ -1,0 +1,214 @@
+"""trtexec's command line for every release and GPU: options that its TensorRT knows, or a refusal that says why."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tritonstack.archives.engine_recipe import Engine
+from tritonstack.catalogue import load_catalogue
+from tritonstack.catalogue.trtexec import tensorrt_candidates, trtexec_options
+from tritonstack.engines.trtexec import command, engine_options, engine_problems, tensorrt_versions
+from tritonstack.errors import InputError
+
+CATALOGUE = load_catalogue()
+GPUS = sorted({row.gpu for row in CATALOGUE.instances.values()})
+SHAPES = {"x": {"min": [1, 3], "opt": [8, 3], "max": [16, 3]}}
+FIELDS = st.fixed_dictionaries(
+    {
+        "precision": st.sampled_from(["fp16", "bf16", "fp32", "graph"]),
+        "workspace_mib": st.integers(1, 80000),
+        "optimisation_level": st.none() | st.integers(0, 5),
+        "timing_cache": st.booleans(),
+        "tf32": st.booleans(),
+        "structured_sparsity": st.booleans(),
+        "version_compatible": st.booleans(),
+        "hardware_compatibility": st.sampled_from(["none", "ampere+", "same-compute-capability"]),
+    }
+)
+
+
+def engine(**fields: Any) -> Engine:
+    return Engine.model_validate({"shapes": SHAPES, **fields})
+
+
+def built(which: Engine, *, release: str, gpu: str = "A10G", cache: str | None = "timing.cache") -> tuple[str, ...]:
+    return command(which, release=release, gpu=gpu, onnx="m.onnx", plan="m.plan", timing_cache=cache)
+
+
+def found(which: Engine, *, release: str, gpu: str = "A10G", own_image: bool = False) -> list[tuple[str, str]]:
+    return [
+        (problem.field, problem.found)
+        for problem in engine_problems(which, release=release, gpu=gpu, own_image=own_image)
+    ]
+
+
+@pytest.mark.parametrize("release", CATALOGUE.releases)
+@given(fields=FIELDS, gpu=st.sampled_from(GPUS))
+def test_every_option_is_known_to_every_tensorrt_of_the_release_or_the_engine_is_refused(
+    release: str, fields: dict[str, Any], gpu: str
+) -> None:
+    which = engine(**fields)
+    problems = engine_problems(which, release=release, gpu=gpu, own_image=True)
+    if problems:
+        with pytest.raises(InputError) as refused:
+            built(which, release=release, gpu=gpu)
+        assert refused.value.problems == problems
+        return
+    row = CATALOGUE.releases[release]
+    for version in tensorrt_candidates(row, releases=tuple(CATALOGUE.releases.values())):
+        names = {option.partition("=")[0] for option in built(which, release=release, gpu=gpu)}
+        assert names <= trtexec_options(version)
+
+
+@pytest.mark.parametrize("release", CATALOGUE.releases)
+@pytest.mark.parametrize("gpu", GPUS)
+def test_an_fp32_engine_without_wishes_can_be_built_on_every_gpu_of_every_release(release: str, gpu: str) -> None:
+    assert not engine_problems(engine(precision="fp32"), release=release, gpu=gpu, own_image=True)
+
+
+def test_the_command_for_triton_24_09() -> None:
+    assert built(engine(workspace_mib=4096), release="24.09", gpu="t4") == (
+        "--onnx=m.onnx",
+        "--saveEngine=m.plan",
+        "--minShapes=x:1x3",
+        "--optShapes=x:8x3",
+        "--maxShapes=x:16x3",
+        "--fp16",
+        "--memPoolSize=workspace:4096",
+        "--skipInference",
+        "--timingCacheFile=timing.cache",
+    )
+
+
+def test_tensorrt_8_5_is_asked_to_build_only_by_its_own_word() -> None:
+    options = engine_options(engine(), release="22.12", gpu="A10G")
+    assert "--buildOnly" in options
+    assert "--skipInference" not in options
+    assert "--memPoolSize=workspace:14000" in options
+
+
+@pytest.mark.parametrize("release", CATALOGUE.releases)
+def test_no_release_is_given_an_option_that_tensorrt_10_took_away(release: str) -> None:
+    options = {
+        option.partition("=")[0] for option in engine_options(engine(precision="fp32"), release=release, gpu="l4")
+    }
+    assert not options & {"--workspace", "--explicitBatch", "--explicitPrecision", "--heuristic", "--maxBatch"}
+
+
+def test_every_wish_becomes_an_option() -> None:
+    wishes = engine(
+        precision="graph",
+        optimisation_level=5,
+        tf32=False,
+        structured_sparsity=True,
+        version_compatible=True,
+        hardware_compatibility="same-compute-capability",
+    )
+    options = engine_options(wishes, release="25.12", gpu="l4")
+    assert options[3:] == (
+        "--stronglyTyped",
+        "--memPoolSize=workspace:14000",
+        "--builderOptimizationLevel=5",
+        "--noTF32",
+        "--sparsity=enable",
+        "--versionCompatible",
+        "--hardwareCompatibilityLevel=sameComputeCapability",
+        "--skipInference",
+    )
+
+
+def test_several_inputs_stand_in_one_list_in_the_order_of_their_names() -> None:
+    shapes = {"b": SHAPES["x"], "a": {"min": [1], "opt": [2], "max": [3]}}
+    options = engine_options(engine(shapes=shapes), release="24.09", gpu="t4")
+    assert options[:3] == ("--minShapes=a:1,b:1x3", "--optShapes=a:2,b:8x3", "--maxShapes=a:3,b:16x3")
+
+
+def test_a_name_with_a_colon_is_quoted() -> None:
+    options = engine_options(engine(shapes={"Input:0": SHAPES["x"]}), release="24.09", gpu="t4")
+    assert options[0] == "--minShapes='Input:0':1x3"
+
+
+@pytest.mark.parametrize("name", ["a,b", "it's", ""])
+def test_a_name_that_trtexec_cannot_read_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="without comma"):
+        engine(shapes={name: SHAPES["x"]})
+
+
+def test_no_cache_is_named_where_the_recipe_or_the_caller_wants_none() -> None:
+    assert "--timingCacheFile=timing.cache" not in built(engine(timing_cache=False), release="24.09")
+    assert not [option for option in built(engine(), release="24.09", cache=None) if "imingCache" in option]
+
+
+@pytest.mark.parametrize("precision", ["fp16", "bf16"])
+def test_tensorrt_11_refuses_a_precision_that_the_graph_must_have_and_says_what_to_do(precision: str) -> None:
+    (problem,) = engine_problems(engine(precision=precision), release="26.06", gpu="l4", own_image=True)
+    assert problem.field == "engine.precision"
+    assert f"has no --{precision}" in problem.found
+    assert problem.advice.startswith(f"export the ONNX graph in {precision.upper()} and say precision: graph")
+
+
+def test_the_graphs_own_precision_needs_no_option_from_tensorrt_11_on() -> None:
+    assert "--stronglyTyped" not in engine_options(engine(precision="graph"), release="26.06", gpu="l4")
+    assert "--stronglyTyped" in engine_options(engine(precision="graph"), release="26.05", gpu="l4")
+
+
+def test_the_graphs_own_precision_is_refused_before_tensorrt_10() -> None:
+    assert found(engine(precision="graph"), release="24.01") == [
+        (
+            "engine.precision",
+            "it needs trtexec's --stronglyTyped, which release 24.01 with TensorRT 8.6.1 does not know for certain",
+        )
+    ]
+
+
+def test_bf16_is_refused_on_a_t4() -> None:
+    assert found(engine(precision="bf16"), release="24.09", gpu="t4") == [
+        ("engine.precision", "bf16 on T4, which has none")
+    ]
+    assert not found(engine(precision="bf16"), release="24.09", gpu="a10g")
+
+
+def test_compatibility_with_ampere_is_refused_on_a_t4() -> None:
+    assert found(engine(hardware_compatibility="ampere+"), release="24.09", gpu="t4") == [
+        ("engine.hardware_compatibility", "ampere+ on T4, of compute capability 7.5")
+    ]
+
+
+def test_what_only_some_candidates_know_is_refused() -> None:
+    level = engine(hardware_compatibility="same-compute-capability")
+    assert found(level, release="25.02", own_image=True)[0][0] == "engine.hardware_compatibility"
+    assert not found(level, release="25.04")
+
+
+def test_every_refusal_is_said_at_once() -> None:
+    wishes = engine(optimisation_level=5, version_compatible=True, hardware_compatibility="ampere+")
+    fields = [field for field, _ in found(wishes, release="22.12")]
+    assert fields == ["engine.hardware_compatibility", "engine.optimisation_level", "engine.version_compatible"]
+
+
+def test_a_release_without_an_image_is_refused_unless_the_environment_names_one() -> None:
+    assert found(engine(), release="24.08") == [
+        ("release", "24.08: AWS's lists name no region with its image"),
+    ]
+    assert not found(engine(), release="24.08", own_image=True)
+
+
+@pytest.mark.parametrize("release", CATALOGUE.release_table.images_without_a_row)
+def test_a_release_whose_contents_are_unknown_is_refused_with_the_reason(release: str) -> None:
+    reason = CATALOGUE.release_table.images_without_a_row[release]
+    assert found(engine(), release=release, own_image=True) == [("release", f"{release}: {reason}")]
+
+
+def test_an_unknown_release_and_an_unknown_gpu_are_both_named() -> None:
+    assert [field for field, _ in found(engine(), release="99.01", gpu="v100")] == ["release", "gpu"]
+
+
+def test_the_versions_that_an_image_may_have_are_minor_versions() -> None:
+    assert tensorrt_versions("24.03") == ("8.6",)
+    assert tensorrt_versions("26.05") == ("10.14", "10.15", "10.16")
+    with pytest.raises(InputError, match="does not know the release"):
+        tensorrt_versions("99.01")

@@ -1,0 +1,140 @@
+"""TensorRT's builder program, trtexec: which options each version knows, and which version a Triton release may have.
+
+An option that a version does not know makes trtexec fail (samples/trtexec/trtexec.cpp of NVIDIA/TensorRT). The options
+are those of ``data/trtexec_options.json``, read from NVIDIA's sources at each tag.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from tritonstack.catalogue.data_file import read_data
+from tritonstack.catalogue.releases import TritonRelease, release_order
+
+MinorVersion = tuple[int, int]
+"""TensorRT's major and minor version: patch levels of one minor version have the same options."""
+
+
+class TensorRtNotKnownError(LookupError):
+    """No options are known of that version of TensorRT. Its text names the known ones."""
+
+    def __init__(self, version: str) -> None:
+        """Takes the version that was asked for."""
+        super().__init__(f"no trtexec options are known of TensorRT {version} (known: {', '.join(known_versions())})")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrtexecTable:
+    """What the data file holds.
+
+    Attributes:
+        versions: TensorRT versions with known options, oldest first; each of another minor version.
+        options: version → what its trtexec knows (``--fp16``).
+        values: option → value → the first version that knows the value, where values came later than the option.
+        first_release: TensorRT's major version → the first Triton release that has it; without those all releases have.
+    """
+
+    versions: tuple[str, ...]
+    options: Mapping[str, frozenset[str]]
+    values: Mapping[str, Mapping[str, str]]
+    first_release: Mapping[int, str]
+
+    def row_of(self, version: str) -> str | None:
+        """The known version whose options a version has: the one of the same minor version, or None."""
+        parts = version.split(".")
+        if len(parts) == 1 or not all(part.isdigit() for part in parts):
+            return None
+        wanted = minor_version(version)
+        return next((known for known in self.versions if minor_version(known) == wanted), None)
+
+
+@lru_cache(maxsize=1)
+def trtexec_table() -> TrtexecTable:
+    """The table of this version's data file; read once."""
+    document = read_data("trtexec_options.json")
+    versions: list[str] = document["versions"]
+    place = {version: index for index, version in enumerate(versions)}
+    known: dict[str, set[str]] = {version: set() for version in versions}
+    for option, ranges in document["options"].items():
+        for first, last in ranges:
+            for version in versions[place[first] : place[last] + 1]:
+                known[version].add(option)
+    return TrtexecTable(
+        versions=tuple(versions),
+        options={version: frozenset(options) for version, options in known.items()},
+        values=document["values"],
+        first_release={int(major): release for major, release in document["first_release_of_major"].items()},
+    )
+
+
+def known_versions() -> tuple[str, ...]:
+    """The TensorRT versions whose options are known, oldest first."""
+    return trtexec_table().versions
+
+
+def trtexec_options(version: str) -> frozenset[str]:
+    """The options that trtexec of a TensorRT version knows: ``8.6.1``, or any patch level of its minor version.
+
+    Raises:
+        TensorRtNotKnownError: (a LookupError) no version of that minor version is known.
+    """
+    row = trtexec_table().row_of(version)
+    if row is None:
+        raise TensorRtNotKnownError(version)
+    return trtexec_table().options[row]
+
+
+def takes_value(*, version: str, option: str, value: str) -> bool:
+    """Whether trtexec of a TensorRT version knows an option and, of an option whose values are counted, the value.
+
+    Raises :class:`TensorRtNotKnownError` as ``trtexec_options`` does.
+    """
+    since = trtexec_table().values.get(option, {}).get(value)
+    new_enough = since is None or minor_version(version) >= minor_version(since)
+    return option in trtexec_options(version) and new_enough
+
+
+def tensorrt_candidates(release: TritonRelease, *, releases: Sequence[TritonRelease]) -> tuple[str, ...]:
+    """The known TensorRT versions that a Triton release may have, oldest first: one where its version is known.
+
+    Of a release whose version is unknown (None) or known by its major version only (``11.x``), every version that
+    is neither older than that of the releases before it nor newer than that of those after it, and no version of a
+    major version that came to Triton later. ``releases`` are all of the catalogue. Empty where no options are known
+    of the release's TensorRT.
+    """
+    table = trtexec_table()
+    exact = table.row_of(release.tensorrt) if release.tensorrt else None
+    if exact is not None:
+        return (exact,)
+    if release.tensorrt is not None:
+        major, _, rest = release.tensorrt.partition(".")
+        return tuple(version for version in table.versions if rest == "x" and version.partition(".")[0] == major)
+    low, high = _bounds(release, releases)
+    return tuple(
+        version
+        for version in table.versions
+        if low <= minor_version(version) <= high and _has_major(release, minor_version(version)[0])
+    )
+
+
+def minor_version(version: str) -> MinorVersion:
+    """Major and minor version as numbers: ``10.4.0.26`` → ``(10, 4)``. Raises ValueError for anything else."""
+    major, minor = version.split(".")[:2]
+    return int(major), int(minor)
+
+
+def _bounds(release: TritonRelease, releases: Sequence[TritonRelease]) -> tuple[MinorVersion, MinorVersion]:
+    """The oldest and the newest minor version that the neighbours leave open."""
+    exact = [row for row in releases if row.tensorrt and not row.tensorrt.endswith(".x")]
+    before = [minor_version(row.tensorrt) for row in exact if row.tensorrt and row.order < release.order]
+    after = [minor_version(row.tensorrt) for row in exact if row.tensorrt and row.order > release.order]
+    versions = known_versions()
+    return max(before, default=minor_version(versions[0])), min(after, default=minor_version(versions[-1]))
+
+
+def _has_major(release: TritonRelease, major: int) -> bool:
+    """Whether a major version had come to Triton with a release."""
+    first = trtexec_table().first_release.get(major)
+    return first is None or release.order >= release_order(first)

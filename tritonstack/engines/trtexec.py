@@ -1,0 +1,257 @@
+"""A recipe's engine → trtexec's command line for a release and a GPU, or why there is none.
+
+Only options are given that every TensorRT knows which the release may have: see ``tritonstack.catalogue.trtexec``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tritonstack.archives.engine_recipe import Engine, Shape
+from tritonstack.catalogue import InstanceType, TritonRelease, load_catalogue
+from tritonstack.catalogue.trtexec import minor_version, takes_value, tensorrt_candidates
+from tritonstack.errors import InputError, Problem
+
+BF16_SINCE = (8, 0)
+"""The oldest compute capability with BF16 (TensorRT support matrix, BF16 column: Ampere and newer)."""
+
+LEVELS = {"ampere+": ("ampere+", (8, 0)), "same-compute-capability": ("sameComputeCapability", (7, 5))}
+"""Recipe's hardware compatibility → trtexec's word, and the oldest compute capability that has it (NvInfer.h)."""
+
+PRECISIONS = {"fp16": "--fp16", "bf16": "--bf16", "fp32": None, "graph": "--stronglyTyped"}
+STRONGLY_TYPED_ONLY = 11
+"""The first major version whose every network is strongly typed: an option for it has no effect any more."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """What an engine is built for: a release of the catalogue, a GPU's compute capability, the TensorRT it may have."""
+
+    release: TritonRelease
+    gpu: str
+    compute_capability: tuple[int, ...]
+    tensorrt: tuple[str, ...]
+
+    @property
+    def named(self) -> str:
+        """How a message names it."""
+        found = self.tensorrt[0] if len(self.tensorrt) == 1 else f"{self.tensorrt[0]} to {self.tensorrt[-1]}"
+        known = self.release.tensorrt if len(self.tensorrt) == 1 else found
+        return f"release {self.release.version} with TensorRT {known}"
+
+    def takes(self, option: str, value: str = "") -> bool:
+        """Whether every TensorRT that the release may have knows the option, and the value."""
+        return all(takes_value(version=version, option=option, value=value) for version in self.tensorrt)
+
+    @property
+    def is_strongly_typed(self) -> bool:
+        """Whether the release's TensorRT may be one that knows strongly typed networks alone."""
+        return any(minor_version(version)[0] >= STRONGLY_TYPED_ONLY for version in self.tensorrt)
+
+
+def tensorrt_versions(release: str) -> tuple[str, ...]:
+    """The minor versions of TensorRT that a release of the catalogue may have: what the image's own must be one of.
+
+    Raises :class:`InputError` for a release without known TensorRT.
+    """
+    row, problems = _release(release)
+    if row is None:
+        raise InputError(problems)
+    return tuple(".".join(map(str, minor_version(version))) for version in _candidates(row))
+
+
+def engine_problems(
+    engine: Engine, *, release: str, gpu: str, own_image: bool = False, file: str | None = None
+) -> tuple[Problem, ...]:
+    """Why no engine can be built for a release and a GPU (``t4``, in any case); empty where one can.
+
+    ``own_image``: the environment names the image itself, so that AWS need not have one of the release. ``file``: the
+    recipe, for the messages.
+    """
+    target, problems = _target(release=release, gpu=gpu, own_image=own_image)
+    if target is None:
+        return problems
+    return tuple(_refusals(engine, target, file))
+
+
+def engine_options(engine: Engine, *, release: str, gpu: str) -> tuple[str, ...]:
+    """trtexec's options for an engine, but those that name files. Raises :class:`InputError` where there are none.
+
+    Whether AWS has an image of the release is not asked here: ``engine_problems`` does.
+    """
+    target, problems = _target(release=release, gpu=gpu, own_image=True)
+    if target is None:
+        raise InputError(problems)
+    refusals = tuple(_refusals(engine, target, None))
+    if refusals:
+        raise InputError(refusals)
+    return tuple(_options(engine, target))
+
+
+def command(
+    engine: Engine, *, release: str, gpu: str, onnx: str, plan: str, timing_cache: str | None
+) -> tuple[str, ...]:
+    """trtexec's arguments that build an engine, without the program.
+
+    Args:
+        engine: of a recipe.
+        release: the Triton release whose image builds (``24.09``).
+        gpu: the GPU that builds and serves (``t4``, in any case).
+        onnx: path of the graph.
+        plan: path of the plan that is made.
+        timing_cache: path of the cache, read where it exists and written; None, or a recipe that wants none: no cache.
+
+    Raises:
+        InputError: the release and the GPU have no engine of this kind; every reason at once.
+    """
+    cache = (f"--timingCacheFile={timing_cache}",) if timing_cache and engine.timing_cache else ()
+    return (
+        f"--onnx={onnx}",
+        f"--saveEngine={plan}",
+        *engine_options(engine, release=release, gpu=gpu),
+        *cache,
+    )
+
+
+def _target(*, release: str, gpu: str, own_image: bool) -> tuple[Target | None, tuple[Problem, ...]]:
+    row, problems = _release(release)
+    card = _instance_with(gpu)
+    if card is None:
+        known = ", ".join(sorted({instance.gpu for instance in load_catalogue().instances.values()}))
+        problems = (*problems, Problem(field="gpu", found=gpu, allowed=known))
+    if row is not None and not own_image and release not in load_catalogue().image_table.regions:
+        problems = (*problems, _no_image(release))
+    if row is None or card is None or problems:
+        return None, problems
+    capability = tuple(int(part) for part in card.compute_capability.split("."))
+    return Target(release=row, gpu=card.gpu, compute_capability=capability, tensorrt=_candidates(row)), ()
+
+
+def _release(release: str) -> tuple[TritonRelease | None, tuple[Problem, ...]]:
+    """The release's row where something is known of its TensorRT, else why not."""
+    catalogue = load_catalogue()
+    row = catalogue.release(release)
+    if row is not None and _candidates(row):
+        return row, ()
+    reason = catalogue.release_table.images_without_a_row.get(release, "the catalogue does not know the release")
+    found = (
+        f"{release}: {reason}" if row is None else f"{release}, with TensorRT {row.tensorrt}, of which no options are"
+    )
+    found += "" if row is None else " known"
+    return None, (Problem(field="release", found=found, allowed=", ".join(catalogue.releases)),)
+
+
+def _candidates(release: TritonRelease) -> tuple[str, ...]:
+    return tensorrt_candidates(release, releases=tuple(load_catalogue().releases.values()))
+
+
+def _instance_with(gpu: str) -> InstanceType | None:
+    return next((row for row in load_catalogue().instances.values() if row.gpu.lower() == gpu.lower()), None)
+
+
+def _no_image(release: str) -> Problem:
+    table = load_catalogue().image_table
+    note = table.without_region_list.get(release)
+    both = [version for version in load_catalogue().releases if version in table.regions]
+    return Problem(
+        field="release",
+        found=f"{release}: AWS's lists name no region with its image" + (f" ({note})" if note else ""),
+        allowed=", ".join(both),
+        advice="name an image of your own (image), or take another release",
+    )
+
+
+def _refusals(engine: Engine, target: Target, file: str | None) -> Iterator[Problem]:
+    """What the recipe wants and the release's TensorRT or the GPU has not."""
+    yield from _precision_refusals(engine, target, file)
+    yield from _hardware_refusals(engine, target, file)
+    wanted = [
+        ("optimisation_level", engine.optimisation_level is not None, "--builderOptimizationLevel"),
+        ("version_compatible", engine.version_compatible, "--versionCompatible"),
+        ("tf32", not engine.tf32, "--noTF32"),
+        ("structured_sparsity", engine.structured_sparsity, "--sparsity"),
+    ]
+    for field, is_wanted, option in wanted:
+        if is_wanted and not target.takes(option):
+            yield _unknown_option(field, option, target, file)
+
+
+def _precision_refusals(engine: Engine, target: Target, file: str | None) -> Iterator[Problem]:
+    option = PRECISIONS[engine.precision]
+    field, found = "engine.precision", f"{engine.precision} for {target.named}"
+    if option is None or (engine.precision == "graph" and target.is_strongly_typed):
+        pass
+    elif not target.takes(option) and target.is_strongly_typed:
+        yield Problem(
+            file=file,
+            field=field,
+            found=f"{found}, whose trtexec has no {option}: from TensorRT 11 on, a network has the types of its graph",
+            allowed="fp32, graph",
+            advice=f"export the ONNX graph in {engine.precision.upper()} and say precision: graph, or take a release "
+            "up to 26.05",
+        )
+    elif not target.takes(option):
+        yield _unknown_option("precision", option, target, file)
+    if engine.precision == "bf16" and target.compute_capability < BF16_SINCE:
+        yield Problem(
+            file=file, field=field, found=f"bf16 on {target.gpu}, which has none", allowed="fp16, fp32, graph"
+        )
+
+
+def _hardware_refusals(engine: Engine, target: Target, file: str | None) -> Iterator[Problem]:
+    if engine.hardware_compatibility == "none":
+        return
+    word, oldest = LEVELS[engine.hardware_compatibility]
+    if not target.takes("--hardwareCompatibilityLevel", word):
+        yield _unknown_option("hardware_compatibility", f"--hardwareCompatibilityLevel={word}", target, file)
+    if target.compute_capability < oldest:
+        yield Problem(
+            file=file,
+            field="engine.hardware_compatibility",
+            found=f"{engine.hardware_compatibility} on {target.gpu}, of compute capability "
+            + ".".join(map(str, target.compute_capability)),
+            allowed=f"none; or a GPU from compute capability {'.'.join(map(str, oldest))} on",
+        )
+
+
+def _unknown_option(field: str, option: str, target: Target, file: str | None) -> Problem:
+    return Problem(
+        file=file,
+        field=f"engine.{field}",
+        found=f"it needs trtexec's {option}, which {target.named} does not know for certain",
+        allowed="the field left out, or a release whose TensorRT has the option (docs/engines.md)",
+    )
+
+
+def _options(engine: Engine, target: Target) -> Iterator[str]:
+    yield from _shapes(engine)
+    option = PRECISIONS[engine.precision]
+    if option is not None and not (engine.precision == "graph" and target.is_strongly_typed):
+        yield option
+    has_pools = target.takes("--memPoolSize")
+    yield f"--memPoolSize=workspace:{engine.workspace_mib}" if has_pools else f"--workspace={engine.workspace_mib}"
+    if engine.optimisation_level is not None:
+        yield f"--builderOptimizationLevel={engine.optimisation_level}"
+    if not engine.tf32:
+        yield "--noTF32"
+    if engine.structured_sparsity:
+        yield "--sparsity=enable"
+    if engine.version_compatible:
+        yield "--versionCompatible"
+    if engine.hardware_compatibility != "none":
+        yield f"--hardwareCompatibilityLevel={LEVELS[engine.hardware_compatibility][0]}"
+    yield "--skipInference" if target.takes("--skipInference") else "--buildOnly"
+
+
+def _shapes(engine: Engine) -> Iterator[str]:
+    shapes = sorted(engine.shapes.items())
+    yield "--minShapes=" + ",".join(_spelt(name, shape.min) for name, shape in shapes)
+    yield "--optShapes=" + ",".join(_spelt(name, shape.opt) for name, shape in shapes)
+    yield "--maxShapes=" + ",".join(_spelt(name, shape.max) for name, shape in shapes)
+
+
+def _spelt(name: str, shape: Shape) -> str:
+    """``name:1x128``; a name with a colon in single quotes, as trtexec's help says."""
+    quoted = f"'{name}'" if ":" in name else name
+    return f"{quoted}:{'x'.join(map(str, shape))}"
