@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tritonstack.archives.folder import CONFIG
+from tritonstack.archives.folder import CONFIG, files_below
 from tritonstack.archives.model_config import read_config
 from tritonstack.archives.source import ArchiveSource
 
@@ -46,6 +46,8 @@ def contents_of(source: ArchiveSource) -> ArchiveContents:
 
 def lacks_plan(source: ArchiveSource) -> bool:
     """Whether an archive needs a TensorRT engine and holds the ONNX graph instead, since a build makes no engine."""
+    if "tensorrt" not in contents_of(source).backends:
+        return False
     made = {name for export in source.recipe.exports for name in export.produces}
-    has_plan = any(name.endswith(".plan") for name in {*source.files(), *made})
-    return "tensorrt" in contents_of(source).backends and not has_plan
+    used = {name for used in source.recipe.uses for name, _ in files_below(source.folder.parent / used.folder)}
+    return not any(name.endswith(".plan") for name in {*source.files(), *made, *used})

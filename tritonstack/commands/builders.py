@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -94,10 +95,4 @@ def _build(build: PlannedBuild) -> dict[str, Any]:
 
 
 def _problem(problem: Problem) -> dict[str, str | None]:
-    return {
-        "file": problem.file,
-        "field": problem.field,
-        "found": problem.found,
-        "allowed": problem.allowed,
-        "advice": problem.advice,
-    }
+    return dataclasses.asdict(problem)

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tritonstack.archives.contents import lacks_plan
+from tritonstack.archives.engine_recipe import Engine
+from tritonstack.archives.recipe import RECIPE, read_recipe
 from tritonstack.archives.source import ArchiveSource
-from tritonstack.catalogue import load_catalogue
-from tritonstack.engines.builders import Builder, NoBuilderError, builder_for, least_tensorrt
+from tritonstack.engines.builders import Builder, NoBuilderError, builder_for
+from tritonstack.engines.trtexec import engine_problems
 from tritonstack.errors import Problem
 from tritonstack.naming import Platform
 from tritonstack.settings import Endpoint, Environment
 from tritonstack.settings.findings import Finding, to_problems
 from tritonstack.settings.yaml_source import Location
-
-STRONGLY_TYPED = (11,)
-"""From this TensorRT on trtexec has no --fp16: an engine has the precision of its ONNX file."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,30 +76,38 @@ def plan_engines(
     builders: dict[tuple[Platform, str], Builder] = {}
     served: dict[tuple[Platform, str], list[EngineNeed]] = {}
     findings: list[Finding] = []
+    refused: list[Problem] = []
     for needs in _by_entry(environment, archives):
-        endpoint, location = needs[0].endpoint, needs[0].location
-        precision = list(_precision(needs))
-        findings += precision
-        try:
-            builder = builder_for(endpoint.platform, environment.region, image=endpoint.image)
-        except NoBuilderError as error:
-            found = f"{_engines(needs)} cannot be built: {error.found}"
-            findings.append(Finding(location=location, found=found, allowed=error.allowed, advice=error.advice))
-            continue
-        if precision:
-            continue
-        key = (builder.platform, builder.image)
-        builders[key] = builder
-        served.setdefault(key, []).extend(needs)
-    builds = [
-        PlannedBuild(
-            builder=builders[key],
-            endpoints=tuple(sorted({need.endpoint.name for need in served[key]})),
-            archives=tuple(sorted({need.source.name for need in served[key]})),
-        )
-        for key in sorted(builders)
-    ]
-    return EnginePlan(builds=tuple(builds), problems=tuple(to_problems(findings=findings, path=file)))
+        builder = _builder(needs, environment)
+        wrong = [*_without_recipe(needs), *([builder] if isinstance(builder, Finding) else ())]
+        options = _refused_options(needs, file=file)
+        findings += wrong
+        refused += options
+        if isinstance(builder, Builder) and not wrong and not options:
+            builders[builder.platform, builder.image] = builder
+            served.setdefault((builder.platform, builder.image), []).extend(needs)
+    return EnginePlan(
+        builds=tuple(_build(builders[key], served[key]) for key in sorted(builders)),
+        problems=(*to_problems(findings=findings, path=file), *dict.fromkeys(refused)),
+    )
+
+
+def _build(builder: Builder, needs: Sequence[EngineNeed]) -> PlannedBuild:
+    return PlannedBuild(
+        builder=builder,
+        endpoints=tuple(sorted({need.endpoint.name for need in needs})),
+        archives=tuple(sorted({need.source.name for need in needs})),
+    )
+
+
+def _builder(needs: Sequence[EngineNeed], environment: Environment) -> Builder | Finding:
+    """What builds the engines of one entry, or why nothing does."""
+    endpoint, kind = needs[0].endpoint, environment.builds.engine_builder
+    try:
+        return builder_for(endpoint.platform, environment.region, image=endpoint.image, kind=kind)
+    except NoBuilderError as error:
+        found = f"{_engines(needs)} cannot be built: {error.found}"
+        return Finding(location=needs[0].location, found=found, allowed=error.allowed, advice=error.advice)
 
 
 def _by_entry(
@@ -118,19 +126,42 @@ def _by_entry(
                 yield needs
 
 
-def _precision(needs: Sequence[EngineNeed]) -> Iterator[Finding]:
-    """FP16 that a strongly typed TensorRT has no option for."""
-    release = load_catalogue().release(needs[0].endpoint.release)
-    half = [need for need in needs if need.source.recipe.engine and need.source.recipe.engine.precision != "fp32"]
-    if release is None or least_tensorrt(release) < STRONGLY_TYPED or not half:
-        return
-    older = [row.version for row in load_catalogue().releases.values() if least_tensorrt(row) < STRONGLY_TYPED]
-    yield Finding(
-        location=needs[0].location,
-        found=f"{_engines(half)} in fp16 with release {release.version}, whose TensorRT {release.tensorrt} has no "
-        "option for a precision and builds the one of the ONNX file",
-        allowed=f"engine.precision: fp32 in the recipe, or release {older[-1]} or older",
-    )
+def _without_recipe(needs: Sequence[EngineNeed]) -> Iterator[Finding]:
+    """TensorRT models for which no recipe, their own or that of a folder that they are taken from, has an engine."""
+    without = [need for need in needs if not _recipes(need.source)]
+    if without:
+        yield Finding(
+            location=without[0].location,
+            found=f"{_engines(without)} cannot be built: there is no plan, and no engine in its recipe",
+            allowed="a recipe with engine: and its shapes, or a model.plan in the folder",
+        )
+
+
+def _recipes(source: ArchiveSource) -> tuple[Engine, ...]:
+    """The engines of an archive: its own, and those of the folders that it takes models from."""
+    used = [read_recipe(source.folder.parent / used.folder).engine for used in source.recipe.uses]
+    return tuple(engine for engine in (source.recipe.engine, *used) if engine is not None)
+
+
+def _refused_options(needs: Sequence[EngineNeed], *, file: Path) -> list[Problem]:
+    """What recipes want of their engines and the endpoint's release or GPU does not have; each recipe once."""
+    endpoint = needs[0].endpoint
+    problems = [
+        problem
+        for need in needs
+        for engine in _recipes(need.source)
+        for problem in engine_problems(
+            engine,
+            release=endpoint.release,
+            gpu=endpoint.platform.gpu,
+            own_image=True,  # whether there is an image to build in, the choice of the builder asks
+            file=str(need.source.folder / RECIPE),
+        )
+    ]
+    return [
+        dataclasses.replace(problem, found=f"{problem.found} (endpoint {endpoint.name} of {file})")
+        for problem in dict.fromkeys(problems)
+    ]
 
 
 def _engines(needs: Sequence[EngineNeed]) -> str:

@@ -35,6 +35,11 @@ class BuildSettings(SettingsModel):
         default="pretrained",
         description="pretrained: those of each recipe's source; random: of its seed, nothing fetched.",
     )
+    engine_builder: Literal["codebuild", "processing"] | None = Field(
+        default=None,
+        description="The one service that builds TensorRT engines; null: CodeBuild where it has the endpoint's GPU, "
+        "else SageMaker Processing on the smallest instance type with that GPU.",
+    )
 
 
 class Environment(SettingsModel):

@@ -1,0 +1,81 @@
+"""``tritonstack builders``: its table, its JSON and its exit codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.archives.folders import write_double
+from tests.engines.test_plan import environment_file, tensorrt
+from tritonstack.commands import builders
+from tritonstack.errors import InputError
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project that is the working directory; it has no environment yet."""
+    (tmp_path / "environments").mkdir()
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def _environment(project: Path, *endpoints: str) -> None:
+    environment_file(project, *endpoints).rename(project / "environments/local.yaml")
+
+
+def _run(*arguments: str) -> Result:
+    return CliRunner().invoke(builders.command, ["local", *arguments], env={"COLUMNS": "120"})
+
+
+def test_the_table_names_machine_gpu_tensorrt_image_and_quota(project: Path) -> None:
+    tensorrt(project)
+    _environment(project, "", "instance_type: ml.g5.xlarge")
+    result = _run()
+    assert result.exit_code == 0
+    for shown in (
+        "24.09-t4",
+        "SageMaker Processing ml.g4dn.xlarge (T4)",
+        "24.09-a10g",
+        "CodeBuild BUILD_GENERAL1_SMALL (A10G)",
+        "10.4.0.26",
+        "image 763104351884.dkr.ecr.us-east-1.amazonaws.com/sagemaker-tritonserver:24.09-py3",
+        "quota L-F1FE1B52",
+    ):
+        assert shown in result.stdout
+
+
+def test_a_narrow_terminal_loses_nothing(project: Path) -> None:
+    tensorrt(project)
+    _environment(project, "")
+    result = CliRunner().invoke(builders.command, ["local"], env={"COLUMNS": "60"})
+    assert "24.09-t4" in result.stdout
+    assert "g4dn" in result.stdout
+    assert "double" in result.stdout
+
+
+def test_programs_get_builds_and_refusals_and_exit_code_two(project: Path) -> None:
+    tensorrt(project)
+    _environment(
+        project, "instance_type: ml.g6.xlarge\nmode: single-model", "instance_type: ml.p4d.24xlarge\nmode: single-model"
+    )
+    result = _run("--json")
+    assert isinstance(result.exception, InputError)
+    document = json.loads(result.stdout)
+    [build] = document["builds"]
+    assert (build["platform"], build["kind"], build["machine"]) == ("24.09-l4", "processing", "ml.g6.xlarge")
+    assert (build["gpu"], build["compute_capability"], build["tensorrt"]) == ("L4", "8.9", "10.4.0.26")
+    assert (build["endpoints"], build["archives"]) == (["e0"], ["double"])
+    [refused] = document["refused"]
+    assert refused["field"] == "endpoints[1].models[0]"
+    assert "A100-40GB" in refused["found"]
+    assert [problem.found for problem in result.exception.problems] == [refused["found"]]
+
+
+def test_an_environment_without_tensorrt_models_says_so(project: Path) -> None:
+    write_double(project)
+    _environment(project, "")
+    assert _run().stdout == "no archive of local needs a TensorRT engine\n"
+    assert json.loads(_run("--json").stdout) == {"environment": "local", "builds": [], "refused": []}
