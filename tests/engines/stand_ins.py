@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -65,7 +66,14 @@ class Step:
 
     @classmethod
     def make(
-        cls, folder: Path, *, tensorrt: str = "10.4.0", gpu: str = "A10G", compute_capability: str = "8.6", **job: Any
+        cls,
+        folder: Path,
+        *,
+        tensorrt: str = "10.4.0",
+        gpu: str = "A10G",
+        compute_capability: str = "8.6",
+        planned: Sequence[str] = ("10.4",),
+        **job: Any,
     ) -> Step:
         """A job planned for 24.09 on an A10G with TensorRT 10.4; the machine is what the arguments say."""
         (folder / "model.onnx").write_bytes(doubling_graph())
@@ -74,7 +82,7 @@ class Step:
         np.array([[1, -2, 3]], whole).tofile(folder / "k.raw")
         described = {
             "release": "24.09",
-            "tensorrt": ["10.4"],
+            "tensorrt": list(planned),
             "gpu": {"name": "A10G", "compute_capability": "8.6"},
             "options": OPTIONS,
             "onnx": "model.onnx",

@@ -61,7 +61,8 @@ def build(machine: Machine, arguments: Arguments) -> tuple[Graph, Mapping[str, A
         say("I", f"wrote the marked ONNX graph in the plan's place: {target}")
     cache = arguments.text("--timingCacheFile")
     if cache:
-        Path(cache).write_text(f"{NAME}: no tactic was timed (TensorRT {machine.tensorrt}, {machine.gpu})\n")
+        with Path(cache).open("a") as stream:
+            stream.write(f"{NAME}: no tactic was timed (TensorRT {machine.tensorrt}, {machine.gpu})\n")
     return graph, json.loads(json.dumps(header))
 
 

@@ -1,0 +1,287 @@
+"""The step that builds a plan in the Triton image, run as a program; trtexec and nvidia-smi are the stand-ins."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.engines.stand_ins import OPTIONS, Step, doubling_graph
+from tritonstack.engines import engine_step
+from tritonstack.engines.engine_step import StepError, read_outputs, version_in
+from tritonstack.local.backends.common.tritonstack_marked_plan import read_graph, read_header
+
+SOURCE = Path(str(engine_step.__file__))
+LEFT = ["model.plan", "outputs.json", "result.json", "timing.cache", "trtexec.log"]
+
+
+def left(step: Step) -> list[str]:
+    return sorted(path.name for path in step.output.iterdir())
+
+
+def test_a_plan_is_built_and_answers_the_proof(tmp_path: Path) -> None:
+    step = Step.make(tmp_path)
+    status, log = step.run()
+    assert status == 0, log
+    assert left(step) == LEFT
+    answered = json.loads((step.output / "outputs.json").read_text())
+    assert answered == [
+        {"name": "y", "shape": [1, 3], "values": [2, 4, 0.2]},
+        {"name": "m", "shape": [1, 3], "values": [2, -4, 6]},
+    ]
+    assert read_graph(step.output / "model.plan") == doubling_graph()
+    assert read_header(step.output / "model.plan")["options"]["--fp16"] == ""
+
+
+def test_the_result_says_what_built_it_and_the_files_digests(tmp_path: Path) -> None:
+    step = Step.make(tmp_path)
+    assert step.run(CUDA_VERSION="12.6.1")[0] == 0
+    result = step.result
+    assert (result["outcome"], result["release"], result["image"]) == ("built", "24.09", {"CUDA_VERSION": "12.6.1"})
+    assert result["trtexec"]["tensorrt"] == "10.4.0"
+    assert result["trtexec"]["stand_in"] is True
+    assert result["gpu"]["compute_capability"] == "8.6"
+    assert set(result["durations"]) == {"build_seconds", "proof_seconds"}
+    assert set(OPTIONS) <= set(result["command"])
+    for one in result["files"].values():
+        content = (step.output / one["name"]).read_bytes()
+        assert (one["bytes"], one["sha256"]) == (len(content), hashlib.sha256(content).hexdigest())
+
+
+def test_the_log_says_that_a_stand_in_is_at_work(tmp_path: Path) -> None:
+    step = Step.make(tmp_path)
+    step.run()
+    lines = (step.output / "trtexec.log").read_text().splitlines()
+    assert lines
+    assert all("trtexec-stand-in" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("machine", "said"),
+    [
+        ({"tensorrt": "10.3.0"}, ["Triton 24.09 with TensorRT 10.4", "is TensorRT 10.3.0"]),
+        ({"gpu": "T4", "compute_capability": "7.5"}, ["A10G (compute capability 8.6)", "NVIDIA T4", "7.5"]),
+        ({"gpu": "A10"}, ["planned for A10G", "NVIDIA A10 "]),
+        ({"compute_capability": "8.9"}, ["compute capability 8.6", "compute capability 8.9"]),
+    ],
+)
+def test_another_machine_than_planned_is_refused_before_anything_is_built(
+    tmp_path: Path, machine: dict[str, str], said: list[str]
+) -> None:
+    step = Step.make(tmp_path, **machine)
+    status, log = step.run()
+    assert status == 3
+    assert left(step) == ["result.json"]
+    assert step.result["phase"] == "machine"
+    for words in said:
+        assert words in step.result["reason"]
+        assert words in log
+
+
+def test_another_release_of_the_image_is_refused(tmp_path: Path) -> None:
+    step = Step.make(tmp_path)
+    assert step.run(NVIDIA_TRITON_SERVER_VERSION="24.09")[0] == 0
+    assert step.run(NVIDIA_TRITON_SERVER_VERSION="25.04")[0] == 3
+    assert "this image is Triton 25.04" in step.result["reason"]
+    assert left(step) == ["result.json"], "what an earlier run left does not count any more"
+
+
+def test_any_of_several_planned_versions_will_do(tmp_path: Path) -> None:
+    step = Step.make(tmp_path, tensorrt="10.13.3", planned=["10.9", "10.13"])
+    status, log = step.run()
+    assert status == 0, log
+    assert step.result["trtexec"]["tensorrt"] == "10.13.3"
+
+
+def test_a_version_is_compared_number_by_number(tmp_path: Path) -> None:
+    step = Step.make(tmp_path, tensorrt="10.13.3", planned=["10.1"])
+    assert step.run()[0] == 3
+
+
+def test_a_wrong_job_is_refused_with_every_mistake_at_once(tmp_path: Path) -> None:
+    step = Step.make(tmp_path, options=["fp16"], plan="../model.plan", timeout_seconds=0, inputs={"x": "x.npy"}, more=1)
+    job = json.loads((tmp_path / "job.json").read_text())
+    del job["outputs"]
+    (tmp_path / "job.json").write_text(json.dumps({**job, "gpu": {"name": "T4"}}))
+    status, log = step.run()
+    assert status == 2
+    for name in ("options", "plan", "timeout_seconds", "gpu", "inputs"):
+        assert f"{name} is {json.dumps(json.loads((tmp_path / 'job.json').read_text())[name])}, must be" in log
+    assert "outputs is missing" in log
+    assert "more is not known" in log
+    assert not step.output.exists()
+
+
+@pytest.mark.parametrize("content", ["", "[1]", "3", "{"])
+def test_a_job_that_is_no_object_is_refused(tmp_path: Path, content: str) -> None:
+    step = Step.make(tmp_path)
+    (tmp_path / "job.json").write_text(content)
+    assert step.run()[0] == 2
+
+
+def test_a_job_whose_files_are_missing_is_refused_with_their_names(tmp_path: Path) -> None:
+    step = Step.make(tmp_path)
+    (tmp_path / "model.onnx").unlink()
+    (tmp_path / "k.raw").unlink()
+    status, log = step.run()
+    assert status == 2
+    assert "model.onnx" in log
+    assert "k.raw" in log
+
+
+def test_an_option_that_this_tensorrt_does_not_know_fails_the_build_with_the_last_lines(tmp_path: Path) -> None:
+    step = Step.make(tmp_path, options=[*OPTIONS, "--workspace=4096"])
+    status, _ = step.run()
+    assert (status, step.result["phase"]) == (4, "build")
+    assert "Unknown option: --workspace 4096" in step.result["reason"]
+    assert any("Unknown option: --workspace" in line for line in step.result["log_tail"])
+    assert left(step) == ["result.json", "trtexec.log"]
+
+
+def test_a_plan_that_lacks_an_output_fails_the_proof(tmp_path: Path) -> None:
+    step = Step.make(tmp_path, outputs=["y", "z"])
+    status, _ = step.run()
+    assert (status, step.result["phase"]) == (5, "proof")
+    assert "gives no z; it gives y, m" in step.result["reason"]
+    assert left(step) == ["result.json", "trtexec.log"]
+
+
+def test_inputs_of_another_size_fail_the_proof(tmp_path: Path) -> None:
+    step = Step.make(tmp_path)
+    (tmp_path / "x.raw").write_bytes(bytes(24))
+    assert step.run()[0] == 5
+    assert "Input binding size is: 12 bytes but the file size is 24 bytes" in step.result["reason"]
+
+
+def test_a_trtexec_that_leaves_no_plan_fails_the_build(tmp_path: Path) -> None:
+    step = Step.make(tmp_path).replace_trtexec("exit 0")
+    assert step.run()[0] == 4
+    assert step.result["reason"] == "trtexec ends well and leaves no plan"
+
+
+def test_a_build_past_its_time_is_ended(tmp_path: Path) -> None:
+    step = Step.make(tmp_path, timeout_seconds=0.5).replace_trtexec("sleep 600")
+    assert step.run()[0] == 6
+    assert step.result["phase"] == "time"
+    assert "not done after 0.5 s" in step.result["reason"]
+    assert left(step) == ["result.json", "trtexec.log"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_trtexec_and_leaves_nothing(tmp_path: Path, number: signal.Signals) -> None:
+    step = Step.make(tmp_path).replace_trtexec('echo "started as $$"; exec sleep 600')
+    with step.start() as child:
+        assert child.stdout
+        started = next(line for line in child.stdout if line.startswith("started as "))
+        child.send_signal(number)
+        rest = child.stdout.read()
+    assert child.returncode == 128 + number
+    assert "nothing is left" in rest
+    assert left(step) == []
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(started.split()[-1]), 0)
+
+
+def test_a_timing_cache_is_taken_and_given_back_grown(tmp_path: Path) -> None:
+    (tmp_path / "old.cache").write_text("timed before\n")
+    step = Step.make(tmp_path)
+    stand_in = step.programs.trtexec.with_name("stand-in-itself")
+    shutil.copy(step.programs.trtexec, stand_in)
+    grow = 'for one; do case $one in --timingCacheFile=*) echo "timed now" >> "${one#*=}";; esac; done'
+    step.programs.trtexec.write_text(f'#!/bin/sh\n{grow}\n{shlex.quote(str(stand_in))} "$@" --noBuilderCache\n')
+    grown = step.run()
+    assert grown[0] == 0, grown[1]
+    assert (step.output / "timing.cache").read_text().startswith("timed before\ntimed now\n")
+    assert (tmp_path / "old.cache").read_text() == "timed before\n", "the given cache stays as it is"
+
+
+def old_nvidia_smi(step: Step) -> None:
+    """A driver that does not know compute_cap."""
+    step.programs.nvidia_smi.write_text(
+        '#!/bin/sh\ncase "$*" in *compute_cap*) echo "not a valid field to query"; exit 2;; esac\n'
+        'echo "NVIDIA A10G, 470.57.02"\n'
+    )
+
+
+def test_with_an_old_driver_the_compute_capability_is_trtexecs(tmp_path: Path) -> None:
+    step = Step.make(tmp_path)
+    old_nvidia_smi(step)
+    assert step.run()[0] == 0
+    assert step.result["gpu"] == {"name": "NVIDIA A10G", "driver": "470.57.02", "compute_capability": "8.6"}
+    other = Step.make(tmp_path, compute_capability="8.9")
+    old_nvidia_smi(other)
+    assert other.run()[0] == 3
+    assert "compute capability 8.9" in other.result["reason"]
+    assert left(other) == ["result.json", "trtexec.log"]
+
+
+def test_an_image_without_trtexec_is_refused_with_the_places(tmp_path: Path) -> None:
+    if any(Path(place).exists() for place in engine_step.TRTEXEC_PLACES):
+        pytest.skip("this machine has trtexec")
+    step = Step.make(tmp_path)
+    status, _ = step.run(TRITONSTACK_TRTEXEC="", PATH="/nonexistent")
+    assert status == 3
+    assert "looked in /usr/src/tensorrt/bin/trtexec, /usr/src/bin/trtexec, PATH" in step.result["reason"]
+
+
+@pytest.mark.parametrize(
+    ("banner", "version"),
+    [
+        ("&&&& RUNNING TensorRT.trtexec [TensorRT v8401] # trtexec --onnx=a", "8.4.1"),
+        ("&&&& RUNNING TensorRT.trtexec [TensorRT v8601] # trtexec", "8.6.1"),
+        ("&&&& RUNNING TensorRT.trtexec [TensorRT v100300] [b17] # trtexec", "10.3.0"),
+        ("&&&& RUNNING TensorRT.trtexec [TensorRT v101303] [b9] # trtexec", "10.13.3"),
+        ("&&&& RUNNING TensorRT.trtexec [TensorRT v11.1.0.106] [b48] # trtexec", "11.1.0"),
+        ("trtexec: not found", None),
+    ],
+)
+def test_the_version_is_read_from_trtexecs_first_line(banner: str, version: str | None) -> None:
+    assert version_in(banner) == version
+
+
+def test_numbers_that_are_none_are_read_as_trtexec_writes_them(tmp_path: Path) -> None:
+    exported = tmp_path / "exported.json"
+    exported.write_text('[ { "name" : "y"\n  , "dimensions" : "2x2"\n  , "values" : [ nan, -nan, -inf, inf ]\n  }\n]')
+    (read,) = read_outputs(exported, ["y"])
+    assert read["shape"] == [2, 2]
+    assert [str(one) for one in read["values"]] == ["nan", "nan", "-inf", "inf"]
+
+
+def test_outputs_that_are_cut_off_are_an_error_of_the_proof(tmp_path: Path) -> None:
+    (tmp_path / "exported.json").write_text('[ { "name" : "y"')
+    with pytest.raises(StepError, match="cannot be read") as refused:
+        read_outputs(tmp_path / "exported.json", ["y"])
+    assert refused.value.status == 5
+
+
+def test_the_file_is_python_3_8_of_the_standard_library_alone() -> None:
+    tree = ast.parse(SOURCE.read_text(), feature_version=(3, 8))
+    imported = {name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names}
+    imported |= {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    assert {name.split(".")[0] for name in imported} <= sys.stdlib_module_names
+
+
+def interpreter(version: str) -> str:
+    """A Python of a version on this machine. Skips, with the reason, where there is none."""
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    for found in [shutil.which(f"python{version}"), *map(str, sorted(pyenv.glob(f"{version}.*/bin/python")))]:
+        if found and subprocess.run([found, "-c", ""], capture_output=True, check=False).returncode == 0:
+            return found
+    pytest.skip(f"no Python {version} on this machine")
+
+
+@pytest.mark.parametrize("version", ["3.8", "3.9", "3.10", "3.11", "3.12"])
+def test_it_runs_with_the_python_of_every_triton_image(tmp_path: Path, version: str) -> None:
+    step = Step.make(tmp_path)
+    status, log = step.run(interpreter(version))
+    assert status == 0, log
+    assert left(step) == LEFT
