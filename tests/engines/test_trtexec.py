@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tritonstack.archives.engine_recipe import Engine
 from tritonstack.catalogue import load_catalogue
 from tritonstack.catalogue.trtexec import tensorrt_candidates, trtexec_options
-from tritonstack.engines.trtexec import command, engine_options, engine_problems, tensorrt_versions
+from tritonstack.engines.trtexec import Target, command, engine_options, engine_problems, tensorrt_versions
 from tritonstack.errors import InputError
 
 CATALOGUE = load_catalogue()
@@ -47,6 +47,7 @@ def found(which: Engine, *, release: str, gpu: str = "A10G", own_image: bool = F
 
 
 @pytest.mark.parametrize("release", CATALOGUE.releases)
+@settings(max_examples=40)
 @given(fields=FIELDS, gpu=st.sampled_from(GPUS))
 def test_every_option_is_known_to_every_tensorrt_of_the_release_or_the_engine_is_refused(
     release: str, fields: dict[str, Any], gpu: str
@@ -147,20 +148,31 @@ def test_no_cache_is_named_where_the_recipe_or_the_caller_wants_none() -> None:
 def test_tensorrt_11_refuses_a_precision_that_the_graph_must_have_and_says_what_to_do(precision: str) -> None:
     (problem,) = engine_problems(engine(precision=precision), release="26.06", gpu="l4", own_image=True)
     assert problem.field == "engine.precision"
-    assert f"has no --{precision}" in problem.found
+    assert f"does not have --{precision}: from TensorRT 11 on" in problem.found
+    assert problem.allowed.startswith("fp32, graph; or release ")
+    assert problem.allowed.endswith("26.05")
     assert problem.advice.startswith(f"export the ONNX graph in {precision.upper()} and say precision: graph")
 
 
-def test_the_graphs_own_precision_needs_no_option_from_tensorrt_11_on() -> None:
-    assert "--stronglyTyped" not in engine_options(engine(precision="graph"), release="26.06", gpu="l4")
-    assert "--stronglyTyped" in engine_options(engine(precision="graph"), release="26.05", gpu="l4")
+@pytest.mark.parametrize("release", ["24.05", "26.05", "26.06"])
+def test_the_graphs_own_precision_is_strong_typing(release: str) -> None:
+    assert "--stronglyTyped" in engine_options(engine(precision="graph"), release=release, gpu="l4")
+
+
+def test_an_option_that_only_some_candidates_have_is_one_that_the_release_may_not_have() -> None:
+    target = Target(
+        release=CATALOGUE.releases["25.04"], gpu="L4", compute_capability=(8, 9), tensorrt=("10.16", "11.0")
+    )
+    assert not target.takes("--fp16")
+    assert target.lacks("--fp16") == "may not have"
+    assert target.lacks("--uff") == "does not have"
 
 
 def test_the_graphs_own_precision_is_refused_before_tensorrt_10() -> None:
     assert found(engine(precision="graph"), release="24.01") == [
         (
             "engine.precision",
-            "it needs trtexec's --stronglyTyped, which release 24.01 with TensorRT 8.6.1 does not know for certain",
+            "graph for release 24.01 with TensorRT 8.6, whose trtexec does not have --stronglyTyped",
         )
     ]
 
@@ -172,15 +184,24 @@ def test_bf16_is_refused_on_a_t4() -> None:
     assert not found(engine(precision="bf16"), release="24.09", gpu="a10g")
 
 
+def test_what_is_allowed_instead_leaves_out_what_the_gpu_has_not() -> None:
+    (problem,) = engine_problems(engine(precision="graph"), release="24.01", gpu="t4")
+    assert problem.allowed == "fp16, fp32; or release 24.05, 24.09, 25.04, 25.09, 26.05"
+    (problem,) = engine_problems(engine(precision="bf16"), release="24.09", gpu="t4")
+    assert problem.allowed == "fp16, fp32, graph"
+
+
 def test_compatibility_with_ampere_is_refused_on_a_t4() -> None:
     assert found(engine(hardware_compatibility="ampere+"), release="24.09", gpu="t4") == [
         ("engine.hardware_compatibility", "ampere+ on T4, of compute capability 7.5")
     ]
 
 
-def test_what_only_some_candidates_know_is_refused() -> None:
+def test_a_value_that_came_later_is_refused_before_and_the_releases_that_have_it_are_named() -> None:
     level = engine(hardware_compatibility="same-compute-capability")
-    assert found(level, release="25.02", own_image=True)[0][0] == "engine.hardware_compatibility"
+    (problem,) = engine_problems(level, release="25.02", gpu="l4", own_image=True)
+    assert problem.field == "engine.hardware_compatibility"
+    assert problem.allowed == "release 25.04, 25.09, 26.05; or the field left out"
     assert not found(level, release="25.04")
 
 

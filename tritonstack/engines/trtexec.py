@@ -21,7 +21,7 @@ LEVELS = {"ampere+": ("ampere+", (8, 0)), "same-compute-capability": ("sameCompu
 
 PRECISIONS = {"fp16": "--fp16", "bf16": "--bf16", "fp32": None, "graph": "--stronglyTyped"}
 STRONGLY_TYPED_ONLY = 11
-"""The first major version whose every network is strongly typed: an option for it has no effect any more."""
+"""The first major version whose every network is strongly typed; it still takes --stronglyTyped, to no effect."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,18 +36,22 @@ class Target:
     @property
     def named(self) -> str:
         """How a message names it."""
-        found = self.tensorrt[0] if len(self.tensorrt) == 1 else f"{self.tensorrt[0]} to {self.tensorrt[-1]}"
-        known = self.release.tensorrt if len(self.tensorrt) == 1 else found
-        return f"release {self.release.version} with TensorRT {known}"
+        versions = [_shown(version) for version in dict.fromkeys((self.tensorrt[0], self.tensorrt[-1]))]
+        return f"release {self.release.version} with TensorRT {' to '.join(versions)}"
 
     def takes(self, option: str, value: str = "") -> bool:
         """Whether every TensorRT that the release may have knows the option, and the value."""
         return all(takes_value(version=version, option=option, value=value) for version in self.tensorrt)
 
+    def lacks(self, option: str, value: str = "") -> str:
+        """How a message says that ``takes`` is False."""
+        known = [takes_value(version=version, option=option, value=value) for version in self.tensorrt]
+        return "may not have" if any(known) else "does not have"
+
     @property
     def is_strongly_typed(self) -> bool:
-        """Whether the release's TensorRT may be one that knows strongly typed networks alone."""
-        return any(minor_version(version)[0] >= STRONGLY_TYPED_ONLY for version in self.tensorrt)
+        """Whether the release's TensorRT knows strongly typed networks alone."""
+        return minor_version(self.tensorrt[0])[0] >= STRONGLY_TYPED_ONLY
 
 
 def tensorrt_versions(release: str) -> tuple[str, ...]:
@@ -58,7 +62,7 @@ def tensorrt_versions(release: str) -> tuple[str, ...]:
     row, problems = _release(release)
     if row is None:
         raise InputError(problems)
-    return tuple(".".join(map(str, minor_version(version))) for version in _candidates(row))
+    return tuple(map(_shown, _candidates(row)))
 
 
 def engine_problems(
@@ -174,29 +178,31 @@ def _refusals(engine: Engine, target: Target, file: str | None) -> Iterator[Prob
     ]
     for field, is_wanted, option in wanted:
         if is_wanted and not target.takes(option):
-            yield _unknown_option(field, option, target, file)
+            yield _unknown_option(field, getattr(engine, field), option, target, file)
 
 
 def _precision_refusals(engine: Engine, target: Target, file: str | None) -> Iterator[Problem]:
-    option = PRECISIONS[engine.precision]
-    field, found = "engine.precision", f"{engine.precision} for {target.named}"
-    if option is None or (engine.precision == "graph" and target.is_strongly_typed):
-        pass
-    elif not target.takes(option) and target.is_strongly_typed:
+    precision, option = engine.precision, PRECISIONS[engine.precision]
+    here = ", ".join(name for name in PRECISIONS if _has_precision(name, target))
+    if option is not None and not target.takes(option):
+        graph = "graph" if target.is_strongly_typed else ""
         yield Problem(
             file=file,
-            field=field,
-            found=f"{found}, whose trtexec has no {option}: from TensorRT 11 on, a network has the types of its graph",
-            allowed="fp32, graph",
-            advice=f"export the ONNX graph in {engine.precision.upper()} and say precision: graph, or take a release "
-            "up to 26.05",
+            field="engine.precision",
+            found=f"{precision} for {target.named}, whose trtexec {target.lacks(option)} {option}"
+            + (": from TensorRT 11 on, a network has the types of its ONNX graph" if graph else ""),
+            allowed=f"{here}; or release {', '.join(_releases_with(option))}",
+            advice=f"export the ONNX graph in {precision.upper()} and say precision: graph" if graph else "",
         )
-    elif not target.takes(option):
-        yield _unknown_option("precision", option, target, file)
-    if engine.precision == "bf16" and target.compute_capability < BF16_SINCE:
-        yield Problem(
-            file=file, field=field, found=f"bf16 on {target.gpu}, which has none", allowed="fp16, fp32, graph"
-        )
+    if precision == "bf16" and target.compute_capability < BF16_SINCE:
+        yield Problem(file=file, field="engine.precision", found=f"bf16 on {target.gpu}, which has none", allowed=here)
+
+
+def _has_precision(precision: str, target: Target) -> bool:
+    """Whether an engine of that precision can be built for the target."""
+    option = PRECISIONS[precision]
+    has_unit = precision != "bf16" or target.compute_capability >= BF16_SINCE
+    return has_unit and (option is None or target.takes(option))
 
 
 def _hardware_refusals(engine: Engine, target: Target, file: str | None) -> Iterator[Problem]:
@@ -204,7 +210,8 @@ def _hardware_refusals(engine: Engine, target: Target, file: str | None) -> Iter
         return
     word, oldest = LEVELS[engine.hardware_compatibility]
     if not target.takes("--hardwareCompatibilityLevel", word):
-        yield _unknown_option("hardware_compatibility", f"--hardwareCompatibilityLevel={word}", target, file)
+        option = f"--hardwareCompatibilityLevel={word}"
+        yield _unknown_option("hardware_compatibility", engine.hardware_compatibility, option, target, file)
     if target.compute_capability < oldest:
         yield Problem(
             file=file,
@@ -215,19 +222,36 @@ def _hardware_refusals(engine: Engine, target: Target, file: str | None) -> Iter
         )
 
 
-def _unknown_option(field: str, option: str, target: Target, file: str | None) -> Problem:
+def _unknown_option(field: str, value: object, option: str, target: Target, file: str | None) -> Problem:
+    parts = option.split("=")
     return Problem(
         file=file,
         field=f"engine.{field}",
-        found=f"it needs trtexec's {option}, which {target.named} does not know for certain",
-        allowed="the field left out, or a release whose TensorRT has the option (docs/engines.md)",
+        found=f"{str(value).lower()} for {target.named}, whose trtexec {target.lacks(*parts)} {option}",
+        allowed=f"release {', '.join(_releases_with(*parts))}; or the field left out",
     )
+
+
+def _releases_with(option: str, value: str = "") -> list[str]:
+    """The releases with an image of AWS's whose every possible TensorRT knows an option, and its value."""
+    catalogue = load_catalogue()
+    return [
+        version
+        for version, row in catalogue.releases.items()
+        if version in catalogue.image_table.regions
+        and all(takes_value(version=known, option=option, value=value) for known in _candidates(row))
+    ]
+
+
+def _shown(version: str) -> str:
+    """A TensorRT version as far as its options depend on it: ``10.4.0`` → ``10.4``."""
+    return ".".join(map(str, minor_version(version)))
 
 
 def _options(engine: Engine, target: Target) -> Iterator[str]:
     yield from _shapes(engine)
     option = PRECISIONS[engine.precision]
-    if option is not None and not (engine.precision == "graph" and target.is_strongly_typed):
+    if option is not None:
         yield option
     has_pools = target.takes("--memPoolSize")
     yield f"--memPoolSize=workspace:{engine.workspace_mib}" if has_pools else f"--workspace={engine.workspace_mib}"
