@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tritonstack.catalogue.trtexec import takes_value, trtexec_options, trtexec_table
-from tritonstack.local.paths import REPOSITORY
+from tritonstack.local.paths import REPOSITORY, environment_python
 from tritonstack.local.trtexec.machine import Machine
 
 
@@ -44,16 +44,15 @@ def machine_with(*, tensorrt: str, gpu: str, compute_capability: str) -> Machine
     )
 
 
-def make_stand_ins(
-    folder: Path, machine: Machine, *, python: Path = REPOSITORY / ".envs" / "backends" / "bin" / "python"
-) -> StandIns:
+def make_stand_ins(folder: Path, machine: Machine, *, python: Path | None = None) -> StandIns:
     """Write ``trtexec-stand-in`` and ``nvidia-smi-stand-in``.
 
     Args:
         folder: made where it is missing.
         machine: what they pretend to run on.
-        python: an interpreter that has NumPy and ONNX Runtime.
+        python: an interpreter that has NumPy and ONNX Runtime; default: that of ``.envs/backends``.
     """
+    python = python or environment_python("backends")
     folder.mkdir(parents=True, exist_ok=True)
     described = folder / "machine.json"
     machine.write(described)
