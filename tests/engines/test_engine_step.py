@@ -176,6 +176,20 @@ def test_a_build_past_its_time_is_ended(tmp_path: Path) -> None:
     assert left(step) == ["result.json", "trtexec.log"]
 
 
+def test_what_trtexec_started_does_not_keep_the_step_waiting(tmp_path: Path) -> None:
+    step = Step.make(tmp_path, timeout_seconds=0.5).replace_trtexec("sleep 600 & exit 1")
+    assert step.run()[0] == 6
+
+
+def test_an_output_folder_that_cannot_be_made_is_said_without_a_traceback(tmp_path: Path) -> None:
+    step = Step.make(tmp_path)
+    step.output.write_text("a file")
+    status, log = step.run()
+    assert status == 3
+    assert "FAILED in phase machine" in log
+    assert "Traceback" not in log
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_trtexec_and_leaves_nothing(tmp_path: Path, number: signal.Signals) -> None:
     step = Step.make(tmp_path).replace_trtexec('echo "started as $$"; exec sleep 600')

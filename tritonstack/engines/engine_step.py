@@ -248,11 +248,10 @@ class Runner:
 
 
 def end(child: subprocess.Popen[str]) -> None:
-    """End a program and whatever it started; nothing where it is gone."""
-    if child.poll() is None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(child.pid, signal.SIGKILL)
-        child.wait()
+    """End a program and whatever it started, which may outlive it; nothing where all are gone."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(child.pid, signal.SIGKILL)
+    child.wait()
 
 
 def read_outputs(path: Path, wanted: list[str]) -> list[dict[str, Any]]:
@@ -389,9 +388,10 @@ def main(arguments: list[str]) -> int:
         return JOB
     try:
         return step(read_job(Path(arguments[0])))
-    except StepError as error:
-        say(f"FAILED in phase {PHASE_OF[error.status]}: {error.reason}")
-        return error.status
+    except (StepError, OSError) as error:
+        status = error.status if isinstance(error, StepError) else MACHINE
+        say(f"FAILED in phase {PHASE_OF[status]}: {error}")
+        return status
     except Interrupted as error:
         say(f"ended by signal {error.args[0]}; nothing is left")
         return 128 + int(error.args[0])
