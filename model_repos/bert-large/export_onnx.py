@@ -4,33 +4,12 @@
 """
 
 import sys
+from functools import partial
 from pathlib import Path
 
-from tritonstack.exporters import encoders, onnx_graph, proof, report, script
-from tritonstack.exporters.arguments import Arguments
+from tritonstack.exporters import encoders, script
 
-MODEL = Path("bert-large/1/model.onnx")
 TEXT = Path(__file__).with_name("sample") / "text.txt"
 
-
-def work(arguments: Arguments) -> None:
-    options, path = arguments.options, arguments.target / MODEL
-    prepared = encoders.prepare(arguments, encoders.BERT, options.the_graph, text=TEXT)
-    onnx_graph.export(prepared.module, prepared.graph, path, prepared.example)
-    batches = proof.batches(options.max_batch_size)
-    difference = proof.prove_onnx(
-        path,
-        prepared.reference,
-        prepared.graph,
-        batches=batches,
-        tolerance=options.tolerance,
-        sample=prepared.sample,
-        draws=prepared.draws,
-        seed=options.seed,
-    )
-    figures = {"largest_difference": difference, "largest_proved_batch": batches[-1]}
-    report.write(arguments, figures, inputs=prepared.loaded.inputs)
-
-
 if __name__ == "__main__":
-    sys.exit(script.run(work))
+    sys.exit(script.run(partial(encoders.to_onnx, family=encoders.BERT, path="bert-large/1/model.onnx", text=TEXT)))

@@ -18,7 +18,7 @@ from torch import nn
 from transformers import BertModel, RobertaModel
 
 from tritonstack.errors import WorkFailedError
-from tritonstack.exporters import answers, draws, tokenizer, weights
+from tritonstack.exporters import answers, draws, onnx_graph, proof, report, tokenizer, weights
 from tritonstack.exporters.arguments import Arguments, Arrays
 from tritonstack.exporters.files import whole
 from tritonstack.exporters.graph import DTYPES, Graph
@@ -141,6 +141,33 @@ class Prepared:
             answer = self.loaded.model(input_ids=ids, attention_mask=mask)
         values = (answer.last_hidden_state, answer.pooler_output)
         return {tensor.name: value.numpy() for tensor, value in zip(self.graph.outputs, values, strict=True)}
+
+
+def to_onnx(
+    arguments: Arguments, *, family: Family, path: str, text: Path, axes: Mapping[str, tuple[int, ...]] | None = None
+) -> None:
+    """An export script's work: the ONNX graph at ``path`` below the target, and its proof.
+
+    ``axes``: dynamic axis → the sizes to try beside the sample's. Raises :class:`WorkFailedError` where the weights
+    cannot be had or the proof fails.
+    """
+    options, file = arguments.options, arguments.target / path
+    prepared = prepare(arguments, family, options.the_graph, text=text)
+    onnx_graph.export(prepared.module, prepared.graph, file, prepared.example)
+    batches = proof.batches(options.max_batch_size)
+    difference = proof.prove_onnx(
+        file,
+        prepared.reference,
+        prepared.graph,
+        batches=batches,
+        tolerance=options.tolerance,
+        sample=prepared.sample,
+        draws=prepared.draws,
+        axes=axes,
+        seed=options.seed,
+    )
+    figures = {"largest_difference": difference, "largest_proved_batch": batches[-1]}
+    report.write(arguments, figures, inputs=prepared.loaded.inputs)
 
 
 def prepare(arguments: Arguments, family: Family, graph: Graph, *, text: Path) -> Prepared:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,11 @@ from torch import nn
 from transformers import ResNetForImageClassification
 
 from tritonstack.errors import WorkFailedError
-from tritonstack.exporters import weights
+from tritonstack.exporters import answers, onnx_graph, proof, report, weights
 from tritonstack.exporters.arguments import Arguments, Arrays
 from tritonstack.exporters.files import write_text
 from tritonstack.exporters.graph import Graph, Tensor
-from tritonstack.exporters.modules import Adapted
+from tritonstack.exporters.modules import Adapted, answer_of
 
 SIDE = 224
 CLASSES = 1000
@@ -34,6 +35,33 @@ DEFAULTS = {
 
 RESIDUAL_SCALE = 0.25
 """What random weights multiply each block's branch by: ResNet-50 adds 16 of them up, so that values stay near 1."""
+
+
+def to_onnx(arguments: Arguments, path: str) -> None:
+    """An export script's work: the ONNX graph at ``path`` below the target, its proof, the sample's answer, the labels.
+
+    Raises :class:`WorkFailedError` where the weights cannot be had or the proof fails.
+    """
+    options, target = arguments.options, arguments.target
+    graph = options.the_graph
+    loaded = load(arguments)
+    module = adapted(loaded.model, graph)
+    source = partial(answer_of, module, graph)
+    onnx_graph.export(module, graph, target / path, example(graph))
+    batches = proof.batches(options.max_batch_size)
+    difference = proof.prove_onnx(
+        target / path,
+        source,
+        graph,
+        batches=batches,
+        tolerance=options.tolerance,
+        sample=arguments.the_sample,
+        seed=options.seed,
+    )
+    answers.write(target / "sample/answer.json", source(arguments.the_sample))
+    write_labels(loaded.model, target / "labels.txt")
+    figures = {"largest_difference": difference, "largest_proved_batch": batches[-1]}
+    report.write(arguments, figures, inputs=loaded.inputs)
 
 
 def load(arguments: Arguments) -> weights.Loaded:
