@@ -28,7 +28,7 @@ PROVED_BATCH = 2
 
 needs_torch = pytest.mark.skipif(
     not (REPOSITORY / ".envs/torch/bin/python").exists(),
-    reason="exports run in .envs/torch, and it is not there (make setup)",
+    reason="exports run in .envs/torch, and it is not there: python3 scripts/setup.py torch",
 )
 
 MAKE_HUB_FOLDER = """\

@@ -93,15 +93,13 @@ def _served(view: RepositoryView) -> Iterator[Finding]:
 
 
 def _single_model(view: RepositoryView) -> Iterator[Finding]:
-    """Single-model mode: the serve script takes the only directory, or the one that a variable names.
-
-    Where the settings name none, synthesis names the only ensemble.
-    """
+    """Single-model mode: the serve script takes the only directory, or the one that a variable names."""
     target = view.target
     if target.multi_model is not False:
         return
     ensembles = [model for model in view.models.values() if model.config.is_ensemble]
-    if target.default_model is None and len(view.models) > 1 and len(ensembles) != 1:
+    named = target.names_ensemble and len(ensembles) == 1
+    if target.default_model is None and len(view.models) > 1 and not named:
         found = f"{len(view.models)} models, and {target.name} names none to serve"
         allowed = f"container.default_model_name: {view.served or 'one of them'}"
         yield Finding(file=view.root, rule="default-model", found=found, allowed=allowed)

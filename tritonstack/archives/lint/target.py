@@ -23,6 +23,8 @@ class Target:
         shm_bytes: the shared memory that each Python instance starts with, bytes.
         volume_gb: the EBS volume of an instance without local NVMe, GB.
         default_model: single-model mode: the model that SAGEMAKER_TRITON_DEFAULT_MODEL_NAME names.
+        names_ensemble: single-model mode: whether that variable names the archive's only ensemble where nobody set it,
+            as synthesis does for an endpoint of the settings; a container by itself does not.
         unpacked_bytes: the size of the archive's content as built; without it the files that are there count.
     """
 
@@ -34,6 +36,7 @@ class Target:
     shm_bytes: int | None = None
     volume_gb: int | None = None
     default_model: str | None = None
+    names_ensemble: bool = False
     unpacked_bytes: int | None = None
 
     @classmethod
@@ -49,6 +52,7 @@ class Target:
             shm_bytes=endpoint.container.shm_default_bytes,
             volume_gb=endpoint.volume_size_gb,
             default_model=endpoint.container.default_model_name,
+            names_ensemble=True,
         )
 
     @classmethod
