@@ -12,6 +12,7 @@ from tritonstack.archives.build import build_models
 from tritonstack.archives.lint import Target, lint_folder
 from tritonstack.archives.lint.built import unpacked_bytes
 from tritonstack.archives.lint.python_minor import python_in_archive
+from tritonstack.archives.programs import REPOSITORY
 from tritonstack.archives.source import archives_of
 from tritonstack.errors import InputError
 
@@ -133,3 +134,13 @@ def test_the_size_of_a_built_archive_is_that_of_its_tar(tmp_path: Path) -> None:
     assert unpacked_bytes(source, T4, places) is None
     (built,) = build_models(["double"], places=places).built
     assert unpacked_bytes(source, T4, places) == built.manifest.archive.tar_bytes
+
+
+def test_a_single_model_endpoint_has_the_only_ensemble_named_and_a_container_by_itself_has_not() -> None:
+    folder = REPOSITORY / "model_repos" / "digits-ensemble"
+    by_itself, of_settings = (
+        {finding.rule for finding in lint_folder(folder, target=Target(multi_model=False, names_ensemble=named))}
+        for named in (False, True)
+    )
+    assert by_itself == {"default-model"}
+    assert of_settings == set()
