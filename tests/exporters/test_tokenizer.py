@@ -5,13 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import tokenizers
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tritonstack.errors import WorkFailedError
-
-tokenizers = pytest.importorskip("tokenizers", reason="tokenizers is not in this environment")
-from tritonstack.exporters import tokenizer  # noqa: E402  it needs what the line before looks for
+from tritonstack.exporters import tokenizer
 
 SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
 

@@ -299,12 +299,8 @@ def prove(job: dict[str, Any], work: Path, runner: Runner, result: dict[str, Any
     files = [f"{spelled[name]}:{file}" for name, (file, _) in job["inputs"].items()]
     argv = [result["trtexec"]["program"], f"--loadEngine={work / 'plan'}", f"--shapes={','.join(shapes)}"]
     argv += [f"--loadInputs={','.join(files)}", f"--exportOutput={work / 'exported.json'}"]
-    argv += [
-        "--iterations=1",
-        "--warmUp=0",
-        "--duration=0",
-        *["--includeDataTransfers"] * result["trtexec"]["host_data"],
-    ]
+    argv += ["--iterations=1", "--warmUp=0", "--duration=0"]
+    argv += ["--includeDataTransfers"] if result["trtexec"]["host_data"] else []
     argv += [one for one in job["options"] if one.partition("=")[0] in PROOF_OPTIONS]
     result["durations"]["proof_seconds"] = runner.run(argv, status=PROOF, on_line=len)
     outputs = read_outputs(work / "exported.json", job["outputs"])

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from torch import nn
 from transformers import ResNetForImageClassification
 
 from tritonstack.errors import WorkFailedError
-from tritonstack.exporters import answers, onnx_graph, proof, report, weights
+from tritonstack.exporters import answers, onnx_graph, proof, report, torchscript, weights
 from tritonstack.exporters.arguments import Arguments, Arrays
 from tritonstack.exporters.files import write_text
 from tritonstack.exporters.graph import Graph, Tensor
@@ -42,14 +43,24 @@ def to_onnx(arguments: Arguments, path: str) -> None:
 
     Raises :class:`WorkFailedError` where the weights cannot be had or the proof fails.
     """
+    _export(arguments, path, arguments.options.the_graph, write=onnx_graph.export, prove=proof.prove_onnx)
+
+
+def to_torchscript(arguments: Arguments, path: str, *, graph: Graph) -> None:
+    """The same in TorchScript, which has no names: ``graph`` gives those of config.pbtxt."""
+    _export(arguments, path, graph, write=torchscript.export, prove=proof.prove_torchscript)
+
+
+def _export(
+    arguments: Arguments, path: str, graph: Graph, *, write: Callable[..., object], prove: Callable[..., float]
+) -> None:
     options, target = arguments.options, arguments.target
-    graph = options.the_graph
     loaded = load(arguments)
     module = adapted(loaded.model, graph)
     source = partial(answer_of, module, graph)
-    onnx_graph.export(module, graph, target / path, example(graph))
+    write(module, graph, target / path, example(graph))
     batches = proof.batches(options.max_batch_size)
-    difference = proof.prove_onnx(
+    difference = prove(
         target / path,
         source,
         graph,
