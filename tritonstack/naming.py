@@ -76,6 +76,31 @@ def artifact_parameter(*, environment: str, value: str) -> str:
     return f"/tritonstack/{environment}/_artifacts/{value}"
 
 
+def builds_parameter(*, environment: str, value: str) -> str:
+    """The SSM parameter that carries a value of the builds stack (``project-name``, ``function-arn``)."""
+    return f"/tritonstack/{environment}/_builds/{value}"
+
+
+def order_key(*, order: str) -> str:
+    """The key of an order: the archives that one build of the environment makes."""
+    return f"staging/orders/{order}.json"
+
+
+def wait_key(*, order: str) -> str:
+    """The key of the wait that an order's end signals; the build itself may not read it."""
+    return f"staging/waits/{order}.json"
+
+
+def job_prefix(*, run: str) -> str:
+    """Where one engine's job and its output lie between the phases of a build, with a trailing slash."""
+    return f"staging/jobs/{run}/"
+
+
+def timing_cache_key(*, gpu: str, tensorrt: str) -> str:
+    """The key of the tactics that TensorRT measured: they are of one GPU model and one TensorRT version."""
+    return f"timing-caches/{gpu.lower()}/{tensorrt}/timing.cache"
+
+
 def endpoint_name(*, environment: str, endpoint: str) -> str:
     """The fixed name of an endpoint at SageMaker (at most 63 characters, checked with the settings)."""
     return f"{environment}-{endpoint}"
