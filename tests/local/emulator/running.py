@@ -109,6 +109,12 @@ class Emulator:
         body = json.dumps({"endpoint_config_name": config, "outcome": outcome, "reason": reason}).encode()
         return self._http("POST", f"/_tritonstack/endpoints/{endpoint}/report", body)[0]
 
+    def advance(self, seconds: float) -> float:
+        """Move the emulator's clock on; the time there."""
+        status, answer = self._http("POST", "/_tritonstack/clock", json.dumps({"advance_seconds": seconds}).encode())
+        assert status == 200, answer
+        return float(answer["now"])
+
     def _http(self, method: str, path: str, body: bytes | None) -> tuple[int, Any]:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
         try:

@@ -12,6 +12,7 @@ from typing import Any
 import ministack.app
 from ministack.core.concurrency import run_reentrant
 
+from tritonstack.local.emulator.clock import clock
 from tritonstack.local.emulator.runtime_forwarding import INVOCATION, Answer, RuntimeForwarder
 from tritonstack.local.emulator.sagemaker.endpoints import Endpoints
 from tritonstack.local.emulator.settings import EmulatorSettings
@@ -48,6 +49,8 @@ class Gateway:
             return _json(200, self.health())
         if path == "/_tritonstack/mark" and method == "GET":
             return _json(200, {"mark": self._endpoints.mark()})
+        if path == "/_tritonstack/clock" and method in ("GET", "POST"):
+            return _json(200, {"now": clock.now()}) if method == "GET" else _move_clock(await _body(receive))
         report = _REPORT.match(path)
         if report and method == "POST":
             return self._report(urllib.parse.unquote(report[1]), await _body(receive))
@@ -86,6 +89,14 @@ class Gateway:
         path = scope.get("raw_path", b"").decode("ascii") or urllib.parse.quote(scope["path"])
         answer: Answer = await run_reentrant(self._forwarder.forward, path, headers, body)
         return answer
+
+
+def _move_clock(body: bytes | None) -> Answer:
+    """``{"advance_seconds": N}``; 200 with the time, 400 for what is no such request."""
+    try:
+        return _json(200, {"now": clock.advance(float(json.loads(body or b"")["advance_seconds"]))})
+    except (ValueError, TypeError, KeyError) as error:
+        return _json(400, {"message": f'not {{"advance_seconds": N}}: {error!r}'})
 
 
 async def _body(receive: Receive) -> bytes | None:

@@ -1,0 +1,81 @@
+"""The clock of the local AWS, which a test can move: a wait of two hours then takes no time.
+
+Every time-out that the emulator keeps is a ``Deadline`` of this clock. Moving it wakes whoever waits.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deadline:
+    """A moment of ``clock``, in seconds since the epoch."""
+
+    clock: Clock
+    at: float
+
+    @property
+    def remaining(self) -> float:
+        """Seconds until then, never negative."""
+        return max(0.0, self.at - self.clock.now())
+
+    @property
+    def passed(self) -> bool:
+        """Whether the moment has come."""
+        return self.clock.now() >= self.at
+
+
+class Clock:
+    """Seconds that pass as everywhere, and a distance to them that tests may lengthen. Thread-safe.
+
+    Attributes:
+        condition: notified when the clock is moved, and by whoever changes what others wait for.
+    """
+
+    def __init__(self) -> None:
+        """Tells the time of the system until it is moved."""
+        self.condition = threading.Condition(threading.RLock())
+        self._ahead = time.time() - time.monotonic()  # the system's time may jump, ours must not
+        self._moved: list[Callable[[], None]] = []
+
+    def now(self) -> float:
+        """Seconds since the epoch."""
+        return time.monotonic() + self._ahead
+
+    def advance(self, seconds: float) -> float:
+        """Move the clock on, wake all who wait, and say what time it is. Raises ValueError for no such distance."""
+        if not (math.isfinite(seconds) and seconds >= 0):
+            raise ValueError(f"{seconds}: the clock moves forward by a finite number of seconds")
+        with self.condition:
+            self._ahead += seconds
+            self.condition.notify_all()
+        for wake in list(self._moved):
+            wake()
+        return self.now()
+
+    def deadline(self, seconds: float) -> Deadline:
+        """``seconds`` from now."""
+        return Deadline(clock=self, at=self.now() + seconds)
+
+    def wait_for(self, happened: Callable[[], bool], deadline: Deadline) -> bool:
+        """Wait until ``happened()`` or the deadline; what ``happened()`` says in the end.
+
+        It is asked again whenever ``condition`` is notified, with its lock held.
+        """
+        with self.condition:
+            while not (result := happened()) and not deadline.passed:
+                self.condition.wait(timeout=deadline.remaining)
+            return result
+
+    def on_advance(self, wake: Callable[[], None]) -> None:
+        """Call ``wake`` whenever the clock is moved, for those who wait on a condition of their own."""
+        self._moved.append(wake)
+
+
+clock = Clock()
+"""The one clock of this process."""
