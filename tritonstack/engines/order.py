@@ -1,0 +1,218 @@
+"""The build set of an endpoint, and an order: the archives that have to lie in the bucket, as one JSON document.
+
+Synthesis writes the build set, everything that an endpoint will serve, without a network call. An order has the same
+form and only the archives that are missing; what is recorded, but served no more, is among them, by its digest alone.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from tritonstack.archives.overlay import Dependency
+from tritonstack.archives.source import BuildChoice
+from tritonstack.archives.source_recipe import Size, Weights
+from tritonstack.catalogue.build_machines import BuilderKind
+from tritonstack.catalogue.releases import RELEASE_PATTERN
+from tritonstack.errors import InputError, Problem
+from tritonstack.naming import DIGEST_LENGTH, NAME_PATTERN, ArchiveName, Platform
+
+if TYPE_CHECKING:
+    from tritonstack.archives.served import Served
+    from tritonstack.settings import Endpoint
+
+SCHEMA = 1
+PARALLEL_ENGINES = 2
+"""How many engines are built at once where the settings say nothing else: each needs a machine within the quota."""
+
+_Name = Annotated[str, Field(pattern=NAME_PATTERN)]
+_Digest = Annotated[str, Field(pattern=rf"^[0-9a-f]{{{DIGEST_LENGTH}}}$")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OrderedArchive:
+    """One archive of an order.
+
+    Attributes:
+        name: model and digest.
+        dependency: what its bytes depend on beside its inputs; None where only its manifest can tell (a recorded digest
+            of other sources than those of this commit).
+    """
+
+    name: ArchiveName
+    dependency: Dependency | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Order:
+    """What one endpoint needs.
+
+    Attributes:
+        environment: its name.
+        endpoint: the endpoint's name within it.
+        region: of the endpoint.
+        platform: Triton release and GPU that the archives are for.
+        image: URI of the endpoint's Triton image, in which its engines are built.
+        engine_builder: the one service that builds engines, or None for the first that has the GPU.
+        choice: size and weights of the models.
+        parallel_engines: how many engines are built at once.
+        archives: sorted by model, then digest.
+    """
+
+    environment: str
+    endpoint: str
+    region: str
+    platform: Platform
+    image: str
+    engine_builder: BuilderKind | None
+    choice: BuildChoice
+    parallel_engines: int
+    archives: tuple[OrderedArchive, ...]
+
+    def to_json(self) -> str:
+        """The document: the same bytes for the same order."""
+        return json.dumps(_document(self), indent=1, sort_keys=True) + "\n"
+
+
+def build_set(served: Served, endpoint: Endpoint) -> Order:
+    """Everything that an endpoint of a matched environment serves. Reads files alone.
+
+    Raises :class:`LookupError` where the release has no image in the region (``ImageNotFoundError``), and where
+    ``endpoint`` is none of ``served``.
+    """
+    environment = served.environment
+    digests = served.release_sets[endpoint.name]
+    return Order(
+        environment=environment.environment,
+        endpoint=endpoint.name,
+        region=environment.region,
+        platform=endpoint.platform,
+        image=endpoint.image_uri(environment.region),
+        engine_builder=environment.builds.engine_builder,
+        choice=BuildChoice(size=environment.builds.size, weights=environment.builds.weights),
+        parallel_engines=int(getattr(environment.builds, "parallel_engines", PARALLEL_ENGINES)),
+        archives=tuple(
+            OrderedArchive(
+                name=ArchiveName(model=model, digest=digest), dependency=served.sources[model].recipe.dependency
+            )
+            for model, digest in sorted(digests.items())
+        ),
+    )
+
+
+def read_order(content: str | bytes, *, file: str) -> Order:
+    """The order that a document spells.
+
+    Args:
+        content: the document.
+        file: where it was read, for the messages.
+
+    Raises:
+        InputError: it is no such document; every wrong field at once.
+    """
+    try:
+        document = _Document.model_validate_json(content)
+    except ValidationError as error:
+        raise InputError([_problem(dict(found), file) for found in error.errors(include_url=False)]) from error
+    return Order(
+        environment=document.environment,
+        endpoint=document.endpoint,
+        region=document.region,
+        platform=Platform(release=document.platform.release, gpu=document.platform.gpu),
+        image=document.image,
+        engine_builder=document.engine_builder,
+        choice=BuildChoice(size=document.size, weights=document.weights),
+        parallel_engines=document.parallel_engines,
+        archives=tuple(
+            sorted(
+                (
+                    OrderedArchive(name=ArchiveName(model=row.model, digest=row.digest), dependency=row.dependency)
+                    for row in document.archives
+                ),
+                key=lambda row: row.name,
+            )
+        ),
+    )
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class _Platform(_Part):
+    release: Annotated[str, Field(pattern=RELEASE_PATTERN)]
+    gpu: Annotated[str, Field(min_length=1)]
+
+
+class _Archive(_Part):
+    model: _Name
+    digest: _Digest
+    dependency: Dependency | None = None
+
+
+class _Document(_Part):
+    schema_: Literal[1] = Field(alias="schema")
+    environment: _Name
+    endpoint: _Name
+    region: Annotated[str, Field(min_length=1)]
+    platform: _Platform
+    image: Annotated[str, Field(min_length=1)]
+    engine_builder: BuilderKind | None
+    size: Size
+    weights: Weights
+    parallel_engines: Annotated[int, Field(ge=1)]
+    archives: tuple[_Archive, ...]
+
+    @field_validator("archives")
+    @classmethod
+    def _each_once(cls, archives: tuple[_Archive, ...]) -> tuple[_Archive, ...]:
+        names = [(row.model, row.digest) for row in archives]
+        twice = sorted({model for model, digest in names if names.count((model, digest)) > 1})
+        if twice:
+            raise ValueError(f"each archive once, not {', '.join(twice)} twice")
+        return archives
+
+
+def _document(order: Order) -> dict[str, Any]:
+    return {
+        "schema": SCHEMA,
+        "environment": order.environment,
+        "endpoint": order.endpoint,
+        "region": order.region,
+        "platform": {"release": order.platform.release, "gpu": order.platform.gpu},
+        "image": order.image,
+        "engine_builder": order.engine_builder,
+        "size": order.choice.size,
+        "weights": order.choice.weights,
+        "parallel_engines": order.parallel_engines,
+        "archives": [
+            {"model": row.name.model, "digest": row.name.digest, "dependency": row.dependency} for row in order.archives
+        ],
+    }
+
+
+_ALLOWED = {
+    "engine_builder": f"{', '.join(get_args(BuilderKind))}, or null",
+    "size": ", ".join(get_args(Size)),
+    "weights": ", ".join(get_args(Weights)),
+    "dependency": f"{', '.join(get_args(Dependency))}, or null",
+}
+_SHOWN = 100
+
+
+def _problem(error: dict[str, Any], file: str) -> Problem:
+    """A finding of pydantic's as the user reads it."""
+    place = ""
+    for part in error["loc"]:
+        place += f"[{part}]" if isinstance(part, int) else f".{part}" if place else str(part)
+    found = "nothing" if error["type"] == "missing" else json.dumps(error.get("input"), default=str)[:_SHOWN]
+    if error["type"] == "json_invalid":
+        found = error["msg"]
+    name = str(error["loc"][-1]) if error["loc"] else ""
+    allowed = "no such field" if error["type"] == "extra_forbidden" else _ALLOWED.get(name) or error["msg"]
+    if error["type"] == "json_invalid":
+        allowed = "a JSON document of a build set or an order"
+    return Problem(file=file, field=place, found=found, allowed=allowed)
