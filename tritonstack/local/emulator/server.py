@@ -13,7 +13,7 @@ from typing import Any
 import hypercorn.asyncio  # type: ignore[import-not-found]  # comes with MiniStack
 from hypercorn.config import Config  # type: ignore[import-not-found]
 
-from tritonstack.local.emulator import children, object_writes
+from tritonstack.local.emulator import children, object_writes, service_events
 from tritonstack.local.emulator.autoscaling import ScalableTargets, autoscaling_service
 from tritonstack.local.emulator.cloudformation import (
     autoscaling_resources,
@@ -42,6 +42,7 @@ def build(settings: EmulatorSettings) -> Gateway:
     sagemaker.install()
     autoscaling.install()
     object_writes.install()
+    service_events.install()
     sagemaker_resources.install(sagemaker, state, endpoints, wait_seconds=settings.endpoint_wait_seconds)
     autoscaling_resources.install(autoscaling)
     composite_alarm.install()
