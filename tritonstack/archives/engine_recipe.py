@@ -40,6 +40,11 @@ class Engine(RecipePart):
         description="The precision that the builder may use beside FP32; graph: exactly the types of the ONNX graph "
         "(strong typing). From TensorRT 11 on precision is the graph's own: fp16 and bf16 are refused there.",
     )
+    graph_precision: Literal["fp16"] | None = Field(
+        None,
+        description="With precision: graph, the precision that the exported ONNX graph is turned into before the engine "
+        "is built; its inputs and outputs keep their types. The way to FP16 from TensorRT 11 on.",
+    )
     workspace_mib: int = Field(14000, ge=1, description="Memory that the builder may use for tactics, MiB.")
     shapes: dict[str, EngineShapes] = Field(
         min_length=1, description="Input → its smallest, optimal and largest shape."
@@ -62,6 +67,12 @@ class Engine(RecipePart):
         description="Which other GPUs load the plan, at a cost in speed: none; Ampere and newer (ampere+); those of "
         "the same compute capability.",
     )
+
+    @model_validator(mode="after")
+    def _graph_has_the_precision(self) -> Engine:
+        if self.graph_precision is not None and self.precision != "graph":
+            raise ValueError("graph_precision only with precision: graph, which builds exactly the graph's types")
+        return self
 
     @field_validator("shapes")
     @classmethod

@@ -192,10 +192,17 @@ def _precision_refusals(engine: Engine, target: Target, file: str | None) -> Ite
             found=f"{precision} for {target.named}, whose trtexec {target.lacks(option)} {option}"
             + (": from TensorRT 11 on, a network has the types of its ONNX graph" if graph else ""),
             allowed=f"{here}; or release {', '.join(_releases_with(option))}",
-            advice=f"export the ONNX graph in {precision.upper()} and say precision: graph" if graph else "",
+            advice=_graph_advice(precision) if graph else "",
         )
     if precision == "bf16" and target.compute_capability < BF16_SINCE:
         yield Problem(file=file, field="engine.precision", found=f"bf16 on {target.gpu}, which has none", allowed=here)
+
+
+def _graph_advice(precision: str) -> str:
+    """How a strongly typed engine gets a precision."""
+    if precision == "fp16":
+        return "say precision: graph and graph_precision: fp16, and the build turns the exported graph into FP16"
+    return f"say precision: graph, and export the ONNX graph in {precision.upper()}"
 
 
 def _has_precision(precision: str, target: Target) -> bool:
