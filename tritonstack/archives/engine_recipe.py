@@ -42,8 +42,8 @@ class Engine(RecipePart):
     )
     graph_precision: Literal["fp16"] | None = Field(
         None,
-        description="With precision: graph, the precision that the exported ONNX graph is turned into before the engine "
-        "is built; its inputs and outputs keep their types. The way to FP16 from TensorRT 11 on.",
+        description="With precision: graph, the precision that the exported ONNX graph is turned into before the "
+        "engine is built; its inputs and outputs keep their types. The way to FP16 from TensorRT 11 on.",
     )
     workspace_mib: int = Field(14000, ge=1, description="Memory that the builder may use for tactics, MiB.")
     shapes: dict[str, EngineShapes] = Field(
