@@ -1,19 +1,23 @@
 """Environment files: what to deploy where, as typed settings."""
 
+from tritonstack.settings.builds import BuildNetwork, BuildSettings
 from tritonstack.settings.checks import check_archives, with_archives, with_default_models
 from tritonstack.settings.container import ContainerSettings
 from tritonstack.settings.endpoint import Endpoint, LocalSettings, Timeouts
-from tritonstack.settings.environment import ArtifactSettings, Environment
+from tritonstack.settings.environment import ArtifactSettings, Environment, engines_built_on_deploy
 from tritonstack.settings.loader import load_environment, load_environments
 
 __all__ = [
     "ArtifactSettings",
+    "BuildNetwork",
+    "BuildSettings",
     "ContainerSettings",
     "Endpoint",
     "Environment",
     "LocalSettings",
     "Timeouts",
     "check_archives",
+    "engines_built_on_deploy",
     "load_environment",
     "load_environments",
     "with_archives",

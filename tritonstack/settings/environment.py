@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
 from tritonstack.catalogue import load_catalogue
+from tritonstack.settings.builds import BuildSettings
 from tritonstack.settings.endpoint import PRODUCTION_INSTANCES, Endpoint
 from tritonstack.settings.fields import EnvironmentName, SettingsModel, choices
 
@@ -23,23 +24,6 @@ class ArtifactSettings(SettingsModel):
     )
     incomplete_upload_days: int = Field(default=7, ge=1, description="Days until an unfinished upload is removed.")
     access_log_days: int = Field(default=90, ge=1, description="Days until an access log is deleted.")
-
-
-class BuildSettings(SettingsModel):
-    """How the models of an environment are made."""
-
-    size: Literal["full", "tiny"] = Field(
-        default="full", description="full, or tiny: the same architectures with few layers, for tests."
-    )
-    weights: Literal["pretrained", "random"] = Field(
-        default="pretrained",
-        description="pretrained: those of each recipe's source; random: of its seed, nothing fetched.",
-    )
-    engine_builder: Literal["codebuild", "processing"] | None = Field(
-        default=None,
-        description="The one service that builds TensorRT engines; null: CodeBuild where it has the endpoint's GPU, "
-        "else SageMaker Processing on the smallest instance type with that GPU.",
-    )
 
 
 class Environment(SettingsModel):
@@ -64,7 +48,7 @@ class Environment(SettingsModel):
     )
     artifacts: ArtifactSettings = Field(default_factory=ArtifactSettings, description="The bucket that holds archives.")
     builds: BuildSettings = Field(
-        default_factory=BuildSettings, description="How models are made whose recipes leave a choice."
+        default_factory=BuildSettings, description="How and where the environment's models are made."
     )
     endpoints: Annotated[tuple[Endpoint, ...], Field(strict=False, min_length=1)] = Field(
         description="The endpoints, each with a name of its own."
@@ -89,3 +73,11 @@ class Environment(SettingsModel):
     def endpoint(self, name: str) -> Endpoint | None:
         """The endpoint called ``name``, or None."""
         return next((endpoint for endpoint in self.endpoints if endpoint.name == name), None)
+
+
+def engines_built_on_deploy(environment: Environment, needs_engine: bool) -> bool:
+    """Whether a deployment of the environment builds its missing archives and waits for them.
+
+    As ``builds.on_deploy`` says; where it says nothing, ``needs_engine`` does: an archive needs a TensorRT engine.
+    """
+    return needs_engine if environment.builds.on_deploy is None else environment.builds.on_deploy

@@ -25,12 +25,14 @@ ECR_PATTERN = (
     r"^[0-9]{12}\.dkr\.ecr\.[a-z0-9-]+\.amazonaws\.com(\.cn)?/[a-z0-9._/-]+(:[A-Za-z0-9_.-]+|@sha256:[0-9a-f]{64})$"
 )
 """A container definition takes images of other registries only inside a VPC (SageMaker API, ContainerDefinition)."""
+BUILD_IMAGE_PATTERN = rf"^aws/codebuild/[a-z0-9_.-]+:[A-Za-z0-9_.-]+$|{ECR_PATTERN}"
 VARIABLE_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]*$"
 PATTERNS = {
     NAME_PATTERN: "lower-case letters, digits and hyphens, no hyphen at either end",
     ENVIRONMENT_PATTERN: "two or more lower-case letters, digits and hyphens, a letter first and no hyphen at the end",
     VARIABLE_PATTERN: "a variable's name: letters, digits and _, no digit first",
     ECR_PATTERN: "an image in ECR, with a tag or a digest",
+    BUILD_IMAGE_PATTERN: "an image of CodeBuild (aws/codebuild/standard:7.0) or in ECR, with a tag or a digest",
     RELEASE_PATTERN: "a release YY.MM",
 }
 """What a text must match, in words."""

@@ -13,7 +13,15 @@ from pydantic import BaseModel, ValidationError
 from tritonstack.catalogue import load_catalogue
 from tritonstack.catalogue.releases import RELEASE_PATTERN
 from tritonstack.errors import InputError, Problem
-from tritonstack.settings.checks import Site, check_endpoint, check_names_across, check_repeated_names, check_site
+from tritonstack.settings.builds import BuildSettings
+from tritonstack.settings.checks import (
+    Site,
+    check_builds,
+    check_endpoint,
+    check_names_across,
+    check_repeated_names,
+    check_site,
+)
 from tritonstack.settings.endpoint import Endpoint
 from tritonstack.settings.environment import Environment
 from tritonstack.settings.findings import Finding, to_problems
@@ -133,6 +141,7 @@ def _cross_checks(*, document: YamlDocument, faulty: set[Location], stem: str) -
         permissions_boundary=usable("permissions_boundary"),
         tags={key: text for key, text in (usable("tags") or {}).items() if ("tags", key) not in faulty},
     )
+    yield from _check_builds(raw=value.get("builds"), faulty=faulty)
     endpoints = value.get("endpoints")
     named: dict[int, str] = {}
     for index, raw in enumerate(endpoints if isinstance(endpoints, list) else []):
@@ -147,6 +156,12 @@ def _cross_checks(*, document: YamlDocument, faulty: set[Location], stem: str) -
             named[index] = endpoint.name
         yield from check_endpoint(endpoint=endpoint, location=location, site=site, unusable=unusable)
     yield from check_repeated_names(named)
+
+
+def _check_builds(*, raw: Any, faulty: set[Location]) -> Iterator[Finding]:
+    if isinstance(raw, dict):
+        inside = {at[1:] for at in faulty if at[:1] == ("builds",)}
+        yield from check_builds(BuildSettings.model_validate(_without(value=raw, faulty=inside, model=BuildSettings)))
 
 
 def _usable_endpoint(

@@ -4,6 +4,7 @@ Each check yields every finding it can make about the settings it is given; none
 """
 
 from tritonstack.settings.checks.archives import check_archives, with_archives, with_default_models
+from tritonstack.settings.checks.builds import check_builds
 from tritonstack.settings.checks.endpoint import check_endpoint
 from tritonstack.settings.checks.environment import check_names_across, check_repeated_names, check_site
 from tritonstack.settings.checks.site import Site
@@ -11,6 +12,7 @@ from tritonstack.settings.checks.site import Site
 __all__ = [
     "Site",
     "check_archives",
+    "check_builds",
     "check_endpoint",
     "check_names_across",
     "check_repeated_names",

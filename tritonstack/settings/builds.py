@@ -1,0 +1,87 @@
+"""``builds``: how an environment's models are made, and where a deployment makes them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from tritonstack.settings.fields import BUILD_IMAGE_PATTERN, SettingsModel
+
+LogDays = Literal[
+    1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653
+]
+"""The retentions that CloudWatch Logs takes (API reference: PutRetentionPolicy)."""
+
+ComputeType = Literal[
+    "BUILD_GENERAL1_SMALL",
+    "BUILD_GENERAL1_MEDIUM",
+    "BUILD_GENERAL1_LARGE",
+    "BUILD_GENERAL1_XLARGE",
+    "BUILD_GENERAL1_2XLARGE",
+]
+"""CodeBuild's on-demand machines for LINUX_CONTAINER (API reference: ProjectEnvironment)."""
+
+
+SHORTEST_MINUTES = 5
+"""CodeBuild's shortest time-out (API reference: CreateProject, ``timeoutInMinutes`` 5 to 2160)."""
+
+
+class BuildNetwork(SettingsModel):
+    """The VPC that builds run in. They read the package index, ECR, S3, KMS, SSM, SageMaker and CloudWatch Logs."""
+
+    vpc_id: str = Field(pattern=r"^vpc-[0-9a-f]+$", description="The VPC that builds join.")
+    subnet_ids: Annotated[
+        tuple[Annotated[str, Field(pattern=r"^subnet-[0-9a-f]+$")], ...],
+        Field(strict=False, min_length=1, max_length=16),
+    ] = Field(description="Its private subnets, with a NAT gateway or endpoints to all that builds read.")
+    security_group_ids: Annotated[
+        tuple[Annotated[str, Field(pattern=r"^sg-[0-9a-f]+$")], ...],
+        Field(strict=False, min_length=1, max_length=5),
+    ] = Field(description="Its security groups; builds need egress to port 443 and no ingress.")
+
+
+class BuildSettings(SettingsModel):
+    """How the models of an environment are made."""
+
+    size: Literal["full", "tiny"] = Field(
+        default="full", description="full, or tiny: the same architectures with few layers, for tests."
+    )
+    weights: Literal["pretrained", "random"] = Field(
+        default="pretrained",
+        description="pretrained: those of each recipe's source; random: of its seed, nothing fetched.",
+    )
+    engine_builder: Literal["codebuild", "processing"] | None = Field(
+        default=None,
+        description="The one service that builds TensorRT engines; null: CodeBuild where it has the endpoint's GPU, "
+        "else SageMaker Processing on the smallest instance type with that GPU.",
+    )
+    on_deploy: bool | None = Field(
+        default=None,
+        description="Whether a deployment builds the archives that are missing and waits for them; null: where an "
+        "archive of the environment needs a TensorRT engine.",
+    )
+    parallel_engines: int = Field(
+        default=2, ge=1, le=20, description="Engines built at once, each on a GPU machine of its own."
+    )
+    timeout_minutes: int = Field(
+        default=480,
+        ge=SHORTEST_MINUTES,
+        description="Minutes that one build may take, the engines that it waits for included.",
+    )
+    engine_timeout_minutes: int = Field(
+        default=240, ge=SHORTEST_MINUTES, description="Minutes that one engine may take."
+    )
+    log_days: LogDays = Field(default=90, description="Days that the logs of builds are kept.")
+    image: str = Field(
+        default="aws/codebuild/standard:7.0",
+        pattern=BUILD_IMAGE_PATTERN,
+        description="The CPU image that exports, proves and packs: one of CodeBuild's, or one in ECR. It has "
+        "Python 3.11 with its shared library, and glibc 2.35 or newer.",
+    )
+    compute_type: ComputeType = Field(
+        default="BUILD_GENERAL1_LARGE", description="The CPU machine of a build; it holds the model while it exports."
+    )
+    network: BuildNetwork | None = Field(
+        default=None, description="The VPC that builds run in; null: CodeBuild's and SageMaker's own network."
+    )
