@@ -16,7 +16,7 @@ from tests.archives.folders import write, write_double
 from tests.settings.environment_file import write_environment
 from tritonstack.archives.served import served_by
 from tritonstack.archives.source import BuildChoice
-from tritonstack.engines.order import Order, OrderedArchive, build_set, read_order
+from tritonstack.engines.order import JobNetwork, Order, OrderedArchive, build_set, read_order
 from tritonstack.errors import InputError
 from tritonstack.naming import ArchiveName, Platform
 from tritonstack.settings import load_environment
@@ -39,6 +39,8 @@ orders = st.builds(
         BuildChoice, size=st.sampled_from(["full", "tiny"]), weights=st.sampled_from(["random", "pretrained"])
     ),
     parallel_engines=st.integers(1, 9),
+    engine_timeout_minutes=st.integers(5, 700),
+    network=st.sampled_from([None, JobNetwork(subnet_ids=("subnet-1",), security_group_ids=("sg-1", "sg-2"))]),
     archives=st.lists(archives, max_size=4, unique_by=lambda row: row.name).map(
         lambda rows: tuple(sorted(rows, key=lambda row: row.name))
     ),
@@ -55,7 +57,9 @@ def test_the_build_set_of_an_endpoint_names_every_archive_that_it_serves(tmp_pat
     with (folder / "recipe.yaml").open("a") as recipe:
         recipe.write("dependency: python\noverlays: {b: {config: [b.pbtxt]}, a: {}}\n")
     write(folder, {"b.pbtxt": "max_batch_size: 2"})
-    file = write_environment(tmp_path, endpoint="models: [double]", header="builds: {size: tiny}")
+    file = write_environment(
+        tmp_path, endpoint="models: [double]", header="builds: {size: tiny, engine_timeout_minutes: 30}"
+    )
     served = served_by(load_environment(file), folder.parent, file=file)
     (endpoint,) = served.environment.endpoints
     order = build_set(served, endpoint)
@@ -63,6 +67,7 @@ def test_the_build_set_of_an_endpoint_names_every_archive_that_it_serves(tmp_pat
     assert [row.name.model for row in order.archives] == ["double-a", "double-b"]
     assert {row.dependency for row in order.archives} == {"python"}
     assert (order.platform, order.image) == (endpoint.platform, endpoint.image_uri(served.environment.region))
+    assert (order.parallel_engines, order.engine_timeout_minutes, order.network) == (2, 30, None)
     assert order.choice == BuildChoice(size="tiny")
 
 
@@ -72,7 +77,8 @@ def document(**changes: Any) -> str:
     plain = {
         "schema": 1, "environment": "dev", "endpoint": "text", "region": "us-east-1",
         "platform": {"release": "24.09", "gpu": "t4"}, "image": "image", "engine_builder": None, "size": "full",
-        "weights": "pretrained", "parallel_engines": 2, "archives": [archive],
+        "weights": "pretrained", "parallel_engines": 2, "engine_timeout_minutes": 240, "network": None,
+        "archives": [archive],
     }  # fmt: skip
     return json.dumps({name: value for name, value in {**plain, **changes}.items() if value != "gone"})
 
@@ -88,6 +94,7 @@ def document(**changes: Any) -> str:
         ({"archives": [{"model": "Bert", "digest": "0" * 16}]}, ["archives[0].model"]),
         ({"archives": [{"model": "a", "digest": "0" * 16}] * 2}, ["archives", "each archive once, not a twice"]),
         ({"platform": {"release": "24.09"}}, ["platform.gpu"]),
+        ({"network": {"subnet_ids": []}}, ["network.subnet_ids", "network.security_group_ids"]),
         ({"parallel_engines": 0, "size": "huge"}, ["parallel_engines", "size", "full, tiny"]),
     ],
 )

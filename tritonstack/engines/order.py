@@ -6,6 +6,7 @@ form and only the archives that are missing; what is recorded, but served no mor
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
     from tritonstack.settings import Endpoint
 
 SCHEMA = 1
-PARALLEL_ENGINES = 2
-"""How many engines are built at once where the settings say nothing else: each needs a machine within the quota."""
-
 _Name = Annotated[str, Field(pattern=NAME_PATTERN)]
 _Digest = Annotated[str, Field(pattern=rf"^[0-9a-f]{{{DIGEST_LENGTH}}}$")]
 
@@ -47,6 +45,14 @@ class OrderedArchive:
 
 
 @dataclass(frozen=True, kw_only=True)
+class JobNetwork:
+    """The part of a VPC that engine jobs of SageMaker join."""
+
+    subnet_ids: tuple[str, ...]
+    security_group_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Order:
     """What one endpoint needs.
 
@@ -59,6 +65,8 @@ class Order:
         engine_builder: the one service that builds engines, or None for the first that has the GPU.
         choice: size and weights of the models.
         parallel_engines: how many engines are built at once.
+        engine_timeout_minutes: how long the build of one engine, with its proof, may take.
+        network: what engine jobs of SageMaker join; None: no network at all, for they need none.
         archives: sorted by model, then digest.
     """
 
@@ -70,6 +78,8 @@ class Order:
     engine_builder: BuilderKind | None
     choice: BuildChoice
     parallel_engines: int
+    engine_timeout_minutes: int
+    network: JobNetwork | None
     archives: tuple[OrderedArchive, ...]
 
     def to_json(self) -> str:
@@ -85,15 +95,22 @@ def build_set(served: Served, endpoint: Endpoint) -> Order:
     """
     environment = served.environment
     digests = served.release_sets[endpoint.name]
+    builds = environment.builds
     return Order(
         environment=environment.environment,
         endpoint=endpoint.name,
         region=environment.region,
         platform=endpoint.platform,
         image=endpoint.image_uri(environment.region),
-        engine_builder=environment.builds.engine_builder,
-        choice=BuildChoice(size=environment.builds.size, weights=environment.builds.weights),
-        parallel_engines=int(getattr(environment.builds, "parallel_engines", PARALLEL_ENGINES)),
+        engine_builder=builds.engine_builder,
+        choice=BuildChoice(size=builds.size, weights=builds.weights),
+        parallel_engines=builds.parallel_engines,
+        engine_timeout_minutes=builds.engine_timeout_minutes,
+        network=JobNetwork(
+            subnet_ids=tuple(builds.network.subnet_ids), security_group_ids=tuple(builds.network.security_group_ids)
+        )
+        if builds.network
+        else None,
         archives=tuple(
             OrderedArchive(
                 name=ArchiveName(model=model, digest=digest), dependency=served.sources[model].recipe.dependency
@@ -126,6 +143,8 @@ def read_order(content: str | bytes, *, file: str) -> Order:
         engine_builder=document.engine_builder,
         choice=BuildChoice(size=document.size, weights=document.weights),
         parallel_engines=document.parallel_engines,
+        engine_timeout_minutes=document.engine_timeout_minutes,
+        network=JobNetwork(**document.network.model_dump()) if document.network else None,
         archives=tuple(
             sorted(
                 (
@@ -153,6 +172,11 @@ class _Archive(_Part):
     dependency: Dependency | None = None
 
 
+class _Network(_Part):
+    subnet_ids: Annotated[tuple[str, ...], Field(min_length=1)]
+    security_group_ids: Annotated[tuple[str, ...], Field(min_length=1)]
+
+
 class _Document(_Part):
     schema_: Literal[1] = Field(alias="schema")
     environment: _Name
@@ -164,6 +188,8 @@ class _Document(_Part):
     size: Size
     weights: Weights
     parallel_engines: Annotated[int, Field(ge=1)]
+    engine_timeout_minutes: Annotated[int, Field(ge=1)]
+    network: _Network | None
     archives: tuple[_Archive, ...]
 
     @field_validator("archives")
@@ -188,6 +214,8 @@ def _document(order: Order) -> dict[str, Any]:
         "size": order.choice.size,
         "weights": order.choice.weights,
         "parallel_engines": order.parallel_engines,
+        "engine_timeout_minutes": order.engine_timeout_minutes,
+        "network": dataclasses.asdict(order.network) if order.network else None,
         "archives": [
             {"model": row.name.model, "digest": row.name.digest, "dependency": row.dependency} for row in order.archives
         ],
@@ -201,6 +229,7 @@ _ALLOWED = {
     "dependency": f"{', '.join(get_args(Dependency))}, or null",
 }
 _SHOWN = 100
+"""Characters of a wrong value that a message quotes."""
 
 
 def _problem(error: dict[str, Any], file: str) -> Problem:
