@@ -26,10 +26,10 @@ ROOT = Path(__file__).resolve().parent.parent
 ENVS = ROOT / ".envs"
 REQUIREMENTS = ROOT / "requirements"
 UV_VERSION = "0.13.8"
-VIRTUAL = ("main", "emulator", "backends", "exporters", "torch", "dali")
+VIRTUAL = ("main", "emulator", "backends", "exporters", "torch", "dali", "tensorflow")
 # What Triton's Python backend imports. That backend reads arrays by the layout of NumPy 1, which has no wheels for 3.13
 # and newer: so these environments are made with one of these versions, whatever the rest runs on.
-SERVER_SIDE = ("backends", "torch", "dali")
+SERVER_SIDE = ("backends", "torch", "dali", "tensorflow")
 SERVER_MINORS = ("3.12", "3.11")
 STAMP = ".made-from"
 OWN_VERSION = sys.version.split()[0]

@@ -71,13 +71,13 @@ def test_an_environment_that_is_not_made_is_named_with_what_makes_it(
         answer_in_container(
             repository(tmp_path),
             model="double",
-            needs={"python", "pytorch", "dali"},
+            needs={"python", "pytorch", "dali", "tensorflow"},
             request=X,
             work=tmp_path / "work",
             report=lambda _text: None,
         )
     advice = [problem.advice for problem in caught.value.problems]
-    assert advice == ["make setup", "python3 scripts/setup.py dali", "python3 scripts/setup.py torch"]
+    assert advice == ["make setup", *(f"python3 scripts/setup.py {name}" for name in ("dali", "torch", "tensorflow"))]
 
 
-NAMES = ("triton", "python", "torch", "dali")
+NAMES = ("triton", "python", "torch", "dali", "tensorflow")

@@ -60,8 +60,8 @@ def test_a_plan_of_one_s_own_serves_on_its_platform(tmp_path: Path) -> None:
 
 
 def test_a_backend_that_nothing_here_runs_is_refused_before_anything_is_exported(tmp_path: Path) -> None:
-    made = source(tmp_path, backend="tensorflow", recipe="exports: [{script: gone.py, produces: [double/1/m]}]\n")
-    with pytest.raises(InputError, match="double needs the backend tensorflow, which the local Triton neither has"):
+    made = source(tmp_path, backend="openvino", recipe="exports: [{script: gone.py, produces: [double/1/m]}]\n")
+    with pytest.raises(InputError, match="double needs the backend openvino, which the local Triton neither has"):
         refuse_unservable([made], platform=None)
 
 

@@ -1,8 +1,8 @@
-"""Runs in the environment ``torch``: prints facts of the Inception V3 of a model folder as JSON.
+"""Runs in the environment ``torch``: prints facts of the exporters' Inception V3 as JSON.
 
-    python inception_network.py FOLDER facts
-    python inception_network.py FOLDER random
-    python inception_network.py FOLDER checkpoint FILE CLASSES
+    python inception_network.py facts
+    python inception_network.py random
+    python inception_network.py checkpoint FILE CLASSES
 
 ``facts`` fills the published network by a rule that needs no file and lets it answer one fixed picture; ``random``
 digests the tiny network's random weights, drawn with one thread, with two, and from another seed; ``checkpoint`` writes
@@ -24,9 +24,12 @@ import numpy as np
 import torch
 from safetensors.torch import save_file
 
+from tritonstack.exporters import inception_weights
+from tritonstack.exporters.inception_layout import CLASSES
+from tritonstack.exporters.inception_network import InceptionV3
 
-def main(folder: str, what: str, *rest: str) -> None:
-    sys.path.insert(0, folder)
+
+def main(what: str, *rest: str) -> None:
     if what == "facts":
         print(json.dumps(facts()))
     elif what == "random":
@@ -37,8 +40,6 @@ def main(folder: str, what: str, *rest: str) -> None:
 
 def facts() -> dict[str, Any]:
     """Names and shapes of the weights, how many there are, and five scores of the filled network."""
-    from inception_v3 import InceptionV3
-
     network = InceptionV3(classes=1000)
     lines = "\n".join(f"{name} {list(value.shape)}" for name, value in sorted(network.state_dict().items()))
     picture = np.random.default_rng(1).uniform(-1, 1, (1, 3, 299, 299)).astype(np.float32)
@@ -74,18 +75,14 @@ def filled(network: torch.nn.Module) -> torch.nn.Module:
 
 def random_digest(*, threads: int, seed: int = 0) -> str:
     """The SHA-256 of the tiny network's random weights."""
-    import weights
-
     torch.set_num_threads(threads)
-    state = weights.random(seed=seed, channel_divisor=16).state_dict()
+    state = inception_weights.random(seed=seed, channel_divisor=16).state_dict()
     return hashlib.sha256(b"".join(value.numpy().tobytes() for value in state.values())).hexdigest()
 
 
 def checkpoint(path: Path, classes: int) -> None:
-    import weights
-
-    found = weights.random(seed=3, channel_divisor=16).state_dict()
-    first = weights.CLASSES - classes
+    found = inception_weights.random(seed=3, channel_divisor=16).state_dict()
+    first = CLASSES - classes
     found["fc.weight"], found["fc.bias"] = found["fc.weight"][first:].clone(), found["fc.bias"][first:].clone()
     save_file({name: value for name, value in found.items() if not name.endswith("num_batches_tracked")}, path)
 

@@ -35,7 +35,7 @@ def needs(environment: str) -> pytest.MarkDecorator:
 def network(*arguments: str) -> str:
     """What ``inception_network.py`` prints."""
     program = Path(__file__).with_name("inception_network.py")
-    command = [str(environment_python("torch")), str(program), str(FOLDER), *arguments]
+    command = [str(environment_python("torch")), str(program), *arguments]
     variables = {"PYTHONPATH": str(REPOSITORY), "PYTHONDONTWRITEBYTECODE": "1"}
     return subprocess.run(command, check=True, capture_output=True, text=True, env=variables).stdout
 

@@ -21,7 +21,7 @@ Arrays = Mapping[str, "np.ndarray[Any, Any]"]
 START_SECONDS = 600.0
 ANSWER_SECONDS = 600.0
 _STAND_IN = "tritonstack stand-in: "
-_NEEDED = {"pytorch": "torch", "dali": "dali", "EXECUTION_ENV_PATH": "torch"}
+_NEEDED = {"pytorch": "torch", "dali": "dali", "tensorflow": "tensorflow", "EXECUTION_ENV_PATH": "torch"}
 """Backend or parameter → the environment of its stand-in, beside those that every container needs."""
 
 
@@ -82,7 +82,7 @@ def _require(needs: Collection[str]) -> None:
         problems.append(
             Problem(found=str(error), allowed="the local Triton, which proves the archive", advice="make setup")
         )
-    folders = {"torch": files.torch, "dali": files.dali}
+    folders = {"torch": files.torch, "dali": files.dali, "tensorflow": files.tensorflow}
     for need in sorted(set(needs) & _NEEDED.keys()):
         name = _NEEDED[need]
         if not (folders[name] / "bin" / "python").exists():

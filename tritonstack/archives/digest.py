@@ -20,7 +20,7 @@ PACKER_VERSION = 1
 LIBRARY = Path(__file__).resolve().parents[1] / "exporters"
 """What export scripts import of this project."""
 
-LIBRARY_ENVIRONMENTS = frozenset({"torch", "dali"})
+LIBRARY_ENVIRONMENTS = frozenset({"torch", "dali", "tensorflow"})
 """The environments whose scripts do."""
 
 _NOT_OF_AN_ARCHIVE = {"overlays", "copies", "sizes"}

@@ -38,6 +38,9 @@ MODEL_FILES = {
 }
 """Backend → the file it loads by default: Triton, docs/user_guide/model_repository.md (Model Files)."""
 
+PLATFORM_FILES = {"tensorflow_graphdef": "model.graphdef", "tensorflow_savedmodel": "model.savedmodel"}
+"""The same by platform, where one backend loads two formats; a SavedModel is a folder."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Complaint:
@@ -183,7 +186,8 @@ class ModelConfig:
     @property
     def model_file(self) -> str:
         """The file in a version folder that the backend loads; empty where that is the backend's affair."""
-        return self.node.text("default_model_filename") or MODEL_FILES.get(self.backend, "")
+        default = PLATFORM_FILES.get(self.node.text("platform")) or MODEL_FILES.get(self.backend, "")
+        return self.node.text("default_model_filename") or default
 
     @property
     def steps(self) -> tuple[Node, ...]:

@@ -32,13 +32,21 @@ class Backend:
         name: as in ``backend: "…"`` of a config.pbtxt.
         since: the first release that has it, or None (all known ones).
         last: the last release that has it, or None (still there).
-        replacement: what to use instead, or None.
+        replacement: what to serve instead, or None.
     """
 
     name: str
     since: str | None = None
     last: str | None = None
     replacement: str | None = None
+
+    @property
+    def after_last(self) -> str:
+        """What to do on a release after :attr:`last`; empty where there is no last one."""
+        if not self.last:
+            return ""
+        other = f", or serve {self.replacement}" if self.replacement else ""
+        return f"Take release {self.last} or older{other}."
 
     def in_release(self, release: str) -> bool:
         """Whether ``release`` (``YY.MM``) contains this backend."""

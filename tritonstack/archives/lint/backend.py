@@ -11,6 +11,7 @@ from tritonstack.archives.lint.finding import Finding
 from tritonstack.archives.lint.place import at_field, at_line
 from tritonstack.archives.lint.view import ModelView, RepositoryView
 from tritonstack.archives.model_config import MODEL_FILES
+from tritonstack.catalogue import load_catalogue, release_order
 
 _PAIRED = ("tensorflow", "tensorrt", "onnxruntime", "pytorch")
 """Backends whose platform Triton checks: GetBackendType knows these and no other."""
@@ -38,12 +39,21 @@ def check(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
     if known is not None and config.backend and not config.is_ensemble and not is_there:
         line = node.line_of("backend" if backend else "platform")
         allowed = f"{', '.join(sorted(known))} ({view.target.name or 'of all releases'})"
-        yield at_line(model, line, "backend-not-in-release", f"backend {config.backend}", allowed)
+        advice = _advice(view, config.backend)
+        yield at_line(model, line, "backend-not-in-release", f"backend {config.backend}", allowed, advice)
     yield from _runtime(model)
     yield from _transactions(model)
     if node.has("model_repository_agents"):
         found, allowed = "model_repository_agents", "none: no SageMaker image has a repository agent"
         yield at_field(model, "model_repository_agents", "repository-agent", found, allowed)
+
+
+def _advice(view: RepositoryView, backend: str) -> str:
+    """What to do about a backend that earlier releases had; nothing about any other."""
+    release, known = view.target.release, load_catalogue().backends.get(backend)
+    if release is None or known is None or known.last is None:
+        return ""
+    return known.after_last if release_order(release.version) > release_order(known.last) else ""
 
 
 def guessed_backend(model: ModelView) -> str:

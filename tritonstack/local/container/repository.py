@@ -16,7 +16,7 @@ from tritonstack.local.container.pbtxt import without_gpus
 from tritonstack.local.paths import REPOSITORY
 
 BACKENDS = Path(__file__).resolve().parents[1] / "backends"
-STAND_INS = ("onnxruntime", "pytorch", "tensorrt", "dali")
+STAND_INS = ("onnxruntime", "pytorch", "tensorrt", "dali", "tensorflow")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,12 +28,14 @@ class TritonFiles:
         python: the virtual environment that the Python backend takes its packages from.
         torch: the virtual environment with torch; may be missing, then the pytorch backend says how to install it.
         dali: the same for DALI.
+        tensorflow: the same for TensorFlow.
     """
 
     triton: Path
     python: Path
     torch: Path
     dali: Path
+    tensorflow: Path
 
     @classmethod
     def of_repository(cls, environments: Path = REPOSITORY / ".envs") -> TritonFiles:
@@ -43,6 +45,7 @@ class TritonFiles:
             python=environments / "backends",
             torch=environments / "torch",
             dali=environments / "dali",
+            tensorflow=environments / "tensorflow",
         )
 
     @property
@@ -78,9 +81,13 @@ class TritonFiles:
             "LD_LIBRARY_PATH": os.pathsep.join(map(str, folders)),
             "LANG": "C.UTF-8",
             "PYTHONNOUSERSITE": "True",
-            "TRITONSTACK_TORCH_SITE": str(self.torch / "lib" / f"python{self.python_version}" / "site-packages"),
-            "TRITONSTACK_DALI_SITE": str(self.dali / "lib" / f"python{self.python_version}" / "site-packages"),
+            "TRITONSTACK_TORCH_SITE": self._site(self.torch),
+            "TRITONSTACK_DALI_SITE": self._site(self.dali),
+            "TRITONSTACK_TENSORFLOW_SITE": self._site(self.tensorflow),
         }
+
+    def _site(self, environment: Path) -> str:
+        return str(environment / "lib" / f"python{self.python_version}" / "site-packages")
 
     def check(self) -> None:
         """Find out before the first start whether the server can run here.

@@ -39,5 +39,4 @@ def _why_not(*, name: str, release: str, available: Iterable[str]) -> tuple[str,
         return "which no release has", f"{nearest(name, available)} {bring}".strip()
     if backend.since and release_order(release) < release_order(backend.since):
         return f"which came with release {backend.since}", f"Take release {backend.since} or newer."
-    convert = f", or convert the model to {backend.replacement}" if backend.replacement else ""
-    return f"which went after release {backend.last}", f"Take release {backend.last} or older{convert}."
+    return f"which went after release {backend.last}", backend.after_last

@@ -30,13 +30,15 @@ NUMPY_OF = {
 }
 
 
-def import_from(variable, module, environment):
+def import_from(variable, module, environment, *, first=False):
     """A library that has an environment of its own, made only where it is wanted.
 
     Args:
         variable: the environment variable that names its ``site-packages`` folder.
         module: the module to import.
         environment: what ``scripts/setup.py`` calls the environment.
+        first: whether what it needs is taken from there before what the backends' environment has under the same name.
+            NumPy is imported already, and stays the backends'.
 
     Raises:
         TritonModelException: it is not installed; says how to install it.
@@ -46,7 +48,7 @@ def import_from(variable, module, environment):
         raise pb_utils.TritonModelException(
             f"the CPU stand-in needs {module}, which is not installed: python3 scripts/setup.py {environment}"
         )
-    sys.path.append(site)
+    sys.path.insert(0 if first else len(sys.path), site)
     return importlib.import_module(module)
 
 

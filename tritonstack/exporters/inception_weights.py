@@ -1,23 +1,44 @@
-"""The weights of the network: pretrained ones of the hub, or random ones by seed."""
+"""The weights of Inception V3: pretrained ones of the hub, or random ones by seed."""
+
+# mypy: disable-error-code="import-not-found"
+# PyTorch and safetensors are in the environment that exports run in, not in the one that checks types.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
-from inception_v3 import SIDE, InceptionV3
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import nn
 from torch.nn import functional
 
 from tritonstack.errors import WorkFailedError
+from tritonstack.exporters import hub
+from tritonstack.exporters.arguments import Options
+from tritonstack.exporters.inception_layout import CLASSES, SIDE
+from tritonstack.exporters.inception_network import InceptionV3
+from tritonstack.exporters.progress import say
 
-CLASSES = 1001
-"""ImageNet's 1,000 and, before them, the background, as TF-Slim trained this network."""
+CHECKPOINT = "model.safetensors"
+CONFIG = "config.json"
 NEVER = -1e4
 """A score whose probability is 0 after any softmax, in half precision too (where -infinity makes NaN)."""
+
+
+def load(options: Options) -> tuple[InceptionV3, dict[str, str]]:
+    """The network that the build's choice says, and the digests of the files that were read for it."""
+    divisor = int(options.size.get("channel_divisor", 1))
+    if options.weights == "random":
+        say(f"random weights of seed {options.seed}")
+        return random(seed=options.seed, channel_divisor=divisor), {}
+    files = (CONFIG, CHECKPOINT)
+    folder = hub.fetch(options.source, files)
+    _check_config(folder / CONFIG)
+    return pretrained(folder / CHECKPOINT, channel_divisor=divisor), hub.digests(folder, files)
 
 
 def pretrained(checkpoint: Path, *, channel_divisor: int = 1) -> InceptionV3:
@@ -45,10 +66,11 @@ def pretrained(checkpoint: Path, *, channel_divisor: int = 1) -> InceptionV3:
     if problems:
         raise WorkFailedError(f"{checkpoint} does not hold Inception V3: {'; '.join(problems)}")
     network.load_state_dict(weights, strict=False)
-    return network.eval()
+    network.eval()
+    return network
 
 
-def with_background(weights: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+def with_background(weights: Mapping[str, Any]) -> dict[str, Any]:
     """The weights with a row for the background: ports of TF-Slim's checkpoint drop that class and keep 1,000.
 
     The row put back has the probability 0, so the others keep theirs. Weights that have 1,001 rows stay as they are.
@@ -93,15 +115,32 @@ def random(*, seed: int, channel_divisor: int) -> InceptionV3:
         spread = _coarse((features - middle).norm(dim=1).mean())
         network.fc.weight.copy_(directions / spread)
         network.fc.bias.copy_(_coarse(-network.fc.weight @ middle))
-    return network.float()
+    network.float()
+    return network
 
 
-def _coarse(values: torch.Tensor) -> torch.Tensor:
+def _coarse(values: Any) -> Any:
     """Rounded to 8 significant bits."""
     return values.to(torch.bfloat16).to(values.dtype)
 
 
-def _noise(cells: int) -> torch.Tensor:
+def _noise(cells: int) -> Any:
     """One picture, FP64 [1, 3, 299, 299] from -1 to 1, of about so many patches a side."""
     values = torch.rand(1, 3, cells, cells).double() * 2 - 1
     return functional.interpolate(values, size=(SIDE, SIDE), mode="bilinear")
+
+
+def _check_config(path: Path) -> None:
+    """Refuse weights of another architecture, or that were trained on pixels of another range than DALI gives."""
+    try:
+        content = json.loads(path.read_text())
+        architecture, trained_on = content["architecture"], content["pretrained_cfg"]
+        mean, deviation = trained_on["mean"], trained_on["std"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise WorkFailedError(f"{path} is not a configuration of timm: {error!r}") from error
+    if architecture != "inception_v3":
+        raise WorkFailedError(f"{path}: architecture {architecture}, but this export is for inception_v3")
+    if [*mean, *deviation] != [0.5] * 6:
+        raise WorkFailedError(
+            f"{path}: trained with mean {mean} and std {deviation}, but the pipeline normalises with 0.5 and 0.5"
+        )
