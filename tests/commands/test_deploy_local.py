@@ -77,6 +77,13 @@ def test_archives_are_published_after_their_bucket_and_before_what_serves_them(
     assert "2 published" in said
 
 
+def test_where_engines_are_built_on_deploy_their_builder_stands_before_the_endpoints(
+    done: list[str], settings: Environment
+) -> None:
+    deploy_local.deploy(settings, AWS, Steps(), builds=True)
+    assert done[-2:] == ["deploy local/builds", "deploy local/serving-*"]
+
+
 def test_an_account_is_bootstrapped_once(
     done: list[str], settings: Environment, monkeypatch: pytest.MonkeyPatch
 ) -> None:

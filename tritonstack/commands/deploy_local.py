@@ -8,14 +8,14 @@ import click
 
 from tritonstack.archives.build import build_environment
 from tritonstack.archives.publish import publish_environment
-from tritonstack.archives.served import served_by
+from tritonstack.archives.served import Served, served_by
 from tritonstack.commands.one_deployment import one_deployment
 from tritonstack.commands.progress import Step, Steps
 from tritonstack.errors import InputError, Problem
 from tritonstack.local.aws import ACCOUNT, REGION, LocalAws, require_local_aws
 from tritonstack.local.deployment import LocalDeployment
 from tritonstack.local.paths import project_folder
-from tritonstack.settings import Environment, load_environment
+from tritonstack.settings import Environment, engines_built_on_deploy, load_environment
 
 
 @click.command("deploy-local")
@@ -25,12 +25,13 @@ def command(*, environment: str) -> None:
     path = project_folder() / "environments" / f"{environment}.yaml"
     settings = load_environment(path)
     check_account(settings, file=str(path))
-    check_recipes(settings, file=path)
+    served = check_recipes(settings, file=path)
+    builds = engines_built_on_deploy(settings, needs_engine=bool(served.engines.builds))
     require_local_aws()  # before any wait
     steps = Steps()
     try:
         with one_deployment(steps):
-            deploy(settings, require_local_aws(), steps)
+            deploy(settings, require_local_aws(), steps, builds=builds)
     except KeyboardInterrupt:
         click.echo("the local AWS stays up: tritonstack down stops it", err=True)
         raise
@@ -52,17 +53,22 @@ def check_account(settings: Environment, *, file: str) -> None:
         raise InputError(problems)
 
 
-def check_recipes(settings: Environment, *, file: Path) -> None:
+def check_recipes(settings: Environment, *, file: Path) -> Served:
     """Refuse wrong model folders before anything is deployed: else they would be a failed synthesis.
+
+    Returns what the environment serves.
 
     Raises:
         InputError: with the problems of every endpoint's models, each once.
     """
-    served_by(settings, project_folder() / "model_repos", file=file)
+    return served_by(settings, project_folder() / "model_repos", file=file)
 
 
-def deploy(settings: Environment, aws: LocalAws, steps: Steps) -> None:
-    """Everything from the bootstrap to serving endpoints, each step shown with its time."""
+def deploy(settings: Environment, aws: LocalAws, steps: Steps, *, builds: bool = False) -> None:
+    """Everything from the bootstrap to serving endpoints, each step shown with its time.
+
+    ``builds``: the environment has a builds stack, whose build makes what is not published before the endpoints.
+    """
     name = settings.environment
     deployment = LocalDeployment(aws=aws, environment=name)
     if not deployment.bootstrapped():
@@ -76,7 +82,11 @@ def deploy(settings: Environment, aws: LocalAws, steps: Steps) -> None:
         step.end_with(str(build_environment(settings, local=True, report=step.say)))
     with steps.step("publish them to the bucket") as step:
         step.end_with(str(publish_environment(settings, session=aws.session(), local=True, report=step.say)))
-    with steps.step(f"deploy {name}/serving-*: endpoints (cdk deploy)") as step:
+    if builds:
+        with steps.step(f"deploy {name}/builds: what builds engines (cdk deploy)") as step:
+            _following(deployment, step).deploy(f"{name}/builds")
+    what = "engines, then endpoints" if builds else "endpoints"
+    with steps.step(f"deploy {name}/serving-*: {what} (cdk deploy)") as step:
         _following(deployment, step).deploy(f"{name}/serving-*")
 
 
