@@ -18,10 +18,13 @@ from tritonstack.local.emulator.autoscaling import ScalableTargets, autoscaling_
 from tritonstack.local.emulator.cloudformation import (
     autoscaling_resources,
     bucket,
+    cancelling,
     composite_alarm,
+    custom_resources,
     patience,
     provisioning,
     sagemaker_resources,
+    waits,
 )
 from tritonstack.local.emulator.gateway import Gateway
 from tritonstack.local.emulator.sagemaker.api import sagemaker_service
@@ -47,6 +50,9 @@ def build(settings: EmulatorSettings) -> Gateway:
     autoscaling_resources.install(autoscaling)
     composite_alarm.install()
     bucket.install()
+    cancelling.install()
+    custom_resources.install()
+    waits.install()
     provisioning.install_schemas()
     patience.install(seconds=settings.stack_patience_seconds)
     return Gateway(settings, endpoints)
