@@ -299,3 +299,15 @@ def test_it_runs_with_the_python_of_every_triton_image(tmp_path: Path, version: 
     status, log = step.run(interpreter(version))
     assert status == 0, log
     assert left(step) == LEFT
+
+
+def test_a_failure_is_left_where_sagemaker_looks_for_it_in_no_more_than_a_kilobyte(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(engine_step, "MESSAGE", tmp_path / "message")
+    reason = "trtexec ends with status 1: " + "€" * 1000
+    assert engine_step.fail(engine_step.BUILD, reason) == engine_step.BUILD
+    left = (tmp_path / "message").read_bytes()
+    assert left.decode().startswith("FAILED in phase build: trtexec ends with status 1: €")
+    assert len(left) <= 1024
+    assert reason in capsys.readouterr().out

@@ -7,13 +7,11 @@ and started as ``python3 engine_step.py JOB``. JOB is a JSON file; its relative 
      "tensorrt": ["10.4"],                     versions that were planned for, each as far as it is known
      "gpu": {"name": "A10G", "compute_capability": "8.6"},
      "options": ["--fp16", ...],               trtexec's; those that name files are this step's own
-     "onnx": "model.onnx",
-     "plan": "model.plan",                     the plan's file name in the output folder
+     "onnx": "model.onnx", "plan": "model.plan",   the plan's file name in the output folder
      "inputs": {"x": {"file": "x.raw", "shape": [1, 4]}},   the proof's, in the type of the engine's tensor
      "outputs": ["logits"],                    what the plan must answer
      "timing_cache": "timing.cache",           or null; need not exist yet
-     "timeout_seconds": 7200,
-     "output": "output"}
+     "timeout_seconds": 7200, "output": "output"}
 
 It leaves the plan, ``outputs.json`` (``[{"name", "shape", "values"}, ...]``), ``timing.cache`` and ``trtexec.log`` in
 the output folder, and at last ``result.json``: without that file nothing there counts. A failure leaves the log and
@@ -46,6 +44,7 @@ from typing import Any
 
 TRTEXEC_PLACES = ("/usr/src/tensorrt/bin/trtexec", "/usr/src/bin/trtexec")  # NVIDIA's images
 
+MESSAGE = Path("/opt/ml/output/message")  # SageMaker developer guide: "Save and Access Metadata …", ExitMessage
 JOB, MACHINE, BUILD, PROOF, TIME = 2, 3, 4, 5, 6
 PHASE_OF = {JOB: "job", MACHINE: "machine", BUILD: "build", PROOF: "proof", TIME: "time"}
 # Options that this step gives itself, and those of the build that loading the plan needs as well.
@@ -127,9 +126,8 @@ def read_job(path: Path) -> dict[str, Any]:
 
 def find_program(variable: str, places: tuple[str, ...], name: str) -> str:
     """A program: what the variable names, else the first of the places, else on PATH."""
-    found = os.environ.get(variable) or next(
-        (place for place in places if os.access(place, os.X_OK)), shutil.which(name)
-    )
+    here = (place for place in places if os.access(place, os.X_OK))
+    found = os.environ.get(variable) or next(here, shutil.which(name))
     if not found:
         raise StepError(MACHINE, f"{name} is not in this image (looked in {', '.join([*places, 'PATH'])})")
     return found
@@ -338,15 +336,14 @@ def step(job: dict[str, Any]) -> int:
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
     for stale in ("result.json", job["plan"], *MADE):
-        with contextlib.suppress(FileNotFoundError):
-            (output / stale).unlink()
+        (output / stale).unlink(missing_ok=True)
     image = {name: os.environ[name] for name in ("CUDA_VERSION", "TRT_VERSION") if name in os.environ}
     result: dict[str, Any] = {"release": job["release"], "planned_gpu": job["gpu"], "durations": {}, "image": image}
     try:
         try:
             run_job(job, work, result)
         except StepError as error:
-            say(f"FAILED in phase {PHASE_OF[error.status]}: {error.reason}")
+            fail(error.status, error.reason)
             result.update(outcome="failed", phase=PHASE_OF[error.status], reason=error.reason, status=error.status)
             if (work / "trtexec.log").is_file():
                 (work / "trtexec.log").replace(output / "trtexec.log")
@@ -362,6 +359,15 @@ def step(job: dict[str, Any]) -> int:
     finally:
         shutil.rmtree(work, ignore_errors=True)
     return int(result["status"])
+
+
+def fail(status: int, reason: str) -> int:
+    """Say why the step fails; also where SageMaker Processing looks for what a container says at its end (1 KB)."""
+    line = f"FAILED in phase {PHASE_OF[status]}: {reason}"
+    say(line)
+    with contextlib.suppress(OSError):  # elsewhere there is no such folder
+        MESSAGE.write_text(line.encode()[:1000].decode(errors="ignore"), encoding="utf-8")
+    return status
 
 
 def heed(handler: Any) -> None:
@@ -380,14 +386,11 @@ def main(arguments: list[str]) -> int:
     """The program."""
     heed(interrupt)
     if len(arguments) != 1:
-        say("usage: python3 engine_step.py JOB.json")
-        return JOB
+        return fail(JOB, "usage: python3 engine_step.py JOB.json")
     try:
         return step(read_job(Path(arguments[0])))
     except (StepError, OSError) as error:
-        status = error.status if isinstance(error, StepError) else MACHINE
-        say(f"FAILED in phase {PHASE_OF[status]}: {error}")
-        return status
+        return fail(error.status if isinstance(error, StepError) else MACHINE, str(error))
     except Interrupted as error:
         say(f"ended by signal {error.args[0]}; nothing is left")
         return 128 + int(error.args[0])
