@@ -51,6 +51,11 @@ bench: setup ## The benchmarks, each against something in the same run
 	@$(PYTHON) scripts/setup.py torch dali
 	@$(RUN) benchmarks
 
+.PHONY: gpu-check
+gpu-check: ## On a machine with an NVIDIA GPU: what of an engine's build can be tried there, tried and reported
+	@$(PYTHON) scripts/setup.py main exporters
+	@$(RUN) tritonstack.engines.gpu_check
+
 .PHONY: lock
 lock: ## Resolve requirements/*.in anew into the pinned, hashed requirements/*.txt
 	@$(PYTHON) scripts/setup.py lock
