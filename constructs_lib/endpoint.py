@@ -10,8 +10,10 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
+from constructs_lib.rollout import allow_alarms, deployment_config
 from constructs_lib.triton_model import TritonModel
 from tritonstack import naming
+from tritonstack.settings import Rollout
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,6 +73,7 @@ class Endpoint(Construct):
         model: TritonModel,
         fleet: Fleet,
         timeouts: Timeouts,
+        rollout: Rollout | None = None,
         endpoint_tags: Mapping[str, str] | None = None,
     ) -> None:
         """Make the endpoint.
@@ -82,6 +85,7 @@ class Endpoint(Construct):
             model: what it runs.
             fleet: what it runs on.
             timeouts: how long a start may take.
+            rollout: how an update moves the calls to the new fleet; None: all at once, and nothing is watched.
             endpoint_tags: tags on the endpoint alone, besides those of the stack.
         """
         super().__init__(scope, construct_id)
@@ -99,7 +103,10 @@ class Endpoint(Construct):
             "Endpoint",
             endpoint_name=endpoint_name,
             endpoint_config_name=self.config.attr_endpoint_config_name,
+            deployment_config=None if rollout is None else deployment_config(rollout),
         )
+        if rollout is not None:
+            allow_alarms(model.role, rollout)
         for key, value in (endpoint_tags or {}).items():
             cdk.Tags.of(self.endpoint).add(key, value)
 

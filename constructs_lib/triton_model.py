@@ -48,6 +48,7 @@ class TritonModel(Construct):
         model: the resource.
         data: what it serves.
         data_url: where that lies, as an ``s3://`` URL.
+        role: what SageMaker runs it with.
     """
 
     def __init__(
@@ -74,6 +75,7 @@ class TritonModel(Construct):
         """
         super().__init__(scope, construct_id)
         self.data = data
+        self.role = role
         multi_model = isinstance(data, MultiModelData)
         location = data.prefix if isinstance(data, MultiModelData) else data.key
         self.data_url = f"s3://{artifacts.bucket_name}/{location}"

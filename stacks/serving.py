@@ -88,6 +88,7 @@ class ServingStack(cdk.Stack):
                 model_download_seconds=endpoint.timeouts.model_download_seconds,
                 container_startup_seconds=endpoint.timeouts.container_startup_seconds,
             ),
+            rollout=endpoint.rollout,
             endpoint_tags=local_tags(endpoint),
         )
         self.activation = Activation(

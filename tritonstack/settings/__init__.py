@@ -6,6 +6,7 @@ from tritonstack.settings.container import ContainerSettings
 from tritonstack.settings.endpoint import Endpoint, LocalSettings, Timeouts
 from tritonstack.settings.environment import ArtifactSettings, Environment, engines_built_on_deploy
 from tritonstack.settings.loader import load_environment, load_environments
+from tritonstack.settings.rollout import Rollout
 
 __all__ = [
     "ArtifactSettings",
@@ -15,6 +16,7 @@ __all__ = [
     "Endpoint",
     "Environment",
     "LocalSettings",
+    "Rollout",
     "Timeouts",
     "check_archives",
     "engines_built_on_deploy",

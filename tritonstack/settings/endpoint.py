@@ -11,6 +11,7 @@ from tritonstack.catalogue import InstanceType, load_catalogue
 from tritonstack.catalogue.releases import RELEASE_PATTERN
 from tritonstack.settings.container import ContainerSettings
 from tritonstack.settings.fields import ECR_PATTERN, Name, SettingsModel, choices
+from tritonstack.settings.rollout import Rollout
 
 SAGEMAKER_DEFAULT_AMI = "sagemaker-default"
 """The value of ``host_ami`` that leaves the choice to SageMaker."""
@@ -119,6 +120,11 @@ class Endpoint(SettingsModel):
     )
     routing: Literal["LEAST_OUTSTANDING_REQUESTS", "RANDOM", "PREFIX_AWARE", "KV_AWARE"] | None = Field(
         default=None, description="How SageMaker spreads calls over the instances; null: SageMaker's default."
+    )
+    rollout: Rollout | None = Field(
+        default=None,
+        description="How an update moves the calls to the new fleet (deployment guardrails); null: all at once, and "
+        "nothing is watched.",
     )
     local: LocalSettings = Field(default_factory=LocalSettings, description="Limits that only the local runtime reads.")
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from tritonstack.catalogue import InstanceType
 from tritonstack.settings.checks.container import check_container
 from tritonstack.settings.checks.release import check_release
+from tritonstack.settings.checks.rollout import check_rollout
 from tritonstack.settings.checks.site import Site, nearest
 from tritonstack.settings.endpoint import PRODUCTION_INSTANCES, Endpoint
 from tritonstack.settings.fields import MAXIMUM_NAME
@@ -32,6 +33,7 @@ def check_endpoint(
     yield from _check_models(endpoint=endpoint, location=location)
     if "mode" not in unusable:
         yield from _check_mode(endpoint=endpoint, location=location, site=site)
+        yield from check_rollout(endpoint=endpoint, location=location)
     if instance is not None:
         yield from _check_instance(endpoint=endpoint, instance=instance, location=location, site=site)
         if endpoint.multi_model and "mode" not in unusable:
