@@ -121,7 +121,7 @@ class TritonPythonModel(BatchingModel):
         try:
             return self.session.run({name: _tensor(name) for name in outputs}, fed)
         except (tf.errors.OpError, ValueError, TypeError) as error:
-            raise RequestError(f"TensorFlow: {str(error).splitlines()[0]}") from error
+            raise RequestError(f"TensorFlow: {_reason(str(error))}") from error
 
     def finalize(self):
         """Give the session's memory back."""
@@ -131,6 +131,13 @@ class TritonPythonModel(BatchingModel):
 def _tensor(name):
     """The tensor of a name in a configuration: a node's first result, unless the name says which."""
     return name if ":" in name else f"{name}:0"
+
+
+def _reason(message):
+    """TensorFlow's message in one line: of a failed node, what follows its name between two traces."""
+    lines = message.splitlines() or [""]
+    named = [place for place, line in enumerate(lines[:-1]) if line.startswith("Node: ")]
+    return lines[named[0] + 1] if named else lines[0]
 
 
 def _read(path):
