@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonstack.archives.contents import contents_of, lacks_plan
+from tritonstack.archives.contents import contents_of
 from tritonstack.archives.digest import model_digest, sha256_of
 from tritonstack.archives.execution_environment import PackedEnvironment
 from tritonstack.archives.exporting import Exported, export_source
@@ -16,20 +16,25 @@ from tritonstack.archives.folder import CONFIG, model_directories
 from tritonstack.archives.kept_environment import kept_environment
 from tritonstack.archives.lint import refuse_errors
 from tritonstack.archives.manifest import (
+    ENGINE_FIGURE,
     ArchiveEntry,
     ClientFileEntry,
+    EngineEntry,
     EnvironmentEntry,
     Manifest,
     ModelEntry,
+    SampleEntry,
     tensor_entry,
 )
 from tritonstack.archives.model_config import read_config
 from tritonstack.archives.packing import PackResult, pack
 from tritonstack.archives.places import Places
+from tritonstack.archives.plans import TRTEXEC, tensorrt_models
 from tritonstack.archives.programs import Report
 from tritonstack.archives.proof import Proven, check_floors, prove_sample
 from tritonstack.archives.sample import read_sample
 from tritonstack.archives.sample_files import client_files, sample_arrays, sample_writer
+from tritonstack.archives.sample_request import Arrays
 from tritonstack.archives.source import ArchiveSource
 from tritonstack.archives.staging import stage_repository
 from tritonstack.archives.targets import python_of, target_of
@@ -60,12 +65,50 @@ Proofs = dict[ProofKey, Proven]
 """The proofs of one build."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Staged:
+    """An archive before it is packed: exported, put together, linted and proven.
+
+    Attributes:
+        task: what is built.
+        work: the build's own folder; ``repository`` and ``figures`` are kept below it.
+        repository: the archive's models.
+        exports: folder → its finished exports.
+        files: the client files.
+        environment: the packed Python environment, or None.
+        sample: the sample request with its answer.
+        request: the same as the addressed model's inputs.
+        model: the addressed model.
+        proven: what the proof measured.
+    """
+
+    task: Task
+    work: Path
+    repository: Path
+    exports: Mapping[str, Exported]
+    files: Mapping[str, Path]
+    environment: PackedEnvironment | None
+    sample: SampleEntry
+    request: Arrays
+    model: ModelEntry
+    proven: Proven
+
+    def refuse_errors(self) -> None:
+        """Raise :class:`InputError` with every error that the linter finds in the repository."""
+        _refuse_errors(self.task, self.repository, self.environment)
+
+
 def make_archive(task: Task, work: Path, places: Places, report: Report, proofs: Proofs) -> Manifest:
     """Build an archive in ``work``, then move it to its place: client files, manifest, and the archive last.
 
     Raises :class:`InputError` for what is wrong with the folder, :class:`WorkFailedError` where an export or the proof
     fails; then nothing is at its place.
     """
+    return finish(stage_archive(task, work, places, report, proofs), places=places, report=report)
+
+
+def stage_archive(task: Task, work: Path, places: Places, report: Report, proofs: Proofs) -> Staged:
+    """Export, put together, lint and prove an archive in ``work``. Raises as :func:`make_archive`."""
     source, recipe = task.source, task.source.recipe
     exports = _exports(source, places, report)
     own = exports.get(source.folder.name)
@@ -79,19 +122,56 @@ def make_archive(task: Task, work: Path, places: Places, report: Report, proofs:
         target=repository,
         added=_added(task, environment),
     )
-    part = recipe.execution_environment
-    absent = [part.packed_as] if part is not None and environment is None else []
-    refuse_errors([repository], staged_for=source.model, absent=absent)
+    _refuse_errors(task, repository, environment)
     model = _model_entry(source.model, (repository / source.model / CONFIG).read_text())
+    request = sample_arrays(source, sample, model=model, files=files)
     if task.proof not in proofs:
-        request = sample_arrays(source, sample, model=model, files=files)
         report(f"proof of {source.name}")
         proofs[task.proof] = prove_sample(
             repository, model=model, sample=sample, request=request, work=work, report=report
         )
-    proven = proofs[task.proof]
-    packed = _pack(repository, work / "archive.tar.gz", source.name, report)
-    manifest = Manifest(
+    return Staged(
+        task=task,
+        work=work,
+        repository=repository,
+        exports=exports,
+        files=files,
+        environment=environment,
+        sample=sample,
+        request=request,
+        model=model,
+        proven=proofs[task.proof],
+    )
+
+
+def finish(
+    staged: Staged, *, places: Places, report: Report, engines: Mapping[str, EngineEntry] | None = None
+) -> Manifest:
+    """Pack a staged archive and move it to its place, the archive last.
+
+    ``engines``: model → the plan that was built for it and lies in the repository.
+    """
+    task = staged.task
+    packed = _pack(staged.repository, staged.work / "archive.tar.gz", task.source.name, report)
+    manifest = _manifest(staged, packed, engines or {})
+    _put(task, manifest, staged.files, packed, work=staged.work, places=places)
+    return manifest
+
+
+def _refuse_errors(task: Task, repository: Path, environment: PackedEnvironment | None) -> None:
+    part = task.source.recipe.execution_environment
+    absent = [part.packed_as] if part is not None and environment is None else []
+    refuse_errors([repository], staged_for=task.source.model, absent=absent)
+
+
+def _manifest(staged: Staged, packed: PackResult, engines: Mapping[str, EngineEntry]) -> Manifest:
+    task, source, recipe = staged.task, staged.task.source, staged.task.source.recipe
+    own = staged.exports.get(source.folder.name)
+    figures = (own.figures if own else {}) | {"sample_difference": staged.proven.sample_difference}
+    if engines:
+        figures[ENGINE_FIGURE] = max(entry.difference for entry in engines.values())
+    stood_in = [f"{TRTEXEC}, for the engine of {name}" for name, entry in engines.items() if entry.stand_in]
+    return Manifest(
         name=source.name,
         digest=task.name.digest,
         description=recipe.description,
@@ -104,25 +184,31 @@ def make_archive(task: Task, work: Path, places: Places, report: Report, proofs:
         size=source.choice.size if recipe.sizes.full != recipe.sizes.tiny else "full",
         weights=source.weights,
         seed=recipe.seed,
-        plan=False if lacks_plan(source) else True if "tensorrt" in contents_of(source).backends else None,
+        plan=_has_plans(staged.repository),
+        engines=dict(engines),
         archive=_archive_entry(task.name, packed),
-        model=model,
+        model=staged.model,
         backends=tuple(sorted(contents_of(source).backends)),
-        configs={path.name: (path / CONFIG).read_text() for path in model_directories(repository)},
+        configs={path.name: (path / CONFIG).read_text() for path in model_directories(staged.repository)},
         adapters=recipe.adapters,
         answers=recipe.answers,
-        sample=sample,
-        figures=(own.figures if own else {}) | {"sample_difference": proven.sample_difference},
-        tools=_tools(exports, proven),
-        inputs=_inputs(source, exports),
+        sample=staged.sample,
+        figures=figures,
+        tools=_tools(staged.exports, staged.proven),
+        inputs=_inputs(source, staged.exports),
         client_files={
-            name: ClientFileEntry(sha256=sha256_of(path), bytes=path.stat().st_size) for name, path in files.items()
+            name: ClientFileEntry(sha256=sha256_of(path), bytes=path.stat().st_size)
+            for name, path in staged.files.items()
         },
-        environment=_environment_entry(task, environment),
-        stand_ins=proven.stand_ins,
+        environment=_environment_entry(task, staged.environment),
+        stand_ins=(*staged.proven.stand_ins, *stood_in),
     )
-    _put(task, manifest, files, packed, work=work, places=places)
-    return manifest
+
+
+def _has_plans(repository: Path) -> bool | None:
+    """Whether every TensorRT model has a plan that TensorRT wrote; None where there is no such model."""
+    models = tensorrt_models(repository)
+    return all(model.has_plan for model in models) if models else None
 
 
 def _put(

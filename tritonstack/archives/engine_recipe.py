@@ -68,6 +68,13 @@ class Engine(RecipePart):
         "the same compute capability.",
     )
 
+    tolerance: float | None = Field(
+        None,
+        ge=0,
+        description="The largest difference between the engine's answer and ONNX Runtime's to the same inputs; null: "
+        "the sample's tolerance.",
+    )
+
     @model_validator(mode="after")
     def _graph_has_the_precision(self) -> Engine:
         if self.graph_precision is not None and self.precision != "graph":

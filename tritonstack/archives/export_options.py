@@ -23,7 +23,7 @@ def script_options(source: ArchiveSource, export: Export) -> dict[str, Any]:
         "seed": recipe.seed,
         "source": recipe.source.plain() if recipe.source else None,
         "graph": export.graph.model_dump(mode="json") if export.graph else None,
-        "engine": recipe.engine.model_dump(mode="json") if recipe.engine else None,
+        "engine": recipe.engine.model_dump(mode="json", exclude={"tolerance"}) if recipe.engine else None,
         "max_batch_size": max_batch_size(source),
         "tolerance": recipe.proof.tolerance,
         "options": export.options,

@@ -76,8 +76,58 @@ class EnvironmentEntry(_Part):
     packages: dict[str, str] = Field(description="Package → version.")
 
 
+ENGINE_FIGURE = "engine_difference"
+"""The figure that an engine's proof measured."""
+
+
+class EngineTensor(_Part):
+    """One input or output of an engine."""
+
+    name: str = Field(description="As in the ONNX graph.")
+    datatype: str = Field(description="KServe's name of the engine's own type: FP32, INT32, …")
+    min: tuple[int, ...] = Field(
+        description="The smallest shape, the batch first where there is one; of an output -1 where the length is free."
+    )
+    max: tuple[int, ...] = Field(description="The largest shape.")
+
+
+class EngineEntry(_Part):
+    """One TensorRT plan of the archive: what built it, from what, and how well it answers.
+
+    Its durations are measured: they and the plan's bytes differ between two builds of equal inputs.
+    """
+
+    plan: str = Field(description="The plan's name in the archive.")
+    bytes: int = Field(description="Its size.")
+    sha256: str = Field(description="Its SHA-256.")
+    stand_in: bool = Field(
+        description="Whether trtexec-stand-in wrote it: then it is no engine, but an ONNX graph with a mark, and only "
+        "the local Triton serves it."
+    )
+    release: str = Field(description="The Triton release in whose image it was built.")
+    tensorrt: str = Field(description="The version of TensorRT that built it.")
+    cuda: str | None = Field(None, description="The version of CUDA in the image, where the image says it.")
+    driver: str = Field(description="The version of the GPU's driver.")
+    gpu: str = Field(description="The GPU's name, as its driver says it.")
+    compute_capability: str = Field(description="The GPU's compute capability.")
+    options: tuple[str, ...] = Field(description="trtexec's options, but those that name files.")
+    inputs: tuple[EngineTensor, ...] = Field(description="What it takes.")
+    outputs: tuple[EngineTensor, ...] = Field(description="What it gives.")
+    durations: dict[str, float] = Field(description="Step → seconds.")
+    difference: float = Field(
+        description="The largest difference between its answer to the proof's inputs and ONNX Runtime's."
+    )
+    tolerance: float = Field(description="The largest difference that the recipe allows.")
+    proof: Literal["sample", "random"] = Field(
+        description="The proof's inputs: the sample request, or random numbers within the engine's shapes."
+    )
+
+
 class Manifest(_Part):
-    """Everything that is known of one archive. It holds no time and no machine's name: equal inputs, equal manifest."""
+    """Everything that is known of one archive. It holds no point in time and no machine's name.
+
+    Equal inputs give an equal manifest, but for what an engine's build measures: its plan and its durations.
+    """
 
     format: Literal[1] = Field(1, description="Of the manifest itself.")
     name: str = Field(description="The model's name, as environments and callers use it.")
@@ -99,7 +149,11 @@ class Manifest(_Part):
     plan: bool | None = Field(
         None,
         description="Of an archive that needs a TensorRT engine: whether it holds the plan. false: it holds the ONNX "
-        "graph that a plan is built from, and only the local Triton serves it. null: it needs none.",
+        "graph that a plan is built from, in the plan's place with a mark or beside it, and only the local Triton "
+        "serves it. null: it needs none.",
+    )
+    engines: dict[str, EngineEntry] = Field(
+        default_factory=dict, description="Model → its TensorRT plan, of those that the build made."
     )
     archive: ArchiveEntry = Field(description="The archive's file.")
     model: ModelEntry = Field(description="The model that requests reach.")

@@ -23,6 +23,9 @@ PROVABLE = frozenset({"onnxruntime", "python", "ensemble"})
 in the local Triton."""
 
 PROOF_ENVIRONMENT = "exporters"
+PROVER = Path(__file__).with_name("prover.py")
+"""The program that answers a request with ONNX Runtime, in the environment ``PROOF_ENVIRONMENT``."""
+
 ENVIRONMENT = "EXECUTION_ENV_PATH"
 
 
@@ -66,10 +69,9 @@ def prove_sample(
     }
     plan_file, result_file = work / "plan.json", work / "result.json"
     plan_file.write_text(json.dumps(plan))
-    prover = str(Path(__file__).with_name("prover.py"))
     run_script(
         environment=PROOF_ENVIRONMENT,
-        arguments=["-P", prover, str(plan_file.resolve()), str(result_file.resolve())],
+        arguments=["-P", str(PROVER), str(plan_file.resolve()), str(result_file.resolve())],
         folder=work,
         what=f"proof of {model.name}",
         report=report,

@@ -12,11 +12,12 @@ from typing import Literal, Protocol, get_args
 from tritonstack.archives.bucket import ArtifactBucket, Session, StoredObject
 from tritonstack.archives.digest import model_digest, sha256_of
 from tritonstack.archives.inputs import zip_inputs
-from tritonstack.archives.manifest import ArchiveEntry, Manifest
+from tritonstack.archives.manifest import ENGINE_FIGURE, ArchiveEntry, Manifest
 from tritonstack.archives.places import Places
 from tritonstack.archives.programs import Report
 from tritonstack.archives.resolving import Builds, choice_of, sources_of
 from tritonstack.archives.source import ArchiveSource
+from tritonstack.archives.stand_in_plans import refuse_stand_in
 from tritonstack.archives.targets import refuse_unservable, target_of
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.naming import ArchiveName, Platform, archive_key, inputs_key, manifest_key
@@ -88,8 +89,16 @@ class PublishSummary:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Archive:
-    """One archive on its way to one endpoint's platform."""
+class BuiltArchive:
+    """One archive on its way to one endpoint's platform.
+
+    Attributes:
+        source: what it was built from.
+        name: its model and digest.
+        endpoint: the endpoint's name within the environment.
+        platform: under whose prefix it goes.
+        target: what it was built for, where its bytes depend on it.
+    """
 
     source: ArchiveSource
     name: ArchiveName
@@ -99,10 +108,12 @@ class _Archive:
 
     @property
     def key(self) -> str:
+        """The key that commits it."""
         return archive_key(endpoint=self.endpoint, platform=self.platform, archive=self.name)
 
     @property
     def manifest_key(self) -> str:
+        """The key of its manifest."""
         return manifest_key(endpoint=self.endpoint, platform=self.platform, archive=self.name)
 
     def client_file_key(self, name: str) -> str:
@@ -133,7 +144,10 @@ def publish_environment(
     manifests = _require_built(archives, places, environment.environment)
     bucket = ArtifactBucket(environment=environment.environment, session=session)
     absent = [archive for archive in archives if bucket.look(archive.key) is None]
-    _require_intact(absent, manifests, places, environment=environment.environment, report=report)
+    for archive in absent if not local else ():
+        refuse_stand_in(manifests[archive.name, archive.target], places.archive(archive.name, archive.target))
+    advice = f"delete it, then: tritonstack build -e {environment.environment}"
+    _require_intact(absent, manifests, places, advice=advice, report=report)
     published = tuple(
         _publish(archive, manifests[archive.name, archive.target], bucket=bucket, places=places, report=report)
         for archive in archives
@@ -141,14 +155,45 @@ def publish_environment(
     return PublishSummary(bucket=bucket.name, archives=published)
 
 
-def _archives(environment: PublishedEnvironment, places: Places, *, local: bool) -> Iterator[_Archive]:
+def publish_archive(
+    archive: BuiltArchive,
+    manifest: Manifest,
+    *,
+    bucket: ArtifactBucket,
+    local: bool,
+    places: Places,
+    report: Report = lambda _text: None,
+) -> Published:
+    """Put one built archive under one endpoint's platform prefix: inputs, client files, manifest, the archive last.
+
+    Args:
+        archive: what goes where.
+        manifest: of the archive, as it was built in ``places``.
+        bucket: the environment's.
+        local: whether the bucket is the local AWS's, which takes plans of trtexec's stand-in.
+        places: where the archive was built.
+        report: told what is being done.
+
+    Raises:
+        WorkFailedError: the archive holds a stand-in's plan and the bucket is no local one, a file is not what was
+            built, or AWS refuses; nothing is written in the first two cases.
+    """
+    if bucket.look(archive.key) is None:
+        if not local:
+            refuse_stand_in(manifest, places.archive(archive.name, archive.target))
+        manifests = {(archive.name, archive.target): manifest}
+        _require_intact([archive], manifests, places, advice="delete it, then build it again:", report=report)
+    return _publish(archive, manifest, bucket=bucket, places=places, report=report)
+
+
+def _archives(environment: PublishedEnvironment, places: Places, *, local: bool) -> Iterator[BuiltArchive]:
     choice = choice_of(environment)
     for endpoint in environment.endpoints:
         platform = None if local else endpoint.platform
         found = [source for entry in endpoint.models for source in sources_of(entry, places.repositories, choice)]
         refuse_unservable(found, platform=platform)
         for source in sorted(found, key=lambda source: source.name):
-            yield _Archive(
+            yield BuiltArchive(
                 source=source,
                 name=ArchiveName(model=source.name, digest=model_digest(source)),
                 endpoint=endpoint.name,
@@ -160,7 +205,7 @@ def _archives(environment: PublishedEnvironment, places: Places, *, local: bool)
 _Key = tuple[ArchiveName, str | None]
 
 
-def _require_built(archives: tuple[_Archive, ...], places: Places, environment: str) -> dict[_Key, Manifest]:
+def _require_built(archives: tuple[BuiltArchive, ...], places: Places, environment: str) -> dict[_Key, Manifest]:
     """The manifests. Raises :class:`InputError` with what is not built, by target, and one command that builds it."""
     manifests: dict[_Key, Manifest] = {}
     missing: dict[str | None, set[str]] = {}
@@ -185,7 +230,7 @@ def _require_built(archives: tuple[_Archive, ...], places: Places, environment: 
 
 
 def _require_intact(
-    archives: list[_Archive], manifests: Mapping[_Key, Manifest], places: Places, *, environment: str, report: Report
+    archives: list[BuiltArchive], manifests: Mapping[_Key, Manifest], places: Places, *, advice: str, report: Report
 ) -> None:
     """Raise :class:`WorkFailedError`, before anything is written, for every archive that is not what was built."""
     said: dict[str, None] = {}
@@ -196,14 +241,14 @@ def _require_intact(
             files[places.client_files(*key) / name] = entry.sha256
         for file, sha256 in files.items():
             if sha256_of(file) != sha256:
-                advice = f"delete it, then: tritonstack build -e {environment} {archive.name.model}"
-                said[f"{file} is corrupt: its content is not what was built\n  do:      {advice}"] = None
+                do = f"{advice} {archive.name.model}"
+                said[f"{file} is corrupt: its content is not what was built\n  do:      {do}"] = None
     if said:
         raise WorkFailedError("\n".join(said))
 
 
 def _publish(
-    archive: _Archive, manifest: Manifest, *, bucket: ArtifactBucket, places: Places, report: Report
+    archive: BuiltArchive, manifest: Manifest, *, bucket: ArtifactBucket, places: Places, report: Report
 ) -> Published:
     report(f"{archive.name.model}: looking for it")
     outcome: Outcome
@@ -221,7 +266,7 @@ def _publish(
     return Published(key=archive.key, outcome=outcome, mended=_mend(archive, manifest, stored=stored, bucket=bucket))
 
 
-def _publish_inputs(archive: _Archive, bucket: ArtifactBucket) -> None:
+def _publish_inputs(archive: BuiltArchive, bucket: ArtifactBucket) -> None:
     key = inputs_key(digest=archive.name.digest)
     if bucket.look(key) is not None:
         return
@@ -231,7 +276,7 @@ def _publish_inputs(archive: _Archive, bucket: ArtifactBucket) -> None:
         bucket.put_once(key, file)
 
 
-def _put(archive: _Archive, manifest: Manifest, *, bucket: ArtifactBucket, places: Places, report: Report) -> bool:
+def _put(archive: BuiltArchive, manifest: Manifest, *, bucket: ArtifactBucket, places: Places, report: Report) -> bool:
     """Write inputs, client files, manifest and archive, each unless it lies there; False where another was first."""
     _publish_inputs(archive, bucket)
     for name in manifest.client_files:
@@ -274,7 +319,15 @@ def _belongs(manifest: Manifest, stored: StoredObject) -> bool:
     return manifest.archive == entry if entry else manifest.archive.bytes == stored.bytes
 
 
-def _mend(archive: _Archive, ours: Manifest, *, stored: StoredObject, bucket: ArtifactBucket) -> bool:
+def _of_stored(ours: Manifest, entry: ArchiveEntry) -> Manifest:
+    """Our manifest as it is of another build's archive. Two builds give two plans: of theirs nothing is known here."""
+    if ours.archive == entry:
+        return ours
+    figures = {name: value for name, value in ours.figures.items() if name != ENGINE_FIGURE}
+    return ours.model_copy(update={"archive": entry, "engines": {}, "figures": figures})
+
+
+def _mend(archive: BuiltArchive, ours: Manifest, *, stored: StoredObject, bucket: ArtifactBucket) -> bool:
     """Let the bucket's manifest tell of the bucket's archive; whether it did not.
 
     It does not where a publisher ended, or lost a race, after its manifest and before its archive. Equal digests have
@@ -294,6 +347,6 @@ def _mend(archive: _Archive, ours: Manifest, *, stored: StoredObject, bucket: Ar
             "  and neither does the manifest that was built here\n"
             "  do:      delete both objects, then publish again"
         )
-    mended = ours.model_copy(update={"archive": entry}) if entry else ours
+    mended = _of_stored(ours, entry) if entry else ours
     bucket.put(archive.manifest_key, mended.to_json().encode())
     return True

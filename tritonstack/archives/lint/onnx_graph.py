@@ -22,7 +22,7 @@ _TEXT_BYTES = 1 << 16
 
 _MODEL_OPSETS, _MODEL_GRAPH = 8, 7
 _GRAPH_INITIALIZER, _GRAPH_INPUT, _GRAPH_OUTPUT, _GRAPH_SPARSE = 5, 11, 12, 15
-_TENSOR_NAME, _SPARSE_VALUES = 8, 1
+_TENSOR_NAME, _TENSOR_EXTERNAL, _SPARSE_VALUES = 8, 13, 1
 
 DATATYPES: Mapping[int, str] = {
     1: "FP32",
@@ -96,6 +96,29 @@ def read_graph(path: Path) -> OnnxGraph:
         if len(graphs) != 1:
             raise OnnxError("no graph" if not graphs else "several graphs")
         return _graph(stream, graphs[0], opset)
+
+
+def external_files(path: Path) -> tuple[str, ...]:
+    """The files that a graph keeps the values of its initialisers in, as it names them: paths from its own folder.
+
+    Raises :class:`OnnxError`.
+    """
+    names: dict[str, None] = {}
+    with path.open("rb") as stream:
+        end = os.fstat(stream.fileno()).st_size
+        graphs = (field for field in _fields(stream, 0, end) if field.number == _MODEL_GRAPH and field.is_message)
+        for graph in graphs:
+            for field in _fields(stream, graph.start, graph.end):
+                if field.number == _GRAPH_INITIALIZER and field.is_message:
+                    names |= dict.fromkeys(_locations(stream, field))
+    return tuple(names)
+
+
+def _locations(stream: BinaryIO, tensor: _Field) -> Iterator[str]:
+    """The value of ``location`` among a TensorProto's external_data: entries of key = 1 and value = 2."""
+    for field in _fields(stream, tensor.start, tensor.end):
+        if field.number == _TENSOR_EXTERNAL and field.is_message and _name(stream, field, 1) == "location":
+            yield _name(stream, field, 2)
 
 
 def _graph(stream: BinaryIO, graph: _Field, opset: int) -> OnnxGraph:

@@ -1,0 +1,219 @@
+"""Phase one of an engine's build, on any machine: export, lint, prove the ONNX graph, and write what the GPU gets.
+
+Each TensorRT model of an archive that has no plan gets a folder of its own that holds all that ``engine_step.py``
+needs: the job, the graph, the proof's inputs and the step itself. The folder goes to a machine with the GPU (phase
+two); ``phase_three.py`` takes what comes back.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from numpy.typing import NDArray
+
+from tritonstack.archives.building import Proofs, Staged, Task, stage_archive
+from tritonstack.archives.engine_recipe import Engine
+from tritonstack.archives.exporting import link_or_copy
+from tritonstack.archives.lint.onnx_graph import OnnxGraph
+from tritonstack.archives.places import Places
+from tritonstack.archives.plans import TensorrtModel, tensorrt_models
+from tritonstack.archives.programs import Report
+from tritonstack.archives.recipe import RECIPE
+from tritonstack.archives.source import ArchiveSource
+from tritonstack.engines.engine_job import EngineJob, write_job
+from tritonstack.engines.graph_precision import graph_for_engine
+from tritonstack.engines.onnx_files import graph_of, parts_of_graph, read_onnx
+from tritonstack.engines.proof_inputs import proof_inputs
+from tritonstack.engines.reference import answer_of_graph
+from tritonstack.errors import InputError, Problem
+
+GRAPH = "model.onnx"
+PLAN = "model.plan"
+STEP = Path(__file__).with_name("engine_step.py")
+TIMING_CACHE = "timing.cache"
+"""Beside the job, where tactics of earlier builds are kept; the folder needs none."""
+
+Arrays = Mapping[str, NDArray[Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedEngine:
+    """One TensorRT model of an archive: what its engine is built from, and how the engine has to answer.
+
+    Attributes:
+        model: the model's directory in the archive.
+        folder: the job's: what goes to the GPU, whole.
+        version: the staged version folder that the plan goes into.
+        plan: the plan's file name there.
+        parts: the staged files of the ONNX graph, by their names in the version folder: they make room for the plan.
+        engine: of the recipe.
+        recipe: the recipe's file, for messages.
+        graph: what the graph takes and gives.
+        inputs: the proof's inputs, in the graph's types.
+        proof: where those are from.
+        reference: ONNX Runtime's answer to them.
+        tolerance: the largest difference from it.
+    """
+
+    model: str
+    folder: Path
+    version: Path
+    plan: str
+    parts: tuple[str, ...]
+    engine: Engine
+    recipe: Path
+    graph: OnnxGraph
+    inputs: Arrays
+    proof: Literal["sample", "random"]
+    reference: Arrays
+    tolerance: float
+
+    @property
+    def job(self) -> Path:
+        """The job's file; the step's output goes beside its folder unless someone rewrites its ``output``."""
+        return self.folder / "job.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineWork:
+    """One archive after phase one: staged, linted, its ONNX graphs proven; one job for each model without a plan."""
+
+    staged: Staged
+    jobs: tuple[PlannedEngine, ...]
+
+    @property
+    def task(self) -> Task:
+        """What is built."""
+        return self.staged.task
+
+    @property
+    def work(self) -> Path:
+        """The build's own folder."""
+        return self.staged.work
+
+
+def prepare_engines(
+    task: Task,
+    work: Path,
+    places: Places,
+    report: Report,
+    *,
+    timeout_seconds: float,
+    proofs: Proofs | None = None,
+) -> EngineWork:
+    """Export and prove an archive as ``tritonstack build`` does, then write the jobs of its engines.
+
+    Args:
+        task: with the endpoint's platform.
+        work: a folder of this build's own; jobs go to ``jobs/<model>/job`` in it.
+        places: where exports are kept.
+        report: told what is being done.
+        timeout_seconds: how long each engine may take.
+        proofs: those that this run of the program made already.
+
+    Raises:
+        InputError: what is wrong with the folder, a recipe has no engine, or the proof's inputs lie outside its shapes.
+        WorkFailedError: an export or a proof fails.
+    """
+    recipes = _recipes(task.source)
+    staged = stage_archive(task, work, places, report, {} if proofs is None else proofs)
+    waiting = [model for model in tensorrt_models(staged.repository) if not model.plans]
+    _refuse(task, waiting, recipes)
+    jobs = tuple(_plan(staged, model, recipes[model.name], report, timeout_seconds) for model in waiting)
+    return EngineWork(staged=staged, jobs=jobs)
+
+
+def _recipes(source: ArchiveSource) -> dict[str, ArchiveSource]:
+    """Model of an archive → the source whose recipe says what its engine is."""
+    found = {model.name: source for model in source.own_models()}
+    used = {part.name: part for part in source.used}
+    for folder in source.recipe.uses:
+        found |= dict.fromkeys(folder.models, used[folder.folder])
+    return found
+
+
+def _refuse(task: Task, models: list[TensorrtModel], recipes: Mapping[str, ArchiveSource]) -> None:
+    """Raise :class:`InputError` where an engine cannot be built, with the reasons for all models."""
+    problems = []
+    for model in models:
+        recipe, graphs = recipes[model.name].folder / RECIPE, [graph_of(version) for version in model.versions]
+        if recipes[model.name].recipe.engine is None:
+            found, allowed = f"{model.name} has neither a plan nor engine:", "engine: and its shapes, or a plan"
+            problems.append(Problem(file=str(recipe), field="engine", found=found, allowed=allowed))
+        if len(model.versions) != 1 or not graphs[0]:
+            versions = ", ".join(version.name for version in model.versions) or "none"
+            found = f"{model.name} with the versions {versions}, of which {sum(map(bool, graphs))} have an ONNX graph"
+            allowed = f"one version, and {GRAPH} in it"
+            problems.append(Problem(file=str(recipe), found=found, allowed=allowed))
+    if task.platform is None or task.target != str(task.platform):
+        found = f"{task.source.name} for {task.target or 'every platform'}, and its engine is built for one"
+        file = str(task.source.folder / RECIPE)
+        problems.append(Problem(file=file, field="dependency", found=found, allowed="dependency: engine"))
+    if problems:
+        raise InputError(problems)
+
+
+def _plan(
+    staged: Staged, model: TensorrtModel, source: ArchiveSource, report: Report, timeout_seconds: float
+) -> PlannedEngine:
+    platform, engine, version = staged.task.platform, source.recipe.engine, model.versions[0]
+    exported = graph_of(version)
+    if platform is None or engine is None or exported is None:
+        raise AssertionError("refused before")
+    recipe = source.folder / RECIPE
+    graph = read_onnx(exported)
+    engine = _of_graph(engine, graph)
+    is_sampled = model.name == staged.task.source.model
+    inputs = proof_inputs(
+        engine,
+        graph,
+        sample=staged.request if is_sampled else None,
+        seed=source.recipe.seed,
+        file=str(recipe),
+    )
+    own = staged.work / "jobs" / model.name
+    own.mkdir(parents=True)
+    reference = answer_of_graph(exported, graph, inputs, work=own, what=f"reference of {model.name}", report=report)
+    built_from = graph_for_engine(engine, exported=exported, work=own, report=report)
+    folder = own / "job"
+    folder.mkdir()
+    for name, path in parts_of_graph(built_from).items():
+        place = folder / (GRAPH if path == built_from else name)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        link_or_copy(str(path), str(place))
+    shutil.copyfile(STEP, folder / STEP.name)
+    job = EngineJob(
+        engine=engine,
+        platform=platform,
+        onnx=GRAPH,
+        inputs=inputs,
+        outputs=[tensor.name for tensor in graph.outputs],
+        timing_cache=TIMING_CACHE,
+        timeout_seconds=timeout_seconds,
+    )
+    write_job(job, folder, plan=PLAN, output="../output")
+    tolerance = source.recipe.sample.tolerance if engine.tolerance is None else engine.tolerance
+    return PlannedEngine(
+        model=model.name,
+        folder=folder,
+        version=version,
+        plan=model.plan,
+        parts=tuple(parts_of_graph(exported)),
+        engine=engine,
+        recipe=recipe,
+        graph=graph,
+        inputs=inputs,
+        proof="sample" if is_sampled else "random",
+        reference=reference,
+        tolerance=tolerance,
+    )
+
+
+def _of_graph(engine: Engine, graph: OnnxGraph) -> Engine:
+    """A recipe's engine with the shapes of one graph's inputs: a folder may hold several models."""
+    names = {tensor.name for tensor in graph.inputs}
+    return engine.model_copy(update={"shapes": {name: s for name, s in engine.shapes.items() if name in names}})
