@@ -1,4 +1,4 @@
-"""Run something in the environment ``torch``."""
+"""Run something in the environments ``torch`` and ``tensorflow``."""
 
 from __future__ import annotations
 
@@ -13,23 +13,27 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON = ROOT / ".envs/torch/bin/python"
+TENSORFLOW = ROOT / ".envs/tensorflow/bin/python"
 
 needs_torch = pytest.mark.skipif(
     not PYTHON.exists(), reason="the environment torch is not made: python3 scripts/setup.py torch"
 )
+needs_tensorflow = pytest.mark.skipif(
+    not TENSORFLOW.exists(), reason="the environment tensorflow is not made: python3 scripts/setup.py tensorflow"
+)
 
 
-def run(*arguments: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
+def run(*arguments: str | Path, python: str | Path = PYTHON, **variables: str) -> subprocess.CompletedProcess[str]:
     """``python ARGUMENTS`` there, with further environment variables."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "2", **variables}
     return subprocess.run(
-        [PYTHON, *arguments], env=environment, capture_output=True, text=True, timeout=300, check=False
+        [python, *arguments], env=environment, capture_output=True, text=True, timeout=300, check=False
     )
 
 
 @dataclass(frozen=True)
 class Tasks:
-    """What tasks of ``in_torch.py`` gave, all run by one process: importing PyTorch takes longer than each of them."""
+    """What tasks of a program gave, all run by one process: importing a framework takes longer than each of them."""
 
     folder: Path
     results: dict[str, dict[str, Any]]
@@ -50,8 +54,10 @@ class Tasks:
         return sorted(path.name for path in (self.folder / task).iterdir())
 
 
-def run_tasks(folder: Path, *tasks: str, **variables: str) -> Tasks:
-    """Run tasks of ``in_torch.py``."""
-    done = run(Path(__file__).with_name("in_torch.py"), folder, *tasks, **variables)
+def run_tasks(
+    folder: Path, *tasks: str, program: str = "in_torch.py", python: Path = PYTHON, **variables: str
+) -> Tasks:
+    """Run tasks of a program beside this, by default those for PyTorch."""
+    done = run(Path(__file__).with_name(program), folder, *tasks, python=python, **variables)
     assert done.returncode == 0, done.stderr
     return Tasks(folder, json.loads(done.stdout.splitlines()[-1]))

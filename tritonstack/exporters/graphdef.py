@@ -59,6 +59,8 @@ def export(build: Build, graph: Graph, path: Path) -> None:
     variables = [node.name for node in definition.node if node.op in _VARIABLES]
     if variables:
         raise WorkFailedError(f"{variables[0]} is a variable: a GraphDef needs weights that are constants")
+    for node in definition.node:
+        node.attr.pop("_output_shapes", None)  # of a graph in memory: whatever loads it works them out anew
     with whole(path) as temporary:
         temporary.write_bytes(definition.SerializeToString(deterministic=True))
     say(f"{path.name}: {len(definition.node)} operators, {path.stat().st_size / 2**20:.1f} MiB")

@@ -12,10 +12,13 @@ import pytest
 
 from tritonstack.local.paths import environment_python
 
-pytestmark = pytest.mark.skipif(
-    not environment_python("tensorflow").exists(),
-    reason="TensorFlow is not installed: python3 scripts/setup.py tensorflow",
-)
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(
+        not environment_python("tensorflow").exists(),
+        reason="TensorFlow is not installed: python3 scripts/setup.py tensorflow",
+    ),
+]
 
 INPUTS = 'input [ { name: "factor" data_type: TYPE_FP32 dims: [1] }, { name: "x" data_type: TYPE_FP32 dims: [3] } ]'
 PRODUCT = '{ name: "Model/product" data_type: TYPE_FP32 dims: [3] }'

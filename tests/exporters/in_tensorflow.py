@@ -1,0 +1,109 @@
+"""Runs in the environment ``tensorflow``: ``python in_tensorflow.py FOLDER TASK …``, each task in a folder of its own.
+
+Prints what the tasks give, as JSON, as ``in_torch.py`` does.
+"""
+
+# mypy: ignore-errors
+# TensorFlow is not in the environment that checks types.
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from tritonstack.errors import WorkFailedError
+from tritonstack.exporters import graphdef
+from tritonstack.exporters.cases import Answered
+from tritonstack.exporters.graph import Graph, Tensor
+from tritonstack.exporters.graphdef import tf
+
+X = Tensor("x", "FP32", ("batch", 4))
+Y = Tensor("Model/y", "FP32", ("batch", 2))
+GRAPH = Graph(0, (X,), (Y,))
+WEIGHT = np.arange(8, dtype=np.float32).reshape(4, 2)
+
+
+def linear(inputs):
+    return {"Model/y": tf.matmul(inputs["x"], tf.constant(WEIGHT))}
+
+
+def cases(*, wrong=0.0, value=1.0):
+    for size in (1, 3):
+        x = np.full((size, 4), value, np.float32)
+        yield Answered(f"batch {size}", {"x": x}, {"Model/y": x @ WEIGHT + np.float32(wrong)})
+
+
+def exported(folder):
+    graphdef.export(linear, GRAPH, folder / "model.graphdef")
+    return folder / "model.graphdef"
+
+
+def export(folder):
+    path = exported(folder)
+    definition = tf.compat.v1.GraphDef.FromString(path.read_bytes())
+    nodes = {node.name: node for node in definition.node}
+    return {
+        "difference": graphdef.prove(path, GRAPH, cases(), tolerance=0.0),
+        "placeholders": [node.name for node in definition.node if node.op == "Placeholder"],
+        "attributes": sorted(nodes["MatMul"].attr),
+        "output": nodes["Model/y"].op,
+        "devices": sorted({node.device for node in definition.node}),
+    }
+
+
+def export_variable(folder):
+    def build(inputs):
+        weight = tf.compat.v1.get_variable("weight", initializer=WEIGHT)
+        return {"Model/y": tf.matmul(inputs["x"], weight)}
+
+    graphdef.export(build, GRAPH, folder / "model.graphdef")
+
+
+def export_of_another_shape(folder):
+    wide = Graph(0, (X,), (Tensor("Model/y", "FP32", ("batch", 3)),))
+    graphdef.export(linear, wide, folder / "model.graphdef")
+
+
+def export_of_another_type(folder):
+    half = Graph(0, (X,), (Tensor("Model/y", "FP16", ("batch", 2)),))
+    graphdef.export(linear, half, folder / "model.graphdef")
+
+
+def prove_another_model(folder):
+    graphdef.prove(exported(folder), GRAPH, cases(wrong=0.01), tolerance=1e-4)
+
+
+def prove_nan(folder):
+    graphdef.prove(exported(folder), GRAPH, cases(value=np.inf), tolerance=1e-4)
+
+
+def prove_other_names(folder):
+    graphdef.prove(exported(folder), Graph(0, (X,), (Tensor("y", "FP32", ("batch", 2)),)), cases(), tolerance=1e-4)
+
+
+def prove_wrong_shape(folder):
+    wide = (Answered("batch 1", {"x": np.ones((1, 5), np.float32)}, {"Model/y": np.ones((1, 2), np.float32)}),)
+    graphdef.prove(exported(folder), GRAPH, iter(wide), tolerance=1e-4)
+
+
+def prove_damaged_file(folder):
+    path = exported(folder)
+    path.write_bytes(path.read_bytes()[:-20])
+    graphdef.prove(path, GRAPH, cases(), tolerance=1e-4)
+
+
+def main():
+    folder = Path(sys.argv[1])
+    results = {}
+    for name in sys.argv[2:]:
+        (folder / name).mkdir()
+        try:
+            results[name] = {"given": globals()[name](folder / name)}
+        except WorkFailedError as error:
+            results[name] = {"refused": str(error)}
+    print(json.dumps(results))
+
+
+if __name__ == "__main__":
+    main()
