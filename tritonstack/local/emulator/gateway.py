@@ -68,18 +68,21 @@ class Gateway:
         }
 
     def _report(self, endpoint: str, body: bytes | None) -> Answer:
-        """200, 400 for what is no report, 409 where that config is no longer the endpoint's pending one."""
+        """200 with what the deployment is now, 400 for what is no report, 409 where nobody waits for that."""
         try:
             report = json.loads(body or b"")
-            config, outcome = report["endpoint_config_name"], report["outcome"]
-        except (ValueError, TypeError, KeyError) as error:
+            config, outcome, instances = report["endpoint_config_name"], report["outcome"], report.get("instances", 0)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
             return _json(400, {"message": f"no report: {error!r}"})
-        if outcome not in ("in_service", "failed"):
-            return _json(400, {"message": f"outcome {outcome!r}: 'in_service' or 'failed'"})
+        if outcome not in ("in_service", "shifted", "failed"):
+            return _json(400, {"message": f"outcome {outcome!r}: 'in_service', 'shifted' or 'failed'"})
         reason = str(report.get("reason") or "the runtime gave no reason")
-        if self._endpoints.report(endpoint=endpoint, config=config, outcome=outcome, reason=reason):
-            return _json(200, {})
-        return _json(409, {"message": f"{config} is not the pending config of an endpoint {endpoint}"})
+        reported = self._endpoints.report(
+            endpoint=endpoint, config=config, outcome=outcome, reason=reason, instances=instances
+        )
+        if reported is not None:
+            return _json(200, {"deployment": reported})
+        return _json(409, {"message": f"{outcome} of {config} is not awaited of an endpoint {endpoint}"})
 
     async def _invoke(self, scope: Scope, receive: Receive) -> Answer:
         body = await _body(receive)

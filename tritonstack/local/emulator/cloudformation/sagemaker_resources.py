@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from ministack.services.cloudformation import stacks
+
+from tritonstack.local.emulator.cloudformation.cancelling import CancelledError, cancel_requested
 from tritonstack.local.emulator.cloudformation.provisioning import Properties, Provisioned, physical_name, register
 from tritonstack.local.emulator.json_service import JsonService
 from tritonstack.local.emulator.refusal import RefusedError
@@ -104,15 +107,24 @@ class EndpointResource(NamedResource):
         return arn, attributes
 
     def update(self, arn: str, old: Properties, new: Properties, stack_name: str) -> Provisioned:
-        """Move to the new config and wait; where that fails, the endpoint stays on the old config."""
+        """Move to the new config and wait; where that fails, the endpoint stays on the old config.
+
+        A cancelled update ends the wait, not the deployment: SageMaker has no call for that. The rollback waits for
+        its end, and moves the endpoint back.
+        """
         provisioned = super().update(arn, old, new, stack_name)
         settings = {name: value for name, value in new.items() if name != "Tags"}
         if settings == {name: value for name, value in old.items() if name != "Tags"}:
             return provisioned
-        record = self.existing(arn)
-        self._endpoints.wait(arn, seconds=self._wait_seconds)
+        record = self._endpoints.wait(arn, seconds=self._wait_seconds)
+        if record is None:
+            raise _failed(arn, "it was deleted meanwhile")
+        if record.failure_reason is not None and record.config_name == settings["EndpointConfigName"]:
+            return provisioned  # SageMaker has rolled back by itself, and this is the stack's own rollback
         self.service.call_from_template("UpdateEndpoint", {**settings, "EndpointName": record.name})
-        after = self._endpoints.wait(arn, seconds=self._wait_seconds)
+        after = self._endpoints.wait(arn, seconds=self._wait_seconds, cancelled=lambda: cancel_requested(stack_name))
+        if after is not None and not after.settled:
+            raise CancelledError(creating=False)
         if after is None or after.failure_reason is not None or after.status != "InService":
             raise _failed(record.name, after.failure_reason if after else "it was deleted meanwhile")
         return provisioned
@@ -137,6 +149,9 @@ def install(service: JsonService, state: SageMakerState, endpoints: Endpoints, *
             update=resource.update,
             delete=resource.delete,
         )
+    sends_back = stacks._sends_back_failed_update
+    # MiniStack takes a failed update for one that changed nothing; a cancelled one of an endpoint goes on.
+    stacks._sends_back_failed_update = lambda kind: kind == "AWS::SageMaker::Endpoint" or sends_back(kind)
 
 
 def _container(container: dict[str, Any]) -> dict[str, Any]:

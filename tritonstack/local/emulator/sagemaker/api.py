@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from tritonstack.local.emulator.json_service import JsonService, Operation
+from tritonstack.local.emulator.processing.jobs import ProcessingJobs
+from tritonstack.local.emulator.processing.record import PROCESSING_JOB
 from tritonstack.local.emulator.sagemaker.endpoint_configs import EndpointConfigs
 from tritonstack.local.emulator.sagemaker.endpoints import Endpoints
 from tritonstack.local.emulator.sagemaker.listing import listing
@@ -12,8 +14,8 @@ from tritonstack.local.emulator.sagemaker.state import SageMakerState
 from tritonstack.local.emulator.sagemaker.tags import Tags
 
 
-def sagemaker_service(state: SageMakerState, endpoints: Endpoints) -> JsonService:
-    """SageMaker as far as hosting goes."""
+def sagemaker_service(state: SageMakerState, endpoints: Endpoints, jobs: ProcessingJobs) -> JsonService:
+    """SageMaker as far as hosting and processing go."""
     models, configs, tagging = Models(state), EndpointConfigs(state), Tags(state)
     operations: dict[str, Operation] = {
         "CreateModel": models.create,
@@ -29,8 +31,17 @@ def sagemaker_service(state: SageMakerState, endpoints: Endpoints) -> JsonServic
         "DescribeEndpoint": endpoints.describe,
         "DeleteEndpoint": endpoints.delete,
         "ListEndpoints": lambda request: listing(ENDPOINT, state.endpoints, request),
+        "CreateProcessingJob": jobs.create,
+        "DescribeProcessingJob": jobs.describe,
+        "StopProcessingJob": jobs.stop,
+        "ListProcessingJobs": lambda request: listing(PROCESSING_JOB, state.processing_jobs, request),
         "AddTags": tagging.add,
         "DeleteTags": tagging.delete,
         "ListTags": tagging.list,
     }
-    return JsonService(service="sagemaker", target_prefix="SageMaker", operations=operations, forget=state.clear)
+
+    def forget() -> None:
+        jobs.end_all()
+        state.clear()
+
+    return JsonService(service="sagemaker", target_prefix="SageMaker", operations=operations, forget=forget)

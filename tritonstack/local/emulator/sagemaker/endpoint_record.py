@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
+from tritonstack.local.emulator.clock import clock
+from tritonstack.local.emulator.sagemaker.deployment import Deployment
 from tritonstack.local.emulator.sagemaker.records import Record
 
 _SETTLED = ("InService", "Failed")
-
-
-@dataclass(frozen=True, kw_only=True)
-class PendingDeployment:
-    """A new fleet that is being started: its config, its variants, when it began, and the guardrails asked for."""
-
-    config_name: str
-    variants: tuple[dict[str, Any], ...]
-    deployment_config: dict[str, Any] | None
-    started: float = field(default_factory=time.time)
 
 
 @dataclass(kw_only=True)
@@ -37,7 +28,7 @@ class EndpointRecord(Record):
     config_name: str
     variants: tuple[dict[str, Any], ...] = ()
     status: str = "Creating"
-    pending: PendingDeployment | None = None
+    pending: Deployment | None = None
     failure_reason: str | None = None
     deployment_config: dict[str, Any] | None = None
 
@@ -53,11 +44,11 @@ class EndpointRecord(Record):
         serving = set() if self.status == "Failed" else {self.config_name.lower()}
         return serving | pending
 
-    def begin(self, deployment: PendingDeployment, *, status: str) -> None:
+    def begin(self, deployment: Deployment, *, status: str) -> None:
         """Start a deployment (``Creating`` or ``Updating``)."""
         self.pending = deployment
         self.status = status
-        self.modified = time.time()
+        self.modified = clock.now()
 
     def succeed(self) -> None:
         """The new fleet answers: it is the endpoint's from now on."""
@@ -69,14 +60,14 @@ class EndpointRecord(Record):
         self.pending = None
         self.status = "InService"
         self.failure_reason = None
-        self.modified = time.time()
+        self.modified = clock.now()
 
     def fail(self, reason: str) -> None:
         """The new fleet could not be started: a first one leaves nothing, a later one leaves the old fleet serving."""
         self.status = "Failed" if self.status == "Creating" else "InService"
         self.pending = None
         self.failure_reason = reason
-        self.modified = time.time()
+        self.modified = clock.now()
 
     def describe(self) -> dict[str, Any]:
         """DescribeEndpoint's answer."""
@@ -95,9 +86,5 @@ class EndpointRecord(Record):
         if self.deployment_config is not None:
             answer["LastDeploymentConfig"] = self.deployment_config
         if self.pending is not None:
-            answer["PendingDeploymentSummary"] = {
-                "EndpointConfigName": self.pending.config_name,
-                "ProductionVariants": list(self.pending.variants),
-                "StartTime": self.pending.started,
-            }
+            answer["PendingDeploymentSummary"] = self.pending.summary()
         return answer

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import time
+from collections.abc import Callable
 from typing import Any, Literal
 
 from tritonstack.local.emulator.refusal import RefusedError
 from tritonstack.local.emulator.sagemaker import tags
-from tritonstack.local.emulator.sagemaker.endpoint_record import EndpointRecord, PendingDeployment
+from tritonstack.local.emulator.sagemaker.baking import Baking
+from tritonstack.local.emulator.sagemaker.deployment import Deployment
+from tritonstack.local.emulator.sagemaker.endpoint_record import EndpointRecord
+from tritonstack.local.emulator.sagemaker.guardrails import guardrails
 from tritonstack.local.emulator.sagemaker.records import API, ENDPOINT
 from tritonstack.local.emulator.sagemaker.state import SageMakerState
 
 Request = dict[str, Any]
-Outcome = Literal["in_service", "failed"]
+Outcome = Literal["in_service", "shifted", "failed"]
+Reported = Literal["ended", "in_progress"]
+"""What a deployment is after a report: over, or shifting traffic."""
+_LOOK_SECONDS = 0.2
 logger = logging.getLogger("tritonstack.emulator")
 
 
@@ -23,6 +31,7 @@ class Endpoints:
     def __init__(self, state: SageMakerState) -> None:
         """Works on ``state``."""
         self._state = state
+        self._baking = Baking(state)
 
     def create(self, request: Request) -> dict[str, Any]:
         """CreateEndpoint: the endpoint is Creating until its fleet is reported."""
@@ -53,16 +62,24 @@ class Endpoints:
     def _deploy(self, record: EndpointRecord, request: Request, *, status: str) -> None:
         config = self._state.endpoint_configs.get(request["EndpointConfigName"])
         variants = [self._variant(variant, record, request) for variant in config.request["ProductionVariants"]]
-        guardrails = request.get("DeploymentConfig")
-        if request.get("RetainDeploymentConfig") and guardrails is None:
-            guardrails = record.deployment_config
-        record.begin(
-            PendingDeployment(config_name=config.name, variants=tuple(variants), deployment_config=guardrails),
-            status=status,
+        wanted = request.get("DeploymentConfig")
+        if request.get("RetainDeploymentConfig") and wanted is None:
+            wanted = record.deployment_config
+        read = guardrails(wanted, count=variants[0]["DesiredInstanceCount"])
+        # A first fleet takes every call, and where the config stays there is no second one: nothing is shifted.
+        shifts = status == "Updating" and config.name != record.config_name
+        deployment = Deployment(
+            config_name=config.name,
+            variants=tuple(variants),
+            deployment_config=wanted,
+            guardrails=read if shifts else None,
         )
+        record.begin(deployment, status=status)
         if not self._state.fleets:
             logger.warning("%s: InService at once, NO CONTAINER WAS STARTED (TRITONSTACK_FLEETS=none)", record.name)
             record.succeed()
+        elif deployment.guardrails is not None:
+            self._baking.watch(record, deployment)
         self._state.changed.notify_all()
 
     def _variant(self, variant: dict[str, Any], record: EndpointRecord, request: Request) -> dict[str, Any]:
@@ -106,26 +123,26 @@ class Endpoints:
             self._state.endpoints.remove(record.name)
             self._state.tags.pop(record.arn, None)
 
-    def report(self, *, endpoint: str, config: str, outcome: Outcome, reason: str) -> bool:
-        """What became of a new fleet. False where that config is no longer the pending one of such an endpoint.
+    def report(
+        self, *, endpoint: str, config: str, outcome: Outcome, reason: str, instances: int = 0
+    ) -> Reported | None:
+        """What the runtime says of a new fleet; None where that is not awaited of such an endpoint (any more).
 
         The report names no account and region: endpoints of that name with that pending config are meant, wherever.
+
+        Args:
+            endpoint: its name.
+            config: the new fleet's.
+            outcome: ``in_service``: the fleet is up. ``shifted``: it takes the calls of ``instances`` instances.
+                ``failed``: it cannot be started.
+            reason: why it failed.
+            instances: see above.
         """
         with self._state.changed:
-            meant = [
-                record
-                for record in self._state.endpoints.everywhere()
-                if record.name.lower() == endpoint.lower()
-                and record.pending is not None
-                and record.pending.config_name.lower() == config.lower()
-            ]
-            for record in meant:
-                if outcome == "in_service":
-                    record.succeed()
-                else:
-                    record.fail(reason)
+            meant = [record for record in self._state.endpoints.everywhere() if _deploys(record, endpoint, config)]
+            told = [_told(record, outcome, reason=reason, instances=instances) for record in meant]
             self._state.changed.notify_all()
-        return bool(meant)
+        return next((one for one in told if one is not None), None)
 
     def mark(self) -> str:
         """A digest of all that describes the endpoints, tags included: while it stays the same, so does everything.
@@ -136,23 +153,58 @@ class Endpoints:
             described = [(e.describe(), self._state.tags.get(e.arn)) for e in self._state.endpoints.everywhere()]
         return hashlib.sha256(repr(described).encode()).hexdigest()[:16]
 
-    def wait(self, arn: str, *, seconds: float) -> EndpointRecord | None:
-        """Wait until no deployment of the endpoint is in progress, ``seconds`` at most; None where it is gone.
+    def wait(self, arn: str, *, seconds: float, cancelled: Callable[[], bool] = lambda: False) -> EndpointRecord | None:
+        """Wait until no deployment of the endpoint is in progress, or ``cancelled``; None where it is gone.
 
-        An endpoint that nobody reports in time is failed here, so that what waits for it can go on.
+        An endpoint that nobody reports for ``seconds`` is failed here, so that what waits for it can go on. While the
+        alarms of a deployment are watched nobody has to.
         """
         with self._state.changed:
             record = next((r for r in self._state.endpoints.everywhere() if r.arn == arn), None)
             if record is None:
                 return None
-            self._state.changed.wait_for(lambda: record.settled, timeout=seconds)
-            if not record.settled:
-                record.fail(
-                    f"The local runtime reported nothing within {seconds:.0f} s."
-                    " Is it running? See `tritonstack status`."
-                )
-                self._state.changed.notify_all()
+            until = time.monotonic() + seconds
+            while not record.settled and not cancelled():
+                if record.pending is not None and record.pending.baking:
+                    until = time.monotonic() + seconds
+                elif time.monotonic() > until:
+                    record.fail(
+                        f"The local runtime reported nothing within {seconds:.0f} s."
+                        " Is it running? See `tritonstack status`."
+                    )
+                    self._state.changed.notify_all()
+                self._state.changed.wait(_LOOK_SECONDS)
             return record
+
+
+def _deploys(record: EndpointRecord, endpoint: str, config: str) -> bool:
+    pending = record.pending
+    return (
+        record.name.lower() == endpoint.lower()
+        and pending is not None
+        and pending.config_name.lower() == config.lower()
+    )
+
+
+def _told(record: EndpointRecord, outcome: Outcome, *, reason: str, instances: int) -> Reported | None:
+    """Take over what the runtime says of the new fleet of an endpoint."""
+    deployment = record.pending
+    if deployment is None:
+        return None
+    if outcome == "failed":
+        record.fail(reason)
+    elif deployment.guardrails is None:
+        if outcome == "shifted":
+            return None
+        record.succeed()
+    elif outcome == "in_service":
+        if deployment.step is None:  # else the runtime was started again, and the new fleet with it
+            deployment.shift()
+    elif deployment.step is None or deployment.step.instances != instances:
+        return None
+    elif not deployment.baking:
+        deployment.bake()
+    return "ended" if record.settled else "in_progress"
 
 
 def _refused(sentence: str, operation: str) -> RefusedError:

@@ -1,4 +1,4 @@
-"""ListModels, ListEndpointConfigs, ListEndpoints: filters, order, pages."""
+"""ListModels, ListEndpointConfigs, ListEndpoints, ListProcessingJobs: filters, order, pages."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
+from tritonstack.local.emulator.processing.record import PROCESSING_JOB, ProcessingJob
 from tritonstack.local.emulator.refusal import RefusedError
 from tritonstack.local.emulator.sagemaker.endpoint_record import EndpointRecord
 from tritonstack.local.emulator.sagemaker.records import API, Kind, Record
 
 Request = dict[str, Any]
 _PAGE = 10
-"""ListEndpoints: "This value defaults to 10" (API reference); the other two name no default."""
+"""ListEndpoints: "This value defaults to 10" (API reference); the others name no default."""
 
 
 def listing(kind: Kind, records: Iterable[Record], request: Request) -> dict[str, Any]:
@@ -31,7 +32,8 @@ def listing(kind: Kind, records: Iterable[Record], request: Request) -> dict[str
         found = [r for r in found if (_place(r, by) < last if descending else _place(r, by) > last)]
     size = request.get("MaxResults", _PAGE)
     page = found[:size]
-    answer: dict[str, Any] = {kind.noun + "s": [_summary(kind, record) for record in page]}
+    member = "ProcessingJobSummaries" if kind == PROCESSING_JOB else kind.noun + "s"
+    answer: dict[str, Any] = {member: [_summary(kind, record) for record in page]}
     if len(found) > size:
         answer["NextToken"] = _token(_place(page[-1], by))
     return answer
@@ -85,4 +87,6 @@ def _summary(kind: Kind, record: Record) -> dict[str, Any]:
     summary = {kind.name_member: record.name, f"{kind.noun}Arn": record.arn, "CreationTime": record.created}
     if isinstance(record, EndpointRecord):
         summary |= {"LastModifiedTime": record.modified, "EndpointStatus": record.status}
+    if isinstance(record, ProcessingJob):
+        summary |= record.summary()
     return summary

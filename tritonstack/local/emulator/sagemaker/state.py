@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 
+from tritonstack.local.emulator.processing.record import PROCESSING_JOB, ProcessingJob
 from tritonstack.local.emulator.sagemaker.endpoint_record import EndpointRecord
 from tritonstack.local.emulator.sagemaker.records import ENDPOINT, ENDPOINT_CONFIG, MODEL, Record, Records
 
@@ -22,12 +23,13 @@ class SageMakerState:
         self.models: Records[Record] = Records(MODEL)
         self.endpoint_configs: Records[Record] = Records(ENDPOINT_CONFIG)
         self.endpoints: Records[EndpointRecord] = Records(ENDPOINT)
+        self.processing_jobs: Records[ProcessingJob] = Records(PROCESSING_JOB)
         self.tags: dict[str, dict[str, str]] = {}
 
     def clear(self) -> None:
         """Forget everything."""
         with self.changed:
-            for records in (self.models, self.endpoint_configs, self.endpoints):
+            for records in (self.models, self.endpoint_configs, self.endpoints, self.processing_jobs):
                 records.clear()
             self.tags.clear()
             self.changed.notify_all()
