@@ -21,6 +21,10 @@ from tritonstack import naming
 ARCHIVES_TYPE = "Custom::PublishedArchives"
 RECORDS_TYPE = "Custom::ReleaseRecords"
 RELEASE_SET_SCHEMA = 1
+"""It rises when an older function could no longer read a set: to undo an update, CloudFormation puts the old function
+back before that function is told of the new set. Members that an older one passes over (``commits``) do not count."""
+REMOVED = "_removed"
+"""The folder beside the endpoints' where the function keeps what it must bring back; no endpoint begins with ``_``."""
 RELEASE_SET_SUFFIX = ".release-set"
 """An ending of its own, so that a permission can name release sets in the staging bucket and nothing else there."""
 
@@ -49,6 +53,7 @@ class Activation(Construct):
         archive_prefix: str,
         release_set: Mapping[str, str],
         around: IConstruct,
+        commits: Mapping[str, str] | None = None,
         permissions_boundary_arn: str | None = None,
     ) -> None:
         """Make the custom resource.
@@ -62,11 +67,15 @@ class Activation(Construct):
             archive_prefix: the platform prefix of the archives, with its trailing slash.
             release_set: model name → digest, 16 hexadecimal digits.
             around: the endpoint, which is made to wait for the archives.
+            commits: model name → the commit that its inputs come from; told in release records, and nothing else.
             permissions_boundary_arn: a managed policy that bounds the function's role.
         """
         super().__init__(scope, construct_id)
         record_path = naming.release_parameter(environment=environment, endpoint=endpoint, model="")
-        asset = self._release_set_asset(release_set)
+        platform = archive_prefix.rstrip("/").rpartition("/")[2]
+        asset = self._release_set_asset(
+            {"platform": platform, "models": dict(release_set), "commits": dict(commits or {})}
+        )
         self.function = HandlerFunction(
             self,
             "Handler",
@@ -77,6 +86,7 @@ class Activation(Construct):
         )
         self._allow_reading(asset, artifacts=artifacts, endpoint=endpoint)
         self._allow_records(record_path)
+        self._allow_looking_at_the_stack()
         properties = {
             "ReleaseSetBucket": asset.s3_bucket_name,
             "ReleaseSetKey": asset.s3_object_key,
@@ -91,8 +101,8 @@ class Activation(Construct):
         around.node.add_dependency(self.archives)
         self.records.node.add_dependency(around)
 
-    def _release_set_asset(self, release_set: Mapping[str, str]) -> s3_assets.Asset:
-        document = {"schema": RELEASE_SET_SCHEMA, "models": dict(release_set)}
+    def _release_set_asset(self, told: Mapping[str, object]) -> s3_assets.Asset:
+        document = {"schema": RELEASE_SET_SCHEMA, **told}
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, f"set{RELEASE_SET_SUFFIX}")
             path.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n")
@@ -118,18 +128,29 @@ class Activation(Construct):
 
     def _allow_records(self, path: str) -> None:
         stack = cdk.Stack.of(self)
-        folder = stack.format_arn(service="ssm", resource="parameter", resource_name=path.strip("/"))
-        records = f"{folder}/*"
+        head, _, endpoint = path.strip("/").rpartition("/")
+        folders = [
+            stack.format_arn(service="ssm", resource="parameter", resource_name=name)
+            for name in (f"{head}/{endpoint}", f"{head}/{REMOVED}/{endpoint}")
+        ]
+        records = [f"{folder}/*" for folder in folders]
+        actions = ["ssm:GetParameters", "ssm:GetParameterHistory", "ssm:PutParameter", "ssm:DeleteParameters"]
+        allow(self.function.policy, "MoveRecords", actions=actions, resources=records)
+        allow(self.function.policy, "FindRecords", actions=["ssm:GetParametersByPath"], resources=[*folders, *records])
+        for each in records:
+            acknowledge_wildcard(
+                self.function.policy,
+                resource=each,
+                reason="One parameter a model lies there: its release record, or what that held before its model left "
+                "the release set. Models come and go, and no other part of the stack has a parameter there.",
+            )
+
+    def _allow_looking_at_the_stack(self) -> None:
+        """An update and the rollback of one are the same event; only the stack's status tells them apart."""
+        stack = cdk.Stack.of(self)
         allow(
             self.function.policy,
-            "MoveRecords",
-            actions=["ssm:GetParameters", "ssm:PutParameter", "ssm:DeleteParameters"],
-            resources=[records],
-        )
-        allow(self.function.policy, "FindRecords", actions=["ssm:GetParametersByPath"], resources=[folder, records])
-        acknowledge_wildcard(
-            self.function.policy,
-            resource=records,
-            reason=f"One parameter a model lies under {path}, and models come and go with the release set; "
-            "no other part of the stack has a parameter there.",
+            "SeeRollbacks",
+            actions=["cloudformation:DescribeStacks"],
+            resources=[stack.stack_id],
         )

@@ -14,6 +14,7 @@ from constructs_lib.artifact_bucket import ArtifactBucket
 from tests.constructs_lib.templates import ACCOUNT, PREFIX, REGION, flat, listed, new_app, only, properties, statements
 
 SET = {"bert": "0123456789abcdef", "resnet": "fedcba9876543210"}
+COMMITS = {"bert": "1" * 40, "resnet": "uncommitted"}
 
 
 def synthesised(folder: Path, release_set: dict[str, str]) -> dict[str, Any]:
@@ -29,6 +30,7 @@ def synthesised(folder: Path, release_set: dict[str, str]) -> dict[str, Any]:
         archive_prefix=PREFIX,
         release_set=release_set,
         around=endpoint,
+        commits=COMMITS,
     )
     template: dict[str, Any] = app.synth().get_stack_by_name("stack").template
     return template
@@ -60,7 +62,8 @@ def test_both_custom_resources_are_told_the_same(template: dict[str, Any]) -> No
 def test_the_release_set_travels_as_a_file_and_the_properties_say_where(folder: Path, template: dict[str, Any]) -> None:
     records = properties(template, "Custom::ReleaseRecords")
     asset = folder / f"asset.{records['ReleaseSetKey']}"
-    assert json.loads(asset.read_text()) == {"schema": 1, "models": SET}
+    told = {"platform": "24.09-t4", "models": SET, "commits": COMMITS}
+    assert json.loads(asset.read_text()) == {"schema": 1, **told}
     assert records["ReleaseSetBucket"] == "cdk-hnb659fds-assets-123456789012-us-east-1"
     assert records["ArchivePrefix"] == PREFIX
     assert records["RecordPath"] == "/tritonstack/local/digits/"
@@ -86,9 +89,36 @@ def test_cloudformation_waits_longer_than_the_function_may_run(template: dict[st
 
 def test_the_function_may_write_records_of_its_endpoint_alone(template: dict[str, Any]) -> None:
     access = statements(properties(template, "AWS::IAM::Policy"))
-    records = "arn:aws:ssm:us-east-1:123456789012:parameter/tritonstack/local/digits"
-    assert access["MoveRecords"]["Resource"] == f"{records}/*"
-    assert set(access["FindRecords"]["Resource"]) == {records, f"{records}/*"}
+    root = "arn:aws:ssm:us-east-1:123456789012:parameter/tritonstack/local"
+    folders = [f"{root}/digits", f"{root}/_removed/digits"]
+    records = [f"{folder}/*" for folder in folders]
+    assert access["MoveRecords"]["Resource"] == records
+    assert set(access["FindRecords"]["Resource"]) == {*folders, *records}
+
+
+def test_the_function_may_look_at_its_own_stack_and_change_none(template: dict[str, Any]) -> None:
+    access = statements(properties(template, "AWS::IAM::Policy"))
+    assert access["SeeRollbacks"]["Resource"] == {"Ref": "AWS::StackId"}
+    asked = [action for each in access.values() for action in listed(each["Action"]) if "cloudformation" in action]
+    assert asked == ["cloudformation:DescribeStacks"]
+
+
+def test_the_function_may_do_nothing_else(template: dict[str, Any]) -> None:
+    policy = properties(template, "AWS::IAM::Policy")["PolicyDocument"]["Statement"]
+    allowed = {action for each in policy for action in listed(each["Action"])}
+    assert allowed == {
+        "cloudformation:DescribeStacks",
+        "logs:CreateLogStream",
+        "logs:PutLogEvents",
+        "s3:GetObject",
+        "s3:ListBucket",
+        "ssm:DeleteParameters",
+        "ssm:GetParameterHistory",
+        "ssm:GetParameters",
+        "ssm:GetParametersByPath",
+        "ssm:PutParameter",
+    }
+    assert {each["Effect"] for each in policy} == {"Allow"}
 
 
 def test_the_function_may_read_release_sets_and_list_archives_but_read_none(template: dict[str, Any]) -> None:

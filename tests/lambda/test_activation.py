@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 import json
 import threading
@@ -17,73 +16,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 # `lambda` is a word of the language, so neither folder of that name can stand in an import statement.
-fakes: Any = importlib.import_module("tests.lambda.fake_aws")
+worlds: Any = importlib.import_module("tests.lambda.activation_world")
 handler: Any = importlib.import_module("lambda.activation.handler")
+STACK = worlds.records.STACK
 
-RECORDS_TYPE, ARCHIVES_TYPE = "Custom::ReleaseRecords", "Custom::PublishedArchives"
-RECORDS = "/tritonstack/local/digits/"
-PREFIX = "endpoints/digits/24.09-t4/"
-A, B, C = "a" * 16, "b" * 16, "c" * 16
-
-
-class World:
-    """An account with published archives, and CloudFormation that sends events to the function."""
-
-    def __init__(self) -> None:
-        self.aws = fakes.FakeAws()
-        self.s3, self.ssm = self.aws.client("s3"), self.aws.client("ssm")
-
-    def publish(self, models: dict[str, str], *, prefix: str = PREFIX) -> None:
-        for model, digest in models.items():
-            self.aws.objects["artifacts", f"{prefix}{model}.{digest}.tar.gz"] = b"archive"
-
-    def properties(self, models: dict[str, str], *, prefix: str = PREFIX) -> dict[str, str]:
-        body = fakes.release_set(models)
-        key = f"{hashlib.sha256(body).hexdigest()}.release-set"
-        self.aws.objects["staging", key] = body
-        return {
-            "ServiceToken": "arn:aws:lambda:us-east-1:123456789012:function:activation",
-            "ReleaseSetBucket": "staging",
-            "ReleaseSetKey": key,
-            "ArchiveBucket": "artifacts",
-            "ArchivePrefix": prefix,
-            "RecordPath": RECORDS,
-        }
-
-    def send(
-        self, request: str, new: dict[str, str], old: dict[str, str] | None = None, *, resource_type: str = RECORDS_TYPE
-    ) -> dict[str, str]:
-        event: dict[str, Any] = {"RequestType": request, "ResourceType": resource_type, "ResourceProperties": new}
-        if old is not None:
-            event["OldResourceProperties"] = old
-        done: dict[str, str] = handler.activate(event, s3=self.s3, ssm=self.ssm)
-        return done
-
-    def create(self, models: dict[str, str]) -> dict[str, str]:
-        self.publish(models)
-        return self.send("Create", self.properties(models))
-
-    def update(self, old: dict[str, str], new: dict[str, str]) -> dict[str, str]:
-        self.publish(new)
-        return self.send("Update", self.properties(new), self.properties(old))
-
-    @property
-    def records(self) -> dict[str, str]:
-        return {name.removeprefix(RECORDS): value for name, value in self.aws.parameters.items()}
+ARCHIVES_TYPE, RECORDS_TYPE, RECORDS, PREFIX = worlds.ARCHIVES_TYPE, worlds.RECORDS_TYPE, worlds.RECORDS, worlds.PREFIX
+A, B, C = worlds.A, worlds.B, worlds.C
+World = worlds.World
 
 
 @pytest.fixture
-def world() -> World:
+def world() -> Any:
     return World()
 
 
-def test_create_records_every_model(world: World) -> None:
+def test_create_records_every_model(world: Any) -> None:
     models = {f"m{number}": A for number in range(23)}
     world.create(models)
     assert world.records == models
 
 
-def test_nothing_is_recorded_while_an_archive_is_missing(world: World) -> None:
+def test_nothing_is_recorded_while_an_archive_is_missing(world: Any) -> None:
     world.publish({"bert": A})
     properties = world.properties({"bert": A, "gpt": B, "resnet": C})
     with pytest.raises(handler.ActivationError) as caught:
@@ -93,13 +46,13 @@ def test_nothing_is_recorded_while_an_archive_is_missing(world: World) -> None:
     assert world.aws.writes() == []
 
 
-def test_an_archive_under_another_platform_does_not_count(world: World) -> None:
+def test_an_archive_under_another_platform_does_not_count(world: Any) -> None:
     world.publish({"bert": A}, prefix="endpoints/digits/25.04-t4/")
     with pytest.raises(handler.ActivationError, match="1 of 1"):
         world.send("Create", world.properties({"bert": A}))
 
 
-def test_update_moves_only_what_changed(world: World) -> None:
+def test_update_moves_only_what_changed(world: Any) -> None:
     world.create({"bert": A, "resnet": A})
     world.aws.calls.clear()
     world.update({"bert": A, "resnet": A}, {"bert": A, "resnet": B})
@@ -107,46 +60,37 @@ def test_update_moves_only_what_changed(world: World) -> None:
     assert world.aws.writes() == [f"{RECORDS}resnet"]
 
 
-def test_a_record_moved_by_hand_stays_when_its_model_did_not_change(world: World) -> None:
+def test_a_record_moved_by_hand_stays_when_its_model_did_not_change(world: Any) -> None:
     world.create({"bert": A, "resnet": A})
-    world.aws.parameters[f"{RECORDS}bert"] = C
+    world.aws.move_by_hand(f"{RECORDS}bert", C)
     world.update({"bert": A, "resnet": A}, {"bert": A, "resnet": B})
     assert world.records == {"bert": C, "resnet": B}
 
 
-def test_a_model_that_left_the_set_loses_its_record(world: World) -> None:
+def test_a_model_that_left_the_set_loses_its_record(world: Any) -> None:
     world.create({"bert": A, "resnet": A})
     world.update({"bert": A, "resnet": A}, {"resnet": A})
     assert world.records == {"resnet": A}
 
 
-def test_a_model_that_joins_the_set_gets_a_record(world: World) -> None:
+def test_a_model_that_joins_the_set_gets_a_record(world: Any) -> None:
     world.create({"bert": A})
     world.update({"bert": A}, {"bert": A, "resnet": B})
     assert world.records == {"bert": A, "resnet": B}
 
 
-def test_cloudformations_rollback_puts_the_records_back(world: World) -> None:
-    """A rollback is an Update with the sets exchanged."""
-    old, new = {"bert": A, "gone": A}, {"bert": B, "joined": B}
-    world.create(old)
-    world.update(old, new)
-    world.update(new, old)
-    assert world.records == old
-
-
-def test_an_update_that_is_refused_changes_nothing_and_its_rollback_neither(world: World) -> None:
+def test_an_update_that_is_refused_changes_nothing_and_its_rollback_neither(world: Any) -> None:
     old, new = {"bert": A}, {"bert": B}
     world.create(old)
     world.aws.calls.clear()
     with pytest.raises(handler.ActivationError):
         world.send("Update", world.properties(new), world.properties(old))
-    world.send("Update", world.properties(old), world.properties(new))
+    world.undo(new, old)
     assert world.records == old
     assert world.aws.writes() == []
 
 
-def test_a_new_platform_moves_no_record_but_wants_every_archive_there(world: World) -> None:
+def test_a_new_platform_moves_no_record_but_wants_every_archive_there(world: Any) -> None:
     other = "endpoints/digits/25.04-t4/"
     world.create({"bert": A})
     world.aws.calls.clear()
@@ -158,7 +102,7 @@ def test_a_new_platform_moves_no_record_but_wants_every_archive_there(world: Wor
     assert world.aws.writes() == []
 
 
-def test_delete_removes_the_records_of_this_endpoint_alone(world: World) -> None:
+def test_delete_removes_the_records_of_this_endpoint_alone(world: Any) -> None:
     world.create({f"m{number}": A for number in range(12)})
     world.aws.parameters["/tritonstack/local/digits-large/bert"] = A
     world.aws.parameters["/tritonstack/local/_artifacts/bucket-name"] = "artifacts"
@@ -169,7 +113,7 @@ def test_delete_removes_the_records_of_this_endpoint_alone(world: World) -> None
     }
 
 
-def test_delete_needs_neither_release_set_nor_archives(world: World) -> None:
+def test_delete_needs_neither_release_set_nor_archives(world: Any) -> None:
     world.create({"bert": A})
     properties = world.properties({"bert": A})
     world.aws.objects.clear()
@@ -178,7 +122,7 @@ def test_delete_needs_neither_release_set_nor_archives(world: World) -> None:
 
 
 @pytest.mark.parametrize("request_type", ["Create", "Update"])
-def test_the_check_before_the_endpoint_refuses_while_an_archive_is_missing(world: World, request_type: str) -> None:
+def test_the_check_before_the_endpoint_refuses_while_an_archive_is_missing(world: Any, request_type: str) -> None:
     world.publish({"bert": A})
     properties = world.properties({"bert": A, "gpt": B})
     with pytest.raises(handler.ActivationError, match="1 of 2 archives"):
@@ -187,7 +131,7 @@ def test_the_check_before_the_endpoint_refuses_while_an_archive_is_missing(world
     world.send(request_type, properties, properties, resource_type=ARCHIVES_TYPE)
 
 
-def test_the_check_before_the_endpoint_touches_no_record(world: World) -> None:
+def test_the_check_before_the_endpoint_touches_no_record(world: Any) -> None:
     world.create({"bert": A})
     world.publish({"bert": B})
     world.aws.calls.clear()
@@ -200,7 +144,7 @@ def test_the_check_before_the_endpoint_touches_no_record(world: World) -> None:
 
 
 @pytest.mark.parametrize("request_type", ["Create", "Delete"])
-def test_a_repeated_event_writes_nothing_more(world: World, request_type: str) -> None:
+def test_a_repeated_event_writes_nothing_more(world: Any, request_type: str) -> None:
     world.create({"bert": A})
     properties = world.properties({"bert": A})
     world.send(request_type, properties)
@@ -209,7 +153,7 @@ def test_a_repeated_event_writes_nothing_more(world: World, request_type: str) -
     assert world.aws.writes() == []
 
 
-def test_a_repeated_update_writes_nothing_more(world: World) -> None:
+def test_a_repeated_update_writes_nothing_more(world: Any) -> None:
     old, new = {"bert": A, "gone": A}, {"bert": B}
     world.create(old)
     world.update(old, new)
@@ -220,7 +164,7 @@ def test_a_repeated_update_writes_nothing_more(world: World) -> None:
 
 
 @pytest.mark.parametrize("code", ["NoSuchKey", "AccessDenied"])
-def test_where_the_old_set_is_gone_the_records_themselves_are_compared(world: World, code: str) -> None:
+def test_where_the_old_set_is_gone_the_records_themselves_are_compared(world: Any, code: str) -> None:
     """A staging bucket gets cleaned; S3 answers AccessDenied for what is gone to those who may not list."""
     world.create({"bert": A, "resnet": A, "gone": A})
     world.publish({"bert": B, "resnet": A})
@@ -234,17 +178,17 @@ def test_where_the_old_set_is_gone_the_records_themselves_are_compared(world: Wo
     assert world.aws.writes() == [f"{RECORDS}bert", f"{RECORDS}gone"]
 
 
-def refuse_missing(world: World) -> None:
+def refuse_missing(world: Any) -> None:
     """Make S3 answer as it does to those who may read objects but not list the bucket."""
     world.aws.missing_object = "AccessDenied"
 
 
-def test_another_error_on_the_old_set_is_not_taken_for_a_missing_set(world: World) -> None:
+def test_another_error_on_the_old_set_is_not_taken_for_a_missing_set(world: Any) -> None:
     world.create({"bert": A})
     old = world.properties({"bert": A})
     world.aws.refused["GetObject"] = "SlowDown"
     with pytest.raises(ClientError, match="SlowDown"):
-        handler.old_release_set(world.s3, world.ssm, handler.Properties.of(old))
+        handler.old_release_set(world.clients, handler.Properties.of(old))
 
 
 @pytest.mark.parametrize(
@@ -258,16 +202,17 @@ def test_another_error_on_the_old_set_is_not_taken_for_a_missing_set(world: Worl
         b'{"schema": 1, "models": {"bert": "latest"}}',
         b'{"schema": 1, "models": {"bert": 7}}',
         b'{"schema": 1, "models": ["bert"]}',
+        b'{"schema": 1, "models": {}, "commits": 7}',
     ],
 )
-def test_what_is_no_release_set_is_refused_with_its_place(world: World, body: bytes) -> None:
+def test_what_is_no_release_set_is_refused_with_its_place(world: Any, body: bytes) -> None:
     properties = world.properties({"bert": A})
     world.aws.objects["staging", properties["ReleaseSetKey"]] = body
     with pytest.raises(handler.ActivationError, match=r"s3://staging/.*is no release set"):
         world.send("Create", properties)
 
 
-def test_every_missing_property_is_named(world: World) -> None:
+def test_every_missing_property_is_named(world: Any) -> None:
     with pytest.raises(handler.ActivationError, match="ReleaseSetKey, RecordPath"):
         world.send("Create", {"ReleaseSetBucket": "b", "ArchiveBucket": "a", "ArchivePrefix": "p"})
 
@@ -287,7 +232,8 @@ def test_after_any_update_changed_models_are_new_and_the_others_as_they_were(
     world = World()
     world.create(old)
     by_hand = {model: digest for model, digest in moved.items() if model in old}
-    world.aws.parameters.update({RECORDS + model: digest for model, digest in by_hand.items()})
+    for model, digest in by_hand.items():
+        world.aws.move_by_hand(RECORDS + model, digest)
     before = world.records
     world.update(old, new)
     assert world.records == {model: before[model] if old.get(model) == new[model] else new[model] for model in new}
@@ -328,17 +274,16 @@ def cloudformation() -> Iterator[CloudFormation]:
 
 
 @pytest.fixture
-def call(monkeypatch: pytest.MonkeyPatch, world: World, cloudformation: CloudFormation) -> Any:
+def call(monkeypatch: pytest.MonkeyPatch, world: Any, cloudformation: CloudFormation) -> Any:
     """Calls the function as Lambda does, with the world's clients behind boto3."""
-    clients = {"s3": world.s3, "ssm": world.ssm}
-    monkeypatch.setattr(handler.boto3, "client", lambda service, **_: clients[service])
+    monkeypatch.setattr(handler.boto3, "client", lambda service, **_: getattr(world.clients, service))
 
     def call_handler(request: str, properties: dict[str, str]) -> dict[str, Any]:
         event = {
             "RequestType": request,
             "ResourceType": RECORDS_TYPE,
             "ResponseURL": cloudformation.url,
-            "StackId": "arn:stack",
+            "StackId": STACK,
             "RequestId": "request",
             "LogicalResourceId": "Records",
             "ResourceProperties": properties,
@@ -350,33 +295,33 @@ def call(monkeypatch: pytest.MonkeyPatch, world: World, cloudformation: CloudFor
     return call_handler
 
 
-def test_cloudformation_hears_of_success(call: Any, world: World) -> None:
+def test_cloudformation_hears_of_success(call: Any, world: Any) -> None:
     world.publish({"bert": A})
     answer = call("Create", world.properties({"bert": A}))
     assert answer["Status"] == "SUCCESS"
     assert answer["Data"] == {"Written": "bert", "Deleted": ""}
     assert {name: answer[name] for name in ("StackId", "RequestId", "LogicalResourceId")} == {
-        "StackId": "arn:stack",
+        "StackId": STACK,
         "RequestId": "request",
         "LogicalResourceId": "Records",
     }
 
 
 def test_the_answer_has_no_content_type_for_it_would_break_the_signature(
-    call: Any, world: World, cloudformation: CloudFormation
+    call: Any, world: Any, cloudformation: CloudFormation
 ) -> None:
     call("Delete", world.properties({}))
     assert cloudformation.headers[-1].get("Content-Type", "") == ""
 
 
-def test_cloudformation_hears_the_reason_of_a_failure(call: Any, world: World) -> None:
+def test_cloudformation_hears_the_reason_of_a_failure(call: Any, world: Any) -> None:
     answer = call("Create", world.properties({"bert": A}))
     assert answer["Status"] == "FAILED"
     assert "Build and publish the environment" in answer["Reason"]
     assert "log stream" in answer["Reason"]
 
 
-def test_cloudformation_hears_of_an_error_of_the_service_too(call: Any, world: World) -> None:
+def test_cloudformation_hears_of_an_error_of_the_service_too(call: Any, world: Any) -> None:
     world.publish({"bert": A})
     world.aws.refused["PutParameter"] = "AccessDeniedException"
     answer = call("Create", world.properties({"bert": A}))
@@ -384,14 +329,14 @@ def test_cloudformation_hears_of_an_error_of_the_service_too(call: Any, world: W
     assert "AccessDeniedException" in answer["Reason"]
 
 
-def test_an_answer_stays_below_what_cloudformation_takes(call: Any, world: World) -> None:
+def test_an_answer_stays_below_what_cloudformation_takes(call: Any, world: Any) -> None:
     models = {f"{'long' * 50}-{number}": A for number in range(40)}
     answer = call("Create", world.properties(models))
     assert answer["Status"] == "FAILED"
     assert len(json.dumps(answer)) < 4096
 
 
-def test_the_physical_id_never_changes_or_cloudformation_would_delete_the_records(call: Any, world: World) -> None:
+def test_the_physical_id_never_changes_or_cloudformation_would_delete_the_records(call: Any, world: Any) -> None:
     world.publish({"bert": A})
     events = [("Create", {"bert": B}), ("Create", {"bert": A}), ("Update", {"bert": A}), ("Delete", {})]
     ids = {call(request, world.properties(models))["PhysicalResourceId"] for request, models in events}

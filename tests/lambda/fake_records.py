@@ -1,0 +1,68 @@
+"""SSM parameters with their history, and one stack of CloudFormation: what the activation function talks to."""
+
+from __future__ import annotations
+
+import datetime as dt
+import importlib
+from dataclasses import dataclass, field
+from typing import Any
+
+fakes: Any = importlib.import_module("tests.lambda.fake_aws")  # `lambda` is a word of the language
+
+STACK = "arn:aws:cloudformation:us-east-1:123456789012:stack/local-serving-digits/1"
+START = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+
+
+@dataclass
+class FakeRecords(fakes.FakeAws):  # type: ignore[misc]  # a module that is imported by its name
+    """The fake of S3 and SSM, with the versions of every parameter.
+
+    Attributes:
+        versions: name → versions, oldest first.
+        status: of the one stack.
+    """
+
+    versions: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    status: str = "UPDATE_IN_PROGRESS"
+
+    def move_by_hand(self, name: str, value: str) -> None:
+        """Write a value as the AWS CLI does: without a description, where a parameter's old one stays as it is."""
+        self._PutParameter(Name=name, Value=value, Type="String", Overwrite=True)
+
+    def _PutParameter(  # noqa: N802 - as the API spells it
+        self,
+        Name: str,  # noqa: N803
+        Value: str,  # noqa: N803
+        Type: str,  # noqa: N803
+        Description: str | None = None,  # noqa: N803
+        Overwrite: bool = False,  # noqa: N803
+    ) -> dict[str, Any]:
+        super()._PutParameter(Name=Name, Value=Value, Type=Type, Overwrite=Overwrite)
+        if Description is not None and len(Description) > 1024:
+            raise fakes.AwsError("ValidationException")
+        versions = self.versions.setdefault(Name, [])
+        kept = versions[-1]["Description"] if versions else ""
+        number = len(versions) + 1
+        version = {"Name": Name, "Value": Value, "Version": number, "Description": kept}
+        version["LastModifiedDate"] = START + dt.timedelta(minutes=number)
+        versions.append(version if Description is None else version | {"Description": Description})
+        return {"Version": number}
+
+    def _DeleteParameters(self, Names: list[str]) -> dict[str, Any]:  # noqa: N802, N803
+        for name in Names:
+            self.versions.pop(name, None)
+        answer: dict[str, Any] = super()._DeleteParameters(Names=Names)
+        return answer
+
+    def _GetParameterHistory(self, Name: str, NextToken: str = "0", **_: Any) -> dict[str, Any]:  # noqa: N802, N803
+        if Name not in self.versions:
+            raise fakes.AwsError("ParameterNotFound")
+        start = int(NextToken)
+        page: dict[str, Any] = {"Parameters": self.versions[Name][start : start + fakes.PAGE]}
+        more = start + fakes.PAGE < len(self.versions[Name])
+        return page | ({"NextToken": str(start + fakes.PAGE)} if more else {})
+
+    def _DescribeStacks(self, StackName: str) -> dict[str, Any]:  # noqa: N802, N803
+        if StackName != STACK:
+            raise fakes.AwsError("AccessDenied")
+        return {"Stacks": [{"StackName": "local-serving-digits", "StackStatus": self.status}]}
