@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -71,6 +72,24 @@ class ArtifactBucket:
                 return None
             raise self._failed("read", key, error) from error
         return content
+
+    def fetch(self, key: str, target: Path, *, most_bytes: int) -> bool:
+        """Write an object's content into a new file, streamed; False where nothing lies under ``key``.
+
+        An object of more than ``most_bytes`` is refused before it is read.
+        """
+        try:
+            answer = self.s3.get_object(Bucket=self.name, Key=key)
+            if answer["ContentLength"] > most_bytes:
+                size = answer["ContentLength"]
+                raise WorkFailedError(f"s3://{self.name}/{key} has {size:,} bytes; {most_bytes:,} are allowed")
+            with target.open("xb") as stream:
+                shutil.copyfileobj(answer["Body"], stream, 1 << 20)
+        except (ClientError, BotoCoreError) as error:
+            if code_of(error) in _ABSENT:
+                return False
+            raise self._failed("read", key, error) from error
+        return True
 
     def put(self, key: str, content: bytes) -> None:
         """Write a small object, whatever lies there."""

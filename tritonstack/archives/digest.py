@@ -97,11 +97,11 @@ def lock_files(folder: Path, recipe: Recipe) -> tuple[Path, ...]:
     return tuple(requirements / f"{name}.txt" for name in sorted({export.environment for export in recipe.exports}))
 
 
-def library_files(recipe: Recipe) -> dict[str, Path]:
-    """The files of this project that a recipe's export scripts may import: name → path."""
-    if LIBRARY_ENVIRONMENTS.isdisjoint(export.environment for export in recipe.exports):
+def library_files(source: ArchiveSource) -> dict[str, Path]:
+    """The files of the exporters' library that a source's export scripts may import: name → path."""
+    if LIBRARY_ENVIRONMENTS.isdisjoint(export.environment for export in source.recipe.exports):
         return {}
-    return {path.name: path for path in sorted(LIBRARY.glob("*.py"))}
+    return {path.name: path for path in sorted((source.library or LIBRARY).glob("*.py"))}
 
 
 def _digest(source: ArchiveSource, users: tuple[Path, ...]) -> str:
@@ -121,7 +121,7 @@ def _digest(source: ArchiveSource, users: tuple[Path, ...]) -> str:
             "files": _hashes(source.files()),
             "uses": {used.name: _digest(used, (*users, here)) for used in source.used},
             "locks": lock_digests(source),
-            "library": _hashes(library_files(recipe)),
+            "library": _hashes(library_files(source)),
         }
     )
 

@@ -67,6 +67,6 @@ def export_digest(source: ArchiveSource, *, count: int) -> str:
             "sample": [recipe.sample.request, recipe.adapters.model_dump(mode="json", exclude_defaults=True)],
             "files": files,
             "locks": lock_digests(source),
-            "library": {name: sha256_of(path) for name, path in library_files(recipe).items()},
+            "library": {name: sha256_of(path) for name, path in library_files(source).items()},
         }
     )

@@ -104,6 +104,7 @@ def _run(source: ArchiveSource, export: Export, partial: Path, given: _Given, re
         what=what,
         report=report,
         with_library=True,
+        library_root=source.library_root,
     )
     missing = [name for name in export.produces if not (partial / FILES / name).is_file()]
     if missing:

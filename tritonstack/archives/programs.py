@@ -32,17 +32,24 @@ def environment_python(name: str) -> Path:
 
 
 def run_script(
-    *, environment: str, arguments: list[str], folder: Path, what: str, report: Report, with_library: bool = False
+    *,
+    environment: str,
+    arguments: list[str],
+    folder: Path,
+    what: str,
+    report: Report,
+    with_library: bool = False,
+    library_root: Path = REPOSITORY,
 ) -> None:
     """Run ``python ARGUMENTS`` in ``folder`` and report each line it prints. On Linux it dies with this process.
 
-    ``with_library``: it may import ``tritonstack.exporters``.
+    ``with_library``: it may import ``tritonstack.exporters``, of the package below ``library_root``.
 
     Raises :class:`WorkFailedError` with its last lines where it fails.
     """
     variables = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "AWS_"))}
     variables |= {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONNOUSERSITE": "1", "PYTHONUNBUFFERED": "1"}
-    variables |= {"PYTHONPATH": str(REPOSITORY)} if with_library else {}
+    variables |= {"PYTHONPATH": str(library_root)} if with_library else {}
     last: deque[str] = deque(maxlen=_KEPT_LINES)
     command = [str(environment_python(environment)), *arguments]
     with subprocess.Popen(

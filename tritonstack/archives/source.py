@@ -9,6 +9,7 @@ from typing import Any
 
 from tritonstack.archives.config_merge import ConfigFile, merge_configs, with_name
 from tritonstack.archives.folder import CONFIG, files_below, model_directories
+from tritonstack.archives.programs import REPOSITORY
 from tritonstack.archives.recipe import RECIPE, Recipe, read_recipe
 from tritonstack.archives.source_recipe import Size, Weights
 from tritonstack.errors import InputError, Problem
@@ -41,6 +42,8 @@ class ArchiveSource:
         overlay: the overlay's name, or None.
         copy: the copy's number, or None where the folder has no copies.
         choice: size and weights; they matter only where the recipe makes a difference between them.
+        library: the folder of the exporters' library that its scripts import, where it is not this project's own: kept
+            inputs have theirs.
         written: the folder's recipe as it is written, where it was read already.
     """
 
@@ -49,6 +52,7 @@ class ArchiveSource:
     overlay: str | None = None
     copy: int | None = None
     choice: BuildChoice = field(default_factory=BuildChoice)
+    library: Path | None = None
     written: Recipe | None = field(default=None, repr=False, compare=False)
 
     @cached_property
@@ -109,7 +113,15 @@ class ArchiveSource:
     def used(self) -> tuple[ArchiveSource, ...]:
         """The folders that this one uses, as they are and in the same size."""
         names = dict.fromkeys(used.folder for used in self.recipe.uses)
-        return tuple(ArchiveSource(name=name, folder=self.folder.parent / name, choice=self.choice) for name in names)
+        return tuple(
+            ArchiveSource(name=name, folder=self.folder.parent / name, choice=self.choice, library=self.library)
+            for name in names
+        )
+
+    @property
+    def library_root(self) -> Path:
+        """The folder of the package ``tritonstack`` that its export scripts import."""
+        return REPOSITORY if self.library is None else self.library.parents[1]
 
     def files(self) -> dict[str, Path]:
         """The source files of the folder: name → path, without the recipe, which counts as what it says."""

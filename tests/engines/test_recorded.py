@@ -1,0 +1,189 @@
+"""A recorded digest is built from the folders where it is theirs, else from the inputs kept for it, exactly."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.archives import fake_aws
+from tests.archives.fake_aws import FakeAws
+from tests.archives.folders import places_in, source_of, write, write_double
+from tritonstack.archives import digest as digest_module
+from tritonstack.archives.bucket import ArtifactBucket
+from tritonstack.archives.building import Task, make_archive
+from tritonstack.archives.digest import model_digest
+from tritonstack.archives.inputs import zip_inputs
+from tritonstack.archives.source import ArchiveSource, BuildChoice, archives_of
+from tritonstack.engines.recorded import source_of_digest
+from tritonstack.errors import InputError, WorkFailedError
+from tritonstack.naming import ArchiveName
+
+EXPORT = """\
+import argparse, json, pathlib
+from tritonstack.exporters.factor import FACTOR
+from tritonstack.errors import WorkFailedError
+parser = argparse.ArgumentParser()
+for name in ("--target", "--options", "--report", "--sample"):
+    parser.add_argument(name)
+given = parser.parse_args()
+target = pathlib.Path(given.target) / "double/1"
+target.mkdir(parents=True)
+(target / "factor.txt").write_text(FACTOR)
+pathlib.Path(given.report).write_text(json.dumps({"figures": {}, "tools": {}}))
+"""
+
+
+@dataclass(frozen=True)
+class Project:
+    """A project whose folder ``double`` has an export with a library, and a bucket."""
+
+    root: Path
+    aws: FakeAws
+
+    @property
+    def folder(self) -> Path:
+        """The model folder."""
+        return self.root / "model_repos/double"
+
+    def publish(self, source: ArchiveSource | None = None) -> str:
+        """Keep the inputs of the folder as it is; returns its digest."""
+        source = source or source_of(self.folder)
+        digest = model_digest(source)
+        zip_inputs(source, self.root / "kept.zip")
+        self.aws.objects[f"inputs/{digest}.zip"] = (self.root / "kept.zip").read_bytes()
+        return digest
+
+    def read(self, digest: str, choice: BuildChoice | None = None) -> ArchiveSource:
+        """The source of a digest."""
+        work = self.root / "work"
+        work.mkdir(exist_ok=True)
+        return source_of_digest(
+            "double",
+            digest,
+            repositories=self.folder.parent,
+            bucket=ArtifactBucket(environment="dev", session=self.aws),
+            work=work,
+            choice=choice or BuildChoice(),
+        )
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Project]:
+    library = tmp_path / "tritonstack/exporters"
+    write(library, {"__init__.py": "", "factor.py": 'FACTOR = "2"\n'})
+    write(library.parent, {"__init__.py": "", "errors.py": "class WorkFailedError(Exception): pass\n"})
+    monkeypatch.setattr(digest_module, "LIBRARY", library)
+    monkeypatch.setattr("tritonstack.engines.recorded.OWN_LIBRARY", library)
+    monkeypatch.setattr(digest_module, "LIBRARY_ENVIRONMENTS", {"exporters"})
+    folder = write_double(tmp_path)
+    write(folder, {"export.py": EXPORT})
+    with (folder / "recipe.yaml").open("a") as recipe:
+        recipe.write("exports: [{produces: [double/1/factor.txt]}]\n")
+    with fake_aws.running() as running:
+        yield Project(tmp_path, running)
+
+
+def _edit_folder(project: Project) -> None:
+    write(project.folder, {"double/1/more.txt": "new"})
+
+
+def _edit_library(project: Project) -> None:
+    write(project.root / "tritonstack/exporters", {"factor.py": 'FACTOR = "3"\n'})
+
+
+def _remove_folder(project: Project) -> None:
+    project.folder.rename(project.root / "away")
+
+
+def test_a_digest_of_the_folders_needs_no_bucket(project: Project) -> None:
+    digest = model_digest(source_of(project.folder))
+    assert project.read(digest).folder == project.folder
+    assert list((project.root / "work").iterdir()) == []
+
+
+@pytest.mark.parametrize("change", [_edit_folder, _edit_library, _remove_folder])
+def test_a_digest_of_other_sources_is_read_from_its_inputs(project: Project, change: Callable[[Project], None]) -> None:
+    digest = project.publish()
+    change(project)
+    source = project.read(digest)
+    assert model_digest(source) == digest
+    assert source.folder.is_relative_to(project.root / "work")
+    assert model_digest(project.read(digest)) == digest  # what is unpacked is used again
+
+
+def test_its_export_runs_with_the_library_that_was_kept(project: Project) -> None:
+    digest = project.publish()
+    _edit_library(project)
+    source, places = project.read(digest), places_in(project.root)
+    (project.root / "build").mkdir()
+    task = Task(source=source, name=ArchiveName(model="double", digest=digest), platform=None)
+    make_archive(task, project.root / "build", places, lambda _text: None, {})
+    assert (project.root / "build/repository/double/1/factor.txt").read_text() == "2"
+
+
+def test_size_and_weights_are_those_of_the_digest(project: Project) -> None:
+    with (project.folder / "recipe.yaml").open("a") as recipe:
+        recipe.write("sizes: {full: {layers: 12}, tiny: {layers: 1}}\n")
+    (tiny,) = archives_of(project.folder, BuildChoice(size="tiny"))
+    digest = project.publish(tiny)
+    assert project.read(digest).choice.size == "tiny"
+    _edit_folder(project)
+    assert project.read(digest).choice.size == "tiny"
+
+
+def test_another_lock_file_is_refused_with_what_to_do(project: Project) -> None:
+    digest = project.publish()
+    write(project.root, {"requirements/exporters.txt": "numpy==3\n"})
+    with pytest.raises(InputError, match=r"requirements/exporters\.txt is another here") as refused:
+        project.read(digest)
+    assert "check out the commit" in refused.value.problems[0].advice
+    (project.root / "requirements/exporters.txt").unlink()
+    with pytest.raises(InputError, match="not there any more"):
+        project.read(digest)
+
+
+def test_a_digest_without_inputs_is_refused(project: Project) -> None:
+    with pytest.raises(InputError, match=r"no inputs/0123456789abcdef\.zip in artifacts"):
+        project.read("0123456789abcdef")
+
+
+def test_inputs_that_are_another_digests_are_refused(project: Project) -> None:
+    digest = project.publish()
+    _edit_folder(project)
+    project.aws.objects["inputs/0123456789abcdef.zip"] = project.aws.objects[f"inputs/{digest}.zip"]
+    with pytest.raises(InputError, match="has another digest here"):
+        project.read("0123456789abcdef")
+
+
+def test_a_library_that_was_changed_in_the_zip_is_refused(project: Project) -> None:
+    digest = project.publish()
+    _edit_folder(project)
+    changed = io.BytesIO()
+    with zipfile.ZipFile(project.root / "kept.zip") as kept, zipfile.ZipFile(changed, "w") as archive:
+        for name in kept.namelist():
+            archive.writestr(name, b'FACTOR = "666"' if name.endswith("factor.py") else kept.read(name))
+    project.aws.objects[f"inputs/{digest}.zip"] = changed.getvalue()
+    with pytest.raises(InputError, match="has another digest here"):
+        project.read(digest)
+
+
+def test_a_damaged_zip_fails_with_its_key_and_leaves_nothing(project: Project) -> None:
+    digest = project.publish()
+    _edit_folder(project)
+    project.aws.objects[f"inputs/{digest}.zip"] = project.aws.objects[f"inputs/{digest}.zip"][:200]
+    with pytest.raises(WorkFailedError, match=f"inputs/{digest}.zip: the zip is damaged"):
+        project.read(digest)
+    assert list((project.root / "work").iterdir()) == []
+
+
+def test_the_sample_of_kept_inputs_is_the_one_that_was_kept(project: Project) -> None:
+    digest = project.publish()
+    write(project.folder, {"sample/request.json": json.dumps({"inputs": []})})
+    kept = project.read(digest).folder / "sample/request.json"
+    assert json.loads(kept.read_text())["inputs"][0]["data"] == [2.5]
