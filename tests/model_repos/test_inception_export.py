@@ -1,4 +1,4 @@
-"""The exports of the Inception ensemble: the network is the published one, and what is wrong with files is said."""
+"""The exports of both Inception ensembles: the network is the published one, and what is wrong with files is said."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from tritonstack.local.paths import environment_python
 pytestmark = pytest.mark.long  # each starts PyTorch or DALI
 
 FOLDER = REPOSITORY / "model_repos" / "inception-ensemble"
+GRAPHDEF = REPOSITORY / "model_repos" / "inception-ensemble-graphdef"
 HUB = {"hub": "timm/inception_v3.tf_adv_in1k", "revision": "909cbadce5c7ab2fa85d7a37d352c350dc2a14b3"}
 GRAPH = {
     "opset": 18,
@@ -41,7 +42,14 @@ def network(*arguments: str) -> str:
 
 
 def run(
-    environment: str, script: str, folder: Path, *, picture: bytes, weights: str = "random", batch: int = 2
+    environment: str,
+    script: str,
+    folder: Path,
+    *,
+    picture: bytes,
+    weights: str = "random",
+    batch: int = 2,
+    scripts: Path = FOLDER,
 ) -> list[str]:
     """Run an export script in ``folder/target``. Returns the lines that it prints."""
     options = {
@@ -62,7 +70,7 @@ def run(
     run_script(
         environment=environment,
         arguments=[
-            str(FOLDER / script),
+            str(scripts / script),
             *("--target", str(folder / "target")),
             *("--options", json.dumps(options)),
             *("--report", str(folder / "report.json")),
@@ -205,3 +213,58 @@ def test_the_serialised_pipeline_is_the_same_wherever_it_is_made(tmp_path: Path,
         run("dali", "export_dali.py", tmp_path / name, picture=picture)
         found.append((tmp_path / name / "target/inception-dali/1/model.dali").read_bytes())
     assert found[0] == found[1]
+
+
+def to_tensorflow(folder: Path, picture: bytes, *, weights: str = "random") -> list[str]:
+    """PyTorch's half of the GraphDef's exports, from pixels that Pillow decoded."""
+    write_decoded(folder, decoded_by_pillow())
+    return run("torch", "export_weights.py", folder, picture=picture, weights=weights, scripts=GRAPHDEF)
+
+
+def graphdef(folder: Path, picture: bytes) -> list[str]:
+    """TensorFlow's half, with what :func:`to_tensorflow` left."""
+    return run("tensorflow", "export.py", folder, picture=picture, scripts=GRAPHDEF)
+
+
+@needs("torch")
+@needs("tensorflow")
+def test_tensorflow_answers_as_pytorch_does_with_pretrained_weights_of_a_thousand_classes(
+    tmp_path: Path, hub: Path, picture: bytes
+) -> None:
+    network("checkpoint", str(hub / "model.safetensors"), "1000")
+    lines = to_tensorflow(tmp_path, picture, weights="pretrained")
+    assert any("weights of timm/inception_v3.tf_adv_in1k at 909cbadce5c7 from a folder" in line for line in lines)
+    assert sorted(json.loads((tmp_path / "report.json").read_text())["inputs"]) == ["config.json", "model.safetensors"]
+    proved = [line for line in graphdef(tmp_path, picture) if "proved on" in line]
+    assert [line.partition("proved on ")[2].partition(":")[0] for line in proved] == [
+        "random input, batch 1",
+        "random input, batch 2",
+        "sample input, batch 1",
+        "sample input, batch 2",
+    ]
+    assert json.loads((tmp_path / "report.json").read_text())["figures"]["largest_difference"] <= 1e-4
+    [answer] = json.loads((tmp_path / "target/sample/answer.json").read_text())["outputs"]
+    assert answer["data"][0] == 0.0
+
+
+@needs("torch")
+@needs("tensorflow")
+def test_a_graph_that_is_not_pytorchs_fails_its_proof_and_names_the_tensor(tmp_path: Path, picture: bytes) -> None:
+    to_tensorflow(tmp_path, picture)
+    path = tmp_path / "target/weights.npz"
+    with np.load(path) as found:
+        weights = dict(found)
+
+    def refused(said: str, **changed: np.ndarray | None) -> None:
+        kept = {**weights, **{name.replace("__", "."): value for name, value in changed.items()}}
+        np.savez(path, **{name: value for name, value in kept.items() if value is not None})
+        with pytest.raises(WorkFailedError, match=said):
+            graphdef(tmp_path, picture)
+
+    deviating = weights["Mixed_7c.branch_pool.bn.running_mean"] + np.float32(0.5)
+    refused(
+        r"tensor InceptionV3/Predictions/Softmax, random input, batch 1: the exported model differs by",
+        Mixed_7c__branch_pool__bn__running_mean=deviating,
+    )
+    refused(r"weight fc\.bias is missing", fc__bias=None)
+    refused(r"no layer takes the weight Mixed_8a\.bn\.bias", Mixed_8a__bn__bias=deviating)

@@ -1,0 +1,63 @@
+"""The GraphDef form of the Inception ensemble is for releases that have the backend, and is the ONNX form's model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.settings.environment_file import write_environment
+from tritonstack.archives.contents import contents_of
+from tritonstack.archives.lint import lint_folder
+from tritonstack.archives.lint.target import Target
+from tritonstack.archives.programs import REPOSITORY
+from tritonstack.archives.source import ArchiveSource
+from tritonstack.settings import check_archives, load_environment
+
+NAME, ONNX = "inception-ensemble-graphdef", "inception-ensemble"
+FOLDERS = {name: REPOSITORY / "model_repos" / name for name in (NAME, ONNX)}
+RELEASES_MEMORY = "--backend-config=dali,release_after_unload=true"
+
+
+def rules(release: str) -> list[tuple[str, str]]:
+    """What the linter finds in the folder for a release: rule and advice."""
+    target = Target.of_names(release=release, instance_type="ml.g4dn.xlarge")
+    return [(finding.rule, finding.advice) for finding in lint_folder(FOLDERS[NAME], target=target)]
+
+
+@pytest.mark.parametrize("release", ["23.05", "24.09", "25.02"])
+def test_the_folder_is_clean_for_a_release_with_the_tensorflow_backend(release: str) -> None:
+    assert rules(release) == []
+
+
+@pytest.mark.parametrize("release", ["25.03", "25.09"])
+def test_a_release_without_it_is_refused_and_the_onnx_form_is_named(release: str) -> None:
+    [(rule, advice)] = rules(release)
+    assert rule == "backend-not-in-release"
+    assert advice.startswith("Take release 25.02 or older, or serve the model's ONNX form")
+
+
+def test_an_endpoint_is_told_the_same_at_synthesis(tmp_path: Path) -> None:
+    contents = {NAME: contents_of(ArchiveSource(name=NAME, folder=FOLDERS[NAME]))}
+    for release, problems in (("24.09", 0), ("25.04", 1)):
+        endpoint = f"release: '{release}'\nmodels: [{NAME}]\ncontainer: {{additional_args: ['{RELEASES_MEMORY}']}}"
+        found = check_archives(load_environment(write_environment(tmp_path, endpoint=endpoint)), contents)
+        assert len(found) == problems
+        assert all("or serve the model's ONNX form (onnxruntime)" in problem.advice for problem in found)
+
+
+@pytest.mark.parametrize(
+    ("of_onnx", "of_graphdef"),
+    [
+        ("inception-v3/labels.txt", "inception-graphdef/labels.txt"),
+        ("inception-dali/config.pbtxt", "inception-dali/config.pbtxt"),
+        ("sample/image.jpg", "sample/image.jpg"),
+    ],
+)
+def test_both_forms_have_the_same_labels_decoding_step_and_sample(of_onnx: str, of_graphdef: str) -> None:
+    assert (FOLDERS[ONNX] / of_onnx).read_bytes() == (FOLDERS[NAME] / of_graphdef).read_bytes()
+
+
+def test_both_forms_start_from_the_same_weights() -> None:
+    one, other = (ArchiveSource(name=name, folder=folder).recipe for name, folder in FOLDERS.items())
+    assert (one.source, one.seed, one.sizes) == (other.source, other.seed, other.sizes)
