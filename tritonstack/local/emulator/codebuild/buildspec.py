@@ -1,0 +1,181 @@
+"""The buildspec, version 0.2, as far as the local AWS runs it (CodeBuild user guide, "Build specification reference").
+
+What it does not run is refused by name; nothing is ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+
+PHASES = ("install", "pre_build", "build", "post_build")
+
+
+class BuildspecError(Exception):
+    """A buildspec that CodeBuild, or the local AWS, does not take; the text has every problem."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommandPhase:
+    """One phase's commands.
+
+    Attributes:
+        commands: run in order until one fails.
+        last: ``finally``: run whether or not those failed.
+        on_failure: ``ABORT``, ``CONTINUE``, or None: the phase's usual way.
+        runtimes: language → version that the phase asks for; nothing is installed.
+    """
+
+    commands: tuple[str, ...] = ()
+    last: tuple[str, ...] = ()
+    on_failure: str | None = None
+    runtimes: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArtifactFiles:
+    """Which files are the build's output.
+
+    Attributes:
+        files: globs under ``base_directory``; ``**`` is any number of folders.
+        exclude: globs of files that are left out.
+        base_directory: relative to the source folder.
+        name: the output's name where the project lets the buildspec choose it.
+        discard_paths: upload files by their last name alone.
+    """
+
+    files: tuple[str, ...]
+    exclude: tuple[str, ...] = ()
+    base_directory: str = "."
+    name: str | None = None
+    discard_paths: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Buildspec:
+    """A whole buildspec.
+
+    Attributes:
+        shell: ``sh`` or ``bash``.
+        variables: plain environment variables.
+        parameter_store: variable → name of an SSM parameter.
+        phases: by their names in ``PHASES``.
+        artifacts: None where there is no such section.
+    """
+
+    shell: str = "sh"
+    variables: Mapping[str, str] = field(default_factory=dict)
+    parameter_store: Mapping[str, str] = field(default_factory=dict)
+    phases: Mapping[str, CommandPhase]
+    artifacts: ArtifactFiles | None = None
+
+
+def read_buildspec(text: str) -> Buildspec:
+    """Read YAML or JSON; raises BuildspecError with every problem."""
+    try:
+        document = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise BuildspecError(f"no YAML: {error}") from error
+    reader = _Reader()
+    buildspec = reader.buildspec(reader.mapping(document, "buildspec"))
+    if reader.problems:
+        raise BuildspecError("; ".join(reader.problems))
+    return buildspec
+
+
+def is_inline(text: str) -> bool:
+    """Whether a project's ``buildspec`` is the buildspec itself, not the path of one."""
+    if text.startswith("arn:"):
+        return False
+    try:
+        return "\n" in text or isinstance(yaml.safe_load(text), dict)
+    except yaml.YAMLError:
+        return True
+
+
+class _Reader:
+    """Reads sections and gathers what is wrong with them."""
+
+    def __init__(self) -> None:
+        self.problems: list[str] = []
+
+    def buildspec(self, document: dict[str, Any]) -> Buildspec:
+        if str(document.get("version")) != "0.2":
+            self.problems.append(f"version {document.get('version')!r}: the local AWS runs version 0.2")
+        self._only(document, ("version", "env", "phases", "artifacts"), "")
+        env = self.mapping(document.get("env") or {}, "env")
+        self._only(env, ("shell", "variables", "parameter-store"), "env.")
+        shell = env.get("shell", "sh")
+        if shell not in ("sh", "bash"):
+            self.problems.append(f"env.shell {shell!r}: 'sh' or 'bash'")
+        phases = self.mapping(document.get("phases"), "phases")
+        self._only(phases, PHASES, "phases.")
+        artifacts = document.get("artifacts")
+        return Buildspec(
+            shell=str(shell),
+            variables=self._texts(env.get("variables"), "env.variables"),
+            parameter_store=self._texts(env.get("parameter-store"), "env.parameter-store"),
+            phases={name: self._phase(phases.get(name) or {}, f"phases.{name}") for name in PHASES},
+            artifacts=None if artifacts is None else self._artifacts(self.mapping(artifacts, "artifacts")),
+        )
+
+    def mapping(self, value: Any, path: str) -> dict[str, Any]:
+        if isinstance(value, dict):
+            return value
+        self.problems.append(f"{path}: a mapping is needed")
+        return {}
+
+    def _phase(self, value: Any, path: str) -> CommandPhase:
+        phase = self.mapping(value, path)
+        self._only(phase, ("commands", "finally", "on-failure", "runtime-versions"), path + ".")
+        on_failure = phase.get("on-failure")
+        if on_failure not in (None, "ABORT", "CONTINUE"):
+            self.problems.append(f"{path}.on-failure {on_failure!r}: the local AWS has 'ABORT' and 'CONTINUE'")
+        return CommandPhase(
+            commands=self._list(phase.get("commands"), path + ".commands"),
+            last=self._list(phase.get("finally"), path + ".finally"),
+            on_failure=on_failure,
+            runtimes=self._texts(phase.get("runtime-versions"), path + ".runtime-versions"),
+        )
+
+    def _artifacts(self, artifacts: dict[str, Any]) -> ArtifactFiles:
+        known = ("files", "exclude-paths", "base-directory", "name", "discard-paths")
+        self._only(artifacts, known, "artifacts.")
+        files = self._list(artifacts.get("files"), "artifacts.files")
+        exclude = self._list(artifacts.get("exclude-paths"), "artifacts.exclude-paths")
+        base = str(artifacts.get("base-directory", "."))
+        if not files:
+            self.problems.append("artifacts.files: at least one is needed")
+        for pattern in (*files, *exclude, base):
+            if "$" in pattern:
+                self.problems.append(f"artifacts: {pattern!r}: the local AWS expands no variables in paths")
+            elif ".." in pattern.split("/") or pattern.startswith("/"):
+                self.problems.append(f"artifacts: {pattern!r}: a path within the source folder is needed")
+        return ArtifactFiles(
+            files=files,
+            exclude=exclude,
+            base_directory=base,
+            name=None if artifacts.get("name") is None else str(artifacts["name"]),
+            discard_paths=artifacts.get("discard-paths") in (True, "yes"),
+        )
+
+    def _only(self, mapping: dict[str, Any], known: tuple[str, ...], path: str) -> None:
+        self.problems += [f"{path}{name}: the local AWS has no such part" for name in mapping if name not in known]
+
+    def _list(self, value: Any, path: str) -> tuple[str, ...]:
+        if value is None:
+            return ()
+        if isinstance(value, list) and all(isinstance(one, str | int | float) for one in value):
+            return tuple(str(one) for one in value)
+        self.problems.append(f"{path}: a list of texts is needed")
+        return ()
+
+    def _texts(self, value: Any, path: str) -> dict[str, str]:
+        return {str(name): _text(one) for name, one in self.mapping(value or {}, path).items()}
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

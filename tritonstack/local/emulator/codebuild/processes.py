@@ -1,0 +1,52 @@
+"""The processes of a build, ended to the last one: those that left their group or their parent, too."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+_SECONDS = 5.0
+
+
+def end_processes(leaders: Iterable[int], *, mark: str) -> None:
+    """SIGKILL to whatever a build started, as if its container were removed.
+
+    Args:
+        leaders: process ids of groups, not reaped yet.
+        mark: an entry of the environment that every process of the build, and no other, was started with.
+    """
+    leaders = tuple(leaders)
+    for leader in leaders:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(leader, signal.SIGKILL)
+    until = time.monotonic() + _SECONDS
+    while (left := _left(leaders, mark)) and time.monotonic() < until:
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.01)
+    for leader in leaders:
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(leader, os.WNOHANG)
+
+
+def _left(leaders: tuple[int, ...], mark: str) -> set[int]:
+    """Living descendants of the leaders, and living processes that bear the mark."""
+    found: set[int] = set()
+    parents: dict[int, int] = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        pid = int(folder.name)
+        with contextlib.suppress(OSError):
+            state, parent = (folder / "stat").read_text().rpartition(")")[2].split()[:2]
+            if state == "Z":
+                continue
+            parents[pid] = int(parent)
+            if mark.encode() in (folder / "environ").read_bytes().split(b"\0"):
+                found.add(pid)
+    while more := {pid for pid, parent in parents.items() if parent in found or parent in leaders} - found:
+        found |= more
+    return found - {os.getpid()}
