@@ -1,4 +1,4 @@
-"""The processes that the emulator started (MiniStack's Lambda workers), ended when it ends."""
+"""The processes that the emulator started (MiniStack's Lambda workers, builds, jobs), ended when it ends."""
 
 from __future__ import annotations
 
@@ -6,13 +6,22 @@ import contextlib
 import os
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 _GRACE_SECONDS = 2.0
+_ENDERS: list[Callable[[], None]] = []
+
+
+def before_the_end(end: Callable[[], None]) -> None:
+    """Have ``end`` called first, for those who know more of their processes than who descends from whom."""
+    _ENDERS.append(end)
 
 
 def end_descendants() -> None:
-    """SIGTERM to every descendant of this process, and SIGKILL to those that stay."""
+    """Whatever was registered, then SIGTERM to every descendant of this process, and SIGKILL to those that stay."""
+    for end in _ENDERS:
+        end()
     for number, seconds in ((signal.SIGTERM, _GRACE_SECONDS), (signal.SIGKILL, _GRACE_SECONDS)):
         pids = _descendants(os.getpid())
         for pid in pids:

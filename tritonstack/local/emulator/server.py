@@ -26,7 +26,9 @@ from tritonstack.local.emulator.cloudformation import (
     sagemaker_resources,
     waits,
 )
+from tritonstack.local.emulator.codebuild import api as codebuild_api
 from tritonstack.local.emulator.gateway import Gateway
+from tritonstack.local.emulator.processing.jobs import ProcessingJobs
 from tritonstack.local.emulator.sagemaker.api import sagemaker_service
 from tritonstack.local.emulator.sagemaker.endpoints import Endpoints
 from tritonstack.local.emulator.sagemaker.state import SageMakerState
@@ -40,12 +42,15 @@ def build(settings: EmulatorSettings) -> Gateway:
     """Put services and resource types into MiniStack and return the gateway. Once a process."""
     state = SageMakerState(fleets=settings.fleets)
     endpoints = Endpoints(state)
-    sagemaker = sagemaker_service(state, endpoints)
+    jobs = ProcessingJobs(state)
+    children.before_the_end(jobs.end_all)
+    sagemaker = sagemaker_service(state, endpoints, jobs)
     autoscaling = autoscaling_service(ScalableTargets(state))
     sagemaker.install()
     autoscaling.install()
     object_writes.install()
     service_events.install()
+    children.before_the_end(codebuild_api.install().end_all)
     sagemaker_resources.install(sagemaker, state, endpoints, wait_seconds=settings.endpoint_wait_seconds)
     autoscaling_resources.install(autoscaling)
     composite_alarm.install()
