@@ -13,6 +13,7 @@ import ministack.app
 from ministack.core.concurrency import run_reentrant
 
 from tritonstack.local.emulator.clock import clock
+from tritonstack.local.emulator.faults import Faults
 from tritonstack.local.emulator.runtime_forwarding import INVOCATION, Answer, RuntimeForwarder
 from tritonstack.local.emulator.sagemaker.endpoints import Endpoints
 from tritonstack.local.emulator.settings import EmulatorSettings
@@ -33,6 +34,7 @@ class Gateway:
         self._settings = settings
         self._endpoints = endpoints
         self._forwarder = RuntimeForwarder(settings.runtime_url)
+        self._faults = Faults()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One connection's request, or the server's life cycle."""
@@ -42,7 +44,12 @@ class Gateway:
         elif scope["type"] == "http" and scope["method"] == "POST" and INVOCATION.match(path):
             await _answer(send, await self._invoke(scope, receive))
         else:
-            await ministack.app.app(scope, receive, send)
+            fault = await self._faults.befall(scope["method"], path) if scope["type"] == "http" else None
+            if fault is None:
+                await ministack.app.app(scope, receive, send)
+            else:
+                await _body(receive)
+                await _answer(send, (fault[0], [("Content-Type", "application/xml")], fault[1]))
 
     async def _internal(self, method: str, path: str, receive: Receive) -> Answer:
         if path == "/_tritonstack/health" and method == "GET":
@@ -51,10 +58,23 @@ class Gateway:
             return _json(200, {"mark": self._endpoints.mark()})
         if path == "/_tritonstack/clock" and method in ("GET", "POST"):
             return _json(200, {"now": clock.now()}) if method == "GET" else _move_clock(await _body(receive))
+        if path == "/_tritonstack/faults":
+            return self._fault(method, await _body(receive))
         report = _REPORT.match(path)
         if report and method == "POST":
             return self._report(urllib.parse.unquote(report[1]), await _body(receive))
         return _json(404, {"message": f"{method} {path} is no route of the local AWS"})
+
+    def _fault(self, method: str, body: bytes | None) -> Answer:
+        """POST adds a fault, DELETE forgets all, GET shows them; 400 for what is none."""
+        try:
+            if method == "POST":
+                self._faults.add(body or b"")
+            elif method == "DELETE":
+                self._faults.clear()
+        except ValueError as error:
+            return _json(400, {"message": f"no fault: {error}"})
+        return _json(200, {"faults": self._faults.shown()})
 
     def health(self) -> dict[str, Any]:
         """What ``GET /_tritonstack/health`` answers."""

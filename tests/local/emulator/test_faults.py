@@ -1,0 +1,78 @@
+"""Faults that a test asks for befall the requests it names, as often as it says."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import boto3
+import pytest
+from botocore.config import Config
+from botocore.exceptions import ClientError
+
+from tests.local.emulator.running import Emulator
+
+
+@pytest.fixture
+def bucket(aws: Emulator) -> Iterator[str]:
+    """A bucket; faults that are left are forgotten."""
+    aws.client("s3").create_bucket(Bucket="faulty")
+    yield "faulty"
+    ask(aws, "DELETE")
+
+
+def ask(aws: Emulator, verb: str, fault: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
+    """A request to the faults' route; status and answer."""
+    connection = http.client.HTTPConnection("127.0.0.1", aws.port, timeout=10)
+    try:
+        connection.request(verb, "/_tritonstack/faults", json.dumps(fault) if fault else None)
+        answer = connection.getresponse()
+        return answer.status, json.loads(answer.read())
+    finally:
+        connection.close()
+
+
+def fault(*, status: int | None, times: int = 1, delay_seconds: float = 0.0) -> dict[str, Any]:
+    """A fault of writes below staging/."""
+    told = {"method": "PUT", "path": "/staging/", "status": status, "times": times}
+    return {**told, "delay_seconds": delay_seconds}
+
+
+def s3_of(aws: Emulator, *, attempts: int) -> Any:
+    return boto3.client(
+        "s3",
+        endpoint_url=aws.url,
+        region_name="us-east-1",
+        aws_access_key_id="testing",
+        aws_secret_access_key="testing",
+        config=Config(retries={"mode": "standard", "total_max_attempts": attempts}),
+    )
+
+
+def test_a_fault_befalls_the_named_requests_as_often_as_it_says(aws: Emulator, bucket: str) -> None:
+    ask(aws, "POST", fault(status=503, times=2))
+    s3 = s3_of(aws, attempts=1)
+    s3.put_object(Bucket=bucket, Key="other", Body=b"1")
+    for _ in range(2):
+        with pytest.raises(ClientError, match="SlowDown"):
+            s3.put_object(Bucket=bucket, Key="staging/a", Body=b"1")
+    s3.put_object(Bucket=bucket, Key="staging/a", Body=b"1")
+    assert ask(aws, "GET") == (200, {"faults": []})
+
+
+def test_a_client_that_retries_outlives_a_short_fault(aws: Emulator, bucket: str) -> None:
+    ask(aws, "POST", fault(status=500))
+    s3_of(aws, attempts=3).put_object(Bucket=bucket, Key="staging/b", Body=b"1")
+
+
+def test_a_fault_without_a_status_only_delays(aws: Emulator, bucket: str) -> None:
+    ask(aws, "POST", fault(status=None, delay_seconds=0.1))
+    s3_of(aws, attempts=1).put_object(Bucket=bucket, Key="staging/c", Body=b"1")
+    assert ask(aws, "GET") == (200, {"faults": []})
+
+
+@pytest.mark.parametrize("wrong", [{"method": "PUT"}, fault(status=418), fault(status=503, times=0)])
+def test_what_is_no_fault_is_refused(aws: Emulator, wrong: dict[str, Any]) -> None:
+    assert ask(aws, "POST", wrong)[0] == 400
