@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Literal, get_args
+
 import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_ssm as ssm
@@ -13,13 +16,23 @@ from tritonstack import naming
 
 KEY_DELETION_DAYS = 7
 """The shortest waiting period that KMS allows before a key is gone (``PendingWindowInDays``, 7 to 30)."""
+STAGING_PREFIX, STAGING_DAYS = "staging/", 7
+"""Orders, waits and jobs, which a build removes itself. A build takes less than a day; what one that was cut off left
+is kept for a week, so that somebody can still look at it."""
+BuildLogOf = Literal["builds", "engines"]
+
+
+def build_log_name(*, environment: str, of: BuildLogOf) -> str:
+    """The log group of an environment's builds, or of its engines."""
+    return f"/tritonstack/{environment}/{of}"
 
 
 class ArtifactBucket(Construct):
     """A versioned bucket under a customer key, its access logs, and two SSM parameters that name them.
 
     Current archives never expire: an endpoint reads them at every cold start, however old they are. What does expire is
-    versions that were replaced or deleted, uploads that were never completed, and access logs.
+    what builds left in staging, versions that were replaced or deleted, uploads that were never completed, and access
+    logs.
 
     Attributes:
         key: the customer KMS key, rotated every year.
@@ -64,6 +77,7 @@ class ArtifactBucket(Construct):
             pending_window=None if retain else cdk.Duration.days(KEY_DELETION_DAYS),
             removal_policy=policy,
         )
+        self._allow_build_logs(environment)
         self.access_logs = s3.Bucket(
             self,
             "AccessLogs",
@@ -93,6 +107,9 @@ class ArtifactBucket(Construct):
                 s3.LifecycleRule(
                     id="expire-noncurrent-versions", noncurrent_version_expiration=cdk.Duration.days(noncurrent_days)
                 ),
+                s3.LifecycleRule(
+                    id="expire-staging", prefix=STAGING_PREFIX, expiration=cdk.Duration.days(STAGING_DAYS)
+                ),
                 _abort_incomplete_uploads(incomplete_upload_days),
             ],
             removal_policy=policy,
@@ -110,6 +127,40 @@ class ArtifactBucket(Construct):
     def from_parameters(scope: Construct, construct_id: str, *, environment: str) -> ArtifactBucketReference:
         """The bucket of another stack of the same environment, found through its SSM parameters at deployment."""
         return ArtifactBucketReference(scope, construct_id, environment=environment)
+
+    def _allow_build_logs(self, environment: str) -> None:
+        """CloudWatch Logs may use the key for the logs of builds, and for no other log group.
+
+        The statement names neither role nor stack: whether there are builds is another stack's business. The actions
+        are those that CloudWatch Logs asks for (user guide: "Encrypt log data in CloudWatch Logs using AWS KMS").
+        """
+        stack = cdk.Stack.of(self)
+        groups = [
+            stack.format_arn(
+                service="logs",
+                resource="log-group",
+                resource_name=build_log_name(environment=environment, of=of),
+                arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
+            )
+            for of in get_args(BuildLogOf)
+        ]
+        self.key.add_to_resource_policy(
+            iam.PolicyStatement(
+                sid="EncryptBuildLogs",
+                principals=[iam.ServicePrincipal(f"logs.{stack.region}.amazonaws.com")],
+                actions=[
+                    "kms:Decrypt",
+                    "kms:DescribeKey",
+                    "kms:Encrypt",
+                    "kms:GenerateDataKey",
+                    "kms:GenerateDataKeyWithoutPlaintext",
+                    "kms:ReEncryptFrom",
+                    "kms:ReEncryptTo",
+                ],
+                resources=["*"],  # in a key's policy: this key
+                conditions={"ArnEquals": {"kms:EncryptionContext:aws:logs:arn": groups}},
+            )
+        )
 
     def _record(self, *, environment: str, value: str, is_: str) -> None:
         name = naming.artifact_parameter(environment=environment, value=value)

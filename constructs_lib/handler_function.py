@@ -42,6 +42,7 @@ class HandlerFunction(Construct):
         handler: str,
         description: str,
         log_retention: logs.RetentionDays,
+        variables: Mapping[str, str] | None = None,
         permissions_boundary_arn: str | None = None,
     ) -> None:
         """Make the function, its role and its log group.
@@ -52,6 +53,7 @@ class HandlerFunction(Construct):
             handler: the folder under ``lambda/``; its ``handler.py`` has ``handler(event, context)``.
             description: of function and role.
             log_retention: how long a line of its log is kept.
+            variables: its environment; nothing that is secret.
             permissions_boundary_arn: a managed policy that bounds the role.
         """
         super().__init__(scope, construct_id)
@@ -82,6 +84,7 @@ class HandlerFunction(Construct):
             timeout=WORK_MINUTES * 60,
             logging_config=lambda_.CfnFunction.LoggingConfigProperty(log_group=log_group.log_group_name),
             role=role.role_arn,
+            environment=lambda_.CfnFunction.EnvironmentProperty(variables=dict(variables)) if variables else None,
         )
         self.arn: str = self._function.attr_arn
 

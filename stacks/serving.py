@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import aws_cdk as cdk
-from constructs import Construct
+from constructs import Construct, IDependable
 
 from constructs_lib.activation import Activation
 from constructs_lib.artifact_bucket import ArtifactBucket
@@ -30,6 +30,7 @@ class ServingStack(cdk.Stack):
         environment: Environment,
         endpoint: EndpointSettings,
         release_set: Mapping[str, str],
+        build_set: str | None = None,
     ) -> None:
         """Make the stack.
 
@@ -39,6 +40,7 @@ class ServingStack(cdk.Stack):
             environment: the environment's settings.
             endpoint: the endpoint's settings.
             release_set: model name → digest, for every model of the endpoint.
+            build_set: the document of what the deployment builds and waits for; None where all was published before.
         """
         super().__init__(
             scope,
@@ -104,7 +106,16 @@ class ServingStack(cdk.Stack):
         )
         # A single model's archive is looked for when the Model is made; ours is the clearer message.
         self.model.node.add_dependency(self.activation.archives)
+        if build_set is not None:
+            self.activation.archives.node.add_dependency(self._wait(environment, endpoint, build_set))
         self._outputs(prefix=prefix)
+
+    def _wait(self, environment: Environment, endpoint: EndpointSettings, build_set: str) -> IDependable:
+        """What the archives must wait for."""
+        from constructs_lib.build_wait import BuildWait  # noqa: PLC0415 - as the builds stack: most need no such types
+
+        name = environment.environment
+        return BuildWait(self, "Wait", environment=name, endpoint=endpoint.name, build_set=build_set).condition
 
     def _outputs(self, *, prefix: str) -> None:
         outputs = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import aws_cdk as cdk
 from constructs import Construct
@@ -11,6 +12,10 @@ from constructs_lib.tags import ENVIRONMENT_TAG, tag_all
 from stacks.artifacts import ArtifactsStack
 from stacks.serving import ServingStack
 from tritonstack.settings import Environment
+
+if TYPE_CHECKING:
+    from stacks.builds import BuildsStack
+    from tritonstack.engines.deployed_builds import DeployedBuilds
 
 ReleaseSets = Mapping[str, Mapping[str, str]]
 """Endpoint name → model name → digest."""
@@ -21,16 +26,25 @@ class EnvironmentStage(cdk.Stage):
 
     Attributes:
         artifacts: the artifacts stack, deployed first: archives are published into it before anything serves.
+        builds: the builds stack, deployed second; None where a deployment builds nothing.
         serving: endpoint name → serving stack.
     """
 
-    def __init__(self, scope: Construct, *, environment: Environment, release_sets: ReleaseSets) -> None:
+    def __init__(
+        self,
+        scope: Construct,
+        *,
+        environment: Environment,
+        release_sets: ReleaseSets,
+        builds: DeployedBuilds | None = None,
+    ) -> None:
         """Make the stage, whose id is the environment's name.
 
         Args:
             scope: the app.
             environment: its settings.
             release_sets: for every endpoint of the environment.
+            builds: what its deployments build; None where they find what was published.
         """
         super().__init__(
             scope,
@@ -39,6 +53,7 @@ class EnvironmentStage(cdk.Stage):
         )
         tag_all(self, {**environment.tags, ENVIRONMENT_TAG: environment.environment})
         self.artifacts = ArtifactsStack(self, "artifacts", environment=environment)
+        self.builds = None if builds is None else self._builds(environment, builds)
         self.serving: dict[str, ServingStack] = {}
         for endpoint in environment.endpoints:
             stack = ServingStack(
@@ -47,6 +62,16 @@ class EnvironmentStage(cdk.Stage):
                 environment=environment,
                 endpoint=endpoint,
                 release_set=release_sets[endpoint.name],
+                build_set=None if builds is None else builds.build_sets[endpoint.name],
             )
             stack.add_stack_dependency(self.artifacts)
+            if self.builds is not None:
+                stack.add_stack_dependency(self.builds)
             self.serving[endpoint.name] = stack
+
+    def _builds(self, environment: Environment, builds: DeployedBuilds) -> BuildsStack:
+        from stacks.builds import BuildsStack  # noqa: PLC0415 - CodeBuild's types, which most environments do not need
+
+        stack = BuildsStack(self, "builds", environment=environment, builds=builds)
+        stack.add_stack_dependency(self.artifacts)
+        return stack

@@ -1,0 +1,131 @@
+"""Statements that the roles of several builders share: job folders, images, network interfaces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
+
+from constructs_lib.acknowledgement import acknowledge_wildcard
+from constructs_lib.artifact_bucket import ArtifactBucketReference
+from constructs_lib.permission import allow
+from constructs_lib.triton_image import TritonImage
+
+JOBS = "staging/jobs/"
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuildNetwork:
+    """The VPC that builders run in.
+
+    Attributes:
+        vpc_id: the VPC.
+        subnet_ids: its subnets.
+        security_group_ids: its security groups.
+    """
+
+    vpc_id: str
+    subnet_ids: tuple[str, ...]
+    security_group_ids: tuple[str, ...]
+
+
+def allow_jobs(policy: iam.Policy, *, artifacts: ArtifactBucketReference) -> None:
+    """An engine's machine reads its job and leaves its output, and sees nothing else of the bucket."""
+    jobs = artifacts.objects_arn(f"{JOBS}*")
+    allow(
+        policy,
+        "ReadAndWriteJobs",
+        actions=["s3:AbortMultipartUpload", "s3:GetObject", "s3:GetObjectVersion", "s3:PutObject"],
+        resources=[jobs],
+    )
+    acknowledge_wildcard(
+        policy,
+        resource=jobs,
+        reason=f"Each build makes folders of new names below {JOBS} for the jobs of its engines; nothing else lies "
+        "there, and what does is removed after the build.",
+    )
+    allow(
+        policy,
+        "ListJobs",
+        actions=["s3:ListBucket"],
+        resources=[artifacts.bucket_arn],
+        conditions={"StringLike": {"s3:prefix": [f"{JOBS}*"]}},
+    )
+
+
+def allow_pull(policy: iam.Policy, *, images: Iterable[TritonImage]) -> None:
+    """The images' repositories may be pulled from, and no other."""
+    partition = cdk.Stack.of(policy).partition
+    allow(
+        policy,
+        "PullImage",
+        actions=["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"],
+        resources=sorted({image.repository_arn(partition=partition) for image in images}),
+    )
+    allow(policy, "LogInToRegistry", actions=["ecr:GetAuthorizationToken"], resources=["*"])
+
+
+def allow_network(policy: iam.Policy, *, network: BuildNetwork, service: str) -> None:
+    """A service may put its machines into the subnets and security groups of ``network``.
+
+    The actions are those that the services ask for ("Use CodeBuild with Amazon Virtual Private Cloud"; "Give SageMaker
+    AI Processing Jobs Access to Resources in Your Amazon VPC"). ``service``: the principal that gets the interfaces.
+    """
+    stack = cdk.Stack.of(policy)
+
+    def arn(resource: str, name: str) -> str:
+        return stack.format_arn(service="ec2", resource=resource, resource_name=name)
+
+    interfaces = arn("network-interface", "*")
+    subnets = [arn("subnet", name) for name in network.subnet_ids]
+    groups = [arn("security-group", name) for name in network.security_group_ids]
+    allow(
+        policy,
+        "MakeInterfaces",
+        actions=["ec2:CreateNetworkInterface"],
+        resources=[interfaces, *subnets, *groups],
+    )
+    allow(
+        policy,
+        "RemoveInterfaces",
+        actions=["ec2:DeleteNetworkInterface", "ec2:DeleteNetworkInterfacePermission"],
+        resources=[interfaces],
+        conditions={"ArnEquals": {"ec2:Subnet": subnets}},
+    )
+    allow(
+        policy,
+        "LendInterfaces",
+        actions=["ec2:CreateNetworkInterfacePermission"],
+        resources=[interfaces],
+        conditions={"StringEquals": {"ec2:AuthorizedService": service}, "ArnEquals": {"ec2:Subnet": subnets}},
+    )
+    allow(
+        policy,
+        "DescribeNetwork",
+        actions=[
+            "ec2:DescribeDhcpOptions",
+            "ec2:DescribeNetworkInterfaces",
+            "ec2:DescribeSecurityGroups",
+            "ec2:DescribeSubnets",
+            "ec2:DescribeVpcs",
+        ],
+        resources=["*"],
+    )
+    acknowledge_wildcard(
+        policy,
+        resource=interfaces,
+        reason="A network interface has no name before it is made; subnets and security groups are named, and "
+        "deletion and lending are bounded by a condition on the subnets.",
+    )
+
+
+def acknowledge_nameless(policy: iam.Policy) -> None:
+    """The one acknowledgement of ``*`` in a builder's policy, for whichever of these actions it has."""
+    acknowledge_wildcard(
+        policy,
+        resource="*",
+        reason="ecr:GetAuthorizationToken, cloudwatch:PutMetricData and EC2's Describe actions have no resource type "
+        "to name (service authorization reference); metrics are bounded by a condition on cloudwatch:namespace.",
+    )

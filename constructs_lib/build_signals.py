@@ -1,0 +1,210 @@
+"""The function between a deployment and its builds: it starts what is missing, and signals when a build has ended."""
+
+from __future__ import annotations
+
+import aws_cdk as cdk
+from aws_cdk import aws_codebuild as codebuild
+from aws_cdk import aws_events as events
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_sqs as sqs
+from constructs import Construct
+
+from constructs_lib.acknowledgement import acknowledge, acknowledge_wildcard
+from constructs_lib.artifact_bucket import ArtifactBucketReference
+from constructs_lib.build_log import BuildLog
+from constructs_lib.handler_function import HandlerFunction
+from constructs_lib.permission import allow
+
+BUILD_SET_SUFFIX = ".build-set"
+"""An ending of its own, so that a permission can name build sets in the staging bucket and nothing else there."""
+FINAL = ("SUCCEEDED", "FAILED", "FAULT", "STOPPED", "TIMED_OUT")
+"""The statuses that a build ends in (API reference: Build)."""
+EVENT_SECONDS = 12 * 60 * 60
+"""How long EventBridge tries to deliver an event: as long as a deployment waits for it."""
+MOST_ATTEMPTS = 185
+"""EventBridge's own default and maximum (user guide: "How EventBridge retries delivering events")."""
+
+
+class BuildSignals(Construct):
+    """The function, the rule that calls it when a build has ended, and the queue of events that did not reach it.
+
+    Attributes:
+        function: the function, which custom resources of serving stacks call too.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        environment: str,
+        artifacts: ArtifactBucketReference,
+        staging_bucket: str,
+        project: codebuild.CfnProject,
+        log: BuildLog,
+        permissions_boundary_arn: str | None = None,
+    ) -> None:
+        """Make function, rule and queue.
+
+        Args:
+            scope: the parent.
+            construct_id: the id in the parent.
+            environment: the environment's name.
+            artifacts: where archives, orders and waits lie.
+            staging_bucket: the bucket of assets, where build sets lie.
+            project: the project that is given orders.
+            log: where its builds write.
+            permissions_boundary_arn: a managed policy that bounds the function's role.
+        """
+        super().__init__(scope, construct_id)
+        self._environment = environment
+        self.function = HandlerFunction(
+            self,
+            "Handler",
+            handler="model_builds",
+            description=f"Starts the builds that deployments of {environment} wait for, and signals their end",
+            log_retention=logs.RetentionDays.THREE_MONTHS,
+            variables={
+                "ARTIFACT_BUCKET": artifacts.bucket_name,
+                "PROJECT": project.ref,
+                "RECORDS": f"/tritonstack/{environment}/",
+            },
+            permissions_boundary_arn=permissions_boundary_arn,
+        )
+        self._allow_orders(artifacts, staging_bucket)
+        self._allow_records()
+        self._allow_builds(project, log)
+        self._call_at_the_end(project)
+
+    def _allow_orders(self, artifacts: ArtifactBucketReference, staging_bucket: str) -> None:
+        policy = self.function.policy
+        sets = f"arn:{cdk.Stack.of(self).partition}:s3:::{staging_bucket}/*{BUILD_SET_SUFFIX}"
+        allow(policy, "ReadBuildSets", actions=["s3:GetObject"], resources=[sets])
+        acknowledge_wildcard(
+            policy,
+            resource=sets,
+            reason="The build sets of every endpoint and deployment; their keys are not known here. Nothing but build "
+            f"sets ends in {BUILD_SET_SUFFIX}.",
+        )
+        allow(
+            policy,
+            "FindArchives",
+            actions=["s3:ListBucket"],
+            resources=[artifacts.bucket_arn],
+            conditions={"StringLike": {"s3:prefix": ["endpoints/*"]}},
+        )
+        orders, waits = (artifacts.objects_arn(f"staging/{name}/*") for name in ("orders", "waits"))
+        allow(policy, "WriteOrders", actions=["s3:PutObject"], resources=[orders])
+        allow(policy, "KeepWaits", actions=["s3:GetObject", "s3:PutObject"], resources=[waits])
+        for pattern, what in ((orders, "order"), (waits, "wait")):
+            acknowledge_wildcard(
+                policy,
+                resource=pattern,
+                reason=f"One {what} for each deployment that lacks archives, called after the request that made it; "
+                "no build and no other function writes there.",
+            )
+        allow(policy, "UseKey", actions=["kms:Decrypt", "kms:GenerateDataKey"], resources=[artifacts.key_arn])
+
+    def _allow_records(self) -> None:
+        stack = cdk.Stack.of(self)
+        policy = self.function.policy
+        records = stack.format_arn(
+            service="ssm", resource="parameter", resource_name=f"tritonstack/{self._environment}/*"
+        )
+        allow(policy, "ReadRecords", actions=["ssm:GetParametersByPath"], resources=[records])
+        acknowledge_wildcard(
+            policy,
+            resource=records,
+            reason="The release records of every endpoint of the environment, which come and go with models and "
+            "endpoints; none is written.",
+        )
+        stacks = stack.format_arn(
+            service="cloudformation", resource="stack", resource_name=f"{self._environment}-serving-*"
+        )
+        allow(policy, "AskForRollback", actions=["cloudformation:DescribeStacks"], resources=[stacks])
+        acknowledge_wildcard(
+            policy,
+            resource=stacks,
+            reason="Whether the stack that calls is rolling back: serving stacks come and go, and CloudFormation ends "
+            "each stack's ARN in digits of its own.",
+        )
+
+    def _allow_builds(self, project: codebuild.CfnProject, log: BuildLog) -> None:
+        policy = self.function.policy
+        allow(
+            policy,
+            "StartBuilds",
+            actions=["codebuild:BatchGetBuilds", "codebuild:StartBuild"],
+            resources=[project.attr_arn],
+        )
+        allow(policy, "ReadBuildLog", actions=["logs:GetLogEvents"], resources=[log.arn])
+
+    def _call_at_the_end(self, project: codebuild.CfnProject) -> None:
+        """The event would be lost with a function that cannot be reached, and the deployment wait for 12 hours."""
+        queue = sqs.CfnQueue(
+            self,
+            "Undelivered",
+            sqs_managed_sse_enabled=True,
+            message_retention_period=int(cdk.Duration.days(14).to_seconds()),
+        )
+        acknowledge(
+            queue,
+            finding="AwsSolutions-SQS3",
+            reason="This is the dead-letter queue: it holds the events that EventBridge could not deliver, for a "
+            "person to read.",
+        )
+        rule = events.CfnRule(
+            self,
+            "BuildEnded",
+            description=f"A build of {self._environment} has ended",
+            event_pattern={
+                "source": ["aws.codebuild"],
+                "detail-type": ["CodeBuild Build State Change"],
+                "detail": {"project-name": [project.ref], "build-status": list(FINAL)},
+            },
+            targets=[
+                events.CfnRule.TargetProperty(
+                    id="function",
+                    arn=self.function.arn,
+                    dead_letter_config=events.CfnRule.DeadLetterConfigProperty(arn=queue.attr_arn),
+                    retry_policy=events.CfnRule.RetryPolicyProperty(
+                        maximum_event_age_in_seconds=EVENT_SECONDS, maximum_retry_attempts=MOST_ATTEMPTS
+                    ),
+                )
+            ],
+        )
+        lambda_.CfnPermission(
+            self,
+            "MayCall",
+            action="lambda:InvokeFunction",
+            function_name=self.function.arn,
+            principal="events.amazonaws.com",
+            source_arn=rule.attr_arn,
+        )
+        sqs.CfnQueuePolicy(
+            self,
+            "UndeliveredPolicy",
+            queues=[queue.ref],
+            policy_document={
+                "Version": "2012-10-17",
+                "Statement": [
+                    {
+                        "Sid": "KeepUndelivered",
+                        "Effect": "Allow",
+                        "Principal": {"Service": "events.amazonaws.com"},
+                        "Action": "sqs:SendMessage",
+                        "Resource": queue.attr_arn,
+                        "Condition": {"ArnEquals": {"aws:SourceArn": rule.attr_arn}},
+                    },
+                    {
+                        "Sid": "RefusePlainText",
+                        "Effect": "Deny",
+                        "Principal": "*",
+                        "Action": "sqs:*",
+                        "Resource": queue.attr_arn,
+                        "Condition": {"Bool": {"aws:SecureTransport": "false"}},
+                    },
+                ],
+            },
+        )

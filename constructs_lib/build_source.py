@@ -1,0 +1,84 @@
+"""The source of builds: the part of this repository that exports, proves and packs, as one asset."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import aws_cdk as cdk
+from aws_cdk import aws_s3_assets as s3_assets
+from constructs import Construct
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDERS = ("model_repos", "requirements", "scripts", "tritonstack")
+FILES = ("pyproject.toml",)
+_LEFT_OUT = frozenset({"__pycache__"})
+
+
+class BuildSource(Construct):
+    """What a build starts from. The same content is the same asset: neither time stamps nor places are in its hash.
+
+    Attributes:
+        asset: the asset, unpacked by the build.
+    """
+
+    def __init__(self, scope: Construct, construct_id: str, *, models: Path) -> None:
+        """Make the asset.
+
+        Args:
+            scope: the parent.
+            construct_id: the id in the parent.
+            models: the folder of the model folders; in the asset it is ``model_repos``.
+        """
+        super().__init__(scope, construct_id)
+        folder, digest = _gathered(models.resolve())
+        self.asset = s3_assets.Asset(
+            self, "Files", path=folder, asset_hash=digest, asset_hash_type=cdk.AssetHashType.CUSTOM
+        )
+
+    @property
+    def location(self) -> str:
+        """Bucket and key, as CodeBuild writes them."""
+        return f"{self.asset.s3_bucket_name}/{self.asset.s3_object_key}"
+
+    @property
+    def bucket_arn(self) -> str:
+        """The staging bucket's ARN."""
+        return f"arn:{cdk.Stack.of(self).partition}:s3:::{self.asset.s3_bucket_name}"
+
+    @property
+    def object_arn(self) -> str:
+        """The ARN of the one object."""
+        return f"{self.bucket_arn}/{self.asset.s3_object_key}"
+
+
+def source_files(models: Path) -> Iterator[tuple[str, Path]]:
+    """Name in the asset → file, in the order of the names. Links and compiled Python are left out."""
+    for name in (*FOLDERS, *FILES):
+        top = models if name == "model_repos" else ROOT / name
+        for path in sorted(top.rglob("*")) if top.is_dir() else [top]:
+            if path.is_file() and not path.is_symlink() and not _LEFT_OUT & set(path.parts):
+                yield (f"{name}/{path.relative_to(top).as_posix()}" if path != top else name), path
+
+
+@functools.cache
+def _gathered(models: Path) -> tuple[str, str]:
+    """A folder with the files, which goes with the process, and the SHA-256 of what they are called and contain."""
+    digest = hashlib.sha256()
+    folder = Path(_temporary().name, hashlib.sha256(str(models).encode()).hexdigest()[:16])
+    for name, path in source_files(models):
+        content = path.read_bytes()
+        digest.update(f"{name}\n{len(content)}\n".encode() + content)
+        target = folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, target)
+    return str(folder), digest.hexdigest()
+
+
+@functools.cache
+def _temporary() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="build-source-")

@@ -1,0 +1,160 @@
+"""The stack of builds: what a deployment starts for the archives that are missing, before an endpoint uses them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import aws_cdk as cdk
+from aws_cdk import aws_ssm as ssm
+from constructs import Construct
+
+from constructs_lib.artifact_bucket import ArtifactBucket
+from constructs_lib.build_access import BuildNetwork
+from constructs_lib.build_log import BuildLog
+from constructs_lib.build_signals import BuildSignals
+from constructs_lib.build_source import BuildSource
+from constructs_lib.engine_project import EngineProject
+from constructs_lib.model_build import BuildMachine, ModelBuild
+from constructs_lib.processing_role import ProcessingRole
+from constructs_lib.triton_image import TritonImage
+from tritonstack import naming
+from tritonstack.engines.builders import Builder
+from tritonstack.engines.deployed_builds import DeployedBuilds
+from tritonstack.settings import Environment
+from tritonstack.settings.checks.builds import QUEUE_MINUTES
+
+
+class BuildsStack(cdk.Stack):
+    """The builds of one environment, for all its endpoints; its values are SSM parameters, so nothing is exported.
+
+    Attributes:
+        build: the project that is given orders.
+        engines: the project of the GPU machine; None where CodeBuild builds no engine.
+        processing: the role of processing jobs; None where SageMaker Processing builds no engine.
+        signals: the function that starts builds and signals their end.
+    """
+
+    def __init__(
+        self, scope: Construct, construct_id: str, *, environment: Environment, builds: DeployedBuilds
+    ) -> None:
+        """Make the stack for one environment, and what ``builds`` says that its deployments build."""
+        super().__init__(
+            scope,
+            construct_id,
+            stack_name=f"{environment.environment}-builds",
+            description=f"Builds of the archives of {environment.environment}",
+            env=cdk.Environment(account=environment.account, region=environment.region),
+        )
+        self._environment = environment
+        self._artifacts = ArtifactBucket.from_parameters(self, "Artifacts", environment=environment.environment)
+        self._network = _network(environment)
+        source = BuildSource(self, "Source", models=builds.models)
+        settings = environment.builds
+        self.build = ModelBuild(
+            self,
+            "ModelBuild",
+            environment=environment.environment,
+            artifacts=self._artifacts,
+            source=source,
+            environments=builds.environments,
+            weights=builds.weights,
+            machine=BuildMachine(
+                image=settings.image,
+                compute_type=settings.compute_type,
+                timeout_minutes=settings.timeout_minutes,
+                queue_minutes=QUEUE_MINUTES,
+                network=self._network,
+            ),
+            log=BuildLog(
+                self,
+                "Log",
+                environment=environment.environment,
+                of="builds",
+                days=settings.log_days,
+                artifacts=self._artifacts,
+            ),
+            permissions_boundary_arn=environment.permissions_boundary,
+        )
+        self.engines = self._engine_project(_of_kind(builds.builders, "codebuild"))
+        self.processing = self._processing_role(_of_kind(builds.builders, "processing"))
+        self.signals = BuildSignals(
+            self,
+            "Signals",
+            environment=environment.environment,
+            artifacts=self._artifacts,
+            staging_bucket=source.asset.s3_bucket_name,
+            project=self.build.project,
+            log=self.build.log,
+            permissions_boundary_arn=environment.permissions_boundary,
+        )
+        self._record("project-name", self.build.project.ref)
+        self._record("log-group-name", self.build.log.name)
+        self._record("function-arn", self.signals.function.arn)
+        cdk.CfnOutput(self, "ProjectName", value=self.build.project.ref, description="Project that builds archives")
+        cdk.CfnOutput(self, "LogGroupName", value=self.build.log.name, description="Log group of its builds")
+
+    def _engine_project(self, builders: Sequence[Builder]) -> EngineProject | None:
+        if not builders:
+            return None
+        environment, settings = self._environment, self._environment.builds
+        project = EngineProject(
+            self,
+            "EngineProject",
+            environment=environment.environment,
+            artifacts=self._artifacts,
+            images=_images(builders),
+            compute_type=builders[0].machine.name,
+            timeout_minutes=settings.engine_timeout_minutes,
+            queue_minutes=QUEUE_MINUTES,
+            log=BuildLog(
+                self,
+                "EngineLog",
+                environment=environment.environment,
+                of="engines",
+                days=settings.log_days,
+                artifacts=self._artifacts,
+            ),
+            network=self._network,
+            permissions_boundary_arn=environment.permissions_boundary,
+        )
+        self.build.allow_engine_project(project)
+        self._record("engine-project-name", project.project.ref)
+        return project
+
+    def _processing_role(self, builders: Sequence[Builder]) -> ProcessingRole | None:
+        if not builders:
+            return None
+        environment = self._environment
+        role = ProcessingRole(
+            self,
+            "ProcessingRole",
+            environment=environment.environment,
+            artifacts=self._artifacts,
+            images=_images(builders),
+            network=self._network,
+            permissions_boundary_arn=environment.permissions_boundary,
+        )
+        self.build.allow_processing(role)
+        self._record("processing-role-arn", role.role.role_arn)
+        return role
+
+    def _record(self, value: str, is_: str) -> None:
+        name = naming.builds_parameter(environment=self._environment.environment, value=value)
+        ssm.CfnParameter(self, f"Parameter-{value}", name=name, type="String", value=is_)
+
+
+def _of_kind(builders: Sequence[Builder], kind: str) -> list[Builder]:
+    return [builder for builder in builders if builder.kind == kind]
+
+
+def _images(builders: Sequence[Builder]) -> list[TritonImage]:
+    return [TritonImage.from_uri(uri) for uri in sorted({builder.image for builder in builders})]
+
+
+def _network(environment: Environment) -> BuildNetwork | None:
+    network = environment.builds.network
+    if network is None:
+        return None
+    return BuildNetwork(
+        vpc_id=network.vpc_id, subnet_ids=network.subnet_ids, security_group_ids=network.security_group_ids
+    )
