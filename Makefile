@@ -31,7 +31,7 @@ test: setup ## The test suite: unit tests, one whole way through, seeded samples
 
 .PHONY: test-all
 test-all: setup ## Every test, the long ones included
-	@$(PYTHON) scripts/setup.py torch dali
+	@$(PYTHON) scripts/setup.py torch dali tensorflow
 	@CDK_VALIDATION=false $(RUN) pytest
 
 .PHONY: full
@@ -48,7 +48,7 @@ check: setup ## Lint, types, and tests with a coverage floor
 
 .PHONY: bench
 bench: setup ## The benchmarks, each against something in the same run
-	@$(PYTHON) scripts/setup.py torch dali
+	@$(PYTHON) scripts/setup.py torch dali tensorflow
 	@$(RUN) benchmarks
 
 .PHONY: gpu-check

@@ -2,9 +2,9 @@
 
     python -m benchmarks.exporter_proofs
 
-Every model that PyTorch makes is exported anew, tiny and with random weights, into a folder of this run. Its proof
+Every model that comes from PyTorch is exported anew, tiny and with random weights, into a folder of this run. Its proof
 holds it against PyTorch on random and sample input, at batch 1 and at the largest batch. Needs the environments
-``torch`` and ``dali``.
+``torch``, ``dali`` and ``tensorflow``.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ MODELS = (
     "bert-large-pytorch",
     "bert-large-tensorrt",
     "inception-ensemble",
+    "inception-ensemble-graphdef",
 )
 
 
