@@ -24,6 +24,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "build": ("tritonstack.commands.build", "Export, prove and pack an environment's models into .local/archives."),
     "pack": ("tritonstack.commands.pack", "Pack one model folder into a .tar.gz, the same bytes every time."),
     "publish": ("tritonstack.commands.publish", "Put an environment's built archives into its bucket."),
+    "prepare": (
+        "tritonstack.commands.prepare",
+        "Put all that an environment's endpoints need into its bucket, TensorRT engines built for their GPUs.",
+    ),
     "prune": ("tritonstack.commands.prune", "Remove archives that no release record and no kept history names."),
     "builders": ("tritonstack.commands.builders", "Show what builds the TensorRT engines of an environment."),
     "up": ("tritonstack.commands.up", "Start the local AWS and its SageMaker runtime."),

@@ -1,0 +1,177 @@
+"""``tritonstack prepare``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+import click
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from tritonstack.archives.bucket import ArtifactBucket, Session
+from tritonstack.archives.environment_lint import refuse_errors_of_environment
+from tritonstack.archives.partial import partial_folder
+from tritonstack.archives.places import Places
+from tritonstack.archives.served import Served, served_by
+from tritonstack.commands.prepare_view import ArchiveLines, planned_document, planned_lines, prepared_document
+from tritonstack.commands.session import AccountSession, require_account, session_of
+from tritonstack.commands.signals import ended_by_signals
+from tritonstack.engines.order import Order, read_order
+from tritonstack.engines.orders import orders_of
+from tritonstack.engines.preparation import PrepareFailedError, PrepareSummary, one_line
+from tritonstack.engines.prepare import Preparation
+from tritonstack.engines.recorded import source_of_digest
+from tritonstack.errors import InputError, Problem, TritonstackError, WorkFailedError
+from tritonstack.local.paths import project_folder
+from tritonstack.settings import Endpoint, load_environment
+
+RETRIES = Config(retries={"mode": "standard", "total_max_attempts": 6}, max_pool_connections=32)
+"""A build of an hour shall not end because AWS stumbles once; what stays down ends it after some ten seconds."""
+
+
+@click.command("prepare")
+@click.argument("environment", required=False)
+@click.argument("endpoints", nargs=-1)
+@click.option("--order", "order_url", help="Do what this order says (s3://bucket/key), without an environment file.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@click.option("--json", "as_json", is_flag=True, help="For programs: every archive with its outcome.")
+def command(
+    *, environment: str | None, endpoints: tuple[str, ...], order_url: str | None, dry_run: bool, as_json: bool
+) -> None:
+    """Put everything that ENVIRONMENT's endpoints, or the named ENDPOINTS, need into its bucket.
+
+    What lies there is left alone; what serves elsewhere too is copied; what lies nowhere is built, TensorRT engines on
+    the machines that `tritonstack builders` shows. A deployment does the same before its endpoints are updated. Digests
+    that release records name are built from the inputs that the bucket keeps.
+    """
+    if (environment is None) == (order_url is None):
+        raise click.UsageError("name an environment, or --order")
+    with ended_by_signals():
+        if order_url is not None:
+            _prepare_order(order_url, dry_run=dry_run, as_json=as_json)
+        elif environment is not None:
+            _prepare_environment(environment, endpoints, dry_run=dry_run, as_json=as_json)
+
+
+class PatientSession:
+    """Makes clients that try again where AWS stumbles."""
+
+    def __init__(self, session: Any) -> None:
+        """``session``: makes the clients."""
+        self._session = session
+
+    def client(self, service_name: str) -> Any:
+        """A boto3 client."""
+        return self._session.client(service_name, config=RETRIES)
+
+
+class OrderFailedError(TritonstackError):
+    """An order could not even be begun; the last line says so in the form that a deployment finds."""
+
+    def __init__(self, url: str, error: TritonstackError) -> None:
+        """``error``: why."""
+        self.exit_code = error.exit_code
+        super().__init__(f"{error}\nFAILED in phase order of {url}: {one_line(str(error))}")
+
+
+def _prepare_order(url: str, *, dry_run: bool, as_json: bool) -> None:
+    try:
+        session = PatientSession(AccountSession(None))
+        order = _read_order(url, session)
+        _prepare([order], session, dry_run=dry_run, as_json=as_json)
+    except PrepareFailedError:
+        raise
+    except TritonstackError as error:
+        raise OrderFailedError(url, error) from error
+
+
+def _read_order(url: str, session: Session) -> Order:
+    parts = urlsplit(url)
+    if parts.scheme != "s3" or not parts.netloc or not parts.path.strip("/"):
+        raise InputError([Problem(field="--order", found=url, allowed="s3://<bucket>/<key>")])
+    try:
+        answer = session.client("s3").get_object(Bucket=parts.netloc, Key=parts.path.lstrip("/"))
+        content: bytes = answer["Body"].read()
+    except (BotoCoreError, ClientError) as error:
+        raise WorkFailedError(f"could not read {url}: {error}") from error
+    return read_order(content, file=url)
+
+
+def _prepare_environment(name: str, endpoints: Sequence[str], *, dry_run: bool, as_json: bool) -> None:
+    file = project_folder() / "environments" / f"{name}.yaml"
+    settings = load_environment(file)
+    served = served_by(settings, project_folder() / "model_repos", file=file)
+    chosen = _chosen(served, endpoints, file=str(file))
+    refuse_errors_of_environment(settings, models=sorted({model for one in chosen for model in one.models}))
+    plain = session_of(settings)
+    require_account(plain, settings)
+    session = PatientSession(plain)
+    _prepare(orders_of(served, chosen, session=session), session, dry_run=dry_run, as_json=as_json)
+
+
+def _chosen(served: Served, names: Sequence[str], *, file: str) -> tuple[Endpoint, ...]:
+    """The named endpoints, or all. Raises :class:`InputError` for names that no endpoint has."""
+    known = {endpoint.name: endpoint for endpoint in served.environment.endpoints}
+    wrong = [
+        Problem(file=file, field="endpoints", found=f"no endpoint {name}", allowed=", ".join(known))
+        for name in dict.fromkeys(names)
+        if name not in known
+    ]
+    if wrong:
+        raise InputError(wrong)
+    return tuple(known[name] for name in dict.fromkeys(names)) or tuple(known.values())
+
+
+def _prepare(orders: Sequence[Order], session: Session, *, dry_run: bool, as_json: bool) -> None:
+    """Raises as ``Preparation.run``."""
+    places = Places.of_project()
+    bucket = ArtifactBucket(environment=orders[0].environment, session=session)
+    with partial_folder(places.archives, name=".inputs") as kept:
+        preparation = Preparation(
+            orders=orders,
+            session=session,
+            source_of=lambda name, choice: source_of_digest(
+                name.model,
+                name.digest,
+                repositories=places.repositories,
+                bucket=bucket,
+                work=kept,
+                choice=choice,
+            ),
+            bucket=bucket,
+            places=places,
+            watch=ArchiveLines().say,
+        )
+        if dry_run:
+            _show_plan(preparation, as_json=as_json)
+            return
+        try:
+            summary = preparation.run()
+        except PrepareFailedError as error:
+            if as_json:
+                click.echo(json.dumps(prepared_document(error.summary, error.failures), indent=2))
+            raise
+    _show(summary, as_json=as_json)
+
+
+def _show_plan(preparation: Preparation, *, as_json: bool) -> None:
+    plan = preparation.plan()
+    if as_json:
+        click.echo(json.dumps(planned_document(plan), indent=2))
+    else:
+        click.echo("\n".join(planned_lines(plan)) or "nothing to prepare")
+    if plan.refused:
+        summary = PrepareSummary(bucket=preparation.bucket.name, archives=tuple(plan.there))
+        raise PrepareFailedError(plan.refused, left=(), summary=summary)
+
+
+def _show(summary: PrepareSummary, *, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(prepared_document(summary), indent=2))
+        return
+    for item in summary.archives:
+        click.echo(f"s3://{summary.bucket}/{item.place.archive(item.name)}  {item.outcome}")
+    click.echo(str(summary))

@@ -1,0 +1,347 @@
+"""Put everything that orders ask for into the bucket: looked for, copied, or built, with engines built elsewhere.
+
+One thread exports, proves, packs and commits, one archive after the other; engines are built meanwhile on other
+machines, several at once. After a failure nothing new is started, what runs is stopped, and what is done is committed.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import CancelledError, Future
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tritonstack.archives.bucket import ArtifactBucket, Session
+from tritonstack.archives.building import Proofs, Task, make_archive
+from tritonstack.archives.lint import refuse_errors
+from tritonstack.archives.manifest import Manifest
+from tritonstack.archives.partial import partial_folder
+from tritonstack.archives.places import Places
+from tritonstack.archives.programs import Report
+from tritonstack.archives.publish import BuiltArchive, publish_archive
+from tritonstack.archives.targets import refuse_unservable
+from tritonstack.engines.builders import Builder
+from tritonstack.engines.copying import copy_archive
+from tritonstack.engines.engine_build import build_engine
+from tritonstack.engines.engine_failure import EngineFailedError, EngineStoppedError
+from tritonstack.engines.engine_pool import EnginePool, await_one, job_key
+from tritonstack.engines.order import Order
+from tritonstack.engines.phase_one import EngineWork, PlannedEngine, prepare_engines
+from tritonstack.engines.phase_three import finish_archive
+from tritonstack.engines.polling import is_local
+from tritonstack.engines.preparation import EngineTime, Failure, Phase, Prepared, PrepareFailedError, PrepareSummary
+from tritonstack.engines.preparation_plan import Build, Copy, PreparationPlan, SourceOf, plan_preparation
+from tritonstack.engines.runners import EngineRunner, runner_for
+from tritonstack.engines.step_result import RESULT
+from tritonstack.engines.stored import stored_manifest
+from tritonstack.errors import TritonstackError, WorkFailedError
+from tritonstack.naming import ArchiveName
+
+Watch = Callable[[str, str], None]
+"""Told what is being done with which archive."""
+
+RunnerFor = Callable[[Builder, Order], EngineRunner]
+"""What runs the engine step for a builder, with the network that an order says."""
+
+
+@dataclass(kw_only=True)
+class _Running:
+    """An archive whose engines are being built."""
+
+    build: Build
+    work: EngineWork
+    folder: ExitStack
+    started: float
+    engines: Mapping[str, Future[Path]]
+
+    @property
+    def is_over(self) -> bool:
+        return all(future.done() for future in self.engines.values())
+
+
+@dataclass(kw_only=True)
+class Preparation:
+    """One run over some orders.
+
+    Attributes:
+        orders: of one environment.
+        session: makes the clients.
+        source_of: finds what an archive is built from.
+        bucket: the environment's.
+        places: where archives are built.
+        watch: told what is being done.
+        stop: set where running engines are to be given up; runners listen to it.
+        runner_for: makes the runners; for tests.
+    """
+
+    orders: Sequence[Order]
+    session: Session
+    source_of: SourceOf
+    bucket: ArtifactBucket
+    places: Places
+    watch: Watch = lambda _archive, _text: None
+    stop: threading.Event = field(default_factory=threading.Event)
+    runner_for: RunnerFor | None = None
+
+    def __post_init__(self) -> None:
+        self._local = is_local(self.bucket.s3)
+        self._done: list[Prepared] = []
+        self._failures: list[Failure] = []
+        self._left: list[ArchiveName] = []
+        self._proofs: Proofs = {}
+        self._runners: dict[Builder, EngineRunner] = {}
+
+    def plan(self) -> PreparationPlan:
+        """What a run would do. Raises :class:`WorkFailedError` where S3 refuses."""
+        return plan_preparation(self.orders, bucket=self.bucket, source_of=self.source_of, local=self._local)
+
+    def run(self) -> PrepareSummary:
+        """Do it.
+
+        Raises:
+            PrepareFailedError: some archives do not lie where they should; what is done stays.
+            WorkFailedError: S3 refuses before anything is begun.
+        """
+        plan = self.plan()
+        self._done += plan.there
+        self._failures += plan.refused
+        builds = deque(self._buildable(plan.builds))
+        copies = deque(plan.copies)
+        begun = len(self._failures)
+        while copies and len(self._failures) == begun:
+            self._copy(copies.popleft())
+        if len(self._failures) == begun:
+            self._build_all(builds, begun)
+        self._left += [copy.name for copy in copies] + [build.name for build in builds]
+        done = sorted(self._done, key=lambda item: (item.place, item.name))
+        summary = PrepareSummary(bucket=self.bucket.name, archives=tuple(done))
+        if self._failures:
+            raise PrepareFailedError(self._failures, left=self._left, summary=summary)
+        return summary
+
+    def _buildable(self, builds: Sequence[Build]) -> list[Build]:
+        """Those whose engines have something to be built on, engines first: they take longest, and run elsewhere."""
+        found: list[Build] = []
+        for build in builds:
+            try:
+                if build.builder is not None:
+                    self._runner(build.builder, build.order)
+            except TritonstackError as error:
+                self._fail("order", build.name, error)
+            else:
+                found.append(build)
+        return sorted(found, key=lambda build: build.builder is None)
+
+    def _runner(self, builder: Builder, order: Order) -> EngineRunner:
+        if builder not in self._runners:
+            make = self.runner_for or self._remote_runner
+            self._runners[builder] = make(builder, order)
+        return self._runners[builder]
+
+    def _remote_runner(self, builder: Builder, order: Order) -> EngineRunner:
+        return runner_for(
+            builder,
+            environment=order.environment,
+            session=self.session,
+            bucket=self.bucket,
+            network=order.network,
+            stop=self.stop,
+        )
+
+    def _copy(self, copy: Copy) -> None:
+        started = time.monotonic()
+        self.watch(copy.name.model, f"copying it from {copy.source.endpoint}, {copy.source.platform}")
+        try:
+            first = copy_archive(self.bucket, copy.name, copy.manifest, source=copy.source, target=copy.place)
+        except TritonstackError as error:
+            self._fail("copy", copy.name, error)
+            return
+        self._add(
+            Prepared(
+                name=copy.name,
+                place=copy.place,
+                outcome="copied" if first else "another was first",
+                seconds=time.monotonic() - started,
+                source=copy.source,
+            )
+        )
+
+    def _build_all(self, waiting: deque[Build], begun: int) -> None:
+        """Export and commit one archive after the other, while the engines of others are built."""
+        limit = max((order.parallel_engines for order in self.orders), default=1)
+        with partial_folder(self.places.archives, name=".engines") as outputs:
+            running: list[_Running] = []
+            with ExitStack() as folders, EnginePool(outputs, limit=limit, stop=self.stop) as pool:
+                while waiting or running:
+                    for over in [one for one in running if one.is_over]:
+                        running.remove(over)
+                        self._finish(over)
+                    if len(self._failures) > begun:
+                        pool.stop()
+                        await_one(future for one in running for future in one.engines.values())
+                        if not running:
+                            return
+                    elif waiting:
+                        begins = self._begin(waiting.popleft(), pool, folders)
+                        running += [begins] if begins else []
+                    else:
+                        await_one(future for one in running for future in one.engines.values())
+
+    def _begin(self, build: Build, pool: EnginePool, folders: ExitStack) -> _Running | None:
+        """Build an archive, or hand its engines to the pool; None where nothing of it runs on."""
+        started = time.monotonic()
+        folder = folders.enter_context(ExitStack())
+        try:
+            if not self._is_missing(build):
+                return None
+            manifest = self._built_before(build)
+            work = None if manifest else self._export(build, folder)
+        except TritonstackError as error:
+            folder.close()
+            self._fail("export", build.name, error)
+            return None
+        if isinstance(work, EngineWork):
+            engines = {job.model: self._submit(build, job, pool) for job in work.jobs}
+            return _Running(build=build, work=work, folder=folder, started=started, engines=engines)
+        folder.close()
+        built = manifest or work
+        if built is not None:
+            self._commit(build, built, started, ())
+        return None
+
+    def _is_missing(self, build: Build) -> bool:
+        """Whether an archive is still to be built: another run may have been quicker since the plan was made."""
+        missing = [place for place in build.places if self.bucket.look(place.archive(build.name)) is None]
+        for place in build.places:
+            if place not in missing:
+                self._add(Prepared(name=build.name, place=place, outcome="another was first"))
+        build.places = missing
+        return bool(missing)
+
+    def _export(self, build: Build, folder: ExitStack) -> EngineWork | Manifest:
+        """Phase one of an archive with engines, or the whole build of one without."""
+        report = self._report(build.name.model)
+        report("export")
+        work = folder.enter_context(partial_folder(self.places.archives, name=f".{build.name.model}"))
+        task = Task(source=build.source, name=build.name, platform=build.platform)
+        refuse_errors([build.source.folder])
+        if build.builder is None:
+            refuse_unservable([build.source], platform=build.platform)
+            return make_archive(task, work, self.places, report, self._proofs)
+        seconds = 60.0 * build.order.engine_timeout_minutes
+        return prepare_engines(task, work, self.places, report, timeout_seconds=seconds, proofs=self._proofs)
+
+    def _submit(self, build: Build, job: PlannedEngine, pool: EnginePool) -> Future[Path]:
+        builder = build.builder
+        if builder is None:
+            raise AssertionError("an archive without engines has no jobs")
+        runner, report = self._runner(builder, build.order), self._report(build.name.model)
+
+        def run(output: Path) -> None:
+            build_engine(
+                job.folder,
+                output,
+                model=job.model,
+                environment=build.order.environment,
+                builder=builder,
+                runner=runner,
+                bucket=self.bucket,
+                report=report,
+            )
+
+        return pool.submit(job_key(job.folder, builder=f"{builder.machine.name} {builder.image}"), run)
+
+    def _finish(self, over: _Running) -> None:
+        """Compare, pack and commit an archive whose engines are built; say why where one is not."""
+        build, report = over.build, self._report(over.build.name.model)
+        outputs: dict[str, Path] = {}
+        with over.folder:
+            try:
+                for model, future in over.engines.items():
+                    outputs[model] = future.result()
+            except (EngineStoppedError, CancelledError):
+                self._left.append(build.name)
+                return
+            except EngineFailedError as error:
+                self._fail("proof" if error.phase == "proof" else "engine", build.name, error)
+                return
+            except TritonstackError as error:
+                self._fail("engine", build.name, error)
+                return
+            try:
+                report("proof of the engine")
+                manifest = finish_archive(over.work, outputs, self.places, report)
+            except TritonstackError as error:
+                self._fail("proof", build.name, error)
+                return
+        machine = build.builder.machine.name if build.builder else ""
+        times = tuple(
+            EngineTime(model=model, machine=machine, seconds=_seconds(output)) for model, output in outputs.items()
+        )
+        self._commit(build, manifest, over.started, times)
+
+    def _commit(self, build: Build, manifest: Manifest, started: float, engines: tuple[EngineTime, ...]) -> None:
+        """Put a built archive to its first place, and copy it from there to the others."""
+        first, *others = build.places
+        report = self._report(build.name.model)
+        archive = BuiltArchive(
+            source=build.source,
+            name=build.name,
+            endpoint=first.endpoint,
+            platform=first.platform,
+            target=build.target,
+        )
+        try:
+            done = publish_archive(
+                archive, manifest, bucket=self.bucket, local=self._local, places=self.places, report=report
+            )
+            ours = done.outcome == "published"
+            self._add(
+                Prepared(
+                    name=build.name,
+                    place=first,
+                    outcome="built" if ours else "another was first",
+                    seconds=time.monotonic() - started,
+                    engines=engines,
+                )
+            )
+            lies = stored_manifest(self.bucket, build.name, first) if others else None
+        except TritonstackError as error:
+            self._fail("commit", build.name, error)
+            return
+        for place in others:
+            if lies is None:
+                gone = WorkFailedError(f"s3://{self.bucket.name}/{first.archive(build.name)} has no manifest any more")
+                self._fail("copy", build.name, gone)
+                return
+            self._copy(Copy(name=build.name, manifest=lies, source=first, place=place))
+
+    def _built_before(self, build: Build) -> Manifest | None:
+        """What an earlier run built and did not commit, unless a stand-in wrote its plan and the bucket takes none."""
+        manifest = self.places.built(build.name, build.target)
+        if manifest is None or build.builder is None:
+            return manifest
+        stands_in = any(entry.stand_in for entry in manifest.engines.values())
+        return manifest if manifest.engines and stands_in == self._local else None
+
+    def _add(self, item: Prepared) -> None:
+        self._done.append(item)
+        self.watch(item.name.model, f"{item.outcome}: {item.place.archive(item.name)}, {item.seconds:.1f} s")
+
+    def _fail(self, phase: Phase, name: ArchiveName, error: TritonstackError) -> None:
+        failure = Failure(phase=phase, name=name, error=error)
+        self._failures.append(failure)
+        self.watch(name.model, str(failure))
+
+    def _report(self, model: str) -> Report:
+        return lambda text: self.watch(model, text)
+
+
+def _seconds(output: Path) -> float:
+    """How long trtexec took for an engine and its proof."""
+    return float(sum(json.loads((output / RESULT).read_text())["durations"].values()))
