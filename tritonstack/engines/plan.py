@@ -16,8 +16,12 @@ from tritonstack.engines.trtexec import engine_problems
 from tritonstack.errors import Problem
 from tritonstack.naming import Platform
 from tritonstack.settings import Endpoint, Environment
-from tritonstack.settings.findings import Finding, to_problems
+from tritonstack.settings.findings import Finding, shown, to_problems
 from tritonstack.settings.yaml_source import Location
+
+
+VERSION_COMPATIBLE = "--backend-config=tensorrt,version-compatible=true"
+"""What has Triton load a plan that was built to be loaded by later TensorRT versions too."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +83,7 @@ def plan_engines(
     refused: list[Problem] = []
     for needs in _by_entry(environment, archives):
         builder = _builder(needs, environment)
-        wrong = [*_without_recipe(needs), *([builder] if isinstance(builder, Finding) else ())]
+        wrong = [*_without_recipe(needs), *_unloadable(needs), *([builder] if isinstance(builder, Finding) else ())]
         options = _refused_options(needs, file=file)
         findings += wrong
         refused += options
@@ -134,6 +138,22 @@ def _without_recipe(needs: Sequence[EngineNeed]) -> Iterator[Finding]:
             location=without[0].location,
             found=f"{_engines(without)} cannot be built: there is no plan, and no engine in its recipe",
             allowed="a recipe with engine: and its shapes, or a model.plan in the folder",
+        )
+
+
+def _unloadable(needs: Sequence[EngineNeed]) -> Iterator[Finding]:
+    """Plans that later versions load, on an endpoint whose Triton is not told to load such (tensorrt_backend, README).
+
+    Triton then executes code that the plan carries, so it does that only where it is told to.
+    """
+    compatible = [need for need in needs if any(engine.version_compatible for engine in _recipes(need.source))]
+    if compatible and VERSION_COMPATIBLE not in needs[0].endpoint.container.additional_args:
+        yield Finding(
+            location=(*needs[0].location[:2], "container", "additional_args"),
+            found=f"{shown(list(needs[0].endpoint.container.additional_args))}, and {compatible[0].source.name} has an "
+            "engine with version_compatible: true, which Triton would not load",
+            allowed=f"a list with {VERSION_COMPATIBLE}",
+            advice="Add that element, or take version_compatible out of the recipe.",
         )
 
 
