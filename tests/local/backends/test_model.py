@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -123,3 +124,23 @@ def test_a_library_that_is_not_installed_is_said_with_the_command_that_installs_
             monkeypatch.setenv("TRITONSTACK_TORCH_SITE", value)
         with pytest.raises(pb_utils.TritonModelException, match=r"needs torch, .*: python3 scripts/setup\.py torch$"):
             model.import_from("TRITONSTACK_TORCH_SITE", "torch", "torch")
+
+
+@pytest.mark.parametrize(("first", "taken"), [(True, "its own"), (False, "the backends'")])
+def test_a_library_may_need_its_own_version_of_what_the_backends_have(
+    model: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, first: bool, taken: str
+) -> None:
+    for site, version in (("library", "its own"), ("backends", "the backends'")):
+        folder = tmp_path / site / "needed_by_both_of_them"
+        folder.mkdir(parents=True)
+        (folder / "__init__.py").write_text(f'VERSION = "{version}"')
+    (tmp_path / "library/some_library").mkdir()
+    (tmp_path / "library/some_library/__init__.py").write_text("from needed_by_both_of_them import VERSION")
+    monkeypatch.syspath_prepend(str(tmp_path / "backends"))
+    monkeypatch.setenv("SOME_SITE", str(tmp_path / "library"))
+    before = set(sys.modules)
+    try:
+        assert taken == model.import_from("SOME_SITE", "some_library", "some", first=first).VERSION
+    finally:
+        for name in set(sys.modules) - before:
+            del sys.modules[name]
