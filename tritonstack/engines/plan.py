@@ -19,7 +19,6 @@ from tritonstack.settings import Endpoint, Environment
 from tritonstack.settings.findings import Finding, shown, to_problems
 from tritonstack.settings.yaml_source import Location
 
-
 VERSION_COMPATIBLE = "--backend-config=tensorrt,version-compatible=true"
 """What has Triton load a plan that was built to be loaded by later TensorRT versions too."""
 
