@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from shutil import copytree
 
@@ -18,7 +18,8 @@ from tritonstack.local.processes import ProcessRecord
 COPIES = 10
 CACHE = 3
 """How many of the copies one endpoint may hold at once."""
-ENVIRONMENTS = ("torch", "dali")
+ENVIRONMENTS = ("torch", "dali", "tensorflow")
+INCEPTIONS = ("inception-ensemble", "inception-ensemble-graphdef")
 RESNETS = ("resnet50-torchscript", "resnet50-onnx", "resnet50-tensorrt")
 
 HEAD = """
@@ -69,16 +70,16 @@ def endpoint(
 
 LOCAL = environment(
     "local",
-    endpoint("images", *RESNETS, "inception-ensemble", container=FREES_DALI),
+    endpoint("images", *RESNETS, *INCEPTIONS, container=FREES_DALI),
     endpoint("texts", "roberta-large-onnx", "bert-large", "t5-python", instance_type="ml.g5.xlarge"),
     endpoint("copies", "bert-tensorrt", instance_type="ml.g5.xlarge", local=f"{{max_loaded_models: {CACHE}}}"),
 )
 SINGLE = environment("single", endpoint("ensemble", "inception-ensemble", mode="single-model", container=FREES_DALI))
 
 
-def system_project(root: Path, *, local: str) -> Project:
-    """A project with the published systems' folders and the environment ``local``."""
-    missing = [name for name in ENVIRONMENTS if not (REPOSITORY / ".envs" / name / "bin" / "python").exists()]
+def system_project(root: Path, *, local: str, needs: Sequence[str] = ENVIRONMENTS) -> Project:
+    """A project with the published systems' folders and the environment ``local``, whose exports run in ``needs``."""
+    missing = [name for name in needs if not (REPOSITORY / ".envs" / name / "bin" / "python").exists()]
     if missing:
         pytest.skip(f"no environment {' and '.join(missing)}: python3 scripts/setup.py {' '.join(missing)}")
     project = Project(root)

@@ -28,7 +28,7 @@ LOCAL = environment(
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    return system_project(tmp_path_factory.mktemp("full"), local=LOCAL)
+    return system_project(tmp_path_factory.mktemp("full"), local=LOCAL, needs=("torch",))
 
 
 @pytest.fixture(scope="module")

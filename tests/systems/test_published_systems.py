@@ -13,7 +13,7 @@ import pytest
 
 from tests.client.examples import commands, run_python
 from tests.e2e.project import Project
-from tests.systems.conftest import CACHE, COPIES, RESNETS
+from tests.systems.conftest import CACHE, COPIES, INCEPTIONS, RESNETS
 from tests.systems.samples import difference_of_sample, manifest_of, sample_arrays
 from tritonstack.client import ModelClient
 from tritonstack.local.aws import LocalAws
@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(1800)]
 VARIANTS = tuple(f"bert-large-{form}{way}" for form in ("pytorch", "tensorrt") for way in ("", "-db", "-ig", "-db-ig"))
 ANSWERS = [
     *(("images", name) for name in RESNETS),
-    ("images", "inception-ensemble"),
+    *(("images", name) for name in INCEPTIONS),
     ("texts", "roberta-large-onnx"),
     ("texts", "t5-python"),
     *(("texts", name) for name in VARIANTS),
@@ -54,6 +54,13 @@ def test_the_three_formats_of_resnet_answer_alike(systems: Project, client: Mode
         answers.append(output)
     np.testing.assert_allclose(answers[1], answers[0], atol=1e-4)
     np.testing.assert_allclose(answers[2], answers[0], atol=1e-4)
+
+
+def test_the_two_formats_of_inception_answer_alike(systems: Project, client: ModelClient) -> None:
+    onnx, graphdef = (
+        client.invoke(f"images/{name}", sample_arrays(systems, name)).outputs["OUTPUT"] for name in INCEPTIONS
+    )
+    np.testing.assert_allclose(graphdef, onnx, atol=1e-4)
 
 
 def test_ten_copies_of_bert_churn_through_a_cache_of_three_with_every_answer_right(
@@ -127,5 +134,5 @@ def test_the_page_for_clients_runs_as_it_stands(systems: Project, client: ModelC
 
 def test_what_stands_in_is_said_in_status(systems: Project, systems_aws: LocalAws) -> None:
     shown = systems.run("status").stdout
-    for word in ("tensorrt", "dali", "execution environment"):
+    for word in ("tensorrt", "dali", "tensorflow", "execution environment"):
         assert word in shown
