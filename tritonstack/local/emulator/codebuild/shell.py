@@ -18,7 +18,7 @@ from pathlib import Path
 from tritonstack.local.emulator.clock import Deadline, clock
 from tritonstack.local.emulator.codebuild.processes import end_processes
 
-_LAST_LINES_SECONDS = 2.0
+_LAST_LINES_SECONDS = 0.5
 
 
 class BuildShell:
