@@ -44,13 +44,20 @@ class Endpoint:
     platform: Platform = T4
 
 
+@dataclass(frozen=True, kw_only=True)
+class Builds(BuildChoice):
+    """How an environment's models are made, and whether its deployment builds them."""
+
+    on_deploy: bool | None = None
+
+
 @dataclass(frozen=True)
 class Environment:
     """What archives need to know of an environment."""
 
     environment: str
     endpoints: tuple[Endpoint, ...]
-    builds: BuildChoice = field(default_factory=BuildChoice)
+    builds: Builds = field(default_factory=Builds)
 
 
 def tensor(name: str, value: float) -> dict[str, object]:

@@ -13,7 +13,7 @@ import pytest
 
 from tests.archives import fake_aws
 from tests.archives.fake_aws import FakeAws
-from tests.archives.folders import Endpoint, Environment, places_in, source_of, write_double
+from tests.archives.folders import Builds, Endpoint, Environment, places_in, source_of, write_double
 from tritonstack.archives import bucket as bucket_module
 from tritonstack.archives.adapters import Adapters
 from tritonstack.archives.bucket import ArtifactBucket, StoredObject
@@ -289,10 +289,18 @@ def _needs_engine(places: Places) -> ArchiveName:
 
 def test_an_archive_without_its_engine_is_published_to_the_local_aws_alone(aws: FakeAws, places: Places) -> None:
     _needs_engine(places)
+    environment = Environment("dev", ENVIRONMENT.endpoints, Builds(on_deploy=False))
     with pytest.raises(InputError, match=r"for 24\.09-t4: it needs a TensorRT engine"):
-        publish_environment(ENVIRONMENT, session=aws, places=places)
+        publish_environment(environment, session=aws, places=places)
     assert aws.writes == []
-    assert str(publish_environment(ENVIRONMENT, session=aws, local=True, places=places)) == "1 published"
+    assert str(publish_environment(environment, session=aws, local=True, places=places)) == "1 published"
+
+
+def test_an_archive_that_needs_an_engine_is_left_to_the_deployment_that_builds_it(aws: FakeAws, places: Places) -> None:
+    _needs_engine(places)
+    summary = publish_environment(ENVIRONMENT, session=aws, places=places)
+    assert (summary.archives, summary.left, aws.writes) == ((), ("double",), [])
+    assert str(summary) == "1 archive with an engine is built before the deployment: tritonstack prepare dev"
 
 
 def test_what_depends_on_python_is_taken_from_its_target_s_folder(aws: FakeAws, places: Places) -> None:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.archives.folders import T4, Endpoint, Environment, places_in, source_of, write_double
+from tests.archives.folders import T4, Builds, Endpoint, Environment, places_in, source_of, write_double
 from tritonstack.archives import building
 from tritonstack.archives.build import build_environment, build_models
-from tritonstack.archives.contents import lacks_plan
+from tritonstack.archives.contents import lacks_plan, models_without_plan
 from tritonstack.archives.execution_environment import PackedEnvironment
 from tritonstack.archives.proof import Proven
 from tritonstack.archives.source import ArchiveSource
@@ -85,9 +85,45 @@ def test_an_engine_is_not_built_for_a_platform(tmp_path: Path) -> None:
     recipe = made.folder / "recipe.yaml"
     engine = "engine: {shapes: {x: {min: [1, 1], opt: [4, 1], max: [8, 1]}}}"
     recipe.write_text(recipe.read_text().replace("kind: python", f"kind: tensorrt\n{engine}"))
-    environment = Environment("dev", (Endpoint("one", ("double",)),))
+    endpoints = (Endpoint("one", ("double",)),)
     with pytest.raises(InputError, match="the local AWS, whose stand-in"):
-        build_environment(environment, local=False, places=places_in(tmp_path))
+        build_environment(
+            Environment("dev", endpoints, Builds(on_deploy=False)), local=False, places=places_in(tmp_path)
+        )
+
+
+@pytest.mark.parametrize(("on_deploy", "local"), [(None, False), (True, False), (True, True)])
+def test_what_needs_an_engine_is_left_to_the_deployment_that_builds_it(
+    tmp_path: Path, on_deploy: bool | None, local: bool
+) -> None:
+    source(tmp_path, backend="tensorrt", recipe="dependency: engine\n")
+    write_double(tmp_path, "other")
+    environment = Environment("dev", (Endpoint("one", ("double", "other")),), Builds(on_deploy=on_deploy))
+    summary = build_environment(environment, local=local, places=places_in(tmp_path))
+    assert [built.name.model for built in summary.built] == ["other"]
+    said = "1 archive with an engine is built before the deployment: tritonstack prepare dev"
+    assert str(summary).endswith(f"; {said}")
+    only = build_environment(environment, models=["double"], local=local, places=places_in(tmp_path))
+    assert (only.built, str(only)) == ((), said)
+
+
+@pytest.mark.parametrize("plan_of", ["double", "user"])
+def test_each_tensorrt_model_of_an_archive_needs_its_own_plan(tmp_path: Path, plan_of: str) -> None:
+    made = source(tmp_path, backend="tensorrt", recipe="dependency: engine\n")
+    user = write_double(tmp_path, "user")
+    config = user / "user/config.pbtxt"
+    config.write_text(config.read_text().replace('backend: "python"', 'platform: "tensorrt_plan"'))
+    with (user / "recipe.yaml").open("a") as recipe:
+        recipe.write("dependency: engine\nuses: [{folder: double, models: [double]}]\n")
+    assert models_without_plan(source_of(user)) == ("double", "user")
+    (made.folder.parent / plan_of / plan_of / "1/model.plan").write_bytes(b"plan")
+    assert models_without_plan(source_of(user)) == ({"double": "user", "user": "double"}[plan_of],)
+    assert lacks_plan(source_of(user))
+
+
+def test_a_plan_that_an_export_makes_counts(tmp_path: Path) -> None:
+    made = source(tmp_path, backend="tensorrt", recipe="exports: [{produces: [double/1/model.plan]}]\n")
+    assert models_without_plan(made) == ()
 
 
 ENVIRONMENT = 'parameters { key: "EXECUTION_ENV_PATH" value { string_value: "$$TRITON_MODEL_DIRECTORY/env.tar.gz" } }\n'

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from tritonstack.archives.building import Proofs, Task, make_archive
+from tritonstack.archives.contents import lacks_plan
 from tritonstack.archives.digest import model_digest
 from tritonstack.archives.exporting import exported_files
 from tritonstack.archives.lint import refuse_errors
@@ -14,7 +16,7 @@ from tritonstack.archives.manifest import Manifest
 from tritonstack.archives.partial import partial_folder
 from tritonstack.archives.places import Places
 from tritonstack.archives.programs import Report, environment_python
-from tritonstack.archives.resolving import Builds, choice_of, sources_of
+from tritonstack.archives.resolving import DeployedBuilds, choice_of, leaves_engines, left_to_deployment, sources_of
 from tritonstack.archives.source import ArchiveSource, BuildChoice
 from tritonstack.archives.targets import refuse_unservable, target_of
 from tritonstack.errors import InputError, Problem
@@ -47,8 +49,8 @@ class BuiltEnvironment(Protocol):
         ...
 
     @property
-    def builds(self) -> Builds:
-        """How its models are made."""
+    def builds(self) -> DeployedBuilds:
+        """How its models are made, and where."""
         ...
 
     @property
@@ -69,9 +71,17 @@ class Built:
 
 @dataclass(frozen=True, kw_only=True)
 class BuildSummary:
-    """What a build of several archives came to."""
+    """What a build of several archives came to.
+
+    Attributes:
+        built: the archives.
+        left: the names of those that the deployment builds, since they need a TensorRT engine.
+        environment: the environment's name, or empty.
+    """
 
     built: tuple[Built, ...]
+    left: tuple[str, ...] = ()
+    environment: str = ""
 
     def __str__(self) -> str:
         fresh = [item for item in self.built if item.fresh]
@@ -79,7 +89,8 @@ class BuildSummary:
         if len(fresh) > NAMED_ARCHIVES:
             made = f"{len(fresh)} archives, {sum(item.manifest.archive.bytes for item in fresh):,} bytes"
         unchanged = len(self.built) - len(fresh)
-        return "; ".join(part for part in (made, f"{unchanged} unchanged" if unchanged else "") if part)
+        parts = (made, f"{unchanged} unchanged" if unchanged else "", left_to_deployment(self.left, self.environment))
+        return "; ".join(part for part in parts if part)
 
 
 def build_environment(
@@ -93,7 +104,8 @@ def build_environment(
     """Build every archive of an environment, or those named.
 
     What is built already is left alone. Every model folder is linted before the first is built. ``local``: for the
-    local Triton, whatever the endpoints' platforms.
+    local Triton, whatever the endpoints' platforms. Archives that need a TensorRT engine are left to the deployment
+    where the environment's deployment builds them.
 
     Raises :class:`InputError` for what is wrong with folders or names, or cannot be built for its endpoint;
     :class:`WorkFailedError` where an export or a proof fails.
@@ -108,7 +120,10 @@ def build_environment(
                 served.setdefault((source.name, target_of(source, platform)), (source, platform))
     named = _named(models, {name for name, _ in served}, places, choice)
     chosen = [served[key] for key in sorted(served, key=str) if not models or key[0] in named]
-    return _build_all([_task(source, platform) for source, platform in chosen], places=places, report=report)
+    left = {source.name for source, _ in chosen if leaves_engines(environment.builds) and lacks_plan(source)}
+    tasks = [_task(source, platform) for source, platform in chosen if source.name not in left]
+    summary = _build_all(tasks, places=places, report=report)
+    return dataclasses.replace(summary, left=tuple(sorted(left)), environment=environment.environment)
 
 
 def build_models(

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
-from tritonstack.archives.folder import CONFIG, files_below
-from tritonstack.archives.model_config import read_config
-from tritonstack.archives.source import ArchiveSource
+from tritonstack.archives.folder import CONFIG
+from tritonstack.archives.model_config import ModelConfig, read_config
+from tritonstack.archives.source import ArchiveSource, OwnModel
+
+TENSORRT = "tensorrt"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,9 +48,32 @@ def contents_of(source: ArchiveSource) -> ArchiveContents:
 
 
 def lacks_plan(source: ArchiveSource) -> bool:
-    """Whether an archive needs a TensorRT engine and holds the ONNX graph instead, since a build makes no engine."""
-    if "tensorrt" not in contents_of(source).backends:
+    """Whether an archive needs a TensorRT engine that has yet to be built: a build makes its ONNX graph alone."""
+    return bool(models_without_plan(source))
+
+
+def models_without_plan(source: ArchiveSource) -> tuple[str, ...]:
+    """The TensorRT models of an archive, those of used folders included, that neither folder nor export gives a plan.
+
+    Sorted. Raises :class:`InputError` where a recipe or an overlay is wrong.
+    """
+    parts = {part.name: part for part in source.used}
+    models = [(model, source) for model in source.own_models()]
+    for used in source.recipe.uses:
+        part = parts[used.folder]
+        models += [(model, part) for model in part.own_models() if model.name in used.models]
+    return tuple(sorted(model.name for model, part in models if _lacks_plan(model, part)))
+
+
+def _lacks_plan(model: OwnModel, source: ArchiveSource) -> bool:
+    config = read_config(model.config)
+    if config.backend != TENSORRT:
         return False
     made = {name for export in source.recipe.exports for name in export.produces}
-    used = {name for used in source.recipe.uses for name, _ in files_below(source.folder.parent / used.folder)}
-    return not any(name.endswith(".plan") for name in {*source.files(), *made, *used})
+    files = (PurePosixPath(name) for name in {*source.files(), *made})
+    return not any(path.parts[0] == model.directory.name and is_plan(path.name, config) for path in files)
+
+
+def is_plan(name: str, config: ModelConfig) -> bool:
+    """Whether a file of a TensorRT model is a plan by its name: what the backend loads, or one for another GPU."""
+    return name.endswith(".plan") or name == config.model_file

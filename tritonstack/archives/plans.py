@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from tritonstack.archives.contents import TENSORRT, is_plan
 from tritonstack.archives.folder import CONFIG, model_directories
-from tritonstack.archives.model_config import ModelConfig, read_config
+from tritonstack.archives.model_config import read_config
 from tritonstack.local.backends.common.tritonstack_marked_plan import is_marked
 
-BACKEND = "tensorrt"
 TRTEXEC = "trtexec-stand-in: the ONNX graph, marked, in the plan's place"
 
 
@@ -43,7 +43,7 @@ def tensorrt_models(repository: Path) -> tuple[TensorrtModel, ...]:
     found = []
     for directory in model_directories(repository):
         config = read_config((directory / CONFIG).read_text(encoding="utf-8", errors="replace"))
-        if config.backend == BACKEND:
+        if config.backend == TENSORRT:
             versions = sorted(
                 (path for path in directory.iterdir() if _is_version(path)), key=lambda path: int(path.name)
             )
@@ -54,11 +54,6 @@ def tensorrt_models(repository: Path) -> tuple[TensorrtModel, ...]:
                 TensorrtModel(name=directory.name, versions=tuple(versions), plan=config.model_file, plans=plans)
             )
     return tuple(found)
-
-
-def is_plan(name: str, config: ModelConfig) -> bool:
-    """Whether a file of a version folder is what the backend loads as the plan, or one for another GPU."""
-    return name.endswith(".plan") or name == config.model_file
 
 
 def _is_version(path: Path) -> bool:

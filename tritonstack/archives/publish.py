@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol, get_args
 
 from tritonstack.archives.bucket import ArtifactBucket, Session, StoredObject
+from tritonstack.archives.contents import lacks_plan
 from tritonstack.archives.digest import model_digest, sha256_of
 from tritonstack.archives.inputs import zip_inputs
 from tritonstack.archives.manifest import ENGINE_FIGURE, ArchiveEntry, Manifest
 from tritonstack.archives.places import Places
 from tritonstack.archives.programs import Report
-from tritonstack.archives.resolving import Builds, choice_of, sources_of
+from tritonstack.archives.resolving import DeployedBuilds, choice_of, leaves_engines, left_to_deployment, sources_of
 from tritonstack.archives.source import ArchiveSource
 from tritonstack.archives.stand_in_plans import refuse_stand_in
 from tritonstack.archives.targets import refuse_unservable, target_of
@@ -54,8 +55,8 @@ class PublishedEnvironment(Protocol):
         ...
 
     @property
-    def builds(self) -> Builds:
-        """How its models are made."""
+    def builds(self) -> DeployedBuilds:
+        """How its models are made, and where."""
         ...
 
     @property
@@ -75,17 +76,27 @@ class Published:
 
 @dataclass(frozen=True, kw_only=True)
 class PublishSummary:
-    """What became of every archive of an environment."""
+    """What became of every archive of an environment.
+
+    Attributes:
+        bucket: the bucket's name.
+        archives: what became of each.
+        left: the names of those that the deployment builds and publishes, since they need a TensorRT engine.
+        environment: the environment's name.
+    """
 
     bucket: str
     archives: tuple[Published, ...]
+    left: tuple[str, ...] = ()
+    environment: str = ""
 
     def __str__(self) -> str:
         outcomes = [item.outcome for item in self.archives]
         counts = {kind: outcomes.count(kind) for kind in OUTCOMES}
         counts_shown = [f"{count} {kind}" for kind, count in counts.items() if count]
         mended = sum(item.mended for item in self.archives)
-        return ", ".join([*counts_shown, *([f"manifests mended: {mended}"] if mended else [])])
+        said = ", ".join([*counts_shown, *([f"manifests mended: {mended}"] if mended else [])])
+        return "; ".join(part for part in (said, left_to_deployment(self.left, self.environment)) if part)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,7 +143,8 @@ def publish_environment(
     """Put the built archive of every model of every endpoint under the endpoint's platform prefix.
 
     What lies there is left alone: an archive is written once, and the loser of a race uses the winner's. A manifest
-    that does not belong to the archive (a publisher ended in between) is mended. ``session`` makes the clients for S3
+    that does not belong to the archive (a publisher ended in between) is mended. Archives that need a TensorRT engine
+    are left to the deployment where the environment's deployment builds them. ``session`` makes the clients for S3
     and SSM; ``local`` says that they are the local AWS's, which takes archives that only it can serve.
 
     Raises :class:`InputError` where an archive is not built, would not serve there, or the artifacts stack is not
@@ -140,7 +152,7 @@ def publish_environment(
     is written, too), where AWS refuses, or where nothing tells what the archive's manifest should be.
     """
     places = places or Places.of_project()
-    archives = tuple(_archives(environment, places, local=local))
+    left, archives = _archives(environment, places, local=local)
     manifests = _require_built(archives, places, environment.environment)
     bucket = ArtifactBucket(environment=environment.environment, session=session)
     absent = [archive for archive in archives if bucket.look(archive.key) is None]
@@ -152,7 +164,7 @@ def publish_environment(
         _publish(archive, manifests[archive.name, archive.target], bucket=bucket, places=places, report=report)
         for archive in archives
     )
-    return PublishSummary(bucket=bucket.name, archives=published)
+    return PublishSummary(bucket=bucket.name, archives=published, left=left, environment=environment.environment)
 
 
 def publish_archive(
@@ -186,20 +198,30 @@ def publish_archive(
     return _publish(archive, manifest, bucket=bucket, places=places, report=report)
 
 
-def _archives(environment: PublishedEnvironment, places: Places, *, local: bool) -> Iterator[BuiltArchive]:
-    choice = choice_of(environment)
+def _archives(
+    environment: PublishedEnvironment, places: Places, *, local: bool
+) -> tuple[tuple[str, ...], tuple[BuiltArchive, ...]]:
+    """The names of archives that are left to the deployment, sorted, and the archives to publish."""
+    choice, leaves = choice_of(environment), leaves_engines(environment.builds)
+    left: set[str] = set()
+    archives: list[BuiltArchive] = []
     for endpoint in environment.endpoints:
         platform = None if local else endpoint.platform
-        found = [source for entry in endpoint.models for source in sources_of(entry, places.repositories, choice)]
+        named = [source for entry in endpoint.models for source in sources_of(entry, places.repositories, choice)]
+        found = [source for source in named if not (leaves and lacks_plan(source))]
+        left |= {source.name for source in named} - {source.name for source in found}
         refuse_unservable(found, platform=platform)
-        for source in sorted(found, key=lambda source: source.name):
-            yield BuiltArchive(
+        archives += [
+            BuiltArchive(
                 source=source,
                 name=ArchiveName(model=source.name, digest=model_digest(source)),
                 endpoint=endpoint.name,
                 platform=endpoint.platform,
                 target=target_of(source, platform),
             )
+            for source in sorted(found, key=lambda source: source.name)
+        ]
+    return tuple(sorted(left)), tuple(archives)
 
 
 _Key = tuple[ArchiveName, str | None]

@@ -27,6 +27,15 @@ class Builds(Protocol):
         ...
 
 
+class DeployedBuilds(Builds, Protocol):
+    """An environment's ``builds``, as far as it says where archives are built."""
+
+    @property
+    def on_deploy(self) -> bool | None:
+        """Whether a deployment builds what is missing; None: where an archive needs a TensorRT engine."""
+        ...
+
+
 class HasModels(Protocol):
     """What a release set is made for: an endpoint of the settings."""
 
@@ -53,6 +62,19 @@ class HasEndpoints(Protocol):
     def endpoints(self) -> Sequence[HasModels]:
         """Its endpoints."""
         ...
+
+
+def leaves_engines(builds: DeployedBuilds) -> bool:
+    """Whether archives that need a TensorRT engine are left to the deployment, which has its GPU."""
+    return builds.on_deploy is not False
+
+
+def left_to_deployment(names: Sequence[str], environment: str) -> str:
+    """How a summary says it; empty where none is."""
+    if not names:
+        return ""
+    count = f"{len(names)} archives with an engine are" if len(names) > 1 else "1 archive with an engine is"
+    return f"{count} built before the deployment: tritonstack prepare {environment}"
 
 
 def choice_of(environment: HasEndpoints) -> BuildChoice:

@@ -7,8 +7,8 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
+from tritonstack.archives.contents import TENSORRT
 from tritonstack.archives.manifest import Manifest
-from tritonstack.archives.plans import BACKEND
 from tritonstack.archives.unpacking import IsalError, open_gzip
 from tritonstack.errors import WorkFailedError
 from tritonstack.local.backends.common.tritonstack_marked_plan import MARK
@@ -20,7 +20,7 @@ def refuse_stand_in(manifest: Manifest, archive: Path) -> None:
     Only archives with a TensorRT model are looked into: nothing else loads a plan. ``archive`` is streamed.
     """
     named = [entry.plan for entry in manifest.engines.values() if entry.stand_in]
-    if not named and BACKEND in manifest.backends:
+    if not named and TENSORRT in manifest.backends:
         named = list(marked_plans(archive))
     if named or manifest.plan is False:
         held = ", ".join(named) or "the ONNX graph of an engine that is not built"

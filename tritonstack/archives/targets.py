@@ -64,4 +64,5 @@ def _problems(source: ArchiveSource, platform: Platform | None) -> Iterable[Prob
             found=f"{source.name} for {platform}: it needs a TensorRT engine that is built on that GPU with that "
             "release, and holds the ONNX graph instead, which the real backend does not load",
             allowed="the local AWS, whose stand-in for TensorRT runs the graph",
+            advice="tritonstack prepare builds the engine on its GPU; with builds: {on_deploy: true} a deployment does",
         )
