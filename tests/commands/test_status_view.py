@@ -39,7 +39,7 @@ def fleet(**changes: Any) -> dict[str, Any]:
         "variant": "g4dn-xlarge",
         "mode": "multi-model",
         "state": "ready",
-        "serving": True,
+        "share": 1.0,
         "release_asked_for": "24.09",
         "server_version": "2.51.0",
         "requests": 4,
@@ -95,9 +95,16 @@ def test_the_release_asked_for_and_the_one_that_answers_are_both_said() -> None:
 
 
 def test_before_a_server_answers_none_is_named() -> None:
-    shown = lines_of(status(fleet(server_version=None, release_asked_for=None, state="starting", serving=False)))
+    shown = lines_of(status(fleet(server_version=None, release_asked_for=None, state="starting", share=0.0)))
     assert "asked for no known release, answered by nothing yet" in shown
     assert "starting, no traffic" in shown
+
+
+def test_two_fleets_of_an_update_show_what_part_of_the_calls_each_takes() -> None:
+    shown = lines_of(status(fleet(share=0.75), fleet(share=0.25, release_asked_for="25.04")))
+    assert "ready, 75% of the calls" in shown
+    assert "ready, 25% of the calls" in shown
+    assert "of the calls" not in lines_of(status(fleet()))
 
 
 def test_latencies_are_percentiles_with_their_unit_and_no_count() -> None:

@@ -89,9 +89,8 @@ def _endpoint(endpoint: dict[str, Any], width: int, lines: int | None, errors: i
 
 def _fleet(fleet: dict[str, Any]) -> list[Text]:
     version = fleet["server_version"]
-    serving = "" if fleet["serving"] else ", no traffic"
     return [
-        Text.assemble((f"{fleet['variant']} ({fleet['mode']})", "bold"), f"  {fleet['state']}{serving}"),
+        Text.assemble((f"{fleet['variant']} ({fleet['mode']})", "bold"), f"  {fleet['state']}{_share(fleet['share'])}"),
         Text(
             f"asked for {fleet['release_asked_for'] or 'no known release'}, "
             f"answered by {release_and_version(version) if version else 'nothing yet'}"
@@ -101,6 +100,13 @@ def _fleet(fleet: dict[str, Any]) -> list[Text]:
         *stand_ins(fleet["stand_ins"]),
         *_isolation(fleet["isolation"]),
     ]
+
+
+def _share(share: float) -> str:
+    """What a fleet takes of the calls, said where it is not all of them."""
+    if share == 1:
+        return ""
+    return f", {share:.0%} of the calls" if share else ", no traffic"
 
 
 def _traffic(fleet: dict[str, Any]) -> str:

@@ -26,7 +26,9 @@ from tritonstack.local.runtime.deployed import (
     DeployedEndpoint,
     DeployedModel,
     DeploymentError,
+    Reported,
     S3Location,
+    Traffic,
     UnreachableError,
 )
 from tritonstack.local.runtime.errors import model_data_not_found
@@ -101,6 +103,8 @@ class FakeReader:
         self.described: dict[str, DeployedEndpoint] = {}
         self.configs: dict[str, DeployedConfig] = {}
         self.reports: list[tuple[str, str, str, str]] = []
+        self.shifts: list[tuple[str, int]] = []
+        self.in_steps: set[str] = set()
         self.reachable = True
         self.reads = 0
         self._deployments = 0
@@ -124,18 +128,32 @@ class FakeReader:
             raise DeploymentError(f"Could not find endpoint configuration {name}")
         return self.configs[name]
 
-    def report(self, *, endpoint: str, config: str, outcome: str, reason: str = "") -> bool:
+    def report(self, *, endpoint: str, config: str, outcome: str, reason: str = "", instances: int = 0) -> Reported:
         """What the emulator does with a report."""
-        self.reports.append((endpoint, config, outcome, reason))
         found = self.described.get(endpoint)
+        if outcome == "shifted":
+            self.shifts.append((config, instances))
+            return Reported.IN_PROGRESS
+        self.reports.append((endpoint, config, outcome, reason))
         if found is None or found.pending != config:
-            return False
-        if outcome == "in_service":
-            self.described[endpoint] = replace(found, status="InService", config=config, pending=None)
-        else:
+            return Reported.NOT_AWAITED
+        if outcome == "failed":
             status = "Failed" if found.status == "Creating" else "InService"
             self.described[endpoint] = replace(found, status=status, pending=None)
-        return True
+        elif config in self.in_steps:
+            return Reported.IN_PROGRESS
+        else:
+            self.end(endpoint, config)
+        return Reported.ENDED
+
+    def shift(self, endpoint: str, instances: int, *, of: int = 4) -> None:
+        """A step of a deployment: the new fleet is to take the calls of so many instances."""
+        self.described[endpoint] = replace(self.described[endpoint], traffic=Traffic(instances=instances, of=of))
+
+    def end(self, endpoint: str, config: str | None) -> None:
+        """A deployment is over, and ``config`` in service: the new one, or the old one again."""
+        found = self.described[endpoint]
+        self.described[endpoint] = replace(found, status="InService", config=config, pending=None, traffic=None)
 
     def deploy(self, endpoint: str, config: DeployedConfig, *, max_models: int | None = None) -> None:
         """CreateEndpoint, or UpdateEndpoint where there is one."""

@@ -18,7 +18,9 @@ from tritonstack.local.runtime.deployed import (
     DeployedEndpoint,
     DeploymentError,
     EmulatorReader,
+    Reported,
     S3Location,
+    Traffic,
     UnreachableError,
     read_model,
 )
@@ -203,7 +205,7 @@ def test_several_containers_are_refused() -> None:
 
 
 @contextmanager
-def emulator(status: int) -> Iterator[tuple[str, list[tuple[str, Any]]]]:
+def emulator(status: int, answer: bytes = b"{}") -> Iterator[tuple[str, list[tuple[str, Any]]]]:
     """Something that takes reports and answers with ``status``."""
     got: list[tuple[str, Any]] = []
 
@@ -212,6 +214,7 @@ def emulator(status: int) -> Iterator[tuple[str, list[tuple[str, Any]]]]:
             got.append((self.path, json.loads(self.rfile.read(int(self.headers["Content-Length"])))))
             self.send_response(status)
             self.end_headers()
+            self.wfile.write(answer)
 
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  (the base class's name)
             """Quiet."""
@@ -226,13 +229,43 @@ def emulator(status: int) -> Iterator[tuple[str, list[tuple[str, Any]]]]:
         server.server_close()
 
 
-@pytest.mark.parametrize(("status", "accepted"), [(200, True), (409, False), (404, False)])
-def test_a_report_says_whether_the_deployment_was_still_pending(status: int, accepted: bool) -> None:
-    with emulator(status) as (url, got):
-        assert reader(url).report(endpoint="e", config="c", outcome="failed", reason="why") is accepted
-    assert got == [
-        ("/_tritonstack/endpoints/e/report", {"endpoint_config_name": "c", "outcome": "failed", "reason": "why"})
-    ]
+@pytest.mark.parametrize(
+    ("status", "answer", "expected"),
+    [
+        (200, b'{"deployment": "ended"}', Reported.ENDED),
+        (200, b'{"deployment": "in_progress"}', Reported.IN_PROGRESS),
+        (409, b"{}", Reported.NOT_AWAITED),
+        (404, b"{}", Reported.NOT_AWAITED),
+    ],
+)
+def test_a_report_says_what_the_deployment_is_now(status: int, answer: bytes, expected: Reported) -> None:
+    with emulator(status, answer) as (url, got):
+        assert reader(url).report(endpoint="e", config="c", outcome="shifted", instances=2) is expected
+    report = {"endpoint_config_name": "c", "outcome": "shifted", "reason": "", "instances": 2}
+    assert got == [("/_tritonstack/endpoints/e/report", report)]
+
+
+def test_a_report_that_is_answered_with_nonsense_is_tried_again_by_its_caller() -> None:
+    with emulator(200, b"what?") as (url, _), pytest.raises(UnreachableError):
+        reader(url).report(endpoint="e", config="c", outcome="failed")
+
+
+@pytest.mark.parametrize(
+    ("stage", "expected"),
+    [("Creating", None), ("ActivatingTraffic", Traffic(instances=1, of=4)), ("Baking", Traffic(instances=1, of=4))],
+)
+def test_the_instances_that_take_calls_are_read_while_traffic_is_shifted(stage: str, expected: Traffic | None) -> None:
+    one = reader()
+    variant = {
+        "VariantName": "v",
+        "CurrentInstanceCount": 1,
+        "DesiredInstanceCount": 4,
+        "VariantStatus": [{"Status": stage}],
+    }
+    with Stubber(one._sagemaker) as stub:
+        pending = {"EndpointConfigName": "c2", "StartTime": WHEN, "ProductionVariants": [variant]}
+        described(stub, EndpointStatus="Updating", PendingDeploymentSummary=pending)
+        assert only(one.endpoints()).traffic == expected
 
 
 def test_a_report_that_is_answered_with_a_fault_is_tried_again_by_its_caller() -> None:

@@ -8,6 +8,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any, Protocol
 from urllib.parse import quote, urlsplit
 
@@ -20,6 +21,8 @@ from tritonstack.local.runtime.settings import RuntimeSettings
 MAX_LOADED_TAG = "tritonstack:local-max-loaded-models"
 DEPLOYING = frozenset({"Creating", "Updating", "SystemUpdating", "RollingBack"})
 ENDED = frozenset({"Deleting", "Failed", "OutOfService", "UpdateRollbackFailed"})
+SHIFTING = frozenset({"ActivatingTraffic", "Baking"})
+"""What a new fleet's variant is while it takes a part of the calls (API reference, ProductionVariantStatus)."""
 
 
 class DeploymentError(Exception):
@@ -91,6 +94,27 @@ class DeployedConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Traffic:
+    """What a new fleet is to take of the calls: so many instances are on, of all that it has."""
+
+    instances: int
+    of: int
+
+    @property
+    def share(self) -> float:
+        """Its part of the calls, 0 to 1."""
+        return self.instances / self.of
+
+
+class Reported(Enum):
+    """What a deployment is after a report."""
+
+    ENDED = "ended"
+    IN_PROGRESS = "in_progress"
+    NOT_AWAITED = "not awaited"
+
+
+@dataclass(frozen=True, kw_only=True)
 class DeployedEndpoint:
     """An endpoint as DescribeEndpoint shows it.
 
@@ -98,6 +122,7 @@ class DeployedEndpoint:
         config: the config in service; None before the first fleet is in service.
         pending: the config that is being deployed, or None.
         generation: differs between two endpoints of one name and between two deployments of one.
+        traffic: what the pending config's fleet takes of the calls; None while it takes none.
         instance_counts: variant → current instance count.
         max_loaded_models: how many models the local container may hold (tag), or None.
     """
@@ -108,6 +133,7 @@ class DeployedEndpoint:
     pending: str | None
     created: str
     generation: str
+    traffic: Traffic | None = None
     instance_counts: Mapping[str, int] = field(default_factory=dict)
     max_loaded_models: int | None = None
 
@@ -124,8 +150,11 @@ class Reader(Protocol):
     def config(self, name: str) -> DeployedConfig:
         """An endpoint config with its model. Raises DeploymentError, UnreachableError."""
 
-    def report(self, *, endpoint: str, config: str, outcome: str, reason: str = "") -> bool:
-        """Say what became of a deployment; False where it is no longer the pending one. Raises UnreachableError."""
+    def report(self, *, endpoint: str, config: str, outcome: str, reason: str = "", instances: int = 0) -> Reported:
+        """Say how far a deployment is. Raises UnreachableError.
+
+        ``outcome``: ``in_service``, ``failed`` for a ``reason``, or ``shifted`` to so many ``instances``.
+        """
 
 
 def emulator_client(settings: RuntimeSettings, service: str, *, read_timeout: float = 20.0) -> Any:
@@ -200,6 +229,7 @@ class EmulatorReader:
             config=config,
             pending=pending if status in DEPLOYING else None,
             created=created,
+            traffic=_traffic(summary),
             generation=f"{created} {summary.get('StartTime') or answer.get('LastModifiedTime')}",
             instance_counts={
                 variant["VariantName"]: variant.get("CurrentInstanceCount") or variant.get("DesiredInstanceCount") or 1
@@ -231,22 +261,22 @@ class EmulatorReader:
             model=read_model(model),
         )
 
-    def report(self, *, endpoint: str, config: str, outcome: str, reason: str = "") -> bool:
-        """POST the outcome to the emulator's own route."""
+    def report(self, *, endpoint: str, config: str, outcome: str, reason: str = "", instances: int = 0) -> Reported:
+        """POST to the emulator's own route."""
         url = f"{self._settings.emulator_url}/_tritonstack/endpoints/{quote(endpoint)}/report"
-        body = json.dumps({"endpoint_config_name": config, "outcome": outcome, "reason": reason}).encode()
+        report = {"endpoint_config_name": config, "outcome": outcome, "reason": reason, "instances": instances}
         request = urllib.request.Request(  # noqa: S310  (the emulator's address, on loopback)
-            url, data=body, headers={"Content-Type": "application/json"}, method="POST"
+            url, data=json.dumps(report).encode(), headers={"Content-Type": "application/json"}, method="POST"
         )
         try:
             with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310
-                return int(answer.status) == 200
+                return Reported(json.loads(answer.read())["deployment"])
         except urllib.error.HTTPError as error:
             if error.code in (404, 409):
-                return False
+                return Reported.NOT_AWAITED
             raise UnreachableError(f"{url} answered {error.code}") from error
-        except OSError as error:
-            raise UnreachableError(f"{url}: {error}") from error
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise UnreachableError(f"{url}: {error!r}") from error
 
 
 class KeptOpen:
@@ -272,6 +302,14 @@ class KeptOpen:
         if answer.status != 200:
             raise UnreachableError(f"{path} answered {answer.status}")
         return body
+
+
+def _traffic(summary: Mapping[str, Any]) -> Traffic | None:
+    """Of a PendingDeploymentSummary: its variant's instances that take calls, while it is being shifted to."""
+    for variant in summary.get("ProductionVariants", [])[:1]:
+        if SHIFTING & {status["Status"] for status in variant.get("VariantStatus", [])}:
+            return Traffic(instances=variant["CurrentInstanceCount"], of=variant["DesiredInstanceCount"])
+    return None
 
 
 def read_model(answer: Mapping[str, Any]) -> DeployedModel:

@@ -12,12 +12,15 @@ from tritonstack.local.runtime.deployed import (
     DeployedEndpoint,
     DeploymentError,
     Reader,
+    Reported,
+    Traffic,
     UnreachableError,
 )
 from tritonstack.local.runtime.errors import InvokeError, endpoint_not_found, service_unavailable
 from tritonstack.local.runtime.fleet import Fleet
 from tritonstack.local.runtime.invocation import Done, invoke, invoke_at_once, refused
 from tritonstack.local.runtime.messages import Answer, Request
+from tritonstack.local.runtime.split import Split
 
 RETRY_SECONDS = 5.0
 LONGEST_RETRY_SECONDS = 60.0
@@ -42,6 +45,9 @@ class Endpoint:
         self.starting: Fleet | None = None
         self.draining: set[Fleet] = set()
         self.last_failure: str | None = None
+        self._split = Split()
+        self._looked = asyncio.Event()
+        self._ending = False
         self._reader = reader
         self._new_fleet = new_fleet
         self._deployment: asyncio.Task[None] | None = None
@@ -68,10 +74,21 @@ class Endpoint:
         found = [fleet for fleet in (self.serving, self.starting) if fleet is not None]
         return (*found, *self.draining)
 
+    def share(self, fleet: Fleet) -> float:
+        """The part of the calls that a fleet takes, 0 to 1."""
+        if fleet is self.starting:
+            return self._split.share
+        return 1 - self._split.share if fleet is self.serving else 0.0
+
+    def _next_fleet(self) -> Fleet | None:
+        """Who takes the next call."""
+        return self.starting if self._split.next_is_new() and self.starting is not None else self.serving
+
     async def invoke(self, request: Request, *, account: str) -> Answer:
-        """Answer a request with the fleet in service."""
-        fleet = self.serving
+        """Answer a request with the fleet in service, or with the new one where that is to take a part of them."""
+        fleet = self._next_fleet()
         if fleet is not None:
+            self._split.count()
             return await invoke(fleet, request)
         if self.described.status in ("Creating", "Failed"):
             raise endpoint_not_found(endpoint=self.name, account=account)
@@ -81,7 +98,11 @@ class Endpoint:
 
     def invoke_at_once(self, request: Request, done: Done) -> bool:
         """See ``invocation.invoke_at_once``; False also where no fleet is in service."""
-        return self.serving is not None and invoke_at_once(self.serving, request, done)
+        fleet = self._next_fleet()
+        if fleet is None or not invoke_at_once(fleet, request, done):
+            return False
+        self._split.count()
+        return True
 
     def refused(self, error: InvokeError) -> None:
         """A request to it was refused before it was read."""
@@ -98,6 +119,7 @@ class Endpoint:
         if as_of < self._shifted_at:
             return
         self.described = described
+        self._looked.set()
         for fleet in self.fleets:
             fleet.models.limit = described.max_loaded_models
             fleet.metrics.instance_count = described.instance_counts.get(
@@ -131,12 +153,12 @@ class Endpoint:
             logger.error("%s: the deployment failed inside the runtime: %r", self.name, task.exception())
 
     async def _deploy(self, config_name: str, mark: str) -> None:
-        """Start a fleet for a config, say so, and move the traffic to it."""
+        """Start a fleet for a config, say so, and move the traffic to it, at once or in steps."""
         pending = self.described.pending == config_name
         try:
             if not (self.serving is not None and self.serving.config.name == config_name):
                 await self._start(config_name)
-            if pending and not await self._report(config_name, "in_service"):
+            if pending and not await self._take_over(config_name):
                 logger.info("%s: %s is no longer the pending deployment", self.name, config_name)
                 return
         except DeploymentError as error:
@@ -156,30 +178,58 @@ class Endpoint:
         self.starting = self._new_fleet(self.name, config, self.described.max_loaded_models)
         await self.starting.start()
 
-    async def _report(self, config_name: str, outcome: str, reason: str = "") -> bool:
-        accepted = await self._tell(config_name, outcome, reason)
-        if accepted and outcome == "in_service" and self.starting is not None:
+    async def _take_over(self, config_name: str) -> bool:
+        """Say that the new fleet is up, and let it take the traffic; False where nobody waits for it any more."""
+        reported = await self._tell(config_name, "in_service")
+        if reported is Reported.IN_PROGRESS:
+            await self._follow_traffic(config_name)
+        elif reported is Reported.ENDED and self.starting is not None:
             self._shift()
-        return accepted
+        return reported is not Reported.NOT_AWAITED
 
-    async def _tell(self, config_name: str, outcome: str, reason: str) -> bool:
+    async def _follow_traffic(self, config_name: str) -> None:
+        """Give the new fleet the part of the calls that is described, and say so, again and again.
+
+        It ends by being cancelled: ``apply`` does that once the deployment is over, and ``_settle`` then keeps the new
+        fleet or the old one.
+        """
+        told: Traffic | None = None
+        while True:
+            self._looked.clear()
+            wanted = self.described.traffic
+            if wanted is not None and wanted != told:
+                self._split.share = wanted.share
+                logger.info("%s: %s takes %.0f %% of the calls", self.name, config_name, 100 * wanted.share)
+                await self._tell(config_name, "shifted", instances=wanted.instances)
+                told = wanted
+            else:
+                await self._looked.wait()
+
+    async def _tell(self, config_name: str, outcome: str, *, reason: str = "", instances: int = 0) -> Reported:
         """Report, and try again for a while where the local AWS does not answer: a started fleet is worth it."""
         for attempt in range(REPORT_ATTEMPTS):
             try:
                 return await asyncio.to_thread(
-                    self._reader.report, endpoint=self.name, config=config_name, outcome=outcome, reason=reason
+                    self._reader.report,
+                    endpoint=self.name,
+                    config=config_name,
+                    outcome=outcome,
+                    reason=reason,
+                    instances=instances,
                 )
             except UnreachableError as error:
                 logger.warning("%s: reporting %s as %s failed: %s", self.name, config_name, outcome, error)
                 if attempt == REPORT_ATTEMPTS - 1:
                     raise
                 await asyncio.sleep(REPORT_PAUSE_SECONDS)
-        return False
+        return Reported.NOT_AWAITED
 
     def _shift(self) -> None:
         """Move the traffic: every request from now on goes to the new fleet, those in flight end in the old one."""
         self._shifted_at = time.monotonic()
         old, self.serving, self.starting = self.serving, self.starting, None
+        self._split.end()
+        self.last_failure = None
         if self.serving is not None:
             logger.info("%s: %s is in service", self.name, self.serving.config.name)
         if old is not None:
@@ -194,7 +244,13 @@ class Endpoint:
             self._shift()
             return
         self.starting = None
-        await asyncio.shield(fleet.stop())
+        self._split.end()
+        if self._ending:
+            await asyncio.shield(fleet.stop(grace_seconds=0))
+        elif fleet.ready.is_set():
+            self._retire(fleet)  # it may have taken a part of the calls; those in flight end in it
+        else:
+            await asyncio.shield(fleet.stop())
 
     async def _failed(self, config_name: str, mark: str, reason: str, *, pending: bool) -> None:
         logger.error("%s: %s failed: %s", self.name, config_name, reason)
@@ -203,7 +259,7 @@ class Endpoint:
             self._wait(reason)
             return
         try:
-            await self._report(config_name, "failed", reason)
+            await self._tell(config_name, "failed", reason=reason)
             self._handled = (config_name, mark)
         except UnreachableError as error:
             self._wait(f"the failure could not be reported: {error}")
@@ -231,6 +287,7 @@ class Endpoint:
 
     async def remove(self, *, drain: bool) -> None:
         """The endpoint is gone (``drain``), or the runtime ends: stop every fleet. At the end nothing is waited for."""
+        self._ending = not drain
         if self._deployment is not None:
             self._deployment.cancel()
             await asyncio.gather(self._deployment, return_exceptions=True)
@@ -241,6 +298,7 @@ class Endpoint:
             else:
                 await serving.stop(grace_seconds=0)
         if not drain:
+            await asyncio.sleep(0)  # a task that never began would stop no fleet
             for task in list(self._drains):
                 task.cancel()
         await asyncio.gather(*self._drains, return_exceptions=True)

@@ -30,18 +30,19 @@ def _endpoint(endpoint: Endpoint) -> dict[str, Any]:
         "endpoint_config": described.config,
         "pending_endpoint_config": described.pending,
         "last_failure": endpoint.last_failure,
-        "fleets": [_fleet(fleet, serving=fleet is endpoint.serving) for fleet in endpoint.fleets],
+        "fleets": [_fleet(fleet, share=endpoint.share(fleet)) for fleet in endpoint.fleets],
     }
 
 
-def _fleet(fleet: Fleet, *, serving: bool) -> dict[str, Any]:
+def _fleet(fleet: Fleet, *, share: float) -> dict[str, Any]:
     container, model, metrics = fleet.container, fleet.config.model, fleet.metrics
     return {
         "endpoint_config": fleet.config.name,
         "variant": fleet.config.variant,
         "instance_type": fleet.config.instance_type,
         "state": fleet.condition,
-        "serving": serving,
+        "serving": share > 0,
+        "share": round(share, 4),
         "mode": "multi-model" if model.multi_model else "single-model",
         "model_data": str(model.data),
         "image_asked_for": model.image,
