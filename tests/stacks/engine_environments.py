@@ -1,0 +1,59 @@
+"""Environments whose archives need TensorRT engines, and the stages that come of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import app
+from stacks.stage import EnvironmentStage
+from tests.archives.folders import write_double
+from tests.constructs_lib.templates import new_app
+from tests.settings.environment_file import environment_text
+from tritonstack.archives.served import Served, served_by
+from tritonstack.settings import load_environment
+
+ENGINE = "dependency: engine\nengine: {shapes: {x: {min: [1, 1], opt: [4, 1], max: [8, 1]}}}\n"
+T4, A10G, L4 = (
+    "instance_type: ml.g4dn.xlarge",
+    "instance_type: ml.g5.xlarge",
+    "instance_type: ml.g6.xlarge\naccept_unlisted_instance_type: true",
+)
+
+
+def write_models(project: Path, *, engine: str = ENGINE) -> Path:
+    """Model folders: ``double``, which Python computes, and ``fast``, which a TensorRT engine does."""
+    write_double(project)
+    folder = write_double(project, name="fast")
+    config = folder / "fast" / "config.pbtxt"
+    config.write_text(config.read_text().replace('backend: "python"', 'platform: "tensorrt_plan"'))
+    recipe = folder / "recipe.yaml"
+    recipe.write_text(recipe.read_text().replace("kind: python\n", "kind: tensorrt\n") + engine)
+    return folder.parent
+
+
+def served_engines(project: Path, *endpoints: str, header: str = "", models: str = "[fast]") -> Served:
+    """An environment ``local`` whose endpoints ``e0``, ``e1``, … have these fields, matched with its model folders."""
+    file = project / "local.yaml"
+    first, *others = [
+        environment_text(header=header, endpoint=f"name: e{number}\nmodels: {models}\n{fields}")
+        for number, fields in enumerate(endpoints)
+    ]
+    file.write_text(first + "".join(text.partition("endpoints:\n")[2] for text in others))
+    return served_by(load_environment(file), project / "model_repos", file=file)
+
+
+def stage_of(served: Served, project: Path) -> EnvironmentStage:
+    """The stage as the app makes it, in an app of its own."""
+    return EnvironmentStage(
+        new_app(),
+        environment=served.environment,
+        release_sets=served.release_sets,
+        builds=app.builds_of(served, models=project / "model_repos"),
+    )
+
+
+def engine_stage(project: Path, *endpoints: str, header: str = "", models: str = "[fast]") -> EnvironmentStage:
+    """The stage of a project with the model folders of ``write_models``, which are written where there are none."""
+    if not (project / "model_repos").is_dir():
+        write_models(project)
+    return stage_of(served_engines(project, *endpoints, header=header, models=models), project)

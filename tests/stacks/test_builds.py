@@ -1,0 +1,296 @@
+"""The builds stack: what is in it for which GPUs, and what an endpoint's deployment waits for."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stacks.stage import EnvironmentStage
+from tests.archives.folders import write_double
+from tests.constructs_lib.templates import flat, of_type, only, properties, template_of
+from tests.stacks.engine_environments import A10G, L4, T4, engine_stage, served_engines, stage_of, write_models
+from tests.stacks.environments import DIGITS, environment, stage
+from tritonstack.engines.deployed_builds import deployed_builds
+
+
+def builds_template(made: EnvironmentStage) -> dict[str, Any]:
+    assert made.builds is not None
+    return template_of(made.builds)
+
+
+def project(template: dict[str, Any], environment_type: str) -> dict[str, Any]:
+    """The properties of the one project of an environment type."""
+    [found] = [
+        each["Properties"]
+        for each in of_type(template, "AWS::CodeBuild::Project").values()
+        if each["Properties"]["Environment"]["Type"] == environment_type
+    ]
+    return dict(found)
+
+
+def project_types(template: dict[str, Any]) -> list[str]:
+    projects = of_type(template, "AWS::CodeBuild::Project").values()
+    return sorted(each["Properties"]["Environment"]["Type"] for each in projects)
+
+
+def processing_roles(template: dict[str, Any]) -> list[str]:
+    return [name for name in of_type(template, "AWS::IAM::Role") if name.startswith("ProcessingRole")]
+
+
+def parameters(template: dict[str, Any]) -> set[str]:
+    return {each["Properties"]["Name"] for each in of_type(template, "AWS::SSM::Parameter").values()}
+
+
+def waits(template: dict[str, Any]) -> set[str]:
+    """The logical ids of handle and condition."""
+    return {
+        name
+        for kind in ("WaitCondition", "WaitConditionHandle")
+        for name in of_type(template, f"AWS::CloudFormation::{kind}")
+    }
+
+
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory: pytest.TempPathFactory) -> EnvironmentStage:
+    return engine_stage(tmp_path_factory.mktemp("mixed"), T4, A10G, L4, models="[double, fast]")
+
+
+@pytest.fixture(scope="module")
+def template(mixed: EnvironmentStage) -> dict[str, Any]:
+    return builds_template(mixed)
+
+
+@pytest.fixture(scope="module")
+def serving(mixed: EnvironmentStage) -> dict[str, Any]:
+    return template_of(mixed.serving["e0"])
+
+
+ALWAYS = {f"/tritonstack/local/_builds/{name}" for name in ("project-name", "log-group-name", "function-arn")}
+OF_CODEBUILD = {"/tritonstack/local/_builds/engine-project-name"}
+OF_PROCESSING = {"/tritonstack/local/_builds/processing-role-arn"}
+CPU, GPU = "LINUX_CONTAINER", "LINUX_GPU_CONTAINER"
+
+
+@pytest.mark.parametrize(
+    ("endpoints", "header", "types", "roles", "names"),
+    [
+        ((A10G,), "", [CPU, GPU], 0, ALWAYS | OF_CODEBUILD),
+        ((T4,), "", [CPU], 1, ALWAYS | OF_PROCESSING),
+        ((L4,), "", [CPU], 1, ALWAYS | OF_PROCESSING),
+        ((T4, A10G, L4), "", [CPU, GPU], 1, ALWAYS | OF_CODEBUILD | OF_PROCESSING),
+        ((A10G,), "builds: {engine_builder: processing}", [CPU], 1, ALWAYS | OF_PROCESSING),
+    ],
+    ids=["g5", "g4dn", "g6", "mixed", "g5 by processing"],
+)
+def test_codebuild_builds_for_g5_and_processing_for_other_families(  # noqa: PLR0917 - one parameter a column
+    tmp_path: Path, endpoints: tuple[str, ...], header: str, types: list[str], roles: int, names: set[str]
+) -> None:
+    made = builds_template(engine_stage(tmp_path, *endpoints, header=header))
+    assert project_types(made) == types
+    assert len(processing_roles(made)) == roles
+    assert parameters(made) == names
+
+
+def test_without_an_engine_there_is_no_stack_of_builds_and_nothing_waits() -> None:
+    made = stage(environment(DIGITS))
+    assert made.builds is None
+    assert waits(template_of(made.serving["digits"])) == set()
+
+
+def test_archives_that_need_no_engine_are_published_as_before(tmp_path: Path) -> None:
+    assert engine_stage(tmp_path, T4, models="[double]").builds is None
+
+
+def test_an_environment_may_build_before_its_deployment_instead(tmp_path: Path) -> None:
+    made = engine_stage(tmp_path, T4, header="builds: {on_deploy: false}")
+    assert made.builds is None
+    assert waits(template_of(made.serving["e0"])) == set()
+
+
+def test_an_environment_may_have_all_archives_built_on_deploy(tmp_path: Path) -> None:
+    made = engine_stage(tmp_path, T4, models="[double]", header="builds: {on_deploy: true}")
+    assert project_types(builds_template(made)) == [CPU]
+    assert parameters(builds_template(made)) == ALWAYS
+    assert len(waits(template_of(made.serving["e0"]))) == 2
+
+
+def test_artifacts_come_before_builds_and_builds_before_what_serves(mixed: EnvironmentStage) -> None:
+    assert mixed.builds is not None
+    assert mixed.builds.stack_name == "local-builds"
+    assert mixed.artifacts in mixed.builds.dependencies
+    assert all({mixed.artifacts, mixed.builds} <= set(each.dependencies) for each in mixed.serving.values())
+
+
+def test_no_export_ties_the_stacks_together(mixed: EnvironmentStage, template: dict[str, Any]) -> None:
+    text = json.dumps([template, *(template_of(each) for each in mixed.serving.values())])
+    assert '"Export"' not in text
+    assert "Fn::ImportValue" not in text
+
+
+def test_a_build_makes_the_environments_that_it_lacks_and_carries_the_order_out(template: dict[str, Any]) -> None:
+    spec = json.loads(project(template, CPU)["Source"]["BuildSpec"])
+    [install] = spec["phases"]["install"]["commands"]
+    assert install == ("test -e .envs/main/bin/python || python3 scripts/setup.py main triton backends exporters")
+    assert spec["phases"]["build"]["commands"] == [
+        '.envs/main/bin/python -m tritonstack prepare --order "$TRITONSTACK_ORDER"'
+    ]
+
+
+def test_an_engine_s_build_runs_the_engine_step_and_leaves_its_output_folder(template: dict[str, Any]) -> None:
+    found = project(template, GPU)
+    spec = json.loads(found["Source"]["BuildSpec"])
+    assert spec["phases"]["build"]["commands"] == ["python3 engine_step.py job.json"]
+    assert spec["artifacts"] == {"base-directory": "output", "files": ["**/*"]}
+    assert found["Environment"]["ComputeType"] == "BUILD_GENERAL1_SMALL"
+    assert found["Environment"]["ImagePullCredentialsType"] == "SERVICE_ROLE"
+    assert found["Environment"]["Image"].endswith("sagemaker-tritonserver:24.09-py3")
+    assert found["Artifacts"]["Type"] == "S3"
+    assert found["Artifacts"]["EncryptionDisabled"] is False
+
+
+def test_limits_retention_image_and_machine_are_those_of_the_settings(tmp_path: Path) -> None:
+    image = "210987654321.dkr.ecr.us-east-1.amazonaws.com/team/cpu:1"
+    header = (
+        f"builds: {{timeout_minutes: 300, engine_timeout_minutes: 100, log_days: 30, image: '{image}', "
+        "compute_type: BUILD_GENERAL1_XLARGE}"
+    )
+    made = builds_template(engine_stage(tmp_path, A10G, header=header))
+    cpu, gpu = project(made, CPU), project(made, GPU)
+    assert (cpu["TimeoutInMinutes"], cpu["QueuedTimeoutInMinutes"]) == (300, 60)
+    assert (gpu["TimeoutInMinutes"], gpu["QueuedTimeoutInMinutes"]) == (100, 60)
+    assert (cpu["Environment"]["Image"], cpu["Environment"]["ComputeType"]) == (image, "BUILD_GENERAL1_XLARGE")
+    assert cpu["Environment"]["ImagePullCredentialsType"] == "SERVICE_ROLE"
+    assert "arn:aws:ecr:us-east-1:210987654321:repository/team/cpu" in str(made)
+    groups = {
+        each["Properties"]["LogGroupName"]: each["Properties"]["RetentionInDays"]
+        for each in of_type(made, "AWS::Logs::LogGroup").values()
+        if "LogGroupName" in each["Properties"]
+    }
+    assert groups == {"/tritonstack/local/builds": 30, "/tritonstack/local/engines": 30}
+
+
+def test_logs_and_builds_are_encrypted_with_the_artifacts_key(template: dict[str, Any]) -> None:
+    key = [name for name in template["Parameters"] if name.startswith("ArtifactsKeyArn")]
+    [reference] = [{"Ref": name} for name in key]
+    logs = [each["Properties"] for each in of_type(template, "AWS::Logs::LogGroup").values()]
+    assert [each["KmsKeyId"] for each in logs if "LogGroupName" in each] == [reference, reference]
+    projects = of_type(template, "AWS::CodeBuild::Project").values()
+    assert [each["Properties"]["EncryptionKey"] for each in projects] == [reference, reference]
+
+
+def test_a_network_is_every_builder_s(tmp_path: Path) -> None:
+    network = "{vpc_id: vpc-1a, subnet_ids: [subnet-1, subnet-2], security_group_ids: [sg-1]}"
+    made = builds_template(engine_stage(tmp_path, A10G, T4, header=f"builds: {{network: {network}}}"))
+    wanted = {"VpcId": "vpc-1a", "Subnets": ["subnet-1", "subnet-2"], "SecurityGroupIds": ["sg-1"]}
+    assert project(made, CPU)["VpcConfig"] == project(made, GPU)["VpcConfig"] == wanted
+    lending = [
+        statement["Condition"]
+        for policy in of_type(made, "AWS::IAM::Policy").values()
+        for statement in policy["Properties"]["PolicyDocument"]["Statement"]
+        if statement["Sid"] == "LendInterfaces"
+    ]
+    services = sorted(each["StringEquals"]["ec2:AuthorizedService"] for each in lending)
+    assert services == ["codebuild.amazonaws.com", "codebuild.amazonaws.com", "sagemaker.amazonaws.com"]
+    subnets = [f"arn:aws:ec2:us-east-1:123456789012:subnet/subnet-{number}" for number in (1, 2)]
+    assert all(each["ArnEquals"] == {"ec2:Subnet": subnets} for each in lending)
+
+
+def test_without_a_network_no_builder_touches_ec2(template: dict[str, Any]) -> None:
+    assert "ec2:" not in json.dumps(template)
+    assert "VpcConfig" not in json.dumps(template)
+
+
+def test_every_role_is_bounded_and_every_resource_tagged(tmp_path: Path) -> None:
+    arn = "arn:aws:iam::123456789012:policy/boundary"
+    header = f"permissions_boundary: {arn}\ntags: {{team: platform}}"
+    made = builds_template(engine_stage(tmp_path, A10G, T4, header=header))
+    roles = of_type(made, "AWS::IAM::Role")
+    assert len(roles) == 4
+    assert {each["Properties"].get("PermissionsBoundary") for each in roles.values()} == {arn}
+    untagged = {"AWS::IAM::Policy", "AWS::Lambda::Permission", "AWS::SQS::QueuePolicy"}
+    for name, resource in made["Resources"].items():
+        if resource["Type"] not in untagged:
+            tags = resource["Properties"]["Tags"]
+            pairs = tags.items() if isinstance(tags, dict) else [(each["Key"], each["Value"]) for each in tags]
+            assert {("team", "platform"), ("tritonstack:environment", "local")} <= set(pairs), name
+
+
+# The wait in front of an endpoint.
+
+
+def test_the_model_waits_for_its_archives_they_for_the_build_s_signal_and_that_for_its_start(
+    serving: dict[str, Any],
+) -> None:
+    builds, _ = only(serving, "Custom::ModelBuilds")
+    condition_id, condition = only(serving, "AWS::CloudFormation::WaitCondition")
+    archives_id, archives = only(serving, "Custom::PublishedArchives")
+    model = only(serving, "AWS::SageMaker::Model")[1]
+    assert condition["DependsOn"] == [builds]
+    assert condition_id in archives["DependsOn"]
+    assert archives_id in model["DependsOn"]
+
+
+def test_the_wait_takes_one_signal_within_twelve_hours(serving: dict[str, Any]) -> None:
+    handle, _ = only(serving, "AWS::CloudFormation::WaitConditionHandle")
+    assert properties(serving, "AWS::CloudFormation::WaitCondition") == {
+        "Count": 1, "Timeout": "43200", "Handle": {"Ref": handle},
+    }  # fmt: skip
+    assert properties(serving, "Custom::ModelBuilds")["WaitHandle"] == {"Ref": handle}
+
+
+def test_the_function_is_found_through_a_parameter(serving: dict[str, Any]) -> None:
+    token = flat(properties(serving, "Custom::ModelBuilds")["ServiceToken"])
+    parameter = serving["Parameters"][token.removeprefix("${").removesuffix("}")]
+    assert parameter == {
+        "Type": "AWS::SSM::Parameter::Value<String>", "Default": "/tritonstack/local/_builds/function-arn",
+    }  # fmt: skip
+
+
+def test_handle_and_condition_carry_the_hash_of_the_build_set(tmp_path: Path) -> None:
+    write_models(tmp_path)
+    served = served_engines(tmp_path, T4)
+    document = deployed_builds(served, tmp_path / "model_repos").build_sets["e0"]
+    digits = hashlib.sha256(document.encode()).hexdigest()[:12]
+    ids = sorted(waits(template_of(stage_of(served, tmp_path).serving["e0"])))
+    assert [re.sub("[0-9A-F]{8}$", "", name) for name in ids] == [f"WaitCondition{digits}", f"WaitHandle{digits}"]
+
+
+def test_the_same_inputs_give_the_same_templates(tmp_path: Path) -> None:
+    made = [engine_stage(tmp_path, T4, A10G) for _ in range(2)]
+    first, second = ([builds_template(each), *map(template_of, each.serving.values())] for each in made)
+    assert json.dumps(first) == json.dumps(second)
+
+
+def test_a_changed_recipe_is_a_new_wait_for_the_endpoints_that_serve_it_alone(tmp_path: Path) -> None:
+    write_models(tmp_path)
+    header = "builds: {on_deploy: true}"
+    # e0 serves both models, e1 that without an engine.
+    both = "models: [double, fast]"
+
+    def found() -> list[dict[str, Any]]:
+        made = engine_stage(tmp_path, f"{T4}\n{both}", A10G, header=header, models="[double]")
+        return [template_of(made.serving[name]) for name in ("e0", "e1")]
+
+    before = found()
+    recipe = tmp_path / "model_repos" / "fast" / "recipe.yaml"
+    recipe.write_text(recipe.read_text().replace("max: [8, 1]", "max: [16, 1]"))
+    after = found()
+    assert waits(before[0]).isdisjoint(waits(after[0]))
+    assert json.dumps(before[1]) == json.dumps(after[1])
+
+
+def test_another_release_is_a_new_wait(tmp_path: Path) -> None:
+    before = template_of(engine_stage(tmp_path, T4).serving["e0"])
+    after = template_of(engine_stage(tmp_path, f'{T4}\nrelease: "24.05"').serving["e0"])
+    assert waits(before).isdisjoint(waits(after))
+
+
+def test_what_a_build_starts_from_changes_no_wait(tmp_path: Path) -> None:
+    before = template_of(engine_stage(tmp_path, T4).serving["e0"])
+    write_double(tmp_path, name="unused")
+    assert json.dumps(template_of(engine_stage(tmp_path, T4).serving["e0"])) == json.dumps(before)
