@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
@@ -14,7 +15,9 @@ import psutil
 import pytest
 from botocore.exceptions import ClientError
 
+from tests.engines.stand_ins import Step
 from tests.local.emulator.running import IMAGE, ROLE_ARN, Emulator, make_role, wait_until
+from tritonstack.engines import engine_step
 
 GROUP = "/aws/sagemaker/ProcessingJobs"
 INPUT, OUTPUT = "/opt/ml/processing/input/job", "/opt/ml/processing/output"
@@ -262,14 +265,67 @@ def test_input_of_one_object_keeps_its_name(aws: Emulator, bucket: str) -> None:
     assert _ended(aws, bucket)["ProcessingJobStatus"] == "Completed"
 
 
-def test_isolated_job_is_not_told_of_the_local_aws_and_keeps_its_network_config(aws: Emulator, bucket: str) -> None:
+def test_isolated_job_has_an_opt_ml_of_its_own_and_no_network(aws: Emulator, bucket: str) -> None:
     network = {
         "EnableNetworkIsolation": True,
         "VpcConfig": {"SecurityGroupIds": ["sg-1"], "Subnets": ["subnet-1", "subnet-2"]},
     }
-    _start(aws, bucket, "import os; print('told', os.environ.get('AWS_ENDPOINT_URL'))", NetworkConfig=network)
-    assert _ended(aws, bucket)["NetworkConfig"] == network
-    assert "told None" in _log(aws, bucket)
+    step = f"""
+        import os, pathlib, socket, subprocess
+        print("told", os.environ.get("AWS_ENDPOINT_URL"))
+        smi = [os.environ["TRITONSTACK_NVIDIA_SMI"], "--query-gpu=name", "--format=csv,noheader"]
+        print(subprocess.run(smi, capture_output=True, text=True, check=True).stdout)
+        pathlib.Path("{OUTPUT}/plan").write_text("x")
+        pathlib.Path("/opt/ml/output/message").write_text("told through the image's own path")
+        with socket.socket() as one:
+            print("network", one.connect_ex(("127.0.0.1", {aws.port})))
+    """
+    _start(aws, bucket, step, NetworkConfig=network)
+    job = _ended(aws, bucket)
+    _need_namespaces(aws, bucket)
+    assert (job["ProcessingJobStatus"], job["NetworkConfig"]) == ("Completed", network)
+    assert job["ExitMessage"] == "told through the image's own path"
+    assert _keys(aws, bucket, "output/") == ["output/plan"]
+    log = _log(aws, bucket)
+    assert "told None" in log
+    assert "NVIDIA T4" in log
+    assert f"network {errno.ECONNREFUSED}" in log
+
+
+def _need_namespaces(aws: Emulator, bucket: str) -> None:
+    if "has this machine's network (open port" in _log(aws, bucket):
+        pytest.skip("user namespaces are not permitted here")
+
+
+@pytest.mark.parametrize(("instance_type", "built"), [("ml.g5.xlarge", True), ("ml.g4dn.xlarge", False)])
+def test_engine_step_of_an_a10g_builds_there_and_says_elsewhere_why_not(
+    aws: Emulator, bucket: str, tmp_path: Path, instance_type: str, built: bool
+) -> None:
+    Step.make(tmp_path, output="../../output")
+    for path in (*tmp_path.glob("*.*"), Path(str(engine_step.__file__))):
+        aws.client("s3").upload_file(str(path), bucket, f"job/{path.name}")
+    request = _request(
+        bucket,
+        AppSpecification={
+            "ImageUri": IMAGE,
+            "ContainerEntrypoint": ["python3", f"{INPUT}/engine_step.py"],
+            "ContainerArguments": [f"{INPUT}/job.json"],
+        },
+        NetworkConfig={"EnableNetworkIsolation": True},
+    )
+    request["ProcessingResources"]["ClusterConfig"]["InstanceType"] = instance_type
+    aws.client("sagemaker").create_processing_job(**request)
+    job = _ended(aws, bucket)
+    if built:
+        assert job["ProcessingJobStatus"] == "Completed", _log(aws, bucket)
+        assert {"output/model.plan", "output/result.json"} <= set(_keys(aws, bucket, "output/"))
+    else:
+        assert job["ProcessingJobStatus"] == "Failed"
+        assert "exit code: 3" in job["FailureReason"]
+        assert "FAILED in phase machine" in _log(aws, bucket)
+        _need_namespaces(aws, bucket)
+        assert job["ExitMessage"].startswith("FAILED in phase machine: ")
+        assert _keys(aws, bucket, "output/") == []
 
 
 def test_name_of_a_job_is_taken_for_ever(aws: Emulator, bucket: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import signal
+import io
 import tempfile
 import threading
 from collections.abc import Callable
@@ -20,7 +20,6 @@ from tritonstack.local.emulator.processing.transfers import Upload, download
 GRACE_SECONDS = 120.0
 """Between SIGTERM and SIGKILL, on the clock; StopTrainingJob's figure, since StopProcessingJob names none."""
 _CONTINUOUS_SECONDS = 0.5
-_DRAIN_SECONDS = 5.0
 
 
 class JobRun:
@@ -78,16 +77,16 @@ class JobRun:
         uploads = self._prepare(container, log)
         if self._ending():
             return "Stopped"
-        container.start(self._stand_ins(log))
+        process = Process(container, log)
+        process.start(self._stand_ins(log))
         self._container = container
         self._changed(self._job.begin)
-        stopped = self._watch(container, log, [one for one in uploads if one.continuous])
-        code = container.process.wait() if container.process else 0
-        log.say(f"the entrypoint ended with exit status {code}")
+        stopped = self._watch(process, [one for one in uploads if one.continuous])
+        log.say(f"the entrypoint ended with exit status {process.status}")
         if stopped:
             return "Stopped"
-        if code != 0:
-            raise JobFailedError(f"AlgorithmError: See job logs for more information, exit code: {code}")
+        if process.status != 0:
+            raise JobFailedError(f"AlgorithmError: See job logs for more information, exit code: {process.status}")
         for upload in uploads:
             if not upload.continuous:
                 log.say(f"uploaded {upload.changed()} files to {upload.uri}")
@@ -98,7 +97,6 @@ class JobRun:
         request = self._job.request
         image = request["AppSpecification"]["ImageUri"]
         log.say(f"the image {image} is NOT started: the entrypoint runs as a process of this machine")
-        log.say(f"{container.path('/opt/ml')} stands for /opt/ml: entrypoint, arguments and environment are rewritten")
         for one in request.get("ProcessingInputs", []):
             given = one["S3Input"]
             target = container.path(given["LocalPath"])
@@ -125,26 +123,68 @@ class JobRun:
     def _ending(self) -> bool:
         return self._abandoned or self._job.stop_requested
 
-    def _watch(self, container: Container, log: JobLog, continuous: list[Upload]) -> bool:
-        """Until the entrypoint has ended: whether it was made to."""
-        ended, deadline = threading.Event(), clock.deadline(self._job.runtime_seconds)
-        reader = threading.Thread(target=_read, args=(container, log, ended), daemon=True)
-        reader.start()
-        uploader = threading.Thread(target=_keep_uploading, args=(continuous, ended), daemon=True)
+    def _watch(self, process: Process, continuous: list[Upload]) -> bool:
+        """Until the entrypoint and all it started are gone: whether it was made to end."""
+        deadline = clock.deadline(self._job.runtime_seconds)
+        uploader = threading.Thread(target=_keep_uploading, args=(continuous, process.ended), daemon=True)
         uploader.start()
-        finished = clock.wait_for(lambda: ended.is_set() or self._ending(), deadline) and ended.is_set()
-        if not finished:
+        clock.wait_for(lambda: process.ended.is_set() or self._ending(), deadline)
+        stopped = not process.ended.is_set()
+        if stopped:
             why = "it was asked to" if self._ending() else f"its {self._job.runtime_seconds} s are over"
-            log.say(f"the job stops: {why}; SIGTERM to the entrypoint")
             self._changed(self._job.stopping)
-            container.signal(signal.SIGTERM)
-            clock.wait_for(lambda: ended.is_set() or self._abandoned, clock.deadline(GRACE_SECONDS))
-        container.end()
-        reader.join(timeout=_DRAIN_SECONDS)  # a process that left the group may hold the output open
+            process.stop(why, given_up=lambda: self._abandoned)
+        process.drain()
         uploader.join()
         for upload in continuous:
             upload.changed()
-        return not finished
+        return stopped
+
+
+class Process:
+    """The entrypoint from its start to its end, its lines in the log.
+
+    Attributes:
+        ended: set once it and all that it started are gone.
+        status: its exit status, then.
+    """
+
+    def __init__(self, container: Container, log: JobLog) -> None:
+        """Not yet started."""
+        self._container = container
+        self._log = log
+        self._reader = threading.Thread()
+        self.ended = threading.Event()
+        self.status = 0
+
+    def start(self, variables: dict[str, str]) -> None:
+        """Start it; raises JobFailedError."""
+        output = self._container.start(variables, ended=self._end)
+        self._log.say(self._container.said())
+        self._reader = threading.Thread(target=self._read, args=(output,), daemon=True)
+        self._reader.start()
+
+    def stop(self, why: str, *, given_up: Callable[[], bool]) -> None:
+        """SIGTERM, and the end for what is left when the time of grace is over."""
+        self._log.say(f"the job stops: {why}; SIGTERM to the entrypoint")
+        self._container.terminate()
+        clock.wait_for(lambda: self.ended.is_set() or given_up(), clock.deadline(GRACE_SECONDS))
+        self._container.end()
+
+    def drain(self) -> None:
+        """Wait for the last lines."""
+        self._reader.join()
+
+    def _end(self, status: int) -> None:
+        with clock.condition:
+            self.status = status
+            self.ended.set()
+            clock.condition.notify_all()
+
+    def _read(self, output: io.TextIOBase) -> None:
+        with output:
+            for line in output:
+                self._log.line(line)
 
 
 def _upload(container: Container, output: dict[str, Any], key_arn: str | None) -> Upload:
@@ -152,29 +192,6 @@ def _upload(container: Container, output: dict[str, Any], key_arn: str | None) -
     folder.mkdir(parents=True, exist_ok=True)
     continuous = output["S3UploadMode"] == "Continuous"
     return Upload(uri=output["S3Uri"], folder=folder, key_arn=key_arn, continuous=continuous)
-
-
-def _read(container: Container, log: JobLog, ended: threading.Event) -> None:
-    """Copy the entrypoint's lines into the log until it has ended, and say so."""
-    process = container.process
-    if process is None or process.stdout is None:
-        return
-    waiter = threading.Thread(target=_await_end, args=(container, ended), daemon=True)
-    waiter.start()
-    with process.stdout:
-        for line in process.stdout:
-            log.line(line)
-    waiter.join()
-
-
-def _await_end(container: Container, ended: threading.Event) -> None:
-    """The container ends with its first process, even where others hold its output open."""
-    if container.process is not None:
-        container.process.wait()
-    container.end()
-    ended.set()
-    with clock.condition:
-        clock.condition.notify_all()
 
 
 def _keep_uploading(uploads: list[Upload], ended: threading.Event) -> None:
