@@ -29,6 +29,11 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Put all that an environment's endpoints need into its bucket, TensorRT engines built for their GPUs.",
     ),
     "prune": ("tritonstack.commands.prune", "Remove archives that no release record and no kept history names."),
+    "releases": (
+        "tritonstack.commands.releases",
+        "Show what each model's archive is and was, and where records differ.",
+    ),
+    "rollback": ("tritonstack.commands.rollback", "Move a model back to an earlier release, without a deployment."),
     "builders": ("tritonstack.commands.builders", "Show what builds the TensorRT engines of an environment."),
     "up": ("tritonstack.commands.up", "Start the local AWS and its SageMaker runtime."),
     "down": ("tritonstack.commands.down", "Stop the local AWS and its SageMaker runtime."),

@@ -17,6 +17,7 @@ SCHEMAS: dict[str, tuple[str, str]] = {
     "environment": ("tritonstack.settings.environment", "Environment"),
     "recipe": ("tritonstack.archives.recipe", "Recipe"),
     "lint-report": ("tritonstack.archives.lint.report", "LintReport"),
+    "releases": ("tritonstack.releases.report", "ReleasesReport"),
 }
 """Schema → (module, pydantic model); ``<schema>.schema.json`` is its file."""
 

@@ -1,0 +1,183 @@
+"""An archive of an earlier digest, put under the platform of now before a record names it."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from tritonstack.archives.bucket import ArtifactBucket, Session, code_of
+from tritonstack.archives.partial import partial_folder
+from tritonstack.archives.places import Places
+from tritonstack.archives.programs import Report
+from tritonstack.engines.copying import copy_archive
+from tritonstack.engines.engine_failure import EngineStoppedError
+from tritonstack.engines.job_log import log_tail
+from tritonstack.engines.order import Order, OrderedArchive
+from tritonstack.engines.polling import is_local, poll_seconds
+from tritonstack.engines.preparation_plan import target_for
+from tritonstack.engines.prepare import Preparation
+from tritonstack.engines.recorded import source_of_digest
+from tritonstack.engines.remote_job import JobState, await_job
+from tritonstack.engines.stored import Place, stored_archives, stored_manifest
+from tritonstack.errors import WorkFailedError
+from tritonstack.naming import ArchiveName, builds_parameter, order_key
+
+ORDER_VARIABLE = "TRITONSTACK_ORDER"
+"""What the build project reads its order's URL from. A build without a wait is nobody's deployment."""
+
+
+def ensure_archive(
+    name: ArchiveName,
+    place: Place,
+    order: Callable[[], Order],
+    *,
+    environment: str,
+    bucket: ArtifactBucket,
+    session: Session,
+    report: Report,
+) -> str:
+    """Have an archive lie at a place: it does, or it is copied from elsewhere in the bucket, or it is built.
+
+    It is built by the environment's build project; where the environment has none, on this machine.
+
+    Args:
+        name: the archive.
+        place: endpoint and platform.
+        order: makes what its build has to know, where there is something to build.
+        environment: its name.
+        bucket: the environment's.
+        session: makes the clients.
+        report: told what is being done.
+
+    Returns:
+        What was done: ``there already``, ``copied`` or ``built``.
+
+    Raises:
+        InputError: it cannot be built from this checkout; the message tells from which.
+        WorkFailedError: the build failed, or AWS refuses.
+    """
+    if bucket.look(place.archive(name)) is not None:
+        return "there already"
+    if _copied(name, place, bucket, report=report):
+        return "copied"
+    wanted = dataclasses.replace(order(), archives=(OrderedArchive(name=name, dependency=None),))
+    project = _build_project(session, environment=environment)
+    if project is None:
+        _build_here(wanted, bucket, session, report=report)
+    else:
+        _build_there(wanted, project, bucket, session, report=report)
+    if bucket.look(place.archive(name)) is None:
+        raise WorkFailedError(f"the build ended well, and s3://{bucket.name}/{place.archive(name)} is not there")
+    return "built"
+
+
+def _copied(name: ArchiveName, place: Place, bucket: ArtifactBucket, *, report: Report) -> bool:
+    """Copy an archive that lies elsewhere and serves here too; whether there was one."""
+    report("looking for it under other platforms")
+    for other in stored_archives(bucket).get(name, ()):
+        manifest = stored_manifest(bucket, name, other)
+        if manifest is None:
+            continue
+        if manifest.target == target_for(manifest.dependency, place.platform, local=is_local(bucket.s3)):
+            report(f"copying it from {other.archive(name)}")
+            copy_archive(bucket, name, manifest, source=other, target=place)
+            return True
+    return False
+
+
+def _build_here(order: Order, bucket: ArtifactBucket, session: Session, *, report: Report) -> None:
+    """Build it on this machine, as ``tritonstack prepare`` does. Raises as ``Preparation.run``."""
+    places = Places.of_project()
+    with partial_folder(places.archives, name=".inputs") as kept:
+        Preparation(
+            orders=[order],
+            session=session,
+            source_of=lambda name, choice: source_of_digest(
+                name.model,
+                name.digest,
+                repositories=places.repositories,
+                bucket=bucket,
+                work=kept,
+                choice=choice,
+            ),
+            bucket=bucket,
+            places=places,
+            watch=lambda _name, text: report(text),
+        ).run()
+
+
+def _build_there(order: Order, project: str, bucket: ArtifactBucket, session: Session, *, report: Report) -> None:
+    """Have the build project do it, and wait; a build that nobody waits for any more is stopped."""
+    key = order_key(order=uuid.uuid4().hex)
+    bucket.put(key, order.to_json().encode())
+    client = session.client("codebuild")
+    build = _Build.start(client, project=project, order=f"s3://{bucket.name}/{key}")
+    report(build.identity)
+    try:
+        state = await_job(
+            build, stop=threading.Event(), interval=poll_seconds(client), report=report, what=build.identity
+        )
+    except EngineStoppedError as error:
+        raise WorkFailedError(f"{build.identity} was stopped") from error
+    if not state.succeeded:
+        raise WorkFailedError("\n".join([f"{build.identity} ended as {state.at}", *_last_lines(session, build, state)]))
+
+
+def _build_project(session: Session, *, environment: str) -> str | None:
+    """The name of the environment's build project, None where no deployment builds anything."""
+    name = builds_parameter(environment=environment, value="project-name")
+    try:
+        return str(session.client("ssm").get_parameter(Name=name)["Parameter"]["Value"])
+    except (BotoCoreError, ClientError) as error:
+        if code_of(error) == "ParameterNotFound":
+            return None
+        raise WorkFailedError(f"could not read the parameter {name}: {error}") from error
+
+
+def _last_lines(session: Session, build: _Build, state: JobState) -> list[str]:
+    """The end of a build's log, and where the whole of it is."""
+    logs = state.described.get("logs", {})
+    group, stream = logs.get("groupName"), logs.get("streamName")
+    lines = log_tail(session.client("logs"), group=group, stream=stream) if group and stream else ()
+    return [*(f"  {line}" for line in lines), *([f"  log: {build.link}"] if build.link else [])]
+
+
+@dataclass
+class _Build:
+    """A build of the project."""
+
+    client: Any
+    identity: str
+    link: str = ""
+
+    @classmethod
+    def start(cls, client: Any, *, project: str, order: str) -> _Build:
+        variable = {"name": ORDER_VARIABLE, "value": order, "type": "PLAINTEXT"}
+        try:
+            started = client.start_build(projectName=project, environmentVariablesOverride=[variable])["build"]
+        except (BotoCoreError, ClientError) as error:
+            raise WorkFailedError(f"CodeBuild starts no build of {project}: {error}") from error
+        return cls(client, str(started["id"]), str(started.get("logs", {}).get("deepLink", "")))
+
+    def look(self) -> JobState:
+        try:
+            [found] = self.client.batch_get_builds(ids=[self.identity])["builds"]
+        except (BotoCoreError, ClientError, ValueError) as error:
+            raise WorkFailedError(f"CodeBuild does not tell of {self.identity}: {error}") from error
+        self.link = str(found.get("logs", {}).get("deepLink", "")) or self.link
+        status = str(found["buildStatus"])
+        ended = status != "IN_PROGRESS"
+        at = status if ended else str(found.get("currentPhase", status))
+        return JobState(ended=ended, succeeded=status == "SUCCEEDED", at=at, described=found)
+
+    def stop(self) -> None:
+        try:
+            self.client.stop_build(id=self.identity)
+        except (BotoCoreError, ClientError) as error:
+            raise WorkFailedError(f"{self.identity}: {error}") from error

@@ -1,0 +1,136 @@
+"""What the models of an environment are and were, matched with what is deployed and with what lies in the bucket."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Mapping
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from tritonstack.archives.bucket import ArtifactBucket
+from tritonstack.naming import ArchiveName, Platform, platform_prefix, release_parameter
+from tritonstack.releases.deployed import DeployedSet
+from tritonstack.releases.record import Record, Version, Writer
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ReleaseEntry(_Part):
+    """One value of a release record."""
+
+    digest: str = Field(description="Of the inputs; part of the archive's name.")
+    current: bool = Field(description="Whether callers get this archive now.")
+    time: dt.datetime = Field(description="When the record got this value.")
+    writer: Writer = Field(
+        description="deployment; restored: CloudFormation, which undid a deployment; rollback: tritonstack rollback; "
+        "unknown: the writer left no note."
+    )
+    platform: str | None = Field(description="Of the endpoint at that time; null where the writer did not say.")
+    commit: str = Field(description="Where the model's inputs come from; or uncommitted, or unknown.")
+    archive: bool = Field(description="Whether its archive lies under the endpoint's platform of now.")
+
+
+class ModelReleases(_Part):
+    """A model of an endpoint."""
+
+    model: str = Field(description="The model's name.")
+    deployed: str | None = Field(description="The digest in the deployed release set; null where it has none.")
+    differs: str | None = Field(description="How record and deployed set differ, and what mends it; null: they agree.")
+    releases: tuple[ReleaseEntry, ...] = Field(description="Newest first; Systems Manager keeps the last 100.")
+
+
+class EndpointReleases(_Part):
+    """An endpoint."""
+
+    endpoint: str = Field(description="Its name in the environment.")
+    stack: str | None = Field(description="The status of its stack; null where it is not deployed.")
+    platform: str | None = Field(description="Triton release and GPU as deployed; null where it is not.")
+    models: tuple[ModelReleases, ...] = Field(description="By name.")
+
+
+class ReleasesReport(_Part):
+    """An environment."""
+
+    environment: str = Field(description="Its name.")
+    endpoints: tuple[EndpointReleases, ...] = Field(description="By name.")
+
+
+def archives_under(bucket: ArtifactBucket, *, endpoint: str, platform: Platform) -> frozenset[ArchiveName]:
+    """The archives that lie under an endpoint's platform: one listing."""
+    prefix = platform_prefix(endpoint=endpoint, platform=platform)
+    names = (ArchiveName.parse(row["Key"].removeprefix(prefix)) for row in bucket.keys(prefix))
+    return frozenset(name for name in names if name is not None)
+
+
+def endpoint_report(
+    environment: str,
+    endpoint: str,
+    records: Iterable[Record],
+    *,
+    deployed: DeployedSet | None,
+    archives: frozenset[ArchiveName],
+) -> EndpointReleases:
+    """What one endpoint's models are and were.
+
+    Args:
+        environment: its name.
+        endpoint: its name in the environment.
+        records: of every model that is recorded or deployed.
+        deployed: what is deployed, or None.
+        archives: what lies under the deployed platform.
+    """
+    models = [_model(environment, record, deployed=deployed, archives=archives) for record in records]
+    return EndpointReleases(
+        endpoint=endpoint,
+        stack=deployed.status if deployed else None,
+        platform=str(deployed.platform) if deployed else None,
+        models=tuple(sorted(models, key=lambda each: each.model)),
+    )
+
+
+def _model(
+    environment: str, record: Record, *, deployed: DeployedSet | None, archives: frozenset[ArchiveName]
+) -> ModelReleases:
+    def entry(version: Version) -> ReleaseEntry:
+        return ReleaseEntry(
+            digest=version.digest,
+            current=version is record.versions[0],
+            time=version.time,
+            writer=version.writer,
+            platform=version.platform,
+            commit=version.commit,
+            archive=ArchiveName(model=record.model, digest=version.digest) in archives,
+        )
+
+    wanted: Mapping[str, str] = deployed.models if deployed else {}
+    return ModelReleases(
+        model=record.model,
+        deployed=wanted.get(record.model),
+        differs=difference(environment, record, deployed=deployed),
+        releases=tuple(map(entry, record.versions)),
+    )
+
+
+def difference(environment: str, record: Record, *, deployed: DeployedSet | None) -> str | None:
+    """How a record differs from what is deployed and what mends it, in a sentence or two; None where it does not."""
+    name = f"{record.endpoint}/{record.model}"
+    wanted = deployed.models.get(record.model) if deployed else None
+    if wanted == record.digest:
+        return None
+    if deployed is not None and deployed.in_progress:
+        return f"a deployment is under way ({deployed.status}): look again when it has ended"
+    if wanted is None:
+        parameter = release_parameter(environment=environment, endpoint=record.endpoint, model=record.model)
+        where = "the deployed set has no such model" if deployed else "the endpoint is not deployed"
+        return f"{where}; to remove the record: aws ssm delete-parameter --name {parameter}"
+    back = f"tritonstack rollback {environment} {name} --to {wanted}"
+    if record.digest is None:
+        return f"there is no record, and callers find no archive; to write it: {back}"
+    writer = record.versions[0].writer
+    moved = "by tritonstack rollback" if writer == "rollback" else "outside of a deployment"
+    return (
+        f"moved {moved}; the deployed set has {wanted}. Deployments leave it until the model itself changes: "
+        f"revert the model and deploy, or go back: {back}"
+    )
