@@ -10,18 +10,28 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import boto3
+from botocore.config import Config
+
 from tests.archives.folders import write_double
 from tests.engines.tiny_engine import write_tiny
 from tests.local.emulator.building import make_project, make_service_role
 from tests.local.emulator.running import Emulator
 from tritonstack.archives.bucket import ArtifactBucket
+from tritonstack.archives.building import Proofs
 from tritonstack.archives.digest import model_digest
+from tritonstack.archives.manifest import Manifest
 from tritonstack.archives.places import Places
+from tritonstack.archives.programs import Report
 from tritonstack.archives.source import ArchiveSource, BuildChoice, archives_of
+from tritonstack.engines.builders import Builder
+from tritonstack.engines.here_runner import HereRunner
 from tritonstack.engines.order import Order, OrderedArchive
 from tritonstack.engines.preparation import PrepareSummary
 from tritonstack.engines.prepare import Preparation, RunnerFor
 from tritonstack.engines.recorded import source_of_digest
+from tritonstack.engines.stored import Place, stored_manifest
+from tritonstack.local.trtexec.launchers import machine_with, make_stand_ins
 from tritonstack.naming import ArchiveName, Platform, artifact_parameter, builds_parameter
 
 IMAGE = "785573368785.dkr.ecr.us-east-1.amazonaws.com/sagemaker-tritonserver:24.09-py3"
@@ -34,14 +44,37 @@ ENGINE_BUILDSPEC = {
 
 
 @dataclass(frozen=True)
-class PatientClients:
-    """Makes clients of an emulator that try again."""
+class Clients:
+    """Makes clients of a local AWS; ``attempts`` is how often each calls it."""
 
     emulator: Emulator
+    attempts: int = 3
 
     def client(self, service_name: str) -> Any:
         """A boto3 client."""
-        return self.emulator.client(service_name)
+        return boto3.client(
+            service_name,
+            endpoint_url=self.emulator.url,
+            region_name="us-east-1",
+            aws_access_key_id="testing",
+            aws_secret_access_key="testing",
+            config=Config(retries={"mode": "standard", "total_max_attempts": self.attempts}),
+        )
+
+
+@dataclass(frozen=True)
+class CountingRunner:
+    """Runs the step here, with the stand-ins for a builder's machine, and counts; ``before`` may fail or wait."""
+
+    inner: HereRunner
+    runs: list[str]
+    before: Callable[[str], None] = lambda _name: None
+
+    def run(self, *, name: str, job: Path, output: Path, report: Report) -> None:
+        """See ``EngineRunner``."""
+        self.runs.append(name)
+        self.before(name)
+        self.inner.run(name=name, job=job, output=output, report=report)
 
 
 @dataclass
@@ -52,27 +85,34 @@ class Way:
         root: the project.
         emulator: the local AWS.
         name: the environment's, and the bucket's.
+        exports: where finished exports are kept.
+        proofs: of archives that were proven before, so that the local Triton starts for the first test alone.
         said: what the preparations said, as (archive, text).
         stop: what their runners listen to.
+        runs: the engines that :meth:`here` began.
+        before_run: called with the name of each of them before it runs.
     """
 
     root: Path
     emulator: Emulator
     name: str
+    exports: Path
+    proofs: Proofs = field(default_factory=dict)
     said: list[tuple[str, str]] = field(default_factory=list)
     stop: threading.Event = field(default_factory=threading.Event)
+    runs: list[str] = field(default_factory=list)
+    before_run: Callable[[str], None] = lambda _name: None
 
     @classmethod
-    def make(cls, root: Path, emulator: Emulator, name: str, *, builds: bool = True) -> Way:
-        """Make the bucket, and what the builds stack makes unless ``builds`` is off."""
-        way = cls(root, emulator, name)
+    def make(cls, root: Path, emulator: Emulator, name: str, *, exports: Path, proofs: Proofs) -> Way:
+        """Make the project and the environment's bucket; :meth:`make_builds` makes the rest."""
+        way = cls(root, emulator, name, exports, proofs)
+        root.mkdir(parents=True, exist_ok=True)
         write_tiny(root)
         write_double(root)
         emulator.client("s3").create_bucket(Bucket=name)
         way.parameter(artifact_parameter(environment=name, value="bucket-name"), name)
         way.parameter(artifact_parameter(environment=name, value="key-arn"), "arn:aws:kms:us-east-1:123456789012:key/k")
-        if builds:
-            way.make_builds()
         return way
 
     def make_builds(self) -> None:
@@ -97,14 +137,12 @@ class Way:
     @property
     def places(self) -> Places:
         """Where the project's archives are built."""
-        return Places(
-            repositories=self.root / "model_repos", archives=self.root / "archives", exports=self.root / "exports"
-        )
+        return Places(repositories=self.root / "model_repos", archives=self.root / "archives", exports=self.exports)
 
     @property
     def bucket(self) -> ArtifactBucket:
         """The environment's bucket."""
-        return ArtifactBucket(environment=self.name, session=PatientClients(self.emulator))
+        return ArtifactBucket(environment=self.name, session=Clients(self.emulator))
 
     def source(self, model: str) -> ArchiveSource:
         """An archive of the project."""
@@ -137,11 +175,9 @@ class Way:
         )
         return dataclasses.replace(order, **more)
 
-    def preparation(
-        self, *orders: Order, runner_for: RunnerFor | None = None, places: Places | None = None
-    ) -> Preparation:
+    def preparation(self, *orders: Order, runner_for: RunnerFor | None = None) -> Preparation:
         """A run over some orders."""
-        places, bucket = places or self.places, self.bucket
+        places, bucket = self.places, self.bucket
         (self.root / "inputs").mkdir(exist_ok=True)
 
         def source_of(name: ArchiveName, choice: BuildChoice) -> ArchiveSource:
@@ -152,14 +188,29 @@ class Way:
 
         return Preparation(
             orders=orders,
-            session=PatientClients(self.emulator),
+            session=Clients(self.emulator),
             source_of=source_of,
             bucket=bucket,
             places=places,
             watch=lambda archive, text: self.said.append((archive, text)),
             stop=self.stop,
             runner_for=runner_for,
+            proofs=self.proofs,
         )
+
+    def here(self, builder: Builder, _order: Order) -> CountingRunner:
+        """Runs engines on this machine, whose stand-ins are those of the builder's GPU; a ``RunnerFor``."""
+        folder = self.root / "programs" / str(builder.platform)
+        machine = builder.machine
+        programs = make_stand_ins(
+            folder, machine_with(tensorrt="10.4.0", gpu=machine.gpu, compute_capability=machine.compute_capability)
+        )
+        inner = HereRunner(stop=self.stop, variables=programs.environment())
+        return CountingRunner(inner=inner, runs=self.runs, before=self.before_run)
+
+    def run_here(self, *orders: Order) -> PrepareSummary:
+        """Prepare some orders with engines built on this machine."""
+        return self.preparation(*orders, runner_for=self.here).run()
 
     def run(self, *orders: Order, runner_for: RunnerFor | None = None) -> PrepareSummary:
         """Prepare some orders."""
@@ -183,5 +234,8 @@ class Way:
         )["ProcessingJobSummaries"]
         return found
 
-
-Check = Callable[[Way], None]
+    def manifest(self, model: str, place: Place) -> Manifest:
+        """The manifest of an archive at a place, which tells of what lies there."""
+        found = stored_manifest(self.bucket, self.archive(model), place)
+        assert found is not None
+        return found

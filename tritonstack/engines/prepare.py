@@ -76,7 +76,8 @@ class Preparation:
         places: where archives are built.
         watch: told what is being done.
         stop: set where running engines are to be given up; runners listen to it.
-        runner_for: makes the runners; for tests.
+        runner_for: makes the runners; None: those that the orders' settings choose.
+        proofs: of archives that were proven before on this machine.
     """
 
     orders: Sequence[Order]
@@ -87,13 +88,13 @@ class Preparation:
     watch: Watch = lambda _archive, _text: None
     stop: threading.Event = field(default_factory=threading.Event)
     runner_for: RunnerFor | None = None
+    proofs: Proofs = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._local = is_local(self.bucket.s3)
         self._done: list[Prepared] = []
         self._failures: list[Failure] = []
         self._left: list[ArchiveName] = []
-        self._proofs: Proofs = {}
         self._runners: dict[Builder, EngineRunner] = {}
 
     def plan(self) -> PreparationPlan:
@@ -232,9 +233,9 @@ class Preparation:
         refuse_errors([build.source.folder])
         if build.builder is None:
             refuse_unservable([build.source], platform=build.platform)
-            return make_archive(task, work, self.places, report, self._proofs)
+            return make_archive(task, work, self.places, report, self.proofs)
         seconds = 60.0 * build.order.engine_timeout_minutes
-        return prepare_engines(task, work, self.places, report, timeout_seconds=seconds, proofs=self._proofs)
+        return prepare_engines(task, work, self.places, report, timeout_seconds=seconds, proofs=self.proofs)
 
     def _submit(self, build: Build, job: PlannedEngine, pool: EnginePool) -> Future[Path]:
         builder = build.builder

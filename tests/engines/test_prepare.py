@@ -1,0 +1,275 @@
+"""What lies in the bucket is left, what serves elsewhere is copied, the rest is built; after a failure it goes on."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import threading
+from pathlib import Path
+
+import pytest
+
+from tests.archives.folders import write_double
+from tests.engines.prepare_way import A10G, T4, Way
+from tests.engines.tiny_engine import write_tiny
+from tests.local.emulator.running import Emulator
+from tritonstack.archives.inputs import zip_inputs
+from tritonstack.engines.engine_failure import EngineFailedError
+from tritonstack.engines.order import OrderedArchive
+from tritonstack.engines.preparation import PrepareFailedError
+from tritonstack.engines.stored import Place
+from tritonstack.naming import ArchiveName
+
+ONE = Place(endpoint="one", platform=A10G)
+TWO = Place(endpoint="two", platform=A10G)
+ONE_T4 = Place(endpoint="one", platform=T4)
+
+
+def add_tiny(way: Way, name: str) -> None:
+    """A second folder with an engine, of another graph."""
+    write_tiny(way.root / "more")
+    folder = way.places.repositories / name
+    (way.root / "more/model_repos/tiny-engine").rename(folder)
+    (folder / "tiny-engine").rename(folder / name)
+    for path in (folder / "recipe.yaml", folder / "export.py", folder / f"{name}/config.pbtxt"):
+        path.write_text(path.read_text().replace("tiny-engine", name).replace("seed: 7", "seed: 8"))
+
+
+def test_a_second_run_builds_and_exports_nothing(way: Way) -> None:
+    order = way.order("tiny-engine", "double")
+    assert re.fullmatch(r"2 built \(engine \d+ s on BUILD_GENERAL1_SMALL\)", str(way.run_here(order)))
+    there = way.keys()
+    way.said.clear()
+    shutil.rmtree(way.places.archives)  # another machine
+    assert str(way.run_here(order)) == "2 there already"
+    assert (way.said, way.keys(), len(way.runs)) == ([], there, 1)
+
+
+def test_the_built_archive_holds_the_plan_that_the_stand_in_marked(way: Way) -> None:
+    way.run_here(way.order("tiny-engine"))
+    manifest = way.manifest("tiny-engine", ONE)
+    assert manifest.target == "24.09-a10g"
+    assert manifest.engines["tiny-engine"].stand_in
+    assert manifest.engines["tiny-engine"].gpu.startswith("NVIDIA A10G")
+    assert way.keys("staging/") == []
+
+
+def test_an_engine_is_built_once_for_a_platform_and_copied_to_its_other_endpoints(way: Way) -> None:
+    summary = way.run_here(way.order("tiny-engine"), way.order("tiny-engine", endpoint="two"))
+    assert [(item.place, item.outcome) for item in summary.archives] == [(ONE, "built"), (TWO, "copied")]
+    assert len(way.runs) == 1
+    assert way.manifest("tiny-engine", ONE) == way.manifest("tiny-engine", TWO)
+
+
+def test_an_engine_that_an_earlier_run_built_is_copied_within_the_platform_and_built_for_another(way: Way) -> None:
+    way.run_here(way.order("tiny-engine"))
+    way.said.clear()
+    summary = way.run_here(way.order("tiny-engine", endpoint="two"))
+    assert str(summary) == "1 copied"
+    assert not any("export" in text for _, text in way.said)
+    assert str(way.run_here(way.order("tiny-engine", platform=T4))).startswith("1 built (engine")
+    assert way.manifest("tiny-engine", ONE_T4).target == "24.09-t4"
+    assert len(way.runs) == 2
+
+
+def test_what_depends_on_nothing_is_copied_to_any_platform_with_its_client_files(way: Way) -> None:
+    folder = way.places.folder("double")
+    (folder / "labels.txt").write_text("zero\n")
+    with (folder / "recipe.yaml").open("a") as recipe:
+        recipe.write("client_files: [labels.txt]\n")
+    way.run_here(way.order("double"))
+    assert str(way.run_here(way.order("double", platform=T4))) == "1 copied"
+    name = way.archive("double")
+    assert way.bucket.read(ONE_T4.client_file(name, "labels.txt")) == b"zero\n"
+    here, there = (way.bucket.look(place.archive(name)) for place in (ONE, ONE_T4))
+    assert here is not None
+    assert here == there, "size and metadata"
+
+
+def test_copies_of_a_model_share_one_engine(way: Way) -> None:
+    recipe = way.places.folder("tiny-engine") / "recipe.yaml"
+    recipe.write_text(recipe.read_text() + "copies: 3\n")
+    summary = way.run_here(way.order("tiny-engine-0", "tiny-engine-1", "tiny-engine-2"))
+    assert [item.outcome for item in summary.archives] == ["built"] * 3
+    assert len(way.runs) == 1
+    plans = {way.manifest(f"tiny-engine-{copy}", ONE).engines[f"tiny-engine-{copy}"].sha256 for copy in range(3)}
+    assert len(plans) == 1
+
+
+def test_archives_are_exported_and_committed_while_an_engine_is_built(way: Way) -> None:
+    def until_the_other_is_committed(_name: str) -> None:
+        while not any(text.startswith("built: ") for archive, text in way.said if archive == "double"):
+            assert not way.stop.wait(0.02), "the other archive waited for the engine"
+
+    way.before_run = until_the_other_is_committed
+    assert str(way.run_here(way.order("tiny-engine", "double"))).startswith("2 built")
+
+
+@pytest.mark.parametrize("limit", [1, 2])
+def test_no_more_engines_run_at_once_than_the_order_allows(way: Way, limit: int) -> None:
+    add_tiny(way, "other-engine")
+    running, most, lock = set[str](), [0], threading.Lock()
+    both = threading.Barrier(limit)
+
+    def count(name: str) -> None:
+        with lock:
+            running.add(name)
+            most[0] = max(most[0], len(running))
+        both.wait(30)  # as many as may run do run
+        with lock:
+            running.discard(name)
+
+    way.before_run = count
+    way.run_here(way.order("tiny-engine", "other-engine", parallel_engines=limit))
+    assert (most, len(way.runs)) == ([limit], 2)
+
+
+def test_after_a_failure_what_is_done_stays_and_what_runs_is_given_up(way: Way) -> None:
+    add_tiny(way, "other-engine")
+    second = threading.Event()
+
+    def fail_while_the_other_runs(name: str) -> None:
+        if "other" in name:
+            assert second.wait(30)
+            raise EngineFailedError(reason="no tactic\nfound", log_tail=["[E] no tactic"], link="https://log")
+        second.set()
+        assert way.stop.wait(30), "the running engine was not given up"
+
+    way.before_run = fail_while_the_other_runs
+    way.run_here(way.order("double"))
+    with pytest.raises(PrepareFailedError) as failed:
+        way.run_here(way.order("tiny-engine", "other-engine", "double"))
+    other = way.archive("other-engine")
+    *_, last = str(failed.value).splitlines()
+    assert last == f"FAILED in phase engine of {other}: no tactic found (log: https://log)"
+    assert "  [E] no tactic" in str(failed.value)
+    assert failed.value.exit_code == 1
+    assert failed.value.left == (way.archive("tiny-engine"),)
+    assert "done, and stays: 1 there already" in str(failed.value)
+    assert [key for key in way.keys("endpoints/") if "engine" in key] == []
+    assert not list(way.places.archives.glob("*partial*")), "the work folders are gone"
+
+
+def test_a_run_after_a_failure_goes_on_where_it_stopped(way: Way) -> None:
+    failing = [True]
+
+    def once(_name: str) -> None:
+        if failing.pop() if failing else False:
+            raise EngineFailedError(reason="no machine is free")
+
+    way.before_run = once
+    with pytest.raises(PrepareFailedError, match="no machine is free"):
+        way.run_here(way.order("tiny-engine"))
+    way.stop.clear()
+    assert str(way.run_here(way.order("tiny-engine"))).startswith("1 built")
+
+
+def test_what_was_built_and_not_committed_is_committed_without_another_build(way: Way) -> None:
+    way.run_here(way.order("tiny-engine"))
+    way.bucket.delete(way.keys())
+    assert str(way.run_here(way.order("tiny-engine"))) == "1 built"
+    assert len(way.runs) == 1
+
+
+def test_a_wrong_folder_fails_in_export_and_nothing_of_it_is_visible(way: Way) -> None:
+    order = way.order("double", "tiny-engine")
+    script = way.places.folder("double") / "double/1/model.py"
+    script.write_text(script.read_text().replace("2 * item", "3 * item"))
+    order = way.order("double", "tiny-engine")
+    with pytest.raises(PrepareFailedError) as failed:
+        way.run_here(order)
+    (failure,) = failed.value.failures
+    assert failure.phase == "export"
+    assert str(failed.value).splitlines()[-1].startswith(f"FAILED in phase export of {way.archive('double')}: ")
+    assert [key for key in way.keys("") if "double" in key] == []
+
+
+def test_without_a_builds_stack_engines_are_refused_with_advice_and_the_rest_is_prepared(way: Way) -> None:
+    with pytest.raises(PrepareFailedError) as failed:
+        way.run(way.order("tiny-engine", "double"))
+    assert failed.value.exit_code == 2
+    assert f"cdk deploy '{way.name}/builds'" in str(failed.value)
+    assert str(failed.value).splitlines()[-1].startswith(f"FAILED in phase order of {way.archive('tiny-engine')}: ")
+    assert way.keys("endpoints/") == [ONE.archive(way.archive("double"))]
+
+
+def test_an_engine_that_nothing_can_build_is_refused_with_what_could(way: Way) -> None:
+    with pytest.raises(PrepareFailedError, match=r"codebuild for GPU T4 .*, and its machines have A10G") as failed:
+        way.run_here(way.order("tiny-engine", platform=T4, engine_builder="codebuild"))
+    assert failed.value.exit_code == 2
+
+
+def test_a_recorded_digest_is_built_for_a_new_platform_from_its_kept_inputs(way: Way) -> None:
+    old = way.archive("tiny-engine")
+    zip_inputs(way.source("tiny-engine"), way.root / "kept.zip")
+    way.bucket.put(f"inputs/{old.digest}.zip", (way.root / "kept.zip").read_bytes())
+    recipe = way.places.folder("tiny-engine") / "recipe.yaml"
+    recipe.write_text(recipe.read_text().replace("workspace_mib: 64", "workspace_mib: 128"))
+    assert way.archive("tiny-engine") != old
+    recorded = OrderedArchive(name=old, dependency=None)
+    summary = way.run_here(way.order(archives=(recorded,)))
+    assert [(item.name, item.outcome) for item in summary.archives] == [(old, "built")]
+
+
+def test_a_recorded_digest_without_engine_is_copied_by_what_its_manifest_says(way: Way) -> None:
+    way.run_here(way.order("double"))
+    old = way.archive("double")
+    shutil.rmtree(way.places.folder("double"))
+    recorded = OrderedArchive(name=old, dependency=None)
+    assert str(way.run_here(way.order(platform=T4, archives=(recorded,)))) == "1 copied"
+
+
+def test_a_digest_that_nobody_kept_is_refused_by_its_name(way: Way) -> None:
+    lost = OrderedArchive(name=ArchiveName(model="double", digest="0" * 16), dependency=None)
+    with pytest.raises(PrepareFailedError, match=r"no inputs/0000000000000000\.zip") as failed:
+        way.run_here(way.order("double", archives=(lost, *way.order("double").archives)))
+    assert str(failed.value.summary) == "1 built"
+
+
+def test_two_runs_at_once_leave_one_archive_whose_manifest_is_its_own(
+    way: Way, emulator: Emulator, tmp_path: Path
+) -> None:
+    rival = Way(tmp_path / "rival", emulator, way.name, way.exports, way.proofs)
+    write_tiny(rival.root)
+    write_double(rival.root)
+    meet = threading.Barrier(2)
+
+    def build_both(_name: str) -> None:
+        meet.wait(30)
+
+    way.before_run = rival.before_run = build_both
+    outcomes: list[str] = []
+
+    def run(one: Way) -> None:
+        outcomes.append(str(one.run_here(one.order("tiny-engine"))))
+
+    threads = [threading.Thread(target=run, args=(one,)) for one in (way, rival)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert [re.sub(r" \(.*", "", outcome) for outcome in sorted(outcomes)] == ["1 another was first", "1 built"]
+    assert way.manifest("tiny-engine", ONE).engines
+
+
+def test_an_interruption_stops_what_runs_and_leaves_nothing_partial(way: Way) -> None:
+    begun = threading.Event()
+
+    def run_until_stopped(_name: str) -> None:
+        begun.set()
+        assert way.stop.wait(30)
+
+    way.before_run = run_until_stopped
+    preparation = way.preparation(way.order("tiny-engine", "double"), runner_for=way.here)
+
+    def interrupt(archive: str, text: str) -> None:
+        if (archive, text) == ("double", "export"):
+            assert begun.wait(30)
+            raise KeyboardInterrupt
+
+    preparation.watch = interrupt
+    with pytest.raises(KeyboardInterrupt):
+        preparation.run()
+    assert way.stop.is_set()
+    assert way.keys() == []
+    assert not list(way.places.archives.glob("*partial*"))
