@@ -25,6 +25,7 @@ if os.environ.get("CDK_VALIDATION") != "false":
 
 from tritonstack.archives.served import Served, served_by
 from tritonstack.errors import InputError, Problem
+from tritonstack.releases.commits import commits_of
 from tritonstack.settings import Environment, engines_built_on_deploy, load_environment, load_environments
 
 cdk_loaded.result()
@@ -53,6 +54,7 @@ def main() -> int:
                 app,
                 environment=served.environment,
                 release_sets=served.release_sets,
+                commits=commits_of(served.sources, models),
                 builds=builds_of(served, models=models),
             )
     except InputError as error:

@@ -30,6 +30,7 @@ class ServingStack(cdk.Stack):
         environment: Environment,
         endpoint: EndpointSettings,
         release_set: Mapping[str, str],
+        commits: Mapping[str, str] | None = None,
         build_set: str | None = None,
     ) -> None:
         """Make the stack.
@@ -40,6 +41,7 @@ class ServingStack(cdk.Stack):
             environment: the environment's settings.
             endpoint: the endpoint's settings.
             release_set: model name → digest, for every model of the endpoint.
+            commits: model name → the commit that its inputs come from, for the release records to tell.
             build_set: the document of what the deployment builds and waits for; None where all was published before.
         """
         super().__init__(
@@ -101,6 +103,7 @@ class ServingStack(cdk.Stack):
             artifacts=self.artifacts,
             archive_prefix=prefix,
             release_set=release_set,
+            commits=commits,
             around=self.endpoint,
             permissions_boundary_arn=environment.permissions_boundary,
         )

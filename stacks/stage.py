@@ -36,6 +36,7 @@ class EnvironmentStage(cdk.Stage):
         *,
         environment: Environment,
         release_sets: ReleaseSets,
+        commits: Mapping[str, str] | None = None,
         builds: DeployedBuilds | None = None,
     ) -> None:
         """Make the stage, whose id is the environment's name.
@@ -44,6 +45,7 @@ class EnvironmentStage(cdk.Stage):
             scope: the app.
             environment: its settings.
             release_sets: for every endpoint of the environment.
+            commits: model name → the commit that its inputs come from, for the release records to tell.
             builds: what its deployments build; None where they find what was published.
         """
         super().__init__(
@@ -62,6 +64,7 @@ class EnvironmentStage(cdk.Stage):
                 environment=environment,
                 endpoint=endpoint,
                 release_set=release_sets[endpoint.name],
+                commits={model: (commits or {}).get(model, "unknown") for model in release_sets[endpoint.name]},
                 build_set=None if builds is None else builds.build_sets[endpoint.name],
             )
             stack.add_stack_dependency(self.artifacts)
