@@ -23,6 +23,13 @@ def install() -> Builds:
     codebuild._stop_build = _operation("StopBuild", builds.stop)
     codebuild._batch_delete_builds = _operation("BatchDeleteBuilds", builds.delete)
     install_projects()
+    forget = codebuild.reset
+
+    def reset() -> None:
+        builds.forget()
+        forget()
+
+    codebuild.reset = reset
     return builds
 
 

@@ -55,8 +55,11 @@ def matching_files(files: ArtifactFiles, source: Path) -> dict[str, Path]:
     base = source / files.base_directory
     if not base.is_dir():
         raise PhaseError("CLIENT_ERROR", "no matching base directory path found for " + files.base_directory)
-    excluded = {path for pattern in files.exclude for path in base.glob(pattern)}
-    found = {path for pattern in files.files for path in base.glob(pattern) if path.is_file()} - excluded
+    try:
+        excluded = {path for pattern in files.exclude for path in base.glob(pattern)}
+        found = {path for pattern in files.files for path in base.glob(pattern) if path.is_file()} - excluded
+    except ValueError as error:
+        raise PhaseError("CLIENT_ERROR", f"artifacts.files: {error}") from error
     if not found:
         raise PhaseError("CLIENT_ERROR", "no matching artifact paths found")
     inside = [path for path in sorted(found) if not _through_link(path, base)]

@@ -14,6 +14,7 @@ from tritonstack.local.emulator.clock import Deadline, clock
 from tritonstack.local.emulator.codebuild.build import IN_PROGRESS, Build
 from tritonstack.local.emulator.codebuild.events import emit_state_change
 from tritonstack.local.emulator.codebuild.plan import plan_build
+from tritonstack.local.emulator.codebuild.service_role import check_service_role
 from tritonstack.local.emulator.codebuild.worker import BuildWorker
 from tritonstack.local.emulator.refusal import RefusedError
 
@@ -64,6 +65,7 @@ class Builds:
 
     def _new(self, project: dict[str, Any], request: Request) -> Build:
         plan = plan_build(project, request)
+        check_service_role(plan.service_role)
         number = self._numbers.get(plan.project, 0) + 1
         self._numbers[plan.project] = number
         identity = f"{plan.project}:{uuid.uuid4()}"
@@ -129,6 +131,14 @@ class Builds:
         self._wake()
         for _, thread in self._running:
             thread.join(_STOP_SECONDS)
+
+    def forget(self) -> None:
+        """Forget every build; those that run end, and nobody is told."""
+        for build, _ in self._running:
+            build.abandoned = build.stop_requested = True
+        self._wake()
+        for store in (self._builds, self._numbers, self._tokens):
+            store.clear()
 
     @staticmethod
     def _wake() -> None:

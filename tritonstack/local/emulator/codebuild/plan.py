@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from tritonstack.local.emulator.codebuild.service_role import check_service_role
 from tritonstack.local.emulator.refusal import RefusedError
 
 GPU_ENVIRONMENT = "LINUX_GPU_CONTAINER"
@@ -124,7 +123,6 @@ def plan_build(project: dict[str, Any], request: dict[str, Any]) -> BuildPlan:
     problems = [*_unsupported(project, request, logs), *_problems(plan)]
     if problems:
         raise RefusedError("InvalidInputException", "; ".join(problems), source="tritonstack.local.emulator.codebuild")
-    check_service_role(plan.service_role)
     return plan
 
 

@@ -29,9 +29,6 @@ def end_processes(leaders: Iterable[int], *, mark: str) -> None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
         time.sleep(0.01)
-    for leader in leaders:
-        with contextlib.suppress(ChildProcessError):
-            os.waitpid(leader, os.WNOHANG)
 
 
 def _left(leaders: tuple[int, ...], mark: str) -> set[int]:

@@ -12,21 +12,18 @@ import os
 import shlex
 import subprocess
 import threading
+import uuid
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from tritonstack.local.emulator.clock import Deadline, clock
 from tritonstack.local.emulator.codebuild.processes import end_processes
 
-_LAST_LINES_SECONDS = 0.5
+_LAST_LINES_SECONDS = 10.0
 
 
 class BuildShell:
-    """The shell of one build.
-
-    Attributes:
-        mark: the environment's entry by which the build's processes are known.
-    """
+    """The shell of one build."""
 
     def __init__(
         self,
@@ -52,9 +49,7 @@ class BuildShell:
         self._directory = folder / "dir.txt"
         self._environment = dict(environment)
         self._line = line
-        self._leaders: list[int] = []
-        self._running: list[threading.Thread] = []
-        self.mark = f"CODEBUILD_BUILD_ID={environment['CODEBUILD_BUILD_ID']}"
+        self._commands: list[_Command] = []
         folder.mkdir(parents=True, exist_ok=True)
         self._state.write_text("")
         self._directory.write_text(str(directory))
@@ -65,32 +60,23 @@ class BuildShell:
             stream.write(f"\nexport {name}={shlex.quote(value)}\n")
 
     def run(self, command: str, *, interrupted: Callable[[], bool], deadline: Deadline) -> int | None:
-        """A command's exit status; None where it was interrupted or the deadline came first (it still runs then)."""
+        """A command's exit status, once all that it said is told.
+
+        None where it was interrupted or the deadline came first: it runs on then, until ``end``.
+        """
         self._write_script(command)
-        process = subprocess.Popen(
-            [self._program, str(self._script)],
-            cwd=self._script.parent,
-            env=self._environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-        self._leaders.append(process.pid)
-        reader = self._start(self._read, process)
-        ended = threading.Event()
-        self._start(self._watch, process.pid, ended)
-        clock.wait_for(lambda: ended.is_set() or interrupted(), deadline)
-        if not ended.is_set():
-            return None
-        reader.join(_LAST_LINES_SECONDS)  # a process in the background may hold the pipe until the build's end
-        return self._exit_status(process.pid)
+        running = _Command([self._program, str(self._script)], self._script.parent, self._environment, self._line)
+        self._commands.append(running)
+        clock.wait_for(lambda: running.ended.is_set() or interrupted(), deadline)
+        return running.finish() if running.ended.is_set() else None
 
     def end(self) -> None:
-        """End every process, then read what they still said."""
-        end_processes(self._leaders, mark=self.mark)
-        for thread in self._running:
-            thread.join(_LAST_LINES_SECONDS)
+        """End every process that a command started, then tell what they still said."""
+        mark = f"CODEBUILD_BUILD_ID={self._environment['CODEBUILD_BUILD_ID']}"
+        commands, self._commands = self._commands, []
+        end_processes([command.pid for command in commands], mark=mark)
+        for command in commands:
+            command.close()
 
     def _write_script(self, command: str) -> None:
         state, directory = shlex.quote(str(self._state)), shlex.quote(str(self._directory))
@@ -104,30 +90,69 @@ class BuildShell:
             'exit "$1"\n'
         )
 
-    def _start(self, work: Callable[..., None], *arguments: object) -> threading.Thread:
-        thread = threading.Thread(target=work, args=arguments, daemon=True)
-        thread.start()
-        self._running.append(thread)
-        return thread
 
-    def _read(self, process: subprocess.Popen[bytes]) -> None:
-        assert process.stdout is not None  # noqa: S101  asked for above
-        for raw in process.stdout:
-            self._line(raw.decode("utf-8", errors="replace").rstrip("\r\n"))
+class _Command:
+    """One running command, its output read line by line.
 
-    @staticmethod
-    def _watch(pid: int, ended: threading.Event) -> None:
-        """Wait for the end and leave the process unreaped: its number, and its group's, then stay its own."""
+    Attributes:
+        pid: of the leader of its process group. It is not reaped before the build's end: the number stays its own.
+        ended: set once the leader has ended; others of its group may run on and write on.
+    """
+
+    def __init__(
+        self, argv: list[str], folder: Path, environment: Mapping[str, str], line: Callable[[str], None]
+    ) -> None:
+        self.ended = threading.Event()
+        self._line = line
+        self._told = threading.Event()
+        self._mark = f"\0{uuid.uuid4().hex}\n".encode()
+        output, self._input = os.pipe()
+        self._process = subprocess.Popen(
+            argv,
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=self._input,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        self.pid = self._process.pid
+        self._reader = threading.Thread(target=self._read, args=(output,), daemon=True)
+        self._reader.start()
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def finish(self) -> int:
+        """The exit status, after every line that came before the end.
+
+        Our own end of the pipe gets a mark: what the command wrote lies before it, whoever still holds the pipe open.
+        """
+        os.write(self._input, self._mark)
+        self._told.wait(_LAST_LINES_SECONDS)
         with contextlib.suppress(ChildProcessError):
-            os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
-        ended.set()
-        with clock.condition:
-            clock.condition.notify_all()
-
-    @staticmethod
-    def _exit_status(pid: int) -> int:
-        with contextlib.suppress(ChildProcessError):
-            result = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+            result = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
             if result is not None:
                 return result.si_status if result.si_code == os.CLD_EXITED else 128 + result.si_status
-        return 1  # somebody else reaped it: only the end of the emulator does
+        return 1  # reaped by the end of the emulator
+
+    def close(self) -> None:
+        """Read what is left, once no process holds the pipe any more."""
+        os.close(self._input)
+        self._reader.join(_LAST_LINES_SECONDS)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout=_LAST_LINES_SECONDS)
+
+    def _read(self, output: int) -> None:
+        with os.fdopen(output, "rb") as stream:
+            for raw in stream:
+                text = raw.removesuffix(self._mark)
+                if text:
+                    self._line(text.decode("utf-8", errors="replace").rstrip("\r\n"))
+                if text != raw:
+                    self._told.set()
+
+    def _watch(self) -> None:
+        with contextlib.suppress(ChildProcessError):
+            os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
+        self.ended.set()
+        with clock.condition:
+            clock.condition.notify_all()

@@ -21,7 +21,7 @@ def download_source(plan: BuildPlan, target: Path, *, region: str) -> None:
     if key == "" or key.endswith("/"):
         _download_folder(bucket, key, target, region=region)
     else:
-        _unpack(_download(bucket, key, plan.source_version, region=region), key, target)
+        unpack(_download(bucket, key, plan.source_version, region=region), key, target)
 
 
 def read_object(arn: str, *, region: str) -> str:
@@ -53,7 +53,8 @@ def _download_folder(bucket: str, prefix: str, target: Path, *, region: str) -> 
         raise PhaseError("CLIENT_ERROR", f"folder {prefix} of bucket {bucket} has no objects")
 
 
-def _unpack(content: bytes, key: str, target: Path) -> None:
+def unpack(content: bytes, key: str, target: Path) -> None:
+    """Unpack a ZIP file's bytes; nothing where any name in it leads out of ``target``. Raises PhaseError."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             entries = [(entry, _safe(entry.filename, target)) for entry in archive.infolist()]
