@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from tests.archives.folders import places_in, source_of
-from tritonstack.archives.building import Task
+from tritonstack.archives.building import Proofs, Task
 from tritonstack.archives.digest import model_digest
+from tritonstack.archives.manifest import Manifest
 from tritonstack.archives.places import Places
 from tritonstack.engines.phase_one import EngineWork, PlannedEngine, prepare_engines
 from tritonstack.engines.phase_three import finish_archive
@@ -40,11 +43,12 @@ def task_of(places: Places, name: str = "tiny-engine", platform: Platform = A10G
 
 @dataclass(frozen=True)
 class TinyProject:
-    """The project, and the programs that the engine step runs with."""
+    """The project, the programs that the engine step runs with, and the proofs that its phases one made already."""
 
     root: Path
     places: Places
     programs: StandIns
+    proofs: Proofs = field(default_factory=dict)
 
     @classmethod
     def make(cls, root: Path, *, tensorrt: str = "10.4.0", gpu: str = "A10G", capability: str = "8.6") -> TinyProject:
@@ -52,10 +56,12 @@ class TinyProject:
         machine = machine_with(tensorrt=tensorrt, gpu=gpu, compute_capability=capability)
         return cls(root, write_tiny(root), make_stand_ins(root / "programs", machine))
 
-    def phase_one(self, work: Path) -> EngineWork:
-        """Export, prove, write the job; ``work`` is made."""
+    def phase_one(self, work: Path, task: Task | None = None) -> EngineWork:
+        """Export, prove, write the job; ``work`` is made. Only the first proof of an archive starts a container."""
         work.mkdir(parents=True)
-        return prepare_engines(task_of(self.places), work, self.places, lambda _text: None, timeout_seconds=120)
+        return prepare_engines(
+            task or task_of(self.places), work, self.places, print, timeout_seconds=120, proofs=self.proofs
+        )
 
     def phase_two(self, job: PlannedEngine) -> tuple[int, str]:
         """Run the step as the image does: exit status and log; its output goes beside the job's folder."""
@@ -65,7 +71,39 @@ class TinyProject:
         )  # fmt: skip
         return done.returncode, done.stdout + done.stderr
 
-    def phase_three(self, work: EngineWork, outputs: Mapping[str, Path] | None = None) -> object:
-        """Compare, put the plan in, pack; the outputs are where phase two leaves them."""
-        found = {job.model: job.folder.with_name("output") for job in work.jobs}
-        return finish_archive(work, outputs or found, self.places, lambda _text: None)
+    def phase_three(self, work: EngineWork, *, archives: Path | None = None) -> Manifest:
+        """Compare, put the plans in, pack. ``archives``: where to."""
+        places = replace(self.places, archives=archives) if archives else self.places
+        return finish_archive(work, {job.model: output_of(job) for job in work.jobs}, places, print)
+
+
+def output_of(job: PlannedEngine) -> Path:
+    """Where the step leaves its files: beside the job's folder."""
+    return job.folder.with_name("output")
+
+
+def write_real_output(job: PlannedEngine, plan: bytes = b"ptrt, as a plan begins", **changes: Any) -> Path:
+    """What the step would leave whose trtexec is TensorRT's own; returns the output folder.
+
+    The plan is no plan and its answer is ONNX Runtime's: here is no GPU. ``changes`` are fields of ``result.json``.
+    """
+    output = output_of(job)
+    output.mkdir()
+    answer = [{"name": n, "shape": list(a.shape), "values": a.ravel().tolist()} for n, a in job.reference.items()]
+    files = {"plan": ("model.plan", plan), "outputs": ("outputs.json", json.dumps(answer).encode())}
+    for name, content in files.values():
+        (output / name).write_bytes(content)
+    result = {
+        "outcome": "built",
+        "release": "24.09",
+        "trtexec": {"program": "trtexec", "tensorrt": "10.4.0", "stand_in": False, "host_data": True},
+        "gpu": {"name": "NVIDIA A10G", "compute_capability": "8.6", "driver": "550.127.05"},
+        "image": {"CUDA_VERSION": "12.6.1.006"},
+        "durations": {"build_seconds": 12.5, "proof_seconds": 2},
+        "files": {
+            key: {"name": name, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+            for key, (name, content) in files.items()
+        },
+    }
+    (output / "result.json").write_text(json.dumps({**result, **changes}))
+    return output

@@ -123,6 +123,11 @@ class EngineEntry(_Part):
     )
 
 
+def engine_manifest_name(plan: str) -> str:
+    """The name of the file beside a plan that holds its :class:`EngineEntry`."""
+    return f"{plan}.json"
+
+
 class Manifest(_Part):
     """Everything that is known of one archive. It holds no point in time and no machine's name.
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tritonstack.archives.building import finish
 from tritonstack.archives.lint.onnx_graph import GraphTensor
-from tritonstack.archives.manifest import EngineEntry, EngineTensor, Manifest
+from tritonstack.archives.manifest import EngineEntry, EngineTensor, Manifest, engine_manifest_name
 from tritonstack.archives.places import Places
 from tritonstack.archives.programs import Report
 from tritonstack.catalogue.trtexec import minor_version
@@ -59,6 +59,8 @@ def finish_archive(work: EngineWork, outputs: Mapping[str, Path], places: Places
         for part in plan.job.parts:
             (plan.job.version / part).unlink(missing_ok=True)
         plan.file.replace(plan.job.version / plan.job.plan)
+        described = plan.job.version / engine_manifest_name(plan.job.plan)
+        described.write_text(plan.entry.model_dump_json(indent=1) + "\n")
     work.staged.refuse_errors()
     engines = {plan.job.model: plan.entry for plan in proven}
     return finish(work.staged, places=places, report=report, engines=engines)

@@ -10,6 +10,7 @@ from tritonstack.archives.lint import (
     batching,
     endpoint,
     engine,
+    engine_manifest,
     ensemble,
     execution,
     files,
@@ -60,6 +61,7 @@ MODEL_CHECKS: tuple[ModelCheck, ...] = (
     python_model.check,
     onnx.check,
     engine.check,
+    engine_manifest.check,
     endpoint.check,
     parameters.check,
 )

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from tritonstack.archives.lint.finding import Finding
 from tritonstack.archives.lint.place import at_field
 from tritonstack.archives.lint.view import ModelView, RepositoryView
+from tritonstack.archives.recipe import read_recipe
 
 _NEGATIVE = tuple(f"-{digit}" for digit in range(10))
 
@@ -51,7 +52,9 @@ def _model_file(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
     if model.is_ensemble or not wanted:
         return
     backend = model.config.backend
-    alternatives = {"dali": ["dali.py"], "tensorrt": ["model.onnx"] if _is_built_later(view, model) else []}
+    alternatives = {"dali": ["dali.py"], "tensorrt": ["model.onnx"]}
+    if backend == "tensorrt" and not _is_built_later(view, model):
+        alternatives = {}
     for version in model.served_versions:
         names = [wanted, *alternatives.get(backend, [])]
         is_file = f"{version}/{wanted}" in model.files  # Python imports no folder of that name
@@ -67,7 +70,11 @@ def _model_file(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
 
 def _is_built_later(view: RepositoryView, model: ModelView) -> bool:
     """Whether the plan is yet to be built from the graph: the archive of a build without an engine holds the graph."""
-    return view.recipe.engine is not None if view.recipe else view.addressed == model.name
+    if view.recipe is None:
+        return view.addressed is not None  # staged by a build; a repository as it stands has its plans
+    is_own = model.directory.parent == view.root
+    recipe = view.recipe if is_own else read_recipe(model.directory.parent)
+    return recipe.engine is not None
 
 
 def _has_model_file(model: ModelView, version: str, names: list[str]) -> bool:

@@ -1,0 +1,333 @@
+"""An engine's way through its three phases, with the stand-ins: what goes to the GPU, and what is packed or refused."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.archives.folders import source_of, write
+from tests.engines.tiny_engine import FOLDER, TinyProject, output_of, task_of, write_real_output, write_tiny
+from tritonstack.archives.manifest import Manifest, read_manifest
+from tritonstack.engines.phase_one import EngineWork, PlannedEngine
+from tritonstack.engines.phase_three import finish_archive
+from tritonstack.errors import InputError, WorkFailedError
+
+PACKED = {"tiny-engine/config.pbtxt", "tiny-engine/1/model.plan", "tiny-engine/1/model.plan.json"}
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> TinyProject:
+    return TinyProject.make(tmp_path_factory.mktemp("project"))
+
+
+@pytest.fixture
+def work(project: TinyProject, tmp_path: Path) -> EngineWork:
+    """The archive after phase one."""
+    return project.phase_one(tmp_path / "work")
+
+
+def _job(work: EngineWork) -> PlannedEngine:
+    (job,) = work.jobs
+    return job
+
+
+def _members(archive: Path) -> dict[str, int]:
+    with tarfile.open(archive) as opened:
+        return {member.name: member.size for member in opened if member.isfile()}
+
+
+def test_the_job_s_folder_holds_all_that_the_step_needs(work: EngineWork) -> None:
+    job = _job(work)
+    assert sorted(path.name for path in job.folder.iterdir()) == [
+        "engine_step.py",
+        "input0.raw",
+        "job.json",
+        "model.onnx",
+    ]
+    described = json.loads(job.job.read_text())
+    assert (described["onnx"], described["plan"], described["output"]) == ("model.onnx", "model.plan", "../output")
+    assert described["inputs"] == {"x": {"file": "input0.raw", "shape": [2, 4]}}
+    assert np.fromfile(job.folder / "input0.raw", np.float32).tolist()[:4] == [1.0, -2.0, 0.5, 3.0]  # the sample's
+    assert described["timeout_seconds"] == 120
+
+
+def test_the_stand_ins_plan_is_packed_in_the_graph_s_place_and_said_to_be_theirs(
+    project: TinyProject, work: EngineWork, tmp_path: Path
+) -> None:
+    status, log = project.phase_two(_job(work))
+    assert status == 0, log
+    manifest = project.phase_three(work, archives=tmp_path / "archives")
+
+    (archive,) = (tmp_path / "archives/24.09-a10g").glob("*.tar.gz")
+    members = _members(archive)
+    assert set(members) == PACKED
+    assert read_manifest(archive.with_name(archive.name.replace(".tar.gz", ".json"))) == manifest
+    entry = manifest.engines["tiny-engine"]
+    assert (entry.stand_in, manifest.plan, manifest.target) == (True, False, "24.09-a10g")
+    assert (entry.plan, entry.bytes) == ("tiny-engine/1/model.plan", members["tiny-engine/1/model.plan"])
+    assert (entry.tensorrt, entry.compute_capability, entry.driver) == ("10.4.0", "8.6", "0.0.stand-in")
+    assert entry.inputs[0].model_dump() == {"name": "x", "datatype": "FP32", "min": (1, 4), "max": (8, 4)}
+    assert "--fp16" in entry.options
+    assert set(entry.durations) == {"build_seconds", "proof_seconds"}
+    assert 0 <= entry.difference <= entry.tolerance == 1e-2
+    assert manifest.figures["engine_difference"] == entry.difference
+    assert any(line.startswith("trtexec-stand-in") for line in manifest.stand_ins)
+
+
+def test_a_plan_of_tensorrt_is_a_plan(project: TinyProject, work: EngineWork, tmp_path: Path) -> None:
+    write_real_output(_job(work))
+    manifest = project.phase_three(work, archives=tmp_path / "archives")
+    entry = manifest.engines["tiny-engine"]
+    assert (manifest.plan, entry.stand_in, entry.cuda, entry.driver) == (True, False, "12.6.1.006", "550.127.05")
+    assert entry.durations == {"build_seconds": 12.5, "proof_seconds": 2.0}
+    assert not any(line.startswith("trtexec-stand-in") for line in manifest.stand_ins)
+    assert Manifest.model_validate_json(manifest.to_json()) == manifest
+
+
+def test_equal_work_and_plan_give_the_same_archive(project: TinyProject, tmp_path: Path) -> None:
+    packed = []
+    for name in ("a", "b"):
+        work = project.phase_one(tmp_path / name)
+        write_real_output(_job(work))
+        packed.append(project.phase_three(work, archives=tmp_path / f"archives-{name}"))
+    assert packed[0] == packed[1]
+
+
+def test_a_plan_of_another_graph_is_refused_with_tensor_difference_and_place(
+    project: TinyProject, work: EngineWork, tmp_path: Path
+) -> None:
+    graph = bytearray((_job(work).folder / "model.onnx").read_bytes())
+    weights = np.float32(np.random.default_rng(7).standard_normal((4, 3)))  # as the export draws them
+    place = graph.index(weights.tobytes())
+    graph[place : place + weights.nbytes] = (weights + np.float32(0.5)).tobytes()
+    (_job(work).folder / "model.onnx").unlink()
+    (_job(work).folder / "model.onnx").write_bytes(bytes(graph))
+    assert project.phase_two(_job(work))[0] == 0
+    said = r"engine of tiny-engine: tensor y: differs by up to 1\.\d+, 0\.01 allowed; at \[\d, \d\], where the plan"
+    with pytest.raises(WorkFailedError, match=said):
+        project.phase_three(work, archives=tmp_path / "archives")
+    assert not (tmp_path / "archives").exists()
+
+
+def test_a_machine_with_another_gpu_builds_nothing_and_says_what_it_is(
+    project: TinyProject, work: EngineWork, tmp_path: Path
+) -> None:
+    other = TinyProject.make(tmp_path / "other", gpu="T4", capability="7.5")
+    assert other.phase_two(_job(work))[0] == 3
+    with pytest.raises(
+        WorkFailedError, match=r"failed in its phase machine: planned for A10G .*this machine has NVIDIA T4"
+    ):
+        project.phase_three(work, archives=tmp_path / "archives")
+    assert not (tmp_path / "archives").exists()
+
+
+def _told(output: Path, **changes: Any) -> None:
+    result = json.loads((output / "result.json").read_text())
+    for key, value in changes.items():
+        result[key] = {**result[key], **value} if isinstance(value, dict) else value
+    (output / "result.json").write_text(json.dumps(result))
+
+
+def _without(name: str) -> Callable[[Path], None]:
+    return lambda output: (output / name).unlink()
+
+
+def _as_result(text: str) -> Callable[[Path], None]:
+    def change(output: Path) -> None:
+        (output / "result.json").write_text(text)
+
+    return change
+
+
+def _truncate(output: Path) -> None:
+    (output / "model.plan").write_bytes((output / "model.plan").read_bytes()[:-1])
+
+
+def _swap(output: Path) -> None:
+    content = (output / "model.plan").read_bytes()
+    (output / "model.plan").write_bytes(content[::-1])
+
+
+def _change_answer(output: Path) -> None:
+    (output / "outputs.json").write_text((output / "outputs.json").read_text().replace("y", "z"))
+
+
+def _link_plan(output: Path) -> None:
+    (output / "model.plan").rename(output / "elsewhere")
+    (output / "model.plan").symlink_to("elsewhere")
+
+
+def _name(name: str) -> Callable[[Path], None]:
+    def change(output: Path) -> None:
+        files = json.loads((output / "result.json").read_text())["files"]
+        (output.parent / "evil").write_bytes((output / "model.plan").read_bytes())
+        _told(output, files={"plan": {**files["plan"], "name": name}})
+
+    return change
+
+
+CHANGES: dict[str, tuple[Callable[[Path], None], str]] = {
+    "another GPU": (lambda o: _told(o, gpu={"name": "NVIDIA L4"}), "built on NVIDIA L4 .*planned for A10G"),
+    "another capability": (lambda o: _told(o, gpu={"compute_capability": "8.9"}), "compute capability 8.9"),
+    "another TensorRT": (lambda o: _told(o, trtexec={"tensorrt": "10.5.0"}), r"TensorRT 10\.5\.0, planned for 10\.4"),
+    "another release": (lambda o: _told(o, release="24.08"), r"Triton 24\.08, planned for 24\.09"),
+    "a truncated plan": (_truncate, r"model\.plan is not what the engine step wrote: 21 bytes"),
+    "a plan of the same size": (_swap, r"model\.plan is not what the engine step wrote"),
+    "another answer": (_change_answer, r"outputs\.json is not what the engine step wrote"),
+    "no answer": (_without("outputs.json"), "and there is no such file"),
+    "no result": (_without("result.json"), r"no result\.json .*did not end"),
+    "half a result": (_as_result('{"outcome": "bui'), "cannot be read"),
+    "a list": (_as_result("[]"), "holds no result"),
+    "no files": (lambda o: _told(o, files=None), r"files: Input should be a valid dict"),
+    "a link": (_link_plan, "and there is no such file"),
+    "a path": (_name("../evil"), "names '../evil' as its plan"),
+    "a stand-in without its mark": (lambda o: _told(o, trtexec={"stand_in": True}), "no stand-in's mark"),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_an_output_that_is_not_the_step_s_is_refused_and_nothing_is_packed(
+    project: TinyProject, work: EngineWork, tmp_path: Path, what: str
+) -> None:
+    change, said = CHANGES[what]
+    change(write_real_output(_job(work)))
+    with pytest.raises(WorkFailedError, match=said):
+        project.phase_three(work, archives=tmp_path / "archives")
+    assert not (tmp_path / "archives").exists()
+    assert (work.staged.repository / "tiny-engine/1/model.onnx").is_file()
+
+
+def test_a_marked_plan_that_the_result_calls_real_is_refused(project: TinyProject, work: EngineWork) -> None:
+    assert project.phase_two(_job(work))[0] == 0
+    _told(output_of(_job(work)), trtexec={"stand_in": False})
+    with pytest.raises(WorkFailedError, match="the plan has a stand-in's mark"):
+        project.phase_three(work)
+
+
+def test_a_model_without_an_output_is_named(project: TinyProject, work: EngineWork) -> None:
+    with pytest.raises(WorkFailedError, match="no engine was built for tiny-engine"):
+        finish_archive(work, {}, project.places, print)
+
+
+def test_engine_tolerance_replaces_the_samples_and_changes_no_export(tmp_path: Path, project: TinyProject) -> None:
+    here = replace(project, places=replace(write_tiny(tmp_path), exports=project.places.exports))
+    _edit(here, "workspace_mib: 64", "workspace_mib: 64\n  tolerance: 0.5")
+    before = sorted(path.name for path in project.places.exports.iterdir())
+    job = _job(here.phase_one(tmp_path / "work"))
+    assert job.tolerance == 0.5
+    assert sorted(path.name for path in project.places.exports.iterdir()) == before
+
+
+def _edit(project: TinyProject, old: str, new: str) -> None:
+    recipe = project.places.folder("tiny-engine") / "recipe.yaml"
+    assert old in recipe.read_text()
+    recipe.write_text(recipe.read_text().replace(old, new))
+
+
+@pytest.fixture
+def fresh(project: TinyProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TinyProject:
+    """A project of its own for tests that change the folder; the proof with the container is left out."""
+    if not project.proofs:
+        project.phase_one(tmp_path / "first")
+    proven = next(iter(project.proofs.values()))
+    monkeypatch.setattr("tritonstack.archives.building.prove_sample", lambda *_, **__: proven)
+    return TinyProject(tmp_path, write_tiny(tmp_path), project.programs)
+
+
+def test_a_sample_outside_the_engine_s_shapes_is_refused_with_the_field(fresh: TinyProject, tmp_path: Path) -> None:
+    _edit(fresh, "x: {min: [1, 4], opt: [4, 4], max: [8, 4]}", "x: {min: [3, 4], opt: [4, 4], max: [8, 4]}")
+    with pytest.raises(InputError) as refused:
+        fresh.phase_one(tmp_path / "work")
+    (problem,) = refused.value.problems
+    assert (problem.field, problem.found) == ("engine.shapes.x", "the proof asks with [2, 4]")
+    assert problem.allowed == "from [3, 4] to [8, 4]"
+    assert str(problem.file).endswith("tiny-engine/recipe.yaml")
+
+
+def test_what_has_no_engine_in_its_recipe_is_refused(fresh: TinyProject, tmp_path: Path) -> None:
+    text = (fresh.places.folder("tiny-engine") / "recipe.yaml").read_text()
+    start, end = text.index("engine:\n"), text.index("sample:\n")
+    (fresh.places.folder("tiny-engine") / "recipe.yaml").write_text(text[:start] + text[end:])
+    with pytest.raises(InputError, match="tiny-engine has neither a plan nor engine:"):
+        fresh.phase_one(tmp_path / "work")
+
+
+def test_two_versions_without_a_plan_are_refused(fresh: TinyProject, tmp_path: Path) -> None:
+    _edit(fresh, "tiny-engine/1/model.onnx,", "tiny-engine/1/model.onnx, tiny-engine/2/model.onnx,")
+    script = fresh.places.folder("tiny-engine") / "export.py"
+    copied = '(path.parents[1] / "2").mkdir()\n    (path.parents[1] / "2/model.onnx").write_bytes(path.read_bytes())\n'
+    script.write_text(script.read_text().replace("    with np.load", f"    {copied}    with np.load"))
+    with pytest.raises(InputError, match="with the versions 1, 2, of which 2 have an ONNX graph"):
+        fresh.phase_one(tmp_path / "work")
+
+
+def test_the_local_triton_s_archive_has_no_engine_to_build(fresh: TinyProject, tmp_path: Path) -> None:
+    task = replace(task_of(fresh.places), platform=None)
+    with pytest.raises(InputError, match="tiny-engine for local, and its engine is built for one"):
+        fresh.phase_one(tmp_path / "work", task)
+
+
+def test_an_engine_of_a_used_folder_is_built_from_its_recipe_and_proven_with_seeded_numbers(
+    fresh: TinyProject, tmp_path: Path
+) -> None:
+    _write_user(fresh)
+    works = [fresh.phase_one(tmp_path / name, task_of(fresh.places, "user")) for name in ("a", "b")]
+    jobs = [_job(work) for work in works]
+    assert [(job.model, job.proof, job.inputs["x"].shape) for job in jobs] == [("tiny-engine", "random", (1, 4))] * 2
+    assert np.array_equal(jobs[0].inputs["x"], jobs[1].inputs["x"])
+    assert fresh.phase_two(jobs[0])[0] == 0
+    manifest = fresh.phase_three(works[0])
+    assert manifest.engines["tiny-engine"].proof == "random"
+    assert "tiny-engine/1/model.plan" in _members(fresh.places.archive(works[0].task.name, "24.09-a10g"))
+
+
+def _write_user(project: TinyProject) -> None:
+    """A folder with an ensemble around ``tiny-engine``."""
+    folder = project.places.folder("user")
+    sample = (FOLDER / "sample/request.json").read_text().replace('"x"', '"X"')
+    answer = {"outputs": [{"name": "Y", "datatype": "FP32", "shape": [2, 3], "data": [0.0] * 6}]}
+    config = """name: "user"
+platform: "ensemble"
+max_batch_size: 8
+input [ { name: "X" data_type: TYPE_FP32 dims: [ 4 ] } ]
+output [ { name: "Y" data_type: TYPE_FP32 dims: [ 3 ] } ]
+ensemble_scheduling { step [ {
+  model_name: "tiny-engine" model_version: -1
+  input_map { key: "x" value: "X" } output_map { key: "y" value: "Y" }
+} ] }
+"""
+    recipe = """description: An ensemble around an engine.
+kind: ensemble
+dependency: engine
+uses: [{folder: tiny-engine, models: [tiny-engine]}]
+sample: {request: sample/request.json, answer: sample/answer.json}
+"""
+    write(folder, {"recipe.yaml": recipe, "user/config.pbtxt": config})
+    write(folder, {"sample/request.json": sample, "sample/answer.json": json.dumps(answer)})
+    assert source_of(folder).recipe.uses
+
+
+def test_weights_in_a_file_of_their_own_go_with_the_graph_and_make_room_for_the_plan(
+    fresh: TinyProject, tmp_path: Path
+) -> None:
+    folder = fresh.places.folder("tiny-engine")
+    script = (folder / "export.py").read_text()
+    saved = "onnx.save(graph(weights, bias, told['graph']), path, save_as_external_data=True, size_threshold=0,"
+    saved += " location='weights.bin')"
+    line = 'path.write_bytes(graph(weights, bias, told["graph"]).SerializeToString(deterministic=True))'
+    assert line in script
+    (folder / "export.py").write_text(script.replace(line, saved))
+    _edit(fresh, "tiny-engine/1/model.onnx,", "tiny-engine/1/model.onnx, tiny-engine/1/weights.bin,")
+    work = fresh.phase_one(tmp_path / "work")
+    assert {"model.onnx", "weights.bin"} <= {path.name for path in _job(work).folder.iterdir()}
+    assert set(_job(work).parts) == {"model.onnx", "weights.bin"}
+    write_real_output(_job(work))
+    fresh.phase_three(work)
+    assert set(_members(fresh.places.archive(work.task.name, "24.09-a10g"))) == PACKED
