@@ -132,9 +132,9 @@ def set_alarm(aws: LocalAws, state: str) -> None:
 def advance(aws: LocalAws, seconds: int) -> None:
     """Move the clock of the local AWS."""
     body = json.dumps({"advance_seconds": seconds}).encode()
-    url = f"{aws.emulator_url}/_tritonstack/clock"  # on loopback
-    request = urllib.request.Request(url, data=body, method="POST")  # noqa: S310
-    with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310
+    url = f"{aws.emulator_url}/_tritonstack/clock"
+    request = urllib.request.Request(url, data=body, method="POST")  # noqa: S310  (on loopback)
+    with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310  (on loopback)
         assert answer.status == 200
 
 

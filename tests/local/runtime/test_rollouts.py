@@ -174,8 +174,13 @@ async def test_after_a_rollback_the_next_update_starts_a_fleet_of_its_own(tmp_pa
         await shifted(at, 2)
         at.reader.end("e", "config-1")
         await until(at.triton.containers[1].exited.done)
+        at.triton.ping_status = 400
         at.reader.deploy("e", config("config-2"))
         await until(lambda: len(at.triton.containers) == 3)
+        for _ in range(4):
+            await at.call("a.tar.gz")
+        assert requests(at) == {"config-1": 4, "config-2": 0}, "it starts, and takes no call yet"
+        at.triton.ping_status = 200
         await until(lambda: len(at.reader.reports) == 3)
         await shifted(at, 4)
         at.reader.end("e", "config-2")

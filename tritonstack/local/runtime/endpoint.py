@@ -298,7 +298,6 @@ class Endpoint:
             else:
                 await serving.stop(grace_seconds=0)
         if not drain:
-            await asyncio.sleep(0)  # a task that never began would stop no fleet
             for task in list(self._drains):
                 task.cancel()
         await asyncio.gather(*self._drains, return_exceptions=True)
