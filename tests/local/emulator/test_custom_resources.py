@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.local.emulator.running import ROLE_ARN, Emulator, wait_until
+from tests.local.emulator.running import ROLE_ARN, Emulator, make_config, wait_until
 
 HOUR = 3600.0
 # Writes down every request; answers unless told not to; signals a wait condition's handle where it is given one.
@@ -34,6 +34,9 @@ FUNCTION = """
         noted = {name: event.get(name) for name in ("RequestType", "PhysicalResourceId", "ResourceProperties")}
         name = f"/requests/{event['StackId'].split('/')[1]}/{time.time_ns()}"
         boto3.client("ssm").put_parameter(Name=name, Value=json.dumps(noted), Type="String")
+        if properties.get("Crashing") == event["RequestType"]:
+            if boto3.client("ssm").get_parameters_by_path(Path=name.rpartition("/")[0])["Parameters"][1:] == []:
+                raise RuntimeError("the first time")
         if properties.get("Signal"):
             signal = {"Status": "SUCCESS", "UniqueId": "1", "Reason": "built", "Data": "from a function"}
             put(properties["Handle"], signal)
@@ -44,6 +47,8 @@ FUNCTION = """
         answer["Status"] = "FAILED" if failing else "SUCCESS"
         answer["Reason"] = "no such thing"
         answer["PhysicalResourceId"] = event.get("PhysicalResourceId", "of-the-function")
+        if event["RequestType"] == "Create":
+            answer["Data"] = {"Text": "x" * int(properties.get("Length", 0))}
         put(event["ResponseURL"], answer)
 """
 
@@ -143,6 +148,23 @@ def test_rollback_deletes_what_a_failed_creation_may_have_left(aws: Emulator, fu
     assert requests[1]["PhysicalResourceId"] == "of-the-function"
 
 
+def test_function_that_crashes_is_called_again_by_lambda(aws: Emulator, function: str, name: str) -> None:
+    aws.create_stack(name, {"Thing": _custom(function, Crashing="Create")})
+    _called(aws, name, 1)
+
+    def later() -> str:
+        aws.advance(60)  # it waits a minute from when the crash is known
+        return _status(aws, name)
+
+    wait_until(later, lambda status: status == "CREATE_COMPLETE")
+    assert [request["RequestType"] for request in _requests(aws, name)] == ["Create", "Create"]
+
+
+def test_answer_of_more_than_four_kilobytes_fails_the_resource(aws: Emulator, function: str, name: str) -> None:
+    assert aws.deploy(name, {"Thing": _custom(function, Length=4096)}) == "ROLLBACK_COMPLETE"
+    assert "Response object is too long." in aws.failures(name)
+
+
 def test_service_timeout_ends_a_custom_resource_sooner(aws: Emulator, function: str, name: str) -> None:
     aws.create_stack(name, {"Thing": _custom(function, Silent="Create", ServiceTimeout=120)})
     _called(aws, name, 1)
@@ -240,7 +262,7 @@ def test_cancelled_update_ends_the_wait_and_rolls_back(aws: Emulator, name: str)
     aws.client("cloudformation").cancel_update_stack(StackName=name, ClientRequestToken="cancelling")
     assert aws.settled(name)["StackStatus"] == "UPDATE_ROLLBACK_COMPLETE"
     events = _events(aws, name)
-    assert ("Wait", "UPDATE_FAILED", "Resource creation cancelled") in events
+    assert ("Wait", "CREATE_FAILED", "Resource creation cancelled") in events
     assert (name, "UPDATE_ROLLBACK_IN_PROGRESS", "User Initiated") in events
     assert events[-1][:2] == (name, "UPDATE_ROLLBACK_COMPLETE")
     newest = aws.client("cloudformation").describe_stack_events(StackName=name)["StackEvents"][0]
@@ -256,6 +278,49 @@ def test_cancelled_update_sends_a_waiting_custom_resource_back(aws: Emulator, fu
     assert ("Thing", "UPDATE_FAILED", "Resource update cancelled") in _events(aws, name)
     values = [(one["RequestType"], one["ResourceProperties"]["Value"]) for one in _requests(aws, name)]
     assert values == [("Create", "old"), ("Update", "new"), ("Update", "old")]
+
+
+def test_update_cancelled_at_its_last_resource_rolls_back_once_that_is_done(fleets: Emulator, name: str) -> None:
+    make_config(fleets, name)
+    make_config(fleets, name + "-2")
+    endpoint = {"EndpointName": name, "EndpointConfigName": name}
+    fleets.create_stack(name, {"Endpoint": {"Type": "AWS::SageMaker::Endpoint", "Properties": endpoint}})
+    _reported(fleets, name, name)
+    assert fleets.settled(name)["StackStatus"] == "CREATE_COMPLETE"
+    endpoint["EndpointConfigName"] = name + "-2"
+    fleets.update_stack(name, {"Endpoint": {"Type": "AWS::SageMaker::Endpoint", "Properties": endpoint}})
+    wait_until(lambda: _pending(fleets, name), lambda pending: pending == name + "-2")
+    fleets.client("cloudformation").cancel_update_stack(StackName=name)
+    _reported(fleets, name, name + "-2")
+    _reported(fleets, name, name)
+    assert fleets.settled(name)["StackStatus"] == "UPDATE_ROLLBACK_COMPLETE"
+    assert (name, "UPDATE_ROLLBACK_IN_PROGRESS", "User Initiated") in _events(fleets, name)
+    described = fleets.client("sagemaker").describe_endpoint(EndpointName=name)
+    assert (described["EndpointStatus"], described["EndpointConfigName"]) == ("InService", name)
+
+
+def _pending(fleets: Emulator, endpoint: str) -> str:
+    found = fleets.client("sagemaker").list_endpoints(NameContains=endpoint)["Endpoints"]
+    if not found:
+        return ""
+    described = fleets.client("sagemaker").describe_endpoint(EndpointName=endpoint)
+    return str(described.get("PendingDeploymentSummary", {}).get("EndpointConfigName", ""))
+
+
+def _reported(fleets: Emulator, endpoint: str, config: str) -> None:
+    """Play the runtime: the fleet of a config is in service, once it is asked for."""
+    wait_until(lambda: _pending(fleets, endpoint), lambda pending: pending == config)
+    assert fleets.report(endpoint, config, "in_service") == 200
+
+
+def test_resource_that_is_new_in_an_update_is_created(aws: Emulator, name: str) -> None:
+    parameter = {"Type": "AWS::SSM::Parameter", "Properties": {"Type": "String", "Value": "1"}}
+    assert aws.deploy(name, {"Old": parameter}) == "CREATE_COMPLETE"
+    changed = {"Type": "AWS::SSM::Parameter", "Properties": {"Type": "String", "Value": "2"}}
+    assert aws.deploy(name, {"Old": changed, "New": parameter}) == "UPDATE_COMPLETE"
+    events = [event[:2] for event in _events(aws, name)]
+    assert [status for logical_id, status in events if logical_id == "New"] == ["CREATE_IN_PROGRESS", "CREATE_COMPLETE"]
+    assert ("Old", "UPDATE_COMPLETE") in events
 
 
 def test_update_that_is_not_in_progress_cannot_be_cancelled(aws: Emulator, function: str, name: str) -> None:

@@ -21,6 +21,7 @@ from tritonstack.local.emulator.cloudformation import (
     cancelling,
     composite_alarm,
     custom_resources,
+    new_resources,
     patience,
     provisioning,
     sagemaker_resources,
@@ -57,6 +58,7 @@ def build(settings: EmulatorSettings) -> Gateway:
     bucket.install()
     cancelling.install()
     custom_resources.install()
+    new_resources.install()
     waits.install()
     provisioning.install_schemas()
     patience.install(seconds=settings.stack_patience_seconds)

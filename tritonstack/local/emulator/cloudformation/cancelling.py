@@ -1,6 +1,7 @@
 """CancelUpdateStack while a resource waits: the wait ends, and the stack rolls back as the user asked.
 
-MiniStack notes the request and looks at it between two resources only.
+MiniStack notes the request and looks at it before each resource only. A resource that cannot be interrupted (an
+endpoint, say) is done first; then the stack rolls back, though it were the last.
 """
 
 from __future__ import annotations
@@ -29,7 +30,13 @@ def cancel_requested(stack_name: str) -> bool:
 def install() -> None:
     """Wake who waits when an update is cancelled, and give the rollback the reason and token of the cancel."""
     cancel: Callable[[dict[str, Any]], Any] = handlers._ACTION_HANDLERS["CancelUpdateStack"]
-    roll_back = stacks._roll_back_operation
+    roll_back, resolve = stacks._roll_back_operation, stacks._resolve_stack_outputs
+
+    def resolve_unless_cancelled(*arguments: Any) -> Any:
+        stack_name = arguments[5]
+        if cancel_requested(stack_name) and _stacks[stack_name]["StackStatus"] == "UPDATE_IN_PROGRESS":
+            raise CancelledError(creating=False)
+        return resolve(*arguments)
 
     def cancel_and_wake(parameters: dict[str, Any]) -> Any:
         answer = cancel(parameters)
@@ -47,3 +54,4 @@ def install() -> None:
 
     handlers._ACTION_HANDLERS["CancelUpdateStack"] = cancel_and_wake
     stacks._roll_back_operation = roll_back_as_asked
+    stacks._resolve_stack_outputs = resolve_unless_cancelled

@@ -6,9 +6,8 @@ by a Delete when the stack rolls back.
 
 from __future__ import annotations
 
-import logging
+import json
 import threading
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,13 +16,14 @@ from ministack.core.responses import get_region, new_uuid
 from ministack.services import lambda_svc
 from ministack.services.cloudformation import _stacks, custom_resource, handlers, stacks
 
+from tritonstack.local.emulator import service_events
 from tritonstack.local.emulator.clock import Deadline, clock
 from tritonstack.local.emulator.cloudformation.cancelling import CancelledError, cancel_requested
 from tritonstack.local.emulator.refusal import RefusedError
 
-logger = logging.getLogger("tritonstack.emulator")
-
 LONGEST_SECONDS = 3600
+LONGEST_ANSWER = 4096
+"""Bytes (CloudFormation user guide, Custom resource response objects)."""
 _GUIDE = "CloudFormation user guide, Custom resource request objects"
 
 
@@ -118,6 +118,8 @@ class Call:
 
     def _outcome(self, answer: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         named = answer.get("PhysicalResourceId")
+        if len(json.dumps(answer)) > LONGEST_ANSWER:
+            raise self._failed("Response object is too long.", named)
         if answer.get("Status") != "SUCCESS":
             reason = (
                 f"Received response status [{answer.get('Status')}] from custom resource. Message returned:"
@@ -222,10 +224,6 @@ def _function(service_token: Any) -> dict[str, Any]:
 
 
 def _execute(function: dict[str, Any], event: dict[str, Any]) -> None:
-    """Call the function; what it returns or raises is nobody's business but its log's."""
-    run: Callable[[dict[str, Any], dict[str, Any]], Any] = lambda_svc._execute_function_with_config_scope
-    result = run(function, event)
-    if isinstance(result, dict) and result.get("error"):
-        logger.warning(
-            "%s: the function of custom resource %s failed", event["RequestType"], event["LogicalResourceId"]
-        )
+    """Call the function as CloudFormation does, asynchronously: Lambda tries twice more where it fails."""
+    name = function["config"]["FunctionName"]
+    service_events._deliver(name, function, event)
