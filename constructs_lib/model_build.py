@@ -11,7 +11,7 @@ from aws_cdk import aws_codebuild as codebuild
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from constructs_lib.acknowledgement import acknowledge_wildcard
+from constructs_lib.acknowledgement import acknowledge, acknowledge_wildcard
 from constructs_lib.artifact_bucket import ArtifactBucketReference
 from constructs_lib.build_access import BuildNetwork, acknowledge_nameless, allow_network, allow_pull
 from constructs_lib.build_log import BuildLog
@@ -124,6 +124,13 @@ class ModelBuild(Construct):
             logs_config=log_config(log),
             vpc_config=vpc_config(machine.network),
         )
+        if own_image is not None:
+            acknowledge(
+                self.project,
+                finding="AwsSolutions-CB5",
+                reason="The settings name an image of the account's own in ECR, which may hold the environments that "
+                "builds need where they cannot be fetched; by default the image is one of CodeBuild's.",
+            )
         # CodeBuild checks the role when the project is made, and again when a build starts.
         self.project.node.add_dependency(self.policy, log.group)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import aws_cdk as cdk
+
 import app
 from stacks.stage import EnvironmentStage
 from tests.archives.folders import write_double
@@ -42,10 +44,10 @@ def served_engines(project: Path, *endpoints: str, header: str = "", models: str
     return served_by(load_environment(file), project / "model_repos", file=file)
 
 
-def stage_of(served: Served, project: Path) -> EnvironmentStage:
-    """The stage as the app makes it, in an app of its own."""
+def stage_of(served: Served, project: Path, *, scope: cdk.App | None = None) -> EnvironmentStage:
+    """The stage as the app makes it, in an app of its own unless ``scope`` is one."""
     return EnvironmentStage(
-        new_app(),
+        scope or new_app(),
         environment=served.environment,
         release_sets=served.release_sets,
         builds=app.builds_of(served, models=project / "model_repos"),
