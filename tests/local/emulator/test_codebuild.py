@@ -182,6 +182,34 @@ def test_environments_of_the_project_are_linked_in_where_the_source_lacks_them_a
     assert uploaded == ["out/node_modules/mine.txt"]
 
 
+@pytest.mark.parametrize("place", ["{path}", "arn:aws:s3:::{name}/specs/engine.yml"])
+def test_buildspec_may_be_a_file_of_the_source_or_an_object(aws: Emulator, name: str, place: str) -> None:
+    store = bucket(aws, name)
+    text = json.dumps(buildspec("echo from its place"))
+    store.put_object(Bucket=name, Key="source/specs/engine.yml", Body=text)
+    store.put_object(Bucket=name, Key="specs/engine.yml", Body=text)
+    given = place.format(path="specs/engine.yml", name=name)
+    make_project(aws, name, "", source={"type": "S3", "location": f"{name}/source/", "buildspec": given})
+    assert "from its place" in log(aws, run(aws, name))
+    assert "over it" in log(aws, run(aws, name, buildspecOverride=json.dumps(buildspec("echo over it"))))
+
+
+def test_version_of_the_source_object_may_be_chosen(aws: Emulator, name: str) -> None:
+    store = bucket(aws, name)
+    store.put_bucket_versioning(Bucket=name, VersioningConfiguration={"Status": "Enabled"})
+    versions = [
+        store.put_object(
+            Bucket=name, Key="s.zip", Body=zipped({"buildspec.yml": json.dumps(buildspec(f"echo {word}"))})
+        )["VersionId"]
+        for word in ("first", "second")
+    ]
+    make_project(aws, name, "", source={"type": "S3", "location": f"{name}/s.zip"})
+    assert "second" in log(aws, run(aws, name))
+    build = run(aws, name, sourceVersion=versions[0])
+    assert "first" in log(aws, build)
+    assert build["sourceVersion"] == versions[0]
+
+
 def test_files_of_a_build_are_gone_after_it(aws: Emulator, name: str) -> None:
     make_project(aws, name, buildspec("pwd"))
     build = run(aws, name)

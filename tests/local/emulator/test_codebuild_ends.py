@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import http.client
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +117,37 @@ def test_same_token_starts_one_build_for_five_minutes(aws: Emulator, name: str) 
     assert start(aws, name, idempotencyToken=name) != first
     assert ended(aws, first)["buildNumber"] == 1
     assert len(aws.client("codebuild").list_builds_for_project(projectName=name)["ids"]) == 3
+
+
+def test_same_token_at_the_same_time_starts_one_build(aws: Emulator, name: str) -> None:
+    make_project(aws, name, buildspec("true"))
+    aws.client("codebuild")
+    with ThreadPoolExecutor(8) as pool:
+        builds = set(pool.map(lambda _: start(aws, name, idempotencyToken=name), range(8)))
+    assert len(builds) == 1
+    assert aws.client("codebuild").list_builds_for_project(projectName=name)["ids"] == [*builds]
+
+
+def test_fault_of_the_local_aws_ends_the_build_and_is_no_failure_of_its_own(aws: Emulator, name: str) -> None:
+    make_project(aws, name, buildspec("echo \ud800"))  # half of a character, which no script can hold
+    build = run(aws, name)
+    assert (build["buildStatus"], phases(build)["BUILD"]) == ("FAULT", "FAULT")
+    assert "a fault of the local AWS" in aws.log.read_text()
+
+
+def test_reset_ends_builds(tmp_path: Path, name: str) -> None:
+    emulator = Emulator(tmp_path).wait_ready()
+    try:
+        make_project(emulator, name, buildspec(ENDLESS))
+        pids = _pids(emulator, start(emulator, name))
+        connection = http.client.HTTPConnection("127.0.0.1", emulator.port, timeout=30)
+        connection.request("POST", "/_ministack/reset")
+        assert connection.getresponse().status == 200
+        connection.close()
+        wait_until(lambda: _gone(pids), bool)
+        assert emulator.client("codebuild").list_builds()["ids"] == []
+    finally:
+        emulator.stop()
 
 
 @pytest.mark.parametrize(

@@ -118,6 +118,23 @@ def test_failing_lambda_is_tried_again_after_one_and_two_minutes_of_the_clock(aw
     assert event["detail"]["build-id"].endswith(build)
 
 
+def test_event_that_no_attempt_takes_goes_to_the_failure_destination(aws: Emulator, name: str) -> None:
+    _listen(aws, name, failures=100, statuses=("SUCCEEDED",))
+    queues = aws.client("sqs")
+    queue = queues.create_queue(QueueName=name)["QueueUrl"]
+    arn = queues.get_queue_attributes(QueueUrl=queue, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    aws.client("lambda").put_function_event_invoke_config(
+        FunctionName=name, MaximumRetryAttempts=1, DestinationConfig={"OnFailure": {"Destination": arn}}
+    )
+    make_project(aws, name, buildspec("true"))
+    build = run(aws, name)
+    _wait_seen(aws, name, 1)
+    _advance_until_seen(aws, name, 2)
+    [message] = wait_until(lambda: queues.receive_message(QueueUrl=queue).get("Messages", []), bool)
+    assert json.loads(message["Body"])["requestPayload"]["detail"]["build-id"] == build["arn"]
+    assert _seen(aws, name) == 2
+
+
 def _seen(emulator: Emulator, name: str) -> int:
     ssm = emulator.client("ssm")
     try:

@@ -55,7 +55,7 @@ def _invoke_in_background(arn: str, payload: str) -> None:
 
 def _deliver(name: str, record: dict[str, Any], event: Any) -> None:
     """Invoke until it succeeds, the attempts are used up, or the event is too old; then its failure destination."""
-    settings = record.get("event_invoke_config") or {}
+    settings = _asynchronous_settings(record)
     attempts = settings.get("MaximumRetryAttempts")
     expires = clock.deadline(float(settings.get("MaximumEventAgeInSeconds") or _LONGEST_EVENT_AGE_SECONDS))
     waits = _RETRY_SECONDS[: len(_RETRY_SECONDS) if attempts is None else int(attempts)]
@@ -71,8 +71,14 @@ def _deliver(name: str, record: dict[str, Any], event: Any) -> None:
         _send_to_failure_destination(name, record, event, result)
 
 
+def _asynchronous_settings(record: dict[str, Any]) -> dict[str, Any]:
+    """The function's EventInvokeConfig, empty where it has none."""
+    every: dict[str, dict[str, Any]] = record.get("event_invoke_configs") or {}
+    return record.get("event_invoke_config") or every.get("$LATEST") or {}
+
+
 def _send_to_failure_destination(name: str, record: dict[str, Any], event: Any, result: dict[str, Any]) -> None:
-    destination = ((record.get("event_invoke_config") or {}).get("DestinationConfig") or {}).get("OnFailure") or {}
+    destination = (_asynchronous_settings(record).get("DestinationConfig") or {}).get("OnFailure") or {}
     queue = record["config"].get("DeadLetterConfig") or {}
     arn = destination.get("Destination") or queue.get("TargetArn")
     if arn:
