@@ -323,6 +323,31 @@ def test_resource_that_is_new_in_an_update_is_created(aws: Emulator, name: str) 
     assert ("Old", "UPDATE_COMPLETE") in events
 
 
+def test_stack_that_waits_in_its_making_can_be_deleted(aws: Emulator, name: str) -> None:
+    parameter = {"Type": "AWS::SSM::Parameter", "Properties": {"Name": "/" + name, "Type": "String", "Value": "1"}}
+    waiting = _waiting()
+    waiting["Wait"]["DependsOn"] = "Parameter"
+    aws.create_stack(name, {"Parameter": parameter, **waiting})
+    _begun(aws, name, "Wait")
+    url = aws.physical(name, "Handle")
+    assert aws.delete_stack(name) == "DELETE_COMPLETE"
+    assert aws.client("ssm").get_parameters(Names=["/" + name])["Parameters"] == []
+    assert _signal(url, "SUCCESS") == 404
+
+
+def test_stack_in_an_update_cannot_be_deleted(aws: Emulator, name: str) -> None:
+    parameter = {"Parameter": {"Type": "AWS::SSM::Parameter", "Properties": {"Type": "String", "Value": "1"}}}
+    assert aws.deploy(name, parameter) == "CREATE_COMPLETE"
+    aws.update_stack(name, {**parameter, **_waiting()})
+    _begun(aws, name, "Wait")
+    cloudformation = aws.client("cloudformation")
+    with pytest.raises(cloudformation.exceptions.ClientError, match="cannot be deleted while in status UPDATE_IN_PROG"):
+        cloudformation.delete_stack(StackName=name)
+    cloudformation.cancel_update_stack(StackName=name)
+    assert aws.settled(name)["StackStatus"] == "UPDATE_ROLLBACK_COMPLETE"
+    assert aws.delete_stack(name) == "DELETE_COMPLETE"
+
+
 def test_update_that_is_not_in_progress_cannot_be_cancelled(aws: Emulator, function: str, name: str) -> None:
     assert aws.deploy(name, {"Thing": _custom(function)}) == "CREATE_COMPLETE"
     cloudformation = aws.client("cloudformation")
