@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.archives.lint.onnx_files import TYPES, graph_file, number, part
-from tritonstack.archives.lint.onnx_graph import GraphTensor, OnnxError, read_graph
+from tritonstack.archives.lint.onnx_graph import GraphTensor, OnnxError, external_files, read_graph
 
 _AXES = st.lists(st.one_of(st.integers(0, 2**62), st.text(max_size=4), st.none()), max_size=4)
 _TENSORS = st.lists(
@@ -101,3 +101,32 @@ def test_a_file_without_a_graph_or_with_two_is_refused(tmp_path_factory: pytest.
         read_graph(_file(tmp_path_factory, b""))
     with pytest.raises(OnnxError, match="several graphs"):
         read_graph(_file(tmp_path_factory, part(7, b"") * 2))
+
+
+def _with_initialisers(*tensors: bytes) -> bytes:
+    return number(1, 8) + part(7, b"".join(part(5, tensor) for tensor in tensors))
+
+
+def _external(key: str, value: str) -> bytes:
+    return part(13, part(1, key.encode()) + part(2, value.encode()))
+
+
+def test_the_files_of_external_weights_are_named_once_each(tmp_path_factory: pytest.TempPathFactory) -> None:
+    tensors = (
+        part(8, b"inside") + part(9, bytes(100)),
+        part(8, b"a") + _external("location", "weights.bin") + _external("offset", "0") + _external("length", "64"),
+        part(8, b"b") + _external("offset", "64") + _external("location", "weights.bin"),
+        part(8, b"c") + _external("location", "data/../../evil"),
+    )
+    content = _with_initialisers(*tensors)
+    assert external_files(_file(tmp_path_factory, content)) == ("weights.bin", "data/../../evil")
+    assert external_files(_file(tmp_path_factory, _with_initialisers(tensors[0]))) == ()
+
+
+@given(content=st.binary(max_size=200))
+def test_any_bytes_name_files_or_are_an_error(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+    try:
+        found = external_files(_file(tmp_path_factory, _with_initialisers(content)))
+    except OnnxError:
+        return
+    assert all(isinstance(name, str) for name in found)
