@@ -185,4 +185,7 @@ class _Job:
 def _reason(job: _Job, state: JobState) -> str:
     """What the container left to be told, else SageMaker's own reason."""
     told = [str(state.described.get(field, "")).strip() for field in ("ExitMessage", "FailureReason")]
+    if state.at == "Stopped":
+        seconds = state.described.get("StoppingCondition", {}).get("MaxRuntimeInSeconds")
+        told.insert(0, f"somebody stopped it, or its {seconds} s were over")
     return f"Processing job {job.name} ended as {state.at}" + "".join(f": {text}" for text in told if text)

@@ -1,0 +1,314 @@
+"""Jobs on CodeBuild and SageMaker Processing, as the local AWS runs them: their output, or why there is none."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.engines.prepare_way import A10G, IMAGE, T4, Clients, Way
+from tritonstack.engines.builders import builder_for
+from tritonstack.engines.engine_failure import EngineFailedError, EngineStoppedError
+from tritonstack.engines.order import JobNetwork
+from tritonstack.engines.runners import EngineRunner, run_name, runner_for
+from tritonstack.errors import InputError
+
+HEAD = """\
+import json, os, pathlib, sys, time
+here = pathlib.Path(__file__).resolve().parent
+job = json.loads((here / "job.json").read_text())
+output = here / job["output"]
+output.mkdir(parents=True, exist_ok=True)
+def result(**fields):
+    (output / "result.json").write_text(json.dumps(fields))
+"""
+BUILT = HEAD + 'result(outcome="built")\n(output / "model.plan").write_text((here / "model.onnx").read_text() * 2)\n'
+FAILED = (
+    HEAD
+    + """\
+print("[E] no tactic", flush=True)
+result(outcome="failed", phase="build", reason="trtexec ends with status 1", log_tail=["[E] no tactic"])
+message = pathlib.Path(os.environ.get("TRITONSTACK_OPT_ML", "/opt/ml"), "output/message")
+if os.environ.get("CODEBUILD_BUILD_ID") is None:
+    message.write_text("FAILED in phase build: trtexec ends with status 1")
+sys.exit(4)
+"""
+)
+SILENT = HEAD + 'print("something was wrong", flush=True)\nsys.exit(7)\n'
+HANGING = (
+    HEAD
+    + """\
+import signal
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # a container's first process ends of no signal without this
+print("hanging", flush=True)
+while True:
+    time.sleep(0.1)
+"""
+)
+
+
+@dataclass
+class Remote:
+    """A runner of one service, and a job for it."""
+
+    way: Way
+    kind: str
+    stop: threading.Event
+
+    @property
+    def runner(self) -> EngineRunner:
+        """On the A10G of CodeBuild, or the T4 of Processing."""
+        builder = builder_for(A10G if self.kind == "codebuild" else T4, "us-east-1", image=IMAGE)
+        assert builder.kind == self.kind
+        return runner_for(
+            builder,
+            environment=self.way.name,
+            session=Clients(self.way.emulator),
+            bucket=self.way.bucket,
+            stop=self.stop,
+        )
+
+    def run(self, step: str, *, said: Callable[[str], None] = lambda _text: None) -> Path:
+        """Run a step; the folder of its output."""
+        job, output = self.way.root / "job", self.way.root / "output"
+        job.mkdir()
+        (job / "job.json").write_text(json.dumps({"timeout_seconds": 600, "output": "?", "timing_cache": None}))
+        (job / "engine_step.py").write_text(textwrap.dedent(step))
+        (job / "model.onnx").write_text("graph")
+        name = run_name(environment=self.way.name, model="tiny")
+        self.runner.run(name=name, job=job, output=output, report=said)
+        return output
+
+    def described(self) -> dict[str, Any]:
+        """The service's description of the only job that there was."""
+        if self.kind == "codebuild":
+            (build,) = self.way.emulator.client("codebuild").batch_get_builds(ids=list(self.way.builds()))["builds"]
+            return dict(build)
+        (job,) = self.way.jobs()
+        sagemaker = self.way.emulator.client("sagemaker")
+        return dict(sagemaker.describe_processing_job(ProcessingJobName=job["ProcessingJobName"]))
+
+    @property
+    def status(self) -> str:
+        """How it ended."""
+        return str(self.described().get("buildStatus") or self.described()["ProcessingJobStatus"])
+
+    def is_hanging(self) -> bool:
+        """Whether its step has begun."""
+        logs = self.way.emulator.client("logs")
+        if self.kind == "codebuild":
+            where = self.described()["logs"]
+            group, stream = where.get("groupName"), where.get("streamName")
+        else:
+            group = "/aws/sagemaker/ProcessingJobs"
+            (job,) = self.way.jobs()
+            found = logs.describe_log_streams(logGroupName=group, logStreamNamePrefix=job["ProcessingJobName"])
+            stream = found["logStreams"][0]["logStreamName"] if found["logStreams"] else None
+        if not stream:
+            return False
+        try:
+            events = logs.get_log_events(logGroupName=group, logStreamName=stream, startFromHead=True)["events"]
+        except logs.exceptions.ResourceNotFoundException:
+            return False
+        return any("hanging" in event["message"] for event in events)
+
+
+@pytest.fixture(params=["codebuild", "processing"])
+def remote(request: pytest.FixtureRequest, way: Way) -> Remote:
+    """A runner of each service."""
+    way.make_builds()
+    return Remote(way, request.param, threading.Event())
+
+
+class WhenHanging:
+    """A report that does something once, as soon as the step hangs."""
+
+    def __init__(self, remote: Remote, act: Callable[[], object]) -> None:
+        """``act``: what is done."""
+        self._remote, self._act, self._done = remote, act, False
+
+    def __call__(self, text: str) -> None:
+        """Told what the job is at; while it runs, each look tells."""
+        running = text.startswith(("CodeBuild: BUILD", "Processing: InProgress"))
+        if running and not self._done and self._remote.is_hanging():
+            self._done = True
+            self._act()
+
+
+def test_the_output_comes_back_and_nothing_stays_staged(remote: Remote) -> None:
+    output = remote.run(BUILT)
+    assert (output / "model.plan").read_text() == "graphgraph"
+    assert sorted(path.name for path in output.iterdir()) == ["model.plan", "result.json"]
+    assert remote.way.keys("staging/") == []
+
+
+def test_what_the_step_says_of_its_failure_comes_before_what_the_service_says(remote: Remote) -> None:
+    with pytest.raises(EngineFailedError) as failed:
+        remote.run(FAILED)
+    assert failed.value.reason == "trtexec ends with status 1 (phase build of the engine step)"
+    assert (failed.value.phase, failed.value.link.startswith("https://")) == ("engine", True)
+    assert any("[E] no tactic" in line for line in failed.value.log_tail)
+    assert remote.way.keys("staging/") == []
+
+
+def test_a_step_that_says_nothing_fails_with_the_services_reason_and_the_logs_last_lines(remote: Remote) -> None:
+    with pytest.raises(EngineFailedError) as failed:
+        remote.run(SILENT)
+    assert ("ended as FAILED in BUILD" if remote.kind == "codebuild" else "ended as Failed") in failed.value.reason
+    assert any("something was wrong" in line for line in failed.value.log_tail)
+
+
+def test_a_job_that_ends_well_without_a_plan_is_a_failure(remote: Remote) -> None:
+    with pytest.raises(EngineFailedError, match=r"left no result\.json of a plan"):
+        remote.run(HEAD + '(output / "other").write_text("?")\n')
+
+
+def test_a_job_that_is_given_up_is_stopped_and_its_staging_removed(remote: Remote) -> None:
+    with pytest.raises(EngineStoppedError):
+        remote.run(HANGING, said=WhenHanging(remote, remote.stop.set))
+    assert remote.status.upper() == "STOPPED"
+    assert remote.way.keys("staging/") == []
+
+
+def test_a_job_that_somebody_stops_by_hand_is_a_failure_that_says_so(remote: Remote) -> None:
+    def by_hand() -> None:
+        if remote.kind == "codebuild":
+            remote.way.emulator.client("codebuild").stop_build(id=remote.way.builds()[0])
+        else:
+            name = remote.way.jobs()[0]["ProcessingJobName"]
+            remote.way.emulator.client("sagemaker").stop_processing_job(ProcessingJobName=name)
+
+    with pytest.raises(EngineFailedError, match=r"ended as (STOPPED|Stopped)") as failed:
+        remote.run(HANGING, said=WhenHanging(remote, by_hand))
+    assert not isinstance(failed.value, EngineStoppedError)
+
+
+def test_a_job_that_takes_too_long_is_ended_by_the_service(remote: Remote) -> None:
+    with pytest.raises(EngineFailedError, match=r"TIMED_OUT|its 1800 s were over") as failed:
+        remote.run(HANGING, said=WhenHanging(remote, lambda: remote.way.emulator.advance(600 + 1200 + 1)))
+    assert any("hanging" in line for line in failed.value.log_tail)
+    assert remote.way.keys("staging/") == []
+
+
+def test_a_job_is_not_uploaded_to_its_end_once_it_is_given_up(remote: Remote) -> None:
+    remote.stop.set()
+    with pytest.raises(EngineStoppedError):
+        remote.run(BUILT)
+    assert remote.way.keys("staging/") == []
+    assert (list(remote.way.builds()), list(remote.way.jobs())) == ([], [])
+
+
+def test_a_service_that_does_not_answer_any_more_fails_the_engine_after_its_retries(
+    remote: Remote, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    port = remote.way.emulator.port
+
+    class Losing(Clients):
+        """Its clients lose the service once a job has begun."""
+
+        def client(self, service_name: str) -> Any:
+            made = super().client(service_name)
+            name = {"codebuild": "batch_get_builds", "sagemaker": "describe_processing_job"}.get(service_name)
+            if name:
+                monkeypatch.setattr(made.meta.events, "emit_until_response", _lost(made, name), raising=False)
+            return made
+
+    monkeypatch.setattr("tests.engines.test_remote_runners.Clients", Losing)
+    with pytest.raises(EngineFailedError, match=r"does not tell of .*Could not connect") as failed:
+        remote.run(HANGING)
+    assert str(port) in str(failed.value)
+    assert remote.way.keys("staging/") == []
+    assert remote.status.upper() in ("STOPPING", "STOPPED", "FAILED"), "FAILED: its job was gone before it began"
+
+
+def _lost(client: Any, operation: str) -> Callable[..., Any]:
+    """Events of a client whose one operation finds nobody; it is patched for the length of a test."""
+    from botocore.exceptions import EndpointConnectionError
+
+    emit = client.meta.events.emit_until_response
+
+    def emitted(name: str, **more: Any) -> Any:
+        if name.startswith("before-call") and more["model"].name.lower() == operation.replace("_", ""):
+            raise EndpointConnectionError(endpoint_url=client.meta.endpoint_url)
+        return emit(name, **more)
+
+    return emitted
+
+
+def test_codebuild_runs_the_endpoints_image_on_the_gpu_machine_for_as_long_as_the_step_may_take(way: Way) -> None:
+    way.make_builds()
+    remote = Remote(way, "codebuild", threading.Event())
+    remote.run(BUILT)
+    build = remote.described()
+    environment = build["environment"]
+    assert (environment["image"], environment["computeType"]) == (IMAGE, "BUILD_GENERAL1_SMALL")
+    assert (environment["type"], environment["imagePullCredentialsType"]) == ("LINUX_GPU_CONTAINER", "SERVICE_ROLE")
+    assert build["timeoutInMinutes"] == 10 + 20
+
+
+def test_processing_is_isolated_encrypted_and_on_one_smallest_instance(way: Way) -> None:
+    way.make_builds()
+    remote = Remote(way, "processing", threading.Event())
+    remote.run(BUILT)
+    job = remote.described()
+    cluster = job["ProcessingResources"]["ClusterConfig"]
+    assert (cluster["InstanceType"], cluster["InstanceCount"]) == ("ml.g4dn.xlarge", 1)
+    assert "VolumeKmsKeyId" not in cluster, "g4dn has local NVMe, and refuses a key"
+    assert job["NetworkConfig"] == {"EnableNetworkIsolation": True}
+    assert job["ProcessingOutputConfig"]["KmsKeyId"].startswith("arn:aws:kms:")
+    assert job["StoppingCondition"] == {"MaxRuntimeInSeconds": 600 + 1200}
+    assert job["AppSpecification"]["ImageUri"] == IMAGE
+
+
+def test_processing_joins_the_network_of_the_environment(way: Way) -> None:
+    way.make_builds()
+    builder = builder_for(T4, "us-east-1", image=IMAGE)
+    network = JobNetwork(subnet_ids=("subnet-0a",), security_group_ids=("sg-0b",))
+    runner = runner_for(
+        builder, environment=way.name, session=Clients(way.emulator), bucket=way.bucket, network=network
+    )
+    request = _request_of(runner, way)
+    assert request["NetworkConfig"]["VpcConfig"] == {"Subnets": ["subnet-0a"], "SecurityGroupIds": ["sg-0b"]}
+
+
+def _request_of(runner: EngineRunner, way: Way) -> dict[str, Any]:
+    """What a Processing runner asks for, from a service that refuses."""
+    seen: list[dict[str, Any]] = []
+    job = way.root / "job"
+    job.mkdir()
+    (job / "job.json").write_text(json.dumps({"timeout_seconds": 60, "output": "?"}))
+    (job / "engine_step.py").write_text(HEAD + 'result(outcome="built")\n')
+
+    class Seeing(Clients):
+        def client(self, service_name: str) -> Any:
+            made = super().client(service_name)
+            if service_name == "sagemaker":
+                made.meta.events.register(
+                    "provide-client-params.sagemaker.CreateProcessingJob", lambda params, **_: seen.append(params)
+                )
+            return made
+
+    object.__setattr__(runner, "session", Seeing(way.emulator))
+    runner.run(name="n-engine-x", job=job, output=way.root / "output", report=lambda _text: None)
+    return seen[0]
+
+
+@pytest.mark.parametrize(("platform", "value"), [(A10G, "engine-project-name"), (T4, "processing-role-arn")])
+def test_without_the_builds_stack_there_is_no_runner(way: Way, platform: Any, value: str) -> None:
+    builder = builder_for(platform, "us-east-1", image=IMAGE)
+    with pytest.raises(InputError) as refused:
+        runner_for(builder, environment=way.name, session=Clients(way.emulator), bucket=way.bucket)
+    assert f"/tritonstack/{way.name}/_builds/{value}" in str(refused.value)
+    assert f"cdk deploy '{way.name}/builds'" in str(refused.value)
+
+
+def test_names_of_runs_are_sagemakers_and_never_the_same() -> None:
+    names = {run_name(environment="production-eu-west", model="a-model-with-a-very-long-name-" * 3) for _ in range(50)}
+    assert len(names) == 50
+    assert all(len(name) <= 63 and name.startswith("production-eu-west-engine-") for name in names)
