@@ -1,0 +1,230 @@
+"""Records, ``releases`` and ``rollback`` against a running local AWS: stacks, functions and histories are its own."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.archives.folders import write_double
+from tests.local.emulator.building import buildspec, make_project
+from tests.local.emulator.running import REPOSITORY, wait_until
+from tests.releases.deployment import OTHER, T4, A, B, C, Deployment
+from tritonstack.commands import releases, rollback
+from tritonstack.errors import InputError, WorkFailedError
+
+
+def _releases(deployment: Deployment, *arguments: str) -> Any:
+    result = CliRunner().invoke(releases.command, [deployment.name, *arguments, "--json"], catch_exceptions=False)
+    return json.loads(result.stdout)
+
+
+def _rollback(deployment: Deployment, *arguments: str) -> Result:
+    return CliRunner().invoke(rollback.command, [deployment.name, *arguments], catch_exceptions=False)
+
+
+def _model(report: Any, name: str, endpoint: str = "digits") -> Any:
+    [found] = [one for one in report["endpoints"] if one["endpoint"] == endpoint]
+    [model] = [one for one in found["models"] if one["model"] == name]
+    return model
+
+
+def test_a_rolled_back_deployment_brings_back_what_a_manual_rollback_had_chosen(deployment: Deployment) -> None:
+    assert deployment.deploy({"bert": A, "gone": A}) == "CREATE_COMPLETE"
+    assert deployment.deploy({"bert": B, "gone": A}) == "UPDATE_COMPLETE"
+    assert _rollback(deployment, "bert", "--yes").exit_code == 0
+    assert deployment.records() == {"bert": A, "gone": A}
+    assert deployment.deploy({"bert": C, "joined": B}, failing=True) == "UPDATE_ROLLBACK_COMPLETE"
+    assert deployment.records() == {"bert": A, "gone": A}
+    writers = [one["writer"] for one in _model(_releases(deployment, "bert"), "bert")["releases"]]
+    assert writers == ["restored", "deployment", "rollback", "deployment", "deployment"]
+
+
+def test_a_deployment_of_something_else_leaves_a_rolled_back_record_alone(deployment: Deployment) -> None:
+    deployment.deploy({"bert": A, "resnet": A})
+    deployment.deploy({"bert": B, "resnet": A})
+    _rollback(deployment, "bert", "--yes")
+    assert deployment.deploy({"bert": B, "resnet": C}) == "UPDATE_COMPLETE"
+    assert deployment.records() == {"bert": A, "resnet": C}
+
+
+def test_a_new_platform_is_refused_while_it_lacks_a_moved_records_archive(deployment: Deployment) -> None:
+    deployment.deploy({"bert": A})
+    deployment.deploy({"bert": B})
+    _rollback(deployment, "bert", "--yes")
+    assert deployment.deploy({"bert": B}, platform=OTHER) == "UPDATE_ROLLBACK_COMPLETE"
+    assert f"endpoints/digits/{OTHER}/bert.{A}.tar.gz" in deployment.aws.failures(deployment.stack())
+    deployment.publish({"bert": A}, platform=OTHER)
+    assert deployment.deploy({"bert": B}, platform=OTHER) == "UPDATE_COMPLETE"
+    assert deployment.records() == {"bert": A}
+
+
+def test_a_deleted_stack_leaves_no_parameter(deployment: Deployment) -> None:
+    deployment.deploy({"bert": A, "gone": A})
+    deployment.deploy({"bert": A, "gone": B})
+    _rollback(deployment, "gone", "--yes")
+    deployment.deploy({"bert": A})
+    assert deployment.aws.delete_stack(deployment.stack()) == "DELETE_COMPLETE"
+    path = f"/tritonstack/{deployment.name}/"
+    left = deployment.aws.client("ssm").get_parameters_by_path(Path=path, Recursive=True)["Parameters"]
+    assert [row["Name"] for row in left] == [f"{path}_artifacts/bucket-name"]
+
+
+def test_releases_tells_digest_platform_writer_commit_and_archive_newest_first(deployment: Deployment) -> None:
+    deployment.deploy({"bert": A}, commits={"bert": "1" * 40})
+    deployment.deploy({"bert": B}, commits={"bert": "2" * 40})
+    deployment.aws.client("s3").delete_object(Bucket=deployment.bucket, Key=f"endpoints/digits/{T4}/bert.{A}.tar.gz")
+    model = _model(_releases(deployment), "bert")
+    told = [(one["digest"], one["platform"], one["commit"], one["archive"]) for one in model["releases"]]
+    assert told == [(B, T4, "2" * 40, True), (A, T4, "1" * 40, False)]
+    assert [one["current"] for one in model["releases"]] == [True, False]
+    assert (model["deployed"], model["differs"]) == (B, None)
+
+
+def test_releases_reads_a_history_of_many_pages_and_its_table_shows_the_newest(deployment: Deployment) -> None:
+    deployment.deploy({"bert": A})
+    for number in range(60):
+        deployment.parameter(f"/tritonstack/{deployment.name}/digits/bert", f"{number:016x}")
+    model = _model(_releases(deployment, "digits/bert"), "bert")
+    assert [one["digest"] for one in model["releases"]] == [f"{n:016x}" for n in range(59, -1, -1)] + [A]
+    shown = CliRunner().invoke(releases.command, [deployment.name], catch_exceptions=False).stdout
+    assert f"{59:016x}" in shown
+    assert "56 earlier" in shown
+
+
+def test_releases_says_where_a_record_differs_from_what_is_deployed_and_how_to_mend_it(deployment: Deployment) -> None:
+    deployment.deploy({"bert": A, "lost": A})
+    deployment.deploy({"bert": B, "lost": A})
+    _rollback(deployment, "bert", "--yes")
+    deployment.aws.client("ssm").delete_parameter(Name=f"/tritonstack/{deployment.name}/digits/lost")
+    deployment.parameter(f"/tritonstack/{deployment.name}/digits/stray", C)
+    report = _releases(deployment)
+    assert f"tritonstack rollback {deployment.name} digits/bert --to {B}" in _model(report, "bert")["differs"]
+    assert "moved by tritonstack rollback" in _model(report, "bert")["differs"]
+    assert "aws ssm delete-parameter" in _model(report, "stray")["differs"]
+    mend = _model(report, "lost")["differs"].partition("tritonstack rollback ")[2].split()
+    assert _rollback(deployment, *mend[1:], "--yes").exit_code == 0
+    assert deployment.records()["lost"] == A
+
+
+def test_without_yes_nothing_moves(deployment: Deployment) -> None:
+    deployment.deploy({"bert": A})
+    deployment.deploy({"bert": B})
+    result = _rollback(deployment, "bert")
+    assert f"{B} → {A}" in result.stdout
+    assert "--yes" in result.stdout
+    assert deployment.records() == {"bert": B}
+
+
+def test_an_archive_that_the_platform_lacks_is_copied_from_the_one_before(deployment: Deployment) -> None:
+    deployment.deploy({"bert": A})
+    deployment.deploy({"bert": B})
+    deployment.deploy({"bert": B}, platform=OTHER)
+    assert f"bert.{A}.tar.gz" not in deployment.archives(platform=OTHER)
+    result = _rollback(deployment, "bert", "--yes")
+    assert "60 seconds" in result.stdout
+    assert f"bert.{A}.tar.gz" in deployment.archives(platform=OTHER)
+    assert deployment.records() == {"bert": A}
+
+
+def test_a_model_on_two_endpoints_has_to_be_named_with_one(deployment: Deployment) -> None:
+    deployment.write_environment(digits="multi-model", letters="multi-model")
+    for endpoint in ("digits", "letters"):
+        deployment.deploy({"bert": A}, endpoint=endpoint)
+        deployment.deploy({"bert": B}, endpoint=endpoint)
+    with pytest.raises(InputError, match=r"digits/bert, letters/bert"):
+        _rollback(deployment, "bert", "--yes")
+    _rollback(deployment, "letters/bert", "--yes")
+    assert (deployment.records("digits"), deployment.records("letters")) == ({"bert": B}, {"bert": A})
+
+
+@pytest.mark.parametrize(("to", "said"), [(C, "never had"), (B, "is the current digest"), ("../etc", "never had")])
+def test_an_unknown_digest_and_the_current_one_are_refused_with_the_known_ones(
+    deployment: Deployment, to: str, said: str
+) -> None:
+    deployment.deploy({"bert": A})
+    deployment.deploy({"bert": B})
+    with pytest.raises(InputError, match=said) as caught:
+        _rollback(deployment, "bert", "--to", to, "--yes")
+    assert caught.value.problems[0].allowed == A
+    assert deployment.records() == {"bert": B}
+
+
+def test_a_digest_that_was_published_and_never_recorded_may_be_named(deployment: Deployment) -> None:
+    deployment.deploy({"bert": A})
+    deployment.publish({"bert": C})
+    with pytest.raises(InputError, match="no earlier digest"):
+        _rollback(deployment, "bert", "--yes")
+    _rollback(deployment, "bert", "--to", C, "--yes")
+    assert deployment.records() == {"bert": C}
+
+
+def test_a_single_model_endpoint_is_refused_with_what_does_it_there(deployment: Deployment) -> None:
+    deployment.deploy({"bert": A}, mode="SingleModel")
+    deployment.deploy({"bert": B}, mode="SingleModel")
+    with pytest.raises(InputError, match="single-model endpoint") as caught:
+        _rollback(deployment, "bert", "--yes")
+    assert f"cdk deploy '{deployment.name}/serving-digits'" in caught.value.problems[0].advice
+
+
+def test_an_endpoint_that_is_not_deployed_is_refused(deployment: Deployment) -> None:
+    deployment.parameter(f"/tritonstack/{deployment.name}/digits/bert", A)
+    with pytest.raises(InputError, match=f"no stack {deployment.name}-serving-digits"):
+        _rollback(deployment, "bert", "--yes")
+
+
+# What the stand-in for the build project does: it puts the archives of its order into the bucket.
+BUILD = (
+    "import boto3, json, os; from urllib.parse import urlsplit; u = urlsplit(os.environ['TRITONSTACK_ORDER']); "
+    "s3 = boto3.client('s3'); o = json.loads(s3.get_object(Bucket=u.netloc, Key=u.path[1:])['Body'].read()); "
+    "[s3.put_object(Bucket=u.netloc, Body=b'', Key='endpoints/%s/%s-%s/%s.%s.tar.gz' % (o['endpoint'], "
+    "o['platform']['release'], o['platform']['gpu'].lower(), a['model'], a['digest'])) for a in o['archives']]"
+)
+
+
+def _prepared_to_build(deployment: Deployment, command: str) -> None:
+    """An earlier digest without an archive anywhere, and a build project that runs ``command``."""
+    write_double(deployment.project)
+    deployment.deploy({"double": A})
+    deployment.deploy({"double": B})
+    for kind, ending in (("endpoints", "tar.gz"), ("manifests", "json")):
+        key = f"{kind}/digits/{T4}/double.{A}.{ending}"
+        deployment.aws.client("s3").delete_object(Bucket=deployment.bucket, Key=key)
+    project = f"{deployment.name}-builds"
+    make_project(deployment.aws, project, buildspec(command))
+    deployment.parameter(f"/tritonstack/{deployment.name}/_builds/project-name", project)
+
+
+def test_a_digest_without_an_archive_is_ordered_from_the_build_project_before_the_record_moves(
+    deployment: Deployment,
+) -> None:
+    _prepared_to_build(deployment, f'.envs/main/bin/python -c "{BUILD}"')
+    _rollback(deployment, "double", "--yes")
+    assert f"double.{A}.tar.gz" in deployment.archives()
+    assert deployment.records() == {"double": A}
+
+
+def test_a_build_that_fails_is_told_with_its_log_and_moves_nothing(deployment: Deployment) -> None:
+    _prepared_to_build(deployment, "echo FAILED in phase export of it: no such thing; exit 1")
+    with pytest.raises(WorkFailedError, match="no such thing"):
+        _rollback(deployment, "double", "--yes")
+    assert deployment.records() == {"double": B}
+
+
+def test_interrupted_before_the_move_nothing_moves_and_the_build_is_stopped(deployment: Deployment) -> None:
+    _prepared_to_build(deployment, "sleep 300")
+    program = [sys.executable, "-m", "tritonstack", "rollback", deployment.name, "double", "--yes"]
+    codebuild = deployment.aws.client("codebuild")
+    project = f"{deployment.name}-builds"
+    with subprocess.Popen(program, cwd=REPOSITORY, stderr=subprocess.PIPE) as process:
+        ids = wait_until(lambda: codebuild.list_builds_for_project(projectName=project)["ids"], bool)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 130, said.decode()
+    assert deployment.records() == {"double": B}
+    assert codebuild.batch_get_builds(ids=ids)["builds"][0]["buildStatus"] == "STOPPED"
