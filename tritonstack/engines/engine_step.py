@@ -44,7 +44,7 @@ from typing import Any
 
 TRTEXEC_PLACES = ("/usr/src/tensorrt/bin/trtexec", "/usr/src/bin/trtexec")  # NVIDIA's images
 
-MESSAGE = Path(os.environ.get("TRITONSTACK_OPT_ML", "/opt/ml"), "output/message")  # Processing's ExitMessage
+MESSAGE = Path("/opt/ml/output/message")  # SageMaker developer guide: "Save and Access Metadata …", ExitMessage
 JOB, MACHINE, BUILD, PROOF, TIME = 2, 3, 4, 5, 6
 PHASE_OF = {JOB: "job", MACHINE: "machine", BUILD: "build", PROOF: "proof", TIME: "time"}
 # Options that this step gives itself, and those of the build that loading the plan needs as well.
