@@ -34,7 +34,7 @@ FAILED = (
     + """\
 print("[E] no tactic", flush=True)
 result(outcome="failed", phase="build", reason="trtexec ends with status 1", log_tail=["[E] no tactic"])
-message = pathlib.Path(os.environ.get("TRITONSTACK_OPT_ML", "/opt/ml"), "output/message")
+message = pathlib.Path("/opt/ml/output/message")
 if os.environ.get("CODEBUILD_BUILD_ID") is None:
     message.write_text("FAILED in phase build: trtexec ends with status 1")
 sys.exit(4)

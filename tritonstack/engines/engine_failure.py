@@ -47,18 +47,21 @@ def require_built(output: Path, *, log_tail: Sequence[str] = (), link: str = "")
         raise engine_failure(output, otherwise=otherwise, log_tail=log_tail, link=link)
 
 
-def engine_failure(output: Path, *, otherwise: str, log_tail: Sequence[str] = (), link: str = "") -> EngineFailedError:
+def engine_failure(
+    output: Path, *, otherwise: str, told: str = "", log_tail: Sequence[str] = (), link: str = ""
+) -> EngineFailedError:
     """Why there is no plan. What the step says of its failure comes before what the service says of it.
 
     Args:
         output: the step's output folder.
-        otherwise: the reason where the step left none: the service's, or what the step wrote elsewhere.
+        otherwise: the reason where the step left none: the service's.
+        told: what the step left for the service to tell, where its output did not come.
         log_tail: the log's last lines, where the step left none.
         link: where the whole log is.
     """
     result = _account(output)
     phase, reason = result.get("phase"), result.get("reason")
-    said = _SAID.search(otherwise)
+    said = _SAID.search(told)
     if reason is None and said is not None:
         phase, reason = said["phase"], said["reason"]
     return EngineFailedError(

@@ -140,7 +140,8 @@ class ProcessingRunner:
         except WorkFailedError as error:
             report(str(error))
         tail = job.log_tail(self.session.client("logs"))
-        raise engine_failure(output, otherwise=_reason(job, state), log_tail=tail, link=job.link)
+        told = str(state.described.get("ExitMessage", ""))
+        raise engine_failure(output, otherwise=_reason(job, state), told=told, log_tail=tail, link=job.link)
 
 
 class _Job:
