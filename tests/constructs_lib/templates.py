@@ -32,9 +32,9 @@ def new_app(*, outdir: str | None = None) -> cdk.App:
     return cdk.App(analytics_reporting=False, context=context, outdir=outdir or tempfile.mkdtemp(dir=ASSEMBLIES.name))
 
 
-def new_stack() -> cdk.Stack:
+def new_stack(app: cdk.App | None = None) -> cdk.Stack:
     """An empty stack for a known account and region."""
-    return cdk.Stack(new_app(), "stack", env=cdk.Environment(account=ACCOUNT, region=REGION))
+    return cdk.Stack(app or new_app(), "stack", env=cdk.Environment(account=ACCOUNT, region=REGION))
 
 
 def template_of(stack: cdk.Stack) -> dict[str, Any]:

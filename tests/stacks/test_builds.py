@@ -13,7 +13,8 @@ import pytest
 from stacks.stage import EnvironmentStage
 from tests.archives.folders import write_double
 from tests.constructs_lib.templates import flat, of_type, only, properties, template_of
-from tests.stacks.engine_environments import A10G, L4, T4, engine_stage, served_engines, stage_of, write_models
+from tests.engines.engine_environments import A10G, L4, T4, served_engines, write_models
+from tests.stacks.engine_stages import engine_stage, stage_of
 from tests.stacks.environments import DIGITS, environment, stage
 from tritonstack.engines.deployed_builds import deployed_builds
 

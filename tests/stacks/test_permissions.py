@@ -12,7 +12,8 @@ import pytest
 
 from stacks.stage import EnvironmentStage
 from tests.constructs_lib.templates import allowed, flat, listed, new_app, template_of
-from tests.stacks.engine_environments import A10G, T4, served_engines, stage_of, write_models
+from tests.engines.engine_environments import A10G, T4, served_engines, write_models
+from tests.stacks.engine_stages import stage_of
 from tests.stacks.environments import DIGITS, SINGLE, digests, environment, stage
 from tritonstack.archives.served import Served
 

@@ -1,15 +1,10 @@
-"""Environments whose archives need TensorRT engines, and the stages that come of them."""
+"""Environments whose archives need TensorRT engines."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import aws_cdk as cdk
-
-import app
-from stacks.stage import EnvironmentStage
 from tests.archives.folders import write_double
-from tests.constructs_lib.templates import new_app
 from tests.settings.environment_file import environment_text
 from tritonstack.archives.served import Served, served_by
 from tritonstack.settings import load_environment
@@ -42,20 +37,3 @@ def served_engines(project: Path, *endpoints: str, header: str = "", models: str
     ]
     file.write_text(first + "".join(text.partition("endpoints:\n")[2] for text in others))
     return served_by(load_environment(file), project / "model_repos", file=file)
-
-
-def stage_of(served: Served, project: Path, *, scope: cdk.App | None = None) -> EnvironmentStage:
-    """The stage as the app makes it, in an app of its own unless ``scope`` is one."""
-    return EnvironmentStage(
-        scope or new_app(),
-        environment=served.environment,
-        release_sets=served.release_sets,
-        builds=app.builds_of(served, models=project / "model_repos"),
-    )
-
-
-def engine_stage(project: Path, *endpoints: str, header: str = "", models: str = "[fast]") -> EnvironmentStage:
-    """The stage of a project with the model folders of ``write_models``, which are written where there are none."""
-    if not (project / "model_repos").is_dir():
-        write_models(project)
-    return stage_of(served_engines(project, *endpoints, header=header, models=models), project)
