@@ -140,6 +140,14 @@ def test_a_stand_in_is_named_once_for_all_models_of_which_it_is_true() -> None:
     ]
 
 
+def test_a_plan_of_trtexec_s_stand_in_is_said_to_be_its_graph() -> None:
+    what = (
+        "backend tensorrt runs the ONNX graph in model.plan, which trtexec-stand-in wrote, with ONNX Runtime on the CPU"
+    )
+    (line,) = stand_ins([f"tritonstack stand-in: {what} (model bert)"])
+    assert str(line) == f"stand-in: {what} (for bert)"
+
+
 def test_stand_ins_that_differ_and_lines_in_other_words_are_all_shown() -> None:
     lines = [STAND_IN.format("one"), "backend dali runs x (with a word) on the CPU", "tritonstack stand-in: (model )"]
     shown = [str(line) for line in stand_ins(lines)]

@@ -13,11 +13,14 @@ import numpy as np
 import pytest
 
 from tests.archives.folders import source_of, write
+from tests.engines.stand_ins import doubling_graph
 from tests.engines.tiny_engine import FOLDER, TinyProject, output_of, task_of, write_real_output, write_tiny
 from tritonstack.archives.manifest import Manifest, read_manifest
 from tritonstack.engines.phase_one import EngineWork, PlannedEngine
 from tritonstack.engines.phase_three import finish_archive
 from tritonstack.errors import InputError, WorkFailedError
+from tritonstack.local.trtexec.launchers import machine_with, make_stand_ins
+from tritonstack.naming import Platform
 
 PACKED = {"tiny-engine/config.pbtxt", "tiny-engine/1/model.plan", "tiny-engine/1/model.plan.json"}
 
@@ -331,3 +334,48 @@ def test_weights_in_a_file_of_their_own_go_with_the_graph_and_make_room_for_the_
     write_real_output(_job(work))
     fresh.phase_three(work)
     assert set(_members(fresh.places.archive(work.task.name, "24.09-a10g"))) == PACKED
+
+
+DOUBLING = """name: "doubling"
+platform: "tensorrt_plan"
+max_batch_size: 8
+input [ { name: "x" data_type: TYPE_FP32 dims: [ 3 ] }, { name: "k" data_type: TYPE_INT32 dims: [ 3 ] } ]
+output [ { name: "y" data_type: TYPE_FP32 dims: [ 3 ] }, { name: "m" data_type: TYPE_INT32 dims: [ 3 ] } ]
+"""
+DOUBLING_RECIPE = """description: Doubles numbers, whole ones too.
+kind: tensorrt
+dependency: engine
+engine:
+  shapes: {x: {min: [1, 3], opt: [2, 3], max: [8, 3]}, k: {min: [1, 3], opt: [2, 3], max: [8, 3]}}
+sample: {request: sample/request.json, answer: sample/answer.json}
+"""
+
+
+def _row(name: str, datatype: str, values: list[float]) -> dict[str, Any]:
+    return {"name": name, "datatype": datatype, "shape": [1, 3], "data": values}
+
+
+def test_before_tensorrt_10_the_engine_has_int32_where_the_graph_has_int64(fresh: TinyProject, tmp_path: Path) -> None:
+    folder = fresh.places.folder("doubling")
+    request = {"inputs": [_row("x", "FP32", [1, 2, 0.5]), _row("k", "INT32", [1, -2, 3])]}
+    answer = {"outputs": [_row("y", "FP32", [2, 4, 1]), _row("m", "INT32", [2, -4, 6])]}
+    write(folder, {"recipe.yaml": DOUBLING_RECIPE, "doubling/config.pbtxt": DOUBLING})
+    write(folder, {"sample/request.json": json.dumps(request), "sample/answer.json": json.dumps(answer)})
+    (folder / "doubling/1").mkdir()
+    (folder / "doubling/1/model.onnx").write_bytes(doubling_graph())
+    machine = machine_with(tensorrt="8.6.1", gpu="A10G", compute_capability="8.6")
+    older = replace(fresh, programs=make_stand_ins(tmp_path / "older", machine))
+
+    work = older.phase_one(tmp_path / "work", task_of(fresh.places, "doubling", Platform(release="23.10", gpu="a10g")))
+    assert _job(work).inputs["k"].dtype == np.int64
+    assert (_job(work).folder / "input1.raw").stat().st_size == 12
+    status, log = older.phase_two(_job(work))
+    assert status == 0, log
+    entry = older.phase_three(work).engines["doubling"]
+    assert {tensor.name: tensor.datatype for tensor in (*entry.inputs, *entry.outputs)} == {
+        "x": "FP32",
+        "k": "INT32",
+        "y": "FP32",
+        "m": "INT32",
+    }
+    assert (entry.tensorrt, entry.difference, entry.tolerance) == ("8.6.1", 0, 0)
