@@ -58,6 +58,7 @@ def guarded(project: Project, local_aws: LocalAws) -> Iterator[LocalAws]:
     write(project, "24.09")
     project.run("deploy-local", NAME)
     yield local_aws
+    project.run("destroy-local", NAME)
     (project.root / "environments" / f"{NAME}.yaml").unlink(missing_ok=True)
 
 
