@@ -14,7 +14,8 @@ from aws_cdk import aws_s3_assets as s3_assets
 from constructs import Construct
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDERS = ("model_repos", "requirements", "scripts", "tritonstack")
+MODELS, REQUIREMENTS = "model_repos", "requirements"
+FOLDERS = (REQUIREMENTS, "scripts", "tritonstack")
 FILES = ("pyproject.toml",)
 _LEFT_OUT = frozenset({"__pycache__"})
 
@@ -57,12 +58,24 @@ class BuildSource(Construct):
 
 
 def source_files(models: Path) -> Iterator[tuple[str, Path]]:
-    """Name in the asset → file, in the order of the names. Links and compiled Python are left out."""
-    for name in (*FOLDERS, *FILES):
-        top = models if name == "model_repos" else ROOT / name
-        for path in sorted(top.rglob("*")) if top.is_dir() else [top]:
-            if path.is_file() and not path.is_symlink() and not _LEFT_OUT & set(path.parts):
-                yield (f"{name}/{path.relative_to(top).as_posix()}" if path != top else name), path
+    """Name in the asset → file, in the order of the names. Links and compiled Python are left out.
+
+    Lock files that lie beside ``models`` take the place of this repository's: digests cover them.
+    """
+    found = {name: ROOT / name for name in FILES}
+    for name in FOLDERS:
+        found |= _below(ROOT / name, name)
+    found |= _below(models.parent / REQUIREMENTS, REQUIREMENTS)
+    found |= _below(models, MODELS)
+    yield from sorted(found.items())
+
+
+def _below(folder: Path, name: str) -> dict[str, Path]:
+    return {
+        f"{name}/{path.relative_to(folder).as_posix()}": path
+        for path in folder.rglob("*")
+        if path.is_file() and not path.is_symlink() and not _LEFT_OUT & set(path.parts)
+    }
 
 
 @functools.cache
