@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import signal
 import subprocess
 import sys
 from typing import Any
 
+import jsonschema
 import pytest
 from click.testing import CliRunner, Result
 
@@ -16,12 +18,16 @@ from tests.local.emulator.building import buildspec, make_project
 from tests.local.emulator.running import REPOSITORY, wait_until
 from tests.releases.deployment import OTHER, T4, A, B, C, Deployment
 from tritonstack.commands import releases, rollback
+from tritonstack.commands.schema import schema_text
 from tritonstack.errors import InputError, WorkFailedError
+from tritonstack.releases.deployed import DeployedSet, deployed_set
 
 
 def _releases(deployment: Deployment, *arguments: str) -> Any:
     result = CliRunner().invoke(releases.command, [deployment.name, *arguments, "--json"], catch_exceptions=False)
-    return json.loads(result.stdout)
+    document = json.loads(result.stdout)
+    jsonschema.validate(document, json.loads(schema_text("releases")))
+    return document
 
 
 def _rollback(deployment: Deployment, *arguments: str) -> Result:
@@ -104,11 +110,13 @@ def test_releases_says_where_a_record_differs_from_what_is_deployed_and_how_to_m
     deployment.aws.client("ssm").delete_parameter(Name=f"/tritonstack/{deployment.name}/digits/lost")
     deployment.parameter(f"/tritonstack/{deployment.name}/digits/stray", C)
     report = _releases(deployment)
-    assert f"tritonstack rollback {deployment.name} digits/bert --to {B}" in _model(report, "bert")["differs"]
+    assert f"tritonstack rollback {deployment.name} digits/bert --to {B}" in _model(report, "bert")["mend"]
     assert "moved by tritonstack rollback" in _model(report, "bert")["differs"]
-    assert "aws ssm delete-parameter" in _model(report, "stray")["differs"]
-    mend = _model(report, "lost")["differs"].partition("tritonstack rollback ")[2].split()
-    assert _rollback(deployment, *mend[1:], "--yes").exit_code == 0
+    assert "aws ssm delete-parameter" in _model(report, "stray")["mend"]
+    shown = CliRunner().invoke(releases.command, [deployment.name], catch_exceptions=False).stdout
+    assert "digits/lost: there is no record, and callers find no archive\n  do: " in shown
+    mend = _model(report, "lost")["mend"].partition("tritonstack rollback ")[2].split()
+    assert _rollback(deployment, *mend[1:]).exit_code == 0
     assert deployment.records()["lost"] == A
 
 
@@ -176,6 +184,63 @@ def test_an_endpoint_that_is_not_deployed_is_refused(deployment: Deployment) -> 
     deployment.parameter(f"/tritonstack/{deployment.name}/digits/bert", A)
     with pytest.raises(InputError, match=f"no stack {deployment.name}-serving-digits"):
         _rollback(deployment, "bert", "--yes")
+
+
+def test_while_a_deployment_is_under_way_nothing_moves(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
+    deployment.deploy({"bert": A})
+    deployment.deploy({"bert": B})
+
+    def under_way(*arguments: Any, **named: Any) -> DeployedSet:
+        found = deployed_set(*arguments, **named)
+        assert found is not None
+        return dataclasses.replace(found, status="UPDATE_IN_PROGRESS")
+
+    monkeypatch.setattr(rollback, "deployed_set", under_way)
+    with pytest.raises(WorkFailedError, match="is UPDATE_IN_PROGRESS; wait"):
+        _rollback(deployment, "bert", "--yes")
+    assert deployment.records() == {"bert": B}
+
+
+def test_what_somebody_else_moved_meanwhile_is_not_moved_again(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deployment.deploy({"bert": A})
+    deployment.deploy({"bert": B})
+
+    def meanwhile(*_: Any, **__: Any) -> str:
+        deployment.parameter(f"/tritonstack/{deployment.name}/digits/bert", C)
+        return "there already"
+
+    monkeypatch.setattr(rollback, "ensure_archive", meanwhile)
+    with pytest.raises(WorkFailedError, match=f"moved meanwhile, to {C}"):
+        _rollback(deployment, "bert", "--yes")
+    assert deployment.records() == {"bert": C}
+
+
+def test_an_endpoint_that_got_another_platform_meanwhile_is_not_touched(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deployment.deploy({"bert": A})
+    deployment.deploy({"bert": B})
+
+    def meanwhile(*_: Any, **__: Any) -> str:
+        deployment.deploy({"bert": B}, platform=OTHER)
+        return "there already"
+
+    monkeypatch.setattr(rollback, "ensure_archive", meanwhile)
+    with pytest.raises(WorkFailedError, match="another platform by now"):
+        _rollback(deployment, "bert", "--yes")
+    assert deployment.records() == {"bert": B}
+
+
+def test_an_account_other_than_the_files_is_refused(deployment: Deployment) -> None:
+    deployment.deploy({"bert": A})
+    deployment.deploy({"bert": B})
+    file = deployment.project / "environments" / f"{deployment.name}.yaml"
+    file.write_text(file.read_text().replace("123456789012", "210987654321"))
+    with pytest.raises(InputError, match="210987654321"):
+        _rollback(deployment, "bert", "--yes")
+    assert deployment.records() == {"bert": B}
 
 
 # What the stand-in for the build project does: it puts the archives of its order into the bucket.

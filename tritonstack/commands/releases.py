@@ -88,7 +88,9 @@ def show(report: ReleasesReport, *, whole: bool) -> None:
             console.print(f"{endpoint.endpoint}: {'no models' if endpoint.stack else 'not deployed'}")
             continue
         console.print(_table(endpoint, whole=whole))
-        differences += [f"{endpoint.endpoint}/{one.model}: {one.differs}" for one in endpoint.models if one.differs]
+        for one in endpoint.models:
+            if one.differs:
+                differences.append(f"{endpoint.endpoint}/{one.model}: {one.differs}\n  do: {one.mend}")
     for line in differences:
         click.echo(line)
 
@@ -97,7 +99,7 @@ def _table(endpoint: EndpointReleases, *, whole: bool) -> Table:
     place = f"on {endpoint.platform}, {endpoint.stack}" if endpoint.platform else "not deployed"
     table = Table(title=Text(f"{endpoint.endpoint} {place}"), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for column in ("model", "digest", "since", "written by", "commit", "platform", "archive"):
-        table.add_column(column, overflow="fold")
+        table.add_column(column, overflow="fold", no_wrap=column in ("digest", "since"))
     for model in endpoint.models:
         _add_rows(table, model, whole=whole)
     return table
@@ -109,7 +111,7 @@ def _add_rows(table: Table, model: ModelReleases, *, whole: bool) -> None:
         table.add_row(
             Text(model.model if index == 0 else ""),
             Text(entry.digest, style="bold" if entry.current else ""),
-            entry.time.astimezone().strftime("%Y-%m-%d %H:%M:%S"),
+            entry.time.astimezone().strftime("%Y-%m-%d %H:%M"),
             entry.writer,
             Text(entry.commit if entry.commit.isalpha() else entry.commit[:COMMIT_LENGTH]),
             Text(entry.platform or "unknown"),

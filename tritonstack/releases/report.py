@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -37,7 +38,8 @@ class ModelReleases(_Part):
 
     model: str = Field(description="The model's name.")
     deployed: str | None = Field(description="The digest in the deployed release set; null where it has none.")
-    differs: str | None = Field(description="How record and deployed set differ, and what mends it; null: they agree.")
+    differs: str | None = Field(description="How record and deployed set differ; null: they agree.")
+    mend: str | None = Field(description="What to do about it.")
     releases: tuple[ReleaseEntry, ...] = Field(description="Newest first; Systems Manager keeps the last 100.")
 
 
@@ -105,32 +107,41 @@ def _model(
         )
 
     wanted: Mapping[str, str] = deployed.models if deployed else {}
+    found = difference(environment, record, deployed=deployed)
     return ModelReleases(
         model=record.model,
         deployed=wanted.get(record.model),
-        differs=difference(environment, record, deployed=deployed),
+        differs=found.differs if found else None,
+        mend=found.mend if found else None,
         releases=tuple(map(entry, record.versions)),
     )
 
 
-def difference(environment: str, record: Record, *, deployed: DeployedSet | None) -> str | None:
-    """How a record differs from what is deployed and what mends it, in a sentence or two; None where it does not."""
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """How a record differs from what is deployed, in one sentence, and what mends it."""
+
+    differs: str
+    mend: str
+
+
+def difference(environment: str, record: Record, *, deployed: DeployedSet | None) -> Difference | None:
+    """How a record differs from what is deployed; None where it does not."""
     name = f"{record.endpoint}/{record.model}"
     wanted = deployed.models.get(record.model) if deployed else None
     if wanted == record.digest:
         return None
     if deployed is not None and deployed.in_progress:
-        return f"a deployment is under way ({deployed.status}): look again when it has ended"
+        return Difference(differs=f"a deployment is under way ({deployed.status})", mend="look again when it has ended")
     if wanted is None:
         parameter = release_parameter(environment=environment, endpoint=record.endpoint, model=record.model)
         where = "the deployed set has no such model" if deployed else "the endpoint is not deployed"
-        return f"{where}; to remove the record: aws ssm delete-parameter --name {parameter}"
-    back = f"tritonstack rollback {environment} {name} --to {wanted}"
+        return Difference(differs=where, mend=f"to remove the record: aws ssm delete-parameter --name {parameter}")
+    back = f"tritonstack rollback {environment} {name} --to {wanted} --yes"
     if record.digest is None:
-        return f"there is no record, and callers find no archive; to write it: {back}"
-    writer = record.versions[0].writer
-    moved = "by tritonstack rollback" if writer == "rollback" else "outside of a deployment"
-    return (
-        f"moved {moved}; the deployed set has {wanted}. Deployments leave it until the model itself changes: "
-        f"revert the model and deploy, or go back: {back}"
+        return Difference(differs="there is no record, and callers find no archive", mend=f"to write it again: {back}")
+    moved = "by tritonstack rollback" if record.versions[0].writer == "rollback" else "outside of a deployment"
+    return Difference(
+        differs=f"moved {moved}; the deployed set has {wanted}, and deployments leave it until the model changes",
+        mend=f"change the model and deploy it, or go back: {back}",
     )

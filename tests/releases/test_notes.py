@@ -1,0 +1,114 @@
+"""Notes: the activation function and the commands understand what the other wrote."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tritonstack.naming import Platform
+from tritonstack.releases.deployed import DeployedSet
+from tritonstack.releases.record import Record, read_record, write_record
+from tritonstack.releases.report import difference
+
+# `lambda` is a word of the language, so no folder of that name can stand in an import statement.
+worlds: Any = importlib.import_module("tests.lambda.activation_world")
+handler: Any = importlib.import_module("lambda.activation.handler")
+A, B, C = worlds.A, worlds.B, worlds.C
+
+
+class Session:
+    """A world's clients."""
+
+    def __init__(self, world: Any) -> None:
+        self.world = world
+
+    def client(self, service_name: str) -> Any:
+        """The client of the world's account."""
+        return getattr(self.world.clients, service_name)
+
+
+def _record(world: Any) -> Record:
+    return read_record(Session(world), environment="local", endpoint="digits", model="bert")
+
+
+def test_what_a_deployment_noted_is_read() -> None:
+    world = worlds.World()
+    world.publish({"bert": A})
+    world.send("Create", world.properties({"bert": A}, commits={"bert": "1" * 40}))
+    [version] = _record(world).versions
+    assert (version.writer, version.digest, version.platform, version.commit) == ("deployment", A, "24.09-t4", "1" * 40)
+
+
+def test_what_rollback_noted_is_understood_by_the_function_and_keeps_its_commit() -> None:
+    world = worlds.World()
+    world.publish({"bert": A})
+    first = world.properties({"bert": A}, commits={"bert": "1" * 40})
+    world.send("Create", first)
+    world.update({"bert": A}, {"bert": B})
+    write_record(Session(world), _record(world), A, environment="local", platform="24.09-t4")
+    newest = _record(world).versions[0]
+    assert (newest.writer, newest.digest, newest.commit) == ("rollback", A, "1" * 40)
+    note = next(handler.notes_of(world.clients.ssm, f"{worlds.RECORDS}bert"))
+    assert (note["writer"], note["before"]) == ("rollback", B)
+    assert world.note("bert") == dict(note)
+
+
+def test_a_value_written_without_a_note_has_an_unknown_writer() -> None:
+    world = worlds.World()
+    world.create({"bert": A})
+    world.aws.move_by_hand(f"{worlds.RECORDS}bert", B)
+    assert [version.writer for version in _record(world).versions] == ["unknown", "deployment"]
+
+
+@given(text=st.one_of(st.text(), st.recursive(st.none() | st.text() | st.integers(), st.lists).map(json.dumps)))
+def test_any_description_is_read_as_a_note_or_as_none(text: str) -> None:
+    world = worlds.World()
+    world.aws._PutParameter(Name=f"{worlds.RECORDS}bert", Value=A, Type="String", Description=text[:1024])
+    assert _record(world).versions[0].writer == "unknown"
+    assert list(handler.notes_of(world.clients.ssm, f"{worlds.RECORDS}bert")) == [{}]
+
+
+def test_a_note_with_wrong_types_is_read_as_far_as_it_goes() -> None:
+    world = worlds.World()
+    note = {"writer": ["deployment"], "digest": A, "before": None, "platform": 7, "commit": {}}
+    world.aws._PutParameter(Name=f"{worlds.RECORDS}bert", Value=A, Type="String", Description=json.dumps(note))
+    [version] = _record(world).versions
+    assert (version.writer, version.platform, version.commit) == ("unknown", None, "unknown")
+
+
+def test_a_record_that_is_gone_has_no_versions() -> None:
+    record = _record(worlds.World())
+    assert (record.digest, record.digests, record.last(A)) == (None, (), None)
+
+
+@pytest.mark.parametrize(
+    ("models", "status", "said"),
+    [
+        ({"bert": A}, "UPDATE_COMPLETE", None),
+        ({"bert": B}, "UPDATE_COMPLETE", "moved outside of a deployment"),
+        ({"bert": B}, "UPDATE_IN_PROGRESS", "a deployment is under way"),
+        ({}, "UPDATE_COMPLETE", "the deployed set has no such model"),
+        (None, "", "the endpoint is not deployed"),
+    ],
+)
+def test_a_difference_is_told_by_what_is_deployed(models: dict[str, str] | None, status: str, said: str | None) -> None:
+    world = worlds.World()
+    world.create({"bert": A})
+    deployed = None
+    if models is not None:
+        deployed = DeployedSet(
+            endpoint="digits",
+            stack="local-serving-digits",
+            status=status,
+            platform=Platform(release="24.09", gpu="t4"),
+            multi_model=True,
+            models=models,
+            commits={},
+        )
+    found = difference("local", _record(world), deployed=deployed)
+    assert (found is None) if said is None else (found is not None and said in found.differs and found.mend)
