@@ -48,7 +48,7 @@ SIGNAL_REASON_LENGTH = 1000
 ANSWER_REASON_LENGTH = 2000
 NAMES_SHOWN = 10
 HTTP_SECONDS = 30
-EXPIRED = frozenset({400, 403, 404, 410})
+EXPIRED = frozenset({403, 404, 410})
 """What a handle's presigned URL answers when its time, its stack or its signature is over."""
 GONE = frozenset({"NoSuchKey", "404", "AccessDenied", "403"})
 """What S3 answers for an object that is gone: without permission to list, a missing object is a refusal."""
@@ -250,13 +250,14 @@ def build_ended(event: Mapping[str, Any], *, clients: Clients, place: Place) -> 
     build: Mapping[str, Any] = builds[0]
     variables = {each["name"]: each["value"] for each in build["environment"].get("environmentVariables", [])}
     handle = handle_of(variables.get(WAIT_VARIABLE, ""), s3=clients.s3, bucket=place.bucket)
+    unique = identity.rpartition(":")[2]  # without the project, whose name may be long: at most 64 characters
     if handle is None:
         print(json.dumps({"ignored": identity, "reason": "no deployment waits for it"}))
     elif build["buildStatus"] == "SUCCEEDED":
-        signal(handle, status="SUCCESS", unique=identity, reason=f"built by {identity}")
+        signal(handle, status="SUCCESS", unique=unique, reason=f"built by {identity}")
     else:
         reason = failure(build, last_lines(clients.logs, build))
-        signal(handle, status="FAILURE", unique=identity, reason=reason)
+        signal(handle, status="FAILURE", unique=unique, reason=reason)
 
 
 def handle_of(key: str, *, s3: S3Client, bucket: str) -> str | None:

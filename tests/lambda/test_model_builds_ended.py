@@ -26,7 +26,7 @@ def test_a_build_that_succeeded_ends_the_wait(world: Any) -> None:
     world.request("Create", {"bert": A})
     world.ended("SUCCEEDED")
     [signal] = world.signals
-    assert (signal["Status"], signal["UniqueId"], signal["type"]) == ("SUCCESS", "project:0", "")
+    assert (signal["Status"], signal["UniqueId"], signal["type"]) == ("SUCCESS", "0", "")
 
 
 def test_a_build_that_failed_says_phase_last_lines_and_link(world: Any) -> None:
@@ -106,7 +106,7 @@ def test_an_event_that_is_delivered_twice_is_one_signal_to_cloudformation(world:
     world.request("Create", {"bert": A})
     world.ended("SUCCEEDED")
     world.ended("SUCCEEDED")
-    assert {each["UniqueId"] for each in world.signals} == {"project:0"}
+    assert {each["UniqueId"] for each in world.signals} == {"0"}
     assert {each["Status"] for each in world.signals} == {"SUCCESS"}
 
 
