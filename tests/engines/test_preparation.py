@@ -1,0 +1,63 @@
+"""How a preparation says what it did and what failed."""
+
+from __future__ import annotations
+
+from tritonstack.engines.engine_failure import EngineFailedError
+from tritonstack.engines.preparation import EngineTime, Failure, Prepared, PrepareFailedError, PrepareSummary
+from tritonstack.engines.stored import Place
+from tritonstack.errors import InputError, Problem, WorkFailedError
+from tritonstack.naming import ArchiveName, Platform
+
+BERT, RESNET = (ArchiveName(model=model, digest="0" * 16) for model in ("bert", "resnet"))
+PLACE = Place(endpoint="one", platform=Platform(release="24.09", gpu="t4"))
+EMPTY = PrepareSummary(bucket="b", archives=())
+WRONG = InputError([Problem(file="recipe.yaml", field="engine", found="nothing", allowed="shapes")])
+
+
+def test_the_summary_counts_outcomes_and_names_the_engines_machines() -> None:
+    engine = EngineTime(model="bert", machine="ml.g4dn.xlarge", seconds=411.6)
+    archives = (
+        *[Prepared(name=RESNET, place=PLACE, outcome="there already")] * 3,
+        Prepared(name=RESNET, place=PLACE, outcome="copied"),
+        Prepared(name=BERT, place=PLACE, outcome="built", engines=(engine,)),
+        Prepared(name=RESNET, place=PLACE, outcome="built"),
+    )
+    summary = PrepareSummary(bucket="b", archives=archives)
+    assert str(summary) == "3 there already, 1 copied, 2 built (engine 412 s on ml.g4dn.xlarge)"
+
+
+def test_several_engines_are_counted_by_machine_and_a_shared_one_once() -> None:
+    times = [EngineTime(model=model, machine="ml.g4dn.xlarge", seconds=10) for model in ("a", "b")]
+    archives = tuple(Prepared(name=BERT, place=PLACE, outcome="built", engines=(time,)) for time in [*times, times[0]])
+    assert "(2 engines 20 s on ml.g4dn.xlarge)" in str(PrepareSummary(bucket="b", archives=archives))
+
+
+def test_nothing_to_do_says_so() -> None:
+    assert str(EMPTY) == "nothing to prepare"
+
+
+def test_the_last_lines_are_one_for_each_failure_in_the_form_that_a_deployment_finds() -> None:
+    engine = EngineFailedError(reason="no\ntactic", log_tail=["[E] one", "[E] two"], link="https://log")
+    failures = [
+        Failure(phase="engine", name=BERT, error=engine),
+        Failure(phase="export", name=RESNET, error=WorkFailedError("export failed:\n  line")),
+    ]
+    said = str(PrepareFailedError(failures, left=[BERT], summary=EMPTY)).splitlines()
+    assert said[-2:] == [
+        f"FAILED in phase engine of {BERT}: no tactic (log: https://log)",
+        f"FAILED in phase export of {RESNET}: export failed: line",
+    ]
+    assert "  [E] two" in said
+    assert f"given up, since another failed: {BERT}" in said
+
+
+def test_a_long_reason_is_cut_and_keeps_its_link() -> None:
+    line = str(Failure(phase="engine", name=BERT, error=EngineFailedError(reason="x" * 5000, link="https://log")))
+    assert len(line) < 700
+    assert line.endswith("… (log: https://log)")
+
+
+def test_wrong_input_alone_ends_with_2_and_failed_work_with_1() -> None:
+    wrong, failed = (Failure(phase="order", name=BERT, error=error) for error in (WRONG, WorkFailedError("no")))
+    assert PrepareFailedError([wrong, wrong], left=(), summary=EMPTY).exit_code == 2
+    assert PrepareFailedError([wrong, failed], left=(), summary=EMPTY).exit_code == 1

@@ -1,0 +1,211 @@
+"""Which archives of an order are there, which are equal to one elsewhere, which have to be built."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.archives import fake_aws
+from tests.archives.fake_aws import FakeAws
+from tests.archives.folders import source_of, write_double
+from tests.engines.prepare_way import IMAGE
+from tests.engines.tiny_engine import write_tiny
+from tritonstack.archives.adapters import Adapters
+from tritonstack.archives.bucket import ArtifactBucket
+from tritonstack.archives.manifest import ArchiveEntry, Manifest, ModelEntry, SampleEntry
+from tritonstack.archives.overlay import Dependency
+from tritonstack.archives.source import ArchiveSource, BuildChoice
+from tritonstack.engines.order import Order, OrderedArchive
+from tritonstack.engines.preparation_plan import PreparationPlan, plan_preparation, target_for
+from tritonstack.engines.stored import Place
+from tritonstack.naming import ArchiveName, Platform
+
+NAME = ArchiveName(model="bert", digest="0123456789abcdef")
+T4 = Platform(release="24.09", gpu="t4")
+A10G = Platform(release="24.09", gpu="a10g")
+PYTHON_310 = Platform(release="24.05", gpu="t4")
+PYTHON_312 = Platform(release="25.04", gpu="t4")
+
+
+@pytest.fixture
+def aws() -> Iterator[FakeAws]:
+    """A bucket."""
+    with fake_aws.running() as running:
+        yield running
+
+
+def put(
+    aws: FakeAws,
+    place: Place,
+    *,
+    dependency: Dependency,
+    target: str | None,
+    content: bytes = b"archive",
+    told: bytes | None = None,
+) -> None:
+    """An archive at a place, with a manifest; ``told``: the content that the manifest tells of."""
+    sha256 = hashlib.sha256(told or content).hexdigest()
+    entry = ArchiveEntry(file=str(NAME), bytes=len(content), sha256=sha256, tar_bytes=1, tar_sha256=sha256)
+    manifest = Manifest(
+        name=NAME.model,
+        digest=NAME.digest,
+        description="A model.",
+        dependency=dependency,
+        target=target,
+        archive=entry,
+        model=ModelEntry(name="bert", max_batch_size=8, inputs=(), outputs=()),
+        backends=("python",),
+        configs={},
+        adapters=Adapters(),
+        sample=SampleEntry(file="s.json", answer={}, tolerance=0),
+        figures={},
+        tools={},
+    )
+    aws.objects[place.manifest(NAME)] = manifest.to_json().encode()
+    aws.objects[place.archive(NAME)] = content
+    aws.metadata[place.archive(NAME)] = {"x-amz-meta-sha256": hashlib.sha256(content).hexdigest()}
+
+
+def order(
+    dependency: Dependency | None, *, endpoint: str = "here", platform: Platform = T4, name: ArchiveName = NAME
+) -> Order:
+    """An order of one archive."""
+    return Order(
+        environment="dev",
+        endpoint=endpoint,
+        region="us-east-1",
+        platform=platform,
+        image=IMAGE,
+        engine_builder=None,
+        choice=BuildChoice(),
+        parallel_engines=2,
+        engine_timeout_minutes=60,
+        network=None,
+        archives=(OrderedArchive(name=name, dependency=dependency),),
+    )
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> ArchiveSource:
+    """Something that needs no engine."""
+    return source_of(write_double(tmp_path))
+
+
+def planned(aws: FakeAws, source: ArchiveSource, *orders: Order, local: bool = False) -> PreparationPlan:
+    """The plan, where every archive has the one source."""
+    bucket = ArtifactBucket(environment="dev", session=aws)
+    return plan_preparation(orders, bucket=bucket, source_of=lambda _name, _choice: source, local=local)
+
+
+def kind(plan: PreparationPlan) -> str:
+    """What the plan has."""
+    counts = {"there": plan.there, "copy": plan.copies, "build": plan.builds, "refused": plan.refused}
+    (only,) = (name for name, found in counts.items() if found)
+    return only
+
+
+def other(platform: Platform, endpoint: str = "other") -> Place:
+    """A place of another endpoint."""
+    return Place(endpoint=endpoint, platform=platform)
+
+
+def test_what_lies_at_its_own_place_is_there_whatever_its_manifest_says(aws: FakeAws, source: ArchiveSource) -> None:
+    put(aws, Place(endpoint="here", platform=T4), dependency="none", target=None)
+    del aws.objects[Place(endpoint="here", platform=T4).manifest(NAME)]
+    assert kind(planned(aws, source, order("none"))) == "there"
+    assert kind(planned(aws, source, order("none", platform=Platform(release="24.09", gpu="T4")))) == "there"
+
+
+@pytest.mark.parametrize("platform", [T4, A10G, PYTHON_312])
+@pytest.mark.parametrize("said", ["none", None])
+def test_what_depends_on_nothing_is_copied_from_anywhere(
+    aws: FakeAws, source: ArchiveSource, platform: Platform, said: Dependency | None
+) -> None:
+    put(aws, other(platform), dependency="none", target=None)
+    plan = planned(aws, source, order(said))
+    (copy,) = plan.copies
+    assert (copy.source, copy.place) == (other(platform), Place(endpoint="here", platform=T4))
+
+
+@pytest.mark.parametrize(
+    ("platform", "outcome"), [(A10G, "copy"), (PYTHON_310, "copy"), (PYTHON_312, "build")], ids=str
+)
+@pytest.mark.parametrize("said", ["python", None])
+def test_what_depends_on_python_is_copied_where_the_releases_have_the_same(
+    aws: FakeAws, source: ArchiveSource, platform: Platform, outcome: str, said: Dependency | None
+) -> None:
+    put(aws, other(platform), dependency="python", target=target_for("python", platform, local=False))
+    assert kind(planned(aws, source, order(said))) == outcome
+
+
+@pytest.mark.parametrize(("platform", "outcome"), [(T4, "copy"), (A10G, "build"), (PYTHON_310, "build")], ids=str)
+@pytest.mark.parametrize("said", ["engine", None])
+def test_what_has_an_engine_is_copied_on_its_own_platform_alone(
+    aws: FakeAws, source: ArchiveSource, platform: Platform, outcome: str, said: Dependency | None
+) -> None:
+    put(aws, other(platform), dependency="engine", target=str(platform))
+    assert kind(planned(aws, source, order(said))) == outcome
+
+
+def test_what_was_built_for_the_local_triton_is_no_engine_of_the_platform(aws: FakeAws, source: ArchiveSource) -> None:
+    put(aws, other(T4), dependency="engine", target="local")
+    assert kind(planned(aws, source, order("engine"), local=True)) == "build"
+
+
+def test_on_the_local_aws_an_archive_of_any_python_serves(aws: FakeAws, source: ArchiveSource) -> None:
+    put(aws, other(PYTHON_312), dependency="python", target="local")
+    assert kind(planned(aws, source, order("python"), local=True)) == "copy"
+    assert kind(planned(aws, source, order("python"), local=False)) == "build"
+
+
+@pytest.mark.parametrize("told", [b"rival's", None])
+def test_an_archive_whose_manifest_is_gone_or_anothers_is_not_copied(
+    aws: FakeAws, source: ArchiveSource, told: bytes | None
+) -> None:
+    put(aws, other(T4), dependency="none", target=None, told=told)
+    if told is None:
+        aws.objects[other(T4).manifest(NAME)] = b"{"
+    assert kind(planned(aws, source, order("none"))) == "build"
+    put(aws, other(A10G), dependency="none", target=None)
+    assert kind(planned(aws, source, order("none"))) == "copy", "the next one is as good"
+
+
+def test_equal_archives_of_several_endpoints_are_built_once(aws: FakeAws, source: ArchiveSource) -> None:
+    plan = planned(
+        aws, source, order("none"), order("none", endpoint="two"), order("none", endpoint="two", platform=A10G)
+    )
+    (build,) = plan.builds
+    assert [(place.endpoint, str(place.platform)) for place in build.places] == [
+        ("here", "24.09-t4"),
+        ("two", "24.09-t4"),
+        ("two", "24.09-a10g"),
+    ]
+    assert (build.builder, build.target) == (None, None)
+
+
+def test_an_order_given_twice_is_worked_once(aws: FakeAws, source: ArchiveSource) -> None:
+    (build,) = planned(aws, source, order("none"), order("none")).builds
+    assert len(build.places) == 1
+
+
+def test_engines_of_two_platforms_are_two_builds_each_on_its_own_machine(aws: FakeAws, tmp_path: Path) -> None:
+    source = source_of(write_tiny(tmp_path).folder("tiny-engine"))
+    plan = planned(aws, source, order("engine"), order("engine", platform=A10G))
+    assert [(build.target, build.builder.machine.name if build.builder else "") for build in plan.builds] == [
+        ("24.09-t4", "ml.g4dn.xlarge"),
+        ("24.09-a10g", "BUILD_GENERAL1_SMALL"),
+    ]
+
+
+def test_nothing_is_written_by_planning(aws: FakeAws, source: ArchiveSource) -> None:
+    put(aws, other(T4), dependency="none", target=None)
+    planned(aws, source, order("none"), order("engine", platform=A10G))
+    assert (aws.writes, aws.deletes) == ([], [])
+
+
+def test_objects_that_are_no_archives_are_passed_over(aws: FakeAws, source: ArchiveSource) -> None:
+    aws.objects |= {"endpoints/here/24.09-t4/notes.txt": b"", f"endpoints/here/{NAME}": b"", f"endpoints/{NAME}": b""}
+    assert kind(planned(aws, source, order("none"))) == "build"
