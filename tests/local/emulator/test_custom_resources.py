@@ -148,6 +148,16 @@ def test_rollback_deletes_what_a_failed_creation_may_have_left(aws: Emulator, fu
     assert requests[1]["PhysicalResourceId"] == "of-the-function"
 
 
+def test_rolled_back_update_deletes_its_new_resource_that_failed(aws: Emulator, function: str, name: str) -> None:
+    assert aws.deploy(name, {"Old": _custom(function, Which="old")}) == "CREATE_COMPLETE"
+    failing = _custom(function, Which="new", Failing="Create")
+    assert aws.deploy(name, {"Old": _custom(function, Which="old"), "Thing": failing}) == "UPDATE_ROLLBACK_COMPLETE"
+    requests = [(one["RequestType"], one["ResourceProperties"]["Which"]) for one in _requests(aws, name)]
+    assert requests == [("Create", "old"), ("Create", "new"), ("Delete", "new")]
+    statuses = [status for logical_id, status, _ in _events(aws, name) if logical_id == "Thing"]
+    assert statuses == ["CREATE_IN_PROGRESS", "CREATE_FAILED", "DELETE_IN_PROGRESS", "DELETE_COMPLETE"]
+
+
 def test_function_that_crashes_is_called_again_by_lambda(aws: Emulator, function: str, name: str) -> None:
     aws.create_stack(name, {"Thing": _custom(function, Crashing="Create")})
     _called(aws, name, 1)

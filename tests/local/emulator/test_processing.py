@@ -202,6 +202,20 @@ def test_job_that_does_not_heed_the_signal_is_stopping_until_it_is_killed(aws: E
     assert _ended(aws, bucket)["ProcessingJobStatus"] == "Stopped"
 
 
+def test_first_process_of_namespaces_has_no_default_for_the_signal_as_in_a_container(
+    aws: Emulator, bucket: str
+) -> None:
+    _start(aws, bucket, HANGING, NetworkConfig={"EnableNetworkIsolation": True})
+    _says(aws, bucket, "hanging")
+    _need_namespaces(aws, bucket)
+    aws.client("sagemaker").stop_processing_job(ProcessingJobName=bucket)
+    _says(aws, bucket, "SIGTERM to the entrypoint")
+    assert _status(aws, bucket)["ProcessingJobStatus"] == "Stopping"
+    aws.advance(120)
+    assert _ended(aws, bucket)["ProcessingJobStatus"] == "Stopped"
+    assert "exit status 137" in _log(aws, bucket)
+
+
 def test_job_over_its_longest_runtime_is_stopped_by_the_clock(aws: Emulator, bucket: str) -> None:
     _start(aws, bucket, HANGING, StoppingCondition={"MaxRuntimeInSeconds": 7200})
     _says(aws, bucket, "hanging")
@@ -387,6 +401,7 @@ def test_what_is_not_run_here_is_refused_by_name(
         ({"InstanceType": "ml.g4dn.xlarg"}, "Member must satisfy enum value set"),
         ({"InstanceType": "ml.m5.xlarge"}, "the GPU of ml.m5.xlarge is not known"),
         ({"InstanceType": "ml.g4dn.xlarge", "InstanceCount": 2}, "more than one instance is not in the local AWS"),
+        ({"InstanceType": "ml.g5.xlarge", "VolumeKmsKeyId": "a-key"}, "ml.g5.xlarge has local storage"),
         ({"InstancePreferences": [{"InstanceType": "ml.g4dn.xlarge"}]}, "ClusterConfig.InstancePreferences is not in"),
     ],
 )

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Any
 
+from tritonstack.catalogue import load_catalogue
 from tritonstack.local.emulator.gpu_stand_ins import gpu_of, known_instance_types
 from tritonstack.local.emulator.refusal import RefusedError
 from tritonstack.local.emulator.sagemaker.execution_role import check_execution_role
@@ -41,6 +42,8 @@ def _of_cluster(request: Request) -> Iterator[str]:
     kind = cluster.get("InstanceType")
     if kind is not None and gpu_of(kind) is None:
         yield f"the GPU of {kind} is not known; it is of {', '.join(known_instance_types())}"
+    elif kind is not None and "VolumeKmsKeyId" in cluster and load_catalogue().instances[kind].local_nvme_gb:
+        yield f"VolumeKmsKeyId: {kind} has local storage, which encrypts itself and takes no key"
 
 
 def _of_image(request: Request) -> Iterator[str]:

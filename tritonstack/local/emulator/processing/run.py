@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tritonstack.local.emulator import gpu_stand_ins
-from tritonstack.local.emulator.clock import clock
+from tritonstack.local.emulator.clock import Deadline, clock
 from tritonstack.local.emulator.processing.container import Container
 from tritonstack.local.emulator.processing.failure import JobFailedError
 from tritonstack.local.emulator.processing.log import JobLog
@@ -77,11 +77,12 @@ class JobRun:
         uploads = self._prepare(container, log)
         if self._ending():
             return "Stopped"
-        process = Process(container, log)
-        process.start(self._stand_ins(log))
+        process, variables = Process(container, log), self._stand_ins(log)
+        deadline = clock.deadline(self._job.runtime_seconds)
+        process.start(variables)
         self._container = container
         self._changed(self._job.begin)
-        stopped = self._watch(process, [one for one in uploads if one.continuous])
+        stopped = self._watch(process, deadline, [one for one in uploads if one.continuous])
         log.say(f"the entrypoint ended with exit status {process.status}")
         if stopped:
             return "Stopped"
@@ -123,9 +124,8 @@ class JobRun:
     def _ending(self) -> bool:
         return self._abandoned or self._job.stop_requested
 
-    def _watch(self, process: Process, continuous: list[Upload]) -> bool:
+    def _watch(self, process: Process, deadline: Deadline, continuous: list[Upload]) -> bool:
         """Until the entrypoint and all it started are gone: whether it was made to end."""
-        deadline = clock.deadline(self._job.runtime_seconds)
         uploader = threading.Thread(target=_keep_uploading, args=(continuous, process.ended), daemon=True)
         uploader.start()
         clock.wait_for(lambda: process.ended.is_set() or self._ending(), deadline)
@@ -166,9 +166,10 @@ class Process:
 
     def stop(self, why: str, *, given_up: Callable[[], bool]) -> None:
         """SIGTERM, and the end for what is left when the time of grace is over."""
+        deadline = clock.deadline(GRACE_SECONDS)
         self._log.say(f"the job stops: {why}; SIGTERM to the entrypoint")
         self._container.terminate()
-        clock.wait_for(lambda: self.ended.is_set() or given_up(), clock.deadline(GRACE_SECONDS))
+        clock.wait_for(lambda: self.ended.is_set() or given_up(), deadline)
         self._container.end()
 
     def drain(self) -> None:
