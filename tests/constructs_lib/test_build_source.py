@@ -16,7 +16,7 @@ from tests.constructs_lib.templates import ROOT, new_app, new_stack
 
 @pytest.fixture
 def models(tmp_path: Path) -> Path:
-    return write_double(tmp_path).parent
+    return write_double(tmp_path / "project").parent
 
 
 def digest_of(models: Path) -> str:
@@ -56,8 +56,8 @@ def test_links_are_left_out(models: Path, tmp_path: Path) -> None:
 
 def test_its_hash_depends_on_neither_time_stamps_nor_place(models: Path, tmp_path: Path) -> None:
     before = digest_of(models)
-    elsewhere = tmp_path / "elsewhere" / "models"
-    shutil.copytree(models, elsewhere)
+    shutil.copytree(models.parent, tmp_path / "elsewhere")
+    elsewhere = (tmp_path / "elsewhere" / models.name).rename(tmp_path / "elsewhere" / "models")
     for path in elsewhere.rglob("*"):
         os.utime(path, (1, 1))
     assert digest_of(elsewhere) == before
