@@ -158,6 +158,14 @@ def replace_archive(manifest: Manifest, name: ArchiveName) -> Manifest:
     return manifest.model_copy(update={"digest": name.digest, "archive": archive, "engines": {}})
 
 
+def test_a_stand_in_s_manifest_replaces_none_of_an_archive_that_lies_there(aws: FakeAws, tmp_path: Path) -> None:
+    built, manifest, places = _built(tmp_path, MARK + b"{}", ENGINE.model_copy(update={"stand_in": True}))
+    aws.objects[built.key] = b"a real one, whose manifest is lost"
+    with pytest.raises(WorkFailedError, match="which trtexec-stand-in wrote"):
+        publish_archive(built, manifest, bucket=_bucket(aws), local=False, places=places)
+    assert aws.writes == []
+
+
 def test_a_corrupt_archive_is_refused_before_anything_is_written(aws: FakeAws, tmp_path: Path) -> None:
     built, manifest, places = _built(tmp_path, b"ptrt")
     file = places.archive(built.name, "24.09-t4")

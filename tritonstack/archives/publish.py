@@ -156,8 +156,9 @@ def publish_environment(
     manifests = _require_built(archives, places, environment.environment)
     bucket = ArtifactBucket(environment=environment.environment, session=session)
     absent = [archive for archive in archives if bucket.look(archive.key) is None]
-    for archive in absent if not local else ():
-        refuse_stand_in(manifests[archive.name, archive.target], places.archive(archive.name, archive.target))
+    for archive in archives if not local else ():
+        file = places.archive(archive.name, archive.target) if archive in absent else None
+        refuse_stand_in(manifests[archive.name, archive.target], file)
     advice = f"delete it, then: tritonstack build -e {environment.environment}"
     _require_intact(absent, manifests, places, advice=advice, report=report)
     published = tuple(
@@ -190,9 +191,10 @@ def publish_archive(
         WorkFailedError: the archive holds a stand-in's plan and the bucket is no local one, a file is not what was
             built, or AWS refuses; nothing is written in the first two cases.
     """
-    if bucket.look(archive.key) is None:
-        if not local:
-            refuse_stand_in(manifest, places.archive(archive.name, archive.target))
+    is_absent = bucket.look(archive.key) is None
+    if not local:
+        refuse_stand_in(manifest, places.archive(archive.name, archive.target) if is_absent else None)
+    if is_absent:
         manifests = {(archive.name, archive.target): manifest}
         _require_intact([archive], manifests, places, advice="delete it, then build it again:", report=report)
     return _publish(archive, manifest, bucket=bucket, places=places, report=report)

@@ -14,13 +14,14 @@ from tritonstack.errors import WorkFailedError
 from tritonstack.local.backends.common.tritonstack_marked_plan import MARK
 
 
-def refuse_stand_in(manifest: Manifest, archive: Path) -> None:
+def refuse_stand_in(manifest: Manifest, archive: Path | None) -> None:
     """Raise :class:`WorkFailedError` where an archive holds a stand-in's plan, by its manifest or by its own content.
 
-    Only archives with a TensorRT model are looked into: nothing else loads a plan. ``archive`` is streamed.
+    Only archives with a TensorRT model are looked into: nothing else loads a plan. ``archive`` is streamed; None where
+    it is not what will be published, and its manifest may be.
     """
     named = [entry.plan for entry in manifest.engines.values() if entry.stand_in]
-    if not named and TENSORRT in manifest.backends:
+    if not named and archive is not None and TENSORRT in manifest.backends:
         named = list(marked_plans(archive))
     if named or manifest.plan is False:
         held = ", ".join(named) or "the ONNX graph of an engine that is not built"
