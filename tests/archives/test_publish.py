@@ -323,3 +323,14 @@ def test_a_folder_is_published_as_all_its_archives(aws: FakeAws, places: Places)
         places.manifest(name).write_text(_manifest(name, b"archive").to_json())
     summary = publish_environment(ENVIRONMENT, session=aws, places=places)
     assert [item.key.split("/")[-1].split(".")[0] for item in summary.archives] == ["double-0", "double-1"]
+
+
+def test_an_object_is_fetched_into_a_file_unless_it_is_larger_than_allowed(aws: FakeAws, tmp_path: Path) -> None:
+    bucket = ArtifactBucket(environment="dev", session=aws)
+    aws.objects["inputs/a.zip"] = b"twelve bytes"
+    assert bucket.fetch("inputs/a.zip", tmp_path / "a", most_bytes=12)
+    assert (tmp_path / "a").read_bytes() == b"twelve bytes"
+    assert not bucket.fetch("inputs/gone.zip", tmp_path / "gone", most_bytes=12)
+    with pytest.raises(WorkFailedError, match="has 12 bytes; 11 are allowed"):
+        bucket.fetch("inputs/a.zip", tmp_path / "b", most_bytes=11)
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["a"]
