@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.local.emulator.running import Emulator
+from tests.local.emulator.running import Emulator, make_role
 
 
 class EchoingRuntime(http.server.BaseHTTPRequestHandler):
@@ -67,6 +67,14 @@ def fleets(tmp_path_factory: pytest.TempPathFactory, echoing_runtime: str) -> It
 def name() -> str:
     """A name that no other test has."""
     return f"t-{uuid.uuid4().hex[:12]}"
+
+
+@pytest.fixture
+def bucket(aws: Emulator, name: str) -> str:
+    """A bucket for the inputs and outputs of a processing job, and the role that it runs with."""
+    make_role(aws)
+    aws.client("s3").create_bucket(Bucket=name)
+    return name
 
 
 def _running(folder: Path, **variables: str) -> Iterator[Emulator]:

@@ -1,94 +1,31 @@
-"""Processing jobs: what runs, what comes out, how they end, what they tell."""
+"""Processing jobs: what they are given, what runs, what comes out."""
 
 from __future__ import annotations
 
 import errno
-import io
 import json
-import os
-import textwrap
-import zipfile
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
-from botocore.exceptions import ClientError
 
 from tests.engines.stand_ins import Step
-from tests.local.emulator.running import IMAGE, ROLE_ARN, Emulator, make_role, wait_until
+from tests.local.emulator.processing_jobs import (
+    INPUT,
+    OUTPUT,
+    ended_job,
+    entrypoint_of,
+    job_input,
+    job_log,
+    job_output,
+    job_request,
+    job_status,
+    keys_of,
+    need_namespaces,
+    start_job,
+)
+from tests.local.emulator.running import IMAGE, Emulator, wait_until
 from tritonstack.engines import engine_step
-
-GROUP = "/aws/sagemaker/ProcessingJobs"
-INPUT, OUTPUT = "/opt/ml/processing/input/job", "/opt/ml/processing/output"
-HANGING = "import time\nprint('hanging', flush=True)\nwhile True:\n    time.sleep(1)\n"
-STUBBORN = "import signal\nsignal.signal(signal.SIGTERM, lambda *_: print('no', flush=True))\n" + HANGING
-
-
-@pytest.fixture
-def bucket(aws: Emulator, name: str) -> str:
-    """A bucket for inputs and outputs, and the role that jobs run with."""
-    make_role(aws)
-    aws.client("s3").create_bucket(Bucket=name)
-    return name
-
-
-def _request(bucket: str, **more: Any) -> dict[str, Any]:
-    """A job called as its bucket that runs ``job/step.py`` of it."""
-    return {
-        "ProcessingJobName": bucket,
-        "ProcessingInputs": [_input(f"s3://{bucket}/job/")],
-        "ProcessingOutputConfig": {"Outputs": [_output(f"s3://{bucket}/output")]},
-        "ProcessingResources": {
-            "ClusterConfig": {"InstanceCount": 1, "InstanceType": "ml.g4dn.xlarge", "VolumeSizeInGB": 30}
-        },
-        "AppSpecification": {"ImageUri": IMAGE, "ContainerEntrypoint": ["python3", f"{INPUT}/step.py"]},
-        "RoleArn": ROLE_ARN,
-        **more,
-    }
-
-
-def _input(uri: str, **more: Any) -> dict[str, Any]:
-    given = {"S3Uri": uri, "LocalPath": INPUT, "S3DataType": "S3Prefix", "S3InputMode": "File", **more}
-    return {"InputName": "job", "S3Input": given}
-
-
-def _output(uri: str, mode: str = "EndOfJob") -> dict[str, Any]:
-    return {"OutputName": "output", "S3Output": {"S3Uri": uri, "LocalPath": OUTPUT, "S3UploadMode": mode}}
-
-
-def _start(aws: Emulator, bucket: str, step: str, **more: Any) -> str:
-    """Put a step into the bucket and run it; the job's ARN."""
-    aws.client("s3").put_object(Bucket=bucket, Key="job/step.py", Body=textwrap.dedent(step).encode())
-    return str(aws.client("sagemaker").create_processing_job(**_request(bucket, **more))["ProcessingJobArn"])
-
-
-def _status(aws: Emulator, job: str) -> dict[str, Any]:
-    described: dict[str, Any] = aws.client("sagemaker").describe_processing_job(ProcessingJobName=job)
-    return described
-
-
-def _ended(aws: Emulator, job: str) -> dict[str, Any]:
-    ended: dict[str, Any] = wait_until(
-        lambda: _status(aws, job), lambda seen: seen["ProcessingJobStatus"] not in ("InProgress", "Stopping")
-    )
-    return ended
-
-
-def _log(aws: Emulator, job: str) -> str:
-    logs = aws.client("logs")
-    streams = logs.describe_log_streams(logGroupName=GROUP, logStreamNamePrefix=f"{job}/algo-1-")["logStreams"]
-    events = logs.get_log_events(logGroupName=GROUP, logStreamName=streams[0]["logStreamName"], startFromHead=True)
-    return "\n".join(event["message"] for event in events["events"])
-
-
-def _says(aws: Emulator, job: str, text: str) -> None:
-    """Wait until the log has a text."""
-    wait_until(lambda: _log(aws, job) if _status(aws, job).get("ProcessingStartTime") else "", lambda log: text in log)
-
-
-def _keys(aws: Emulator, bucket: str, prefix: str = "") -> list[str]:
-    return [one["Key"] for one in aws.client("s3").list_objects_v2(Bucket=bucket, Prefix=prefix).get("Contents", [])]
 
 
 def test_job_downloads_its_inputs_runs_and_uploads_its_outputs(aws: Emulator, bucket: str) -> None:
@@ -109,20 +46,22 @@ def test_job_downloads_its_inputs_runs_and_uploads_its_outputs(aws: Emulator, bu
         "ContainerEntrypoint": ["python3", f"{INPUT}/step.py"],
         "ContainerArguments": ["--from=/opt/ml/processing"],
     }
-    arn = _start(aws, bucket, step, AppSpecification=application, Environment={"WHERE": OUTPUT})
-    job = _ended(aws, bucket)
+    arn = start_job(aws, bucket, step, AppSpecification=application, Environment={"WHERE": OUTPUT})
+    job = ended_job(aws, bucket)
     assert (job["ProcessingJobStatus"], job.get("FailureReason")) == ("Completed", None)
     assert job["ProcessingJobArn"] == arn
     assert job["CreationTime"] <= job["ProcessingStartTime"] <= job["ProcessingEndTime"]
     assert job["StoppingCondition"]["MaxRuntimeInSeconds"] == 86400
     s3 = aws.client("s3")
-    assert _keys(aws, bucket, "output/") == ["output/below/copy.txt", "output/config.txt", "output/gpu.txt"]
-    read = {key: s3.get_object(Bucket=bucket, Key=key)["Body"].read().decode() for key in _keys(aws, bucket, "output/")}
+    assert keys_of(aws, bucket, "output/") == ["output/below/copy.txt", "output/config.txt", "output/gpu.txt"]
+    read = {
+        key: s3.get_object(Bucket=bucket, Key=key)["Body"].read().decode() for key in keys_of(aws, bucket, "output/")
+    }
     assert read["output/below/copy.txt"].startswith("data--from=/")
     assert not read["output/below/copy.txt"].startswith("data--from=/opt")
     assert read["output/gpu.txt"] == "NVIDIA T4 (nvidia-smi-stand-in)\n"
     assert json.loads(read["output/config.txt"]) == {"current_host": "algo-1", "hosts": ["algo-1"]}
-    log = _log(aws, bucket)
+    log = job_log(aws, bucket)
     assert "worked" in log
     assert "there is NO GPU" in log
     assert "stands for /opt/ml" in log
@@ -137,14 +76,14 @@ def test_failed_job_says_why_and_uploads_nothing_at_its_end(aws: Emulator, bucke
         print("trtexec failed", file=sys.stderr)
         sys.exit(4)
     """
-    _start(aws, bucket, step)
-    job = _ended(aws, bucket)
+    start_job(aws, bucket, step)
+    job = ended_job(aws, bucket)
     assert job["ProcessingJobStatus"] == "Failed"
     assert job["FailureReason"] == "AlgorithmError: See job logs for more information, exit code: 4"
     assert job["ExitMessage"].startswith("no kernel image for this device")
     assert 1023 <= len(job["ExitMessage"].encode()) <= 1024
-    assert _keys(aws, bucket, "output/") == []
-    assert "trtexec failed" in _log(aws, bucket)
+    assert keys_of(aws, bucket, "output/") == []
+    assert "trtexec failed" in job_log(aws, bucket)
 
 
 def test_continuous_output_is_there_while_the_job_runs_and_after_it_failed(aws: Emulator, bucket: str) -> None:
@@ -158,96 +97,21 @@ def test_continuous_output_is_there_while_the_job_runs_and_after_it_failed(aws: 
                 (output / "second").write_text("2")
         sys.exit(1)
     """
-    outputs = {"Outputs": [_output(f"s3://{bucket}/output/", "Continuous")]}
-    _start(aws, bucket, step, ProcessingOutputConfig=outputs)
-    wait_until(lambda: _keys(aws, bucket, "output/"), lambda keys: keys == ["output/first"])
-    assert _status(aws, bucket)["ProcessingJobStatus"] == "InProgress"
-    _process(aws, bucket, "go")
-    assert _ended(aws, bucket)["ProcessingJobStatus"] == "Failed"
-    assert _keys(aws, bucket, "output/") == ["output/first", "output/second"]
-
-
-def _process(aws: Emulator, bucket: str, mark: str | None = None) -> psutil.Process:
-    """The entrypoint's process; ``mark`` makes a file beside its script."""
-    root = psutil.Process(aws.process.pid)
-    for process in root.children(recursive=True):
-        arguments = process.cmdline()
-        if arguments[1:] and arguments[1].endswith("step.py"):
-            if mark is not None:
-                Path(arguments[1]).with_name(mark).touch()
-            return process
-    raise AssertionError(f"no process of {bucket}")
-
-
-def test_stopped_job_is_asked_to_end_and_its_output_is_not_uploaded(aws: Emulator, bucket: str) -> None:
-    _start(aws, bucket, HANGING)
-    _says(aws, bucket, "hanging")
-    process = _process(aws, bucket)
-    aws.client("sagemaker").stop_processing_job(ProcessingJobName=bucket)
-    job = _ended(aws, bucket)
-    assert (job["ProcessingJobStatus"], job.get("FailureReason")) == ("Stopped", None)
-    assert not process.is_running()
-    assert _keys(aws, bucket, "output/") == []
-    with pytest.raises(ClientError, match="because the processing job is in status Stopped"):
-        aws.client("sagemaker").stop_processing_job(ProcessingJobName=bucket)
-
-
-def test_job_that_does_not_heed_the_signal_is_stopping_until_it_is_killed(aws: Emulator, bucket: str) -> None:
-    _start(aws, bucket, STUBBORN)
-    _says(aws, bucket, "hanging")
-    aws.client("sagemaker").stop_processing_job(ProcessingJobName=bucket)
-    _says(aws, bucket, "\nno")
-    assert _status(aws, bucket)["ProcessingJobStatus"] == "Stopping"
-    aws.advance(120)
-    assert _ended(aws, bucket)["ProcessingJobStatus"] == "Stopped"
-
-
-def test_first_process_of_namespaces_has_no_default_for_the_signal_as_in_a_container(
-    aws: Emulator, bucket: str
-) -> None:
-    _start(aws, bucket, HANGING, NetworkConfig={"EnableNetworkIsolation": True})
-    _says(aws, bucket, "hanging")
-    _need_namespaces(aws, bucket)
-    aws.client("sagemaker").stop_processing_job(ProcessingJobName=bucket)
-    _says(aws, bucket, "SIGTERM to the entrypoint")
-    assert _status(aws, bucket)["ProcessingJobStatus"] == "Stopping"
-    aws.advance(120)
-    assert _ended(aws, bucket)["ProcessingJobStatus"] == "Stopped"
-    assert "exit status 137" in _log(aws, bucket)
-
-
-def test_job_over_its_longest_runtime_is_stopped_by_the_clock(aws: Emulator, bucket: str) -> None:
-    _start(aws, bucket, HANGING, StoppingCondition={"MaxRuntimeInSeconds": 7200})
-    _says(aws, bucket, "hanging")
-    aws.advance(7000)
-    assert _status(aws, bucket)["ProcessingJobStatus"] == "InProgress"
-    aws.advance(200)
-    assert _ended(aws, bucket)["ProcessingJobStatus"] == "Stopped"
-    assert "its 7200 s are over" in _log(aws, bucket)
-
-
-def test_what_the_entrypoint_leaves_running_ends_with_it(aws: Emulator, bucket: str) -> None:
-    step = """
-        import subprocess, sys
-        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-        print("child", child.pid)
-    """
-    _start(aws, bucket, step)
-    assert _ended(aws, bucket)["ProcessingJobStatus"] == "Completed"
-    child = next(int(line.split()[1]) for line in _log(aws, bucket).splitlines() if line.startswith("child "))
-    wait_until(lambda: _runs(child), lambda runs: not runs)
-
-
-def _runs(pid: int) -> bool:
-    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    outputs = {"Outputs": [job_output(f"s3://{bucket}/output/", "Continuous")]}
+    start_job(aws, bucket, step, ProcessingOutputConfig=outputs)
+    wait_until(lambda: keys_of(aws, bucket, "output/"), lambda keys: keys == ["output/first"])
+    assert job_status(aws, bucket)["ProcessingJobStatus"] == "InProgress"
+    entrypoint_of(aws, bucket, "go")
+    assert ended_job(aws, bucket)["ProcessingJobStatus"] == "Failed"
+    assert keys_of(aws, bucket, "output/") == ["output/first", "output/second"]
 
 
 @pytest.mark.parametrize(
     ("more", "reason"),
     [
-        ({"ProcessingInputs": [_input("s3://no-such-bucket/job/")]}, "Data download failed"),
-        ({"ProcessingInputs": [_input("s3://{bucket}/nothing/")]}, "No S3 objects found under S3 URL"),
-        ({"ProcessingOutputConfig": {"Outputs": [_output("s3://no-such-bucket/x")]}}, "Data upload failed"),
+        ({"ProcessingInputs": [job_input("s3://no-such-bucket/job/")]}, "Data download failed"),
+        ({"ProcessingInputs": [job_input("s3://{bucket}/nothing/")]}, "No S3 objects found under S3 URL"),
+        ({"ProcessingOutputConfig": {"Outputs": [job_output("s3://no-such-bucket/x")]}}, "Data upload failed"),
         (
             {"AppSpecification": {"ImageUri": IMAGE, "ContainerEntrypoint": ["/no/such/program"]}},
             "the entrypoint could not be started",
@@ -262,21 +126,23 @@ def test_job_whose_surroundings_are_wrong_fails_with_a_client_error(
     aws: Emulator, bucket: str, more: dict[str, Any], reason: str
 ) -> None:
     step = "import pathlib; (pathlib.Path(__file__).parents[2] / 'output/x').write_text('x')"
-    _start(aws, bucket, step, **json.loads(json.dumps(more).replace("{bucket}", bucket)))
-    job = _ended(aws, bucket)
+    start_job(aws, bucket, step, **json.loads(json.dumps(more).replace("{bucket}", bucket)))
+    job = ended_job(aws, bucket)
     assert job["ProcessingJobStatus"] == "Failed"
     assert job["FailureReason"].startswith("ClientError: ")
     assert reason in job["FailureReason"]
 
 
 def test_message_that_is_not_utf_8_fails_the_job(aws: Emulator, bucket: str) -> None:
-    _start(aws, bucket, "import pathlib; (pathlib.Path(__file__).parents[3] / 'output/message').write_bytes(b'\\xff')")
-    assert "UTF-8" in _ended(aws, bucket)["FailureReason"]
+    start_job(
+        aws, bucket, "import pathlib; (pathlib.Path(__file__).parents[3] / 'output/message').write_bytes(b'\\xff')"
+    )
+    assert "UTF-8" in ended_job(aws, bucket)["FailureReason"]
 
 
 def test_input_of_one_object_keeps_its_name(aws: Emulator, bucket: str) -> None:
-    _start(aws, bucket, "print('alone')", ProcessingInputs=[_input(f"s3://{bucket}/job/step.py")])
-    assert _ended(aws, bucket)["ProcessingJobStatus"] == "Completed"
+    start_job(aws, bucket, "print('alone')", ProcessingInputs=[job_input(f"s3://{bucket}/job/step.py")])
+    assert ended_job(aws, bucket)["ProcessingJobStatus"] == "Completed"
 
 
 def test_isolated_job_has_an_opt_ml_of_its_own_and_no_network(aws: Emulator, bucket: str) -> None:
@@ -294,21 +160,16 @@ def test_isolated_job_has_an_opt_ml_of_its_own_and_no_network(aws: Emulator, buc
         with socket.socket() as one:
             print("network", one.connect_ex(("127.0.0.1", {aws.port})))
     """
-    _start(aws, bucket, step, NetworkConfig=network)
-    job = _ended(aws, bucket)
-    _need_namespaces(aws, bucket)
+    start_job(aws, bucket, step, NetworkConfig=network)
+    job = ended_job(aws, bucket)
+    need_namespaces(aws, bucket)
     assert (job["ProcessingJobStatus"], job["NetworkConfig"]) == ("Completed", network)
     assert job["ExitMessage"] == "told through the image's own path"
-    assert _keys(aws, bucket, "output/") == ["output/plan"]
-    log = _log(aws, bucket)
+    assert keys_of(aws, bucket, "output/") == ["output/plan"]
+    log = job_log(aws, bucket)
     assert "told None" in log
     assert "NVIDIA T4" in log
     assert f"network {errno.ECONNREFUSED}" in log
-
-
-def _need_namespaces(aws: Emulator, bucket: str) -> None:
-    if "has this machine's network (open port" in _log(aws, bucket):
-        pytest.skip("user namespaces are not permitted here")
 
 
 @pytest.mark.parametrize(("instance_type", "built"), [("ml.g5.xlarge", True), ("ml.g4dn.xlarge", False)])
@@ -318,7 +179,7 @@ def test_engine_step_of_an_a10g_builds_there_and_says_elsewhere_why_not(
     Step.make(tmp_path, output="../../output")
     for path in (*tmp_path.glob("*.*"), Path(str(engine_step.__file__))):
         aws.client("s3").upload_file(str(path), bucket, f"job/{path.name}")
-    request = _request(
+    request = job_request(
         bucket,
         AppSpecification={
             "ImageUri": IMAGE,
@@ -329,144 +190,14 @@ def test_engine_step_of_an_a10g_builds_there_and_says_elsewhere_why_not(
     )
     request["ProcessingResources"]["ClusterConfig"]["InstanceType"] = instance_type
     aws.client("sagemaker").create_processing_job(**request)
-    job = _ended(aws, bucket)
+    job = ended_job(aws, bucket)
     if built:
-        assert job["ProcessingJobStatus"] == "Completed", _log(aws, bucket)
-        assert {"output/model.plan", "output/result.json"} <= set(_keys(aws, bucket, "output/"))
+        assert job["ProcessingJobStatus"] == "Completed", job_log(aws, bucket)
+        assert {"output/model.plan", "output/result.json"} <= set(keys_of(aws, bucket, "output/"))
     else:
         assert job["ProcessingJobStatus"] == "Failed"
         assert "exit code: 3" in job["FailureReason"]
-        assert "FAILED in phase machine" in _log(aws, bucket)
-        _need_namespaces(aws, bucket)
+        assert "FAILED in phase machine" in job_log(aws, bucket)
+        need_namespaces(aws, bucket)
         assert job["ExitMessage"].startswith("FAILED in phase machine: ")
-        assert _keys(aws, bucket, "output/") == []
-
-
-def test_name_of_a_job_is_taken_for_ever(aws: Emulator, bucket: str) -> None:
-    arn = _start(aws, bucket, "")
-    _ended(aws, bucket)
-    sagemaker = aws.client("sagemaker")
-    with pytest.raises(sagemaker.exceptions.ResourceInUse) as refused:
-        sagemaker.create_processing_job(**_request(bucket))
-    assert (
-        f"Job name must be unique within an AWS account and region, and a job with this name already exists ({arn})"
-        in (str(refused.value))
-    )
-
-
-def test_jobs_are_listed_with_their_status_and_tags(aws: Emulator, bucket: str) -> None:
-    arn = _start(aws, bucket, "raise SystemExit(1)", Tags=[{"Key": "team", "Value": "platform"}])
-    _ended(aws, bucket)
-    sagemaker = aws.client("sagemaker")
-    listed = sagemaker.list_processing_jobs(NameContains=bucket, StatusEquals="Failed")["ProcessingJobSummaries"]
-    assert [(one["ProcessingJobName"], one["ProcessingJobArn"]) for one in listed] == [(bucket, arn)]
-    assert listed[0]["FailureReason"].startswith("AlgorithmError")
-    assert sagemaker.list_processing_jobs(NameContains=bucket, StatusEquals="Completed")["ProcessingJobSummaries"] == []
-    assert sagemaker.list_tags(ResourceArn=arn)["Tags"] == [{"Key": "team", "Value": "platform"}]
-
-
-def test_job_that_nobody_created_is_not_found(aws: Emulator, name: str) -> None:
-    for operation in ("describe_processing_job", "stop_processing_job"):
-        with pytest.raises(ClientError, match=f"Could not find requested job with name: {name}"):
-            getattr(aws.client("sagemaker"), operation)(ProcessingJobName=name)
-
-
-@pytest.mark.parametrize(
-    ("more", "sentence"),
-    [
-        ({"ExperimentConfig": {"TrialName": "x"}}, "ExperimentConfig is not in the local AWS"),
-        ({"AppSpecification": {"ImageUri": IMAGE}}, "ContainerEntrypoint must be specified"),
-        ({"AppSpecification": {"ImageUri": "nginx", "ContainerEntrypoint": ["x"]}}, "is no image of Amazon ECR"),
-        ({"ProcessingInputs": [_input("s3://b/x", S3InputMode="Pipe")]}, "S3InputMode Pipe is not in the local AWS"),
-        ({"ProcessingInputs": [_input("s3://b/x", S3DataType="ManifestFile")]}, "S3DataType ManifestFile"),
-        ({"ProcessingInputs": [_input("s3://b/x", LocalPath="/tmp/x")]}, "must begin with /opt/ml/processing/"),
-        ({"ProcessingInputs": [_input("s3://b/x", LocalPath=INPUT + "/../../../x")]}, "must begin with"),
-        ({"ProcessingInputs": [_input("s3://b/x"), _input("s3://b/y")]}, "InputName job is used 2 times"),
-        ({"ProcessingInputs": [{"InputName": "x", "AppManaged": True}]}, "AppManaged"),
-        ({"ProcessingOutputConfig": {"Outputs": [{"OutputName": "x", "AppManaged": True}]}}, "AppManaged"),
-        ({"RoleArn": "arn:aws:iam::123456789012:role/nobody"}, "Please ensure that the role exists"),
-    ],
-)
-def test_what_is_not_run_here_is_refused_by_name(
-    aws: Emulator, bucket: str, more: dict[str, Any], sentence: str
-) -> None:
-    with pytest.raises(ClientError) as refused:
-        aws.client("sagemaker").create_processing_job(**_request(bucket, **more))
-    assert sentence in str(refused.value)
-
-
-@pytest.mark.parametrize(
-    ("cluster", "sentence"),
-    [
-        ({"InstanceType": "ml.g4dn.xlarg"}, "Member must satisfy enum value set"),
-        ({"InstanceType": "ml.m5.xlarge"}, "the GPU of ml.m5.xlarge is not known"),
-        ({"InstanceType": "ml.g4dn.xlarge", "InstanceCount": 2}, "more than one instance is not in the local AWS"),
-        ({"InstanceType": "ml.g5.xlarge", "VolumeKmsKeyId": "a-key"}, "ml.g5.xlarge has local storage"),
-        ({"InstancePreferences": [{"InstanceType": "ml.g4dn.xlarge"}]}, "ClusterConfig.InstancePreferences is not in"),
-    ],
-)
-def test_machines_that_are_not_there_are_refused(
-    aws: Emulator, bucket: str, cluster: dict[str, Any], sentence: str
-) -> None:
-    resources = {"ClusterConfig": {"InstanceCount": 1, "VolumeSizeInGB": 30, **cluster}}
-    with pytest.raises(ClientError) as refused:
-        aws.client("sagemaker").create_processing_job(**_request(bucket, ProcessingResources=resources))
-    assert sentence in str(refused.value)
-
-
-FUNCTION = """
-    import json
-    import boto3
-
-    def handler(event, context):
-        detail = event["detail"]
-        name = f"/events/{detail['ProcessingJobName']}/{detail['ProcessingJobStatus']}"
-        boto3.client("ssm").put_parameter(Name=name, Value=json.dumps(event), Type="String", Overwrite=True)
-"""
-
-
-def test_changes_of_status_reach_a_function_through_a_rule(aws: Emulator, bucket: str) -> None:
-    archive = io.BytesIO()
-    with zipfile.ZipFile(archive, "w") as file:
-        file.writestr("index.py", textwrap.dedent(FUNCTION))
-    function = aws.client("lambda").create_function(
-        FunctionName=bucket,
-        Runtime="python3.12",
-        Handler="index.handler",
-        Role=ROLE_ARN,
-        Code={"ZipFile": archive.getvalue()},
-        Timeout=30,
-    )["FunctionArn"]
-    pattern = {
-        "source": ["aws.sagemaker"],
-        "detail-type": ["SageMaker Processing Job State Change"],
-        "detail": {"ProcessingJobName": [{"prefix": bucket}]},
-    }
-    events = aws.client("events")
-    events.put_rule(Name=bucket, EventPattern=json.dumps(pattern))
-    events.put_targets(Rule=bucket, Targets=[{"Id": "1", "Arn": function}])
-    arn = _start(aws, bucket, HANGING)
-    _says(aws, bucket, "hanging")
-    aws.client("sagemaker").stop_processing_job(ProcessingJobName=bucket)
-
-    def told() -> dict[str, Any]:
-        found = aws.client("ssm").get_parameters_by_path(Path=f"/events/{bucket}")["Parameters"]
-        return {one["Name"].rpartition("/")[2]: json.loads(one["Value"]) for one in found}
-
-    seen = wait_until(told, lambda seen: len(seen) == 3)
-    assert seen.keys() == {"InProgress", "Stopping", "Stopped"}
-    assert seen["Stopped"]["resources"] == [arn]
-    assert seen["Stopped"]["detail"]["ProcessingEndTime"] > 1_600_000_000_000
-
-
-def test_jobs_end_with_the_emulator_and_leave_nothing(tmp_path: Path, name: str) -> None:
-    emulator = Emulator(tmp_path, TRITONSTACK_FLEETS="none").wait_ready()
-    make_role(emulator)
-    emulator.client("s3").create_bucket(Bucket=name)
-    _start(emulator, name, STUBBORN)
-    _says(emulator, name, "hanging")
-    process = _process(emulator, name)
-    assert os.getpgid(process.pid) == process.pid
-    assert emulator.stop() == 0
-    assert not process.is_running()
-    assert not any(emulator.temporary.iterdir())
+        assert keys_of(aws, bucket, "output/") == []
