@@ -31,8 +31,15 @@ from tests.local.emulator.building import (
 )
 from tests.local.emulator.running import Emulator, wait_until
 
-# Two processes in the background; the second leaves its group, its session and its parent.
-ENDLESS = "sh -c 'echo pid=$$; exec sleep 600' & setsid -f sh -c 'echo pid=$$; exec sleep 600'; echo started; sleep 600"
+# Processes in the background. The second leaves its group, its session and its parent; the third its group and its
+# session, and it keeps no variable that names the build.
+ENDLESS = """
+    sh -c 'echo pid=$$; exec sleep 600' &
+    setsid -f sh -c 'echo pid=$$; exec sleep 600'
+    env -i PATH="$PATH" setsid sh -c 'echo pid=$$; exec sleep 600' &
+    echo started
+    sleep 600
+"""
 
 
 def _pids(emulator: Emulator, build: str) -> list[int]:
@@ -43,7 +50,7 @@ def _pids(emulator: Emulator, build: str) -> list[int]:
         lines = log(emulator, look(emulator, build))
         return [int(line.removeprefix("pid=")) for line in lines if line.startswith("pid=")]
 
-    found: list[int] = wait_until(pids, lambda pids: len(pids) == 2)
+    found: list[int] = wait_until(pids, lambda pids: len(pids) == 3)
     assert all(_alive(pid) for pid in found)
     return found
 

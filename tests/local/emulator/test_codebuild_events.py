@@ -112,6 +112,9 @@ def test_failing_lambda_is_tried_again_after_one_and_two_minutes_of_the_clock(aw
     build = start(aws, name)
     assert ended(aws, build)["buildStatus"] == "SUCCEEDED"
     _wait_seen(aws, name, 1)
+    make_project(aws, name + "-other", buildspec("true"))
+    run(aws, name + "-other")
+    assert _seen(aws, name) == 1, "it was tried again before its time"
     _advance_until_seen(aws, name, 2)
     _advance_until_seen(aws, name, 3)
     [event] = _kept(aws, name, count=1)

@@ -20,15 +20,20 @@ def end_processes(leaders: Iterable[int], *, mark: str) -> None:
         mark: an entry of the environment that every process of the build, and no other, was started with.
     """
     leaders = tuple(leaders)
+    _kill(_left(leaders, mark))  # before the leaders: whose parent is gone is nobody's descendant any more
     for leader in leaders:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(leader, signal.SIGKILL)
     until = time.monotonic() + _SECONDS
     while (left := _left(leaders, mark)) and time.monotonic() < until:
-        for pid in left:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
+        _kill(left)
         time.sleep(0.01)
+
+
+def _kill(pids: Iterable[int]) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def _left(leaders: tuple[int, ...], mark: str) -> set[int]:
