@@ -210,10 +210,12 @@ class Way:
 
     def run_here(self, *orders: Order) -> PrepareSummary:
         """Prepare some orders with engines built on this machine."""
+        self.stop.clear()
         return self.preparation(*orders, runner_for=self.here).run()
 
     def run(self, *orders: Order, runner_for: RunnerFor | None = None) -> PrepareSummary:
         """Prepare some orders."""
+        self.stop.clear()
         return self.preparation(*orders, runner_for=runner_for).run()
 
     def keys(self, prefix: str = "") -> list[str]:

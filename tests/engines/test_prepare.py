@@ -150,6 +150,13 @@ def test_after_a_failure_what_is_done_stays_and_what_runs_is_given_up(way: Way) 
     assert not list(way.places.archives.glob("*partial*")), "the work folders are gone"
 
 
+def test_a_run_that_is_stopped_without_a_failure_is_no_success(way: Way) -> None:
+    way.before_run = lambda _name: way.stop.set()
+    with pytest.raises(PrepareFailedError, match="given up, since the work was stopped: tiny-engine") as stopped:
+        way.run_here(way.order("tiny-engine"))
+    assert (stopped.value.failures, stopped.value.exit_code) == ((), 1)
+
+
 def test_a_run_after_a_failure_goes_on_where_it_stopped(way: Way) -> None:
     failing = [True]
 
@@ -160,7 +167,6 @@ def test_a_run_after_a_failure_goes_on_where_it_stopped(way: Way) -> None:
     way.before_run = once
     with pytest.raises(PrepareFailedError, match="no machine is free"):
         way.run_here(way.order("tiny-engine"))
-    way.stop.clear()
     assert str(way.run_here(way.order("tiny-engine"))).startswith("1 built")
 
 

@@ -111,12 +111,13 @@ class PrepareFailedError(TritonstackError):
     """
 
     def __init__(self, failures: Sequence[Failure], *, left: Sequence[ArchiveName], summary: PrepareSummary) -> None:
-        """Takes at least one failure."""
+        """Takes at least one failure, or something that was given up."""
         self.failures, self.left, self.summary = tuple(failures), tuple(left), summary
-        self.exit_code = 2 if all(isinstance(failure.error, InputError) for failure in failures) else 1
+        is_input = bool(failures) and all(isinstance(failure.error, InputError) for failure in failures)
+        self.exit_code = 2 if is_input else 1
         details = [f"{failure.name}:\n{failure.error}" for failure in failures if "\n" in str(failure.error)]
         lines = [*details, f"done, and stays: {summary}"]
         if left:
             names = ", ".join(sorted(str(name) for name in left))
-            lines.append(f"given up, since another failed: {names}")
+            lines.append(f"given up, since {'another failed' if failures else 'the work was stopped'}: {names}")
         super().__init__("\n".join([*lines, *map(str, failures)]))

@@ -121,7 +121,7 @@ class Preparation:
         self._left += [copy.name for copy in copies] + [build.name for build in builds]
         done = sorted(self._done, key=lambda item: (item.place, item.name))
         summary = PrepareSummary(bucket=self.bucket.name, archives=tuple(done))
-        if self._failures:
+        if self._failures or self._left:
             raise PrepareFailedError(self._failures, left=self._left, summary=summary)
         return summary
 

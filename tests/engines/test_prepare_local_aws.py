@@ -1,0 +1,149 @@
+"""The whole way of an engine on the local AWS: job to CodeBuild or Processing, plan back, archive in the bucket."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.engines.prepare_way import A10G, T4, Way
+from tests.local.emulator.running import Emulator
+from tritonstack.archives.unpacking import unpack
+from tritonstack.engines.preparation import PrepareFailedError
+from tritonstack.engines.stored import Place
+from tritonstack.errors import WorkFailedError
+from tritonstack.local.backends.common.tritonstack_marked_plan import is_marked
+from tritonstack.naming import Platform
+
+
+@pytest.fixture
+def built(way: Way) -> Way:
+    """An environment with a builds stack."""
+    way.make_builds()
+    return way
+
+
+@pytest.fixture
+def faults(emulator: Emulator) -> Iterator[Faults]:
+    """Faults of the local AWS; those that are left are forgotten."""
+    found = Faults(emulator)
+    yield found
+    found.ask("DELETE")
+
+
+class Faults:
+    """Asks the local AWS for faults."""
+
+    def __init__(self, emulator: Emulator) -> None:
+        """``emulator``: the local AWS."""
+        self._port = emulator.port
+
+    def ask(self, verb: str, fault: dict[str, Any] | None = None) -> None:
+        """A request to the faults' route."""
+        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=10)
+        try:
+            connection.request(verb, "/_tritonstack/faults", json.dumps(fault) if fault else None)
+            answer = connection.getresponse()
+            assert answer.status < 300, answer.read()
+        finally:
+            connection.close()
+
+    def lose(self, method: str, path: str, *, times: int) -> None:
+        """S3 answers these requests with 503."""
+        self.ask("POST", {"method": method, "path": path, "status": 503, "times": times, "delay_seconds": 0.0})
+
+
+def place(platform: Platform) -> Place:
+    return Place(endpoint="one", platform=platform)
+
+
+@pytest.mark.parametrize("platform", [A10G, T4], ids=str)
+def test_an_order_becomes_an_archive_with_a_marked_plan(built: Way, platform: Platform) -> None:
+    summary = built.run(built.order("tiny-engine", platform=platform))
+    machine = "BUILD_GENERAL1_SMALL" if platform == A10G else "ml.g4dn.xlarge"
+    assert machine in str(summary)
+    assert (len(built.builds()), len(built.jobs())) == ((1, 0) if platform == A10G else (0, 1))
+    name = built.archive("tiny-engine")
+    archive = built.root / "archive.tar.gz"
+    archive.write_bytes(built.bucket.read(place(platform).archive(name)) or b"")
+    unpack(archive, built.root / "unpacked")
+    assert is_marked(built.root / "unpacked/tiny-engine/1/model.plan")
+    assert not (built.root / "unpacked/tiny-engine/1/model.onnx").exists()
+    assert built.manifest("tiny-engine", place(platform)).plan is False
+    assert built.keys("staging/") == []
+    assert built.keys("timing-caches/") == [f"timing-caches/{platform.gpu}/10.4.0/timing.cache"]
+
+
+def test_a_second_run_starts_no_build_and_no_job(built: Way) -> None:
+    orders = [built.order("tiny-engine"), built.order("tiny-engine", platform=T4)]
+    built.run(*orders)
+    assert str(built.run(*orders)) == "2 there already"
+    assert (len(built.builds()), len(built.jobs())) == (1, 1)
+
+
+@pytest.mark.parametrize("platform", [A10G, T4], ids=str)
+def test_an_engine_that_trtexec_does_not_build_fails_in_phase_engine_with_trtexecs_words(
+    built: Way, platform: Platform
+) -> None:
+    recipe = built.places.folder("tiny-engine") / "recipe.yaml"
+    recipe.write_text(recipe.read_text().replace("x: {min: [1, 4], opt: [4, 4]", "x: {min: [1, 3], opt: [4, 4]"))
+    with pytest.raises(PrepareFailedError) as failed:
+        built.run(built.order("tiny-engine", platform=platform))
+    *_, last = str(failed.value).splitlines()
+    assert last.startswith(f"FAILED in phase engine of {built.archive('tiny-engine')}: ")
+    assert "(phase build of the engine step)" in last
+    assert "(log: https://" in last
+    assert (built.keys("endpoints/"), built.keys("manifests/"), built.keys("staging/")) == ([], [], [])
+
+
+def test_a_plan_that_answers_otherwise_fails_in_phase_proof_and_is_not_committed(
+    built: Way, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def other(*_: object, **__: object) -> float:
+        raise WorkFailedError("engine of tiny-engine: its answer differs by 0.5 from ONNX Runtime's")
+
+    monkeypatch.setattr("tritonstack.engines.phase_three.compare_engine", other)
+    with pytest.raises(PrepareFailedError) as failed:
+        built.run(built.order("tiny-engine"))
+    assert str(failed.value).splitlines()[-1] == (
+        f"FAILED in phase proof of {built.archive('tiny-engine')}: engine of tiny-engine: its answer differs by 0.5 "
+        "from ONNX Runtime's"
+    )
+    assert built.keys("endpoints/") == []
+
+
+def test_s3_that_stumbles_costs_nothing_but_time(built: Way, faults: Faults) -> None:
+    for path in ("/staging/jobs/", "/endpoints/", "/manifests/"):
+        faults.lose("PUT", path, times=1)
+    faults.lose("GET", "/staging/jobs/", times=1)
+    assert str(built.run(built.order("tiny-engine"))).startswith("1 built")
+
+
+@pytest.mark.parametrize(
+    ("path", "phase"), [("/staging/jobs/", "engine"), ("/inputs/", "commit"), ("/endpoints/", "commit")]
+)
+def test_s3_that_stays_lost_ends_the_run_with_a_reason_and_the_next_goes_on(
+    built: Way, faults: Faults, path: str, phase: str
+) -> None:
+    faults.lose("PUT", path, times=1000)
+    with pytest.raises(PrepareFailedError) as failed:
+        built.run(built.order("tiny-engine"))
+    last = str(failed.value).splitlines()[-1]
+    assert last.startswith(f"FAILED in phase {phase} of {built.archive('tiny-engine')}: could not write s3://")
+    assert "503" in last or "SlowDown" in last
+    assert built.keys("endpoints/") == []
+    begun = len(built.builds())
+    faults.ask("DELETE")
+    assert str(built.run(built.order("tiny-engine"))).startswith("1 built")
+    assert len(built.builds()) == (1 if phase == "commit" else begun + 1), "a built engine is not built again"
+
+
+def test_a_lost_copy_fails_in_phase_copy(built: Way, faults: Faults) -> None:
+    built.run(built.order("double"))
+    faults.lose("PUT", "/endpoints/two/", times=1000)
+    with pytest.raises(PrepareFailedError) as failed:
+        built.run(built.order("double", endpoint="two"))
+    assert str(failed.value).splitlines()[-1].startswith(f"FAILED in phase copy of {built.archive('double')}: ")
