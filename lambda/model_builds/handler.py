@@ -43,7 +43,9 @@ ORDER_VARIABLE, WAIT_VARIABLE = "TRITONSTACK_ORDER", "TRITONSTACK_WAIT"
 FAILED_LINE = "FAILED in phase "
 """How the last lines of a build that failed begin: ``FAILED in phase <phase> of <archive>: <reason>``."""
 WAIT_KEY = re.compile(r"staging/waits/[0-9a-f]{32}\.json")
-LOG_LINES = 20
+AGENT_LINE = "[Container] "
+"""How CodeBuild's own lines in a build's log begin."""
+LINES_READ, LINES_TOLD = 100, 20
 SIGNAL_REASON_LENGTH = 1000
 ANSWER_REASON_LENGTH = 2000
 NAMES_SHOWN = 10
@@ -273,18 +275,19 @@ def handle_of(key: str, *, s3: S3Client, bucket: str) -> str | None:
 
 
 def last_lines(logs: CloudWatchLogsClient, build: Mapping[str, Any]) -> list[str]:
-    """The last lines of a build's log, oldest first; none where it wrote none."""
+    """The last lines of a build's log, oldest first; none where it wrote none. CodeBuild's own only without others."""
     where = build.get("logs", {})
     if not (where.get("groupName") and where.get("streamName")):
         return []
     try:
         answered = logs.get_log_events(
-            logGroupName=where["groupName"], logStreamName=where["streamName"], limit=LOG_LINES, startFromHead=False
+            logGroupName=where["groupName"], logStreamName=where["streamName"], limit=LINES_READ, startFromHead=False
         )
     except ClientError as error:  # the failure is told without them, too
         print(json.dumps({"log": str(error)}))
         return []
-    return [line for each in answered["events"] if (line := each["message"].rstrip())]
+    lines = [line for each in answered["events"] if (line := each["message"].rstrip())]
+    return [line for line in lines if not line.startswith(AGENT_LINE)] or lines
 
 
 def failure(build: Mapping[str, Any], lines: Sequence[str]) -> str:
@@ -296,7 +299,7 @@ def failure(build: Mapping[str, Any], lines: Sequence[str]) -> str:
     room = SIGNAL_REASON_LENGTH - len(tail)
     if len(head) > room:
         return f"{head[: room - 2]} …{tail}"
-    rest = [line for line in lines if not line.startswith(FAILED_LINE)]
+    rest = [line for line in lines if not any(each in line for each in told)][-LINES_TOLD:]
     while rest and len(head) + sum(len(line) + 3 for line in rest) > room:
         rest.pop(0)
     return head + "".join(f"\n| {line}" for line in rest) + tail

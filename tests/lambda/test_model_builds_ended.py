@@ -39,6 +39,22 @@ def test_a_build_that_failed_says_phase_last_lines_and_link(world: Any) -> None:
     assert signal["Reason"] == f"{reason}\n| exporting\n| building\nhttps://console/project:0"
 
 
+def test_codebuild_s_own_lines_and_repetitions_leave_the_room_to_others(world: Any) -> None:
+    world.request("Create", {"bert": A})
+    reason = f"FAILED in phase export of bert.{A}: exit code 1"
+    noise = [f"[Container] 2026/01/01 00:00:0{number} Phase complete" for number in range(9)]
+    world.aws.log = ["the script's own words", f"   0 s  bert  {reason}", reason, *noise]
+    world.ended("FAILED")
+    assert world.signals[0]["Reason"] == f"{reason}\n| the script's own words\nhttps://console/project:0"
+
+
+def test_where_codebuild_alone_has_said_something_its_lines_are_told(world: Any) -> None:
+    world.request("Create", {"bert": A})
+    world.aws.log = ["[Container] 2026/01/01 00:00:00 no space left on device"]
+    world.ended("FAULT")
+    assert "no space left on device" in world.signals[0]["Reason"]
+
+
 def test_every_archive_that_failed_is_named(world: Any) -> None:
     world.request("Create", {"bert": A, "resnet": B})
     failed = [f"FAILED in phase engine of bert.{A}: no", f"FAILED in phase proof of resnet.{B}: off by 1"]
