@@ -1,0 +1,65 @@
+"""TensorRT engines are built before the deployment that needs them, each on the GPU that serves it (here stand-ins)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e.engines import A10G, T4, EngineProject
+from tests.e2e.project import Project
+from tritonstack.local.aws import LocalAws
+from tritonstack.naming import ArchiveName
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+
+
+@pytest.fixture(scope="module")
+def engines(project: Project, local_aws: LocalAws) -> Iterator[EngineProject]:
+    """Two endpoints on two GPUs that serve one model in TensorRT, deployed from nothing."""
+    made = EngineProject(project, local_aws, "engines")
+    made.add_model("tiny-engine")
+    made.add_model("second-engine", seed=8)
+    made.write({"on-a10g": (A10G, ["tiny-engine", "adds-00"]), "on-t4": (T4, ["tiny-engine", "second-engine"])})
+    made.deploy()
+    yield made
+    (project.root / "environments" / "engines.yaml").unlink(missing_ok=True)
+
+
+def test_what_was_missing_is_built_where_its_gpu_is_and_answers(engines: EngineProject) -> None:
+    tiny = ArchiveName(model="tiny-engine", digest=engines.record("on-a10g", "tiny-engine"))
+    assert engines.has("on-a10g", A10G, tiny)
+    assert engines.has("on-t4", T4, tiny)
+    assert [build["buildStatus"] for build in engines.builds("engine-project-name")] == ["SUCCEEDED"]
+    assert sorted(job["ProcessingJobStatus"] for job in engines.processing_jobs()) == ["Completed", "Completed"]
+    answer = engines.invoke("on-a10g", "tiny-engine")
+    assert answer == pytest.approx(engines.invoke("on-t4", "tiny-engine"), abs=1e-6)
+    assert answer != pytest.approx(engines.invoke("on-t4", "second-engine"), abs=1e-3)
+
+
+def test_the_manifest_tells_of_plan_gpu_and_proof_and_that_a_stand_in_built_it(engines: EngineProject) -> None:
+    tiny = ArchiveName(model="tiny-engine", digest=engines.record("on-a10g", "tiny-engine"))
+    for endpoint, platform, capability in (("on-a10g", A10G, "8.6"), ("on-t4", T4, "7.5")):
+        manifest = engines.manifest(endpoint, platform, tiny)
+        engine = manifest["engines"]["tiny-engine"]
+        assert engine["compute_capability"] == capability
+        assert engine["stand_in"] is True
+        assert manifest["plan"] is False, "a stand-in's file must never read as a plan"
+
+
+def test_nothing_is_left_between_the_phases(engines: EngineProject) -> None:
+    assert engines.keys("staging/jobs/") == set()
+
+
+def test_a_deployment_without_changes_starts_no_build_and_a_changed_recipe_rebuilds_one_archive(
+    engines: EngineProject,
+) -> None:
+    before = (len(engines.builds()), len(engines.builds("engine-project-name")), len(engines.processing_jobs()))
+    engines.deploy()
+    assert (len(engines.builds()), len(engines.builds("engine-project-name")), len(engines.processing_jobs())) == before
+    old = engines.record("on-t4", "second-engine")
+    engines.add_model("second-engine", seed=9)
+    engines.deploy()
+    after = (len(engines.builds()), len(engines.builds("engine-project-name")), len(engines.processing_jobs()))
+    assert after == (before[0] + 1, before[1], before[2] + 1)
+    assert engines.record("on-t4", "second-engine") != old
