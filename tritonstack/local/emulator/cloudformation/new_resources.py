@@ -1,4 +1,4 @@
-"""Events of a resource that is new in an update say CREATE, as CloudFormation's do; MiniStack's say UPDATE."""
+"""A resource that is new in an update is CREATE_COMPLETE, as in CloudFormation; with MiniStack UPDATE_COMPLETE."""
 
 from __future__ import annotations
 
@@ -38,6 +38,9 @@ def install() -> None:
     def add_event(*event: Any, **more: Any) -> None:
         stack_id, stack_name, logical_id, kind, status, *rest = event
         status = new.status(stack_id, stack_name, logical_id, status)
+        record = _stacks.get(stack_name, {}).get("_resources", {}).get(logical_id)
+        if record is not None and status == "CREATE_COMPLETE":
+            record["ResourceStatus"] = status
         add(stack_id, stack_name, logical_id, kind, status, *rest, **more)
 
     stacks._add_event = add_event

@@ -7,16 +7,29 @@ from __future__ import annotations
 
 from typing import Any
 
-from ministack.services.cloudformation import wait_conditions
+from ministack.services.cloudformation import stacks, wait_conditions
 
-from tritonstack.local.emulator.clock import clock
+from tritonstack.local.emulator.clock import Deadline, clock
 from tritonstack.local.emulator.cloudformation.cancelling import CancelledError, cancel_requested
+
+_TYPE = "AWS::CloudFormation::WaitCondition"
+_begun: dict[tuple[str, str], float] = {}
+"""(Stack id, logical id) → when its last event says that the condition is in progress: its time runs from then on."""
 
 
 def install() -> None:
     """Wait by the clock; signals wake whoever waits on it."""
     wait_conditions._lock = wait_conditions._changed = clock.condition
     wait_conditions.wait_for = _wait_for
+    add = stacks._add_event
+
+    def add_event(*event: Any, **more: Any) -> None:
+        stack_id, _stack_name, logical_id, kind, status, *_rest = event
+        if kind == _TYPE and status.endswith("_IN_PROGRESS"):
+            _begun[stack_id, logical_id] = clock.now()
+        add(*event, **more)
+
+    stacks._add_event = add_event
 
 
 def _wait_for(  # noqa: PLR0917  MiniStack's interface
@@ -32,7 +45,8 @@ def _wait_for(  # noqa: PLR0917  MiniStack's interface
 
     The arguments are MiniStack's.
     """
-    generation, deadline = wait_conditions._generation, clock.deadline(timeout_s)
+    generation = wait_conditions._generation
+    deadline = Deadline(clock=clock, at=_begun.pop((stack_id, logical_id), clock.now()) + timeout_s)
     waiting = {"token": token, "stack_name": stack_name, "resource_type": resource_type}
 
     def ended() -> bool:
