@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from pathlib import Path
 from typing import Any
@@ -94,6 +95,14 @@ def test_the_function_may_write_records_of_its_endpoint_alone(template: dict[str
     records = [f"{folder}/*" for folder in folders]
     assert access["MoveRecords"]["Resource"] == records
     assert set(access["FindRecords"]["Resource"]) == {*folders, *records}
+
+
+def test_what_the_function_keeps_of_removed_models_lies_where_it_may_write(template: dict[str, Any]) -> None:
+    handler: Any = importlib.import_module("lambda.activation.handler")  # `lambda` is a word of the language
+    told = properties(template, "Custom::ReleaseRecords")
+    kept = handler.Properties.of({**told, "ReleaseSetBucket": "b", "ArchiveBucket": "a"}).removed_path
+    access = statements(properties(template, "AWS::IAM::Policy"))
+    assert f"arn:aws:ssm:us-east-1:123456789012:parameter{kept}*" in access["MoveRecords"]["Resource"]
 
 
 def test_the_function_may_look_at_its_own_stack_and_change_none(template: dict[str, Any]) -> None:

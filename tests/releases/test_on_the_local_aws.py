@@ -13,13 +13,14 @@ import jsonschema
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.archives.folders import write_double
+from tests.archives.folders import source_of, write_double
 from tests.local.emulator.building import buildspec, make_project
 from tests.local.emulator.running import REPOSITORY, wait_until
 from tests.releases.deployment import OTHER, T4, A, B, C, Deployment
+from tritonstack.archives.digest import model_digest
 from tritonstack.commands import releases, rollback
 from tritonstack.commands.schema import schema_text
-from tritonstack.errors import InputError, WorkFailedError
+from tritonstack.errors import InputError, TritonstackError, WorkFailedError
 from tritonstack.releases.deployed import DeployedSet, deployed_set
 
 
@@ -241,6 +242,54 @@ def test_an_account_other_than_the_files_is_refused(deployment: Deployment) -> N
     with pytest.raises(InputError, match="210987654321"):
         _rollback(deployment, "bert", "--yes")
     assert deployment.records() == {"bert": B}
+
+
+def test_a_stack_of_another_kind_is_no_deployed_set(deployment: Deployment) -> None:
+    queue = {"Queue": {"Type": "AWS::SQS::Queue"}}
+    assert deployment.aws.deploy(deployment.stack(), queue) == "CREATE_COMPLETE"
+    with pytest.raises(WorkFailedError, match="no serving stack of this version"):
+        _releases(deployment)
+
+
+def test_a_deployed_set_that_is_gone_from_its_bucket_is_told(deployment: Deployment) -> None:
+    deployment.deploy({"bert": A})
+    store = deployment.aws.client("s3")
+    [key] = [row["Key"] for row in store.list_objects_v2(Bucket=deployment.bucket)["Contents"] if "/" not in row["Key"]]
+    store.put_object(Bucket=deployment.bucket, Key=key, Body=b"{}")
+    with pytest.raises(WorkFailedError, match="is no release set of schema 1"):
+        _releases(deployment)
+    store.delete_object(Bucket=deployment.bucket, Key=key)
+    with pytest.raises(WorkFailedError, match="could not read the deployed release set"):
+        _releases(deployment)
+
+
+def test_without_a_build_project_this_machine_builds(deployment: Deployment) -> None:
+    folder = write_double(deployment.project)
+    digest = model_digest(source_of(folder))
+    deployment.deploy({"double": digest})
+    deployment.deploy({"double": B})
+    for kind, ending in (("endpoints", "tar.gz"), ("manifests", "json")):
+        key = f"{kind}/digits/{T4}/double.{digest}.{ending}"
+        deployment.aws.client("s3").delete_object(Bucket=deployment.bucket, Key=key)
+    _rollback(deployment, "double", "--yes")
+    assert f"double.{digest}.tar.gz" in deployment.archives()
+    assert deployment.records() == {"double": digest}
+
+
+def test_what_can_be_built_nowhere_moves_nothing(deployment: Deployment) -> None:
+    _prepared_to_build(deployment, "true")
+    deployment.aws.client("ssm").delete_parameter(Name=f"/tritonstack/{deployment.name}/_builds/project-name")
+    with pytest.raises(TritonstackError, match="a digest whose inputs are kept"):
+        _rollback(deployment, "double", "--yes")
+    assert deployment.records() == {"double": B}
+
+
+def test_a_checkout_for_another_platform_builds_nothing(deployment: Deployment) -> None:
+    _prepared_to_build(deployment, "true")
+    deployment.deploy({"double": B}, platform=OTHER)
+    with pytest.raises(InputError, match=f"digits for {OTHER}"):
+        _rollback(deployment, "double", "--yes")
+    assert deployment.records() == {"double": B}
 
 
 # What the stand-in for the build project does: it puts the archives of its order into the bucket.

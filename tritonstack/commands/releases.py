@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
+from typing import Any
 
 import click
+from botocore.config import Config
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -29,6 +31,7 @@ from tritonstack.settings import Environment, load_environment
 SHOWN = 5
 """Releases of each model, where the table is of a whole environment."""
 COMMIT_LENGTH = 10
+RETRIES = Config(retries={"mode": "adaptive", "max_attempts": 10}, max_pool_connections=16)
 
 
 @click.command("releases")
@@ -43,11 +46,26 @@ def command(*, environment: str, model: str | None, as_json: bool) -> None:
     how to mend it.
     """
     settings = load_environment(project_folder() / "environments" / f"{environment}.yaml")
-    report = releases_report(settings, session_of(settings), model)
+    report = releases_report(settings, PacedSession(session_of(settings)), model)
     if as_json:
         click.echo(report.model_dump_json(indent=2))
     else:
         show(report, whole=model is not None)
+
+
+class PacedSession:
+    """Makes clients that pace themselves.
+
+    Systems Manager answers a few histories a second, and an endpoint may have a thousand models.
+    """
+
+    def __init__(self, session: Any) -> None:
+        """``session``: makes the clients."""
+        self._session = session
+
+    def client(self, service_name: str) -> Any:
+        """A boto3 client."""
+        return self._session.client(service_name, config=RETRIES)
 
 
 def releases_report(settings: Environment, session: Session, model: str | None) -> ReleasesReport:
