@@ -31,12 +31,13 @@ from tests.local.emulator.building import (
 )
 from tests.local.emulator.running import Emulator, wait_until
 
-# Processes in the background. The second leaves its group, its session and its parent; the third its group and its
-# session, and it keeps no variable that names the build.
+# Processes in the background. The second leaves its group, its session and its parent. The others keep no variable
+# that names the build: the third leaves its group and its session, the fourth its parent.
 ENDLESS = """
     sh -c 'echo pid=$$; exec sleep 600' &
     setsid -f sh -c 'echo pid=$$; exec sleep 600'
     env -i PATH="$PATH" setsid sh -c 'echo pid=$$; exec sleep 600' &
+    (env -i PATH="$PATH" sh -c 'echo pid=$$; exec sleep 600' &)
     echo started
     sleep 600
 """
@@ -50,7 +51,7 @@ def _pids(emulator: Emulator, build: str) -> list[int]:
         lines = log(emulator, look(emulator, build))
         return [int(line.removeprefix("pid=")) for line in lines if line.startswith("pid=")]
 
-    found: list[int] = wait_until(pids, lambda pids: len(pids) == 3)
+    found: list[int] = wait_until(pids, lambda pids: len(pids) == 4)
     assert all(_alive(pid) for pid in found)
     return found
 

@@ -19,13 +19,12 @@ def end_processes(leaders: Iterable[int], *, mark: str) -> None:
         leaders: process ids of groups, not reaped yet.
         mark: an entry of the environment that every process of the build, and no other, was started with.
     """
-    leaders = tuple(leaders)
-    _kill(_left(leaders, mark))  # before the leaders: whose parent is gone is nobody's descendant any more
+    _kill(_left(mark))  # before the leaders: whose parent is gone is nobody's descendant any more
     for leader in leaders:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(leader, signal.SIGKILL)
     until = time.monotonic() + _SECONDS
-    while (left := _left(leaders, mark)) and time.monotonic() < until:
+    while (left := _left(mark)) and time.monotonic() < until:
         _kill(left)
         time.sleep(0.01)
 
@@ -36,8 +35,8 @@ def _kill(pids: Iterable[int]) -> None:
             os.kill(pid, signal.SIGKILL)
 
 
-def _left(leaders: tuple[int, ...], mark: str) -> set[int]:
-    """Living descendants of the leaders, and living processes that bear the mark."""
+def _left(mark: str) -> set[int]:
+    """Living processes that bear the mark, and their descendants."""
     found: set[int] = set()
     parents: dict[int, int] = {}
     for folder in Path("/proc").glob("[0-9]*"):
@@ -49,6 +48,6 @@ def _left(leaders: tuple[int, ...], mark: str) -> set[int]:
             parents[pid] = int(parent)
             if mark.encode() in (folder / "environ").read_bytes().split(b"\0"):
                 found.add(pid)
-    while more := {pid for pid, parent in parents.items() if parent in found or parent in leaders} - found:
+    while more := {pid for pid, parent in parents.items() if parent in found} - found:
         found |= more
     return found - {os.getpid()}
