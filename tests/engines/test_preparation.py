@@ -61,3 +61,10 @@ def test_wrong_input_alone_ends_with_2_and_failed_work_with_1() -> None:
     wrong, failed = (Failure(phase="order", name=BERT, error=error) for error in (WRONG, WorkFailedError("no")))
     assert PrepareFailedError([wrong, wrong], left=(), summary=EMPTY).exit_code == 2
     assert PrepareFailedError([wrong, failed], left=(), summary=EMPTY).exit_code == 1
+
+
+def test_of_wrong_input_the_line_has_the_first_problem_and_the_message_all() -> None:
+    problems = [Problem(file="a", field=field, found="x", allowed="y", advice="mend it") for field in ("b", "c", "d")]
+    failure = Failure(phase="order", name=BERT, error=InputError(problems))
+    assert failure.reason == "3 problems, the first: b: x; allowed: y; do: mend it"
+    assert str(PrepareFailedError([failure], left=(), summary=EMPTY)).count("mend it") == 4

@@ -74,7 +74,7 @@ class OrderFailedError(TritonstackError):
     def __init__(self, url: str, error: TritonstackError) -> None:
         """``error``: why."""
         self.exit_code = error.exit_code
-        super().__init__(f"{error}\nFAILED in phase order of {url}: {one_line(str(error))}")
+        super().__init__(f"{error}\nFAILED in phase order of {url}: {one_line(error)}")
 
 
 def _prepare_order(url: str, *, dry_run: bool, as_json: bool) -> None:

@@ -49,8 +49,14 @@ class Prepared:
     engines: tuple[EngineTime, ...] = ()
 
 
-def one_line(text: str) -> str:
-    """A message as one line, cut where it is long."""
+def one_line(error: TritonstackError) -> str:
+    """An error's reason as one line, cut where it is long; of several problems the first, and how many more."""
+    text = error.reason if isinstance(error, EngineFailedError) else str(error)
+    if isinstance(error, InputError):
+        first, more = error.problems[0], len(error.problems) - 1
+        text = f"{first.field}: " if first.field else ""
+        text += f"{first.found}; allowed: {first.allowed}" + (f"; do: {first.advice}" if first.advice else "")
+        text = (f"{more + 1} problems, the first: " if more else "") + text
     line = " ".join(text.split())
     return line if len(line) <= LONGEST_REASON else f"{line[: LONGEST_REASON - 1]}…"
 
@@ -66,8 +72,7 @@ class Failure:
     @property
     def reason(self) -> str:
         """Why, in one line."""
-        text = self.error.reason if isinstance(self.error, EngineFailedError) else str(self.error)
-        short = one_line(text)
+        short = one_line(self.error)
         link = self.error.link if isinstance(self.error, EngineFailedError) else ""
         return f"{short} (log: {link})" if link else short
 

@@ -1,0 +1,255 @@
+"""``tritonstack prepare`` as a person, a pipeline and a build of a deployment call it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.engines.prepare_way import A10G, Way
+from tests.local.emulator.running import REPOSITORY, wait_until
+from tests.settings.environment_file import environment_text
+from tritonstack.archives.inputs import zip_inputs
+from tritonstack.cli import root
+from tritonstack.engines.stored import Place
+from tritonstack.naming import release_parameter
+
+ENDPOINT = """\
+name: one
+instance_type: ml.g5.xlarge
+models: [tiny-engine, double]
+"""
+
+
+@pytest.fixture
+def variables(way: Way) -> dict[str, str]:
+    """The variables of a shell in the project whose AWS is the local one."""
+    (way.root / "environments").mkdir()
+    (way.root / f"environments/{way.name}.yaml").write_text(
+        environment_text(header=f"environment: {way.name}", endpoint=ENDPOINT)
+    )
+    return {
+        "TRITONSTACK_PROJECT": str(way.root),
+        "TRITONSTACK_HOME": str(way.root / ".local"),
+        "AWS_ENDPOINT_URL": way.emulator.url,
+        "AWS_ACCESS_KEY_ID": "testing",
+        "AWS_SECRET_ACCESS_KEY": "testing",
+        "AWS_REGION": "us-east-1",
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_CONFIG_FILE": os.devnull,
+        "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+        "AWS_EC2_METADATA_DISABLED": "true",
+    }
+
+
+@pytest.fixture
+def shell(variables: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """This process as such a shell."""
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+
+
+def prepare(*arguments: str) -> Result:
+    """Run the command."""
+    return CliRunner().invoke(root, ["prepare", *arguments])
+
+
+def put_order(way: Way, *models: str) -> str:
+    """An order in the bucket; its URL."""
+    way.bucket.put("staging/orders/1.json", way.order(*models).to_json().encode())
+    return f"s3://{way.name}/staging/orders/1.json"
+
+
+@pytest.mark.usefixtures("shell")
+def test_an_environment_is_prepared_and_prepared_again(way: Way) -> None:
+    way.make_builds()
+    done = prepare(way.name)
+    assert done.exit_code == 0, done.output + str(done.exception)
+    lines = done.stdout.splitlines()
+    place = Place(endpoint="one", platform=A10G)
+    assert [f"s3://{way.name}/{place.archive(way.archive(model))}  built" for model in ("double", "tiny-engine")] == (
+        lines[:2]
+    )
+    assert lines[2].startswith("2 built (engine ")
+    assert "tiny-engine  CodeBuild: " in done.stderr
+    assert prepare(way.name, "one").stdout.splitlines()[-1] == "2 there already"
+
+
+@pytest.mark.usefixtures("shell")
+def test_json_tells_every_archive_with_its_outcome_and_its_engines(way: Way) -> None:
+    way.make_builds()
+    document = json.loads(prepare(way.name, "--json").stdout)
+    (double, tiny) = document["archives"]
+    assert (double["outcome"], double["engines"]) == ("built", [])
+    assert (tiny["endpoint"], tiny["platform"], tiny["model"]) == ("one", "24.09-a10g", "tiny-engine")
+    assert [engine["machine"] for engine in tiny["engines"]] == ["BUILD_GENERAL1_SMALL"]
+    assert document["failed"] == []
+
+
+@pytest.mark.usefixtures("shell")
+def test_a_dry_run_says_what_would_be_done_and_does_nothing(way: Way) -> None:
+    way.run_here(way.order("double", endpoint="two"))
+    there = way.keys()
+    done = prepare(way.name, "--dry-run")
+    assert done.exit_code == 0, done.output
+    name, tiny = way.archive("double"), way.archive("tiny-engine")
+    assert done.stdout.splitlines() == [
+        f"endpoints/one/24.09-a10g/{name}  copy from endpoints/two/24.09-a10g/{name}",
+        f"endpoints/one/24.09-a10g/{tiny}  build, engine on BUILD_GENERAL1_SMALL",
+    ]
+    assert way.keys() == there
+    document = json.loads(prepare(way.name, "--dry-run", "--json").stdout)
+    assert {row["model"]: row["outcome"] for row in document["archives"]} == {"double": "copy", "tiny-engine": "build"}
+
+
+@pytest.mark.usefixtures("shell")
+def test_a_recorded_digest_is_prepared_beside_the_sets_own(way: Way) -> None:
+    old = way.archive("double")
+    zip_inputs(way.source("double"), way.root / "kept.zip")
+    way.bucket.put(f"inputs/{old.digest}.zip", (way.root / "kept.zip").read_bytes())
+    way.parameter(release_parameter(environment=way.name, endpoint="one", model="double"), old.digest)
+    way.parameter(release_parameter(environment=way.name, endpoint="two", model="double"), "f" * 16)
+    way.parameter(release_parameter(environment=way.name, endpoint="one", model="other"), "no digest")
+    recipe = way.places.folder("double") / "recipe.yaml"
+    recipe.write_text(recipe.read_text().replace("Doubles a", "Doubles the"))
+    assert way.archive("double") != old
+    way.make_builds()
+    done = prepare(way.name)
+    assert done.exit_code == 0, done.output
+    assert "3 built" in done.stdout
+    assert way.bucket.look(f"endpoints/one/24.09-a10g/{old}") is not None
+
+
+@pytest.mark.usefixtures("shell")
+def test_an_order_needs_no_environment_file(way: Way) -> None:
+    (way.root / f"environments/{way.name}.yaml").unlink()
+    done = prepare("--order", put_order(way, "double"))
+    assert done.exit_code == 0, done.output
+    assert done.stdout.splitlines()[-1] == "1 built"
+
+
+@pytest.mark.usefixtures("shell")
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b'{"schema": 1}', "12 problems, the first: environment: nothing; allowed: "),
+        (b"no json", "a JSON document of a build set or an order"),
+        (None, "NoSuchKey"),
+    ],
+)
+def test_an_order_that_cannot_be_read_fails_in_phase_order(way: Way, content: bytes | None, said: str) -> None:
+    url = f"s3://{way.name}/staging/orders/2.json"
+    if content is not None:
+        way.bucket.put("staging/orders/2.json", content)
+    error = prepare("--order", url).exception
+    assert error is not None
+    assert getattr(error, "exit_code", None) == (1 if content is None else 2)
+    last = str(error).splitlines()[-1]
+    assert last.startswith(f"FAILED in phase order of {url}: ")
+    assert said in last
+
+
+@pytest.mark.usefixtures("shell")
+def test_a_failure_is_in_the_json_and_in_the_last_line(way: Way) -> None:
+    done = prepare("--order", put_order(way, "tiny-engine", "double"), "--json")
+    document = json.loads(done.stdout)
+    assert [(row["model"], row["outcome"]) for row in document["archives"]] == [("double", "built")]
+    assert [(row["model"], row["phase"]) for row in document["failed"]] == [("tiny-engine", "order")]
+    assert str(done.exception).splitlines()[-1].startswith("FAILED in phase order of tiny-engine.")
+
+
+@pytest.mark.usefixtures("shell")
+def test_an_unknown_endpoint_is_refused_with_the_known_ones(way: Way) -> None:
+    error = prepare(way.name, "two", "three").exception
+    assert "no endpoint two" in str(error)
+    assert "no endpoint three" in str(error)
+    assert "allowed: one" in str(error)
+
+
+@pytest.mark.parametrize("arguments", [(), ("dev", "--order", "s3://bucket/order.json")])
+def test_an_environment_or_an_order_is_named_not_both(arguments: tuple[str, ...]) -> None:
+    done = prepare(*arguments)
+    assert done.exit_code == 2
+    assert "name an environment, or --order" in done.output
+
+
+@pytest.mark.usefixtures("shell")
+def test_another_account_is_left_alone(way: Way) -> None:
+    path = way.root / f"environments/{way.name}.yaml"
+    path.write_text(path.read_text().replace("123456789012", "210987654321"))
+    assert "the AWS credentials are of account 123456789012" in str(prepare(way.name).exception)
+    assert way.keys() == []
+
+
+HANGING = """\
+import signal, sys, time
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+print("hanging", flush=True)
+while True:
+    time.sleep(0.1)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("machine", ["g5", "g4dn"])
+def test_a_signal_stops_the_engines_job_and_leaves_nothing(
+    way: Way, variables: dict[str, str], number: int, machine: str
+) -> None:
+    way.make_builds()
+    path = way.root / f"environments/{way.name}.yaml"
+    path.write_text(path.read_text().replace("ml.g5.xlarge", f"ml.{machine}.xlarge"))
+    sitting = way.root / "sitting.py"
+    sitting.write_text(f"{SITTING}\n")
+    (way.root / "step.py").write_text(HANGING)
+    process = subprocess.Popen(
+        [sys.executable, str(sitting), str(way.root / "step.py"), "prepare", way.name],
+        env={**os.environ, **variables, "PYTHONPATH": str(REPOSITORY)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    running = "BUILD" if machine == "g5" else "InProgress"
+    try:
+        for line in process.stdout or ():
+            if f": {running}, " in line:
+                break
+        process.send_signal(number)
+        output, _ = process.communicate(timeout=90)
+    finally:
+        process.kill()
+    assert process.returncode == 130, output
+    assert output.splitlines()[-1] == "interrupted"
+    assert _ended(way) <= {"STOPPED", "Stopped", "Stopping"}
+    assert [key for key in way.keys("") if "tiny-engine" in key or key.startswith("staging/")] == []
+    archives = Path(variables["TRITONSTACK_HOME"]) / "archives"
+    assert not [path for path in archives.rglob("*") if path.name.startswith(".")]
+
+
+def _ended(way: Way) -> set[str]:
+    """How the jobs of the environment ended, once they have."""
+
+    def statuses() -> set[str]:
+        builds: list[dict[str, Any]] = []
+        if way.builds():
+            builds = way.emulator.client("codebuild").batch_get_builds(ids=list(way.builds()))["builds"]
+        return {str(build["buildStatus"]) for build in builds} | {str(job["ProcessingJobStatus"]) for job in way.jobs()}
+
+    found: set[str] = wait_until(statuses, lambda seen: bool(seen) and not seen & {"IN_PROGRESS", "InProgress"})
+    return found
+
+
+SITTING = """\
+# The command, with a step that never ends in the place of the engine step.
+import pathlib, sys
+from tritonstack.cli import main
+from tritonstack.engines import phase_one
+phase_one.STEP = pathlib.Path(sys.argv.pop(1)).rename(pathlib.Path(sys.argv[0]).with_name("engine_step.py"))
+main()
+"""
