@@ -27,7 +27,7 @@ MOST_ATTEMPTS = 185
 
 
 class BuildSignals(Construct):
-    """The function, the rule that calls it when a build has ended, and the queue of events that did not reach it.
+    """The function, the rule that calls it when a build has ended, and the queue of events that came to nothing.
 
     Attributes:
         function: the function, which custom resources of serving stacks call too.
@@ -141,19 +141,19 @@ class BuildSignals(Construct):
         allow(policy, "ReadBuildLog", actions=["logs:GetLogEvents"], resources=[log.arn])
 
     def _call_at_the_end(self, project: codebuild.CfnProject) -> None:
-        """The event would be lost with a function that cannot be reached, and the deployment wait for 12 hours."""
-        queue = sqs.CfnQueue(
+        """A lost event would have the deployment wait for twelve hours, so what cannot be delivered is kept."""
+        queue = self._queue()
+        allow(self.function.policy, "KeepFailed", actions=["sqs:SendMessage"], resources=[queue.attr_arn])
+        failed = lambda_.CfnEventInvokeConfig(
             self,
-            "Undelivered",
-            sqs_managed_sse_enabled=True,
-            message_retention_period=int(cdk.Duration.days(14).to_seconds()),
+            "OnFailure",
+            function_name=self.function.arn,
+            qualifier="$LATEST",
+            destination_config=lambda_.CfnEventInvokeConfig.DestinationConfigProperty(
+                on_failure=lambda_.CfnEventInvokeConfig.OnFailureProperty(destination=queue.attr_arn)
+            ),
         )
-        acknowledge(
-            queue,
-            finding="AwsSolutions-SQS3",
-            reason="This is the dead-letter queue: it holds the events that EventBridge could not deliver, for a "
-            "person to read.",
-        )
+        failed.node.add_dependency(self.function.policy)  # Lambda checks the permission when this is made
         rule = events.CfnRule(
             self,
             "BuildEnded",
@@ -208,3 +208,19 @@ class BuildSignals(Construct):
                 ],
             },
         )
+
+    def _queue(self) -> sqs.CfnQueue:
+        """Where events end that reach no function, and those that the function failed on."""
+        queue = sqs.CfnQueue(
+            self,
+            "Undelivered",
+            sqs_managed_sse_enabled=True,
+            message_retention_period=int(cdk.Duration.days(14).to_seconds()),
+        )
+        acknowledge(
+            queue,
+            finding="AwsSolutions-SQS3",
+            reason="This is the dead-letter queue: it holds the events that EventBridge could not deliver and those "
+            "that the function failed on, for a person to read.",
+        )
+        return queue

@@ -28,11 +28,16 @@ def handlers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def synthesised(outdir: Path) -> cdk.cx_api.CloudFormationStackArtifact:
+def synthesised(outdir: Path, *, variables: dict[str, str] | None = None) -> cdk.cx_api.CloudFormationStackArtifact:
     app = new_app(outdir=str(outdir))
     stack = cdk.Stack(app, "stack", env=cdk.Environment(account=ACCOUNT, region=REGION))
     HandlerFunction(
-        stack, "Greeting", handler="greeting", description="Greets", log_retention=logs.RetentionDays.ONE_WEEK
+        stack,
+        "Greeting",
+        handler="greeting",
+        description="Greets",
+        log_retention=logs.RetentionDays.ONE_WEEK,
+        variables=variables,
     )
     return app.synth().get_stack_by_name("stack")
 
@@ -58,3 +63,10 @@ def test_the_log_group_is_the_one_that_the_role_may_write(handlers: Path, tmp_pa
     assert properties(template, "AWS::Lambda::Function")["LoggingConfig"] == {"LogGroup": {"Ref": log_group}}
     [statement] = properties(template, "AWS::IAM::Policy")["PolicyDocument"]["Statement"]
     assert statement["Resource"] == {"Fn::GetAtt": [log_group, "Arn"]}
+
+
+def test_the_function_has_the_variables_that_it_is_given_and_else_none(handlers: Path, tmp_path: Path) -> None:
+    without = synthesised(tmp_path / "without").template
+    assert "Environment" not in properties(without, "AWS::Lambda::Function")
+    given = synthesised(tmp_path / "given", variables={"WHOM": "you"}).template
+    assert properties(given, "AWS::Lambda::Function")["Environment"] == {"Variables": {"WHOM": "you"}}

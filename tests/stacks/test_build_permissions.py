@@ -239,3 +239,13 @@ def test_only_the_rule_of_this_project_may_call_the_function_and_leave_what_it_c
     [target] = found["Properties"]["Targets"]
     assert target["DeadLetterConfig"] == {"Arn": {"Fn::GetAtt": [queue, "Arn"]}}
     assert target["RetryPolicy"] == {"MaximumEventAgeInSeconds": 43200, "MaximumRetryAttempts": 185}
+
+
+def test_an_event_that_the_function_fails_on_is_kept(policies: dict[str, Policy], template: dict[str, Any]) -> None:
+    [(queue, _)] = of_type(template, "AWS::SQS::Queue").items()
+    [config] = of_type(template, "AWS::Lambda::EventInvokeConfig").values()
+    arn = {"Fn::GetAtt": [queue, "Arn"]}
+    assert config["Properties"]["DestinationConfig"] == {"OnFailure": {"Destination": arn}}
+    assert any(name.startswith("SignalsHandlerAccess") for name in config["DependsOn"])
+    sends = {role: policy.resources("sqs:SendMessage") for role, policy in policies.items()}
+    assert sends == {"function": {f"${{{queue}.Arn}}"}, "build": set(), "engines": set(), "processing": set()}

@@ -213,7 +213,9 @@ def test_every_role_is_bounded_and_every_resource_tagged(tmp_path: Path) -> None
     roles = of_type(made, "AWS::IAM::Role")
     assert len(roles) == 4
     assert {each["Properties"].get("PermissionsBoundary") for each in roles.values()} == {arn}
-    untagged = {"AWS::IAM::Policy", "AWS::Lambda::Permission", "AWS::SQS::QueuePolicy"}
+    untagged = {
+        "AWS::IAM::Policy", "AWS::Lambda::EventInvokeConfig", "AWS::Lambda::Permission", "AWS::SQS::QueuePolicy",
+    }  # fmt: skip
     for name, resource in made["Resources"].items():
         if resource["Type"] not in untagged:
             tags = resource["Properties"]["Tags"]
