@@ -79,3 +79,17 @@ def test_an_environment_without_tensorrt_models_says_so(project: Path) -> None:
     _environment(project, "")
     assert _run().stdout == "no archive of local needs a TensorRT engine\n"
     assert json.loads(_run("--json").stdout) == {"environment": "local", "builds": [], "refused": []}
+
+
+def test_in_a_mixed_environment_each_family_has_its_own_machine(project: Path) -> None:
+    tensorrt(project)
+    _environment(project, "", "instance_type: ml.g5.xlarge", "instance_type: ml.g6.xlarge\nmode: single-model", "")
+    builds = json.loads(_run("--json").stdout)["builds"]
+    assert {build["platform"]: (build["kind"], build["machine"], build["endpoints"]) for build in builds} == {
+        "24.09-a10g": ("codebuild", "BUILD_GENERAL1_SMALL", ["e1"]),
+        "24.09-l4": ("processing", "ml.g6.xlarge", ["e2"]),
+        "24.09-t4": ("processing", "ml.g4dn.xlarge", ["e0", "e3"]),
+    }
+    shown = _run().stdout
+    assert all(f"24.09-{gpu}" in shown for gpu in ("a10g", "l4", "t4"))
+    assert shown.count("needs the quota") == 3
