@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.engines.engine_environments import A10G, T4, served_engines, write_models
 from tests.stacks.app_process import NO_NETWORK_IN_NODE, NO_NETWORK_IN_PYTHON, ROOT, files_under, run_app
 
 COMMITTED = sorted(path.stem for path in (ROOT / "environments").glob("*.yaml"))
@@ -40,6 +41,26 @@ def test_the_bytes_depend_on_neither_process_nor_place_nor_hash_seed_nor_clock(t
     assert [(each.returncode, each.stderr) for each in ran] == [(0, ""), (0, "")]
     assert stages_in(first) == [f"assembly-{name}" for name in COMMITTED]
     assert files_under(first) == files_under(second)
+
+
+def test_an_environment_with_engines_gives_the_same_bytes_too(tmp_path: Path) -> None:
+    write_models(tmp_path)
+    served_engines(tmp_path, A10G, T4)
+    (tmp_path / "environments").mkdir()
+    (tmp_path / "local.yaml").rename(tmp_path / "environments" / "local.yaml")
+    context = {
+        "environments-folder": str(tmp_path / "environments"),
+        "model-repositories": str(tmp_path / "model_repos"),
+    }
+    ran = [
+        run_app(tmp_path / seed, context=context, variables={"PYTHONHASHSEED": seed, "TMPDIR": str(tmp_path)})
+        for seed in ("1", "2")
+    ]
+    assert [(each.returncode, each.stderr) for each in ran] == [(0, ""), (0, "")]
+    first, second = files_under(tmp_path / "1"), files_under(tmp_path / "2")
+    assert first == second
+    assert [name for name in first if "localbuilds" in name]
+    assert not list(tmp_path.glob("build-source-*"))
 
 
 def test_the_guard_against_the_network_does_refuse(tmp_path: Path) -> None:
