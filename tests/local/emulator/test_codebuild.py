@@ -14,9 +14,12 @@ from tests.local.emulator.building import (
     buildspec,
     context,
     log,
+    logged,
+    look,
     make_project,
     phases,
     run,
+    start,
     zipped,
 )
 from tests.local.emulator.running import REPOSITORY, Emulator
@@ -208,6 +211,19 @@ def test_version_of_the_source_object_may_be_chosen(aws: Emulator, name: str) ->
     build = run(aws, name, sourceVersion=versions[0])
     assert "first" in log(aws, build)
     assert build["sourceVersion"] == versions[0]
+
+
+def test_every_line_of_the_log_is_an_event_of_its_own_while_the_build_runs(aws: Emulator, name: str) -> None:
+    make_project(aws, name, buildspec("echo one\necho two", "sleep 600"))
+    build = start(aws, name)
+    logged(aws, build, "two")
+    running = look(aws, build)
+    assert (running["buildStatus"], running["currentPhase"]) == ("IN_PROGRESS", "BUILD")
+    assert "endTime" not in running["phases"][-1]
+    lines = log(aws, running)
+    assert not any("\n" in line for line in lines)
+    assert {"echo two", "one", "two"} <= set(lines)
+    aws.client("codebuild").stop_build(id=build)
 
 
 def test_files_of_a_build_are_gone_after_it(aws: Emulator, name: str) -> None:

@@ -10,6 +10,8 @@ standard library (the catalogue, a container's namespaces, the stand-ins' maker)
   required properties, enumerations and what replaces a resource come from CloudFormation's resource schemas;
 * InvokeEndpoint, handed on to the local runtime;
 * SageMaker Processing, whose jobs run as processes of this machine, and one clock for all time-outs, which tests move;
+* CodeBuild, whose builds run as processes of this machine, and the events of the services themselves, which reach
+  Lambdas through EventBridge rules and are tried again where one fails;
 * what CloudFormation does about time: an hour for custom resources, wait conditions, cancelled and deleted operations.
 
 Every refusal says on whose word it refuses. What is *not* mended stands in ``docs/fidelity.md``.

@@ -24,10 +24,11 @@ class BuildLog:
             cloudwatch_logs._create_log_stream({"logGroupName": self._group, "logStreamName": self._stream})
 
     def line(self, text: str) -> None:
-        """A line of a command's output."""
+        """A line of a command's output, or several."""
         if self._group is not None:
-            event = {"timestamp": int(clock.now() * 1000), "message": text + "\n"}
-            request = {"logGroupName": self._group, "logStreamName": self._stream, "logEvents": [event]}
+            at = int(clock.now() * 1000)
+            events = [{"timestamp": at, "message": line + "\n"} for line in text.split("\n")]
+            request = {"logGroupName": self._group, "logStreamName": self._stream, "logEvents": events}
             # A context of its own each time: one context cannot be entered by two threads at once.
             self._context.copy().run(cloudwatch_logs._put_log_events, request)
 
