@@ -20,10 +20,12 @@ class FakeRecords(fakes.FakeAws):  # type: ignore[misc]  # a module that is impo
     Attributes:
         versions: name → versions, oldest first.
         status: of the one stack.
+        puts_left: how many more values Systems Manager takes before it fails; None: it does not.
     """
 
     versions: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     status: str = "UPDATE_IN_PROGRESS"
+    puts_left: int | None = None
 
     def move_by_hand(self, name: str, value: str) -> None:
         """Write a value as the AWS CLI does: without a description, where a parameter's old one stays as it is."""
@@ -37,6 +39,10 @@ class FakeRecords(fakes.FakeAws):  # type: ignore[misc]  # a module that is impo
         Description: str | None = None,  # noqa: N803
         Overwrite: bool = False,  # noqa: N803
     ) -> dict[str, Any]:
+        if self.puts_left is not None:
+            if self.puts_left == 0:
+                raise fakes.AwsError("InternalServerError")
+            self.puts_left -= 1
         super()._PutParameter(Name=Name, Value=Value, Type=Type, Overwrite=Overwrite)
         if Description is not None and len(Description) > 1024:
             raise fakes.AwsError("ValidationException")

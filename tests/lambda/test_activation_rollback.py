@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -248,7 +250,7 @@ MODELS = ("bert", "bert-large", "resnet", "t5")
 DIGESTS = st.sampled_from([A, B, C])
 SETS = st.dictionaries(st.sampled_from(MODELS), DIGESTS, min_size=1)
 MOVES = st.tuples(st.sampled_from(["command", "hand"]), st.sampled_from(MODELS), DIGESTS)
-DEPLOYMENTS = st.tuples(st.sampled_from(["completes", "undone", "refused"]), SETS, st.booleans())
+DEPLOYMENTS = st.tuples(st.sampled_from(["completes", "undone", "refused", "breaks off"]), SETS, st.integers(0, 3))
 
 
 @settings(max_examples=150, deadline=None)
@@ -271,16 +273,22 @@ def test_after_any_deployments_rollbacks_and_moves_the_records_are_what_the_desi
         assert world.records == design.records, (kind, what, more)
 
 
-def _deploy(world: Any, design: Design, *, outcome: str, new: Mapping[str, str], repeated: bool) -> None:
+def _deploy(world: Any, design: Design, *, outcome: str, new: Mapping[str, str], repeated: int) -> None:
+    """One deployment with every event delivered ``1 + repeated`` times; "breaks off" after as many writes."""
     old = design.deployed
     if old == new:
         return  # CloudFormation sends no event where nothing changed
     for _ in range(1 + repeated):
         if outcome == "refused":  # it fails before anything is written
             world.aws.refused["ListObjectsV2"] = "SlowDown"
-            with pytest.raises(Exception, match="SlowDown"):
+            with pytest.raises(ClientError, match="SlowDown"):
                 world.update(old, new)
             world.aws.refused.clear()
+        elif outcome == "breaks off":
+            world.aws.puts_left = repeated
+            with contextlib.suppress(ClientError):
+                world.update(old, new)
+            world.aws.puts_left = None
         else:
             world.update(old, new)
     if outcome == "completes":
