@@ -279,3 +279,20 @@ def test_an_interruption_stops_what_runs_and_leaves_nothing_partial(way: Way) ->
     assert way.stop.is_set()
     assert way.keys() == []
     assert not list(way.places.archives.glob("*partial*"))
+
+
+def test_an_interruption_starts_no_further_copy(way: Way) -> None:
+    way.run_here(way.order("double"))
+    preparation = way.preparation(*[way.order("double", endpoint=f"e{number}") for number in range(40)])
+    first = threading.Lock()
+
+    def interrupt(_archive: str, text: str) -> None:
+        if text.startswith("copying"):
+            if first.acquire(blocking=False):
+                raise KeyboardInterrupt
+            assert way.stop.wait(30)
+
+    preparation.watch = interrupt
+    with pytest.raises(KeyboardInterrupt):
+        preparation.run()
+    assert len(way.keys("endpoints/")) <= 8, "the first, and those that had begun"

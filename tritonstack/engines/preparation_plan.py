@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from tritonstack.archives.bucket import ArtifactBucket
@@ -17,6 +18,9 @@ from tritonstack.engines.preparation import Failure, Prepared
 from tritonstack.engines.stored import Place, stored_archives, stored_manifest
 from tritonstack.errors import InputError, Problem, TritonstackError
 from tritonstack.naming import ArchiveName, Platform
+
+_LOOKS = 8
+"""How many archives are looked at at once."""
 
 SourceOf = Callable[[ArchiveName, BuildChoice], ArchiveSource]
 """The source of an archive: this checkout's, or the one that the bucket keeps for its digest."""
@@ -78,25 +82,32 @@ def plan_preparation(
         bucket: the environment's.
         source_of: finds what an archive is built from.
         local: the bucket is the local AWS's: archives without engines are built for the local Triton.
+
+    Raises:
+        WorkFailedError: S3 refuses.
     """
     plan = PreparationPlan()
     stored = stored_archives(bucket)
-    builds: dict[tuple[ArchiveName, str | None], Build] = {}
+    absent: list[tuple[Order, OrderedArchive]] = []
     for order, row in _rows(orders):
         place = _place(order)
         if place in stored.get(row.name, ()):
             plan.there.append(Prepared(name=row.name, place=place, outcome="there already"))
+        else:
+            absent.append((order, row))
+    with ThreadPoolExecutor(_LOOKS) as pool:
+        looked = list(pool.map(lambda one: _copy_of(one[1], _place(one[0]), stored, bucket, local=local), absent))
+    builds: dict[tuple[ArchiveName, str | None], Build] = {}
+    for (order, row), copy in zip(absent, looked, strict=True):
+        if copy is not None:
+            plan.copies.append(copy)
             continue
         try:
-            equal = _equal(row, place, stored, bucket, local=local)
-            if equal is not None:
-                plan.copies.append(Copy(name=row.name, manifest=equal[1], source=equal[0], place=place))
-                continue
             build = _build(row, order, source_of, local=local)
         except TritonstackError as error:
             plan.refused.append(Failure(phase="order", name=row.name, error=error))
             continue
-        builds.setdefault((build.name, build.target), build).places.append(place)
+        builds.setdefault((build.name, build.target), build).places.append(_place(order))
     plan.builds = list(builds.values())
     return plan
 
@@ -126,21 +137,21 @@ def _place(order: Order) -> Place:
     return Place(endpoint=order.endpoint, platform=platform)
 
 
-def _equal(
+def _copy_of(
     row: OrderedArchive,
     place: Place,
     stored: Mapping[ArchiveName, tuple[Place, ...]],
     bucket: ArtifactBucket,
     *,
     local: bool,
-) -> tuple[Place, Manifest] | None:
-    """An archive elsewhere that serves here too, with its manifest; the own platform's first."""
+) -> Copy | None:
+    """An archive elsewhere that serves here too; the own platform's first."""
     for other in sorted(stored.get(row.name, ()), key=lambda other: (other.platform != place.platform, other)):
         if row.dependency == "engine" and other.platform != place.platform:
             continue
         manifest = stored_manifest(bucket, row.name, other)
         if manifest is not None and manifest.target == target_for(manifest.dependency, place.platform, local=local):
-            return other, manifest
+            return Copy(name=row.name, manifest=manifest, source=other, place=place)
     return None
 
 

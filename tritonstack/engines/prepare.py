@@ -11,7 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -41,6 +41,9 @@ from tritonstack.engines.step_result import RESULT
 from tritonstack.engines.stored import stored_manifest
 from tritonstack.errors import TritonstackError, WorkFailedError
 from tritonstack.naming import ArchiveName
+
+_COPIES = 8
+"""How many archives are copied at once: S3 does the work."""
 
 Watch = Callable[[str, str], None]
 """Told what is being done with which archive."""
@@ -95,6 +98,7 @@ class Preparation:
         self._done: list[Prepared] = []
         self._failures: list[Failure] = []
         self._left: list[ArchiveName] = []
+        self._linted: set[Path] = set()
         self._runners: dict[Builder, EngineRunner] = {}
 
     def plan(self) -> PreparationPlan:
@@ -112,13 +116,11 @@ class Preparation:
         self._done += plan.there
         self._failures += plan.refused
         builds = deque(self._buildable(plan.builds))
-        copies = deque(plan.copies)
         begun = len(self._failures)
-        while copies and len(self._failures) == begun:
-            self._copy(copies.popleft())
+        self._copy_all(plan.copies, begun)
         if len(self._failures) == begun:
             self._build_all(builds, begun)
-        self._left += [copy.name for copy in copies] + [build.name for build in builds]
+        self._left += [build.name for build in builds]
         done = sorted(self._done, key=lambda item: (item.place, item.name))
         summary = PrepareSummary(bucket=self.bucket.name, archives=tuple(done))
         if self._failures or self._left:
@@ -154,7 +156,24 @@ class Preparation:
             stop=self.stop,
         )
 
+    def _copy_all(self, copies: Sequence[Copy], begun: int) -> None:
+        """Copy until one fails, or the work is interrupted; then start no further one."""
+
+        def copied(copy: Copy) -> None:
+            if self.stop.is_set() or len(self._failures) > begun:
+                self._left.append(copy.name)
+            else:
+                self._copy(copy)
+
+        with ThreadPoolExecutor(_COPIES, thread_name_prefix="copy") as pool:
+            try:
+                list(pool.map(copied, copies))
+            except BaseException:
+                self.stop.set()
+                raise
+
     def _copy(self, copy: Copy) -> None:
+        """Copy an archive to another place."""
         started = time.monotonic()
         self.watch(copy.name.model, f"copying it from {copy.source.endpoint}, {copy.source.platform}")
         try:
@@ -198,8 +217,13 @@ class Preparation:
         started = time.monotonic()
         folder = folders.enter_context(ExitStack())
         try:
-            if not self._is_missing(build):
-                return None
+            is_missing = self._is_missing(build)
+        except TritonstackError as error:
+            self._fail("order", build.name, error)
+            return None
+        if not is_missing:
+            return None
+        try:
             manifest = self._built_before(build)
             work = None if manifest else self._export(build, folder)
         except TritonstackError as error:
@@ -230,7 +254,9 @@ class Preparation:
         report("export")
         work = folder.enter_context(partial_folder(self.places.archives, name=f".{build.name.model}"))
         task = Task(source=build.source, name=build.name, platform=build.platform)
-        refuse_errors([build.source.folder])
+        if build.source.folder not in self._linted:
+            refuse_errors([build.source.folder])
+            self._linted.add(build.source.folder)
         if build.builder is None:
             refuse_unservable([build.source], platform=build.platform)
             return make_archive(task, work, self.places, report, self.proofs)
