@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Literal
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
@@ -67,11 +68,12 @@ def allow_pull(policy: iam.Policy, *, images: Iterable[TritonImage]) -> None:
     allow(policy, "LogInToRegistry", actions=["ecr:GetAuthorizationToken"], resources=["*"])
 
 
-def allow_network(policy: iam.Policy, *, network: BuildNetwork, service: str) -> None:
+def allow_network(policy: iam.Policy, *, network: BuildNetwork, service: Literal["codebuild", "sagemaker"]) -> None:
     """A service may put its machines into the subnets and security groups of ``network``.
 
     The actions are those that the services ask for ("Use CodeBuild with Amazon Virtual Private Cloud"; "Give SageMaker
-    AI Processing Jobs Access to Resources in Your Amazon VPC"). ``service``: the principal that gets the interfaces.
+    AI Processing Jobs Access to Resources in Your Amazon VPC"). Only CodeBuild's guide names the service that an
+    interface is lent to; what SageMaker's is called there is not known, so only the subnets bound it.
     """
     stack = cdk.Stack.of(policy)
 
@@ -81,26 +83,27 @@ def allow_network(policy: iam.Policy, *, network: BuildNetwork, service: str) ->
     interfaces = arn("network-interface", "*")
     subnets = [arn("subnet", name) for name in network.subnet_ids]
     groups = [arn("security-group", name) for name in network.security_group_ids]
-    allow(
-        policy,
-        "MakeInterfaces",
-        actions=["ec2:CreateNetworkInterface"],
-        resources=[interfaces, *subnets, *groups],
-    )
+    within: dict[str, dict[str, object]] = {"ArnEquals": {"ec2:Subnet": subnets}}
+    lent: dict[str, dict[str, object]] = dict(within)
+    if service == "codebuild":
+        lent["StringEquals"] = {"ec2:AuthorizedService": "codebuild.amazonaws.com"}
+    allow(policy, "MakeInterfaces", actions=["ec2:CreateNetworkInterface"], resources=[interfaces, *subnets, *groups])
     allow(
         policy,
         "RemoveInterfaces",
-        actions=["ec2:DeleteNetworkInterface", "ec2:DeleteNetworkInterfacePermission"],
+        actions=["ec2:DeleteNetworkInterface"],
         resources=[interfaces],
-        conditions={"ArnEquals": {"ec2:Subnet": subnets}},
+        conditions=within,
     )
     allow(
         policy,
         "LendInterfaces",
         actions=["ec2:CreateNetworkInterfacePermission"],
         resources=[interfaces],
-        conditions={"StringEquals": {"ec2:AuthorizedService": service}, "ArnEquals": {"ec2:Subnet": subnets}},
+        conditions=lent,
     )
+    if service == "sagemaker":
+        allow(policy, "TakeInterfacesBack", actions=["ec2:DeleteNetworkInterfacePermission"], resources=["*"])
     allow(
         policy,
         "DescribeNetwork",
@@ -126,6 +129,7 @@ def acknowledge_nameless(policy: iam.Policy) -> None:
     acknowledge_wildcard(
         policy,
         resource="*",
-        reason="ecr:GetAuthorizationToken, cloudwatch:PutMetricData and EC2's Describe actions have no resource type "
-        "to name (service authorization reference); metrics are bounded by a condition on cloudwatch:namespace.",
+        reason="ecr:GetAuthorizationToken, cloudwatch:PutMetricData, ec2:DeleteNetworkInterfacePermission and EC2's "
+        "Describe actions have no resource type to name (service authorization reference); metrics are bounded by a "
+        "condition on cloudwatch:namespace.",
     )

@@ -98,7 +98,7 @@ class EngineProject(Construct):
         allow_pull(self.policy, images=images)
         allow(self.policy, "WriteLog", actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[log.arn])
         if network is not None:
-            allow_network(self.policy, network=network, service="codebuild.amazonaws.com")
+            allow_network(self.policy, network=network, service="codebuild")
         acknowledge_nameless(self.policy)
         self.project = codebuild.CfnProject(
             self,

@@ -100,7 +100,7 @@ class ModelBuild(Construct):
         if own_image is not None:
             allow_pull(self.policy, images=[own_image])
         if machine.network is not None:
-            allow_network(self.policy, network=machine.network, service="codebuild.amazonaws.com")
+            allow_network(self.policy, network=machine.network, service="codebuild")
         if own_image is not None or machine.network is not None:
             acknowledge_nameless(self.policy)
         self.project = codebuild.CfnProject(

@@ -90,7 +90,7 @@ class ProcessingRole(Construct):
         allow_pull(self.policy, images=images)
         self._allow_logs(environment)
         if network is not None:
-            allow_network(self.policy, network=network, service="sagemaker.amazonaws.com")
+            allow_network(self.policy, network=network, service="sagemaker")
         acknowledge_nameless(self.policy)
 
     def _allow_logs(self, environment: str) -> None:

@@ -69,6 +69,7 @@ WILDCARDS = {
     ("MakeInterfaces", INTERFACES): "an interface has no name before it is made",
     ("RemoveInterfaces", INTERFACES): "the subnets are a condition",
     ("LendInterfaces", INTERFACES): "the subnets are a condition",
+    ("TakeInterfacesBack", r"\*"): "the permission of an interface has no resource type",
     ("DescribeNetwork", r"\*"): "EC2's Describe actions have no resource type",
 }
 """(what the statement is for, the whole resource as a pattern) → why it may hold a wildcard."""
