@@ -169,11 +169,11 @@ def deploy(aws: Aws, properties: Properties, replaced: Properties | None) -> dic
     values = values_of(aws.ssm, properties.record_path, moving)
     written = []
     for name, digest in sorted(moving.items()):
+        if values.get(name) == digest:
+            continue  # a repeated event; or it was moved there before, and then a rollback leaves it: so its note says
         told: Note = {"writer": "deployment", "digest": digest, "set": properties.token, "over": over}
-        record, before = properties.record_path + name, values.get(name)
-        if before == digest and told.items() <= next(notes_of(aws.ssm, record), {}).items():
-            continue  # a repeated event
-        put(aws.ssm, record, digest, new.note(name, told, before=before, platform=properties.platform))
+        note = new.note(name, told, before=values.get(name), platform=properties.platform)
+        put(aws.ssm, properties.record_path + name, digest, note)
         written.append(name)
     delete(aws.ssm, path=properties.record_path, models=gone)
     return _done(written=written, deleted=gone)

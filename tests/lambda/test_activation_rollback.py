@@ -79,9 +79,11 @@ def test_a_record_that_was_there_before_its_model_joined_comes_back(world: Any) 
 def test_a_record_that_was_moved_to_the_new_digest_before_the_deployment_stays_there(world: Any) -> None:
     world.create({"bert": A})
     world.roll_back_by_command("bert", B)
+    world.aws.calls.clear()
     world.update({"bert": A}, {"bert": B})
     world.undo({"bert": B}, {"bert": A})
     assert world.records == {"bert": B}
+    assert world.aws.writes() == []
 
 
 def test_a_record_that_is_moved_while_the_deployment_fails_stays_where_it_was_moved(world: Any) -> None:
@@ -129,6 +131,14 @@ def test_failed_updates_that_were_kept_are_undone_together(world: Any) -> None:
     world.update({"bert": B, "resnet": A}, {"bert": "d" * 16, "resnet": B})
     world.undo({"bert": "d" * 16, "resnet": B}, {"bert": A, "resnet": A})
     assert world.records == {"bert": C, "resnet": A}
+
+
+def test_a_model_that_left_and_came_again_in_failed_updates_has_its_record_of_before(world: Any) -> None:
+    world.create({"bert": A, "resnet": A})
+    world.update({"bert": A, "resnet": A}, {"resnet": A})
+    world.update({"resnet": A}, {"bert": B, "resnet": A})
+    world.undo({"bert": B, "resnet": A}, {"bert": A, "resnet": A})
+    assert world.records == {"bert": A, "resnet": A}
 
 
 def test_the_rollback_of_a_refused_update_writes_nothing(world: Any) -> None:
