@@ -15,7 +15,7 @@ WRONG = InputError([Problem(file="recipe.yaml", field="engine", found="nothing",
 
 
 def test_the_summary_counts_outcomes_and_names_the_engines_machines() -> None:
-    engine = EngineTime(model="bert", machine="ml.g4dn.xlarge", seconds=411.6)
+    engine = EngineTime(model="bert", machine="ml.g4dn.xlarge", seconds=411.6, run="a")
     archives = (
         *[Prepared(name=RESNET, place=PLACE, outcome="there already")] * 3,
         Prepared(name=RESNET, place=PLACE, outcome="copied"),
@@ -27,8 +27,11 @@ def test_the_summary_counts_outcomes_and_names_the_engines_machines() -> None:
 
 
 def test_several_engines_are_counted_by_machine_and_a_shared_one_once() -> None:
-    times = [EngineTime(model=model, machine="ml.g4dn.xlarge", seconds=10) for model in ("a", "b")]
-    archives = tuple(Prepared(name=BERT, place=PLACE, outcome="built", engines=(time,)) for time in [*times, times[0]])
+    times = [
+        EngineTime(model=model, machine="ml.g4dn.xlarge", seconds=10, run=run)
+        for model, run in (("bert-0", "a"), ("resnet", "b"), ("bert-1", "a"))
+    ]
+    archives = tuple(Prepared(name=BERT, place=PLACE, outcome="built", engines=(time,)) for time in times)
     assert "(2 engines 20 s on ml.g4dn.xlarge)" in str(PrepareSummary(bucket="b", archives=archives))
 
 

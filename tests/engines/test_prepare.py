@@ -90,7 +90,7 @@ def test_copies_of_a_model_share_one_engine(way: Way) -> None:
     recipe = way.places.folder("tiny-engine") / "recipe.yaml"
     recipe.write_text(recipe.read_text() + "copies: 3\n")
     summary = way.run_here(way.order("tiny-engine-0", "tiny-engine-1", "tiny-engine-2"))
-    assert [item.outcome for item in summary.archives] == ["built"] * 3
+    assert re.fullmatch(r"3 built \(engine \d+ s on BUILD_GENERAL1_SMALL\)", str(summary))
     assert len(way.runs) == 1
     plans = {way.manifest(f"tiny-engine-{copy}", ONE).engines[f"tiny-engine-{copy}"].sha256 for copy in range(3)}
     assert len(plans) == 1

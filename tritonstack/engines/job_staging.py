@@ -20,6 +20,7 @@ from tritonstack.naming import job_prefix
 JOB = "job"
 OUTPUT = "output"
 _CHUNK = 8 << 20
+_ATTEMPTS = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,16 +83,21 @@ class StagedJob:
             self._fetch(key, path)
 
     def _fetch(self, key: str, path: Path) -> None:
+        """Fetch one file; again where it breaks off, which boto3 leaves to its caller."""
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.with_name(f".{path.name}.part")
-        try:
-            body = self.bucket.s3.get_object(Bucket=self.bucket.name, Key=key)["Body"]
-            with temporary.open("wb") as stream:
-                for chunk in body.iter_chunks(_CHUNK):
-                    stream.write(chunk)
-        except (BotoCoreError, ClientError) as error:
-            raise WorkFailedError(f"could not read s3://{self.bucket.name}/{key}: {error}") from error
-        temporary.replace(path)
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                body = self.bucket.s3.get_object(Bucket=self.bucket.name, Key=key)["Body"]
+                with temporary.open("wb") as stream:
+                    for chunk in body.iter_chunks(_CHUNK):
+                        stream.write(chunk)
+            except (BotoCoreError, ClientError) as error:
+                if isinstance(error, ClientError) or attempt == _ATTEMPTS:
+                    raise WorkFailedError(f"could not read s3://{self.bucket.name}/{key}: {error}") from error
+            else:
+                temporary.replace(path)
+                return
 
     def remove(self) -> None:
         """Delete everything of the run."""

@@ -21,11 +21,19 @@ LONGEST_REASON = 500
 
 @dataclass(frozen=True, kw_only=True)
 class EngineTime:
-    """One engine that was built for an archive: its model, the machine, and trtexec's seconds with the proof's."""
+    """One engine that was built for an archive.
+
+    Attributes:
+        model: the archive's model that it is of.
+        machine: where it was built.
+        seconds: trtexec's, those of the proof included.
+        run: what tells its build from others; archives of equal content share one.
+    """
 
     model: str
     machine: str
     seconds: float
+    run: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,10 +103,10 @@ class PrepareSummary:
 
 def _engines(archives: Iterable[Prepared]) -> str:
     """`` (engine 412 s on ml.g4dn.xlarge)``; of several their number and the seconds of all, by machine."""
-    built = {(engine.model, engine.machine, engine.seconds) for item in archives for engine in item.engines}
+    built = {engine.run: engine for item in archives for engine in item.engines}
     said = []
-    for machine in sorted({machine for _, machine, _ in built}):
-        seconds = [time for _, where, time in built if where == machine]
+    for machine in sorted({engine.machine for engine in built.values()}):
+        seconds = [engine.seconds for engine in built.values() if engine.machine == machine]
         what = "engine" if len(seconds) == 1 else f"{len(seconds)} engines"
         said.append(f"{what} {sum(seconds):.0f} s on {machine}")
     return f" ({', '.join(said)})" if said else ""

@@ -308,7 +308,8 @@ class Preparation:
                 return
         machine = build.builder.machine.name if build.builder else ""
         times = tuple(
-            EngineTime(model=model, machine=machine, seconds=_seconds(output)) for model, output in outputs.items()
+            EngineTime(model=model, machine=machine, seconds=_seconds(output), run=output.name)
+            for model, output in outputs.items()
         )
         self._commit(build, manifest, over.started, times)
 

@@ -11,6 +11,8 @@ from tritonstack.archives.programs import Report
 from tritonstack.engines.engine_failure import EngineStoppedError
 from tritonstack.errors import WorkFailedError
 
+LOST_LOOKS = 20
+"""How many looks in a row may fail before a job counts as lost: minutes of a build of hours."""
 STOPPING_SECONDS = 60.0
 """How long a stopped job is given to end, before what it has staged is removed."""
 
@@ -63,19 +65,26 @@ def await_job(job: RemoteJob, *, stop: threading.Event, interval: float, report:
         EngineStoppedError: it was given up; the job is stopped.
         WorkFailedError: the service does not answer any more; the job is stopped if it can be.
     """
-    started = time.monotonic()
+    started, lost = time.monotonic(), 0
     try:
-        while not (state := job.look()).ended:
-            report(f"{what}: {state.at}, {time.monotonic() - started:.0f} s")
-            if stop.wait(interval):
-                break
+        while not stop.is_set():
+            try:
+                state, lost = job.look(), 0
+            except WorkFailedError as error:
+                lost += 1
+                if lost > LOST_LOOKS:
+                    raise
+                report(f"{what}: {error}")
+            else:
+                if state.ended:
+                    return state
+                report(f"{what}: {state.at}, {time.monotonic() - started:.0f} s")
+            stop.wait(interval)
     except BaseException:
         _stop(job, interval=interval, report=report)
         raise
-    if not state.ended:
-        _stop(job, interval=interval, report=report)
-        raise EngineStoppedError(link=job.link)
-    return state
+    _stop(job, interval=interval, report=report)
+    raise EngineStoppedError(link=job.link)
 
 
 def _stop(job: RemoteJob, *, interval: float, report: Report) -> None:

@@ -45,13 +45,12 @@ def fetch_timing_cache(bucket: ArtifactBucket, job: Path, *, gpu: str, report: R
         if key is None:
             return None
         stored = bucket.look(key)
-        content = bucket.read(key) if stored is not None and stored.bytes <= _LARGEST else None
+        if stored is None or not bucket.fetch(key, place, most_bytes=_LARGEST):
+            return None
     except WorkFailedError as error:
         report(f"no timing cache: {error}")
+        place.unlink(missing_ok=True)
         return None
-    if stored is None or content is None:
-        return None
-    place.write_bytes(content)
     digest = sha256_of(place)
     if stored.metadata.get(_SHA256) != digest:
         report(f"no timing cache: s3://{bucket.name}/{key} is not what was put there")

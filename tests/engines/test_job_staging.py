@@ -1,0 +1,144 @@
+"""A job's folder in the bucket and back: streamed, whole, and gone afterwards."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.exceptions import IncompleteReadError
+
+from tests.archives import fake_aws
+from tests.archives.fake_aws import FakeAws
+from tritonstack.archives.bucket import ArtifactBucket
+from tritonstack.engines.job_staging import StagedJob, set_output, staged_job
+from tritonstack.errors import WorkFailedError
+
+OUTPUT = "staging/jobs/run/output/"
+
+
+@pytest.fixture
+def aws() -> Iterator[FakeAws]:
+    """A bucket."""
+    with fake_aws.running() as running:
+        yield running
+
+
+@pytest.fixture
+def staged(aws: FakeAws) -> StagedJob:
+    """A run's place."""
+    return StagedJob(bucket=ArtifactBucket(environment="dev", session=aws), run="run")
+
+
+def nothing(_text: str = "") -> None:
+    """Says nothing."""
+
+
+def test_a_folder_is_sent_with_its_subfolders_and_large_files_in_parts(
+    aws: FakeAws, staged: StagedJob, tmp_path: Path
+) -> None:
+    (tmp_path / "weights").mkdir()
+    (tmp_path / "weights/0.bin").write_bytes(b"w" * (17 << 20))
+    (tmp_path / "job.json").write_text("{}")
+    said: list[str] = []
+    staged.upload(tmp_path, report=said.append, check=nothing)
+    assert {key: len(content) for key, content in aws.objects.items()} == {
+        "staging/jobs/run/job/job.json": 2,
+        "staging/jobs/run/job/weights/0.bin": 17 << 20,
+    }
+    assert len(aws.uploads) == 1
+    assert said[-1].startswith("job to S3: 100 %")
+
+
+def test_an_upload_that_shall_end_leaves_no_upload_behind(aws: FakeAws, staged: StagedJob, tmp_path: Path) -> None:
+    (tmp_path / "model.onnx").write_bytes(b"w" * (40 << 20))
+
+    def end() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        staged.upload(tmp_path, report=nothing, check=end)
+    assert (aws.objects, aws.uploads) == ({}, {})
+
+
+def test_the_result_comes_last_so_that_a_folder_with_it_is_whole(
+    aws: FakeAws, staged: StagedJob, tmp_path: Path
+) -> None:
+    aws.objects |= {OUTPUT + name: name.encode() for name in ("zeta", "result.json", "deep/a", "alpha")}
+    said: list[str] = []
+    staged.download(tmp_path / "out", report=said.append)
+    assert [line.split()[-1] for line in said] == ["alpha", "deep/a", "zeta", "result.json"]
+    assert (tmp_path / "out/deep/a").read_bytes() == b"deep/a"
+
+
+@pytest.mark.parametrize("name", ["../outside", "/absolute", "a/../../b", "a\\b"])
+def test_a_key_that_would_be_a_file_elsewhere_is_refused(
+    aws: FakeAws, staged: StagedJob, tmp_path: Path, name: str
+) -> None:
+    aws.objects[OUTPUT + name] = b"x"
+    with pytest.raises(WorkFailedError, match="is no path inside"):
+        staged.download(tmp_path / "out", report=nothing)
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+class BreakingOff:
+    """An S3 client whose first downloads break off after some bytes."""
+
+    def __init__(self, client: Any, *, times: int) -> None:
+        """``times``: how many do."""
+        self._client, self.times = client, times
+
+    def __getattr__(self, name: str) -> Any:
+        """Everything else is the client's."""
+        return getattr(self._client, name)
+
+    def get_object(self, **request: Any) -> dict[str, Any]:
+        """The object, or its beginning."""
+        answer = dict(self._client.get_object(**request))
+        if self.times:
+            self.times -= 1
+            answer["Body"] = self
+        return answer
+
+    def iter_chunks(self, _size: int) -> Iterator[bytes]:
+        """The beginning, then the end of the connection."""
+        yield b"begin"
+        raise IncompleteReadError(actual_bytes=5, expected_bytes=9)
+
+
+@pytest.mark.parametrize(("times", "comes"), [(2, True), (3, False)])
+def test_a_download_that_breaks_off_is_begun_again_a_few_times(
+    aws: FakeAws, staged: StagedJob, tmp_path: Path, times: int, *, comes: bool
+) -> None:
+    aws.objects[f"{OUTPUT}model.plan"] = b"beginning"
+    staged.bucket.s3 = BreakingOff(staged.bucket.s3, times=times)
+    if comes:
+        staged.download(tmp_path, report=nothing)
+        assert (tmp_path / "model.plan").read_bytes() == b"beginning"
+        return
+    with pytest.raises(WorkFailedError, match=r"could not read s3://artifacts/.*model\.plan"):
+        staged.download(tmp_path, report=nothing)
+    assert not (tmp_path / "model.plan").exists()
+
+
+def test_whatever_happens_nothing_stays_staged(aws: FakeAws, staged: StagedJob) -> None:
+    aws.objects |= {"staging/jobs/run/job/a": b"", f"{OUTPUT}b": b"", "staging/jobs/run2/job/a": b""}
+    with pytest.raises(KeyboardInterrupt), staged_job(staged.bucket, "run", report=nothing):
+        raise KeyboardInterrupt
+    assert list(aws.objects) == ["staging/jobs/run2/job/a"]
+
+
+def test_staging_that_cannot_be_removed_is_reported_and_left_to_the_buckets_rule(staged: StagedJob) -> None:
+    said: list[str] = []
+    with staged_job(staged.bucket, "run", report=said.append):
+        staged.bucket.s3 = FakeAws(url="http://127.0.0.1:9").client("s3")
+    assert said[-1].endswith("the bucket's rule for staging/ removes it")
+
+
+def test_where_the_output_goes_is_written_into_the_job(tmp_path: Path) -> None:
+    (tmp_path / "job.json").write_text(json.dumps({"output": "output", "plan": "model.plan"}))
+    set_output(tmp_path, "../../output")
+    assert json.loads((tmp_path / "job.json").read_text()) == {"output": "../../output", "plan": "model.plan"}
+    assert [path.name for path in tmp_path.iterdir()] == ["job.json"]
