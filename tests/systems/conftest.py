@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -12,8 +11,8 @@ import psutil
 import pytest
 
 from tests.e2e.project import REPOSITORY, Project
+from tests.systems.samples import local_aws_of
 from tritonstack.local.aws import LocalAws
-from tritonstack.local.processes import ProcessRecord
 
 COPIES = 10
 CACHE = 3
@@ -92,13 +91,7 @@ def system_project(root: Path, *, local: str, needs: Sequence[str] = ENVIRONMENT
 def running(project: Project) -> Iterator[LocalAws]:
     """The project deployed to a running local AWS; at the end it is stopped, and nothing of it may be left."""
     project.run("up", "--port", "0", "--runtime-port", "0")
-    record = json.loads((project.root / ".local" / "running.json").read_text())
-    aws = LocalAws(
-        emulator_port=record["emulator_port"],
-        runtime_port=record["runtime_port"],
-        emulator=ProcessRecord(**record["emulator"]),
-        runtime=ProcessRecord(**record["runtime"]),
-    )
+    aws = local_aws_of(project)
     roots = [psutil.Process(record.pid) for record in (aws.emulator, aws.runtime)]
     family = list(roots)
     try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 from tests.e2e.project import Project
@@ -9,12 +11,50 @@ from tritonstack.archives.manifest import Manifest, read_manifest
 from tritonstack.archives.sample import compare_answer
 from tritonstack.archives.sample_request import Arrays, request_arrays, to_tensors
 from tritonstack.client import ModelClient
+from tritonstack.local.aws import LocalAws
+from tritonstack.local.processes import ProcessRecord
+from tritonstack.naming import artifact_parameter
 
 
 def manifest_of(project: Project, name: str) -> tuple[Manifest, Path]:
-    """The manifest of one built archive, and where it lies. There must be exactly one archive of that name."""
-    [path] = (project.root / ".local" / "archives").rglob(f"{name}.????????????????.json")
+    """The manifest of one archive, and where it lies with the client files beside it.
+
+    An archive that was built here has it here, once; one whose engine the deployment built has it in the bucket.
+    """
+    found = [*(project.root / ".local" / "archives").rglob(f"{name}.????????????????.json")]
+    if not found:
+        found = [fetched(project, name)]
+    [path] = found
     return read_manifest(path), path
+
+
+def fetched(project: Project, name: str) -> Path:
+    """The manifest and client files of an archive of the deployed environment ``local``, copied from its bucket."""
+    aws = local_aws_of(project)
+    parameter = artifact_parameter(environment="local", value="bucket-name")
+    bucket = aws.client("ssm").get_parameter(Name=parameter)["Parameter"]["Value"]
+    s3, folder = aws.client("s3"), project.root / ".local" / "fetched"
+    pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix="manifests/")
+    keys = [row["Key"] for page in pages for row in page.get("Contents", [])]
+    [manifest] = [key for key in keys if re.fullmatch(rf"manifests/[^/]+/[^/]+/{name}\.[0-9a-f]{{16}}\.json", key)]
+    beside = manifest.removesuffix(".json") + "/"
+    path = folder / Path(manifest).name
+    for key in [manifest, *(key for key in keys if key.startswith(beside))]:
+        target = path if key == manifest else path.with_suffix(".files") / key.removeprefix(beside)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        s3.download_file(bucket, key, str(target))
+    return path
+
+
+def local_aws_of(project: Project) -> LocalAws:
+    """The local AWS that the project runs."""
+    record = json.loads((project.root / ".local" / "running.json").read_text())
+    return LocalAws(
+        emulator_port=record["emulator_port"],
+        runtime_port=record["runtime_port"],
+        emulator=ProcessRecord(**record["emulator"]),
+        runtime=ProcessRecord(**record["runtime"]),
+    )
 
 
 def sample_arrays(project: Project, name: str) -> Arrays:
