@@ -188,6 +188,28 @@ def test_another_account_is_left_alone(way: Way) -> None:
     assert way.keys() == []
 
 
+def test_two_processes_at_once_both_succeed_and_leave_one_archive(way: Way, variables: dict[str, str]) -> None:
+    way.make_builds()
+    url = put_order(way, "tiny-engine")
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-m", "tritonstack", "prepare", "--order", url],
+            env={**os.environ, **variables, "TRITONSTACK_HOME": str(way.root / home), "PYTHONPATH": str(REPOSITORY)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for home in ("one", "two")
+    ]
+    said = [process.communicate(timeout=120) for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], said
+    name = way.archive("tiny-engine")
+    assert way.keys("endpoints/") == [f"endpoints/one/24.09-a10g/{name}"]
+    assert way.manifest("tiny-engine", Place(endpoint="one", platform=A10G)).target == "24.09-a10g"
+    assert sum("1 built" in stdout for stdout, _ in said) == 1
+    assert way.keys("staging/jobs/") == []
+
+
 HANGING = """\
 import signal, sys, time
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))

@@ -79,8 +79,8 @@ class OrderFailedError(TritonstackError):
 
 def _prepare_order(url: str, *, dry_run: bool, as_json: bool) -> None:
     try:
-        session = PatientSession(AccountSession(None))
-        order = _read_order(url, session)
+        order = _read_order(url, PatientSession(AccountSession(None)))
+        session = PatientSession(AccountSession(order.region))
         _prepare([order], session, dry_run=dry_run, as_json=as_json)
     except PrepareFailedError:
         raise
