@@ -21,6 +21,7 @@ from tritonstack.archives.digest import model_digest
 from tritonstack.commands import releases, rollback
 from tritonstack.commands.schema import schema_text
 from tritonstack.errors import InputError, TritonstackError, WorkFailedError
+from tritonstack.releases import ensure
 from tritonstack.releases.deployed import DeployedSet, deployed_set
 
 
@@ -292,6 +293,37 @@ def test_a_checkout_for_another_platform_builds_nothing(deployment: Deployment) 
     assert deployment.records() == {"double": B}
 
 
+def test_interrupted_while_the_build_is_started_it_is_stopped_all_the_same(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _prepared_to_build(deployment, "sleep 300")
+    start, calls = ensure._Build.start, 0
+
+    def interrupted(*arguments: Any, **named: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        build = start(*arguments, **named)
+        if calls == 1:
+            raise KeyboardInterrupt
+        return build
+
+    monkeypatch.setattr(ensure._Build, "start", interrupted)
+    result = CliRunner().invoke(rollback.command, [deployment.name, "double", "--yes"], catch_exceptions=False)
+    assert (result.exit_code, deployment.records()) == (1, {"double": B})
+    [build] = _ended_builds(deployment)
+    assert build["buildStatus"] == "STOPPED"
+
+
+def _ended_builds(deployment: Deployment) -> list[dict[str, Any]]:
+    """The builds of the deployment's project, when all have ended."""
+    codebuild = deployment.aws.client("codebuild")
+    ids = codebuild.list_builds_for_project(projectName=f"{deployment.name}-builds")["ids"]
+    found: list[dict[str, Any]] = wait_until(
+        lambda: codebuild.batch_get_builds(ids=ids)["builds"], lambda builds: all(b["buildComplete"] for b in builds)
+    )
+    return found
+
+
 # What the stand-in for the build project does: it puts the archives of its order into the bucket.
 BUILD = (
     "import boto3, json, os; from urllib.parse import urlsplit; u = urlsplit(os.environ['TRITONSTACK_ORDER']); "
@@ -337,8 +369,9 @@ def test_interrupted_before_the_move_nothing_moves_and_the_build_is_stopped(depl
     project = f"{deployment.name}-builds"
     with subprocess.Popen(program, cwd=REPOSITORY, stderr=subprocess.PIPE) as process:
         ids = wait_until(lambda: codebuild.list_builds_for_project(projectName=project)["ids"], bool)
+        wait_until(lambda: codebuild.batch_get_builds(ids=ids)["builds"][0]["currentPhase"], "BUILD".__eq__)
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=60)
     assert process.returncode == 130, said.decode()
     assert deployment.records() == {"double": B}
-    assert codebuild.batch_get_builds(ids=ids)["builds"][0]["buildStatus"] == "STOPPED"
+    assert [build["buildStatus"] for build in _ended_builds(deployment)] == ["STOPPED"]
