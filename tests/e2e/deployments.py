@@ -1,0 +1,92 @@
+"""Deployments in the background, what they wait for, and what a test does to the local AWS meanwhile."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from tritonstack.local.aws import LocalAws
+
+LONGEST_SECONDS = 180.0
+
+
+class InBackground:
+    """Work in a thread of its own."""
+
+    def __init__(self, work: Callable[[], str]) -> None:
+        """Starts ``work``, which returns what was printed."""
+        self._printed = ""
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, args=(work,), daemon=True)
+        self._thread.start()
+
+    def _run(self, work: Callable[[], str]) -> None:
+        try:
+            self._printed = work()
+        except BaseException as error:  # noqa: BLE001  (raised again in the test's own thread)
+            self._error = error
+
+    @property
+    def running(self) -> bool:
+        """Whether it has not ended."""
+        return self._thread.is_alive()
+
+    def ended(self) -> str:
+        """What it printed, once it has ended as expected."""
+        self._thread.join(timeout=LONGEST_SECONDS)
+        assert not self.running, "it does not end"
+        if self._error is not None:
+            raise self._error
+        return self._printed
+
+    def until(self, look: Callable[[], Any], *, seconds: float = LONGEST_SECONDS) -> Any:
+        """What ``look`` finds, as soon as it is anything; the work must go on until then."""
+        deadline = time.monotonic() + seconds
+        while not (found := look()):
+            if not self.running:
+                raise AssertionError(f"it ended too early: {self.ended()}")
+            assert time.monotonic() < deadline, "it never came to be"
+            time.sleep(0.05)
+        return found
+
+
+def advance(aws: LocalAws, seconds: int) -> None:
+    """Move the clock of the local AWS."""
+    _ask(aws, "clock", {"advance_seconds": seconds})
+
+
+def clock_ahead(aws: LocalAws) -> float:
+    """How many seconds the clock of the local AWS is ahead of the system's."""
+    with urllib.request.urlopen(f"{aws.emulator_url}/_tritonstack/clock", timeout=10) as answer:  # noqa: S310
+        now: float = json.load(answer)["now"]
+    return now - time.time()
+
+
+@contextmanager
+def s3_answers(aws: LocalAws, *faults: dict[str, Any]) -> Iterator[None]:
+    """Faults of S3 while the block runs: ``{"method", "path", "status", "times"}``."""
+    try:
+        for fault in faults:
+            _ask(aws, "faults", fault)
+        yield
+    finally:
+        _ask(aws, "faults", None, method="DELETE")
+
+
+def faults_left(aws: LocalAws) -> int:
+    """How many requests would still be answered with a fault."""
+    with urllib.request.urlopen(f"{aws.emulator_url}/_tritonstack/faults", timeout=10) as answer:  # noqa: S310
+        return sum(fault["times"] for fault in json.load(answer)["faults"])
+
+
+def _ask(aws: LocalAws, route: str, body: dict[str, Any] | None, *, method: str = "POST") -> None:
+    url = f"{aws.emulator_url}/_tritonstack/{route}"
+    content = json.dumps(body).encode() if body is not None else None
+    request = urllib.request.Request(url, data=content, method=method)  # noqa: S310  (on loopback)
+    with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310  (on loopback)
+        assert answer.status == 200
