@@ -6,7 +6,7 @@ import click
 
 from tritonstack.archives.publish import publish_environment
 from tritonstack.commands.progress import Steps
-from tritonstack.commands.session import require_account, session_of
+from tritonstack.commands.session import local_option, require_account, session_of
 from tritonstack.local.aws import LocalSession
 from tritonstack.local.paths import project_folder
 from tritonstack.settings import load_environment
@@ -14,17 +14,18 @@ from tritonstack.settings import load_environment
 
 @click.command("publish")
 @click.argument("environment")
-def command(*, environment: str) -> None:
+@local_option
+def command(*, environment: str, local: bool) -> None:
     """Put the built archives of ENVIRONMENT into its bucket.
 
     The AWS credentials must be of the environment's account. Environment local means the running local AWS.
     """
     settings = load_environment(project_folder() / "environments" / f"{environment}.yaml")
-    session = session_of(settings)
+    session = session_of(settings, local=local)
     require_account(session, settings)
-    local = isinstance(session, LocalSession)
+    on_local_aws = isinstance(session, LocalSession)
     with Steps().step(f"publish the archives of {environment}") as step:
-        summary = publish_environment(settings, session=session, local=local, report=step.say)
+        summary = publish_environment(settings, session=session, local=on_local_aws, report=step.say)
         step.end_with(str(summary))
     for item in summary.archives:
         click.echo(f"s3://{summary.bucket}/{item.key}  {item.outcome}")

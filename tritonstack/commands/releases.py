@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from typing import Any
 
 import click
 from botocore.config import Config
@@ -15,7 +14,7 @@ from rich.text import Text
 
 from tritonstack.archives.bucket import ArtifactBucket, Session
 from tritonstack.client.releases import ModelReference, ReleaseRecords
-from tritonstack.commands.session import session_of
+from tritonstack.commands.session import ConfiguredSession, local_option, session_of
 from tritonstack.local.paths import project_folder
 from tritonstack.releases.deployed import deployed_set
 from tritonstack.releases.record import Record, read_records
@@ -30,15 +29,18 @@ from tritonstack.settings import Environment, load_environment
 
 SHOWN = 5
 """Releases of each model, where the table is of a whole environment."""
-COMMIT_LENGTH = 10
-RETRIES = Config(retries={"mode": "adaptive", "max_attempts": 10}, max_pool_connections=16)
+COMMIT_LENGTH = 8
+CURRENT = "→"
+PACED = Config(retries={"mode": "adaptive", "max_attempts": 10}, max_pool_connections=16)
+"""Systems Manager answers a few histories a second, and an endpoint may have a thousand models."""
 
 
 @click.command("releases")
 @click.argument("environment")
 @click.argument("model", required=False, metavar="[[ENDPOINT/]MODEL]")
 @click.option("--json", "as_json", is_flag=True, help="For programs: every release, as schemas/releases.schema.json.")
-def command(*, environment: str, model: str | None, as_json: bool) -> None:
+@local_option
+def command(*, environment: str, model: str | None, as_json: bool, local: bool) -> None:
     """Show what each model of ENVIRONMENT is and was, newest first, or one model with its whole history.
 
     A release has a digest, the platform, the time, the commit of the model's inputs, who wrote it, and whether its
@@ -46,26 +48,11 @@ def command(*, environment: str, model: str | None, as_json: bool) -> None:
     how to mend it.
     """
     settings = load_environment(project_folder() / "environments" / f"{environment}.yaml")
-    report = releases_report(settings, PacedSession(session_of(settings)), model)
+    report = releases_report(settings, ConfiguredSession(session_of(settings, local=local), PACED), model)
     if as_json:
         click.echo(report.model_dump_json(indent=2))
     else:
         show(report, whole=model is not None)
-
-
-class PacedSession:
-    """Makes clients that pace themselves.
-
-    Systems Manager answers a few histories a second, and an endpoint may have a thousand models.
-    """
-
-    def __init__(self, session: Any) -> None:
-        """``session``: makes the clients."""
-        self._session = session
-
-    def client(self, service_name: str) -> Any:
-        """A boto3 client."""
-        return self._session.client(service_name, config=RETRIES)
 
 
 def releases_report(settings: Environment, session: Session, model: str | None) -> ReleasesReport:
@@ -115,9 +102,10 @@ def show(report: ReleasesReport, *, whole: bool) -> None:
 
 def _table(endpoint: EndpointReleases, *, whole: bool) -> Table:
     place = f"on {endpoint.platform}, {endpoint.stack}" if endpoint.platform else "not deployed"
-    table = Table(title=Text(f"{endpoint.endpoint} {place}"), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in ("model", "digest", "since", "written by", "commit", "platform", "archive"):
-        table.add_column(column, overflow="fold", no_wrap=column in ("digest", "since"))
+    title = Text(f"{endpoint.endpoint} {place}")
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for column in ("model, its releases", "since", "written by", "commit", "platform", "archive"):
+        table.add_column(column, overflow="fold", no_wrap=True)  # six columns that 80 characters hold
     for model in endpoint.models:
         _add_rows(table, model, whole=whole)
     return table
@@ -125,17 +113,15 @@ def _table(endpoint: EndpointReleases, *, whole: bool) -> Table:
 
 def _add_rows(table: Table, model: ModelReleases, *, whole: bool) -> None:
     shown = model.releases if whole else model.releases[:SHOWN]
-    for index, entry in enumerate(shown):
+    table.add_row(Text(model.model, style="bold"), "" if shown else "no record")
+    for entry in shown:
         table.add_row(
-            Text(model.model if index == 0 else ""),
-            Text(entry.digest, style="bold" if entry.current else ""),
+            Text(f"{CURRENT if entry.current else ' '} {entry.digest}"),
             entry.time.astimezone().strftime("%Y-%m-%d %H:%M"),
             entry.writer,
             Text(entry.commit if entry.commit.isalpha() else entry.commit[:COMMIT_LENGTH]),
             Text(entry.platform or "unknown"),
             "there" if entry.archive else "missing",
         )
-    if not shown:
-        table.add_row(Text(model.model), "no record")
     if len(model.releases) > len(shown):
-        table.add_row("", f"… {len(model.releases) - len(shown)} earlier: name the model to see them")
+        table.add_row(f"  … {len(model.releases) - len(shown)} earlier", "name the model")

@@ -10,7 +10,7 @@ from tritonstack.archives.bucket import ArtifactBucket, Session
 from tritonstack.archives.served import served_by
 from tritonstack.client.releases import RECORD_SECONDS, ModelReference, ReleaseRecords
 from tritonstack.commands.progress import Steps
-from tritonstack.commands.session import require_account, session_of
+from tritonstack.commands.session import local_option, require_account, session_of
 from tritonstack.commands.signals import ended_by_signals
 from tritonstack.engines.order import Order, build_set
 from tritonstack.engines.stored import Place, stored_archives
@@ -29,7 +29,8 @@ from tritonstack.settings import load_environment
 @click.argument("model", metavar="[ENDPOINT/]MODEL")
 @click.option("--to", metavar="DIGEST", help="Move to this digest. Without it: to the last one before the current.")
 @click.option("--yes", is_flag=True, help="Do it. Without it, only say what would be done.")
-def command(*, environment: str, model: str, to: str | None, yes: bool) -> None:
+@local_option
+def command(*, environment: str, model: str, to: str | None, yes: bool, local: bool) -> None:
     """Move a model of ENVIRONMENT back to an earlier release; no deployment is needed.
 
     The archive of that digest is made sure of first: where the endpoint's platform lacks it, it is copied from another
@@ -37,7 +38,7 @@ def command(*, environment: str, model: str, to: str | None, yes: bool) -> None:
     where it is until the model itself changes.
     """
     settings = load_environment(project_folder() / "environments" / f"{environment}.yaml")
-    session = session_of(settings)
+    session = session_of(settings, local=local)
     if yes:
         require_account(session, settings)
     record = _record(session, settings.environment, model)

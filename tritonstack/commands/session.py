@@ -6,6 +6,8 @@ import os
 from typing import TYPE_CHECKING, Any
 
 import boto3
+import click
+from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, PartialCredentialsError
 
 from tritonstack.errors import InputError, Problem, WorkFailedError
@@ -44,9 +46,28 @@ def local_session(environment: str, *, wanted: bool = False) -> LocalSession | N
     return None
 
 
-def session_of(settings: Environment) -> LocalSession | AccountSession:
+local_option = click.option(
+    "--local", is_flag=True, help="The local AWS, whatever the shell points at. Implied by environment local."
+)
+"""An option of commands that talk to AWS: any environment may be deployed to the local AWS."""
+
+
+def session_of(settings: Environment, *, local: bool = False) -> LocalSession | AccountSession:
     """What makes an environment's clients: the local AWS for ``local``, else boto3 in the environment's region."""
-    return local_session(settings.environment) or AccountSession(settings.region)
+    return local_session(settings.environment, wanted=local) or AccountSession(settings.region)
+
+
+class ConfiguredSession:
+    """Makes the clients of another session with one configuration: how they try again, how they pace themselves."""
+
+    def __init__(self, session: LocalSession | AccountSession, config: Config) -> None:
+        """``session``: makes the clients."""
+        self._session = session
+        self._config = config
+
+    def client(self, service_name: str) -> Any:
+        """A boto3 client."""
+        return self._session.client(service_name, config=self._config)
 
 
 def require_account(session: LocalSession | AccountSession, settings: Environment) -> None:
