@@ -54,6 +54,12 @@ def test_the_last_lines_are_one_for_each_failure_in_the_form_that_a_deployment_f
     assert f"given up, since another failed: {BERT}" in said
 
 
+def test_a_failure_before_anything_was_done_does_not_say_that_something_stays() -> None:
+    failure = Failure(phase="export", name=BERT, error=WorkFailedError("no space left"))
+    said = str(PrepareFailedError([failure], left=(), summary=EMPTY))
+    assert said == f"FAILED in phase export of {BERT}: no space left"
+
+
 def test_a_long_reason_is_cut_and_keeps_its_link() -> None:
     line = str(Failure(phase="engine", name=BERT, error=EngineFailedError(reason="x" * 5000, link="https://log")))
     assert len(line) < 700

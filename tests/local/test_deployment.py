@@ -129,6 +129,19 @@ def test_a_failure_shows_the_last_lines_and_the_whole_log_s_place(cdk: Cdk, home
     assert "line 5\n" in (home / "logs" / "cdk.log").read_text()
 
 
+def test_why_a_build_failed_is_shown_though_the_cdk_wraps_the_lines_that_follow(cdk: Cdk) -> None:
+    cdk(
+        """
+        print("  WaitCondition received failed message: 'FAILED in phase export of bert: no")
+        for number in range(20): print("|  a line of the log\\n  wrapped")
+        for number in range(5): print("what the CDK says of it")
+        sys.exit(1)
+        """
+    )
+    with pytest.raises(WorkFailedError, match="FAILED in phase export of bert"):
+        local().deploy("local/serving-*")
+
+
 def test_the_log_holds_every_call_with_its_command(cdk: Cdk, home: Path) -> None:
     cdk("print('done')")
     local().destroy()

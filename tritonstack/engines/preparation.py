@@ -129,7 +129,7 @@ class PrepareFailedError(TritonstackError):
         is_input = bool(failures) and all(isinstance(failure.error, InputError) for failure in failures)
         self.exit_code = 2 if is_input else 1
         details = [f"{failure.name}:\n{failure.error}" for failure in failures if "\n" in str(failure.error)]
-        lines = [*details, f"done, and stays: {summary}"]
+        lines = [*details, f"done, and stays: {summary}"] if summary.archives else details
         if left:
             names = ", ".join(sorted(str(name) for name in left))
             lines.append(f"given up, since {'another failed' if failures else 'the work was stopped'}: {names}")

@@ -18,7 +18,8 @@ from tritonstack.local.paths import REPOSITORY, LocalPaths, cdk_program, project
 JSII_CACHE = REPOSITORY / ".envs" / "cache" / "jsii"
 """Where the CDK's Python side unpacks itself once; its own choice is the home folder, which may take nothing."""
 BOOTSTRAP_STACK = "CDKToolkit"
-SHOWN_LINES = 30
+SHOWN_LINES = 60
+"""Lines of a failing CDK under the message: it tells why a build failed in up to fifty, wrapped, and its own."""
 END_SECONDS = 10.0
 
 
