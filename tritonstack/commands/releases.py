@@ -104,7 +104,7 @@ def _table(endpoint: EndpointReleases, *, whole: bool) -> Table:
     place = f"on {endpoint.platform}, {endpoint.stack}" if endpoint.platform else "not deployed"
     title = Text(f"{endpoint.endpoint} {place}")
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for column in ("model, its releases", "since", "written by", "commit", "platform", "archive"):
+    for column in ("model, its releases", "since", "by", "commit", "platform", "archive"):
         table.add_column(column, overflow="fold", no_wrap=True)  # six columns that 80 characters hold
     for model in endpoint.models:
         _add_rows(table, model, whole=whole)
