@@ -38,6 +38,7 @@ class Activation(Construct):
 
     Attributes:
         function: the function behind both.
+        release_set: the file that names every model's digest.
         archives: the custom resource that the endpoint waits for.
         records: the custom resource that waits for the endpoint.
     """
@@ -73,7 +74,7 @@ class Activation(Construct):
         super().__init__(scope, construct_id)
         record_path = naming.release_parameter(environment=environment, endpoint=endpoint, model="")
         platform = archive_prefix.rstrip("/").rpartition("/")[2]
-        asset = self._release_set_asset(
+        asset = self.release_set = self._release_set_asset(
             {"platform": platform, "models": dict(release_set), "commits": dict(commits or {})}
         )
         self.function = HandlerFunction(

@@ -42,6 +42,7 @@ class HandlerFunction(Construct):
         handler: str,
         description: str,
         log_retention: logs.RetentionDays,
+        package: bool = False,
         variables: Mapping[str, str] | None = None,
         permissions_boundary_arn: str | None = None,
     ) -> None:
@@ -53,6 +54,7 @@ class HandlerFunction(Construct):
             handler: the folder under ``lambda/``; its ``handler.py`` has ``handler(event, context)``.
             description: of function and role.
             log_retention: how long a line of its log is kept.
+            package: whether its files import one another: then they lie in a folder of its name, as here.
             variables: its environment; nothing that is secret.
             permissions_boundary_arn: a managed policy that bounds the role.
         """
@@ -72,13 +74,14 @@ class HandlerFunction(Construct):
             actions=["logs:CreateLogStream", "logs:PutLogEvents"],
             resources=[log_group.log_group_arn],
         )
-        code = self._code(HANDLERS / handler)
+        inside = handler if package else ""
+        code = self._code(HANDLERS / handler, inside=inside)
         self._function = lambda_.CfnFunction(
             self,
             "Function",
             description=description,
             runtime=RUNTIME,
-            handler="handler.handler",
+            handler=f"{inside}.handler.handler".lstrip("."),
             code=lambda_.CfnFunction.CodeProperty(s3_bucket=code.s3_bucket_name, s3_key=code.s3_object_key),
             memory_size=MEMORY_MIB,
             timeout=WORK_MINUTES * 60,
@@ -88,11 +91,12 @@ class HandlerFunction(Construct):
         )
         self.arn: str = self._function.attr_arn
 
-    def _code(self, folder: Path) -> s3_assets.Asset:
+    def _code(self, folder: Path, *, inside: str) -> s3_assets.Asset:
         """The Python files of a folder, readable for all: Lambda runs them as a user that no file belongs to."""
         with tempfile.TemporaryDirectory() as name:
             for source in sorted(folder.glob("*.py")):
-                target = Path(name, source.name)
+                target = Path(name, inside, source.name)
+                target.parent.mkdir(exist_ok=True)
                 shutil.copyfile(source, target)
                 target.chmod(0o644)
             return s3_assets.Asset(self, "Code", path=name)  # copied at once into the cloud assembly
@@ -105,6 +109,7 @@ class HandlerFunction(Construct):
         resource_type: str,
         properties: Mapping[str, str],
         after: Sequence[IDependable] = (),
+        answer_minutes: int = WORK_MINUTES + 1,
     ) -> cdk.CustomResource:
         """A custom resource that this function answers.
 
@@ -114,14 +119,15 @@ class HandlerFunction(Construct):
             resource_type: ``Custom::…``, by which the handler knows what to do.
             properties: what the handler reads; a change of any is an update.
             after: what must be there before it and outlive it, besides the function and its policy.
+            answer_minutes: how long CloudFormation waits for the answer: past the function's own limit, for a function
+                that is cut off cannot answer; longer where several runs do the work, 60 at most.
         """
         resource = cdk.CustomResource(
             scope,
             construct_id,
             resource_type=resource_type,
             service_token=self.arn,
-            # Past the function's own limit: a function that is cut off cannot answer.
-            service_timeout=cdk.Duration.minutes(WORK_MINUTES + 1),
+            service_timeout=cdk.Duration.minutes(answer_minutes),
             properties=dict(properties),
         )
         # Deleted in the reverse order, so the function can still do its work when the resource goes.

@@ -14,6 +14,7 @@ from constructs_lib.execution_role import ExecutionRole
 from constructs_lib.tags import ENDPOINT_TAG, LOCAL_MAX_LOADED_MODELS_TAG, tag_all
 from constructs_lib.triton_image import TritonImage
 from constructs_lib.triton_model import MultiModelData, SingleModelData, TritonModel
+from constructs_lib.verification import Verification
 from tritonstack import naming
 from tritonstack.settings import Endpoint as EndpointSettings
 from tritonstack.settings import Environment
@@ -105,6 +106,18 @@ class ServingStack(cdk.Stack):
             release_set=release_set,
             commits=commits,
             around=self.endpoint,
+            permissions_boundary_arn=environment.permissions_boundary,
+        )
+        self.verification = Verification(
+            self,
+            "Verification",
+            endpoint=self.endpoint,
+            image=image,
+            settings=endpoint.verification,
+            artifacts=self.artifacts,
+            manifest_prefix=naming.manifest_prefix(endpoint=endpoint.name, platform=endpoint.platform),
+            release_set=self.activation.release_set,
+            before=self.activation.records,
             permissions_boundary_arn=environment.permissions_boundary,
         )
         # A single model's archive is looked for when the Model is made; ours is the clearer message.

@@ -53,9 +53,14 @@ def archive_key(*, endpoint: str, platform: Platform, archive: ArchiveName) -> s
     return f"{platform_prefix(endpoint=endpoint, platform=platform)}{archive}"
 
 
+def manifest_prefix(*, endpoint: str, platform: Platform) -> str:
+    """Where the manifests of an endpoint's archives for one platform lie, with a trailing slash."""
+    return f"manifests/{endpoint}/{platform}/"
+
+
 def manifest_key(*, endpoint: str, platform: Platform, archive: ArchiveName) -> str:
     """The key of an archive's manifest, written before the archive."""
-    return f"manifests/{endpoint}/{platform}/{archive.model}.{archive.digest}.json"
+    return f"{manifest_prefix(endpoint=endpoint, platform=platform)}{archive.model}.{archive.digest}.json"
 
 
 def inputs_key(*, digest: str) -> str:

@@ -43,8 +43,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
             name="local",
             endpoints=[
                 endpoint("digits", ["digits-onnx", "digits-ensemble"]),
-                endpoint("many", [f"adds-{number:02}" for number in range(MANY)], limit=8),
-                endpoint("memory", ["fits", "too-large", "adds-01"]),
+                endpoint("many", [f"adds-{number:02}" for number in range(MANY)], limit=8, verified=2),
+                endpoint("memory", ["fits", "too-large", "adds-01"], verified=0),  # one of them does not fit
                 endpoint("single", ["digits-onnx"], mode="single-model"),
             ],
         ),
@@ -52,9 +52,12 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     return project
 
 
-def endpoint(name: str, models: list[str], *, mode: str = "multi-model", limit: int | None = None) -> str:
-    """One endpoint of the tests' environment file."""
+def endpoint(
+    name: str, models: list[str], *, mode: str = "multi-model", limit: int | None = None, verified: int | None = None
+) -> str:
+    """One endpoint of the tests' environment file; ``verified``: how many models a deployment calls."""
     local = f", local: {{max_loaded_models: {limit}}}" if limit else ""
+    local += "" if verified is None else f", verification: {{models: {verified}}}"
     return (
         f'{{name: {name}, mode: {mode}, release: "24.09", instance_type: ml.g4dn.xlarge, initial_instance_count: 1, '
         f"models: [{', '.join(models)}]{local}}}"

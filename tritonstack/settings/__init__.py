@@ -7,6 +7,7 @@ from tritonstack.settings.endpoint import Endpoint, LocalSettings, Timeouts
 from tritonstack.settings.environment import ArtifactSettings, Environment, engines_built_on_deploy
 from tritonstack.settings.loader import load_environment, load_environments
 from tritonstack.settings.rollout import Rollout
+from tritonstack.settings.verification import VerificationSettings
 
 __all__ = [
     "ArtifactSettings",
@@ -18,6 +19,7 @@ __all__ = [
     "LocalSettings",
     "Rollout",
     "Timeouts",
+    "VerificationSettings",
     "check_archives",
     "engines_built_on_deploy",
     "load_environment",

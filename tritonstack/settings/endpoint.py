@@ -12,6 +12,7 @@ from tritonstack.catalogue.releases import RELEASE_PATTERN
 from tritonstack.settings.container import ContainerSettings
 from tritonstack.settings.fields import ECR_PATTERN, Name, SettingsModel, choices
 from tritonstack.settings.rollout import Rollout
+from tritonstack.settings.verification import VerificationSettings
 
 SAGEMAKER_DEFAULT_AMI = "sagemaker-default"
 """The value of ``host_ami`` that leaves the choice to SageMaker."""
@@ -125,6 +126,10 @@ class Endpoint(SettingsModel):
         default=None,
         description="How an update moves the calls to the new fleet (deployment guardrails); null: all at once, and "
         "nothing is watched.",
+    )
+    verification: VerificationSettings = Field(
+        default_factory=VerificationSettings,
+        description="What a deployment asks of the endpoint before release records move.",
     )
     local: LocalSettings = Field(default_factory=LocalSettings, description="Limits that only the local runtime reads.")
 
