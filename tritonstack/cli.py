@@ -47,6 +47,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "destroy-local": ("tritonstack.commands.destroy_local", "Remove an environment from the local AWS."),
     "demo": ("tritonstack.commands.demo", "Call every model of the local environment twice and print a table."),
     "invoke": ("tritonstack.commands.invoke", "Call a model by its name."),
+    "proxy": ("tritonstack.commands.proxy", "Let Triton's own HTTP clients and perf_analyzer call models by name."),
 }
 
 

@@ -45,7 +45,7 @@ def test_every_command_line_runs_as_it_stands(
     systems: Systems, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(invoke, "_session", lambda _, **__: systems.session)
+    monkeypatch.setattr(invoke, "calling_session", lambda _, **__: systems.session)
     assert len(commands()) == 5
     for program, name, *arguments in commands():
         assert (program, name) == ("tritonstack", "invoke")

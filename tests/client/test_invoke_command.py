@@ -20,6 +20,7 @@ from tritonstack.archives.manifest import ArchiveEntry, Manifest, ModelEntry, Sa
 from tritonstack.client import model_client
 from tritonstack.client.errors import ReleaseLookupError
 from tritonstack.commands import invoke
+from tritonstack.commands.calling import region_of
 from tritonstack.errors import InputError, Problem
 
 DIGEST = "0123456789abcdef"
@@ -76,7 +77,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     """A fake AWS with one model that echoes."""
     with FakeEndpoint().running() as endpoint:
         made = World(endpoint, tmp_path)
-        monkeypatch.setattr(invoke, "_session", lambda _, local: made.session if not local else None)
+        monkeypatch.setattr(invoke, "calling_session", lambda _, local: made.session if not local else None)
         clock = FakeTime().clock()
         monkeypatch.setattr(model_client, "ModelClient", functools.partial(model_client.ModelClient, clock=clock))
         yield made
@@ -178,7 +179,7 @@ def test_an_environment_without_a_file_and_records_is_called_unknown(world: Worl
 
 def test_a_local_aws_without_a_deployment_says_how_to_deploy(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.ssm.parameters.clear()
-    monkeypatch.setattr(invoke, "_is_local", lambda session: session is world.session)
+    monkeypatch.setattr(invoke, "is_local", lambda session: session is world.session)
     result = world.invoke("digits", "--input", world.file("a.json", [0]))
     assert isinstance(result.exception, InputError)
     assert [problem.advice for problem in result.exception.problems] == ["tritonstack deploy-local dev"]
@@ -205,8 +206,8 @@ def test_environment_local_without_a_local_aws_says_how_to_start_one(
 
 
 def test_the_region_is_that_of_the_environment_s_file() -> None:
-    assert invoke._region("local") == "us-east-1"
-    assert invoke._region("no-such-environment") is None
+    assert region_of("local") == "us-east-1"
+    assert region_of("no-such-environment") is None
 
 
 def test_problems_of_the_environment_s_file_are_the_command_s(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,7 +216,7 @@ def test_problems_of_the_environment_s_file_are_the_command_s(monkeypatch: pytes
 
     monkeypatch.setattr("tritonstack.settings.load_environment", refuse)
     with pytest.raises(InputError, match=r"local\.yaml"):
-        invoke._region("local")
+        region_of("local")
 
 
 @pytest.mark.parametrize(("runs", "kind"), [(True, InputError), (False, ReleaseLookupError)])

@@ -22,7 +22,7 @@ def systems(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Systems
     """The stand-in, which the command takes for AWS."""
     monkeypatch.setenv("TRITONSTACK_HOME", str(tmp_path / "home"))
     with running_systems(tmp_path) as running:
-        monkeypatch.setattr(invoke, "_session", lambda _, **__: running.session)
+        monkeypatch.setattr(invoke, "calling_session", lambda _, **__: running.session)
         yield running
 
 

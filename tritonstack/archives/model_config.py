@@ -225,8 +225,11 @@ def _tensor(node: Node) -> Tensor:
 
 
 @dataclass(frozen=True)
-class _Spec:
-    """A field's definition: ``type`` is a scalar's, an enumeration's or a message's name."""
+class FieldSpec:
+    """A field's definition.
+
+    ``type`` is a scalar's, an enumeration's or a message's name; ``group`` the oneof that it belongs to, if any.
+    """
 
     type: str
     repeated: bool
@@ -234,11 +237,26 @@ class _Spec:
 
 
 @functools.cache
-def _definitions() -> tuple[Mapping[str, Mapping[str, _Spec]], Mapping[str, tuple[str, ...]]]:
+def _definitions() -> tuple[Mapping[str, Mapping[str, FieldSpec]], Mapping[str, tuple[str, ...]]]:
     """Messages (field name → definition) and enumerations of ``model_config_fields.json``."""
     content = json.loads(importlib.resources.files(__package__).joinpath("model_config_fields.json").read_text())
     messages = {name: {f: _spec(text) for f, text in fields.items()} for name, fields in content["messages"].items()}
     return messages, {name: tuple(values) for name, values in content["enums"].items()}
+
+
+def message_fields(message: str) -> Mapping[str, FieldSpec]:
+    """The fields of one of Triton's messages (``ModelConfig``): name → definition."""
+    return _definitions()[0][message]
+
+
+def is_message(kind: str) -> bool:
+    """Whether a field's type is a message, not a scalar's or an enumeration's."""
+    return kind in _definitions()[0]
+
+
+def enum_members(kind: str) -> tuple[str, ...]:
+    """The members of an enumeration by their numbers; none where ``kind`` is no enumeration."""
+    return _definitions()[1].get(kind, ())
 
 
 @functools.cache
@@ -256,9 +274,9 @@ def rivals(name: str) -> frozenset[str]:
     return frozenset(other for other, spec in specs.items() if group and spec.group == group and other != name)
 
 
-def _spec(text: str) -> _Spec:
+def _spec(text: str) -> FieldSpec:
     kind, _, group = text.partition("|")
-    return _Spec(kind.removesuffix("*"), kind.endswith("*"), group)
+    return FieldSpec(kind.removesuffix("*"), kind.endswith("*"), group)
 
 
 def _check(message: Message, *, type_name: str, path: str, complaints: list[Complaint]) -> Node:
@@ -277,7 +295,7 @@ def _check(message: Message, *, type_name: str, path: str, complaints: list[Comp
 
 
 def _misplaced(
-    item: Field, spec: _Spec | None, node: Node, groups: dict[str, str], *, allowed_names: tuple[str, ...]
+    item: Field, spec: FieldSpec | None, node: Node, groups: dict[str, str], *, allowed_names: tuple[str, ...]
 ) -> tuple[str, str] | None:
     """Why a field may not stand here at all: (found, allowed)."""
     if spec is None:
@@ -291,7 +309,7 @@ def _misplaced(
     return None
 
 
-def _add(item: Field, spec: _Spec, node: Node, where: str, complaints: list[Complaint]) -> None:
+def _add(item: Field, spec: FieldSpec, node: Node, where: str, complaints: list[Complaint]) -> None:
     messages, enums = _definitions()
     if spec.type in messages:
         if isinstance(item.value, Message):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,6 +59,15 @@ class ManifestReader:
             with self._lock:
                 self._tables[release] = table
         return table
+
+    def manifest(self, release: Release) -> Mapping[str, Any] | None:
+        """The whole manifest of an archive as JSON reads it, or None where it cannot be read; the log says why."""
+        try:
+            found = self._read(release)
+        except (ClientError, BotoCoreError, KeyError, TypeError, ValueError) as error:
+            log.info("no manifest of %s: %s", release.archive, error)
+            return None
+        return found.manifest if found is not None and isinstance(found.manifest, dict) else None
 
     def lacks(self, release: Release) -> bool:
         """Whether the bucket certainly has no manifest of an archive: nothing was ever published under its name."""

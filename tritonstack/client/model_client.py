@@ -194,6 +194,22 @@ class ModelClient:
             raise
         return self._answer(target, raw, decode(raw.content, raw.content_type), body, started)
 
+    def send_raw(self, name: str, body: Body) -> tuple[Target, RawAnswer]:
+        """Ask a model with a body that is made already; who was asked, and the answer as it came, not looked into.
+
+        Raises:
+            As :meth:`send`, but for MalformedAnswerError.
+        """
+        reference = ModelReference.parse(name)
+        return self._call(reference, self._records.resolve(reference), body)
+
+    def manifest(self, name: str) -> Mapping[str, Any] | None:
+        """The manifest of a model's archive, or None where this caller cannot read it.
+
+        Raises what :meth:`resolve` raises.
+        """
+        return self._manifests.manifest(self.resolve(name))
+
     def resolve(self, name: str) -> Release:
         """The current archive of a model. Raises what :meth:`invoke` raises for its name."""
         return self._records.resolve(ModelReference.parse(name))

@@ -51,11 +51,17 @@ MODEL_ERROR_KINDS = {
 }
 """``OriginalStatusCode`` of a ModelError → what to make of it. All others (400, 501, …) are final: the request's."""
 
+THROTTLING_CODES = frozenset(
+    {"Throttling", "ThrottlingException", "ThrottledException", "TooManyRequestsException", "RequestLimitExceeded"}
+)
+"""Errors that every AWS service may answer to too many calls, also with status 400 (botocore, retries/standard.py)."""
+
 _CODES = {
     "ModelNotReadyException": FailureKind.LOADING,
     "InternalFailure": FailureKind.UNAVAILABLE,
     "ServiceUnavailable": FailureKind.UNAVAILABLE,
     "InternalDependencyException": FailureKind.UNAVAILABLE,
+    **dict.fromkeys(sorted(THROTTLING_CODES), FailureKind.UNAVAILABLE),
 }
 _STATUSES = frozenset({429, 500, 502, 503, 504, 530})
 

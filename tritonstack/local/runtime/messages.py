@@ -8,12 +8,32 @@ from typing import Any
 Headers = dict[bytes, bytes]
 
 
+class Sender:
+    """Who is at the other end of a connection. ``gone``: nobody any more, so no answer will be read."""
+
+    __slots__ = ("gone",)
+
+    def __init__(self) -> None:
+        """There is somebody."""
+        self.gone = False
+
+
 class Request:
     """A request that arrived whole. Header names are lower case."""
 
-    __slots__ = ("body", "headers", "id", "method", "path", "received")
+    __slots__ = ("body", "headers", "id", "method", "path", "received", "sender")
 
-    def __init__(self, *, method: bytes, path: bytes, headers: Headers, body: bytes, received: float, id: str) -> None:  # noqa: A002
+    def __init__(
+        self,
+        *,
+        method: bytes,
+        path: bytes,
+        headers: Headers,
+        body: bytes,
+        received: float,
+        id: str,  # noqa: A002
+        sender: Sender | None = None,
+    ) -> None:
         """``received`` is the monotonic time of its first byte, in seconds."""
         self.method = method
         self.path = path
@@ -21,6 +41,7 @@ class Request:
         self.body = body
         self.received = received
         self.id = id
+        self.sender = sender or Sender()
 
 
 class Answer:

@@ -14,13 +14,14 @@ import time
 import uuid
 from collections import deque
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
 import httptools
 
 from tritonstack.local.runtime.errors import InvokeError, internal_failure, malformed, payload_too_large
-from tritonstack.local.runtime.messages import Answer, Headers, Request
+from tritonstack.local.runtime.messages import Answer, Headers, Request, Sender
 
 Handle = Callable[[Request], Awaitable[Answer]]
 Refused = Callable[[bytes, bytes, InvokeError], None]
@@ -42,11 +43,13 @@ def status_line(status: int) -> bytes:
     return _STATUS_LINES.get(status) or f"HTTP/1.1 {status} Unknown\r\n".encode()
 
 
-def render(answer: Answer, *, request_id: str, keep_alive: bool) -> tuple[bytes, bytes]:
+def render(
+    answer: Answer, *, request_id: str, keep_alive: bool, id_header: bytes = b"x-amzn-requestid"
+) -> tuple[bytes, bytes]:
     """An answer's head and body, as they go over the wire."""
     lines = [status_line(answer.status)]
     lines += [b"%b: %b\r\n" % pair for pair in answer.headers.items()]
-    lines.append(b"content-length: %d\r\nx-amzn-requestid: %b\r\n" % (len(answer.body), request_id.encode()))
+    lines.append(b"content-length: %d\r\n%b: %b\r\n" % (len(answer.body), id_header, request_id.encode()))
     lines.append(b"\r\n" if keep_alive else b"connection: close\r\n\r\n")
     return b"".join(lines), answer.body
 
@@ -57,12 +60,31 @@ def error_answer(error: InvokeError) -> Answer:
     return Answer(error.status, headers, error.body())
 
 
+@dataclass(frozen=True, kw_only=True)
+class Manner:
+    """What a server calls itself and how it words what it refuses by itself.
+
+    Attributes:
+        name: in the log, and in the error of a fault of its own.
+        error_answer: an error as its clients expect it.
+        id_header: the header that carries a request's id.
+    """
+
+    name: str = "local runtime"
+    error_answer: Callable[[InvokeError], Answer] = error_answer
+    id_header: bytes = b"x-amzn-requestid"
+
+
+SAGEMAKERS = Manner()
+
+
 class ServerConnection(asyncio.Protocol):
     """One client's connection. Requests on it are answered one after the other."""
 
     def __init__(self, server: Server) -> None:
         """``server`` handles the requests."""
         self._server = server
+        self._sender = Sender()
         self._transport: Any = None
         self._parser = httptools.HttpRequestParser(self)
         self._path = b""
@@ -87,6 +109,7 @@ class ServerConnection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  (asyncio.Protocol's signature)
         """See asyncio.Protocol. A caller that goes away does not stop its request: SageMaker does not either."""
         self._server.connections.discard(self)
+        self._sender.gone = True
         self._writable.set()
 
     def pause_writing(self) -> None:
@@ -192,6 +215,7 @@ class ServerConnection(asyncio.Protocol):
             body=self._body[0] if len(self._body) == 1 else b"".join(self._body),
             received=self._received,
             id=self._server.next_request_id(),
+            sender=self._sender,
         )
         self._body = []
         if self._task is None and self._at_once is None:
@@ -234,7 +258,7 @@ class ServerConnection(asyncio.Protocol):
 
     async def _answer(self, request: Request | InvokeError, keep_alive: bool) -> None:
         if isinstance(request, InvokeError):
-            answer, request_id = error_answer(request), self._server.next_request_id()
+            answer, request_id = self._server.manner.error_answer(request), self._server.next_request_id()
         else:
             answer, request_id = await self._server.answer(request), request.id
         self._write(answer, request_id=request_id, keep_alive=keep_alive)
@@ -244,7 +268,8 @@ class ServerConnection(asyncio.Protocol):
     def _write(self, answer: Answer, *, request_id: str, keep_alive: bool) -> None:
         if self._transport.is_closing():
             return
-        head, body = render(answer, request_id=request_id, keep_alive=keep_alive)
+        id_header = self._server.manner.id_header
+        head, body = render(answer, request_id=request_id, keep_alive=keep_alive, id_header=id_header)
         if len(body) < 65536:
             self._transport.write(head + body)
         else:
@@ -269,6 +294,7 @@ class Server:
         handle_at_once: HandleAtOnce = lambda _request, _done: False,
         refused: Refused = lambda _method, _path, _error: None,
         receive_seconds: float = RECEIVE_SECONDS,
+        manner: Manner = SAGEMAKERS,
     ) -> None:
         """Listens nowhere yet.
 
@@ -279,8 +305,10 @@ class Server:
             handle_at_once: is asked first; True where it takes a request over and calls back once with its outcome.
             refused: is told of the method and path of a request whose body is too large.
             receive_seconds: see RECEIVE_SECONDS.
+            manner: how it words errors.
         """
         self._handle = handle
+        self.manner = manner
         self.handle_at_once = handle_at_once
         self.refused = refused
         self.receive_seconds = receive_seconds
@@ -306,9 +334,9 @@ class Server:
     def failed(self, error: Exception, *, request_id: str) -> Answer:
         """The answer to a request that failed; a fault of ours is logged."""
         if isinstance(error, InvokeError):
-            return error_answer(error)
-        self._log(f"request {request_id} failed inside the runtime: {error!r}")
-        return error_answer(internal_failure(f"The local runtime failed: {error!r}"))
+            return self.manner.error_answer(error)
+        self._log(f"request {request_id} failed inside the {self.manner.name}: {error!r}")
+        return self.manner.error_answer(internal_failure(f"The {self.manner.name} failed: {error!r}"))
 
     async def start(self, *, port: int) -> int:
         """Listen on 127.0.0.1; ``port`` 0 takes a free one. Returns the port."""

@@ -1,0 +1,173 @@
+"""The client's errors as KServe answers: an HTTP status and ``{"error": "…"}``, from which tritonclient makes its own.
+
+| what happened | status |
+|---|---|
+| the container answered 4xx or 5xx | the same, with Triton's own JSON |
+| the container died, or gave no whole answer | 502 |
+| the container did not answer in time | 504 |
+| the model is still being loaded | 503 |
+| too many calls | 429 |
+| SageMaker refused the request; a payload too large for it | 400; 413 |
+| the caller may not | 403 |
+| no such model | 404 |
+| no credentials, or expired ones; the endpoint or the release records cannot be reached | 503 |
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from botocore.exceptions import (
+    ClientError,
+    CredentialRetrievalError,
+    NoCredentialsError,
+    PartialCredentialsError,
+    ReadTimeoutError,
+    SSOError,
+    TokenRetrievalError,
+)
+
+from tritonstack.client.errors import (
+    EndpointUnavailableError,
+    MalformedAnswerError,
+    ModelFailedError,
+    ModelNotReadyError,
+    ReleaseLookupError,
+    RequestRefusedError,
+    UnknownModelError,
+)
+from tritonstack.client.retry import THROTTLING_CODES
+from tritonstack.errors import InputError, TritonstackError
+from tritonstack.local.runtime.messages import Answer
+
+CREDENTIAL_CODES = frozenset(
+    {
+        "ExpiredToken",
+        "ExpiredTokenException",
+        "IncompleteSignature",
+        "InvalidClientTokenId",
+        "InvalidSignatureException",
+        "MissingAuthenticationToken",
+        "RequestExpired",
+        "SignatureDoesNotMatch",
+        "UnrecognizedClientException",
+    }
+)
+"""AWS's common errors about who signed: https://docs.aws.amazon.com/STS/latest/APIReference/CommonErrors.html."""
+CREDENTIAL_ERRORS = (
+    NoCredentialsError,
+    PartialCredentialsError,
+    CredentialRetrievalError,
+    TokenRetrievalError,
+    SSOError,
+)
+DENIED_CODES = frozenset({"AccessDenied", "AccessDeniedException", "UnauthorizedOperation"})
+RENEW = "renew the AWS credentials that tritonstack proxy was started with, and start it again if it keeps saying so"
+TIMED_OUT = "timed out"
+"""In SageMaker's sentence about a container that did not answer in 60 s, which has no status of its own."""
+
+
+def error_answer(status: int, message: str) -> Answer:
+    """An error in KServe's form."""
+    return Answer.of_json({"error": message}, status=status)
+
+
+def answer_of(error: TritonstackError) -> Answer:
+    """The answer for an error of the client."""
+    if lacks_credentials(error):
+        return error_answer(503, f"{one_line(error)}; {RENEW}")
+    if isinstance(error, ModelFailedError):
+        return _models_own(error)
+    return error_answer(_status(error), one_line(error))
+
+
+def one_line(error: TritonstackError) -> str:
+    """An error's words on one line, as a client's exception shows them."""
+    if not isinstance(error, InputError):
+        return " ".join(str(error).split())
+    problems = []
+    for problem in error.problems:
+        place = ": ".join(part for part in (problem.file, problem.field) if part)
+        words = [f"{place}: {problem.found}" if place else problem.found, f"allowed: {problem.allowed}", problem.advice]
+        problems.append("; ".join(word for word in words if word))
+    return " | ".join(problems)
+
+
+def lacks_credentials(error: BaseException) -> bool:
+    """Whether AWS was not asked, or refused, because of the credentials."""
+    return any(
+        isinstance(one, CREDENTIAL_ERRORS) or (isinstance(one, ClientError) and error_code(one) in CREDENTIAL_CODES)
+        for one in causes(error)
+    )
+
+
+def is_denied(error: BaseException) -> bool:
+    """Whether AWS refused because this caller may not."""
+    return any(isinstance(one, ClientError) and error_code(one) in DENIED_CODES for one in causes(error))
+
+
+def causes(error: BaseException) -> Iterator[BaseException]:
+    """An error and what it was raised from."""
+    one: BaseException | None = error
+    while one is not None:
+        yield one
+        one = one.__cause__
+
+
+def error_code(error: ClientError) -> str:
+    """AWS's code in an error."""
+    return str(error.response.get("Error", {}).get("Code", ""))
+
+
+def _models_own(error: ModelFailedError) -> Answer:
+    """What the container answered, as it answered it; 502 or 504 where it gave no HTTP error."""
+    if not 400 <= error.status <= 599:
+        return error_answer(504 if TIMED_OUT in error.container_message else 502, one_line(error))
+    try:
+        words = json.loads(error.container_message)
+    except ValueError:
+        words = None
+    if isinstance(words, dict) and isinstance(words.get("error"), str):
+        return Answer.of_json(words, status=error.status)
+    return error_answer(error.status, error.container_message or one_line(error))
+
+
+def _status(error: TritonstackError) -> int:
+    if isinstance(error, UnknownModelError):
+        return 404
+    if isinstance(error, InputError):
+        return 400
+    if isinstance(error, RequestRefusedError):
+        return _refusals(error)
+    if isinstance(error, EndpointUnavailableError):
+        return _unavailable(error)
+    if isinstance(error, MalformedAnswerError):
+        return 502
+    return 503 if isinstance(error, ModelNotReadyError | ReleaseLookupError) else 500
+
+
+def _refusals(error: RequestRefusedError) -> int:
+    if error.code in THROTTLING_CODES:
+        return 429
+    if error.code in DENIED_CODES:
+        return 403
+    if error.code in ("ValidationError", "ParamValidationError"):
+        return 400
+    status = _http_status(error)
+    return status if 400 <= status <= 499 else 502
+
+
+def _unavailable(error: EndpointUnavailableError) -> int:
+    cause = error.__cause__
+    if isinstance(cause, ReadTimeoutError):
+        return 504
+    throttled = isinstance(cause, ClientError) and error_code(cause) in THROTTLING_CODES
+    return 429 if throttled or _http_status(error) == 429 else 503
+
+
+def _http_status(error: TritonstackError) -> int:
+    cause = error.__cause__
+    if not isinstance(cause, ClientError):
+        return 0
+    return int(cause.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
