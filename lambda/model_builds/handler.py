@@ -43,6 +43,7 @@ ORDER_VARIABLE, WAIT_VARIABLE = "TRITONSTACK_ORDER", "TRITONSTACK_WAIT"
 FAILED_LINE = "FAILED in phase "
 """How the last lines of a build that failed begin: ``FAILED in phase <phase> of <archive>: <reason>``."""
 WAIT_KEY = re.compile(r"staging/waits/[0-9a-f]{32}\.json")
+DIGEST = re.compile(r"[0-9a-f]{16}")
 AGENT_LINE = "[Container] "
 """How CodeBuild's own lines in a build's log begin."""
 LINES_READ, LINES_TOLD = 100, 20
@@ -175,7 +176,10 @@ def missing_archives(build_set: Mapping[str, Any], *, clients: Clients, place: P
     path = f"{place.records}{endpoint}/"
     recorded = clients.ssm.get_paginator("get_parameters_by_path").paginate(Path=path)
     wanted = {
-        (entry["Name"].removeprefix(path), entry["Value"]): None for page in recorded for entry in page["Parameters"]
+        (entry["Name"].removeprefix(path), entry["Value"]): None
+        for page in recorded
+        for entry in page["Parameters"]
+        if DIGEST.fullmatch(entry["Value"])  # what somebody else wrote there names no archive
     }
     wanted |= {(archive["model"], archive["digest"]): archive["dependency"] for archive in build_set["archives"]}
     return [

@@ -65,6 +65,12 @@ def test_what_records_name_is_built_for_the_new_platform_too(world: Any) -> None
     ]
 
 
+def test_a_record_that_names_no_digest_is_ordered_nowhere(world: Any) -> None:
+    world.publish(f"bert.{A}")
+    world.aws.parameters |= {f"{RECORDS}bert": "latest", f"{RECORDS}notes": "written by hand"}
+    assert world.request("Update", {"bert": A}) == {"Missing": "", "Build": ""}
+
+
 def test_a_recorded_digest_of_the_set_is_ordered_once(world: Any) -> None:
     world.aws.parameters[f"{RECORDS}bert"] = A
     world.request("Update", {"bert": A})

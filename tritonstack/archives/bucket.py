@@ -21,6 +21,7 @@ PART_BYTES = 16 << 20
 _MOST_PARTS = 10_000  # of one multipart upload: Amazon S3 quotas
 _UPLOADS = 4
 _ABSENT = {"404", "NoSuchKey", "NotFound"}
+_REFUSED = {"403", "AccessDenied", "Forbidden"}
 _LOST = {"PreconditionFailed", "412"}
 _CONFLICT = {"ConditionalRequestConflict", "409"}
 _ATTEMPTS = 5
@@ -58,7 +59,7 @@ class ArtifactBucket:
         try:
             answer = self.s3.head_object(Bucket=self.name, Key=key)
         except (ClientError, BotoCoreError) as error:
-            if code_of(error) in _ABSENT:
+            if self._is_absent(key, error):
                 return None
             raise self._failed("look for", key, error) from error
         return StoredObject(bytes=answer["ContentLength"], metadata=answer.get("Metadata", {}))
@@ -68,7 +69,7 @@ class ArtifactBucket:
         try:
             content: bytes = self.s3.get_object(Bucket=self.name, Key=key)["Body"].read()
         except (ClientError, BotoCoreError) as error:
-            if code_of(error) in _ABSENT:
+            if self._is_absent(key, error):
                 return None
             raise self._failed("read", key, error) from error
         return content
@@ -86,7 +87,7 @@ class ArtifactBucket:
             with target.open("xb") as stream:
                 shutil.copyfileobj(answer["Body"], stream, 1 << 20)
         except (ClientError, BotoCoreError) as error:
-            if code_of(error) in _ABSENT:
+            if self._is_absent(key, error):
                 return False
             raise self._failed("read", key, error) from error
         return True
@@ -149,6 +150,20 @@ class ArtifactBucket:
             if answer.get("Errors"):
                 first = answer["Errors"][0]
                 raise WorkFailedError(f"s3://{self.name}/{first['Key']} was not deleted: {first.get('Message')}")
+
+    def _is_absent(self, key: str, error: Exception) -> bool:
+        """Whether an error means that nothing lies under ``key``.
+
+        S3 tells a reader that an object is missing only where the reader may list; whether a permission to list below
+        a prefix counts is not documented. So a refusal is checked against the list.
+        """
+        if code_of(error) not in _REFUSED:
+            return code_of(error) in _ABSENT
+        try:
+            listed = self.s3.list_objects_v2(Bucket=self.name, Prefix=key, MaxKeys=1).get("Contents", [])
+        except (ClientError, BotoCoreError):
+            return False  # the refusal itself is what the user has to hear
+        return not any(row["Key"] == key for row in listed)
 
     def _put_whole(self, described: Mapping[str, Any], source: Path | bytes) -> None:
         if isinstance(source, bytes):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
 from urllib.parse import urlsplit
 
 import click
@@ -17,7 +16,7 @@ from tritonstack.archives.partial import partial_folder
 from tritonstack.archives.places import Places
 from tritonstack.archives.served import Served, served_by
 from tritonstack.commands.prepare_view import ArchiveLines, planned_document, planned_lines, prepared_document
-from tritonstack.commands.session import AccountSession, require_account, session_of
+from tritonstack.commands.session import AccountSession, ConfiguredSession, local_option, require_account, session_of
 from tritonstack.commands.signals import ended_by_signals
 from tritonstack.engines.order import Order, read_order
 from tritonstack.engines.orders import orders_of
@@ -38,8 +37,15 @@ RETRIES = Config(retries={"mode": "standard", "total_max_attempts": 6}, max_pool
 @click.option("--order", "order_url", help="Do what this order says (s3://bucket/key), without an environment file.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
 @click.option("--json", "as_json", is_flag=True, help="For programs: every archive with its outcome.")
+@local_option
 def command(
-    *, environment: str | None, endpoints: tuple[str, ...], order_url: str | None, dry_run: bool, as_json: bool
+    *,
+    environment: str | None,
+    endpoints: tuple[str, ...],
+    order_url: str | None,
+    dry_run: bool,
+    as_json: bool,
+    local: bool,
 ) -> None:
     """Put everything that ENVIRONMENT's endpoints, or the named ENDPOINTS, need into its bucket.
 
@@ -53,19 +59,7 @@ def command(
         if order_url is not None:
             _prepare_order(order_url, dry_run=dry_run, as_json=as_json)
         elif environment is not None:
-            _prepare_environment(environment, endpoints, dry_run=dry_run, as_json=as_json)
-
-
-class PatientSession:
-    """Makes clients that try again where AWS stumbles."""
-
-    def __init__(self, session: Any) -> None:
-        """``session``: makes the clients."""
-        self._session = session
-
-    def client(self, service_name: str) -> Any:
-        """A boto3 client."""
-        return self._session.client(service_name, config=RETRIES)
+            _prepare_environment(environment, endpoints, local=local, dry_run=dry_run, as_json=as_json)
 
 
 class OrderFailedError(TritonstackError):
@@ -79,8 +73,8 @@ class OrderFailedError(TritonstackError):
 
 def _prepare_order(url: str, *, dry_run: bool, as_json: bool) -> None:
     try:
-        order = _read_order(url, PatientSession(AccountSession(None)))
-        session = PatientSession(AccountSession(order.region))
+        order = _read_order(url, ConfiguredSession(AccountSession(None), RETRIES))
+        session = ConfiguredSession(AccountSession(order.region), RETRIES)
         _prepare([order], session, dry_run=dry_run, as_json=as_json)
     except PrepareFailedError:
         raise
@@ -100,15 +94,15 @@ def _read_order(url: str, session: Session) -> Order:
     return read_order(content, file=url)
 
 
-def _prepare_environment(name: str, endpoints: Sequence[str], *, dry_run: bool, as_json: bool) -> None:
+def _prepare_environment(name: str, endpoints: Sequence[str], *, local: bool, dry_run: bool, as_json: bool) -> None:
     file = project_folder() / "environments" / f"{name}.yaml"
     settings = load_environment(file)
     served = served_by(settings, project_folder() / "model_repos", file=file)
     chosen = _chosen(served, endpoints, file=str(file))
     refuse_errors_of_environment(settings, models=sorted({model for one in chosen for model in one.models}))
-    plain = session_of(settings)
+    plain = session_of(settings, local=local)
     require_account(plain, settings)
-    session = PatientSession(plain)
+    session = ConfiguredSession(plain, RETRIES)
     _prepare(orders_of(served, chosen, session=session), session, dry_run=dry_run, as_json=as_json)
 
 
