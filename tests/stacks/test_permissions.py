@@ -38,6 +38,8 @@ WILDCARDS = {
         "SageMaker names streams after instances"
     ),
     ("AttachEncryptedVolume", r"arn:aws:kms:us-east-1:123456789012:key/\*"): "the alias is a condition",
+    ("ReadManifests", rf"{BUCKET}/manifests/[a-z]+/24\.09-(t4|a10g)/\*"): "models come and go",
+    ("SeeUnloads", r"\*"): "cloudwatch:GetMetricStatistics has no resource type",
     ("ReadReleaseSets", r"arn:aws:s3:::cdk-hnb659fds-assets-123456789012-us-east-1/\*\.release-set"): (
         "keys of other deployments are not known"
     ),

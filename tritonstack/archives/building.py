@@ -34,7 +34,7 @@ from tritonstack.archives.programs import Report
 from tritonstack.archives.proof import Proven, check_floors, prove_sample
 from tritonstack.archives.sample import read_sample
 from tritonstack.archives.sample_files import client_files, sample_arrays, sample_writer
-from tritonstack.archives.sample_request import Arrays
+from tritonstack.archives.sample_request import READY_REQUEST, Arrays, ready_request
 from tritonstack.archives.source import ArchiveSource
 from tritonstack.archives.staging import stage_repository
 from tritonstack.archives.targets import python_of, target_of
@@ -135,13 +135,23 @@ def stage_archive(task: Task, work: Path, places: Places, report: Report, proofs
         work=work,
         repository=repository,
         exports=exports,
-        files=files,
+        files={**files, **_ready_request(sample, request, work)},
         environment=environment,
         sample=sample,
         request=request,
         model=model,
         proven=proofs[task.proof],
     )
+
+
+def _ready_request(sample: SampleEntry, request: Arrays, work: Path) -> dict[str, Path]:
+    """The client file that holds the sample request as it is sent, where the sample's body is not that."""
+    content = ready_request(sample, request)
+    if content is None:
+        return {}
+    file = work / READY_REQUEST
+    file.write_bytes(content)
+    return {READY_REQUEST: file}
 
 
 def finish(

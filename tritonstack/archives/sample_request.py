@@ -15,9 +15,13 @@ from tritonclient.utils import np_to_triton_dtype, triton_to_np_dtype
 from tritonstack.archives.adapters import Adapters
 from tritonstack.archives.manifest import ModelEntry, SampleEntry
 from tritonstack.client.adapters import to_arrays
+from tritonstack.client.body import encode
 from tritonstack.errors import InputError, Problem
 
 Arrays = dict[str, "np.ndarray[Any, Any]"]
+READY_REQUEST = "sample-request.kserve"
+"""The client file that holds a sample's request as InvokeEndpoint takes it: a JSON header, then the tensors."""
+_NOT_IN_JSON = {"FP16", "BF16"}
 
 
 def request_arrays(
@@ -49,6 +53,16 @@ def request_arrays(
         return to_arrays(adapter, content, files, inputs=model.inputs)
     except InputError as error:  # it knows the content alone
         raise InputError([_named(problem, file) for problem in error.problems]) from error
+
+
+def ready_request(sample: SampleEntry, arrays: Arrays) -> bytes | None:
+    """The sample request as it is sent, for a sender without adapters and NumPy, which asks for a binary answer.
+
+    None where the sample's own body can be sent as it is. (Triton refuses half precision in JSON.)
+    """
+    if sample.body is not None and not any(tensor["datatype"] in _NOT_IN_JSON for tensor in sample.body["inputs"]):
+        return None
+    return encode(arrays, payload_format="binary").content
 
 
 def to_tensors(arrays: Mapping[str, np.ndarray[Any, Any]]) -> list[dict[str, Any]]:

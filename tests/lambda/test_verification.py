@@ -1,0 +1,345 @@
+"""The verification function: what it calls, what it waits for, and what fails a deployment."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+from typing import Any
+
+import pytest
+from botocore.exceptions import ReadTimeoutError
+
+# `lambda` is a word of the language, so the folder of that name cannot stand in an import statement.
+worlds: Any = importlib.import_module("tests.lambda.verification_world")
+A, B, LOADING = worlds.A, worlds.B, worlds.LOADING
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> Any:
+    return worlds.World(monkeypatch)
+
+
+def test_create_calls_every_model_and_tells_them(world: Any) -> None:
+    world.publish({"bert": A, "resnet": B})
+    status, _, data = world.create({"bert": A, "resnet": B})
+    assert (status, data["Verified"], data["NotVerified"]) == ("SUCCESS", f"bert.{A}, resnet.{B}", "")
+    assert world.called == [f"bert.{A}", f"resnet.{B}"]
+
+
+def test_the_answer_is_asked_for_in_binary(world: Any) -> None:
+    world.publish({"bert": A})
+    world.create({"bert": A})
+    [sent] = [given for operation, given in world.aws.calls if operation == "InvokeEndpoint"]
+    assert json.loads(sent["Body"]) == {**worlds.BODY, "parameters": {"binary_data_output": True}}
+
+
+def test_update_calls_what_changed_alone(world: Any) -> None:
+    world.publish({"bert": B, "resnet": A})
+    assert world.update({"bert": A, "resnet": A}, {"bert": B, "resnet": A})[0] == "SUCCESS"
+    assert world.called == [f"bert.{B}"]
+
+
+def test_another_platform_calls_all_again(world: Any) -> None:
+    models = {"bert": A, "resnet": A}
+    world.publish(models)
+    old = world.properties(models, ManifestPrefix="manifests/digits/24.01-t4/")
+    assert world.deliver(world.event("Update", world.properties(models), old))[0] == "SUCCESS"
+    assert len(world.called) == 2
+
+
+def test_without_the_old_release_set_every_model_counts_as_changed(world: Any) -> None:
+    models = {"bert": A, "resnet": A}
+    world.publish(models)
+    old = {**world.properties({"bert": A}), "ReleaseSetKey": "swept.release-set"}
+    assert world.deliver(world.event("Update", world.properties(models), old))[0] == "SUCCESS"
+    assert len(world.called) == 2
+
+
+def test_at_most_as_many_as_the_setting_says_are_called_and_the_others_told(world: Any) -> None:
+    models = {f"m{number:02}": A for number in range(30)}
+    world.publish(models)
+    _, _, data = world.create(models)
+    assert len(world.called) == 20
+    assert f"m20.{A}" in data["NotVerified"]
+    assert "at most 20 are called" in data["NotVerified"]
+
+
+def test_with_0_models_the_config_is_checked_all_the_same(world: Any) -> None:
+    assert world.create({"bert": A}, Models="0")[0] == "SUCCESS"
+    assert world.called == []
+    world.aws.described = [world.endpoint(EndpointConfigName="config-1")]
+    assert world.create({"bert": A}, Models="0")[0] == "FAILED"
+
+
+def test_a_single_model_endpoint_is_called_without_a_target(world: Any) -> None:
+    world.publish({"bert": A})
+    world.aws.script = {"the only one": [worlds.right()]}
+    assert world.create({"bert": A}, MultiModel="false", StopsAtUnload="false")[0] == "SUCCESS"
+    assert world.called == ["the only one"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"EndpointConfigName": "config-1", "FailureReason": "the alarm rang"}, "config-1, not config-2.*alarm rang"),
+        ({"EndpointStatus": "Failed", "FailureReason": "no capacity"}, "is Failed.*no capacity"),
+        ({"EndpointStatus": "UpdateRollbackFailed"}, "is UpdateRollbackFailed"),
+        ({"ProductionVariants": [{"VariantName": "g5-xlarge"}]}, "variant g5-xlarge, not g4dn-xlarge"),
+        (
+            {"ProductionVariants": [{"VariantName": "g4dn-xlarge", "DeployedImages": [{"SpecifiedImage": "old"}]}]},
+            "image old, not registry/triton",
+        ),
+    ],
+)
+def test_an_endpoint_that_runs_something_else_fails_before_any_call(world: Any, changes: Any, said: str) -> None:
+    world.publish({"bert": A})
+    world.aws.described = [world.endpoint(**changes)]
+    status, reason, _ = world.create({"bert": A})
+    assert status == "FAILED"
+    assert re.search(said, reason), reason
+    assert world.called == []
+
+
+def test_a_silent_rollback_during_the_calls_fails_too(world: Any) -> None:
+    world.publish({"bert": A})
+    world.aws.described = [world.endpoint(), world.endpoint(EndpointConfigName="config-1")]
+    status, reason, _ = world.create({"bert": A})
+    assert (status, "rolled the update back" in reason) == ("FAILED", True)
+
+
+def test_an_endpoint_on_its_way_is_waited_for(world: Any) -> None:
+    world.publish({"bert": A})
+    moving = [world.endpoint(EndpointStatus=status) for status in ("Updating", "SystemUpdating")]
+    world.aws.described = [*moving, world.endpoint()]
+    assert world.create({"bert": A})[0] == "SUCCESS"
+
+
+def test_a_slow_load_is_waited_for_over_several_runs(world: Any) -> None:
+    world.publish({"bert": A})
+    world.aws.seconds = 60
+    world.aws.script[f"bert.{A}.tar.gz"] = [LOADING] * 30 + [worlds.right()]
+    status, _, data = world.create({"bert": A})
+    assert (status, data["Verified"]) == ("SUCCESS", f"bert.{A}")
+    assert world.runs == 3
+    assert len(world.called) == 31
+
+
+def test_while_one_loads_the_others_are_called(world: Any) -> None:
+    world.publish({"bert": A, "resnet": A})
+    world.aws.script[f"bert.{A}.tar.gz"] = [LOADING, LOADING, worlds.right()]
+    assert world.create({"bert": A, "resnet": A})[0] == "SUCCESS"
+    assert world.called == [f"bert.{A}", f"resnet.{A}", f"bert.{A}", f"bert.{A}"]
+
+
+def test_after_50_minutes_it_fails_and_says_what_did_not_answer(world: Any) -> None:
+    world.publish({"bert": A, "resnet": A})
+    world.aws.seconds = 60
+    world.aws.script[f"bert.{A}.tar.gz"] = [LOADING]
+    began = world.aws.now
+    status, reason, _ = world.create({"bert": A, "resnet": A})
+    assert status == "FAILED"
+    assert "1 models did not answer within 50 minutes" in reason
+    assert f"bert.{A} (" in reason
+    assert "ModelNotReadyException" in reason
+    assert 3000 <= world.aws.now - began < 3120
+    assert world.runs < 16, "Lambda stops a function that has called itself 16 times"
+
+
+def test_an_endpoint_that_never_settles_fails_after_50_minutes(world: Any) -> None:
+    world.aws.described = [world.endpoint(EndpointStatus="Updating")]
+    status, reason, _ = world.create({"bert": A})
+    assert (status, "did not settle within 50 minutes" in reason) == ("FAILED", True)
+
+
+def test_a_wrong_answer_fails_with_model_output_index_expected_and_found(world: Any) -> None:
+    world.publish({"bert": A, "resnet": A})
+    world.aws.script[f"bert.{A}.tar.gz"] = [worlds.right([1.0, 2.5])]
+    status, reason, _ = world.create({"bert": A, "resnet": A})
+    assert status == "FAILED"
+    for part in (f"model bert.{A}", "output y[0, 1]", "2 expected, 2.5 found", "tolerance 0.01", "1 of 2 values"):
+        assert part in reason
+    assert world.called == [f"bert.{A}"]
+
+
+def test_nan_fails(world: Any) -> None:
+    world.publish({"bert": A})
+    world.aws.script[f"bert.{A}.tar.gz"] = [worlds.right([float("nan"), 2.0])]
+    status, reason, _ = world.create({"bert": A})
+    assert (status, "output y[0, 0]: a number expected, NaN found" in reason) == ("FAILED", True)
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        worlds.model_error(500),
+        worlds.model_error(503),
+        worlds.model_error(0),
+        worlds.refused("ServiceUnavailable", 503),
+        worlds.refused("ThrottlingException"),
+        worlds.raises(ReadTimeoutError(endpoint_url="https://runtime")),
+    ],
+)
+def test_what_may_pass_is_tried_again_and_fails_in_the_end(world: Any, failure: Any) -> None:
+    world.publish({"bert": A})
+    world.aws.script[f"bert.{A}.tar.gz"] = [failure] * 3 + [worlds.right()]
+    assert world.create({"bert": A})[0] == "SUCCESS"
+    world.aws.script[f"bert.{A}.tar.gz"] = [failure]
+    status, reason, _ = world.create({"bert": A})
+    assert (status, "4 of 4 calls failed" in reason) == ("FAILED", True)
+
+
+@pytest.mark.parametrize("failure", [worlds.model_error(400), worlds.refused("ValidationError")])
+def test_what_cannot_pass_fails_at_once(world: Any, failure: Any) -> None:
+    world.publish({"bert": A})
+    world.aws.script[f"bert.{A}.tar.gz"] = [failure]
+    assert world.create({"bert": A})[0] == "FAILED"
+    assert len(world.called) == 1
+
+
+def test_a_failing_container_is_quoted_with_its_log(world: Any) -> None:
+    world.publish({"bert": A})
+    world.aws.script[f"bert.{A}.tar.gz"] = [worlds.model_error(500, "CUDA error")]
+    _, reason, _ = world.create({"bert": A})
+    assert "500: CUDA error" in reason
+    assert "arn:log" in reason
+
+
+def test_a_model_that_never_fits_fails(world: Any) -> None:
+    world.publish({"huge": A})
+    world.aws.script[f"huge.{A}.tar.gz"] = [worlds.model_error(507, "CUDA out of memory")]
+    status, reason, _ = world.create({"huge": A})
+    assert (status, "507: CUDA out of memory" in reason) == ("FAILED", True)
+
+
+def test_after_a_507_what_was_not_called_yet_stays_cold_and_the_rest_is_finished(world: Any) -> None:
+    models = {"bert": A, "huge": A, "resnet": A}
+    world.publish(models)
+    world.aws.script[f"bert.{A}.tar.gz"] = [LOADING, worlds.right()]
+    world.aws.script[f"huge.{A}.tar.gz"] = [worlds.model_error(507), worlds.right()]
+    status, _, data = world.create(models)
+    assert (status, data["Verified"]) == ("SUCCESS", f"bert.{A}, huge.{A}")
+    assert f"resnet.{A}: not called, since memory was full when huge.{A}" in data["NotVerified"]
+
+
+def test_an_unload_since_the_start_ends_the_warming(world: Any) -> None:
+    models = {f"m{number}": A for number in range(6)}
+    world.publish(models)
+    world.aws.seconds = 50
+    world.aws.unloads = [world.aws.now + 130]
+    status, _, data = world.create(models)
+    assert status == "SUCCESS"
+    assert len(world.called) == 3
+    assert f"m3.{A}, m4.{A}, m5.{A}: not called, since models were unloaded" in data["NotVerified"]
+
+
+def test_an_unload_before_it_began_does_not_count(world: Any) -> None:
+    models = {f"m{number}": A for number in range(6)}
+    world.publish(models)
+    world.aws.seconds, world.aws.unloads = 50, [world.aws.now - 30]
+    world.create(models)
+    assert len(world.called) == 6
+
+
+def test_where_nothing_is_kept_loaded_unloads_do_not_count(world: Any) -> None:
+    models = {f"m{number}": A for number in range(6)}
+    world.publish(models)
+    world.aws.seconds, world.aws.unloads = 50, [world.aws.now + at for at in range(0, 600, 10)]
+    assert world.create(models, StopsAtUnload="false")[0] == "SUCCESS"
+    assert len(world.called) == 6
+
+
+def test_a_request_that_lies_ready_is_sent_as_it_is(world: Any) -> None:
+    world.publish({"bert": A}, body=None, content="cG5n", adapter="image")
+    manifest = f"{worlds.PREFIX}bert.{A}"
+    told = json.loads(world.aws.objects[worlds.BUCKET, f"{manifest}.json"])
+    told["client_files"] = {"sample-request.kserve": {"sha256": "0" * 64, "bytes": 1}}
+    world.aws.objects[worlds.BUCKET, f"{manifest}.json"] = json.dumps(told).encode()
+    ready = b'{"inputs":[]}' + bytes(range(256))
+    world.aws.objects[worlds.BUCKET, f"{manifest}/sample-request.kserve"] = ready
+    assert world.create({"bert": A})[0] == "SUCCESS"
+    [sent] = [given for operation, given in world.aws.calls if operation == "InvokeEndpoint"]
+    assert sent["Body"] == ready
+    assert sent["ContentType"].endswith(";json-header-size=13")
+
+
+def test_a_picture_without_a_ready_request_is_told_and_does_not_fail(world: Any) -> None:
+    world.publish({"bert": A}, body=None, content="cG5n", adapter="image")
+    status, _, data = world.create({"bert": A})
+    assert (status, world.called) == ("SUCCESS", [])
+    assert "no sample-request.kserve" in data["NotVerified"]
+
+
+@pytest.mark.parametrize("code", ["NoSuchKey", "AccessDenied"])
+def test_a_missing_manifest_fails_and_names_its_key(world: Any, code: str) -> None:
+    world.aws.missing_object = code
+    status, reason, _ = world.create({"bert": A})
+    assert (status, f"s3://archives/{worlds.PREFIX}bert.{A}.json is missing" in reason) == ("FAILED", True)
+
+
+def test_a_delete_and_a_rollback_are_answered_at_once(world: Any) -> None:
+    new = world.properties({"bert": A})
+    assert world.deliver(world.event("Delete", new))[0] == "SUCCESS"
+    world.aws.stack_status = "UPDATE_ROLLBACK_IN_PROGRESS"
+    world.aws.described = [world.endpoint(EndpointConfigName="config-1")]
+    assert world.deliver(world.event("Update", new, world.properties({"bert": B})))[0] == "SUCCESS"
+    assert world.called == []
+    assert [operation for operation, _ in world.aws.calls] == ["DescribeStacks"]
+
+
+def test_an_event_that_comes_twice_is_answered_twice_and_alike(world: Any) -> None:
+    world.publish({"bert": A})
+    world.aws.seconds = 60
+    world.aws.script[f"bert.{A}.tar.gz"] = [LOADING] * 20 + [worlds.right()]
+    event = world.event("Create", world.properties({"bert": A}))
+    world.run(event)
+    world.run(event)  # before the first is done
+    while world.aws.queue:
+        world.run(world.aws.queue.pop(0))
+    assert [answer[0] for answer in world.answers] == ["SUCCESS", "SUCCESS"]
+
+
+def test_a_handed_over_event_that_comes_twice_is_answered_alike(world: Any) -> None:
+    world.publish({"bert": A})
+    world.aws.seconds = 60
+    world.aws.script[f"bert.{A}.tar.gz"] = [LOADING] * 15 + [worlds.right()]
+    world.run(world.event("Create", world.properties({"bert": A})))
+    [rest] = world.aws.queue
+    world.run(rest)
+    world.run(rest)
+    assert world.answers[0] == world.answers[1]
+
+
+def test_a_rollback_that_begins_between_two_runs_ends_the_work(world: Any) -> None:
+    world.publish({"bert": B})
+    world.aws.seconds = 60
+    world.aws.script[f"bert.{B}.tar.gz"] = [LOADING]
+    world.run(world.event("Update", world.properties({"bert": B}), world.properties({"bert": A})))
+    world.aws.stack_status = "UPDATE_ROLLBACK_IN_PROGRESS"
+    calls = len(world.called)
+    world.run(world.aws.queue.pop())
+    assert (len(world.called), world.aws.queue, world.answers[0][0]) == (calls, [], "SUCCESS")
+
+
+def test_missing_properties_fail_with_all_their_names(world: Any) -> None:
+    status, reason, _ = world.deliver(world.event("Create", {"EndpointName": "local-digits"}))
+    assert status == "FAILED"
+    assert "EndpointConfigName, VariantName" in reason
+
+
+def test_a_refusal_of_aws_fails_with_its_words(world: Any) -> None:
+    world.publish({"bert": A})
+    world.aws.refused = {"DescribeEndpoint": "AccessDeniedException"}
+    status, reason, _ = world.create({"bert": A})
+    assert (status, "AccessDeniedException" in reason) == ("FAILED", True)
+
+
+def test_the_handed_over_work_is_far_below_what_an_asynchronous_call_takes(world: Any) -> None:
+    models = {f"a-rather-long-name-of-a-model-{number:03}": A for number in range(500)}
+    world.publish(models)
+    for script in world.aws.script.values():
+        script[:] = [LOADING]
+    world.aws.seconds = 60
+    world.run(world.event("Create", world.properties(models, Models="500")))
+    [rest] = world.aws.queue
+    assert len(json.dumps(rest)) < 256 * 1024

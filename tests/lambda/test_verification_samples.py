@@ -1,0 +1,157 @@
+"""Answers decoded and compared without NumPy, held against the client, which does it with NumPy and tritonclient."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import struct
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from tritonstack.archives.sample_request import READY_REQUEST
+from tritonstack.client.body import BINARY_PREFIX, encode
+
+samples: Any = importlib.import_module("lambda.verification.samples")  # `lambda` is a word of the language
+TYPES = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"]
+
+
+def answered(**outputs: Any) -> tuple[bytes, str]:
+    """An answer with these outputs: a request has the same form, but for the name of its list."""
+    body = encode(outputs, payload_format="binary")
+    size = int(body.content_type.removeprefix(BINARY_PREFIX))
+    told = json.loads(body.content[:size])
+    header = json.dumps({"model_name": "m", "outputs": told["inputs"]}).encode()
+    return header + body.content[size:], f"{BINARY_PREFIX}{len(header)}"
+
+
+@given(
+    st.sampled_from(TYPES).flatmap(
+        lambda kind: arrays.arrays(np.dtype(kind), arrays.array_shapes(min_dims=1, max_dims=3, min_side=0, max_side=3))
+    )
+)
+def test_every_type_is_decoded_as_numpy_has_it(array: Any) -> None:
+    output = samples.decode(*answered(y=array, z=array))["z"]
+    assert output.shape == array.shape
+    np.testing.assert_array_equal(np.array(output.values, array.dtype).reshape(array.shape), array)
+
+
+def test_brain_floats_are_decoded() -> None:
+    array = np.array([1.5, -2.0, 3.140625, float("inf")], ml_dtypes.bfloat16)
+    assert list(samples.decode(*answered(y=array))["y"].values) == [1.5, -2.0, 3.140625, float("inf")]
+
+
+@given(st.lists(st.binary(max_size=9), max_size=5))
+def test_bytes_are_decoded(items: list[bytes]) -> None:
+    array = np.empty(len(items), object)
+    array[:] = items
+    assert samples.decode(*answered(y=array))["y"].values == items
+
+
+def test_an_answer_in_json_is_taken_too() -> None:
+    outputs = [
+        {"name": "y", "datatype": "FP32", "shape": [2, 2], "data": [[1, 2], [3, 4]]},
+        {"name": "t", "datatype": "BYTES", "shape": [1], "data": ["é"]},
+    ]
+    found = samples.decode(json.dumps({"outputs": outputs}).encode(), "application/json")
+    assert (found["y"].values, found["t"].values) == ([1, 2, 3, 4], ["é".encode()])
+
+
+@pytest.mark.parametrize(
+    ("content", "content_type"),
+    [
+        (b"Internal error", "text/plain"),
+        (b"{}", "application/json"),
+        (b'{"outputs":[{"name":"y","datatype":"FP32","shape":[2],"data":[1]}]}', "application/json"),
+        (b'{"outputs":[{"name":"y","datatype":"FP99","shape":[1]}]}', "application/json"),
+        (answered(y=np.zeros(3))[0][:-1], answered(y=np.zeros(3))[1]),
+        (answered(y=np.zeros(3))[0], BINARY_PREFIX + "many"),
+        (b"\xff\xfe", BINARY_PREFIX + "2"),
+    ],
+)
+def test_what_is_no_answer_is_said_to_be_none(content: bytes, content_type: str) -> None:
+    with pytest.raises(samples.VerificationError, match="no inference answer"):
+        samples.decode(content, content_type)
+
+
+def compared(expected: Any, found: Any, *, datatype: str = "FP32", tolerance: float = 0.1) -> None:
+    wanted = np.array(expected)
+    told = [{"name": "y", "datatype": datatype, "shape": list(wanted.shape), "data": wanted.tolist()}]
+    output = samples.Output(datatype=datatype, shape=np.shape(found), values=samples.flat(np.array(found).tolist()))
+    samples.compare(told, {"y": output}, tolerance=tolerance)
+
+
+@pytest.mark.parametrize(
+    ("datatype", "expected", "found"),
+    [
+        ("FP32", [1.0, 2.0], [1.09, 1.95]),
+        ("FP32", [float("inf")], [float("inf")]),
+        ("INT64", [3], [3]),
+        ("BOOL", [True, False], [True, False]),
+        ("FP32", [], []),
+    ],
+)
+def test_what_is_within_the_tolerance_is_right(datatype: str, expected: Any, found: Any) -> None:
+    compared(expected, found, datatype=datatype)
+
+
+@pytest.mark.parametrize(
+    ("datatype", "expected", "found", "said"),
+    [
+        ("FP32", [[1.0, 2.0], [3.0, 4.0]], [[1.0, 2.0], [3.2, 5.0]], r"y\[1, 0\]: 3 expected, 3\.2 found.*2 of 4"),
+        ("FP32", [1.0], [float("inf")], r"y\[0\]: 1 expected, inf found"),
+        ("FP32", [float("inf")], [float("-inf")], "inf expected, -inf found"),
+        ("FP32", [1.0], [float("nan")], r"y\[0\]: a number expected, NaN found"),
+        ("INT64", [3, 4], [3, 5], r"y\[1\]: 4 expected, 5 found; 1 of 2"),
+        ("FP32", [1.0, 2.0], [1.0], r"shape \[2\] expected, \[1\] found"),
+    ],
+)
+def test_what_differs_is_told_with_its_place(datatype: str, expected: Any, found: Any, said: str) -> None:
+    with pytest.raises(samples.VerificationError, match=said):
+        compared(expected, found, datatype=datatype)
+
+
+def test_texts_are_compared_as_bytes_and_shown() -> None:
+    told = [{"name": "t", "datatype": "BYTES", "shape": [2], "data": ["yes", "é"]}]
+    right = samples.decode(*answered(t=np.array([b"yes", "é".encode()], object)))
+    samples.compare(told, right, tolerance=0.0)
+    wrong = samples.decode(*answered(t=np.array([b"yes", b"x" * 99], object)))
+    with pytest.raises(samples.VerificationError, match=r"t\[1\]: b'\\xc3\\xa9' expected, b'xxx.*…"):
+        samples.compare(told, wrong, tolerance=0.0)
+
+
+def test_another_type_and_a_missing_output_are_told() -> None:
+    told = [{"name": "y", "datatype": "FP32", "shape": [1], "data": [1.0]}]
+    with pytest.raises(samples.VerificationError, match="datatype FP32 expected, INT32 found"):
+        samples.compare(told, samples.decode(*answered(y=np.zeros(1, np.int32))), tolerance=1.0)
+    with pytest.raises(samples.VerificationError, match="output y: expected, not found; found z"):
+        samples.compare(told, samples.decode(*answered(z=np.zeros(1, np.float32))), tolerance=1.0)
+
+
+def test_an_output_that_the_sample_does_not_name_is_free_but_for_nan() -> None:
+    samples.compare([], samples.decode(*answered(z=np.ones(1))), tolerance=0.0)
+    with pytest.raises(samples.VerificationError, match=r"z\[1\]: a number expected"):
+        samples.compare([], samples.decode(*answered(z=np.array([1.0, np.nan]))), tolerance=0.0)
+
+
+def test_a_ready_request_is_what_the_client_would_send() -> None:
+    body = encode({"x": np.arange(200, dtype=np.uint8), "t": np.array(["{}"], object)}, payload_format="binary")
+    request = samples.ready_request(body.content)
+    assert (request.content, request.content_type) == (body.content, body.content_type)
+
+
+def test_builder_and_function_agree_on_the_requests_name() -> None:
+    assert samples.READY_REQUEST == READY_REQUEST
+
+
+def test_struct_knows_each_type_by_its_size() -> None:
+    sizes = {name: struct.calcsize(f"<{letter}") for name, letter in samples.FORMATS.items()}
+    assert sizes == {
+        "BOOL": 1, "INT8": 1, "UINT8": 1, "INT16": 2, "UINT16": 2, "FP16": 2, "INT32": 4, "UINT32": 4, "FP32": 4,
+        "INT64": 8, "UINT64": 8, "FP64": 8,
+    }  # fmt: skip

@@ -1,0 +1,227 @@
+"""An endpoint with models, their manifests, and Lambda, CloudFormation and a clock around the verification function."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import json
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+# `lambda` is a word of the language, so neither folder of that name can stand in an import statement.
+fakes: Any = importlib.import_module("tests.lambda.fake_aws")
+handler: Any = importlib.import_module("lambda.verification.handler")
+
+A, B = "a" * 16, "b" * 16
+STACK = "arn:aws:cloudformation:us-east-1:123456789012:stack/local-serving-digits/1"
+PREFIX = "manifests/digits/24.09-t4/"
+BUCKET = "archives"
+CONFIG, IMAGE = "config-2", "registry/triton:24.09-py3"
+RUN_SECONDS = 900.0
+EXPECTED = [{"name": "y", "datatype": "FP32", "shape": [1, 2], "data": [1.0, 2.0]}]
+BODY = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, 1], "data": [3.0]}]}
+
+Call = Callable[[], tuple[Any, dict[str, Any]]]
+
+
+def right(values: Sequence[float] = (1.0, 2.0)) -> Call:
+    """The container answers ``y`` in Triton's binary form."""
+    raw = struct.pack(f"<{len(values)}f", *values)
+    output = {"name": "y", "datatype": "FP32", "shape": [1, 2], "parameters": {"binary_data_size": len(raw)}}
+    header = json.dumps({"model_name": "m", "outputs": [output]}).encode()
+    content_type = f"application/vnd.sagemaker-triton.binary+json;json-header-size={len(header)}"
+    return lambda: (
+        fakes.Answer(200),
+        {"Body": io.BytesIO(header + raw), "ContentType": content_type, "ResponseMetadata": {}},
+    )
+
+
+def model_error(status: int, message: str = "the container's words") -> Call:
+    """SageMaker's ModelError."""
+    error = {"Code": "ModelError", "Message": "see the log"}
+    more = {"OriginalStatusCode": status, "OriginalMessage": message, "LogStreamArn": "arn:log"}
+    return lambda: (fakes.Answer(424), {"Error": error, "ResponseMetadata": {}, **more})
+
+
+def refused(code: str, status: int = 400) -> Call:
+    """Any other error of InvokeEndpoint."""
+    metadata = {"HTTPStatusCode": status}
+    return lambda: (
+        fakes.Answer(status),
+        {"Error": {"Code": code, "Message": "SageMaker's words"}, "ResponseMetadata": metadata},
+    )
+
+
+def raises(error: Exception) -> Call:
+    """No answer at all."""
+
+    def call() -> tuple[Any, dict[str, Any]]:
+        raise error
+
+    return call
+
+
+LOADING = refused("ModelNotReadyException", 429)
+
+
+@dataclass
+class FakeEndpoint(fakes.FakeAws):  # type: ignore[misc]  # a module that is imported by its name
+    """S3, SageMaker, CloudWatch, CloudFormation and Lambda.
+
+    Attributes:
+        described: what DescribeEndpoint tells, one after the other; the last again and again.
+        script: TargetModel → what calls of it end with, likewise.
+        seconds: of each call and each look; the world's clock goes on by them.
+        unloads: times of unloads, seconds since the epoch.
+        stack_status: of the one stack.
+        queue: payloads of asynchronous invocations.
+    """
+
+    described: list[dict[str, Any]] = field(default_factory=list)
+    script: dict[str, list[Call]] = field(default_factory=dict)
+    seconds: float = 1.0
+    now: float = 6000.0
+    unloads: list[float] = field(default_factory=list)
+    stack_status: str = "UPDATE_IN_PROGRESS"
+    queue: list[dict[str, Any]] = field(default_factory=list)
+
+    def client(self, service: str) -> Any:
+        """A boto3 client that waits for nothing."""
+        client = super().client(service)
+        client.meta.events.unregister(f"before-call.{service}", self._answer)
+        client.meta.events.register(f"before-call.{service}", self._answer_invocations)
+        return client
+
+    def _answer_invocations(self, model: Any, context: dict[str, Any], **more: Any) -> Any:
+        if model.name != "InvokeEndpoint":
+            return self._answer(model=model, context=context, **more)
+        self.now += self.seconds
+        script = self.script[context["given"].get("TargetModel", "the only one")]
+        return (script.pop(0) if len(script) > 1 else script[0])()
+
+    def _DescribeEndpoint(self, EndpointName: str) -> dict[str, Any]:  # noqa: N802, N803
+        assert EndpointName == "local-digits"
+        return self.described.pop(0) if len(self.described) > 1 else self.described[0]
+
+    def _GetMetricStatistics(self, StartTime: Any, EndTime: Any, MetricName: str, **_: Any) -> dict[str, Any]:  # noqa: N802, N803
+        assert MetricName == "ModelUnloadingTime"
+        times = [at for at in self.unloads if StartTime.timestamp() <= at < min(EndTime.timestamp(), self.now)]
+        return {"Datapoints": [{"SampleCount": float(len(times))}] if times else []}
+
+    def _DescribeStacks(self, StackName: str) -> dict[str, Any]:  # noqa: N802, N803
+        assert StackName == STACK
+        return {"Stacks": [{"StackName": "s", "StackStatus": self.stack_status}]}
+
+    def _Invoke(self, FunctionName: str, InvocationType: str, Payload: Any) -> dict[str, Any]:  # noqa: N802, N803
+        assert (FunctionName, InvocationType) == ("verification", "Event")
+        self.queue.append(json.loads(Payload if isinstance(Payload, str) else Payload.read()))
+        return {"StatusCode": 202}
+
+
+class FakeClock:
+    """The world's time; a run ends 15 minutes after it began."""
+
+    def __init__(self, aws: FakeEndpoint, seconds: float) -> None:
+        self._aws, self._end = aws, aws.now + seconds
+
+    def now(self) -> float:
+        return self._aws.now
+
+    def left(self) -> float:
+        return self._end - self._aws.now
+
+    def sleep(self, seconds: float) -> None:
+        self._aws.now += seconds
+
+
+class World:
+    """What CloudFormation sees of the function: events in, answers out."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.aws = FakeEndpoint()
+        self.aws.described = [self.endpoint()]
+        names = {"runtime": "sagemaker-runtime", "lambda_": "lambda"}
+        services = handler.Aws.__dataclass_fields__
+        clients = handler.Aws(**{name: self.aws.client(names.get(name, name)) for name in services})
+        monkeypatch.setattr(handler.Aws, "connect", classmethod(lambda _cls: clients))
+        monkeypatch.setattr(handler, "Clock", lambda seconds: FakeClock(self.aws, seconds))
+        monkeypatch.setattr(handler, "answer", self._answered)
+        self.answers: list[tuple[str, str, dict[str, str]]] = []
+        self.runs = 0
+
+    def endpoint(self, **changes: Any) -> dict[str, Any]:
+        """What DescribeEndpoint tells of an endpoint that runs what was asked for."""
+        variant = {"VariantName": "g4dn-xlarge", "DeployedImages": [{"SpecifiedImage": IMAGE}]}
+        return {
+            "EndpointStatus": "InService", "EndpointConfigName": CONFIG, "ProductionVariants": [variant], **changes,
+        }  # fmt: skip
+
+    def publish(self, models: Mapping[str, str], *, prefix: str = PREFIX, **changes: Any) -> None:
+        """Put the manifests of archives into the bucket; each answers rightly."""
+        sample = {"file": "r", "body": BODY, "answer": {"outputs": EXPECTED}, "tolerance": 0.01, **changes}
+        for model, digest in models.items():
+            content = json.dumps({"sample": sample, "client_files": {}}).encode()
+            self.aws.objects[BUCKET, f"{prefix}{model}.{digest}.json"] = content
+            self.aws.script[f"{model}.{digest}.tar.gz"] = [right()]
+
+    def properties(self, models: Mapping[str, str], **changes: str) -> dict[str, str]:
+        key = "-".join(f"{model}={digest}" for model, digest in sorted(models.items())) + ".release-set"
+        self.aws.objects["staging", key] = fakes.release_set(dict(models))
+        return {
+            "ServiceToken": "arn", "EndpointName": "local-digits", "EndpointConfigName": CONFIG,
+            "VariantName": "g4dn-xlarge", "Image": IMAGE, "MultiModel": "true", "StopsAtUnload": "true",
+            "Models": "20", "Minutes": "50", "ReleaseSetBucket": "staging", "ReleaseSetKey": key,
+            "ArchiveBucket": BUCKET, "ManifestPrefix": PREFIX, **changes,
+        }  # fmt: skip
+
+    def event(self, request: str, new: dict[str, str], old: dict[str, str] | None = None) -> dict[str, Any]:
+        """An event of CloudFormation."""
+        event = {
+            "RequestType": request, "ResourceType": "Custom::VerifiedEndpoint", "ResourceProperties": new,
+            "StackId": STACK, "RequestId": "1", "LogicalResourceId": "Verification", "ResponseURL": "http://127.0.0.1",
+        }  # fmt: skip
+        return event if old is None else {**event, "OldResourceProperties": old}
+
+    def deliver(self, event: dict[str, Any]) -> tuple[str, str, dict[str, str]]:
+        """Run the function on an event, and on what it hands to itself, until it has answered; its one answer."""
+        before = len(self.answers)
+        self.run(event)
+        while self.aws.queue:
+            self.run(self.aws.queue.pop(0))
+        [answer] = self.answers[before:]
+        return answer
+
+    def run(self, event: dict[str, Any]) -> None:
+        """One run."""
+        self.runs += 1
+        handler.handler(
+            event,
+            SimpleNamespace(
+                function_name="verification",
+                log_stream_name="stream",
+                get_remaining_time_in_millis=lambda: RUN_SECONDS * 1000,
+            ),
+        )
+
+    def create(self, models: Mapping[str, str], **changes: str) -> tuple[str, str, dict[str, str]]:
+        """Deliver a Create."""
+        return self.deliver(self.event("Create", self.properties(models, **changes)))
+
+    def update(self, old: Mapping[str, str], new: Mapping[str, str]) -> tuple[str, str, dict[str, str]]:
+        """Deliver an Update."""
+        return self.deliver(self.event("Update", self.properties(new), self.properties(old)))
+
+    @property
+    def called(self) -> list[str]:
+        """The TargetModels that were called, in order, without their ending."""
+        calls = [given for operation, given in self.aws.calls if operation == "InvokeEndpoint"]
+        return [given.get("TargetModel", "the only one").removesuffix(".tar.gz") for given in calls]
+
+    def _answered(self, _event: Any, *, status: str, reason: str, data: dict[str, str], log_stream: str) -> None:
+        assert log_stream == "stream"
+        self.answers.append((status, reason, data))
