@@ -12,7 +12,8 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from tests.local.emulator.running import Emulator
+from tests.local.emulator.processing_jobs import ended_job, start_job
+from tests.local.emulator.running import Emulator, make_role
 
 
 @pytest.fixture
@@ -65,6 +66,16 @@ def test_a_fault_befalls_the_named_requests_as_often_as_it_says(aws: Emulator, b
 def test_a_client_that_retries_outlives_a_short_fault(aws: Emulator, bucket: str) -> None:
     ask(aws, "POST", fault(status=500))
     s3_of(aws, attempts=3).put_object(Bucket=bucket, Key="staging/b", Body=b"1")
+
+
+def test_what_aws_itself_reads_and_writes_for_a_job_outlives_a_short_fault(aws: Emulator, bucket: str) -> None:
+    make_role(aws)
+    ask(aws, "POST", {"method": "GET", "path": "/faulty/job/", "status": 503, "times": 3})
+    ask(aws, "POST", {"method": "PUT", "path": "/faulty/output/", "status": 500, "times": 3})
+    start_job(aws, bucket, "import pathlib; (pathlib.Path(__file__).parents[2] / 'output/made').touch()")
+    job = ended_job(aws, bucket)
+    assert (job["ProcessingJobStatus"], job.get("FailureReason")) == ("Completed", None)
+    assert ask(aws, "GET") == (200, {"faults": []})
 
 
 def test_a_fault_without_a_status_only_delays(aws: Emulator, bucket: str) -> None:

@@ -26,7 +26,10 @@ def client(service: str, region: str) -> Any:
         endpoint_url=os.environ["AWS_ENDPOINT_URL"],
         aws_access_key_id=CREDENTIALS["AWS_ACCESS_KEY_ID"],
         aws_secret_access_key=CREDENTIALS["AWS_SECRET_ACCESS_KEY"],
-        config=botocore.config.Config(s3={"addressing_style": "path"}, retries={"total_max_attempts": 2}),
+        config=botocore.config.Config(
+            s3={"addressing_style": "path"},
+            retries={"mode": "standard", "total_max_attempts": 5},  # a service gives up no sooner than its users' SDKs
+        ),
     )
 
 

@@ -26,7 +26,10 @@ def _client(account: str, region: str) -> Any:
         region_name=region,
         aws_access_key_id=account,  # MiniStack takes twelve digits for the account
         aws_secret_access_key="testing",  # noqa: S106  the local AWS knows no secret
-        config=botocore.config.Config(s3={"addressing_style": "path"}, retries={"total_max_attempts": 2}),
+        config=botocore.config.Config(
+            s3={"addressing_style": "path"},
+            retries={"mode": "standard", "total_max_attempts": 5},  # a service gives up no sooner than its users' SDKs
+        ),
     )
 
 
