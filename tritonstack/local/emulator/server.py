@@ -27,6 +27,8 @@ from tritonstack.local.emulator.cloudformation import (
     sagemaker_resources,
     waits,
 )
+from tritonstack.local.emulator.cloudwatch import api as cloudwatch_api
+from tritonstack.local.emulator.cloudwatch import resources as cloudwatch_resources
 from tritonstack.local.emulator.codebuild import api as codebuild_api
 from tritonstack.local.emulator.gateway import Gateway
 from tritonstack.local.emulator.processing.jobs import ProcessingJobs
@@ -54,7 +56,9 @@ def build(settings: EmulatorSettings) -> Gateway:
     children.before_the_end(codebuild_api.install().end_all)
     sagemaker_resources.install(sagemaker, state, endpoints, wait_seconds=settings.endpoint_wait_seconds)
     autoscaling_resources.install(autoscaling)
+    children.before_the_end(cloudwatch_api.install(alarm_seconds=settings.alarm_seconds).stop)
     composite_alarm.install()
+    cloudwatch_resources.install()
     bucket.install()
     cancelling.install()
     custom_resources.install()

@@ -22,6 +22,7 @@ class EmulatorSettings:
         temporary: the folder under which the emulator makes its own temporary folder.
         endpoint_wait_seconds: the longest that CloudFormation waits for an endpoint.
         stack_patience_seconds: how long an answer of CloudFormation may wait for a stack to settle.
+        alarm_seconds: how often CloudWatch looks at every alarm; AWS does once a minute.
     """
 
     host: str
@@ -32,6 +33,7 @@ class EmulatorSettings:
     temporary: Path
     endpoint_wait_seconds: float
     stack_patience_seconds: float
+    alarm_seconds: float
 
     @classmethod
     def read(cls, variables: Mapping[str, str]) -> EmulatorSettings:
@@ -49,6 +51,7 @@ class EmulatorSettings:
             port = int(variables.get("GATEWAY_PORT", "4566"))
             wait = float(variables.get("TRITONSTACK_ENDPOINT_WAIT_SECONDS", "1800"))
             patience = float(variables.get("TRITONSTACK_STACK_PATIENCE_SECONDS", "2"))
+            alarms = float(variables.get("TRITONSTACK_ALARM_SECONDS", "1"))
         except ValueError as error:
             raise ValueError(f"GATEWAY_PORT and TRITONSTACK_…_SECONDS are numbers: {error}") from error
         return cls(
@@ -60,6 +63,7 @@ class EmulatorSettings:
             temporary=Path(variables.get("TMPDIR") or "/tmp"),  # noqa: S108  the system's own default
             endpoint_wait_seconds=wait,
             stack_patience_seconds=patience,
+            alarm_seconds=alarms,
         )
 
     def export(self, folder: str) -> None:
