@@ -1,17 +1,19 @@
 """Application Auto Scaling: scalable targets and policies of endpoint variants.
 
-They are kept and described; nothing is scaled.
+They are kept, checked and described; nothing is scaled.
 """
 
 from __future__ import annotations
 
 import time
+import uuid
 import zlib
 from collections.abc import Iterator
 from typing import Any
 
 from ministack.core.responses import AccountRegionScopedDict, get_account_id, get_region
 
+from tritonstack.local.emulator.autoscaling_checks import check_policy, check_schedule
 from tritonstack.local.emulator.json_service import JsonService
 from tritonstack.local.emulator.refusal import RefusedError
 from tritonstack.local.emulator.sagemaker.state import SageMakerState
@@ -28,11 +30,27 @@ class ScalableTargets:
         self._sagemaker = sagemaker
         self._targets = AccountRegionScopedDict()
         self._policies = AccountRegionScopedDict()
+        self._schedules = AccountRegionScopedDict()
+        sagemaker.scaled_variants = self._variants_of
+        sagemaker.forget_scaled = self._forget_endpoint
 
     def clear(self) -> None:
         """Forget everything."""
         self._targets.clear()
         self._policies.clear()
+        self._schedules.clear()
+
+    def _variants_of(self, endpoint: str) -> frozenset[str]:
+        """The variants of an endpoint that are targets, as SageMaker asks before it updates one."""
+        parts = [target["ResourceId"].split("/") for target in self._targets.values()]
+        return frozenset(part[3] for part in parts if len(part) == 4 and part[1].lower() == endpoint.lower())
+
+    def _forget_endpoint(self, endpoint: str) -> None:
+        """DeleteEndpoint deregisters its variants "without notifying you" (developer guide)."""
+        for variant in self._variants_of(endpoint):
+            for target in list(self._targets.values()):
+                if target["ResourceId"].lower() == f"endpoint/{endpoint}/variant/{variant}".lower():
+                    self.deregister(target)
 
     def register(self, request: Request) -> dict[str, Any]:
         """RegisterScalableTarget: the variant must exist; a first registration needs both capacities."""
@@ -62,21 +80,59 @@ class ScalableTargets:
         """DeregisterScalableTarget: its policies go with it."""
         if self._targets.pop(_key(request), None) is None:
             raise _missing("scalable target", request, "DeregisterScalableTarget")
-        for key in [k for k, policy in self._policies.items() if _key(policy) == _key(request)]:
-            self._policies.pop(key)
+        for store in (self._policies, self._schedules):
+            for key in [k for k, kept in store.items() if _key(kept) == _key(request)]:
+                store.pop(key)
 
     def put_policy(self, request: Request) -> dict[str, Any]:
         """PutScalingPolicy: of a registered target."""
         if _key(request) not in self._targets:
             raise _missing("scalable target", request, "PutScalingPolicy")
-        arn = (
-            f"arn:aws:autoscaling:{get_region()}:{get_account_id()}:scalingPolicy:local:resource/"
+        check_policy(request)
+        before = self._policies.get(_policy_key(request), {})
+        # The id in an ARN is the policy's own: one that is deleted and put again has another.
+        arn = before.get("PolicyARN") or (
+            f"arn:aws:autoscaling:{get_region()}:{get_account_id()}:scalingPolicy:{uuid.uuid4()}:resource/"
             f"{request['ServiceNamespace']}/{request['ResourceId']}:policyName/{request['PolicyName']}"
         )
-        before = self._policies.get(_policy_key(request), {})
         policy = {"CreationTime": time.time(), "PolicyType": "StepScaling", **before, **request, "PolicyARN": arn}
         self._policies[_policy_key(request)] = policy
         return {"PolicyARN": arn, "Alarms": []}
+
+    def policy_by_arn(self, arn: str) -> dict[str, Any] | None:
+        """The policy with that ARN."""
+        found: dict[str, Any] | None = next((p for p in self._policies.values() if p["PolicyARN"] == arn), None)
+        return found
+
+    def put_schedule(self, request: Request) -> None:
+        """PutScheduledAction: of a registered target; what is left out stays as it was."""
+        if _key(request) not in self._targets:
+            raise _missing("scalable target", request, "PutScheduledAction")
+        key = (*_key(request), request["ScheduledActionName"])
+        merged = {"CreationTime": time.time(), "Timezone": "UTC", **self._schedules.get(key, {}), **request}
+        check_schedule(merged, self._targets[_key(request)])
+        merged["ScheduledActionARN"] = (
+            f"arn:aws:autoscaling:{get_region()}:{get_account_id()}:scheduledAction:{uuid.uuid4()}:resource/"
+            f"{request['ServiceNamespace']}/{request['ResourceId']}:scheduledActionName/{key[-1]}"
+        )
+        self._schedules[key] = merged
+
+    def delete_schedule(self, request: Request) -> None:
+        """DeleteScheduledAction."""
+        if self._schedules.pop((*_key(request), request["ScheduledActionName"]), None) is None:
+            raise _missing("scheduled action", request, "DeleteScheduledAction")
+
+    def describe_schedules(self, request: Request) -> dict[str, Any]:
+        """DescribeScheduledActions, in one page."""
+        names, resource = request.get("ScheduledActionNames"), request.get("ResourceId")
+        return {
+            "ScheduledActions": [
+                action
+                for action in _matching(self._schedules, request)
+                if (names is None or action["ScheduledActionName"] in names)
+                and (resource is None or action["ResourceId"] == resource)
+            ]
+        }
 
     def delete_policy(self, request: Request) -> None:
         """DeleteScalingPolicy."""
@@ -114,6 +170,9 @@ def autoscaling_service(targets: ScalableTargets) -> JsonService:
             "PutScalingPolicy": targets.put_policy,
             "DeleteScalingPolicy": targets.delete_policy,
             "DescribeScalingPolicies": targets.describe_policies,
+            "PutScheduledAction": targets.put_schedule,
+            "DeleteScheduledAction": targets.delete_schedule,
+            "DescribeScheduledActions": targets.describe_schedules,
         },
         forget=targets.clear,
     )

@@ -28,6 +28,7 @@ def sagemaker_service(state: SageMakerState, endpoints: Endpoints, jobs: Process
         "ListEndpointConfigs": lambda request: listing(ENDPOINT_CONFIG, state.endpoint_configs, request),
         "CreateEndpoint": endpoints.create,
         "UpdateEndpoint": endpoints.update,
+        "UpdateEndpointWeightsAndCapacities": endpoints.scale,
         "DescribeEndpoint": endpoints.describe,
         "DeleteEndpoint": endpoints.delete,
         "ListEndpoints": lambda request: listing(ENDPOINT, state.endpoints, request),

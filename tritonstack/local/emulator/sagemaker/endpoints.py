@@ -15,6 +15,7 @@ from tritonstack.local.emulator.sagemaker.deployment import Deployment
 from tritonstack.local.emulator.sagemaker.endpoint_record import EndpointRecord
 from tritonstack.local.emulator.sagemaker.guardrails import guardrails
 from tritonstack.local.emulator.sagemaker.records import API, ENDPOINT
+from tritonstack.local.emulator.sagemaker.scaled import check_same_variants, check_scaled, scale
 from tritonstack.local.emulator.sagemaker.state import SageMakerState
 
 Request = dict[str, Any]
@@ -56,6 +57,7 @@ class Endpoints:
                 raise _refused(f'Cannot update failed endpoint "{record.arn}".', "UpdateEndpoint")
             if not record.settled:
                 raise _refused(f'Cannot update in-progress endpoint "{record.arn}".', "UpdateEndpoint")
+            check_scaled(self._state, record, request["EndpointConfigName"])
             self._deploy(record, request, status="Updating")
         return {"EndpointArn": record.arn}
 
@@ -68,6 +70,8 @@ class Endpoints:
         read = guardrails(wanted, count=variants[0]["DesiredInstanceCount"])
         # A first fleet takes every call, and where the config stays there is no second one: nothing is shifted.
         shifts = status == "Updating" and config.name != record.config_name
+        if shifts and read is not None:
+            check_same_variants(read, before=record.variants, after=variants)
         deployment = Deployment(
             config_name=config.name,
             variants=tuple(variants),
@@ -114,6 +118,18 @@ class Endpoints:
         """DescribeEndpoint, with ``PendingDeploymentSummary`` while a deployment is in progress."""
         return self._state.endpoints.get(request["EndpointName"]).describe()
 
+    def scale(self, request: Request) -> dict[str, Any]:
+        """UpdateEndpointWeightsAndCapacities: what Application Auto Scaling calls, and whoever scales by hand."""
+        with self._state.changed:
+            record = self._state.endpoints.get(request["EndpointName"])
+            if record.status != "InService":
+                raise _refused(
+                    f'Cannot update in-progress endpoint "{record.arn}".', "UpdateEndpointWeightsAndCapacities"
+                )
+            scale(record, request["DesiredWeightsAndCapacities"])
+            self._state.changed.notify_all()
+        return {"EndpointArn": record.arn}
+
     def delete(self, request: Request) -> None:
         """DeleteEndpoint: at once; refused while a deployment is in progress, as SageMaker refuses it."""
         with self._state.changed:
@@ -121,6 +137,7 @@ class Endpoints:
             if not record.settled:
                 raise _refused(f'Cannot update in-progress endpoint "{record.arn}".', "DeleteEndpoint")
             self._state.endpoints.remove(record.name)
+            self._state.forget_scaled(record.name)
             self._state.tags.pop(record.arn, None)
 
     def report(

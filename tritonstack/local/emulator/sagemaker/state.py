@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 from tritonstack.local.emulator.processing.record import PROCESSING_JOB, ProcessingJob
 from tritonstack.local.emulator.sagemaker.endpoint_record import EndpointRecord
@@ -25,6 +26,10 @@ class SageMakerState:
         self.endpoints: Records[EndpointRecord] = Records(ENDPOINT)
         self.processing_jobs: Records[ProcessingJob] = Records(PROCESSING_JOB)
         self.tags: dict[str, dict[str, str]] = {}
+        # Application Auto Scaling's answers, once it is there: the variants of an endpoint that are scalable targets,
+        # and to forget those of an endpoint that is deleted.
+        self.scaled_variants: Callable[[str], frozenset[str]] = lambda _endpoint: frozenset()
+        self.forget_scaled: Callable[[str], None] = lambda _endpoint: None
 
     def clear(self) -> None:
         """Forget everything."""
