@@ -1,0 +1,315 @@
+"""The number of an endpoint's instances follows the load: target, policies, and what keeps them with what is live."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import aws_cdk as cdk
+from aws_cdk import aws_applicationautoscaling as autoscaling
+from aws_cdk import aws_logs as logs
+from constructs import Construct, IDependable
+
+from constructs_lib.acknowledgement import acknowledge_wildcard
+from constructs_lib.handler_function import HandlerFunction
+from constructs_lib.permission import allow
+from tritonstack.settings import Scaling
+
+BEFORE_TYPE, SETTLED_TYPE, AFTER_TYPE = "Custom::ScalingBefore", "Custom::ScalingSettled", "Custom::ScalingAfter"
+NAMESPACE = "sagemaker"
+DIMENSION = "sagemaker:variant:DesiredInstanceCount"
+INSTANCE_METRICS = "/aws/sagemaker/Endpoints"
+"""Namespace of an instance's own metrics; those of calls are in AWS/SageMaker (developer guide, "Monitoring")."""
+PREDEFINED = {
+    "invocations_per_instance": "SageMakerVariantInvocationsPerInstance",
+    "concurrency": "SageMakerVariantConcurrentRequestsPerModelHighResolution",
+}
+PER_GPU = {"gpu_utilization": "GPUUtilization", "gpu_memory": "GPUMemoryUtilization"}
+"""CloudWatch shows 0 to 100 for each GPU and adds them up: two busy ones are 200."""
+IDS = {
+    "invocations_per_instance": "Invocations",
+    "gpu_utilization": "GpuUtilization",
+    "gpu_memory": "GpuMemory",
+    "concurrency": "Concurrency",
+}
+OURS = "tritonstack-"
+LONGEST_VARIABLES = 4096
+"""Bytes of a function's variables (Lambda quotas)."""
+HASH_DIGITS = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScaledVariant:
+    """What is scaled.
+
+    Attributes:
+        endpoint_name: the endpoint's name.
+        variant_name: its production variant's.
+        gpu_count: GPUs of one instance.
+        initial_instance_count: instances to start with.
+        routing: how an update shifts traffic (``CANARY``); empty where nothing is said.
+        config: whatever else is in the endpoint's config; a change of it is a change of the endpoint.
+    """
+
+    endpoint_name: str
+    variant_name: str
+    gpu_count: int
+    initial_instance_count: int
+    routing: str
+    config: Mapping[str, str]
+
+
+def policies(variant: ScaledVariant, scaling: Scaling) -> dict[str, tuple[str, dict[str, Any]]]:
+    """Setting → the policy's name and its target tracking configuration, as the API spells it.
+
+    The name carries the hash of the configuration: CloudFormation finds a policy by its ARN, which is new when the
+    function has put it again, so that it must never update one.
+    """
+    made = {}
+    for setting, target in scaling.targets.items():
+        configuration = _configuration(setting, target, variant=variant, scaling=scaling)
+        digest = hashlib.sha256(json.dumps(configuration, sort_keys=True).encode()).hexdigest()
+        made[setting] = (f"{OURS}{setting.replace('_', '-')}-{digest[:HASH_DIGITS]}", configuration)
+    return made
+
+
+def _configuration(setting: str, target: float, *, variant: ScaledVariant, scaling: Scaling) -> dict[str, Any]:
+    cooldowns = {
+        "ScaleOutCooldown": scaling.scale_out_cooldown_seconds,
+        "ScaleInCooldown": scaling.scale_in_cooldown_seconds,
+    }
+    if setting in PREDEFINED:
+        metric = {"PredefinedMetricSpecification": {"PredefinedMetricType": PREDEFINED[setting]}}
+        return {"TargetValue": target, **metric, **cooldowns}
+    dimensions = {"EndpointName": variant.endpoint_name, "VariantName": variant.variant_name}
+    customized = {
+        "Namespace": INSTANCE_METRICS,
+        "MetricName": PER_GPU[setting],
+        "Dimensions": [{"Name": name, "Value": value} for name, value in dimensions.items()],
+        "Statistic": "Average",
+        "Unit": "Percent",
+    }
+    return {"TargetValue": target * variant.gpu_count, "CustomizedMetricSpecification": customized, **cooldowns}
+
+
+def schedules(scaling: Scaling) -> list[dict[str, Any]]:
+    """The scheduled actions, as the API spells them."""
+    return [
+        {
+            "ScheduledActionName": schedule.name,
+            "Schedule": schedule.when,
+            "Timezone": schedule.time_zone,
+            "ScalableTargetAction": {
+                name: value
+                for name, value in (("MinCapacity", schedule.minimum), ("MaxCapacity", schedule.maximum))
+                if value is not None
+            },
+        }
+        for schedule in scaling.schedules
+    ]
+
+
+class ScalingSteps(Construct):
+    """Target and policies as native resources, and three custom resources that keep them with the live variant.
+
+    What each of the three does at which event, and why they are needed, stands in ``lambda/scaling/handler.py``. The
+    scalable target has no ``RoleARN``: SageMaker's variants are scaled with the service-linked role
+    ``…:role/aws-service-role/sagemaker.application-autoscaling.amazonaws.com/``
+    ``AWSServiceRoleForApplicationAutoScaling_SageMakerEndpoint``, which the first registration makes, and to name it
+    would take PassRole (Application Auto Scaling user guide, "Amazon SageMaker AI").
+
+    Attributes:
+        function: the function behind the three.
+        before: the custom resource that the endpoint's config waits for.
+        after: the last of them.
+        instance_count: the number of instances for the endpoint's config to begin with, as a token.
+        routing_type: how the endpoint's update may shift traffic, as a token.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        variant: ScaledVariant,
+        scaling: Scaling,
+        permissions_boundary_arn: str | None = None,
+    ) -> None:
+        """Make what stands before the endpoint; ``scale`` makes the rest.
+
+        Args:
+            scope: the parent.
+            construct_id: the id in the parent.
+            variant: what is scaled.
+            scaling: how.
+            permissions_boundary_arn: a managed policy that bounds the function's role.
+
+        Raises:
+            ValueError: all that scales the endpoint is more than a function's variables can hold.
+        """
+        super().__init__(scope, construct_id)
+        self._variant, self._scaling = variant, scaling
+        self._policies = policies(variant, scaling)
+        wanted = self._wanted()
+        if len(wanted) > LONGEST_VARIABLES - len("SCALING"):
+            raise ValueError(f"scaling of {variant.endpoint_name}: {len(wanted)} bytes; fewer schedules are needed")
+        self.function = HandlerFunction(
+            self,
+            "Handler",
+            handler="scaling",
+            description=f"Keeps the scaling of {variant.endpoint_name} with its live variant",
+            log_retention=logs.RetentionDays.THREE_MONTHS,
+            variables={"SCALING": wanted},
+            permissions_boundary_arn=permissions_boundary_arn,
+        )
+        self._allow_looking_at_the_endpoint()
+        self._allow_scaling()
+        self._allow_alarms()
+        self._properties = {"Scaling": wanted, **variant.config}
+        self.before = self._resource("Before", BEFORE_TYPE)
+        self._settled = self._resource("Settled", SETTLED_TYPE, after=(self.before,))
+        self.instance_count: int | float = cdk.Token.as_number(self.before.get_att("InitialInstanceCount"))
+        self.routing_type: str = self.before.get_att_string("RoutingType")
+
+    def scale(self, endpoint: cdk.CfnResource) -> None:
+        """Make target and policies of the endpoint, and what stands after them."""
+        # Settled must have been told before the endpoint can fail, to be told again when all is over.
+        endpoint.node.add_dependency(self._settled)
+        variant, scaling = self._variant, self._scaling
+        target = autoscaling.CfnScalableTarget(
+            self,
+            "Target",
+            service_namespace=NAMESPACE,
+            resource_id=f"endpoint/{variant.endpoint_name}/variant/{variant.variant_name}",
+            scalable_dimension=DIMENSION,
+            min_capacity=scaling.minimum,
+            max_capacity=scaling.maximum,
+        )
+        if scaling.schedules:
+            # The dictionaries that the function gets too, so that both put the same.
+            target.add_property_override("ScheduledActions", schedules(scaling))
+        target.node.add_dependency(endpoint)
+        made: list[IDependable] = [target]
+        for setting, (name, configuration) in self._policies.items():
+            policy = autoscaling.CfnScalingPolicy(
+                self,
+                IDS[setting],
+                policy_name=name,
+                policy_type="TargetTrackingScaling",
+                scaling_target_id=target.ref,
+            )
+            policy.add_property_override("TargetTrackingScalingPolicyConfiguration", configuration)
+            made.append(policy)
+        self.after = self._resource("After", AFTER_TYPE, after=made)
+
+    def _resource(
+        self, construct_id: str, resource_type: str, *, after: tuple[IDependable, ...] | list[IDependable] = ()
+    ) -> cdk.CustomResource:
+        return self.function.custom_resource(
+            self, construct_id, resource_type=resource_type, properties=self._properties, after=after
+        )
+
+    def _wanted(self) -> str:
+        variant, scaling = self._variant, self._scaling
+        document = {
+            "endpoint": variant.endpoint_name,
+            "variant": variant.variant_name,
+            "minimum": scaling.minimum,
+            "maximum": scaling.maximum,
+            "initial": variant.initial_instance_count,
+            "policies": dict(self._policies.values()),
+            "schedules": schedules(scaling),
+            "routing": variant.routing,
+        }
+        return json.dumps(document, sort_keys=True, separators=(",", ":"))
+
+    def _allow_looking_at_the_endpoint(self) -> None:
+        """Application Auto Scaling asks for UpdateEndpointWeightsAndCapacities of whoever registers a variant.
+
+        Source: SageMaker developer guide, "Auto scaling prerequisites".
+        """
+        stack = cdk.Stack.of(self)
+        endpoint = stack.format_arn(service="sagemaker", resource="endpoint", resource_name=self._variant.endpoint_name)
+        configs = stack.format_arn(service="sagemaker", resource="endpoint-config", resource_name="*")
+        actions = ["sagemaker:DescribeEndpoint", "sagemaker:UpdateEndpointWeightsAndCapacities"]
+        allow(self.function.policy, "SeeAndScaleEndpoint", actions=actions, resources=[endpoint])
+        allow(
+            self.function.policy,
+            "SeeEndpointConfigs",
+            actions=["sagemaker:DescribeEndpointConfig"],
+            resources=[configs],
+        )
+        acknowledge_wildcard(
+            self.function.policy,
+            resource=configs,
+            reason="The config that serves has a name that CloudFormation generates anew at every change, and may be "
+            "that of an earlier deployment; it can be read and nothing else.",
+        )
+
+    def _allow_scaling(self) -> None:
+        targets = cdk.Stack.of(self).format_arn(
+            service="application-autoscaling", resource="scalable-target", resource_name="*"
+        )
+        allow(
+            self.function.policy,
+            "ScaleVariants",
+            actions=[
+                "application-autoscaling:RegisterScalableTarget",
+                "application-autoscaling:DeregisterScalableTarget",
+                "application-autoscaling:PutScalingPolicy",
+                "application-autoscaling:DeleteScalingPolicy",
+                "application-autoscaling:PutScheduledAction",
+            ],
+            resources=[targets],
+            conditions={
+                "StringEquals": {
+                    "application-autoscaling:service-namespace": NAMESPACE,
+                    "application-autoscaling:scalable-dimension": DIMENSION,
+                }
+            },
+        )
+        acknowledge_wildcard(
+            self.function.policy,
+            resource=targets,
+            reason="A scalable target's id is generated when it is registered, and the service has no condition for "
+            "the variant; the conditions leave instance counts of SageMaker variants and nothing else.",
+        )
+        allow(
+            self.function.policy,
+            "SeeScaling",
+            actions=[
+                "application-autoscaling:DescribeScalableTargets",
+                "application-autoscaling:DescribeScalingPolicies",
+            ],
+            resources=["*"],
+        )
+        acknowledge_wildcard(
+            self.function.policy,
+            resource="*",
+            reason="The Describe actions of Application Auto Scaling take no resource in a permission (service "
+            "authorization reference), and change nothing.",
+        )
+
+    def _allow_alarms(self) -> None:
+        """Target tracking makes its alarms with the rights of whoever puts the policy (same source as above)."""
+        alarms = cdk.Stack.of(self).format_arn(
+            service="cloudwatch",
+            resource="alarm",
+            resource_name=f"TargetTracking-endpoint/{self._variant.endpoint_name}/variant/*",
+            arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
+        )
+        allow(
+            self.function.policy,
+            "TrackTargets",
+            actions=["cloudwatch:PutMetricAlarm", "cloudwatch:DescribeAlarms", "cloudwatch:DeleteAlarms"],
+            resources=[alarms],
+        )
+        acknowledge_wildcard(
+            self.function.policy,
+            resource=alarms,
+            reason="Application Auto Scaling gives the alarms of this endpoint's policies names that end in an id of "
+            "its own, and the variant before it changes with the instance type.",
+        )
