@@ -34,6 +34,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Show what each model's archive is and was, and where records differ.",
     ),
     "rollback": ("tritonstack.commands.rollback", "Move a model back to an earlier release, without a deployment."),
+    "verify": (
+        "tritonstack.commands.verify",
+        "Ask an environment's recorded models for their samples, and compare the answers.",
+    ),
     "builders": ("tritonstack.commands.builders", "Show what builds the TensorRT engines of an environment."),
     "up": ("tritonstack.commands.up", "Start the local AWS and its SageMaker runtime."),
     "down": ("tritonstack.commands.down", "Stop the local AWS and its SageMaker runtime."),

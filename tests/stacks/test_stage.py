@@ -46,6 +46,7 @@ UNTAGGED = {
     "Custom::EmptiedBucket",
     "Custom::PublishedArchives",
     "Custom::ReleaseRecords",
+    "Custom::VerifiedEndpoint",
 }
 """Types that take no tags."""
 
@@ -71,5 +72,5 @@ def test_every_role_is_bounded_where_a_boundary_is_set(arn: str | None) -> None:
         for resource in template_of(stack)["Resources"].values()
         if resource["Type"] == "AWS::IAM::Role"
     ]
-    assert len(roles) == 3
+    assert len(roles) == 4
     assert {role.get("PermissionsBoundary") for role in roles} == {arn}

@@ -1,0 +1,118 @@
+"""``tritonstack verify``."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+
+import click
+from botocore.config import Config
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from tritonstack.client.model_client import ModelClient
+from tritonstack.client.releases import ModelReference, Release, ReleaseRecords
+from tritonstack.commands.progress import Steps
+from tritonstack.commands.session import ConfiguredSession, local_option, session_of
+from tritonstack.local.paths import project_folder
+from tritonstack.releases.verification import VerifiedEndpoint, Verifier
+from tritonstack.settings import load_environment
+
+PACED = Config(retries={"mode": "adaptive", "max_attempts": 10})
+COLD = (
+    "Each model was called once: an instance that did not get the call, or comes later, loads the model at its first "
+    "call, and models of a multi-model endpoint may be unloaded again."
+)
+
+
+@click.command("verify")
+@click.argument("environment")
+@click.argument("models", nargs=-1, metavar="[[ENDPOINT/]MODEL]…")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
+@local_option
+def command(*, environment: str, models: Sequence[str], as_json: bool, local: bool) -> int:
+    """Ask every recorded model of ENVIRONMENT, or the MODELs, for the answer to its sample request.
+
+    Each endpoint must run the config that its stack asks for; each record's archive must be there, and answer as its
+    manifest expects, within the recipe's tolerance. Ends with 1 where something is not so.
+    """
+    settings = load_environment(project_folder() / "environments" / f"{environment}.yaml")
+    session = session_of(settings, local=local)
+    paced = ConfiguredSession(session, PACED)
+    verifier = Verifier(environment, session=paced, client=ModelClient(environment=environment, session=session))
+    records = ReleaseRecords(environment=environment, ssm=lambda: paced.client("ssm"), now=time.monotonic)
+    releases = tuple(records.resolve(ModelReference.parse(name)) for name in models) or records.all()
+    endpoints = {release.endpoint for release in releases}
+    if not models:
+        endpoints |= {endpoint.name for endpoint in settings.endpoints}
+    verified, steps = [], Steps()
+    for name in sorted(endpoints):
+        with steps.step(f"verify {name}") as step:
+            verified.append(verifier.endpoint(name, _of(releases, name), say=step.say))
+            step.end_with(_summary(verified[-1]))
+    if as_json:
+        click.echo(json.dumps(as_document(environment, verified), indent=2))
+    else:
+        show(verified)
+    return 0 if all(endpoint.sound for endpoint in verified) else 1
+
+
+def as_document(environment: str, verified: Sequence[VerifiedEndpoint]) -> dict[str, object]:
+    """What ``--json`` prints."""
+    return {
+        "environment": environment,
+        "sound": all(endpoint.sound for endpoint in verified),
+        "endpoints": [{**asdict(endpoint), "sound": endpoint.sound} for endpoint in verified],
+    }
+
+
+def show(verified: Sequence[VerifiedEndpoint]) -> None:
+    """Print a table an endpoint, then what is wrong, in full, and what was not looked at."""
+    console = Console(highlight=False)
+    for endpoint in verified:
+        if endpoint.models:
+            console.print(_table(endpoint))
+    for endpoint in verified:
+        if endpoint.problem:
+            click.echo(f"{endpoint.endpoint}: {endpoint.problem}")
+        for model in endpoint.models:
+            if model.problem:
+                click.echo(f"{endpoint.endpoint}/{model.model}: {model.problem}")
+    for endpoint in verified:
+        if endpoint.instances > 1:
+            click.echo(f"{endpoint.endpoint} has {endpoint.instances} instances, and each call went to one of them.")
+    if any(endpoint.models for endpoint in verified):
+        click.echo(COLD)
+
+
+def _of(releases: Sequence[Release], endpoint: str) -> tuple[Release, ...]:
+    return tuple(release for release in releases if release.endpoint == endpoint)
+
+
+def _summary(endpoint: VerifiedEndpoint) -> str:
+    failed = sum(bool(model.problem) for model in endpoint.models)
+    said = f"{len(endpoint.models) - failed} of {len(endpoint.models)} models answer as expected"
+    return endpoint.problem or said
+
+
+def _table(endpoint: VerifiedEndpoint) -> Table:
+    title = Text(f"{endpoint.endpoint} runs {endpoint.config or 'nothing that is known'}")
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("model", overflow="fold")
+    table.add_column("digest", no_wrap=True)
+    table.add_column("answer", no_wrap=True)
+    for name in ("differs by", "ms"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for model in endpoint.models:
+        table.add_row(
+            Text(model.model),
+            model.digest,
+            Text("wrong or none", style="red") if model.problem else Text("as expected", style="green"),
+            "" if model.difference is None else f"{model.difference:.2g}",
+            "" if model.milliseconds is None else f"{model.milliseconds:.0f}",
+        )
+    return table

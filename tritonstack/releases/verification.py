@@ -1,0 +1,183 @@
+"""Every recorded model of an environment asked for its sample: what a deployment checks of what it changed, of all."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from tritonstack.archives.bucket import ArtifactBucket, Session, code_of
+from tritonstack.archives.manifest import Manifest
+from tritonstack.archives.sample import compare_answer
+from tritonstack.archives.sample_request import request_arrays, to_tensors
+from tritonstack.client.manifests import read_table
+from tritonstack.client.model_client import ModelClient
+from tritonstack.client.releases import Release
+from tritonstack.errors import TritonstackError, WorkFailedError
+from tritonstack.naming import archive_key, endpoint_name, manifest_key
+from tritonstack.releases.deployed import DeployedSet, deployed_set, stack_name
+
+CONFIG_TYPE = "AWS::SageMaker::EndpointConfig"
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerifiedModel:
+    """What one recorded model answered.
+
+    Attributes:
+        model: its name.
+        digest: of the archive that its record names.
+        problem: what is wrong; empty where nothing is.
+        difference: the largest difference of a floating-point value from the expected answer; None: no answer.
+        milliseconds: of the call, waiting for a load included; None: no answer.
+    """
+
+    model: str
+    digest: str
+    problem: str = ""
+    difference: float | None = None
+    milliseconds: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerifiedEndpoint:
+    """What one endpoint runs, and what its models answered.
+
+    Attributes:
+        endpoint: its name in the environment.
+        config: the EndpointConfig that it runs; empty where that is not known.
+        instances: how many instances it has now, 0 where that is not known.
+        problem: what is wrong with the endpoint itself; empty where nothing is.
+        models: by name.
+    """
+
+    endpoint: str
+    config: str = ""
+    instances: int = 0
+    problem: str = ""
+    models: tuple[VerifiedModel, ...] = ()
+
+    @property
+    def sound(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.problem and not any(model.problem for model in self.models)
+
+
+class Verifier:
+    """Verifies endpoints of one environment, as their stacks, records and manifests say they should be."""
+
+    def __init__(self, environment: str, *, session: Session, client: ModelClient) -> None:
+        """``client`` calls the models. Raises InputError where the environment's artifacts are not deployed."""
+        self.environment = environment
+        self._session = session
+        self._client = client
+        self._bucket = ArtifactBucket(environment=environment, session=session)
+
+    def endpoint(
+        self, endpoint: str, releases: tuple[Release, ...], *, say: Callable[[str], None] = lambda _text: None
+    ) -> VerifiedEndpoint:
+        """Check one endpoint, and call each of these models of it. Raises WorkFailedError where AWS refuses to tell.
+
+        ``say`` is told what is being done.
+        """
+        deployed = deployed_set(self._session, environment=self.environment, endpoint=endpoint)
+        if deployed is None:
+            return VerifiedEndpoint(endpoint=endpoint, problem="it is not deployed")
+        say("what it runs")
+        found = self._described(endpoint)
+        models = []
+        for number, release in enumerate(releases, start=1):
+            say(f"{number} of {len(releases)}: {release.model}")
+            models.append(self.model(release, deployed))
+        variants = found.get("ProductionVariants", [])
+        return VerifiedEndpoint(
+            endpoint=endpoint,
+            config=found.get("EndpointConfigName", ""),
+            instances=sum(variant.get("CurrentInstanceCount", 0) for variant in variants),
+            problem=self._problem(found, endpoint),
+            models=tuple(models),
+        )
+
+    def model(self, release: Release, deployed: DeployedSet) -> VerifiedModel:
+        """Look for a record's archive and call it with its sample request."""
+        try:
+            difference, milliseconds = self._called(release, deployed)
+        except TritonstackError as error:
+            problem = " ".join(str(error).split())
+            return VerifiedModel(model=release.model, digest=release.digest, problem=problem)
+        return VerifiedModel(
+            model=release.model, digest=release.digest, difference=difference, milliseconds=milliseconds
+        )
+
+    def _called(self, release: Release, deployed: DeployedSet) -> tuple[float, float]:
+        place: dict[str, Any] = {
+            "endpoint": release.endpoint,
+            "platform": deployed.platform,
+            "archive": release.archive,
+        }
+        if self._bucket.look(archive_key(**place)) is None:
+            raise WorkFailedError(f"its archive is missing: s3://{self._bucket.name}/{archive_key(**place)}")
+        key = manifest_key(**place)
+        content = self._bucket.read(key)
+        if content is None:
+            raise WorkFailedError(f"its manifest is missing: s3://{self._bucket.name}/{key}")
+        try:
+            manifest = Manifest.model_validate_json(content)
+        except ValueError as error:
+            raise WorkFailedError(f"s3://{self._bucket.name}/{key} is no manifest of this version: {error}") from error
+        name = (
+            f"{release.endpoint}/{release.archive}" if deployed.multi_model else f"{release.endpoint}/{release.model}"
+        )
+        answer = self._client.invoke(name, self._request(manifest, key), payload_format="binary")
+        difference = compare_answer(manifest.sample, to_tensors(answer.outputs), model=release.model)
+        return difference, answer.total_milliseconds
+
+    def _request(self, manifest: Manifest, key: str) -> Mapping[str, Any]:
+        table = read_table(json.loads(manifest.to_json()), bucket=self._bucket.name, folder=key.removesuffix(".json"))
+        adapter = manifest.adapters.of(manifest.sample.adapter) if manifest.sample.adapter else None
+        files = self._client.client_files(table, adapter.files) if adapter else {}
+        return request_arrays(
+            manifest.sample,
+            adapters=manifest.adapters,
+            model=manifest.model,
+            files=files,
+            file=manifest.sample.file,
+        )
+
+    def _described(self, endpoint: str) -> Mapping[str, Any]:
+        """DescribeEndpoint's answer; empty where there is no such endpoint."""
+        name = endpoint_name(environment=self.environment, endpoint=endpoint)
+        try:
+            found: Mapping[str, Any] = self._session.client("sagemaker").describe_endpoint(EndpointName=name)
+        except (ClientError, BotoCoreError) as error:
+            if code_of(error) == "ValidationException" and "Could not find" in str(error):
+                return {}
+            raise WorkFailedError(f"could not read the endpoint {name}: {error}") from error
+        return found
+
+    def _problem(self, found: Mapping[str, Any], endpoint: str) -> str:
+        """What is wrong with an endpoint as it was described."""
+        if not found:
+            return "there is no such endpoint at SageMaker"
+        status, config = found["EndpointStatus"], found["EndpointConfigName"]
+        why = f": {found['FailureReason']}" if found.get("FailureReason") else ""
+        if status != "InService":
+            return f"it is {status}{why}"
+        asked = self._config_of_stack(endpoint)
+        return "" if config == asked else f"it runs config {config}, and its stack says {asked}{why}"
+
+    def _config_of_stack(self, endpoint: str) -> str:
+        """The name of the EndpointConfig that the stack made last."""
+        stack = stack_name(environment=self.environment, endpoint=endpoint)
+        try:
+            found = self._session.client("cloudformation").describe_stack_resources(StackName=stack)["StackResources"]
+        except (ClientError, BotoCoreError) as error:
+            raise WorkFailedError(f"could not read the stack {stack}: {error}") from error
+        # Its physical id is its ARN, which ends in its name (template reference: Ref).
+        return next(
+            (one["PhysicalResourceId"].rpartition("/")[2] for one in found if one["ResourceType"] == CONFIG_TYPE),
+            "none",
+        )
