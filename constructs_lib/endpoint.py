@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
-from constructs_lib.rollout import allow_alarms, deployment_config
+from constructs_lib.rollout import ROUTING_TYPES, allow_alarms, deployment_config
 from constructs_lib.triton_model import TritonModel
 from tritonstack import naming
-from tritonstack.settings import Rollout
+from tritonstack.catalogue import load_catalogue
+from tritonstack.settings import Rollout, Scaling
+
+if TYPE_CHECKING:
+    from constructs_lib.scaling import ScalingSteps
+
+NOT_RETAINED = ("DesiredWeight", "DataCaptureConfig")
+"""What an update of a scaled endpoint takes from the new config; the number of instances stays as it is."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +67,7 @@ class Endpoint(Construct):
     Attributes:
         config: the EndpointConfig.
         endpoint: the Endpoint.
+        scaling: what scales it; None where its number of instances is fixed.
         endpoint_name: its name, as given.
         variant_name: the production variant's.
         model: the Model that it runs.
@@ -74,6 +83,8 @@ class Endpoint(Construct):
         fleet: Fleet,
         timeouts: Timeouts,
         rollout: Rollout | None = None,
+        scaling: Scaling | None = None,
+        permissions_boundary_arn: str | None = None,
         endpoint_tags: Mapping[str, str] | None = None,
     ) -> None:
         """Make the endpoint.
@@ -86,29 +97,71 @@ class Endpoint(Construct):
             fleet: what it runs on.
             timeouts: how long a start may take.
             rollout: how an update moves the calls to the new fleet; None: all at once, and nothing is watched.
+            scaling: how the number of instances follows the load; None: it is the fleet's initial one.
+            permissions_boundary_arn: a managed policy that bounds the role of the function that scaling needs.
             endpoint_tags: tags on the endpoint alone, besides those of the stack.
         """
         super().__init__(scope, construct_id)
         self.endpoint_name = endpoint_name
         self.variant_name = naming.variant_name(instance_type=fleet.instance_type)
         self.model = model
+        self.scaling = (
+            None if scaling is None else self._scaling(scaling, fleet, timeouts, rollout, permissions_boundary_arn)
+        )
+        count = fleet.initial_instance_count if self.scaling is None else self.scaling.instance_count
         self.config = sagemaker.CfnEndpointConfig(
             self,
             "Config",
             kms_key_id=fleet.volume_key_arn,
-            production_variants=[_variant(self.variant_name, model=model, fleet=fleet, timeouts=timeouts)],
+            production_variants=[_variant(self.variant_name, count, model=model, fleet=fleet, timeouts=timeouts)],
         )
         self.endpoint = sagemaker.CfnEndpoint(
             self,
             "Endpoint",
             endpoint_name=endpoint_name,
             endpoint_config_name=self.config.attr_endpoint_config_name,
-            deployment_config=None if rollout is None else deployment_config(rollout),
+            deployment_config=self._deployment_config(rollout),
+            **_retained(self.scaling),
         )
+        if self.scaling is not None:
+            self.scaling.scale(self.endpoint)
         if rollout is not None:
             allow_alarms(model.role, rollout)
         for key, value in (endpoint_tags or {}).items():
             cdk.Tags.of(self.endpoint).add(key, value)
+
+    def _scaling(
+        self,
+        scaling: Scaling,
+        fleet: Fleet,
+        timeouts: Timeouts,
+        rollout: Rollout | None,
+        boundary: str | None,
+    ) -> ScalingSteps:
+        from constructs_lib.scaling import ScaledVariant, ScalingSteps  # noqa: PLC0415 - types that most need not
+
+        instance = load_catalogue().instance(fleet.instance_type)
+        variant = ScaledVariant(
+            endpoint_name=self.endpoint_name,
+            variant_name=self.variant_name,
+            gpu_count=1 if instance is None else instance.gpu_count,
+            initial_instance_count=fleet.initial_instance_count,
+            routing="" if rollout is None else ROUTING_TYPES[rollout.kind],
+            config={"Model": self.model.name, "Fleet": f"{fleet} {timeouts}"},
+        )
+        if rollout is not None and rollout.kind != "all-at-once":
+            cdk.Annotations.of(self).add_info_v2(
+                "tritonstack:type-changes-all-at-once",
+                f"{self.endpoint_name}: a deployment that changes the instance type goes all at once, not "
+                f"{rollout.kind}: the type is in the variant's name, and guardrails need the same variant before and "
+                "after.",
+            )
+        return ScalingSteps(self, "Scaling", variant=variant, scaling=scaling, permissions_boundary_arn=boundary)
+
+    def _deployment_config(self, rollout: Rollout | None) -> sagemaker.CfnEndpoint.DeploymentConfigProperty | None:
+        if rollout is None:
+            return None
+        return deployment_config(rollout, routing_type=None if self.scaling is None else self.scaling.routing_type)
 
     @property
     def endpoint_arn(self) -> str:
@@ -147,14 +200,22 @@ class Endpoint(Construct):
         )
 
 
+def _retained(scaling: ScalingSteps | None) -> dict[str, Any]:
+    """A scaled endpoint keeps its number of instances through an update, else the config's would be forced on it."""
+    if scaling is None:
+        return {}
+    excluded = [sagemaker.CfnEndpoint.VariantPropertyProperty(variant_property_type=name) for name in NOT_RETAINED]
+    return {"retain_all_variant_properties": True, "exclude_retained_variant_properties": excluded}
+
+
 def _variant(
-    name: str, *, model: TritonModel, fleet: Fleet, timeouts: Timeouts
+    name: str, count: float, *, model: TritonModel, fleet: Fleet, timeouts: Timeouts
 ) -> sagemaker.CfnEndpointConfig.ProductionVariantProperty:
     return sagemaker.CfnEndpointConfig.ProductionVariantProperty(
         variant_name=name,
         model_name=model.name,
         instance_type=fleet.instance_type,
-        initial_instance_count=fleet.initial_instance_count,
+        initial_instance_count=count,
         initial_variant_weight=1,
         inference_ami_version=fleet.host_ami,
         volume_size_in_gb=fleet.volume_size_gb,

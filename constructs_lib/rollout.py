@@ -14,18 +14,22 @@ Config = sagemaker.CfnEndpoint.DeploymentConfigProperty
 Routing = sagemaker.CfnEndpoint.TrafficRoutingConfigProperty
 Size = sagemaker.CfnEndpoint.CapacitySizeProperty
 
-_TYPES = {"all-at-once": "ALL_AT_ONCE", "canary": "CANARY", "linear": "LINEAR"}
+ROUTING_TYPES = {"all-at-once": "ALL_AT_ONCE", "canary": "CANARY", "linear": "LINEAR"}
 
 
-def deployment_config(rollout: Rollout) -> Config:
+def deployment_config(rollout: Rollout, *, routing_type: str | None = None) -> Config:
     """The blue/green policy, and the alarms that take the update back.
+
+    Args:
+        rollout: the settings.
+        routing_type: a token to take in place of the settings' kind, where that is known only when it is deployed.
 
     Source: CloudFormation template reference, AWS::SageMaker::Endpoint DeploymentConfig.
     """
     limit = rollout.maximum_execution_minutes
     return Config(
         blue_green_update_policy=sagemaker.CfnEndpoint.BlueGreenUpdatePolicyProperty(
-            traffic_routing_configuration=_routing(rollout),
+            traffic_routing_configuration=_routing(rollout, routing_type),
             termination_wait_in_seconds=rollout.termination_wait_seconds,
             maximum_execution_timeout_in_seconds=None if limit is None else limit * 60,
         ),
@@ -47,10 +51,10 @@ def allow_alarms(role: ExecutionRole, rollout: Rollout) -> None:
         )
 
 
-def _routing(rollout: Rollout) -> Routing:
+def _routing(rollout: Rollout, routing_type: str | None) -> Routing:
     size = _size(rollout)
     return Routing(
-        type=_TYPES[rollout.kind],
+        type=routing_type or ROUTING_TYPES[rollout.kind],
         # The service wants it for every type, though CloudFormation's schema does not.
         wait_interval_in_seconds=rollout.wait_seconds or 0,
         canary_size=size if rollout.kind == "canary" else None,

@@ -94,6 +94,8 @@ class ServingStack(cdk.Stack):
                 container_startup_seconds=endpoint.timeouts.container_startup_seconds,
             ),
             rollout=endpoint.rollout,
+            scaling=endpoint.scaling,
+            permissions_boundary_arn=environment.permissions_boundary,
             endpoint_tags=local_tags(endpoint),
         )
         self.activation = Activation(

@@ -7,6 +7,7 @@ from tritonstack.settings.endpoint import Endpoint, LocalSettings, Timeouts
 from tritonstack.settings.environment import ArtifactSettings, Environment, engines_built_on_deploy
 from tritonstack.settings.loader import load_environment, load_environments
 from tritonstack.settings.rollout import Rollout
+from tritonstack.settings.scaling import Scaling, Schedule
 from tritonstack.settings.verification import VerificationSettings
 
 __all__ = [
@@ -18,6 +19,8 @@ __all__ = [
     "Environment",
     "LocalSettings",
     "Rollout",
+    "Scaling",
+    "Schedule",
     "Timeouts",
     "VerificationSettings",
     "check_archives",

@@ -12,6 +12,7 @@ from tritonstack.catalogue.releases import RELEASE_PATTERN
 from tritonstack.settings.container import ContainerSettings
 from tritonstack.settings.fields import ECR_PATTERN, Name, SettingsModel, choices
 from tritonstack.settings.rollout import Rollout
+from tritonstack.settings.scaling import Scaling
 from tritonstack.settings.verification import VerificationSettings
 
 SAGEMAKER_DEFAULT_AMI = "sagemaker-default"
@@ -62,7 +63,8 @@ class Endpoint(SettingsModel):
     initial_instance_count: int = Field(
         default=1,
         ge=1,
-        description="Instances to start with. A production multi-model endpoint takes two or more, and two unless set.",
+        description="Instances to start with; unless set the minimum of scaling. A production multi-model endpoint "
+        "takes two or more, and two unless set.",
     )
     models: Annotated[tuple[Name, ...], Field(strict=False, min_length=1)] = Field(
         description="What the endpoint serves: folders under model_repos/, each of which stands for all its archives, "
@@ -130,6 +132,10 @@ class Endpoint(SettingsModel):
     verification: VerificationSettings = Field(
         default_factory=VerificationSettings,
         description="What a deployment asks of the endpoint before release records move.",
+    )
+    scaling: Scaling | None = Field(
+        default=None,
+        description="How the number of instances follows the load; null: initial_instance_count, whatever the load.",
     )
     local: LocalSettings = Field(default_factory=LocalSettings, description="Limits that only the local runtime reads.")
 

@@ -56,16 +56,13 @@ class Environment(SettingsModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _production_instances(cls, value: Any) -> Any:
+    def _default_instances(cls, value: Any) -> Any:
         """The default of ``initial_instance_count``, which an endpoint alone cannot know."""
-        if not (
-            isinstance(value, dict) and value.get("production") is True and isinstance(value.get("endpoints"), list)
-        ):
+        if not (isinstance(value, dict) and isinstance(value.get("endpoints"), list)):
             return value
+        production = value.get("production") is True
         endpoints = [
-            {"initial_instance_count": PRODUCTION_INSTANCES, **raw}
-            if isinstance(raw, dict) and raw.get("mode") == "multi-model"
-            else raw
+            {**_initial_instances(raw, production=production), **raw} if isinstance(raw, dict) else raw
             for raw in value["endpoints"]
         ]
         return {**value, "endpoints": endpoints}
@@ -73,6 +70,17 @@ class Environment(SettingsModel):
     def endpoint(self, name: str) -> Endpoint | None:
         """The endpoint called ``name``, or None."""
         return next((endpoint for endpoint in self.endpoints if endpoint.name == name), None)
+
+
+def _initial_instances(endpoint: dict[str, Any], *, production: bool) -> dict[str, int]:
+    """The default of one endpoint's ``initial_instance_count``; empty where it is the field's own."""
+    scaling = endpoint.get("scaling")
+    minimum = scaling.get("minimum") if isinstance(scaling, dict) else getattr(scaling, "minimum", None)
+    if isinstance(minimum, int) and minimum >= 1:
+        return {"initial_instance_count": minimum}
+    if production and endpoint.get("mode") == "multi-model":
+        return {"initial_instance_count": PRODUCTION_INSTANCES}
+    return {}
 
 
 def engines_built_on_deploy(environment: Environment, needs_engine: bool) -> bool:

@@ -9,6 +9,7 @@ from tritonstack.catalogue import InstanceType
 from tritonstack.settings.checks.container import check_container
 from tritonstack.settings.checks.release import check_release
 from tritonstack.settings.checks.rollout import check_rollout
+from tritonstack.settings.checks.scaling import check_scaling
 from tritonstack.settings.checks.site import Site, nearest
 from tritonstack.settings.endpoint import PRODUCTION_INSTANCES, Endpoint
 from tritonstack.settings.fields import MAXIMUM_NAME
@@ -34,6 +35,7 @@ def check_endpoint(
     if "mode" not in unusable:
         yield from _check_mode(endpoint=endpoint, location=location, site=site)
         yield from check_rollout(endpoint=endpoint, location=location)
+        yield from check_scaling(endpoint=endpoint, location=location, site=site)
     if instance is not None:
         yield from _check_instance(endpoint=endpoint, instance=instance, location=location, site=site)
         if endpoint.multi_model and "mode" not in unusable:

@@ -32,8 +32,14 @@ def check_rollout(*, endpoint: Endpoint, location: Location) -> Iterator[Finding
     if rollout.kind == "all-at-once":
         yield from _check_all_at_once(rollout=rollout, location=place)
     else:
-        yield from _check_in_steps(rollout=rollout, count=endpoint.initial_instance_count, location=place)
-    yield from _check_duration(rollout=rollout, count=endpoint.initial_instance_count, location=place)
+        yield from _check_in_steps(rollout=rollout, counts=_counts(endpoint), location=place)
+    yield from _check_duration(rollout=rollout, count=_counts(endpoint)[-1], location=place)
+
+
+def _counts(endpoint: Endpoint) -> list[int]:
+    """The smallest and the largest fleet that an update may meet."""
+    scaling = endpoint.scaling
+    return sorted({scaling.minimum, scaling.maximum} if scaling else {endpoint.initial_instance_count})
 
 
 def _check_alarm_names(*, rollout: Rollout, location: Location) -> Iterator[Finding]:
@@ -63,7 +69,7 @@ def _check_all_at_once(*, rollout: Rollout, location: Location) -> Iterator[Find
         yield _without_alarms(rollout, location)
 
 
-def _check_in_steps(*, rollout: Rollout, count: int, location: Location) -> Iterator[Finding]:
+def _check_in_steps(*, rollout: Rollout, counts: list[int], location: Location) -> Iterator[Finding]:
     sizes = [name for name in ("size_percent", "size_instances") if getattr(rollout, name) is not None]
     if len(sizes) != 1:
         yield Finding(
@@ -72,7 +78,8 @@ def _check_in_steps(*, rollout: Rollout, count: int, location: Location) -> Iter
             allowed=f"exactly one of them with kind: {rollout.kind}",
         )
     else:
-        yield from _check_size(rollout=rollout, count=count, location=(*location, sizes[0]))
+        for count in counts:
+            yield from _check_size(rollout=rollout, count=count, location=(*location, sizes[0]))
     if rollout.wait_seconds is None:
         yield Finding(
             location=(*location, "wait_seconds"),

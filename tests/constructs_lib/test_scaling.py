@@ -1,0 +1,322 @@
+"""Scaling in a template: target, policies, schedules, what keeps them with the live variant, and what it may do."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from aws_cdk import assertions
+
+from tests.constructs_lib.templates import flat, of_type, only, properties
+from tests.stacks.environments import DIGITS, SINGLE, environment, serving_template, stage
+from tests.stacks.policy import Policy
+
+SCALED = {
+    **DIGITS,
+    "initial_instance_count": 2,
+    "scaling": {"minimum": 2, "maximum": 6, "requests_per_second": 20, "gpu_utilization": 60},
+}
+CANARY = {
+    "kind": "canary",
+    "size_percent": 50,
+    "wait_seconds": 600,
+    "rollback_alarms": ("a",),
+    "accept_multi_model": True,
+}
+REGION = "us-east-1:123456789012"
+
+
+@pytest.fixture(scope="module")
+def template() -> dict[str, Any]:
+    """Of a multi-model endpoint with both targets."""
+    return serving_template(SCALED)
+
+
+def scaled(endpoint: dict[str, Any] = DIGITS, **scaling: Any) -> dict[str, Any]:
+    """The template of an endpoint with this scaling."""
+    return serving_template({**endpoint, "scaling": {"minimum": 1, "maximum": 4, **scaling}})
+
+
+def tracking(template: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Logical id without its hash → target tracking configuration."""
+    found = of_type(template, "AWS::ApplicationAutoScaling::ScalingPolicy")
+    return {
+        name.removeprefix("EndpointScaling")[:-8]: each["Properties"]["TargetTrackingScalingPolicyConfiguration"]
+        for name, each in found.items()
+    }
+
+
+def test_without_scaling_an_endpoint_is_as_it_was() -> None:
+    made = serving_template(DIGITS)
+    assert not of_type(made, "AWS::ApplicationAutoScaling::ScalableTarget")
+    assert "RetainAllVariantProperties" not in properties(made, "AWS::SageMaker::Endpoint")
+    [variant] = properties(made, "AWS::SageMaker::EndpointConfig")["ProductionVariants"]
+    assert variant["InitialInstanceCount"] == 1
+
+
+def test_the_target_is_the_variant_whose_name_carries_the_type(template: dict[str, Any]) -> None:
+    found = properties(template, "AWS::ApplicationAutoScaling::ScalableTarget")
+    assert found["ResourceId"] == "endpoint/dev-digits/variant/g4dn-xlarge"
+    assert (found["ServiceNamespace"], found["ScalableDimension"]) == (
+        "sagemaker",
+        "sagemaker:variant:DesiredInstanceCount",
+    )
+    assert (found["MinCapacity"], found["MaxCapacity"]) == (2, 6)
+    assert "RoleARN" not in found  # the service-linked role, without a right to pass it
+
+
+def test_both_targets_stand_side_by_side_and_scale_out_faster_than_in(template: dict[str, Any]) -> None:
+    cooldowns = {"ScaleOutCooldown": 60, "ScaleInCooldown": 600}
+    assert tracking(template) == {
+        "Invocations": {
+            "TargetValue": 600,
+            "PredefinedMetricSpecification": {"PredefinedMetricType": "SageMakerVariantInvocationsPerInstance"},
+            **cooldowns,
+        },
+        "GpuUtilization": {
+            "TargetValue": 60,
+            "CustomizedMetricSpecification": {
+                "Namespace": "/aws/sagemaker/Endpoints",
+                "MetricName": "GPUUtilization",
+                "Dimensions": [
+                    {"Name": "EndpointName", "Value": "dev-digits"},
+                    {"Name": "VariantName", "Value": "g4dn-xlarge"},
+                ],
+                "Statistic": "Average",
+                "Unit": "Percent",
+            },
+            **cooldowns,
+        },
+    }
+
+
+def test_targets_of_gpus_are_multiplied_by_their_number() -> None:
+    found = tracking(scaled(SINGLE, gpu_utilization=60, gpu_memory=80))
+    assert found["GpuUtilization"]["TargetValue"] == 60 * 4  # ml.g5.12xlarge has four
+    assert found["GpuMemory"]["TargetValue"] == 80 * 4
+    assert found["GpuMemory"]["CustomizedMetricSpecification"]["MetricName"] == "GPUMemoryUtilization"
+
+
+def test_concurrency_is_the_metric_of_every_ten_seconds() -> None:
+    metric = tracking(scaled(concurrency=4))["Concurrency"]["PredefinedMetricSpecification"]
+    assert metric == {"PredefinedMetricType": "SageMakerVariantConcurrentRequestsPerModelHighResolution"}
+
+
+def test_schedules_are_scheduled_actions_with_their_time_zone() -> None:
+    day = {"name": "day", "when": "cron(0 7 ? * MON-FRI *)", "time_zone": "Europe/Berlin", "minimum": 3}
+    made = scaled(schedules=(day,))
+    assert properties(made, "AWS::ApplicationAutoScaling::ScalableTarget")["ScheduledActions"] == [
+        {
+            "ScheduledActionName": "day",
+            "Schedule": "cron(0 7 ? * MON-FRI *)",
+            "Timezone": "Europe/Berlin",
+            "ScalableTargetAction": {"MinCapacity": 3},
+        }
+    ]
+
+
+def test_another_target_value_is_another_policy_under_the_same_logical_id() -> None:
+    """CloudFormation must never update a policy by an ARN that is no longer its own."""
+    first, second = (scaled(gpu_utilization=value) for value in (60, 70))
+    (id_1, policy_1), (id_2, policy_2) = (
+        only(each, "AWS::ApplicationAutoScaling::ScalingPolicy") for each in (first, second)
+    )
+    assert id_1 == id_2
+    assert policy_1["Properties"]["PolicyName"] != policy_2["Properties"]["PolicyName"]
+    assert policy_1["Properties"]["PolicyName"].startswith("tritonstack-gpu-utilization-")
+
+
+def custom(template: dict[str, Any], kind: str) -> tuple[str, dict[str, Any]]:
+    """Logical id and resource of one of the three."""
+    return only(template, f"Custom::Scaling{kind}")
+
+
+def depends(template: dict[str, Any], name: str) -> set[str]:
+    """Everything that a resource waits for, through others too."""
+    found: set[str] = set()
+    waiting = [name]
+    while waiting:
+        each = template["Resources"][waiting.pop()]
+        text = json.dumps(each)
+        direct = {other for other in template["Resources"] if f'"{other}"' in text} | set(each.get("DependsOn", []))
+        waiting += direct - found - {name}
+        found |= direct
+    return found - {name}
+
+
+def test_the_steps_stand_around_the_endpoint(template: dict[str, Any]) -> None:
+    ids = {kind: custom(template, kind)[0] for kind in ("Before", "Settled", "After")}
+    endpoint, config = (only(template, f"AWS::SageMaker::{kind}")[0] for kind in ("Endpoint", "EndpointConfig"))
+    archives, records = (only(template, f"Custom::{kind}")[0] for kind in ("PublishedArchives", "ReleaseRecords"))
+    target = only(template, "AWS::ApplicationAutoScaling::ScalableTarget")[0]
+    assert archives in depends(template, ids["Before"])  # nothing that serves is touched before they are there
+    assert ids["Before"] in depends(template, config)
+    assert {ids["Before"], ids["Settled"]} <= depends(template, endpoint)
+    assert endpoint in depends(template, target)
+    found = {target, *of_type(template, "AWS::ApplicationAutoScaling::ScalingPolicy")}
+    assert found <= depends(template, ids["After"])
+    assert ids["After"] in depends(template, records)
+
+
+def test_the_config_begins_with_the_number_that_before_answers(template: dict[str, Any]) -> None:
+    before = custom(template, "Before")[0]
+    [variant] = properties(template, "AWS::SageMaker::EndpointConfig")["ProductionVariants"]
+    assert variant["InitialInstanceCount"] == {"Fn::GetAtt": [before, "InitialInstanceCount"]}
+
+
+def test_scaled_counts_survive_a_deployment(template: dict[str, Any]) -> None:
+    endpoint = properties(template, "AWS::SageMaker::Endpoint")
+    assert endpoint["RetainAllVariantProperties"] is True
+    excluded = {each["VariantPropertyType"] for each in endpoint["ExcludeRetainedVariantProperties"]}
+    assert excluded == {"DesiredWeight", "DataCaptureConfig"}
+
+
+def wanted(template: dict[str, Any]) -> dict[str, Any]:
+    """What the function is told."""
+    found: dict[str, Any] = json.loads(custom(template, "Before")[1]["Properties"]["Scaling"])
+    return found
+
+
+def test_the_function_is_told_the_same_as_cloudformation(template: dict[str, Any]) -> None:
+    told = wanted(template)
+    native = {
+        each["Properties"]["PolicyName"]: each["Properties"]["TargetTrackingScalingPolicyConfiguration"]
+        for each in of_type(template, "AWS::ApplicationAutoScaling::ScalingPolicy").values()
+    }
+    assert told["policies"] == native
+    assert (told["endpoint"], told["variant"]) == ("dev-digits", "g4dn-xlarge")
+    assert (told["minimum"], told["maximum"], told["initial"]) == (2, 6, 2)
+    [variables] = [
+        each["Properties"]["Environment"]["Variables"]
+        for name, each in of_type(template, "AWS::Lambda::Function").items()
+        if name.startswith("EndpointScaling")
+    ]
+    assert json.loads(variables["SCALING"]) == told
+    for kind in ("Settled", "After"):
+        assert json.loads(custom(template, kind)[1]["Properties"]["Scaling"]) == told
+
+
+def test_the_largest_scaling_fits_into_a_functions_variables() -> None:
+    schedules = tuple(
+        {
+            "name": f"{'s' * 38}{number:02}",
+            "when": "cron(0/15 12-18 ? JAN-DEC MON-FRI 2026-2199)",
+            "time_zone": "America/Argentina/ComodRivadavia",
+            "minimum": 100,
+            "maximum": 200,
+        }
+        for number in range(10)
+    )
+    endpoint = {**SINGLE, "name": "e" * 59}
+    made = scaled(
+        endpoint, invocations_per_instance=1.5, gpu_utilization=99.5, gpu_memory=9.5, concurrency=1, schedules=schedules
+    )
+    assert len(custom(made, "Before")[1]["Properties"]["Scaling"]) < 4000
+
+
+def test_a_new_model_is_told_to_the_steps(template: dict[str, Any]) -> None:
+    """Else a deployment after a change of type would go all at once, as that one did."""
+    model = only(template, "AWS::SageMaker::Model")[0]
+    assert custom(template, "Before")[1]["Properties"]["Model"] == {"Fn::GetAtt": [model, "ModelName"]}
+
+
+def test_before_says_how_traffic_shifts_and_synthesis_that_a_new_type_goes_all_at_once() -> None:
+    made = stage(environment({**SCALED, "rollout": CANARY})).serving["digits"]
+    found = dict(assertions.Template.from_stack(made).to_json())
+    routing = properties(found, "AWS::SageMaker::Endpoint")["DeploymentConfig"]["BlueGreenUpdatePolicy"][
+        "TrafficRoutingConfiguration"
+    ]
+    assert routing["Type"] == {"Fn::GetAtt": [custom(found, "Before")[0], "RoutingType"]}
+    assert wanted(found)["routing"] == "CANARY"
+    notes = assertions.Annotations.from_stack(made).find_info(
+        "*", assertions.Match.string_like_regexp(".*changes the instance type goes all at once, not canary.*")
+    )
+    assert len(notes) == 1
+
+
+def test_without_steps_there_is_no_note() -> None:
+    made = stage(environment(SCALED)).serving["digits"]
+    assert assertions.Annotations.from_stack(made).find_info("*", assertions.Match.any_value()) == []
+
+
+# What the function may do.
+
+
+@pytest.fixture(scope="module")
+def policy(template: dict[str, Any]) -> Policy:
+    """The policy of the function's role."""
+    return Policy(template, begins="EndpointScaling")
+
+
+NAMESPACE = "application-autoscaling:service-namespace"
+DIMENSION = "application-autoscaling:scalable-dimension"
+VARIANT = "sagemaker:variant:DesiredInstanceCount"
+TARGET = f"arn:aws:application-autoscaling:{REGION}:scalable-target/0123"
+ALARMS = f"arn:aws:cloudwatch:{REGION}:alarm:TargetTracking-endpoint"
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        "RegisterScalableTarget",
+        "DeregisterScalableTarget",
+        "PutScalingPolicy",
+        "DeleteScalingPolicy",
+        "PutScheduledAction",
+    ],
+)
+def test_it_scales_variants_of_sagemaker_and_nothing_else(policy: Policy, action: str) -> None:
+    name = f"application-autoscaling:{action}"
+    assert policy.allows(name, TARGET, **{NAMESPACE: "sagemaker", DIMENSION: VARIANT})
+    assert not policy.allows(name, TARGET, **{NAMESPACE: "dynamodb", DIMENSION: VARIANT})
+    copies = "sagemaker:inference-component:DesiredCopyCount"
+    assert not policy.allows(name, TARGET, **{NAMESPACE: "sagemaker", DIMENSION: copies})
+    assert not policy.allows(name, TARGET)
+    other = TARGET.replace("us-east-1", "eu-west-1")
+    assert not policy.allows(name, other, **{NAMESPACE: "sagemaker", DIMENSION: VARIANT})
+
+
+@pytest.mark.parametrize("action", ["DescribeEndpoint", "UpdateEndpointWeightsAndCapacities"])
+def test_it_sees_and_scales_its_own_endpoint_alone(policy: Policy, action: str) -> None:
+    endpoint = f"arn:aws:sagemaker:{REGION}:endpoint/dev-digits"
+    assert policy.allows(f"sagemaker:{action}", endpoint)
+    assert not policy.allows(f"sagemaker:{action}", f"{endpoint}-two")
+    assert not policy.allows(f"sagemaker:{action}", endpoint.replace("dev", "prod"))
+
+
+def test_it_moves_no_endpoint_and_passes_no_role(policy: Policy) -> None:
+    assert policy.actions("sagemaker") == {
+        "sagemaker:DescribeEndpoint",
+        "sagemaker:DescribeEndpointConfig",
+        "sagemaker:UpdateEndpointWeightsAndCapacities",
+    }
+    assert policy.actions("iam") == set()
+    assert policy.actions("application-autoscaling") == {
+        f"application-autoscaling:{action}"
+        for action in (
+            "RegisterScalableTarget",
+            "DeregisterScalableTarget",
+            "PutScalingPolicy",
+            "DeleteScalingPolicy",
+            "PutScheduledAction",
+            "DescribeScalableTargets",
+            "DescribeScalingPolicies",
+        )
+    }
+
+
+@pytest.mark.parametrize("action", ["PutMetricAlarm", "DescribeAlarms", "DeleteAlarms"])
+def test_it_touches_the_alarms_of_its_endpoints_policies_alone(policy: Policy, action: str) -> None:
+    name = f"cloudwatch:{action}"
+    assert policy.allows(name, f"{ALARMS}/dev-digits/variant/g5-xlarge-AlarmHigh-0123")
+    assert not policy.allows(name, f"{ALARMS}/dev-digits-two/variant/g5-xlarge-AlarmHigh-0123")
+    assert not policy.allows(name, f"arn:aws:cloudwatch:{REGION}:alarm:dev-digits-5xx")
+
+
+def test_the_boundary_bounds_the_functions_role_too() -> None:
+    boundary = "arn:aws:iam::123456789012:policy/boundary"
+    made = serving_template(SCALED, permissions_boundary=boundary)
+    roles = of_type(made, "AWS::IAM::Role")
+    [role] = [each for name, each in roles.items() if name.startswith("EndpointScaling")]
+    assert flat(role["Properties"]["PermissionsBoundary"]) == boundary
