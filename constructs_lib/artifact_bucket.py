@@ -78,6 +78,7 @@ class ArtifactBucket(Construct):
             removal_policy=policy,
         )
         self._allow_build_logs(environment)
+        self._allow_alarms(environment)
         self.access_logs = s3.Bucket(
             self,
             "AccessLogs",
@@ -159,6 +160,32 @@ class ArtifactBucket(Construct):
                 ],
                 resources=["*"],  # in a key's policy: this key
                 conditions={"ArnEquals": {"kms:EncryptionContext:aws:logs:arn": groups}},
+            )
+        )
+
+    def _allow_alarms(self, environment: str) -> None:
+        """CloudWatch may use the key to tell of this environment's alarms, and for nothing else.
+
+        It publishes to an encrypted topic with its own rights, which SNS passes on to KMS (SNS developer guide,
+        "Managing Amazon SNS encryption keys": event sources, and the conditions against a confused deputy).
+        """
+        stack = cdk.Stack.of(self)
+        alarms = stack.format_arn(
+            service="cloudwatch",
+            resource="alarm",
+            resource_name=f"{environment}-*",
+            arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
+        )
+        self.key.add_to_resource_policy(
+            iam.PolicyStatement(
+                sid="TellOfAlarms",
+                principals=[iam.ServicePrincipal("cloudwatch.amazonaws.com")],
+                actions=["kms:Decrypt", "kms:GenerateDataKey"],
+                resources=["*"],  # in a key's policy: this key
+                conditions={
+                    "StringEquals": {"aws:SourceAccount": stack.account},
+                    "ArnLike": {"aws:SourceArn": alarms},
+                },
             )
         )
 

@@ -15,6 +15,7 @@ from tritonstack.settings import Environment
 
 if TYPE_CHECKING:
     from stacks.builds import BuildsStack
+    from stacks.observability import ObservabilityStack
     from tritonstack.engines.deployed_builds import DeployedBuilds
 
 ReleaseSets = Mapping[str, Mapping[str, str]]
@@ -28,6 +29,7 @@ class EnvironmentStage(cdk.Stage):
         artifacts: the artifacts stack, deployed first: archives are published into it before anything serves.
         builds: the builds stack, deployed second; None where a deployment builds nothing.
         serving: endpoint name → serving stack.
+        observability: deployed last; None where an environment has neither dashboard nor alarms.
     """
 
     def __init__(
@@ -71,10 +73,28 @@ class EnvironmentStage(cdk.Stage):
             if self.builds is not None:
                 stack.add_stack_dependency(self.builds)
             self.serving[endpoint.name] = stack
+        self.observability = self._observability(environment)
 
     def _builds(self, environment: Environment, builds: DeployedBuilds) -> BuildsStack:
         from stacks.builds import BuildsStack  # noqa: PLC0415 - CodeBuild's types, which most environments do not need
 
         stack = BuildsStack(self, "builds", environment=environment, builds=builds)
         stack.add_stack_dependency(self.artifacts)
+        return stack
+
+    def _observability(self, environment: Environment) -> ObservabilityStack | None:
+        if not environment.dashboard and environment.alarms is None:
+            return None
+        from stacks.observability import ObservabilityStack  # noqa: PLC0415 - as the builds stack's types
+
+        stack = ObservabilityStack(
+            self,
+            "observability",
+            environment=environment,
+            builds=self.builds is not None,
+            engines=self.builds is not None and self.builds.engines is not None,
+        )
+        for watched in (self.artifacts, self.builds, *self.serving.values()):
+            if watched is not None:
+                stack.add_stack_dependency(watched)
         return stack

@@ -1,5 +1,6 @@
 """Environment files: what to deploy where, as typed settings."""
 
+from tritonstack.settings.alarms import AlarmSettings, Thresholds
 from tritonstack.settings.builds import BuildNetwork, BuildSettings
 from tritonstack.settings.checks import check_archives, with_archives, with_default_models
 from tritonstack.settings.container import ContainerSettings
@@ -11,6 +12,7 @@ from tritonstack.settings.scaling import Scaling, Schedule
 from tritonstack.settings.verification import VerificationSettings
 
 __all__ = [
+    "AlarmSettings",
     "ArtifactSettings",
     "BuildNetwork",
     "BuildSettings",
@@ -21,6 +23,7 @@ __all__ = [
     "Rollout",
     "Scaling",
     "Schedule",
+    "Thresholds",
     "Timeouts",
     "VerificationSettings",
     "check_archives",

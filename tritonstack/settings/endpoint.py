@@ -9,6 +9,7 @@ from pydantic import Field
 from tritonstack import naming
 from tritonstack.catalogue import InstanceType, load_catalogue
 from tritonstack.catalogue.releases import RELEASE_PATTERN
+from tritonstack.settings.alarms import Thresholds
 from tritonstack.settings.container import ContainerSettings
 from tritonstack.settings.fields import ECR_PATTERN, Name, SettingsModel, choices
 from tritonstack.settings.rollout import Rollout
@@ -136,6 +137,9 @@ class Endpoint(SettingsModel):
     scaling: Scaling | None = Field(
         default=None,
         description="How the number of instances follows the load; null: initial_instance_count, whatever the load.",
+    )
+    alarms: Thresholds | None = Field(
+        default=None, description="From where on something is wrong; null: the thresholds of the environment's alarms."
     )
     local: LocalSettings = Field(default_factory=LocalSettings, description="Limits that only the local runtime reads.")
 

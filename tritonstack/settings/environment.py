@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from pydantic import Field, model_validator
 
 from tritonstack.catalogue import load_catalogue
+from tritonstack.settings.alarms import AlarmSettings
 from tritonstack.settings.builds import BuildSettings
 from tritonstack.settings.endpoint import PRODUCTION_INSTANCES, Endpoint
 from tritonstack.settings.fields import EnvironmentName, SettingsModel, choices
@@ -49,6 +50,15 @@ class Environment(SettingsModel):
     artifacts: ArtifactSettings = Field(default_factory=ArtifactSettings, description="The bucket that holds archives.")
     builds: BuildSettings = Field(
         default_factory=BuildSettings, description="How and where the environment's models are made."
+    )
+    dashboard: bool = Field(default=False, description="Whether CloudWatch gets a dashboard of the environment.")
+    alarms: AlarmSettings | None = Field(
+        default=None, description="What wakes somebody; {}: the defaults; null: no alarms."
+    )
+    prices: dict[str, float] = Field(
+        default={},
+        description="USD an hour of instance types (ml.g4dn.xlarge: 0.74), above the catalogue's: yours, or where it "
+        "knows none.",
     )
     endpoints: Annotated[tuple[Endpoint, ...], Field(strict=False, min_length=1)] = Field(
         description="The endpoints, each with a name of its own."

@@ -28,6 +28,7 @@ ECR_PATTERN = (
 BUILD_IMAGE_PATTERN = rf"^aws/codebuild/[a-z0-9_.-]+:[A-Za-z0-9_.-]+$|{ECR_PATTERN}"
 VARIABLE_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]*$"
 NOT_BLANK_PATTERN = r"\S"
+EMAIL_PATTERN = r"^[^@\s]+@[^@\s]+\.[^@\s]+$"
 PATTERNS = {
     NAME_PATTERN: "lower-case letters, digits and hyphens, no hyphen at either end",
     ENVIRONMENT_PATTERN: "two or more lower-case letters, digits and hyphens, a letter first and no hyphen at the end",
@@ -35,6 +36,7 @@ PATTERNS = {
     ECR_PATTERN: "an image in ECR, with a tag or a digest",
     BUILD_IMAGE_PATTERN: "an image of CodeBuild (aws/codebuild/standard:7.0) or in ECR, with a tag or a digest",
     RELEASE_PATTERN: "a release YY.MM",
+    EMAIL_PATTERN: "an email address",
     NOT_BLANK_PATTERN: "a text that is not blank",
 }
 """What a text must match, in words."""

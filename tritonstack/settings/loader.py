@@ -13,14 +13,17 @@ from pydantic import BaseModel, ValidationError
 from tritonstack.catalogue import load_catalogue
 from tritonstack.catalogue.releases import RELEASE_PATTERN
 from tritonstack.errors import InputError, Problem
+from tritonstack.settings.alarms import AlarmSettings
 from tritonstack.settings.builds import BuildSettings
 from tritonstack.settings.checks import (
     Site,
     check_builds,
     check_endpoint,
     check_names_across,
+    check_prices,
     check_repeated_names,
     check_site,
+    check_thresholds,
 )
 from tritonstack.settings.endpoint import Endpoint
 from tritonstack.settings.environment import Environment
@@ -142,6 +145,9 @@ def _cross_checks(*, document: YamlDocument, faulty: set[Location], stem: str) -
         tags={key: text for key, text in (usable("tags") or {}).items() if ("tags", key) not in faulty},
     )
     yield from _check_builds(raw=value.get("builds"), faulty=faulty)
+    alarms = _usable_alarms(raw=value.get("alarms"), faulty=faulty)
+    prices = {name: each for name, each in _mapping(usable("prices")).items() if ("prices", name) not in faulty}
+    yield from check_prices(prices=prices, catalogue=site.catalogue)
     endpoints = value.get("endpoints")
     named: dict[int, str] = {}
     for index, raw in enumerate(endpoints if isinstance(endpoints, list) else []):
@@ -155,6 +161,10 @@ def _cross_checks(*, document: YamlDocument, faulty: set[Location], stem: str) -
         if "name" not in unusable:
             named[index] = endpoint.name
         yield from check_endpoint(endpoint=endpoint, location=location, site=site, unusable=unusable)
+        if not unusable & {"mode", "instance_type"}:
+            yield from check_thresholds(
+                endpoint=endpoint, location=location, alarms=alarms, prices=prices, region=site.region
+            )
     yield from check_repeated_names(named)
 
 
@@ -162,6 +172,18 @@ def _check_builds(*, raw: Any, faulty: set[Location]) -> Iterator[Finding]:
     if isinstance(raw, dict):
         inside = {at[1:] for at in faulty if at[:1] == ("builds",)}
         yield from check_builds(BuildSettings.model_validate(_without(value=raw, faulty=inside, model=BuildSettings)))
+
+
+def _usable_alarms(*, raw: Any, faulty: set[Location]) -> AlarmSettings | None:
+    """The alarms without their faulty fields; None where there are none, or nothing of them can be read."""
+    if not isinstance(raw, dict) or ("alarms",) in faulty:
+        return None
+    inside = {at[1:] for at in faulty if at[:1] == ("alarms",)}
+    return AlarmSettings.model_validate(_without(value=raw, faulty=inside, model=AlarmSettings))
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def _usable_endpoint(

@@ -3,6 +3,7 @@
 Each check yields every finding it can make about the settings it is given; none stops at the first.
 """
 
+from tritonstack.settings.checks.alarms import check_prices, check_thresholds
 from tritonstack.settings.checks.archives import check_archives, with_archives, with_default_models
 from tritonstack.settings.checks.builds import check_builds
 from tritonstack.settings.checks.endpoint import check_endpoint
@@ -15,8 +16,10 @@ __all__ = [
     "check_builds",
     "check_endpoint",
     "check_names_across",
+    "check_prices",
     "check_repeated_names",
     "check_site",
+    "check_thresholds",
     "with_archives",
     "with_default_models",
 ]

@@ -1,0 +1,129 @@
+"""CloudWatch alarms from their definitions, one composite alarm for each severity, and the topic that it tells."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aws_cdk import aws_cloudwatch as cloudwatch
+from constructs import Construct
+
+from tritonstack.observability.alarm import SEVERITIES, Alarm, Severity
+from tritonstack.observability.metric import Metric
+
+MOST_CHILDREN = 100
+"""Alarms that one composite alarm may name (CloudWatch user guide, "Create a composite alarm")."""
+
+
+class Alarms(Construct):
+    """All alarms of an environment.
+
+    A single alarm tells nobody: the composite alarm of its severity does, so that ten alarms of one cause are one
+    message, which names those that fired. While it is in ALARM, further alarms of its severity are seen in CloudWatch.
+
+    Attributes:
+        alarms: name → alarm.
+        composites: severity → composite alarm; none for a severity that has no alarm.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        environment: str,
+        alarms: Sequence[Alarm],
+        runbooks: str,
+        topic: str,
+    ) -> None:
+        """Make the alarms.
+
+        Args:
+            scope: the parent.
+            construct_id: the id in the parent.
+            environment: the environment's name, part of the composite alarms' names.
+            alarms: their definitions.
+            runbooks: where docs/operations.md is read.
+            topic: ARN of the topic that is told when a composite alarm fires, and when it is over.
+
+        Raises:
+            ValueError: more alarms of one severity than a composite alarm names.
+        """
+        super().__init__(scope, construct_id)
+        self.alarms = {each.name: self._alarm(each, runbooks=runbooks) for each in alarms}
+        self.composites: dict[Severity, cloudwatch.CfnCompositeAlarm] = {}
+        for severity in SEVERITIES:
+            names = [each.name for each in alarms if each.kind.severity == severity]
+            if len(names) > MOST_CHILDREN:
+                raise ValueError(f"{len(names)} {severity} alarms, and a composite alarm names {MOST_CHILDREN} at most")
+            if names:
+                self.composites[severity] = self._composite(environment, severity, names=names, topic=topic)
+
+    def _alarm(self, alarm: Alarm, *, runbooks: str) -> cloudwatch.CfnAlarm:
+        series = alarm.series
+        [metric] = series.metrics.values() if series.expression is None else [None]
+        return cloudwatch.CfnAlarm(
+            self,
+            alarm.name,
+            alarm_name=alarm.name,
+            alarm_description=alarm.description(runbooks=runbooks),
+            comparison_operator=alarm.comparison,
+            threshold=alarm.threshold,
+            evaluation_periods=alarm.periods,
+            datapoints_to_alarm=alarm.needed,
+            treat_missing_data=alarm.missing,
+            **(
+                {"metrics": _queries(alarm)}
+                if metric is None
+                else {
+                    "namespace": metric.namespace,
+                    "metric_name": metric.name,
+                    "dimensions": _dimensions(metric),
+                    "statistic": metric.statistic,
+                    "period": alarm.period,
+                }
+            ),
+        )
+
+    def _composite(
+        self, environment: str, severity: Severity, *, names: Sequence[str], topic: str
+    ) -> cloudwatch.CfnCompositeAlarm:
+        composite = cloudwatch.CfnCompositeAlarm(
+            self,
+            severity,
+            alarm_name=f"{environment}-{severity}",
+            alarm_description=f"{environment}: at least one {severity} alarm is on; each says where its runbook is.",
+            alarm_rule=" OR ".join(f'ALARM("{name}")' for name in names),
+            alarm_actions=[topic],
+            ok_actions=[topic],
+        )
+        for name in names:
+            composite.add_dependency(self.alarms[name])
+        return composite
+
+
+def _queries(alarm: Alarm) -> list[cloudwatch.CfnAlarm.MetricDataQueryProperty]:
+    queries = [
+        cloudwatch.CfnAlarm.MetricDataQueryProperty(
+            id=name,
+            return_data=False,
+            metric_stat=cloudwatch.CfnAlarm.MetricStatProperty(
+                metric=cloudwatch.CfnAlarm.MetricProperty(
+                    namespace=metric.namespace, metric_name=metric.name, dimensions=_dimensions(metric)
+                ),
+                period=alarm.period,
+                stat=metric.statistic,
+            ),
+        )
+        for name, metric in alarm.series.metrics.items()
+    ]
+    series = alarm.series
+    queries.append(
+        cloudwatch.CfnAlarm.MetricDataQueryProperty(
+            id=series.key, expression=series.expression, label=series.label, return_data=True
+        )
+    )
+    return queries
+
+
+def _dimensions(metric: Metric) -> list[cloudwatch.CfnAlarm.DimensionProperty]:
+    return [cloudwatch.CfnAlarm.DimensionProperty(name=name, value=value) for name, value in metric.dimensions]

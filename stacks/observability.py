@@ -1,0 +1,112 @@
+"""The stack that watches an environment: its dashboard, its alarms, and the topic that tells of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import aws_cdk as cdk
+from constructs import Construct
+
+from constructs_lib.alarm_topic import AlarmTopic
+from constructs_lib.alarms import Alarms
+from constructs_lib.artifact_bucket import ArtifactBucket
+from constructs_lib.at_maximum_events import AtMaximumEvents
+from constructs_lib.dashboard import Dashboard
+from tritonstack import naming
+from tritonstack.observability.alarm import Alarm
+from tritonstack.observability.alarms import build_alarms, endpoint_alarms
+from tritonstack.observability.build_graphs import BuildProjects
+from tritonstack.observability.dashboard import dashboard_of
+from tritonstack.observability.variant import Variant, variant_of
+from tritonstack.settings import AlarmSettings, Environment
+
+
+class ObservabilityStack(cdk.Stack):
+    """Deployed after what it watches, which it knows by name: nothing is exported, and it can be deleted alone.
+
+    Attributes:
+        dashboard: None where the environment has none.
+        alarms: None where the environment has none.
+    """
+
+    def __init__(
+        self, scope: Construct, construct_id: str, *, environment: Environment, builds: bool, engines: bool
+    ) -> None:
+        """Make the stack.
+
+        Args:
+            scope: the parent, a Stage.
+            construct_id: the id in the stage.
+            environment: the environment's settings.
+            builds: whether it has a builds stack.
+            engines: whether that has a project for engines.
+        """
+        super().__init__(
+            scope,
+            construct_id,
+            stack_name=f"{environment.environment}-observability",
+            description=f"Dashboard and alarms of {environment.environment}",
+            env=cdk.Environment(account=environment.account, region=environment.region),
+        )
+        self._environment = environment
+        self._projects = self._read_projects(engines=engines) if builds else None
+        self.dashboard: Dashboard | None = None
+        if environment.dashboard:
+            definition = dashboard_of(environment, projects=self._projects)
+            self.dashboard = Dashboard(self, "Dashboard", definition=definition)
+            cdk.CfnOutput(self, "DashboardName", value=definition.name, description="Dashboard in CloudWatch")
+        self.alarms: Alarms | None = None
+        if environment.alarms is not None:
+            self.alarms = self._alarms(environment.alarms)
+
+    def _alarms(self, settings: AlarmSettings) -> Alarms:
+        name = self._environment.environment
+        artifacts = ArtifactBucket.from_parameters(self, "Artifacts", environment=name)
+        topic = AlarmTopic(self, "Topic", environment=name, artifacts=artifacts, email=settings.email).topic
+        cdk.CfnOutput(self, "AlarmTopicArn", value=topic.ref, description="Topic that tells of alarms")
+        return Alarms(
+            self,
+            "Alarms",
+            environment=name,
+            alarms=tuple(self._definitions(settings)),
+            runbooks=settings.runbooks,
+            topic=topic.ref,
+        )
+
+    def _definitions(self, settings: AlarmSettings) -> Iterator[Alarm]:
+        variants = [variant_of(self._environment, each) for each in self._environment.endpoints]
+        rules = self._rules([each for each in variants if each.settings.scaling is not None])
+        for variant in variants:
+            thresholds = variant.settings.alarms or settings.thresholds
+            yield from endpoint_alarms(variant, thresholds, at_maximum_rule=rules.get(variant.endpoint_name))
+        if self._projects is not None:
+            yield from build_alarms(self._environment.environment, self._projects)
+
+    def _rules(self, scaled: list[Variant]) -> dict[str, str]:
+        """Endpoint → the name of the rule that its scaling event at the maximum matches."""
+        if not scaled:
+            return {}
+        events = AtMaximumEvents(self, "AtMaximum")
+        rules = {
+            each.endpoint_name: events.rule_for(
+                endpoint_name=each.endpoint_name, variant_name=each.settings.variant_name
+            )
+            for each in scaled
+        }
+        events.allow_rules()
+        return rules
+
+    def _read_projects(self, *, engines: bool) -> BuildProjects:
+        return BuildProjects(
+            build=self._read("ProjectName", "project-name"),
+            engines=self._read("EngineProjectName", "engine-project-name") if engines else None,
+        )
+
+    def _read(self, construct_id: str, value: str) -> str:
+        parameter = cdk.CfnParameter(
+            self,
+            construct_id,
+            type="AWS::SSM::Parameter::Value<String>",
+            default=naming.builds_parameter(environment=self._environment.environment, value=value),
+        )
+        return parameter.value_as_string

@@ -1,0 +1,34 @@
+"""Environments whose graphs and alarms are looked at."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.stacks.environments import DIGITS, SINGLE
+from tritonstack.observability.alarm import Alarm
+from tritonstack.observability.alarms import build_alarms, endpoint_alarms
+from tritonstack.observability.build_graphs import BuildProjects
+from tritonstack.observability.variant import variant_of
+from tritonstack.settings import Environment, Thresholds
+
+SCALING = {"minimum": 1, "maximum": 4, "invocations_per_instance": 600.0}
+EVERYTHING = Thresholds(no_traffic_minutes=10, budget_usd_per_hour=5.0)
+PROJECTS = BuildProjects(build="archives-project", engines="engines-project")
+ENDPOINTS: dict[str, dict[str, Any]] = {
+    "multi-model": DIGITS,
+    "multi-model without cache": {**DIGITS, "model_cache": "disabled"},
+    "single-model, four GPUs": SINGLE,
+    "single-model, one GPU": {**SINGLE, "instance_type": "ml.g5.xlarge"},
+    "scaled": {**DIGITS, "scaling": SCALING},
+    "no price": {**DIGITS, "instance_type": "ml.g6.xlarge", "accept_unlisted_instance_type": True},
+}
+"""One of each kind that has graphs of its own; of the last no source gives the price in us-east-1."""
+
+
+def alarms_of(environment: Environment, *, thresholds: Thresholds = EVERYTHING) -> list[Alarm]:
+    """Every alarm of an environment whose scaled endpoints have rules."""
+    found: list[Alarm] = []
+    for endpoint in environment.endpoints:
+        rule = None if endpoint.scaling is None else "at-maximum-rule"
+        found += endpoint_alarms(variant_of(environment, endpoint), thresholds, at_maximum_rule=rule)
+    return [*found, *build_alarms(environment.environment, PROJECTS)]

@@ -1,0 +1,221 @@
+"""The observability stack: what CloudWatch gets, who may tell whom, and that nothing ties it to other stacks."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import aws_cdk as cdk
+import pytest
+
+import app
+from stacks.observability import ObservabilityStack
+from tests.constructs_lib.templates import flat, of_type, only, properties, template_of
+from tests.engines.engine_environments import A10G
+from tests.observability.settings_of import SCALING
+from tests.stacks.engine_stages import engine_stage
+from tests.stacks.environments import DIGITS, SINGLE, digests, environment, stage
+
+SCALED = {**DIGITS, "scaling": SCALING}
+EVERYTHING: dict[str, Any] = {
+    "dashboard": True,
+    "alarms": {
+        "email": ["night@example.com"],
+        "runbooks": "https://git.example.com/docs/operations.md",
+        "thresholds": {"no_traffic_minutes": 30, "budget_usd_per_hour": 50.0},
+    },
+}
+
+
+def observability(*endpoints: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    made = stage(environment(*endpoints, **changes)).observability
+    assert made is not None
+    return template_of(made)
+
+
+@pytest.fixture(scope="module")
+def template() -> dict[str, Any]:
+    return observability(SCALED, SINGLE, **EVERYTHING)
+
+
+def alarms(template: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Alarm's name → its properties."""
+    found = of_type(template, "AWS::CloudWatch::Alarm").values()
+    return {each["Properties"]["AlarmName"]: each["Properties"] for each in found}
+
+
+def test_an_environment_without_dashboard_and_alarms_has_no_such_stack() -> None:
+    assert stage(environment()).observability is None
+
+
+def test_a_dashboard_alone_needs_no_key_no_topic_and_no_alarm() -> None:
+    made = observability(dashboard=True)
+    assert [each["Type"] for each in made["Resources"].values()] == ["AWS::CloudWatch::Dashboard"]
+    assert not [each for each in made["Parameters"] if each != "BootstrapVersion"]
+
+
+def test_alarms_alone_make_no_dashboard() -> None:
+    assert not of_type(observability(alarms={}), "AWS::CloudWatch::Dashboard")
+
+
+def test_it_is_deployed_after_all_that_it_watches(tmp_path: Path) -> None:
+    header = "builds: {on_deploy: true}\ndashboard: true"
+    made = engine_stage(tmp_path, A10G, header=header)
+    assert made.observability is not None
+    assert made.builds is not None
+    watched: set[cdk.Stack] = {made.artifacts, made.builds, *made.serving.values()}
+    assert watched <= set(made.observability.dependencies)
+    body = flat(properties(template_of(made.observability), "AWS::CloudWatch::Dashboard")["DashboardBody"])
+    assert '"AWS/CodeBuild","FailedBuilds","ProjectName","${ProjectName}"' in body
+    assert '"AWS/CodeBuild","FailedBuilds","ProjectName","${EngineProjectName}"' in body
+
+
+def test_nothing_is_exported_and_other_stacks_are_named_not_referred_to(template: dict[str, Any]) -> None:
+    assert "Fn::ImportValue" not in json.dumps(template)
+    assert '"Export"' not in json.dumps(template)
+
+
+def test_the_dashboard_s_body_is_valid_json(template: dict[str, Any]) -> None:
+    body = json.loads(properties(template, "AWS::CloudWatch::Dashboard")["DashboardBody"])
+    assert len(body["widgets"]) > 30
+
+
+def test_every_alarm_says_what_missing_data_means_and_links_its_runbook(template: dict[str, Any]) -> None:
+    found = alarms(template)
+    assert len(found) == (3 + 1 + 1 + 2) + (3 + 2 + 2)
+    for name, each in found.items():
+        assert each["TreatMissingData"] in {"breaching", "notBreaching", "ignore"}
+        anchor = name.removeprefix("dev-digits-").removeprefix("dev-single-")
+        assert each["AlarmDescription"].endswith(f"https://git.example.com/docs/operations.md#{anchor}")
+        assert "AlarmActions" not in each
+
+
+def test_an_alarm_by_metric_math_returns_its_expression_alone(template: dict[str, Any]) -> None:
+    metrics = alarms(template)["dev-digits-server-errors"]["Metrics"]
+    returned = [each for each in metrics if each["ReturnData"]]
+    assert [each["Expression"] for each in returned] == ["IF(errors >= 3, 100 * errors / invocations, 0)"]
+    stats = {each["Id"]: each["MetricStat"] for each in metrics if not each["ReturnData"]}
+    assert stats["errors"]["Metric"]["MetricName"] == "Invocation5XXErrors"
+    assert stats["errors"]["Metric"]["Dimensions"] == [
+        {"Name": "EndpointName", "Value": "dev-digits"},
+        {"Name": "VariantName", "Value": "g4dn-xlarge"},
+    ]
+
+
+def test_each_severity_has_one_composite_alarm_of_all_its_alarms_and_only_they_tell(template: dict[str, Any]) -> None:
+    topic, _ = only(template, "AWS::SNS::Topic")
+    composites = {
+        each["Properties"]["AlarmName"]: each for each in of_type(template, "AWS::CloudWatch::CompositeAlarm").values()
+    }
+    assert set(composites) == {"dev-critical", "dev-warning"}
+    named = []
+    for each in composites.values():
+        assert each["Properties"]["AlarmActions"] == each["Properties"]["OKActions"] == [{"Ref": topic}]
+        names = [part.split('"')[1] for part in each["Properties"]["AlarmRule"].split(" OR ")]
+        assert len(each["DependsOn"]) == len(names)
+        named += names
+    assert sorted(named) == sorted(alarms(template))
+    assert 'ALARM("dev-digits-server-errors")' in composites["dev-critical"]["Properties"]["AlarmRule"]
+
+
+def test_only_this_environment_s_alarms_write_into_the_topic_and_only_encrypted(template: dict[str, Any]) -> None:
+    statements = properties(template, "AWS::SNS::TopicPolicy")["PolicyDocument"]["Statement"]
+    [allowed] = [each for each in statements if each["Effect"] == "Allow"]
+    assert allowed["Principal"] == {"Service": "cloudwatch.amazonaws.com"}
+    assert allowed["Condition"]["StringEquals"] == {"aws:SourceAccount": "123456789012"}
+    source = flat(allowed["Condition"]["ArnLike"]["aws:SourceArn"])
+    assert source == "arn:aws:cloudwatch:us-east-1:123456789012:alarm:dev-*"
+    [denied] = [each for each in statements if each["Effect"] == "Deny"]
+    assert denied["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+
+
+def test_the_topic_is_under_the_artifacts_key_whose_policy_lets_the_alarms_use_it() -> None:
+    made = stage(environment(alarms={}))
+    assert made.observability is not None
+    key = properties(template_of(made.observability), "AWS::SNS::Topic")["KmsMasterKeyId"]
+    assert key["Ref"].startswith("ArtifactsKeyArn")
+    policy = properties(template_of(made.artifacts), "AWS::KMS::Key")["KeyPolicy"]["Statement"]
+    [told] = [each for each in policy if each.get("Sid") == "TellOfAlarms"]
+    assert told["Principal"] == {"Service": "cloudwatch.amazonaws.com"}
+    assert told["Action"] == ["kms:Decrypt", "kms:GenerateDataKey"]
+    assert set(told["Condition"]) == {"StringEquals", "ArnLike"}
+    assert flat(told["Condition"]["ArnLike"]["aws:SourceArn"]).endswith(":alarm:dev-*")
+
+
+def test_addresses_are_subscribed(template: dict[str, Any]) -> None:
+    subscribed = properties(template, "AWS::SNS::Subscription")
+    assert (subscribed["Protocol"], subscribed["Endpoint"]) == ("email", "night@example.com")
+    assert not of_type(observability(alarms={}), "AWS::SNS::Subscription")
+
+
+EVENT = {
+    "source": "aws.application-autoscaling",
+    "detail-type": "Application Auto Scaling Scaling Activity State Change",
+    "detail": {
+        "newDesiredCapacity": 4,
+        "oldDesiredCapacity": 3,
+        "minCapacity": 1,
+        "maxCapacity": 4,
+        "resourceId": "endpoint/dev-digits/variant/g4dn-xlarge",
+        "scalableDimension": "sagemaker:variant:DesiredInstanceCount",
+        "serviceNamespace": "sagemaker",
+        "statusCode": "Successful",
+        "scaledToMax": True,
+        "direction": "scale-out",
+    },
+}
+"""The user guide's example, of a variant."""
+
+
+def matches(pattern: dict[str, Any], event: dict[str, Any]) -> bool:
+    """EventBridge's matching of exact values."""
+    return all(
+        matches(wanted, event.get(name, {})) if isinstance(wanted, dict) else event.get(name) in wanted
+        for name, wanted in pattern.items()
+    )
+
+
+def test_the_documented_event_of_the_endpoint_matches_its_rule_and_no_other_event_does(
+    template: dict[str, Any],
+) -> None:
+    pattern = properties(template, "AWS::Events::Rule")["EventPattern"]
+    assert matches(pattern, EVENT)
+    other = {"resourceId": "endpoint/dev-other/variant/g4dn-xlarge"}
+    for change in (other, {"scaledToMax": False}, {"serviceNamespace": "ecs"}):
+        assert not matches(pattern, {**EVENT, "detail": {**EVENT["detail"], **change}})  # type: ignore[dict-item]
+
+
+def test_the_alarm_at_the_maximum_counts_what_that_rule_hands_on(template: dict[str, Any]) -> None:
+    rule, found = only(template, "AWS::Events::Rule")
+    alarm = alarms(template)["dev-digits-at-maximum-instances"]
+    assert (alarm["Namespace"], alarm["MetricName"]) == ("AWS/Events", "Invocations")
+    assert alarm["Dimensions"] == [{"Name": "RuleName", "Value": {"Ref": rule}}]
+    queue, _ = only(template, "AWS::SQS::Queue")
+    assert [each["Arn"] for each in found["Properties"]["Targets"]] == [{"Fn::GetAtt": [queue, "Arn"]}]
+    statements = properties(template, "AWS::SQS::QueuePolicy")["PolicyDocument"]["Statement"]
+    [allowed] = [each for each in statements if each["Effect"] == "Allow"]
+    assert allowed["Condition"] == {"ArnEquals": {"aws:SourceArn": [{"Fn::GetAtt": [rule, "Arn"]}]}}
+
+
+def test_without_scaling_there_is_no_rule_and_no_queue() -> None:
+    made = observability(alarms={})
+    assert not of_type(made, "AWS::Events::Rule")
+    assert not of_type(made, "AWS::SQS::Queue")
+
+
+def test_an_endpoint_s_own_thresholds_stand_in_the_place_of_the_environment_s() -> None:
+    own = {**DIGITS, "alarms": {"p99_latency_ms": 50.0}}
+    other = {**DIGITS, "name": "other"}
+    found = alarms(observability(own, other, alarms={"thresholds": {"p99_latency_ms": 700.0}}))
+    assert (found["dev-digits-latency"]["Threshold"], found["dev-other-latency"]["Threshold"]) == (50.0, 700.0)
+
+
+def test_nag_finds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CDK_VALIDATION", "true")
+    made = environment(SCALED, SINGLE, **EVERYTHING)
+    scope = cdk.App(analytics_reporting=False)
+    ObservabilityStack(scope, "observability", environment=made, builds=True, engines=True)
+    app.check_with_nag(scope)
+    assert digests(made)
+    scope.synth()

@@ -1,0 +1,106 @@
+"""A metric of CloudWatch with one statistic, and a line that is one, or metric math over several."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+ID_PATTERN = r"[a-z][a-zA-Z0-9_]*"
+"""Of a query's Id (CloudWatch API reference: MetricDataQuery)."""
+SAGEMAKER = "AWS/SageMaker"
+INSTANCES = "/aws/sagemaker/Endpoints"
+CODEBUILD = "AWS/CodeBuild"
+EVENTS = "AWS/Events"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metric:
+    """One statistic of one metric.
+
+    Attributes:
+        namespace: for example ``AWS/SageMaker``.
+        name: for example ``ModelLatency``.
+        dimensions: names and values, in the order of the documentation.
+        statistic: ``Sum``, ``Average``, ``Minimum``, ``Maximum``, ``SampleCount`` or a percentile (``p99``).
+    """
+
+    namespace: str
+    name: str
+    dimensions: tuple[tuple[str, str], ...]
+    statistic: str
+
+    def query(self, *, query_id: str, period: int, returned: bool, label: str | None = None) -> dict[str, Any]:
+        """A MetricDataQuery; ``period`` in seconds."""
+        dimensions = [{"Name": name, "Value": value} for name, value in self.dimensions]
+        stat = {
+            "Metric": {"Namespace": self.namespace, "MetricName": self.name, "Dimensions": dimensions},
+            "Period": period,
+            "Stat": self.statistic,
+        }
+        query: dict[str, Any] = {"Id": query_id, "MetricStat": stat, "ReturnData": returned}
+        return query if label is None else {**query, "Label": label}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Series:
+    """One line of a graph, or what an alarm looks at.
+
+    Attributes:
+        key: its Id among the queries, unique in its graph.
+        label: what the legend says.
+        metrics: Id → metric. One, called ``key``, where there is no expression. Ids of one graph mean one metric each.
+        expression: metric math over those Ids; None for the metric itself.
+    """
+
+    key: str
+    label: str
+    metrics: Mapping[str, Metric] = field(hash=False)
+    expression: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what CloudWatch would refuse: a wrong Id, an expression over something that is not there."""
+        for name in (self.key, *self.metrics):
+            if not re.fullmatch(ID_PATTERN, name):
+                raise ValueError(f"no Id of a query: {name}")
+        if self.expression is None:
+            if list(self.metrics) != [self.key]:
+                raise ValueError(f"{self.key}: a line without an expression is its one metric")
+        elif self.key in self.metrics or not self.metrics:
+            raise ValueError(f"{self.key}: an expression has an Id of its own, and metrics")
+
+    @classmethod
+    def of(cls, key: str, label: str, metric: Metric) -> Series:
+        """The line of one metric as it is."""
+        return cls(key=key, label=label, metrics={key: metric})
+
+    def queries(self, *, period: int) -> list[dict[str, Any]]:
+        """The MetricDataQueries, of which this line alone is returned."""
+        return queries([self], period=period)
+
+
+def queries(series: Sequence[Series], *, period: int) -> list[dict[str, Any]]:
+    """The MetricDataQueries of several lines; metrics that they share are asked for once.
+
+    Raises:
+        ValueError: one Id stands for two metrics, or for two lines.
+    """
+    metrics: dict[str, Metric] = {}
+    for each in series:
+        for name, metric in each.metrics.items():
+            if metrics.setdefault(name, metric) != metric:
+                raise ValueError(f"{name} stands for two metrics")
+    keys = [each.key for each in series]
+    clashes = {each.key for each in series if each.expression is not None} & set(metrics)
+    if len(set(keys)) != len(keys) or clashes:
+        raise ValueError(f"an Id stands for two lines: {sorted(clashes) or keys}")
+    plain = {each.key: each.label for each in series if each.expression is None}
+    return [
+        metric.query(query_id=name, period=period, returned=name in plain, label=plain.get(name))
+        for name, metric in metrics.items()
+    ] + [
+        {"Id": each.key, "Expression": each.expression, "Label": each.label, "Period": period, "ReturnData": True}
+        for each in series
+        if each.expression is not None
+    ]

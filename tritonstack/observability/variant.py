@@ -1,0 +1,69 @@
+"""The production variant that graphs and alarms are about, and the metrics that both read of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tritonstack.catalogue.prices import hosting_price
+from tritonstack.observability.metric import INSTANCES, SAGEMAKER, Metric
+from tritonstack.settings import Endpoint, Environment
+
+
+@dataclass(frozen=True, kw_only=True)
+class Price:
+    """USD an hour of one instance, and who says so."""
+
+    usd_per_hour: float
+    source: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Variant:
+    """One endpoint's production variant.
+
+    Attributes:
+        settings: the endpoint's.
+        endpoint_name: at SageMaker.
+        price: of one of its instances; None where no source gives it.
+    """
+
+    settings: Endpoint
+    endpoint_name: str
+    price: Price | None
+
+    @property
+    def dimensions(self) -> tuple[tuple[str, str], ...]:
+        """EndpointName and VariantName: strings, so that no stack refers to another."""
+        return (("EndpointName", self.endpoint_name), ("VariantName", self.settings.variant_name))
+
+    @property
+    def has_cache(self) -> bool:
+        """Whether models stay loaded between calls, so that a hit ratio says something."""
+        return self.settings.model_cache_setting == "Enabled"
+
+    def calls(self, name: str, statistic: str) -> Metric:
+        """A metric that SageMaker writes about calls and about loading models."""
+        return Metric(namespace=SAGEMAKER, name=name, dimensions=self.dimensions, statistic=statistic)
+
+    def instance(self, name: str, statistic: str) -> Metric:
+        """A metric that each instance writes once a minute."""
+        return Metric(namespace=INSTANCES, name=name, dimensions=self.dimensions, statistic=statistic)
+
+
+def variant_of(environment: Environment, endpoint: Endpoint) -> Variant:
+    """The variant of one endpoint of an environment."""
+    name = endpoint.instance_type
+    own = environment.prices.get(name)
+    listed = hosting_price(instance_type=name, region=environment.region)
+    price = None
+    if own is not None:
+        price = Price(usd_per_hour=own, source="the environment's file")
+    elif listed is not None:
+        dated = f", {listed.date}" if listed.date else ""
+        price = Price(usd_per_hour=listed.usd_per_hour, source=f"list price of {listed.component}{dated}")
+    return Variant(settings=endpoint, endpoint_name=endpoint.sagemaker_name(environment.environment), price=price)
+
+
+def number(value: float) -> str:
+    """A number as metric math reads it: no exponent, no digits that say nothing."""
+    return f"{value:.10f}".rstrip("0").rstrip(".")
