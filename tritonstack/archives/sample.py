@@ -118,11 +118,26 @@ def _difference(expected: Mapping[str, Any], given: Mapping[str, Any], tolerance
         if expected["data"] != given["data"]:
             raise WorkFailedError(f"{what}: {given['data'][:10]} in the answer, {expected['data'][:10]} expected")
         return 0.0
-    differences = [abs(a - b) for a, b in zip(expected["data"], given["data"], strict=True)]
-    largest = max(differences, default=0.0)
-    if not all(difference <= tolerance for difference in differences):  # max() may pass over a NaN
-        raise WorkFailedError(f"{what}: differs by {largest:.3g} from the expected answer, {tolerance:g} allowed")
-    return largest
+    pairs = list(zip(expected["data"], given["data"], strict=True))
+    differences = [0.0 if a == b else abs(a - b) for a, b in pairs]  # an infinity is equal to itself
+    wrong = [index for index, difference in enumerate(differences) if not difference <= tolerance]  # so NaN is, too
+    if wrong:
+        worst = max(wrong, key=lambda index: differences[index])
+        place = _place(worst, expected["shape"])
+        raise WorkFailedError(
+            f"{what}: differs by {differences[worst]:.3g} from the expected answer, {tolerance:g} allowed; "
+            f"at {place}, where {pairs[worst][0]:.7g} is expected and {pairs[worst][1]:.7g} found"
+        )
+    return max(differences, default=0.0)
+
+
+def _place(index: int, shape: Sequence[int]) -> list[int]:
+    """A value's place from its index in row-major order."""
+    places: list[int] = []
+    for length in reversed(shape):
+        index, at = divmod(index, length)
+        places.insert(0, at)
+    return places
 
 
 def _encoded(tensor: Mapping[str, Any]) -> dict[str, Any]:

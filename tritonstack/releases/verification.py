@@ -167,17 +167,15 @@ class Verifier:
         if status != "InService":
             return f"it is {status}{why}"
         asked = self._config_of_stack(endpoint)
-        return "" if config == asked else f"it runs config {config}, and its stack says {asked}{why}"
+        return "" if config.lower() == asked else f"it runs config {config}, and its stack says {asked}{why}"
 
     def _config_of_stack(self, endpoint: str) -> str:
-        """The name of the EndpointConfig that the stack made last."""
+        """The name of the EndpointConfig that the stack made last, in lower case."""
         stack = stack_name(environment=self.environment, endpoint=endpoint)
         try:
             found = self._session.client("cloudformation").describe_stack_resources(StackName=stack)["StackResources"]
         except (ClientError, BotoCoreError) as error:
             raise WorkFailedError(f"could not read the stack {stack}: {error}") from error
-        # Its physical id is its ARN, which ends in its name (template reference: Ref).
-        return next(
-            (one["PhysicalResourceId"].rpartition("/")[2] for one in found if one["ResourceType"] == CONFIG_TYPE),
-            "none",
-        )
+        configs = [one["PhysicalResourceId"] for one in found if one["ResourceType"] == CONFIG_TYPE]
+        # The physical id is the ARN (template reference: Ref), and an ARN spells the name in lower case.
+        return configs[0].rpartition("/")[2].lower() if configs else "none"
