@@ -149,7 +149,10 @@ def _read(shape: Any, value: Any) -> Any:
         return [_read(shape.member, item) for item in value]
     if kind == "timestamp":
         return _seconds(value)
-    return request_validation._number_or_boolean(kind, value) if isinstance(value, str) else value
+    if isinstance(value, str):
+        value = request_validation._number_or_boolean(kind, value)
+    is_whole = kind in ("double", "float") and isinstance(value, int) and not isinstance(value, bool)
+    return float(value) if is_whole else value
 
 
 def _seconds(value: Any) -> Any:
