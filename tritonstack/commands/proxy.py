@@ -96,7 +96,8 @@ def _announce(environment: str, port: int, releases: Sequence[Release]) -> None:
     """Where it listens, for whom, and an example."""
     url = f"127.0.0.1:{port}"
     endpoints = sorted({release.endpoint for release in releases})
-    what = f"{len(releases)} models of {', '.join(endpoints)}" if releases else "models by endpoint/model"
+    count = f"{len(releases)} model{'' if len(releases) == 1 else 's'}"
+    what = f"{count} of {', '.join(endpoints)}" if releases else "models by endpoint/model"
     click.echo(f"KServe v2 at http://{url} for environment {environment}: {what}. Ctrl-C ends it.")
     click.echo(f"  curl http://{url}/v2/models/{_example(releases)}")
 

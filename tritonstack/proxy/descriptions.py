@@ -8,19 +8,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tritonstack import VERSION
 from tritonstack.archives.config_json import config_json
 from tritonstack.archives.model_config import ModelConfig, read_config
 from tritonstack.client.releases import Release
+from tritonstack.naming import ArchiveName
 
 SERVER_NAME = "tritonstack-proxy"
 EXTENSIONS = ("classification", "schedule_policy", "model_configuration", "binary_tensor_data", "parameters")
 """Those of Triton's that InvokeEndpoint carries. Without ``statistics`` perf_analyzer does not ask for any."""
-
-STEPS = "tritonstack:ensemble_steps"
-"""The configuration's parameter that names an ensemble's steps: they lie in its archive and have no address."""
 
 
 def server_metadata() -> dict[str, Any]:
@@ -28,41 +27,82 @@ def server_metadata() -> dict[str, Any]:
     return {"name": SERVER_NAME, "version": VERSION, "extensions": list(EXTENSIONS)}
 
 
-def model_metadata(manifest: Mapping[str, Any], *, name: str) -> dict[str, Any]:
+@dataclass(frozen=True, kw_only=True)
+class Described:
+    """A model whose description is asked for.
+
+    Attributes:
+        manifest: of its archive.
+        name: ``[endpoint/]model`` as the client spells it.
+        step: the directory of an ensemble's step in the archive; empty for the model that requests reach.
+    """
+
+    manifest: Mapping[str, Any]
+    name: str
+    step: str = ""
+
+    @property
+    def address(self) -> str:
+        """The name under which it is described."""
+        return step_address(self.name, self.step) if self.step else self.name
+
+    def config(self) -> ModelConfig:
+        """Its ``config.pbtxt``. Raises KeyError where the archive has none, or the manifest is none."""
+        return read_config(self.manifest["configs"][self.step or self.manifest["model"]["name"]])
+
+    def tensors(self, kind: str) -> list[Mapping[str, Any]]:
+        """Its ``inputs`` or ``outputs`` as requests have them: name, KServe's datatype, shape."""
+        if not self.step:
+            return list(self.manifest["model"][kind])
+        config = self.config()
+        tensors = config.inputs if kind == "inputs" else config.outputs
+        return [
+            {"name": one.name, "datatype": one.data_type, "shape": one.shape(config.max_batch_size)} for one in tensors
+        ]
+
+
+def step_address(ensemble: str, step: str) -> str:
+    """The name under which an ensemble's step is described; no model's name has a full stop."""
+    return f"{ensemble}.{step}"
+
+
+def split_address(name: str) -> tuple[str, str]:
+    """The model and the step that a name spells; the step is empty where it spells a model or an archive."""
+    endpoint, slash, rest = name.rpartition("/")
+    model, _, step = rest.partition(".")
+    if not step or ArchiveName.parse(rest) is not None:
+        return name, ""
+    return f"{endpoint}{slash}{model}", step
+
+
+def model_metadata(model: Described) -> dict[str, Any]:
     """A model's tensors. Raises KeyError, TypeError or ValueError for what is no manifest."""
-    model = manifest["model"]
-    config = addressed_config(manifest)
-    platform = config.node.text("platform") or config.backend
+    config = model.config()
     return {
-        "name": name,
+        "name": model.address,
         "versions": [],  # InvokeEndpoint does not tell; each answer names its own
-        "platform": platform,
-        "inputs": [_tensor(tensor) for tensor in model["inputs"]],
-        "outputs": [_tensor(tensor) for tensor in model["outputs"]],
+        "platform": config.node.text("platform") or config.backend,
+        "inputs": [_tensor(tensor) for tensor in model.tensors("inputs")],
+        "outputs": [_tensor(tensor) for tensor in model.tensors("outputs")],
     }
 
 
-def model_config(manifest: Mapping[str, Any], *, name: str) -> dict[str, Any]:
+def model_config(model: Described) -> dict[str, Any]:
     """A model's configuration as its archive has it, under the name that it is asked by.
 
-    Without ``ensemble_scheduling``: clients that find it ask for each step by its name, and steps have none here. They
-    are named in a parameter instead. Raises KeyError, TypeError or ValueError for what is no manifest.
+    An ensemble's steps lie in its archive, where no call reaches them. Clients ask for their configurations by the
+    names that stand here (perf_analyzer does), so these are addresses that lead there: ``<ensemble>.<step>``.
+
+    Raises KeyError, TypeError or ValueError for what is no manifest.
     """
-    config = addressed_config(manifest)
-    found = {**config_json(config.node), "name": name}
-    model = manifest["model"]
-    found["input"] = found["input"] or [_described(tensor, model["max_batch_size"]) for tensor in model["inputs"]]
-    found["output"] = found["output"] or [_described(tensor, model["max_batch_size"]) for tensor in model["outputs"]]
-    found["backend"] = found["backend"] or config.backend
-    if found.pop("ensemble_scheduling", None) is not None:
-        steps = ", ".join(step.text("model_name") for step in config.steps)
-        found["parameters"] = {**found["parameters"], STEPS: {"string_value": steps}}
+    config = model.config()
+    found = {**config_json(config.node), "name": model.address}
+    for field, kind in (("input", "inputs"), ("output", "outputs")):
+        found[field] = found[field] or [_described(one, config.max_batch_size) for one in model.tensors(kind)]
+    found["backend"] = found["backend"] or ("" if config.is_ensemble else config.backend)
+    for step in found.get("ensemble_scheduling", {}).get("step", ()):
+        step["model_name"] = step_address(model.name, step["model_name"])
     return found
-
-
-def addressed_config(manifest: Mapping[str, Any]) -> ModelConfig:
-    """The configuration of the model that requests reach. Raises KeyError for what is no manifest."""
-    return read_config(manifest["configs"][manifest["model"]["name"]])
 
 
 def repository_index(

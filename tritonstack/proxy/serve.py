@@ -11,6 +11,7 @@ from typing import Any
 from botocore.config import Config
 
 from tritonstack.client.model_client import ModelClient, Session
+from tritonstack.client.retry import Clock
 from tritonstack.local.runtime.errors import InvokeError
 from tritonstack.local.runtime.messages import Answer
 from tritonstack.local.runtime.server import Manner, Server
@@ -32,7 +33,9 @@ def _kserve_error(error: InvokeError) -> Answer:
 KSERVES = Manner(name="proxy", error_answer=_kserve_error, id_header=b"x-tritonstack-request-id")
 
 
-def make_parts(*, environment: str, session: Session, concurrency: int, archives: Path | None) -> Parts:
+def make_parts(
+    *, environment: str, session: Session, concurrency: int, archives: Path | None, clock: Clock | None = None
+) -> Parts:
     """What a proxy works with: nothing is called yet.
 
     Args:
@@ -40,9 +43,12 @@ def make_parts(*, environment: str, session: Session, concurrency: int, archives
         session: makes the AWS clients.
         concurrency: how many invocations may be on their way: the size of the connection pool.
         archives: where manifests are looked for that the bucket does not give.
+        clock: time and chance.
     """
     watch = CallerWatch()
-    client = ModelClient(environment=environment, session=session, max_connections=concurrency, on_wait=watch.on_wait)
+    client = ModelClient(
+        environment=environment, session=session, max_connections=concurrency, clock=clock, on_wait=watch.on_wait
+    )
     made: list[Any] = []
 
     def sagemaker() -> Any:
@@ -59,16 +65,24 @@ def make_parts(*, environment: str, session: Session, concurrency: int, archives
     )
 
 
-async def serve(
-    proxy: Proxy, *, port: int, listening: Callable[[int], None], max_payload_bytes: int = MAX_PAYLOAD_BYTES
-) -> None:
+def make_server(proxy: Proxy, *, max_payload_bytes: int = MAX_PAYLOAD_BYTES) -> Server:
+    """The HTTP server in front of a proxy; it listens nowhere yet. ``max_payload_bytes``: of a request's body."""
+    return Server(
+        handle=proxy.handle,
+        max_payload_bytes=max_payload_bytes,
+        log=log.error,
+        receive_seconds=RECEIVE_SECONDS,
+        manner=KSERVES,
+    )
+
+
+async def serve(proxy: Proxy, *, port: int, listening: Callable[[int], None]) -> None:
     """Serve on 127.0.0.1 until SIGINT or SIGTERM.
 
     Args:
         proxy: answers.
         port: 0 takes a free one.
         listening: is told the port once it listens.
-        max_payload_bytes: the largest request body.
 
     Raises:
         OSError: the port cannot be had.
@@ -76,13 +90,7 @@ async def serve(
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    server = Server(
-        handle=proxy.handle,
-        max_payload_bytes=max_payload_bytes,
-        log=log.error,
-        receive_seconds=RECEIVE_SECONDS,
-        manner=KSERVES,
-    )
+    server = make_server(proxy)
     listening(await server.start(port=port))
     await stop.wait()
     await server.stop(seconds=LAST_REQUESTS_SECONDS)

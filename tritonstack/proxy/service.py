@@ -156,7 +156,7 @@ class Proxy:
         except CodingError as error:
             answer = error_answer(error.status, str(error))
         except CallerGoneError as error:
-            answer = error_answer(503, str(error))
+            return error_answer(503, str(error))
         if answer.status >= 500:
             log.warning("%s: %d %s", route.model or route.what, answer.status, answer.body[:1000].decode())
         return answer
@@ -197,14 +197,19 @@ class Proxy:
     def _config(self, route: Route, _request: Request) -> Answer:
         return self._described(route, descriptions.model_config)
 
-    def _described(self, route: Route, describe: Callable[..., dict[str, Any]]) -> Answer:
-        manifest: Manifest | None = self._parts.manifests.of(self._named(route.model))
+    def _described(self, route: Route, describe: Callable[[descriptions.Described], dict[str, Any]]) -> Answer:
+        name, step = descriptions.split_address(route.model)
+        manifest: Manifest | None = self._parts.manifests.of(self._named(name))
         if manifest is None:
-            return error_answer(503, f"{route.model}: {NO_MANIFEST}")
+            return error_answer(503, f"{name}: {NO_MANIFEST}")
         try:
-            return Answer.of_json(describe(manifest, name=route.model))
+            if step and step not in manifest["configs"]:
+                return error_answer(
+                    404, f"{name} has no step {step!r}; it has {', '.join(sorted(manifest['configs']))}"
+                )
+            return Answer.of_json(describe(descriptions.Described(manifest=manifest, name=name, step=step)))
         except (KeyError, TypeError, ValueError) as error:
-            return error_answer(502, f"{route.model}: its manifest is none that tritonstack publish writes: {error!r}")
+            return error_answer(502, f"{name}: its manifest is none that tritonstack publish writes: {error!r}")
 
     def _index(self, _route: Route, request: Request) -> Answer:
         index = descriptions.repository_index(

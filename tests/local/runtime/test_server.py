@@ -11,7 +11,7 @@ import pytest
 
 from tests.local.runtime.fakes import asynchronous, until
 from tritonstack.local.runtime.messages import Answer, Request
-from tritonstack.local.runtime.server import RECEIVE_SECONDS, Done, HandleAtOnce, Server
+from tritonstack.local.runtime.server import RECEIVE_SECONDS, Done, HandleAtOnce, Manner, Server
 
 
 async def echo(request: Request) -> Answer:
@@ -256,3 +256,46 @@ async def test_stopping_waits_for_a_request_taken_at_once() -> None:
     await stopping
     assert (await answer(reader))[1] == b"last"
     writer.close()
+
+
+@asynchronous
+async def test_a_request_tells_that_its_sender_has_gone() -> None:
+    taken: list[Request] = []
+    go_on = asyncio.Event()
+
+    async def handle(request: Request) -> Answer:
+        taken.append(request)
+        await go_on.wait()
+        return Answer(200, {}, b"")
+
+    server = Server(handle=handle, max_payload_bytes=1000, log=print)
+    _, writer = await asyncio.open_connection("127.0.0.1", await server.start(port=0))
+    writer.write(b"GET / HTTP/1.1\r\n\r\n")
+    await until(lambda: bool(taken))
+    assert not taken[0].sender.gone
+    writer.close()
+    await until(lambda: taken[0].sender.gone)
+    go_on.set()
+    await server.stop(seconds=20)
+
+
+@asynchronous
+async def test_a_server_words_its_refusals_in_its_own_manner() -> None:
+    async def fails(_request: Request) -> Answer:
+        raise KeyError("x")
+
+    manner = Manner(
+        name="teapot", error_answer=lambda error: Answer(error.status, {}, error.code.encode()), id_header=b"x-id"
+    )
+    said: list[str] = []
+    server = Server(handle=fails, max_payload_bytes=10, log=said.append, manner=manner)
+    reader, writer = await asyncio.open_connection("127.0.0.1", await server.start(port=0))
+    writer.write(b"GET / HTTP/1.1\r\n\r\nPOST / HTTP/1.1\r\nContent-Length: 11\r\n\r\n")
+    head, body = await answer(reader)
+    assert body == b"InternalFailure"
+    assert b"\r\nx-id: " in head
+    assert b"amzn" not in head
+    assert "inside the teapot" in said[0]
+    assert (await answer(reader))[1] == b"413"
+    writer.close()
+    await server.stop(seconds=1)

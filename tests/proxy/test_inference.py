@@ -1,0 +1,173 @@
+"""Bodies between KServe and InvokeEndpoint: property-based, against tritonclient's own encoder and parser."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as npst
+from tritonclient.http import InferenceServerClient, InferInput, InferRequestedOutput, InferResult
+from tritonclient.utils import np_to_triton_dtype
+
+from tests.client.fake_triton import read_request, write_answer
+from tritonstack.client.body import BINARY_PREFIX, JSON_TYPE
+from tritonstack.client.calls import RawAnswer, Target
+from tritonstack.client.errors import MalformedAnswerError
+from tritonstack.proxy.encodings import CodingError
+from tritonstack.proxy.inference import BadRequestError, http_answer, kserve_answer, request_body
+
+LIMIT = 1_000_000
+NAMES = st.text(st.characters(min_codepoint=32, exclude_categories=["Cs"]), min_size=1, max_size=8)
+ARRAYS = npst.arrays(
+    dtype=st.sampled_from([np.float32, np.float64, np.int8, np.int64, np.uint16, np.bool_]),
+    shape=npst.array_shapes(max_dims=3, max_side=4),
+)
+
+
+def raw_answer(content: bytes, content_type: str) -> RawAnswer:
+    """An answer of InvokeEndpoint."""
+    return RawAnswer(content=content, content_type=content_type, variant="g4dn-xlarge", milliseconds=1.0, attempts=1)
+
+
+def tritonclients(arrays: dict[str, Any], *, binary: bool, **arguments: Any) -> tuple[bytes, dict[bytes, bytes]]:
+    """A request as tritonclient sends it: body and headers."""
+    inputs = []
+    for name, array in arrays.items():
+        given = InferInput(name, list(array.shape), np_to_triton_dtype(array.dtype))
+        given.set_data_from_numpy(array, binary_data=binary)
+        inputs.append(given)
+    body, length = InferenceServerClient.generate_request_body(inputs, **arguments)
+    return body, {} if length is None else {b"inference-header-content-length": str(length).encode()}
+
+
+@given(arrays=st.dictionaries(NAMES, ARRAYS, min_size=1, max_size=3), binary=st.booleans(), request_id=NAMES)
+def test_a_request_of_tritonclient_arrives_as_it_was_made(
+    arrays: dict[str, Any], binary: bool, request_id: str
+) -> None:
+    if not binary:
+        arrays = {name: np.nan_to_num(array, posinf=1, neginf=-1) for name, array in arrays.items()}
+    sent, headers = tritonclients(arrays, binary=binary, request_id=request_id)
+    body = request_body(headers, sent, limit=LIMIT)
+    assert body.content is sent, "no byte is copied"
+    assert body.content_type.startswith(BINARY_PREFIX) is binary
+    described, received = read_request(body.content, body.content_type)
+    assert described["id"] == request_id
+    assert received.keys() == arrays.keys()
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(received[name], array)
+    assert request_body({**headers, b"content-encoding": b"gzip"}, gzip.compress(sent), limit=LIMIT) == body
+
+
+@given(
+    arrays=st.dictionaries(NAMES, ARRAYS, min_size=1, max_size=3),
+    model=NAMES,
+    request_id=st.none() | NAMES,
+    binary=st.booleans(),
+    coding=st.sampled_from(["", "gzip", "deflate", "gzip, deflate"]),
+    data=st.data(),
+)
+def test_tritonclient_reads_every_answer_under_the_name_that_it_asked(
+    *, arrays: dict[str, Any], model: str, request_id: str | None, binary: bool, coding: str, data: st.DataObject
+) -> None:
+    if not binary:
+        arrays = {name: np.nan_to_num(array, posinf=1, neginf=-1) for name, array in arrays.items()}
+    chosen = data.draw(st.lists(st.sampled_from(sorted(arrays)), unique=True, min_size=1))
+    request = {"outputs": [{"name": name, "parameters": {"binary_data": binary}} for name in chosen]}
+    content, content_type = write_answer(request, arrays, model='a"b.0123456789abcdef.tar.gz')
+    if request_id is not None:  # where Triton has it: first
+        header = json.dumps({"id": request_id}).encode()[:-1] + b", "
+        size = int(content_type.removeprefix(BINARY_PREFIX)) + len(header) - 1 if binary else None
+        content = header + content[1:]
+        content_type = f"{BINARY_PREFIX}{size}" if binary else content_type
+    raw = raw_answer(content, content_type)
+    answer = kserve_answer(raw, model=model)
+    assert answer.model_version == "1"
+    http = http_answer(answer, target=Target(endpoint_name="e", target_model="t"), raw=raw, accept_encoding=coding)
+    result = InferResult.from_response_body(
+        http.body,
+        header_length=http.headers.get(b"inference-header-content-length", b"").decode() or None,
+        content_encoding=http.headers.get(b"content-encoding", b"").decode() or None,
+    )
+    response = result.get_response()
+    assert (response["model_name"], response["model_version"]) == (model, "1")
+    assert response.get("id") == request_id
+    for name in chosen:
+        np.testing.assert_array_equal(result.as_numpy(name), arrays[name])
+    assert http.headers[b"content-type"] == (b"application/octet-stream" if binary else JSON_TYPE.encode())
+    assert http.headers[b"x-tritonstack-target-model"] == b"t"
+
+
+def test_what_a_caller_asks_of_triton_goes_through_untouched() -> None:
+    outputs = [InferRequestedOutput("y", class_count=3), InferRequestedOutput("z", binary_data=False)]
+    sent, headers = tritonclients(
+        {"x": np.zeros(2, np.float32)}, binary=True, outputs=outputs, priority=2, timeout=9, parameters={"own": "p"}
+    )
+    body = request_body(headers, sent, limit=LIMIT)
+    described, _ = read_request(body.content, body.content_type)
+    assert described["outputs"][0]["parameters"]["classification"] == 3
+    assert described["parameters"] == {"priority": 2, "timeout": 9, "own": "p"}
+
+
+def test_a_header_of_no_bytes_is_triton_s_raw_form() -> None:
+    body = request_body({b"inference-header-content-length": b"0"}, b"raw", limit=LIMIT)
+    assert (body.content, body.content_type) == (b"raw", f"{BINARY_PREFIX}0")
+
+
+@pytest.mark.parametrize("length", [b"-1", b"5", b"1.0", b"", b"0x1", b"\xb2", b"9" * 5000])
+def test_a_length_that_does_not_fit_the_body_is_refused(length: bytes) -> None:
+    with pytest.raises(BadRequestError, match="0 to the body's 4 bytes"):
+        request_body({b"inference-header-content-length": length}, b"{}ab", limit=LIMIT)
+
+
+def test_a_length_is_of_the_body_without_its_compression() -> None:
+    sent = b"{}" + bytes(1000)
+    headers = {b"content-encoding": b"gzip", b"inference-header-content-length": b"900"}
+    assert request_body(headers, gzip.compress(sent), limit=LIMIT).content_type == f"{BINARY_PREFIX}900"
+    with pytest.raises(CodingError):
+        request_body(headers, gzip.compress(sent), limit=900)
+
+
+@pytest.mark.parametrize(
+    "described",
+    [
+        {"outputs": [], "model_name": "archive", "model_version": "4"},
+        {"model_version": "4", "model_name": "archive", "outputs": []},
+        {"outputs": []},
+    ],
+)
+def test_an_answer_in_another_order_is_renamed_too(described: dict[str, Any]) -> None:
+    answer = kserve_answer(raw_answer(json.dumps(described).encode(), JSON_TYPE), model="m")
+    assert json.loads(answer.content) == {**described, "model_name": "m"}
+    assert answer.model_version == described.get("model_version", "")
+
+
+@pytest.mark.parametrize(
+    ("content", "content_type"),
+    [
+        (b"<html>", "text/html"),
+        (b"[1]", JSON_TYPE),
+        (b'{"error": "x"}', JSON_TYPE),
+        (b"{}", f"{BINARY_PREFIX}3"),
+        (b"{}", f"{BINARY_PREFIX}x"),
+        (b"{}", f"{BINARY_PREFIX}0"),
+        (b"\xff\xfe", JSON_TYPE),
+    ],
+)
+def test_what_is_no_inference_response_is_not_passed_on(content: bytes, content_type: str) -> None:
+    with pytest.raises(MalformedAnswerError):
+        kserve_answer(raw_answer(content, content_type), model="m")
+
+
+def test_no_answer_can_write_a_header_of_its_own() -> None:
+    raw = RawAnswer(content=b"", content_type="", variant="a\r\nset-cookie: b", milliseconds=0, attempts=2)
+    answer = kserve_answer(raw_answer(b'{"model_name":"a","model_version":"1","outputs":[]}', JSON_TYPE), model="m")
+    http = http_answer(answer, target=Target(endpoint_name="ü", target_model=None), raw=raw, accept_encoding="")
+    assert http.headers[b"x-tritonstack-variant"] == b"a??set-cookie: b"
+    assert http.headers[b"x-tritonstack-endpoint"] == b"?"
+    assert http.headers[b"x-tritonstack-attempts"] == b"2"
+    assert b"x-tritonstack-target-model" not in http.headers

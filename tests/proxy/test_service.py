@@ -1,0 +1,385 @@
+"""The whole proxy over HTTP, called by tritonclient as it comes, in front of an InvokeEndpoint that echoes."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tritonclient.http.aio
+from botocore.exceptions import NoCredentialsError
+from tritonclient.http import InferenceServerClient, InferenceServerException, InferInput, InferRequestedOutput
+
+from tests.client.fakes import FakeEndpoint, Reply, Request, client_error, echo, error_reply
+from tests.proxy.world import DIGEST, MANIFESTS, World
+
+ARRAY = np.array([[0.5, 1, 2, 3]], np.float32)
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    """A proxy that listens."""
+    with FakeEndpoint().running() as endpoint:
+        world = World(endpoint)
+        with world.serving():
+            yield world
+
+
+@pytest.fixture
+def client(world: World) -> InferenceServerClient:
+    """Triton's own client, told nothing but the address."""
+    return InferenceServerClient(world.url)
+
+
+def pixels(array: Any = ARRAY, *, binary: bool = True) -> list[InferInput]:
+    """The model's one input."""
+    given = InferInput("pixels", list(array.shape), "FP32")
+    given.set_data_from_numpy(array, binary_data=binary)
+    return [given]
+
+
+def request(
+    world: World, method: str, path: str, body: bytes = b"", headers: dict[str, str] | None = None
+) -> tuple[int, Any, http.client.HTTPMessage]:
+    """A request of a client that is none of Triton's: status, JSON (None without a body), headers."""
+    connection = http.client.HTTPConnection("127.0.0.1", world.port, timeout=20)
+    try:
+        connection.request(method, path, body, headers or {})
+        answer = connection.getresponse()
+        content = answer.read()
+        return answer.status, json.loads(content) if content else None, answer.headers
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize("binary", [True, False])
+@pytest.mark.parametrize("wanted", [None, True, False])
+def test_arrays_go_and_come_in_both_formats(
+    world: World, client: InferenceServerClient, *, binary: bool, wanted: bool | None
+) -> None:
+    outputs = None if wanted is None else [InferRequestedOutput("pixels", binary_data=wanted)]
+    answer = client.infer("digits-onnx", pixels(binary=binary), outputs=outputs)
+    np.testing.assert_array_equal(answer.as_numpy("pixels"), ARRAY)
+    assert answer.get_response()["model_name"] == "digits-onnx"
+    (asked,) = world.endpoint.requests
+    assert (asked.endpoint_name, asked.target_model) == ("dev-digits", f"digits-onnx.{DIGEST}.tar.gz")
+    assert asked.content_type.startswith("application/vnd.sagemaker-triton") is binary
+
+
+@pytest.mark.parametrize("request_coding", [None, "gzip", "deflate"])
+@pytest.mark.parametrize("response_coding", [None, "gzip", "deflate"])
+def test_both_compressions_of_tritonclient_work_both_ways(
+    world: World, client: InferenceServerClient, request_coding: str | None, response_coding: str | None
+) -> None:
+    answer = client.infer(
+        "digits-onnx",
+        pixels(),
+        request_compression_algorithm=request_coding,
+        response_compression_algorithm=response_coding,
+    )
+    np.testing.assert_array_equal(answer.as_numpy("pixels"), ARRAY)
+    assert ARRAY.tobytes() in world.endpoint.requests[0].content, "InvokeEndpoint is given no compressed body"
+
+
+def test_the_asynchronous_client_works_too(world: World) -> None:
+    async def calls() -> list[Any]:
+        async with tritonclient.http.aio.InferenceServerClient(world.url) as client:
+            assert await client.is_server_live()
+            assert await client.is_model_ready("digits-onnx")
+            asked = [client.infer("digits-onnx", pixels(ARRAY + number)) for number in range(20)]
+            return [answer.as_numpy("pixels") for answer in await asyncio.gather(*asked)]
+
+    for number, array in enumerate(asyncio.run(calls())):
+        np.testing.assert_array_equal(array, ARRAY + number)
+
+
+def test_who_answered_stands_in_headers(world: World) -> None:
+    body = json.dumps({"inputs": [{"name": "x", "shape": [1], "datatype": "FP32", "data": [1]}], "id": "7"}).encode()
+    status, answer, headers = request(world, "POST", "/v2/models/digits-onnx/infer", body)
+    assert (status, answer["model_name"]) == (200, "digits-onnx")
+    assert headers["x-tritonstack-endpoint"] == "dev-digits"
+    assert headers["x-tritonstack-target-model"] == f"digits-onnx.{DIGEST}.tar.gz"
+    assert headers["x-tritonstack-variant"] == "g4dn-xlarge"
+    assert json.loads(world.endpoint.requests[0].content)["id"] == "7"
+    assert "x-amzn-requestid" not in headers
+
+
+def test_live_ready_and_metadata_of_the_server(world: World, client: InferenceServerClient) -> None:
+    assert client.is_server_live()
+    assert client.is_server_ready()
+    metadata = client.get_server_metadata()
+    assert metadata["name"] == "tritonstack-proxy"
+    assert "binary_tensor_data" in metadata["extensions"]
+    assert "statistics" not in metadata["extensions"], "perf_analyzer would ask for figures that nobody has"
+    world.ssm.failure = NoCredentialsError()
+    assert client.is_server_ready(), "records that were read before are good for a minute"
+
+
+def test_without_credentials_the_server_lives_and_is_not_ready(world: World, client: InferenceServerClient) -> None:
+    world.ssm.failure = NoCredentialsError()
+    assert client.is_server_live()
+    assert not client.is_server_ready()
+    with pytest.raises(InferenceServerException, match="renew the AWS credentials") as raised:
+        client.infer("digits-onnx", pixels())
+    assert raised.value.status() == "503"
+
+
+def test_a_caller_who_may_not_list_reaches_models_by_endpoint(world: World, client: InferenceServerClient) -> None:
+    world.ssm.listing_failure = client_error("AccessDeniedException")
+    assert client.is_server_ready()
+    assert client.infer("digits/digits-onnx", pixels()).as_numpy("pixels") is not None
+    with pytest.raises(InferenceServerException, match="name the endpoint too"):
+        client.infer("digits-onnx", pixels())
+
+
+def test_a_model_is_ready_where_its_endpoint_answers(world: World, client: InferenceServerClient) -> None:
+    world.sagemaker.states = {"dev-digits": "Updating", "dev-lone": "Creating"}
+    assert client.is_model_ready("digits-onnx")
+    assert not client.is_model_ready("alone")
+    assert not client.is_model_ready("nothing")
+    status, answer, _ = request(world, "GET", "/v2/models/alone/ready")
+    assert (status, answer) == (503, {"error": "endpoint dev-lone is Creating"})
+
+
+def test_metadata_is_the_manifest_s(client: InferenceServerClient) -> None:
+    assert client.get_model_metadata("digits-onnx") == {
+        "name": "digits-onnx",
+        "versions": [],
+        "platform": "onnxruntime_onnx",
+        "inputs": [{"name": "pixels", "datatype": "FP32", "shape": [-1, 4]}],
+        "outputs": [{"name": "pixels", "datatype": "FP32", "shape": [-1, 4]}],
+    }
+
+
+def test_an_ensemble_s_steps_have_addresses_for_their_configurations_alone(client: InferenceServerClient) -> None:
+    config = client.get_model_config("digits/pixels")
+    assert config["platform"] == "ensemble"
+    (step,) = config["ensemble_scheduling"]["step"]
+    assert step["model_name"] == "digits/pixels.decode"
+    assert client.get_model_config(step["model_name"])["backend"] == "python"
+    assert client.get_model_metadata("pixels.decode")["outputs"] == [
+        {"name": "out", "datatype": "FP32", "shape": [-1, 4]}
+    ]
+    with pytest.raises(InferenceServerException, match="has no step 'other'; it has decode, pixels"):
+        client.get_model_config("pixels.other")
+    with pytest.raises(InferenceServerException, match=r"there can be no model 'pixels\.decode'"):
+        client.infer("pixels.decode", pixels())
+
+
+def test_without_the_bucket_s_manifest_the_one_that_was_built_here_tells(tmp_path: Path) -> None:
+    (tmp_path / "24.09-t4").mkdir()
+    path = tmp_path / "24.09-t4" / f"digits-onnx.{DIGEST}.json"
+    path.write_text(json.dumps(MANIFESTS["digits-onnx"]))
+    with FakeEndpoint().running() as endpoint:
+        world = World(endpoint, archives=tmp_path)
+        world.s3.failure = client_error("AccessDenied", status=403)
+        with world.serving():
+            client = InferenceServerClient(world.url)
+            assert client.get_model_config("digits-onnx")["max_batch_size"] == 8
+            path.unlink()
+            assert client.get_model_config("digits-onnx")["max_batch_size"] == 8, "a manifest never changes"
+            with pytest.raises(InferenceServerException, match="s3:GetObject") as raised:
+                client.get_model_metadata("pixels")
+            assert raised.value.status() == "503"
+
+
+def test_the_index_names_every_model_as_it_is_reached(world: World, client: InferenceServerClient) -> None:
+    world.sagemaker.states = {"dev-lone": "Failed"}
+    index = {entry["name"]: entry for entry in client.get_model_repository_index()}
+    assert set(index) == {"digits-onnx", "pixels", "digits/both", "other/both", "alone"}
+    assert index["alone"]["state"] == "UNAVAILABLE"
+    assert index["alone"]["reason"] == "endpoint dev-lone is Failed"
+    status, ready, _ = request(world, "POST", "/v2/repository/index", b'{"ready": true}')
+    assert (status, {entry["name"] for entry in ready}) == (200, set(index) - {"alone"})
+    assert request(world, "POST", "/v2/repository/index", b"{")[0] == 400
+
+
+def test_an_ambiguous_name_is_refused_with_the_endpoints(client: InferenceServerClient) -> None:
+    with pytest.raises(InferenceServerException, match="digits/both, other/both") as raised:
+        client.infer("both", pixels())
+    assert raised.value.status() == "400"
+    assert client.infer("other/both", pixels()).get_response()["model_name"] == "other/both"
+
+
+def test_an_unknown_name_is_404_with_near_ones(client: InferenceServerClient) -> None:
+    calls: list[Callable[[str], Any]] = [lambda name: client.infer(name, pixels()), client.get_model_config]
+    for call in calls:
+        with pytest.raises(InferenceServerException, match="such as digits-onnx") as raised:
+            call("digits-onix")
+        assert raised.value.status() == "404"
+    with pytest.raises(InferenceServerException, match="there can be no model 'No_Name'") as raised:
+        client.get_model_metadata("No_Name")
+    assert raised.value.status() == "404"
+
+
+def test_a_proxy_of_one_endpoint_needs_no_other_name() -> None:
+    with FakeEndpoint().running() as endpoint:
+        world = World(endpoint)
+        with world.serving(endpoint="other"):
+            client = InferenceServerClient(world.url)
+            client.infer("both", pixels())
+            assert world.endpoint.requests[0].endpoint_name == "dev-other"
+            assert [entry["name"] for entry in client.get_model_repository_index()] == ["both"]
+            with pytest.raises(InferenceServerException, match="this proxy serves other alone") as raised:
+                client.infer("digits/both", pixels())
+            assert raised.value.status() == "404"
+
+
+def test_a_single_model_endpoint_is_asked_without_a_target_model(world: World, client: InferenceServerClient) -> None:
+    world.sagemaker.mode = "SingleModel"
+
+    def single(asked: Request) -> Reply:
+        return error_reply("ValidationError", 400) if asked.target_model else echo(asked)
+
+    world.endpoint.reply = single
+    np.testing.assert_array_equal(client.infer("alone", pixels()).as_numpy("pixels"), ARRAY)
+    client.infer("alone", pixels())
+    assert [asked.target_model is None for asked in world.endpoint.requests] == [False, True, True]
+
+
+def test_a_version_that_did_not_answer_is_none(client: InferenceServerClient) -> None:
+    assert client.infer("digits-onnx", pixels(), model_version="1").get_response()["model_version"] == "1"
+    with pytest.raises(InferenceServerException, match=r"cannot choose one, and .* answers with 1") as raised:
+        client.infer("digits-onnx", pixels(), model_version="2")
+    assert raised.value.status() == "404"
+    with pytest.raises(InferenceServerException, match="'two' is no number") as raised:
+        client.get_model_config("digits-onnx", model_version="two")
+    assert raised.value.status() == "400"
+
+
+def test_a_model_that_loads_is_waited_for(world: World, client: InferenceServerClient) -> None:
+    world.endpoint.replies(*[error_reply("ModelNotReadyException", 429)] * 3)
+    np.testing.assert_array_equal(client.infer("digits-onnx", pixels()).as_numpy("pixels"), ARRAY)
+    assert len(world.endpoint.requests) == 4
+    assert len(world.time.slept) == 3
+
+
+def test_triton_s_refusal_is_passed_on_and_not_repeated(world: World, client: InferenceServerClient) -> None:
+    words = json.dumps({"error": "unexpected shape for input 'pixels'"})
+    world.endpoint.always(error_reply("ModelError", 424, OriginalStatusCode=400, OriginalMessage=words))
+    with pytest.raises(InferenceServerException, match=r"^.400. unexpected shape for input 'pixels'$"):
+        client.infer("digits-onnx", pixels())
+    assert len(world.endpoint.requests) == 1
+
+
+def test_what_the_endpoint_does_not_take_is_413(world: World, client: InferenceServerClient) -> None:
+    world.endpoint.always(error_reply("413", 413))
+    with pytest.raises(InferenceServerException) as raised:
+        client.infer("digits-onnx", pixels())
+    assert raised.value.status() == "413"
+
+
+def test_a_body_beyond_the_limit_is_413_in_kserve_s_form(world: World) -> None:
+    status, answer, _ = request(world, "POST", "/v2/models/digits-onnx/infer", bytes(1_000_001))
+    assert (status, answer) == (413, {"error": "HTTP content length exceeded 1000000 bytes."})
+    assert world.endpoint.requests == []
+
+
+def test_statistics_are_not_made_up(client: InferenceServerClient) -> None:
+    for name in ("", "digits-onnx"):
+        with pytest.raises(InferenceServerException, match="makes none up") as raised:
+            client.get_inference_statistics(name)
+        assert raised.value.status() == "501"
+
+
+@pytest.mark.parametrize("headers", [{"Origin": "http://evil.example"}, {"Host": "evil.example:8000"}, {"Host": "a"}])
+def test_a_web_page_reaches_nothing(world: World, headers: dict[str, str]) -> None:
+    assert request(world, "POST", "/v2/models/digits-onnx/infer", b"{}", headers)[0] == 403
+    assert request(world, "GET", "/v2/health/live", headers=headers)[0] == 403
+    assert world.endpoint.requests == []
+
+
+@pytest.mark.parametrize("host", ["localhost", "localhost:8000", "127.0.0.1:1", "[::1]:8000", "LOCALHOST"])
+def test_a_program_on_this_machine_is_answered(world: World, host: str) -> None:
+    assert request(world, "GET", "/v2/health/live", headers={"Host": host})[0] == 200
+
+
+def test_what_is_no_http_is_refused_in_kserve_s_form(world: World) -> None:
+    with socket.create_connection(("127.0.0.1", world.port)) as connected:
+        connected.sendall(b"nonsense\r\n\r\n")
+        answer = b"".join(iter(lambda: connected.recv(65536), b""))
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert json.loads(answer.partition(b"\r\n\r\n")[2])["error"].startswith("The request is no valid HTTP/1.1")
+
+
+def test_a_fault_of_ours_is_said_to_be_one(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tritonstack.proxy.service.http_answer", lambda *_, **__: 1 / 0)
+    status, answer, _ = request(world, "POST", "/v2/models/digits-onnx/infer", b'{"inputs": []}')
+    assert status == 500
+    assert answer["error"].startswith("The proxy failed: ZeroDivisionError")
+
+
+def test_a_caller_that_goes_away_ends_its_tries_and_nobody_else_s(world: World) -> None:
+    """Its thread is free again; the call of another goes on."""
+    asked, gone = threading.Event(), threading.Event()
+
+    def not_ready(_asked: Request) -> Reply:
+        asked.set()
+        assert gone.wait(20)
+        return error_reply("ModelNotReadyException", 429)
+
+    world.endpoint.replies(not_ready)
+    proxy = world.proxy(concurrency=1)
+    from tritonstack.local.runtime.messages import Request as HttpRequest
+    from tritonstack.proxy.routes import read_route
+
+    sent = HttpRequest(method=b"POST", path=b"/", headers={}, body=b'{"inputs": []}', received=0, id="1")
+    route = read_route(b"POST", b"/v2/models/digits-onnx/infer")
+    answers = []
+    thread = threading.Thread(target=lambda: answers.append(proxy.answer(route, sent)))
+    thread.start()
+    assert asked.wait(20)
+    sent.sender.gone = True
+    gone.set()
+    thread.join(20)
+    assert [answer.status for answer in answers] == [503]
+    assert b"nobody waits" in answers[0].body
+    assert len(world.endpoint.requests) == 1, "no second try for nobody"
+    assert proxy.answer(route, sent).status == 503
+    assert len(world.endpoint.requests) == 1, "nor a first one"
+
+
+def test_no_more_calls_are_on_their_way_than_allowed() -> None:
+    arrived, go_on = threading.Semaphore(0), threading.Event()
+    most, now, lock = 0, 0, threading.Lock()
+
+    def counted(asked: Request) -> Reply:
+        nonlocal most, now
+        with lock:
+            now += 1
+            most = max(most, now)
+        arrived.release()
+        assert go_on.wait(20)
+        with lock:
+            now -= 1
+        return echo(asked)
+
+    body = json.dumps({"inputs": [{"name": "x", "shape": [1], "datatype": "FP32", "data": [1]}]}).encode()
+    statuses = []
+    with FakeEndpoint().running() as endpoint:
+        endpoint.reply = counted
+        world = World(endpoint)
+        with world.serving(concurrency=3):
+
+            def call() -> None:
+                statuses.append(request(world, "POST", "/v2/models/digits-onnx/infer", body)[0])
+
+            threads = [threading.Thread(target=call) for _ in range(9)]
+            for thread in threads:
+                thread.start()
+            for _ in range(3):
+                assert arrived.acquire(timeout=20)
+            ready = request(world, "GET", "/v2/models/digits-onnx/ready")[0]
+            assert ready == 200, "other questions do not wait behind inference"
+            go_on.set()
+            for thread in threads:
+                thread.join(20)
+    assert statuses == [200] * 9
+    assert most == 3
