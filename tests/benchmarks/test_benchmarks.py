@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks import proxy_overhead
 from benchmarks.bodies import FASTER, SLOWER, Times, check, measure
 from benchmarks.bodies import figures as body_figures
 from benchmarks.demo import clone_environment
@@ -24,6 +25,16 @@ def test_the_overhead_is_the_median_of_each_round_s_difference_and_ratio() -> No
     ]
     bounded = {figure.bound: figure.value for figure in figures(rounds) if figure.bound is not None}
     assert bounded == {ADDED_MS: pytest.approx(0.4), KEPT: pytest.approx(0.8)}
+
+
+def test_the_proxy_s_overhead_is_the_median_of_each_round_s_ratios() -> None:
+    rounds = [
+        proxy_overhead.Round(boto3_ms=1.0, proxy_ms=1.5, boto3_rate=1000, proxy_rate=800),
+        proxy_overhead.Round(boto3_ms=4.0, proxy_ms=5.0, boto3_rate=100, proxy_rate=90),
+        proxy_overhead.Round(boto3_ms=1.0, proxy_ms=9.0, boto3_rate=1000, proxy_rate=100),
+    ]
+    bounded = {one.bound: one.value for one in proxy_overhead.figures(rounds) if one.bound is not None}
+    assert bounded == {proxy_overhead.LATENCY_RATIO: pytest.approx(1.5), proxy_overhead.KEPT: pytest.approx(0.8)}
 
 
 def test_an_answer_counts_only_with_the_right_digit() -> None:

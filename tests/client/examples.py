@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import shlex
 from dataclasses import dataclass
@@ -10,7 +11,13 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from tritonclient.http import InferenceServerClient
+
+from tests.proxy.world import listening
 from tritonstack.client import ModelClient
+from tritonstack.commands.proxy import PORT
+from tritonstack.proxy.serve import make_parts
+from tritonstack.proxy.service import Proxy
 
 PAGE = Path(__file__).parents[2] / "docs" / "clients.md"
 
@@ -42,8 +49,16 @@ def blocks(page: Path = PAGE) -> tuple[Block, ...]:
     return tuple(found)
 
 
+def tritons_client(port: int, address: str) -> InferenceServerClient:
+    """Triton's client, as the page makes it for ``tritonstack proxy`` on its own port."""
+    assert address == f"127.0.0.1:{PORT}"
+    return InferenceServerClient(f"127.0.0.1:{port}")
+
+
 def run_python(client: ModelClient, *, folder: Path, page: Path = PAGE) -> dict[str, str]:
     """Run a page's Python from its top to its end, with ``client`` for the one that the page makes.
+
+    Triton's own client, which the page sends to ``tritonstack proxy``, reaches a proxy with the same client's AWS.
 
     Args:
         client: of the environment that the page names, with the page's models deployed.
@@ -63,7 +78,13 @@ def run_python(client: ModelClient, *, folder: Path, page: Path = PAGE) -> dict[
         assert environment == client.environment, f"the page is about environment {environment}"
         return client
 
-    with contextlib.chdir(folder), mock.patch("tritonstack.client.ModelClient", made):
+    parts = make_parts(environment=client.environment, session=client._session, concurrency=4, archives=None)
+    with (
+        contextlib.chdir(folder),
+        mock.patch("tritonstack.client.ModelClient", made),
+        listening(Proxy(parts=parts)) as port,
+        mock.patch("tritonclient.http.InferenceServerClient", functools.partial(tritons_client, port)),
+    ):
         for block in blocks(page):
             if block.language == "python":
                 code = compile("\n" * (block.line - 1) + block.text, str(page), "exec")

@@ -37,6 +37,7 @@ def test_every_example_runs_as_it_stands(systems: Systems, tmp_path: Path) -> No
     assert pooled < 5000
     assert everything > 2_000_000
     assert lines["Arrays"][0].startswith("(2, 1000) ")
+    assert lines["Triton's own clients"] == ["(2, 1000)"]
     asked = {str(request.target_model).split(".")[0] for request in systems.endpoint.requests}
     assert asked == set(ARCHIVES), "every system has its example"
 

@@ -14,7 +14,7 @@ import pytest
 from botocore.exceptions import NoCredentialsError
 from click.testing import CliRunner, Result
 
-from tests.client.fakes import FakeEndpoint, FakeSession, client_error
+from tests.client.fakes import FakeEndpoint, FakeSession, Reply, Request, client_error, echo
 from tests.proxy.world import World
 from tritonstack.client.errors import ReleaseLookupError
 from tritonstack.commands import proxy
@@ -122,6 +122,42 @@ def test_a_port_that_is_taken_is_refused(world: World) -> None:
         problem = problem_of(run("--port", str(taken.getsockname()[1])))
     assert problem.field == "--port"
     assert problem.advice == "--port 0 takes a free one"
+
+
+def test_an_interruption_does_not_wait_for_ever_for_a_call(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An invocation may take over a minute, and a model that loads six."""
+    asked, answered = threading.Event(), threading.Event()
+
+    def slow(request: Request) -> Reply:
+        asked.set()
+        assert answered.wait(60)
+        return echo(request)
+
+    def announced(_environment: str, port: int, _releases: Any) -> None:
+        def ask() -> None:
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+            connection.request("POST", "/v2/models/digits-onnx/infer", b'{"inputs": []}')
+            assert asked.wait(20)
+            os.kill(os.getpid(), signal.SIGINT)
+            with pytest.raises(OSError, match=r"closed connection|reset"):
+                connection.getresponse()
+            connection.close()
+
+        thread = threading.Thread(target=ask)
+        thread.start()
+        threads.append(thread)
+
+    threads: list[threading.Thread] = []
+    world.endpoint.reply = slow
+    monkeypatch.setattr(proxy, "_announce", announced)
+    monkeypatch.setattr("tritonstack.proxy.serve.LAST_REQUESTS_SECONDS", 0.1)
+    try:
+        assert run("--port", "0").exit_code == 0
+        assert not answered.is_set()
+        threads[0].join(20)
+        assert not threads[0].is_alive()
+    finally:
+        answered.set()
 
 
 @pytest.mark.parametrize("arguments", [["--port", "70000"], ["--concurrency", "0"], ["--concurrency", "x"]])

@@ -25,7 +25,7 @@ MODELS = REPOSITORY / "model_repos"
 
 @pytest.fixture(scope="module")
 def proxy(project: Project, deployed: LocalAws, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A proxy for environment ``local``; its address. At the end Ctrl-C must end it, without a word on standard error."""
+    """A proxy for environment ``local``; its address. At the end Ctrl-C must end it cleanly."""
     errors = tmp_path_factory.mktemp("proxy") / "stderr"
     with (
         errors.open("w") as stream,

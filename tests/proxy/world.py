@@ -12,7 +12,7 @@ from typing import Any
 
 from tests.client.fakes import FakeEndpoint, FakeS3, FakeSageMaker, FakeSession, FakeSsm, FakeTime
 from tritonstack.proxy.serve import make_parts, make_server
-from tritonstack.proxy.service import Proxy
+from tritonstack.proxy.service import MAX_PAYLOAD_BYTES, Proxy
 
 DIGEST = "0123456789abcdef"
 RECORDS = ("digits/digits-onnx", "digits/pixels", "digits/both", "other/both", "lone/alone")
@@ -132,16 +132,22 @@ class World:
     @contextmanager
     def serving(self, *, endpoint: str | None = None, concurrency: int = 4, limit: int = 1_000_000) -> Iterator[None]:
         """Listen while the block runs."""
-        loop = asyncio.new_event_loop()
-        thread = threading.Thread(target=loop.run_forever)
-        thread.start()
         proxy = self.proxy(endpoint=endpoint, concurrency=concurrency, limit=limit)
-        server = make_server(proxy, max_payload_bytes=limit)
-        self.port = asyncio.run_coroutine_threadsafe(server.start(port=0), loop).result(10)
-        try:
+        with listening(proxy, limit=limit) as self.port:
             yield
-        finally:
-            asyncio.run_coroutine_threadsafe(server.stop(seconds=5), loop).result(10)
-            loop.call_soon_threadsafe(loop.stop)
-            thread.join()
-            loop.close()
+
+
+@contextmanager
+def listening(proxy: Proxy, *, limit: int = MAX_PAYLOAD_BYTES) -> Iterator[int]:
+    """Serve a proxy from a thread of its own while the block runs; gives the port."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    server = make_server(proxy, max_payload_bytes=limit)
+    try:
+        yield asyncio.run_coroutine_threadsafe(server.start(port=0), loop).result(10)
+    finally:
+        asyncio.run_coroutine_threadsafe(server.stop(seconds=5), loop).result(10)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
