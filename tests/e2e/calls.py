@@ -21,10 +21,13 @@ def body(value: float) -> bytes:
     return json.dumps({"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, 1], "data": [value]}]}).encode()
 
 
-def invoke(client: Any, *, endpoint: str, target: str, value: float) -> float:
+def invoke(client: Any, *, endpoint: str, target: str, value: float, environment: str = "local") -> float:
     """Call one of the tests' own models; its one output value."""
     answer = client.invoke_endpoint(
-        EndpointName=f"local-{endpoint}", TargetModel=target, ContentType="application/json", Body=body(value)
+        EndpointName=f"{environment}-{endpoint}",
+        TargetModel=target,
+        ContentType="application/json",
+        Body=body(value),
     )
     output = json.loads(answer["Body"].read())["outputs"][0]["data"][0]
     return float(output)

@@ -1,0 +1,95 @@
+"""A deployment asks what it changed for its samples before any record moves: with the real Triton."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e.project import Project
+from tests.e2e.verification_project import ON_THE_SERVER, CheckedProject, checked_project
+from tritonstack.local.aws import LocalAws
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+
+
+@pytest.fixture(scope="module")
+def checked(project: Project, local_aws: LocalAws) -> Iterator[CheckedProject]:
+    """An environment of its own, deployed with a model that answers rightly."""
+    with checked_project(project, local_aws, name="verified") as checked:
+        checked.deploy()
+        yield checked
+
+
+def test_after_a_good_deployment_the_model_is_warm_and_verify_finds_nothing_wrong(
+    project: Project, checked: CheckedProject
+) -> None:
+    assert checked.loaded == {checked.target}, "before any call but the verification's"
+    printed = project.run("verify", checked.name, "--local").stdout
+    assert "as expected" in printed
+    assert "loads the model at its first call" in printed
+
+
+def test_a_model_that_passed_its_proof_and_answers_wrongly_on_the_server_fails_the_deployment(
+    project: Project, checked: CheckedProject
+) -> None:
+    before = checked.target
+    checked.write_model(f"x * (3 if {ON_THE_SERVER} else 2)")
+    said = checked.deploy(expect=1).stderr
+    assert f"model {checked.model}." in said
+    assert "answers its sample request wrongly: output y[0, 0]: 6 expected, 9 found" in said
+    assert "Traceback" not in said
+    assert checked.stack_status == "UPDATE_ROLLBACK_COMPLETE"
+    assert checked.target == before, "a record moved"
+    assert checked.answer(4.0) == 8.0
+    assert "as expected" in project.run("verify", checked.name, "--local").stdout
+
+
+@pytest.mark.long
+def test_what_changed_the_config_too_is_put_back_and_the_next_deployment_works(checked: CheckedProject) -> None:
+    before, config = checked.target, checked.config
+    checked.write_model(f"x * (4 if {ON_THE_SERVER} else 2)")
+    checked.write_environment(more=", container: {shm_default_bytes: 33554432}")
+    assert "6 expected, 12 found" in checked.deploy(expect=1).stderr
+    assert (checked.target, checked.config, checked.stack_status) == (before, config, "UPDATE_ROLLBACK_COMPLETE")
+    assert checked.answer(5.0) == 10.0
+    checked.write_model("x + x")
+    checked.deploy()
+    assert checked.target != before
+    assert checked.config != config
+    assert (checked.stack_status, checked.loaded, checked.answer(5.0)) == ("UPDATE_COMPLETE", {checked.target}, 10.0)
+
+
+@pytest.mark.long
+def test_a_model_that_cannot_be_loaded_fails_the_deployment_with_the_containers_words(checked: CheckedProject) -> None:
+    before = checked.target
+    checked.write_model("x * 2", initialize=f'assert not {ON_THE_SERVER}, "CUDA out of memory. Tried 20.00 GiB"')
+    said = checked.deploy(expect=1).stderr
+    assert "does not answer its sample request" in said
+    assert "507" in said
+    assert "CUDA out of memory" in said
+    assert (checked.target, checked.answer(6.0)) == (before, 12.0)
+
+
+@pytest.mark.long
+def test_a_first_deployment_that_fails_leaves_no_endpoint_and_no_record(project: Project, local_aws: LocalAws) -> None:
+    with checked_project(project, local_aws, name="unverified") as checked:
+        checked.write_model(f"x * (3 if {ON_THE_SERVER} else 2)")
+        assert "6 expected, 9 found" in checked.deploy(expect=1).stderr
+        endpoints = local_aws.client("sagemaker").list_endpoints(NameContains="unverified")["Endpoints"]
+        assert [one for one in endpoints if one["EndpointStatus"] != "Deleting"] == []
+        path = "/tritonstack/unverified/checked/"
+        assert local_aws.client("ssm").get_parameters_by_path(Path=path)["Parameters"] == []
+
+
+@pytest.mark.long
+def test_with_0_models_a_wrong_model_is_not_asked_and_verify_says_so_later(
+    project: Project, local_aws: LocalAws
+) -> None:
+    with checked_project(project, local_aws, name="unasked") as checked:
+        checked.write_model(f"x * (3 if {ON_THE_SERVER} else 2)")
+        checked.write_environment(more=", verification: {models: 0}")
+        checked.deploy()
+        assert checked.loaded == set()
+        printed = project.run("verify", "unasked", "--local", expect=1).stdout
+        assert "at [0, 0], where 6 is expected and 9 found" in printed
