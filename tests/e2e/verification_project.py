@@ -13,7 +13,7 @@ from tests.e2e.project import Project, environment_yaml
 from tritonstack.local.aws import LocalAws
 
 ON_THE_SERVER = 'hasattr(pb_utils, "Logger")'
-"""True in Triton and false in the build's proof, whose stand-in has no Logger: so a proof passes what serves wrongly."""
+"""True in Triton and false in the build's proof, whose stand-in has no Logger: so it passes what serves wrongly."""
 
 
 @dataclass(frozen=True)
