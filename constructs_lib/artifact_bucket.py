@@ -19,11 +19,11 @@ KEY_DELETION_DAYS = 7
 STAGING_PREFIX, STAGING_DAYS = "staging/", 7
 """Orders, waits and jobs, which a build removes itself. A build takes less than a day; what one that was cut off left
 is kept for a week, so that somebody can still look at it."""
-BuildLogOf = Literal["builds", "engines"]
+BuildLogOf = Literal["builds", "engines", "network"]
 
 
 def build_log_name(*, environment: str, of: BuildLogOf) -> str:
-    """The log group of an environment's builds, or of its engines."""
+    """The log group of an environment's builds, of its engines, or of its network's flows."""
     return f"/tritonstack/{environment}/{of}"
 
 
@@ -130,7 +130,7 @@ class ArtifactBucket(Construct):
         return ArtifactBucketReference(scope, construct_id, environment=environment)
 
     def _allow_build_logs(self, environment: str) -> None:
-        """CloudWatch Logs may use the key for the logs of builds, and for no other log group.
+        """CloudWatch Logs may use the key for the logs of builds and of the network, and for no other log group.
 
         The statement names neither role nor stack: whether there are builds is another stack's business. The actions
         are those that CloudWatch Logs asks for (user guide: "Encrypt log data in CloudWatch Logs using AWS KMS").

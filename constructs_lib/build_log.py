@@ -1,4 +1,4 @@
-"""The log of builds: encrypted under the artifacts' key, kept for a set time."""
+"""Logs of builds and of the network: encrypted under the artifacts' key, kept for a set time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from constructs_lib.artifact_bucket import ArtifactBucketReference, BuildLogOf, 
 
 
 class BuildLog(Construct):
-    """A log group that the builds of an environment write into.
+    """A log group that the builds of an environment write into, or its VPC.
 
     Its name is ours, not generated: the key's policy names it before it exists, so that no other log group can be put
     under the key.
@@ -37,7 +37,7 @@ class BuildLog(Construct):
             scope: the parent.
             construct_id: the id in the parent.
             environment: the environment's name.
-            of: whose log it is: that of the builds of archives, or that of the engines.
+            of: whose log it is: that of the builds of archives, of the engines, or of the network.
             days: how long a line is kept; one of the retentions that CloudWatch Logs takes.
             artifacts: whose key encrypts it.
         """

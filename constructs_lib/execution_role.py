@@ -10,6 +10,7 @@ from constructs import Construct
 
 from constructs_lib.acknowledgement import acknowledge_wildcard
 from constructs_lib.artifact_bucket import ArtifactBucketReference
+from constructs_lib.build_access import BuildNetwork, acknowledge_nameless, allow_network
 from constructs_lib.permission import allow, boundary
 from constructs_lib.triton_image import TritonImage
 
@@ -39,6 +40,8 @@ class ExecutionRole(Construct):
         archive_prefix: str,
         image: TritonImage,
         volume_key_arn: str | None = None,
+        network: BuildNetwork | None = None,
+        network_identity: str = "",
         permissions_boundary_arn: str | None = None,
     ) -> None:
         """Make the role.
@@ -51,6 +54,8 @@ class ExecutionRole(Construct):
             archive_prefix: the platform prefix of this endpoint's archives, with its trailing slash.
             image: the one image that may be pulled.
             volume_key_arn: the key of the storage volume, where one is set.
+            network: the VPC that containers join, or None for SageMaker's own network.
+            network_identity: what tells that network from one before it, which the old fleet still is in.
             permissions_boundary_arn: a managed policy that bounds the role, where the account demands one.
         """
         super().__init__(scope, construct_id)
@@ -65,9 +70,10 @@ class ExecutionRole(Construct):
             ),
             permissions_boundary=boundary(self, permissions_boundary_arn),
         )
-        # A new platform or image makes a second policy. CloudFormation removes the first when the update is over, so
-        # the old fleet, which still serves, can load models and start instances until then.
-        generation = hashlib.sha256(f"{archive_prefix}\n{image.account}\n{image.repository}".encode()).hexdigest()[:8]
+        # A new platform, image or network makes a second policy. CloudFormation removes the first when the update is
+        # over, so the old fleet, which still serves, can load models and start instances until then.
+        told = [archive_prefix, image.account, image.repository, *([network_identity] if network_identity else [])]
+        generation = hashlib.sha256("\n".join(told).encode()).hexdigest()[:8]
         self.policy = iam.Policy(self, f"Access{generation}", roles=[self.role])
         self._allow_archives(artifacts, archive_prefix)
         self._allow_image(image)
@@ -75,6 +81,9 @@ class ExecutionRole(Construct):
         self._allow_metrics()
         if volume_key_arn is not None:
             self._allow_volume(volume_key_arn)
+        if network is not None:
+            allow_network(self.policy, network=network, service="sagemaker")
+        self._acknowledge_nameless(network=network is not None)
 
     @property
     def role_arn(self) -> str:
@@ -107,6 +116,12 @@ class ExecutionRole(Construct):
             resources=[image.repository_arn(partition=cdk.Stack.of(self).partition)],
         )
         allow(self.policy, "LogInToRegistry", actions=["ecr:GetAuthorizationToken"], resources=["*"])
+
+    def _acknowledge_nameless(self, *, network: bool) -> None:
+        """The one acknowledgement of ``*`` in the policy."""
+        if network:
+            acknowledge_nameless(self.policy)
+            return
         acknowledge_wildcard(
             self.policy,
             resource="*",

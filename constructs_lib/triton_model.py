@@ -9,6 +9,7 @@ from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
 from constructs_lib.artifact_bucket import ArtifactBucketReference
+from constructs_lib.build_access import BuildNetwork
 from constructs_lib.execution_role import ExecutionRole
 from constructs_lib.triton_image import TritonImage
 
@@ -61,6 +62,8 @@ class TritonModel(Construct):
         artifacts: ArtifactBucketReference,
         data: MultiModelData | SingleModelData,
         environment: Mapping[str, str],
+        network: BuildNetwork | None = None,
+        isolated: bool = False,
     ) -> None:
         """Make the Model.
 
@@ -72,6 +75,10 @@ class TritonModel(Construct):
             artifacts: the bucket of the archives.
             data: one archive, or a prefix with many.
             environment: the container's variables, at most 100 (API reference: ``ContainerDefinition``).
+            network: the VPC that containers join, or None for SageMaker's own network.
+            isolated: whether the container can reach nothing at all, VPC or not; SageMaker still brings it its
+                archives, in both modes (developer guide: "Run Training and Inference Containers in Internet-Free
+                Mode"; model deployment feature matrix).
         """
         super().__init__(scope, construct_id)
         self.data = data
@@ -90,6 +97,8 @@ class TritonModel(Construct):
                 multi_model_config=_cache_setting(data),
                 environment=dict(environment),
             ),
+            vpc_config=_vpc_config(network),
+            enable_network_isolation=True if isolated else None,
         )
         self.model.node.add_dependency(role.policy)
 
@@ -102,6 +111,14 @@ class TritonModel(Construct):
     def multi_model(self) -> bool:
         """Whether a caller picks the model by ``TargetModel``."""
         return isinstance(self.data, MultiModelData)
+
+
+def _vpc_config(network: BuildNetwork | None) -> sagemaker.CfnModel.VpcConfigProperty | None:
+    if network is None:
+        return None
+    return sagemaker.CfnModel.VpcConfigProperty(
+        subnets=list(network.subnet_ids), security_group_ids=list(network.security_group_ids)
+    )
 
 
 def _cache_setting(

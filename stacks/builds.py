@@ -47,7 +47,7 @@ class BuildsStack(cdk.Stack):
         )
         self._environment = environment
         self._artifacts = ArtifactBucket.from_parameters(self, "Artifacts", environment=environment.environment)
-        self._network = _network(environment)
+        self._network, self._jobs_network = self._networks(environment)
         source = BuildSource(self, "Source", models=builds.models)
         settings = environment.builds
         self.build = ModelBuild(
@@ -93,6 +93,24 @@ class BuildsStack(cdk.Stack):
         cdk.CfnOutput(self, "ProjectName", value=self.build.project.ref, description="Project that builds archives")
         cdk.CfnOutput(self, "LogGroupName", value=self.build.log.name, description="Log group of its builds")
 
+    def _networks(self, environment: Environment) -> tuple[BuildNetwork | None, BuildNetwork | None]:
+        """The network of CodeBuild's builds, and that of processing jobs.
+
+        These join only a network of ``builds.network``: without one they have none at all, and need none.
+        """
+        explicit = environment.builds.network
+        if explicit is not None:
+            network = BuildNetwork(
+                vpc_id=explicit.vpc_id, subnet_ids=explicit.subnet_ids, security_group_ids=explicit.security_group_ids
+            )
+            return network, network
+        if environment.network is None or environment.builds.outside_network:
+            return None, None
+        from constructs_lib.network import NetworkReference  # noqa: PLC0415 - EC2's types, which most need not
+
+        reference = NetworkReference(self, "Network", environment=environment.environment, settings=environment.network)
+        return reference.of_builds(), None
+
     def _engine_project(self, builders: Sequence[Builder]) -> EngineProject | None:
         if not builders:
             return None
@@ -131,7 +149,7 @@ class BuildsStack(cdk.Stack):
             environment=environment.environment,
             artifacts=self._artifacts,
             images=_images(builders),
-            network=self._network,
+            network=self._jobs_network,
             permissions_boundary_arn=environment.permissions_boundary,
         )
         self.build.allow_processing(role)
@@ -149,12 +167,3 @@ def _of_kind(builders: Sequence[Builder], kind: str) -> list[Builder]:
 
 def _images(builders: Sequence[Builder]) -> list[TritonImage]:
     return [TritonImage.from_uri(uri) for uri in sorted({builder.image for builder in builders})]
-
-
-def _network(environment: Environment) -> BuildNetwork | None:
-    network = environment.builds.network
-    if network is None:
-        return None
-    return BuildNetwork(
-        vpc_id=network.vpc_id, subnet_ids=network.subnet_ids, security_group_ids=network.security_group_ids
-    )

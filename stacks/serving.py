@@ -9,6 +9,7 @@ from constructs import Construct, IDependable
 
 from constructs_lib.activation import Activation
 from constructs_lib.artifact_bucket import ArtifactBucket
+from constructs_lib.build_access import BuildNetwork
 from constructs_lib.endpoint import Endpoint, Fleet, Timeouts
 from constructs_lib.execution_role import ExecutionRole
 from constructs_lib.tags import ENDPOINT_TAG, LOCAL_MAX_LOADED_MODELS_TAG, tag_all
@@ -57,6 +58,7 @@ class ServingStack(cdk.Stack):
         prefix = naming.platform_prefix(endpoint=endpoint.name, platform=endpoint.platform)
         image = TritonImage.from_uri(endpoint.image_uri(environment.region))
         self.artifacts = ArtifactBucket.from_parameters(self, "Artifacts", environment=environment.environment)
+        network = self._network(environment)
         self.role = ExecutionRole(
             self,
             "ExecutionRole",
@@ -65,6 +67,8 @@ class ServingStack(cdk.Stack):
             archive_prefix=prefix,
             image=image,
             volume_key_arn=endpoint.volume_key_arn,
+            network=network,
+            network_identity="" if environment.network is None else environment.network.identity,
             permissions_boundary_arn=environment.permissions_boundary,
         )
         self.model = TritonModel(
@@ -75,6 +79,8 @@ class ServingStack(cdk.Stack):
             artifacts=self.artifacts,
             data=model_data(endpoint, release_set=release_set),
             environment=endpoint.container_environment(),
+            network=network,
+            isolated=endpoint.network_isolation,
         )
         self.endpoint = Endpoint(
             self,
@@ -127,6 +133,15 @@ class ServingStack(cdk.Stack):
         if build_set is not None:
             self.activation.archives.node.add_dependency(self._wait(environment, endpoint, build_set))
         self._outputs(prefix=prefix)
+
+    def _network(self, environment: Environment) -> BuildNetwork | None:
+        """The subnets and security groups of the containers."""
+        if environment.network is None:
+            return None
+        from constructs_lib.network import NetworkReference  # noqa: PLC0415 - EC2's types, which most need not
+
+        reference = NetworkReference(self, "Network", environment=environment.environment, settings=environment.network)
+        return reference.of_containers()
 
     def _wait(self, environment: Environment, endpoint: EndpointSettings, build_set: str) -> IDependable:
         """What the archives must wait for."""

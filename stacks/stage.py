@@ -15,6 +15,7 @@ from tritonstack.settings import Environment
 
 if TYPE_CHECKING:
     from stacks.builds import BuildsStack
+    from stacks.network import NetworkStack
     from stacks.observability import ObservabilityStack
     from tritonstack.engines.deployed_builds import DeployedBuilds
 
@@ -27,7 +28,8 @@ class EnvironmentStage(cdk.Stage):
 
     Attributes:
         artifacts: the artifacts stack, deployed first: archives are published into it before anything serves.
-        builds: the builds stack, deployed second; None where a deployment builds nothing.
+        network: the network stack, deployed second; None where containers are in SageMaker's own network.
+        builds: the builds stack, deployed next; None where a deployment builds nothing.
         serving: endpoint name → serving stack.
         observability: deployed last; None where an environment has neither dashboard nor alarms.
     """
@@ -57,6 +59,7 @@ class EnvironmentStage(cdk.Stage):
         )
         tag_all(self, {**environment.tags, ENVIRONMENT_TAG: environment.environment})
         self.artifacts = ArtifactsStack(self, "artifacts", environment=environment)
+        self.network = self._network(environment, builds)
         self.builds = None if builds is None else self._builds(environment, builds)
         self.serving: dict[str, ServingStack] = {}
         for endpoint in environment.endpoints:
@@ -69,17 +72,26 @@ class EnvironmentStage(cdk.Stage):
                 commits={model: (commits or {}).get(model, "unknown") for model in release_sets[endpoint.name]},
                 build_set=None if builds is None else builds.build_sets[endpoint.name],
             )
-            stack.add_stack_dependency(self.artifacts)
+            stack.add_stack_dependency(self.network or self.artifacts)
             if self.builds is not None:
                 stack.add_stack_dependency(self.builds)
             self.serving[endpoint.name] = stack
         self.observability = self._observability(environment)
 
+    def _network(self, environment: Environment, builds: DeployedBuilds | None) -> NetworkStack | None:
+        if environment.network is None:
+            return None
+        from stacks.network import NetworkStack  # noqa: PLC0415 - EC2's types, which most environments do not need
+
+        stack = NetworkStack(self, "network", environment=environment, settings=environment.network, builds=builds)
+        stack.add_stack_dependency(self.artifacts)
+        return stack
+
     def _builds(self, environment: Environment, builds: DeployedBuilds) -> BuildsStack:
         from stacks.builds import BuildsStack  # noqa: PLC0415 - CodeBuild's types, which most environments do not need
 
         stack = BuildsStack(self, "builds", environment=environment, builds=builds)
-        stack.add_stack_dependency(self.artifacts)
+        stack.add_stack_dependency(self.network or self.artifacts)
         return stack
 
     def _observability(self, environment: Environment) -> ObservabilityStack | None:

@@ -86,6 +86,11 @@ def builds_parameter(*, environment: str, value: str) -> str:
     return f"/tritonstack/{environment}/_builds/{value}"
 
 
+def network_parameter(*, environment: str, value: str) -> str:
+    """The SSM parameter that carries a value of the network stack (``vpc-id``, ``subnet-us-east-1a``)."""
+    return f"/tritonstack/{environment}/_network/{value}"
+
+
 def order_key(*, order: str) -> str:
     """The key of an order: the archives that one build of the environment makes."""
     return f"staging/orders/{order}.json"

@@ -7,6 +7,7 @@ from tritonstack.settings.container import ContainerSettings
 from tritonstack.settings.endpoint import Endpoint, LocalSettings, Timeouts
 from tritonstack.settings.environment import ArtifactSettings, Environment, engines_built_on_deploy
 from tritonstack.settings.loader import load_environment, load_environments
+from tritonstack.settings.network import CreatedNetwork, ImportedNetwork, NetworkSettings
 from tritonstack.settings.rollout import Rollout
 from tritonstack.settings.scaling import Scaling, Schedule
 from tritonstack.settings.verification import VerificationSettings
@@ -17,9 +18,12 @@ __all__ = [
     "BuildNetwork",
     "BuildSettings",
     "ContainerSettings",
+    "CreatedNetwork",
     "Endpoint",
     "Environment",
+    "ImportedNetwork",
     "LocalSettings",
+    "NetworkSettings",
     "Rollout",
     "Scaling",
     "Schedule",

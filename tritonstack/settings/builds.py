@@ -83,5 +83,9 @@ class BuildSettings(SettingsModel):
         default="BUILD_GENERAL1_LARGE", description="The CPU machine of a build; it holds the model while it exports."
     )
     network: BuildNetwork | None = Field(
-        default=None, description="The VPC that builds run in; null: CodeBuild's and SageMaker's own network."
+        default=None, description="The VPC that builds run in; null: the environment's network, where it has one."
+    )
+    outside_network: bool = Field(
+        default=False,
+        description="Whether builds stay out of the environment's network, in CodeBuild's and SageMaker's own.",
     )

@@ -125,18 +125,23 @@ class Endpoint(SettingsModel):
     routing: Literal["LEAST_OUTSTANDING_REQUESTS", "RANDOM", "PREFIX_AWARE", "KV_AWARE"] | None = Field(
         default=None, description="How SageMaker spreads calls over the instances; null: SageMaker's default."
     )
+    network_isolation: bool = Field(
+        default=False,
+        description="Whether the container can reach nothing at all (EnableNetworkIsolation); SageMaker still brings "
+        "it its archives.",
+    )
     rollout: Rollout | None = Field(
         default=None,
         description="How an update moves the calls to the new fleet (deployment guardrails); null: all at once, and "
         "nothing is watched.",
     )
-    verification: VerificationSettings = Field(
-        default_factory=VerificationSettings,
-        description="What a deployment asks of the endpoint before release records move.",
-    )
     scaling: Scaling | None = Field(
         default=None,
         description="How the number of instances follows the load; null: initial_instance_count, whatever the load.",
+    )
+    verification: VerificationSettings = Field(
+        default_factory=VerificationSettings,
+        description="What a deployment asks of the endpoint before release records move.",
     )
     alarms: Thresholds | None = Field(
         default=None, description="From where on something is wrong; null: the thresholds of the environment's alarms."

@@ -11,6 +11,7 @@ from tritonstack.settings.alarms import AlarmSettings
 from tritonstack.settings.builds import BuildSettings
 from tritonstack.settings.endpoint import PRODUCTION_INSTANCES, Endpoint
 from tritonstack.settings.fields import EnvironmentName, SettingsModel, choices
+from tritonstack.settings.network import NetworkSettings
 
 
 class ArtifactSettings(SettingsModel):
@@ -50,6 +51,10 @@ class Environment(SettingsModel):
     artifacts: ArtifactSettings = Field(default_factory=ArtifactSettings, description="The bucket that holds archives.")
     builds: BuildSettings = Field(
         default_factory=BuildSettings, description="How and where the environment's models are made."
+    )
+    network: NetworkSettings | None = Field(
+        default=None,
+        description="The VPC of containers and builds; null: SageMaker's and CodeBuild's own network.",
     )
     dashboard: bool = Field(default=False, description="Whether CloudWatch gets a dashboard of the environment.")
     alarms: AlarmSettings | None = Field(

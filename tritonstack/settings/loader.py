@@ -20,6 +20,7 @@ from tritonstack.settings.checks import (
     check_builds,
     check_endpoint,
     check_names_across,
+    check_network,
     check_prices,
     check_repeated_names,
     check_site,
@@ -28,6 +29,7 @@ from tritonstack.settings.checks import (
 from tritonstack.settings.endpoint import Endpoint
 from tritonstack.settings.environment import Environment
 from tritonstack.settings.findings import Finding, to_problems
+from tritonstack.settings.network import NetworkSettings
 from tritonstack.settings.type_errors import echoes_bad_items, location_of, type_findings
 from tritonstack.settings.yaml_source import Location, YamlDocument, read_yaml
 
@@ -144,7 +146,10 @@ def _cross_checks(*, document: YamlDocument, faulty: set[Location], stem: str) -
         permissions_boundary=usable("permissions_boundary"),
         tags={key: text for key, text in (usable("tags") or {}).items() if ("tags", key) not in faulty},
     )
-    yield from _check_builds(raw=value.get("builds"), faulty=faulty)
+    builds = _usable_builds(raw=value.get("builds", {}), faulty=faulty)
+    if builds is not None:
+        yield from check_builds(builds)
+    yield from _check_network(raw=value.get("network"), builds=builds, faulty=faulty, site=site)
     alarms = _usable_alarms(raw=value.get("alarms"), faulty=faulty)
     prices = {name: each for name, each in _mapping(usable("prices")).items() if ("prices", name) not in faulty}
     yield from check_prices(prices=prices, catalogue=site.catalogue)
@@ -168,10 +173,17 @@ def _cross_checks(*, document: YamlDocument, faulty: set[Location], stem: str) -
     yield from check_repeated_names(named)
 
 
-def _check_builds(*, raw: Any, faulty: set[Location]) -> Iterator[Finding]:
-    if isinstance(raw, dict):
-        inside = {at[1:] for at in faulty if at[:1] == ("builds",)}
-        yield from check_builds(BuildSettings.model_validate(_without(value=raw, faulty=inside, model=BuildSettings)))
+def _usable_builds(*, raw: Any, faulty: set[Location]) -> BuildSettings | None:
+    if not isinstance(raw, dict) or ("builds",) in faulty:
+        return None
+    inside = {at[1:] for at in faulty if at[:1] == ("builds",)}
+    return BuildSettings.model_validate(_without(value=raw, faulty=inside, model=BuildSettings))
+
+
+def _check_network(*, raw: Any, builds: BuildSettings | None, faulty: set[Location], site: Site) -> Iterator[Finding]:
+    """A network with a faulty field is not checked further: most of its checks are between fields."""
+    if isinstance(raw, dict) and not any(at[:1] == ("network",) for at in faulty):
+        yield from check_network(network=NetworkSettings.model_validate(raw), builds=builds, site=site)
 
 
 def _usable_alarms(*, raw: Any, faulty: set[Location]) -> AlarmSettings | None:

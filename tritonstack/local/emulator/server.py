@@ -21,6 +21,7 @@ from tritonstack.local.emulator.cloudformation import (
     cancelling,
     composite_alarm,
     custom_resources,
+    network_resources,
     new_resources,
     patience,
     provisioning,
@@ -63,6 +64,7 @@ def build(settings: EmulatorSettings) -> Gateway:
     bucket.install()
     cancelling.install()
     custom_resources.install()
+    network_resources.install()
     new_resources.install()
     waits.install()
     provisioning.install_schemas()

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from tritonstack.catalogue import InstanceType
 from tritonstack.settings.checks.container import check_container
+from tritonstack.settings.checks.network import check_isolation
 from tritonstack.settings.checks.release import check_release
 from tritonstack.settings.checks.rollout import check_rollout
 from tritonstack.settings.checks.scaling import check_scaling
@@ -43,6 +44,7 @@ def check_endpoint(
     elif "instance_type" not in unusable:
         yield _unknown_type(endpoint=endpoint, location=location, site=site)
     yield from _check_volume_key(endpoint=endpoint, location=location, site=site)
+    yield from check_isolation(endpoint=endpoint, location=location)
     if "release" not in unusable:
         yield from check_release(endpoint=endpoint, location=location, site=site)
     if not unusable & {"release", "mode"}:

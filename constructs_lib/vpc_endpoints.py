@@ -1,0 +1,236 @@
+"""The VPC endpoints that an environment needs, each with a policy that lets through what the environment does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import aws_cdk as cdk
+from aws_cdk import aws_ec2 as ec2
+from constructs import Construct
+
+from constructs_lib.artifact_bucket import ArtifactBucketReference
+from constructs_lib.triton_image import TritonImage
+
+Statement = dict[str, Any]
+PULL = ["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"]
+PREFIXES = {"sagemaker.api": "sagemaker", "monitoring": "cloudwatch"}
+"""Service of an endpoint → prefix of its actions, where they differ."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuildCalls:
+    """What builds inside the network call.
+
+    Attributes:
+        images: the images that their machines pull from ECR.
+        engines: whether a build starts others, on CodeBuild's GPU machine.
+        processing: whether it starts processing jobs.
+        weights: ARNs of the objects in S3 that recipes take weights from.
+    """
+
+    images: Sequence[TritonImage] = ()
+    engines: bool = False
+    processing: bool = False
+    weights: Sequence[str] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reach:
+    """What the endpoints let through.
+
+    Attributes:
+        environment: the environment's name.
+        builds: what builds call; None where none runs inside the network.
+        additional: services that only other callers in the VPC need; let through for the whole account.
+        buckets: names of further buckets to read.
+    """
+
+    environment: str
+    builds: BuildCalls | None = None
+    additional: Sequence[str] = field(default=())
+    buckets: Sequence[str] = field(default=())
+
+
+class VpcEndpoints(Construct):
+    """S3's gateway endpoint, and an interface endpoint for each further service.
+
+    Callers in the VPC need two: SSM's, for the release records, and SageMaker's runtime. SageMaker itself brings
+    archives to the containers through the VPC, and so through S3's endpoint; images, logs and metrics of endpoints go
+    another way. Builds need those of what they call.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        vpc_id: str,
+        subnet_ids: Sequence[str],
+        route_table_ids: Sequence[str],
+        security_group_id: str,
+        artifacts: ArtifactBucketReference,
+        reach: Reach,
+    ) -> None:
+        """Make the endpoints.
+
+        Args:
+            scope: the parent.
+            construct_id: the id in the parent.
+            vpc_id: the VPC.
+            subnet_ids: where interface endpoints have an address.
+            route_table_ids: where S3's gateway is a route.
+            security_group_id: of the interface endpoints.
+            artifacts: the environment's bucket.
+            reach: what they let through.
+        """
+        super().__init__(scope, construct_id)
+        self._stack = cdk.Stack.of(self)
+        self._reach = reach
+        ec2.CfnVPCEndpoint(
+            self,
+            "s3",
+            vpc_id=vpc_id,
+            service_name=self._service("s3"),
+            vpc_endpoint_type="Gateway",
+            route_table_ids=list(route_table_ids),
+            policy_document=_policy(self._s3(artifacts)),
+        )
+        for service, statements in self._interfaces().items():
+            ec2.CfnVPCEndpoint(
+                self,
+                service,
+                vpc_id=vpc_id,
+                service_name=self._service(service),
+                vpc_endpoint_type="Interface",
+                subnet_ids=list(subnet_ids),
+                security_group_ids=[security_group_id],
+                private_dns_enabled=True,
+                policy_document=_policy(statements),
+            )
+
+    def _service(self, name: str) -> str:
+        return f"com.amazonaws.{self._stack.region}.{name}"
+
+    def _arn(self, service: str, resource: str, name: str, *, colon: bool = False) -> str:
+        form = cdk.ArnFormat.COLON_RESOURCE_NAME if colon else cdk.ArnFormat.SLASH_RESOURCE_NAME
+        return self._stack.format_arn(service=service, resource=resource, resource_name=name, arn_format=form)
+
+    def _own(self, sid: str, actions: Sequence[str], resources: Sequence[str]) -> Statement:
+        """For principals of this account alone."""
+        return {
+            "Sid": sid,
+            "Effect": "Allow",
+            "Principal": "*",
+            "Action": list(actions),
+            "Resource": list(resources),
+            "Condition": {"StringEquals": {"aws:PrincipalAccount": self._stack.account}},
+        }
+
+    def _s3(self, artifacts: ArtifactBucketReference) -> list[Statement]:
+        """A layer's URL is signed by ECR's own account, so that no condition on the account may stand there."""
+        partition, region = self._stack.partition, self._stack.region
+        statements = [
+            self._own(
+                "OwnArtifacts",
+                [
+                    "s3:AbortMultipartUpload",
+                    "s3:DeleteObject",
+                    "s3:GetBucketAcl",
+                    "s3:GetBucketLocation",
+                    "s3:GetObject",
+                    "s3:GetObjectVersion",
+                    "s3:ListBucket",
+                    "s3:ListMultipartUploadParts",
+                    "s3:PutObject",
+                ],
+                [artifacts.bucket_arn, artifacts.objects_arn("*")],
+            ),
+            {
+                # ECR user guide: "Minimum Amazon S3 bucket permissions for Amazon ECR".
+                "Sid": "ImageLayers",
+                "Effect": "Allow",
+                "Principal": "*",
+                "Action": "s3:GetObject",
+                "Resource": f"arn:{partition}:s3:::prod-{region}-starport-layer-bucket/*",
+            },
+        ]
+        if self._reach.builds is not None:
+            staging = f"arn:{partition}:s3:::{staging_bucket_name(self._stack)}"
+            statements.append(
+                self._own(
+                    "BuildSource",
+                    ["s3:GetBucketAcl", "s3:GetBucketLocation", "s3:GetObject", "s3:GetObjectVersion"],
+                    [staging, f"{staging}/*"],
+                )
+            )
+            if self._reach.builds.weights:
+                statements.append(self._own("Weights", ["s3:GetObject"], self._reach.builds.weights))
+        if self._reach.buckets:
+            arns = [f"arn:{partition}:s3:::{name}" for name in sorted(set(self._reach.buckets))]
+            both = [*arns, *(f"{arn}/*" for arn in arns)]
+            statements.append(self._own("AdditionalBuckets", ["s3:GetObject", "s3:ListBucket"], both))
+        return statements
+
+    def _interfaces(self) -> Mapping[str, list[Statement]]:
+        """Service → what its endpoint lets through."""
+        environment = self._reach.environment
+        endpoints = self._arn("sagemaker", "endpoint", f"{environment}-*")
+        values = self._arn("ssm", "parameter", f"tritonstack/{environment}")
+        found: dict[str, list[Statement]] = {
+            "sagemaker.runtime": [self._own("InvokeEndpoints", ["sagemaker:InvokeEndpoint"], [endpoints])],
+            "ssm": [
+                self._own(
+                    "ReadParameters",
+                    ["ssm:GetParameter", "ssm:GetParameters", "ssm:GetParametersByPath"],
+                    [values, f"{values}/*"],
+                )
+            ],
+        }
+        if self._reach.builds is not None:
+            found |= self._of_builds(self._reach.builds)
+        for service in self._reach.additional:
+            whole = self._own("WholeService", [f"{PREFIXES.get(service, service)}:*"], ["*"])
+            found[service] = [*found.get(service, []), whole]
+        return found
+
+    def _of_builds(self, builds: BuildCalls) -> dict[str, list[Statement]]:
+        environment = self._reach.environment
+        found: dict[str, list[Statement]] = {}
+        if builds.images:
+            repositories = sorted({each.repository_arn(partition=self._stack.partition) for each in builds.images})
+            pull = self._own("PullImages", PULL, repositories)
+            login = self._own("LogIn", ["ecr:GetAuthorizationToken"], ["*"])
+            found |= {"ecr.api": [pull, login], "ecr.dkr": [pull, login]}
+        if builds.engines:
+            projects = self._arn("codebuild", "project", "*")
+            actions = ["codebuild:BatchGetBuilds", "codebuild:StartBuild", "codebuild:StopBuild"]
+            found["codebuild"] = [self._own("BuildEngines", actions, [projects])]
+        if builds.processing:
+            jobs = self._arn("sagemaker", "processing-job", f"{environment}-engine-*")
+            actions = [
+                "sagemaker:AddTags",
+                "sagemaker:CreateProcessingJob",
+                "sagemaker:DescribeProcessingJob",
+                "sagemaker:StopProcessingJob",
+            ]
+            found["sagemaker.api"] = [self._own("ProcessEngines", actions, [jobs])]
+        if builds.engines or builds.processing:
+            groups = [
+                self._arn("logs", "log-group", f"{name}:*", colon=True)
+                for name in (f"/tritonstack/{environment}/engines", "/aws/sagemaker/ProcessingJobs")
+            ]
+            actions = ["logs:DescribeLogStreams", "logs:FilterLogEvents", "logs:GetLogEvents"]
+            found["logs"] = [self._own("ReadEngineLogs", actions, groups)]
+        return found
+
+
+def staging_bucket_name(stack: cdk.Stack) -> str:
+    """The bucket of CDK's assets in the stack's account and region, as the bootstrap template calls it."""
+    qualifier = stack.synthesizer.bootstrap_qualifier or cdk.DefaultStackSynthesizer.DEFAULT_QUALIFIER
+    return f"cdk-{qualifier}-assets-{stack.account}-{stack.region}"
+
+
+def _policy(statements: Sequence[Statement]) -> dict[str, Any]:
+    return {"Version": "2012-10-17", "Statement": list(statements)}

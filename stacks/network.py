@@ -1,0 +1,73 @@
+"""The stack of the network: the VPC that containers and builds run in, and the endpoints by which they reach AWS."""
+
+from __future__ import annotations
+
+import aws_cdk as cdk
+from constructs import Construct
+
+from constructs_lib.artifact_bucket import ArtifactBucket
+from constructs_lib.network import Network
+from constructs_lib.triton_image import TritonImage
+from constructs_lib.vpc_endpoints import BuildCalls, Reach
+from tritonstack.engines.deployed_builds import DeployedBuilds
+from tritonstack.settings import Environment, NetworkSettings
+
+
+class NetworkStack(cdk.Stack):
+    """The network of one environment; its values are SSM parameters, so nothing is exported.
+
+    Attributes:
+        network: VPC, subnets, security groups and endpoints.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        environment: Environment,
+        settings: NetworkSettings,
+        builds: DeployedBuilds | None,
+    ) -> None:
+        """Make the stack for one environment, whose builds, if any, may run in it."""
+        super().__init__(
+            scope,
+            construct_id,
+            stack_name=f"{environment.environment}-network",
+            description=f"Network of {environment.environment}",
+            env=cdk.Environment(account=environment.account, region=environment.region),
+        )
+        self.network = Network(
+            self,
+            "Network",
+            settings=settings,
+            artifacts=ArtifactBucket.from_parameters(self, "Artifacts", environment=environment.environment),
+            reach=Reach(
+                environment=environment.environment,
+                builds=_calls(self, environment, builds) if builds_are_inside(environment) else None,
+                additional=settings.additional_endpoints,
+                buckets=settings.additional_buckets,
+            ),
+            permissions_boundary_arn=environment.permissions_boundary,
+        )
+
+
+def builds_are_inside(environment: Environment) -> bool:
+    """Whether builds run in the environment's network."""
+    settings = environment.builds
+    return environment.network is not None and settings.network is None and not settings.outside_network
+
+
+def _calls(stack: cdk.Stack, environment: Environment, builds: DeployedBuilds | None) -> BuildCalls | None:
+    if builds is None:
+        return None
+    kinds = {builder.kind for builder in builds.builders}
+    pulled = {builder.image for builder in builds.builders if builder.kind == "codebuild"}
+    if not environment.builds.image.startswith("aws/codebuild/"):
+        pulled.add(environment.builds.image)
+    return BuildCalls(
+        images=[TritonImage.from_uri(uri) for uri in sorted(pulled)],
+        engines="codebuild" in kinds,
+        processing="processing" in kinds,
+        weights=[f"arn:{stack.partition}:s3:::{url.removeprefix('s3://')}" for url in builds.weights],
+    )

@@ -1,0 +1,324 @@
+"""The network stack, and what the others take from it."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stacks.stage import EnvironmentStage
+from tests.constructs_lib.templates import flat, of_type, only, properties, template_of
+from tests.engines.engine_environments import A10G, T4, served_engines, write_models
+from tests.stacks.engine_stages import stage_of
+from tests.stacks.environments import DIGITS, SINGLE, environment, serving_template, stage
+from tests.stacks.policy import Policy
+
+CREATED: dict[str, Any] = {
+    "created": {"cidr": "10.20.0.0/16", "zones": ["us-east-1a", "us-east-1c"], "nat": "each"},
+    "s3_prefix_list_id": "pl-1a",
+    "additional_buckets": ["data-of-ours"],
+    "additional_endpoints": ["kms", "monitoring"],
+}
+SUBNETS = {"us-east-1a": "subnet-1", "us-east-1b": "subnet-2"}
+IMPORTED: dict[str, Any] = {"imported": {"vpc_id": "vpc-1", "subnets": SUBNETS, "security_group_ids": ["sg-1", "sg-2"]}}
+
+
+def network_template(made: EnvironmentStage) -> dict[str, Any]:
+    assert made.network is not None
+    return template_of(made.network)
+
+
+@pytest.fixture(scope="module")
+def created() -> EnvironmentStage:
+    return stage(environment({**DIGITS, "network_isolation": True}, SINGLE, network=CREATED))
+
+
+@pytest.fixture(scope="module")
+def template(created: EnvironmentStage) -> dict[str, Any]:
+    return network_template(created)
+
+
+def values(template: dict[str, Any]) -> dict[str, Any]:
+    """Name → value of the stack's parameters in Systems Manager."""
+    found = of_type(template, "AWS::SSM::Parameter").values()
+    return {each["Properties"]["Name"]: flat(each["Properties"]["Value"]) for each in found}
+
+
+def test_without_a_network_there_is_no_stack_and_no_model_in_a_vpc() -> None:
+    made = stage(environment(DIGITS))
+    assert made.network is None
+    assert "VpcConfig" not in properties(template_of(made.serving["digits"]), "AWS::SageMaker::Model")
+
+
+def test_private_subnets_have_no_route_to_the_internet_but_through_nat(template: dict[str, Any]) -> None:
+    routes = [each["Properties"] for each in of_type(template, "AWS::EC2::Route").values()]
+    private = [each for each in routes if "Private" in flat(each["RouteTableId"])]
+    assert len(private) == 2
+    assert all("NatGatewayId" in each and "GatewayId" not in each for each in private)
+    assert len({flat(each["NatGatewayId"]) for each in private}) == 2
+
+
+@pytest.mark.parametrize(("nat", "gateways"), [(False, 0), ("one", 1)])
+def test_nat_gateways_are_as_many_as_asked(nat: str | bool, gateways: int) -> None:
+    network = {**CREATED, "created": {**CREATED["created"], "nat": nat}}
+    made = network_template(stage(environment(network=network)))
+    assert len(of_type(made, "AWS::EC2::NatGateway")) == gateways
+    assert bool(of_type(made, "AWS::EC2::InternetGateway")) is bool(nat)
+    assert len(of_type(made, "AWS::EC2::Subnet")) == 2 + gateways
+
+
+def blocks(template: dict[str, Any]) -> dict[str, str]:
+    found = of_type(template, "AWS::EC2::Subnet").values()
+    return {
+        each["Properties"]["AvailabilityZone"]: each["Properties"]["CidrBlock"]
+        for each in found
+        if not any(tag["Value"].split("/")[-1].startswith("Public") for tag in each["Properties"]["Tags"])
+    }
+
+
+def test_a_zone_that_is_added_moves_no_other(template: dict[str, Any]) -> None:
+    more = {**CREATED, "created": {**CREATED["created"], "zones": ["us-east-1b", "us-east-1c", "us-east-1a"]}}
+    grown = blocks(network_template(stage(environment(network=more))))
+    assert {zone: grown[zone] for zone in blocks(template)} == blocks(template)
+
+
+def test_blocks_lie_within_the_range_and_apart(template: dict[str, Any]) -> None:
+    found = [ipaddress.IPv4Network(each["Properties"]["CidrBlock"]) for each in of_type(
+        template, "AWS::EC2::Subnet").values()]  # fmt: skip
+    assert len(found) == 4
+    assert all(each.subnet_of(ipaddress.IPv4Network("10.20.0.0/16")) for each in found)
+    assert not any(one.overlaps(other) for one in found for other in found if one is not other)
+
+
+def test_no_subnet_gives_public_addresses(template: dict[str, Any]) -> None:
+    assert all(not each["Properties"]["MapPublicIpOnLaunch"] for each in of_type(template, "AWS::EC2::Subnet").values())
+
+
+def groups(template: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    found = of_type(template, "AWS::EC2::SecurityGroup").values()
+    return {each["Properties"]["GroupDescription"].split(" ")[0].rstrip(":"): each["Properties"] for each in found}
+
+
+def test_containers_reach_s3_and_the_endpoints_and_nothing_else(template: dict[str, Any]) -> None:
+    [rule] = groups(template)["Containers"]["SecurityGroupEgress"]
+    assert (rule["DestinationPrefixListId"], rule["FromPort"], rule["ToPort"]) == ("pl-1a", 443, 443)
+    rules = [each["Properties"] for each in of_type(template, "AWS::EC2::SecurityGroupEgress").values()]
+    assert {flat(each["DestinationSecurityGroupId"]) for each in rules} == {
+        f"${{{name}.GroupId}}"
+        for name in of_type(template, "AWS::EC2::SecurityGroup")
+        if name.startswith("NetworkEndpointsGroup")
+    }
+    assert all("SecurityGroupIngress" not in groups(template)[name] for name in ("Containers", "Builds"))
+
+
+def test_only_builds_reach_the_internet_and_only_with_a_nat_gateway(template: dict[str, Any]) -> None:
+    def open_(of: dict[str, dict[str, Any]]) -> set[str]:
+        return {
+            name
+            for name, each in of.items()
+            if any(rule.get("CidrIp") == "0.0.0.0/0" for rule in each["SecurityGroupEgress"])
+        }
+
+    assert open_(groups(template)) == {"Builds"}
+    closed = {**CREATED, "created": {**CREATED["created"], "nat": False}}
+    assert open_(groups(network_template(stage(environment(network=closed))))) == set()
+
+
+def test_endpoints_take_https_from_the_environments_groups_alone_and_start_nothing(template: dict[str, Any]) -> None:
+    group = groups(template)["Interface"]
+    assert all("CidrIp" not in rule and rule["FromPort"] == 443 for rule in group["SecurityGroupIngress"])
+    assert len(group["SecurityGroupIngress"]) == 2
+    [nowhere] = group["SecurityGroupEgress"]
+    assert nowhere["CidrIp"] == "255.255.255.255/32"
+
+
+def endpoints(template: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Service → properties of its VPC endpoint."""
+    found = of_type(template, "AWS::EC2::VPCEndpoint").values()
+    return {
+        each["Properties"]["ServiceName"].removeprefix("com.amazonaws.us-east-1."): each["Properties"] for each in found
+    }
+
+
+def test_an_environment_without_builds_has_the_endpoints_of_callers_and_those_asked_for(
+    template: dict[str, Any],
+) -> None:
+    assert set(endpoints(template)) == {"s3", "sagemaker.runtime", "ssm", "kms", "monitoring"}
+    assert endpoints(template)["s3"]["VpcEndpointType"] == "Gateway"
+    assert len(endpoints(template)["s3"]["RouteTableIds"]) == 2
+
+
+def test_every_flow_is_logged_under_the_key_and_for_a_set_time(
+    created: EnvironmentStage, template: dict[str, Any]
+) -> None:
+    flows = properties(template, "AWS::EC2::FlowLog")
+    assert (flows["TrafficType"], flows["ResourceType"]) == ("ALL", "VPC")
+    group = properties(template, "AWS::Logs::LogGroup")
+    assert (group["LogGroupName"], group["RetentionInDays"]) == ("/tritonstack/dev/network", 90)
+    assert flows["LogGroupName"] == group["LogGroupName"]
+    assert "KmsKeyId" in group
+    key = json.dumps(properties(template_of(created.artifacts), "AWS::KMS::Key")["KeyPolicy"])
+    assert "log-group:/tritonstack/dev/network" in key
+
+
+def test_values_cross_as_parameters_and_nothing_is_exported(
+    created: EnvironmentStage, template: dict[str, Any]
+) -> None:
+    assert set(values(template)) == {
+        f"/tritonstack/dev/_network/{name}"
+        for name in (
+            "vpc-id", "subnet-us-east-1a", "subnet-us-east-1c", "security-group-0", "builds-security-group-0",
+        )
+    }  # fmt: skip
+    for stack in (created.network, *created.serving.values()):
+        assert stack is not None
+        assert "Fn::ImportValue" not in json.dumps(template_of(stack))
+        assert '"Export"' not in json.dumps(template_of(stack))
+
+
+def test_models_run_in_the_networks_subnets(created: EnvironmentStage) -> None:
+    template = template_of(created.serving["digits"])
+    defaults = {name: each["Default"] for name, each in template["Parameters"].items() if "Default" in each}
+
+    def parameters(references: list[dict[str, str]]) -> list[str]:
+        return [defaults[each["Ref"]] for each in references]
+
+    config = properties(template, "AWS::SageMaker::Model")["VpcConfig"]
+    head = "/tritonstack/dev/_network"
+    assert parameters(config["Subnets"]) == [f"{head}/subnet-us-east-1a", f"{head}/subnet-us-east-1c"]
+    assert parameters(config["SecurityGroupIds"]) == [f"{head}/security-group-0"]
+
+
+def test_isolation_is_each_endpoints_own(created: EnvironmentStage) -> None:
+    isolated = {
+        name: properties(template_of(stack), "AWS::SageMaker::Model").get("EnableNetworkIsolation")
+        for name, stack in created.serving.items()
+    }
+    assert isolated == {"digits": True, "single": None}
+
+
+def test_the_network_stands_between_artifacts_and_serving(created: EnvironmentStage) -> None:
+    assert created.network is not None
+    assert created.network.dependencies == [created.artifacts]
+    assert all(created.network in stack.dependencies for stack in created.serving.values())
+
+
+def test_the_execution_role_makes_interfaces_in_the_networks_subnets_alone(created: EnvironmentStage) -> None:
+    policy = Policy(template_of(created.serving["digits"]), begins="ExecutionRole")
+    interface = "arn:aws:ec2:us-east-1:123456789012:network-interface/eni-1"
+    assert policy.allows("ec2:CreateNetworkInterface", interface)
+    assert not policy.allows("ec2:CreateNetworkInterface", "arn:aws:ec2:us-east-1:123456789012:subnet/subnet-9")
+    assert not policy.allows("ec2:DeleteNetworkInterface", interface)
+    alone = Policy(serving_template(DIGITS), begins="ExecutionRole")
+    assert alone.actions("ec2") == set()
+
+
+def test_another_network_makes_a_policy_beside_the_old_one(created: EnvironmentStage) -> None:
+    """The old fleet's interfaces lie in the old subnets, and are removed with the old policy."""
+
+    def policies(template: dict[str, Any]) -> set[str]:
+        return {name for name in of_type(template, "AWS::IAM::Policy") if name.startswith("ExecutionRole")}
+
+    here = policies(template_of(created.serving["digits"]))
+    there = policies(serving_template(DIGITS, network=IMPORTED))
+    assert not here & there & policies(serving_template(DIGITS))
+    assert len(here | there | policies(serving_template(DIGITS))) == 3
+
+
+def test_of_an_imported_network_with_groups_nothing_is_made() -> None:
+    template = network_template(stage(environment(network=IMPORTED)))
+    assert {each["Type"] for each in template["Resources"].values()} == {"AWS::SSM::Parameter"}
+    head = "/tritonstack/dev/_network"
+    assert values(template) == {
+        f"{head}/vpc-id": "vpc-1",
+        f"{head}/subnet-us-east-1a": "subnet-1",
+        f"{head}/subnet-us-east-1b": "subnet-2",
+        f"{head}/security-group-0": "sg-1",
+        f"{head}/security-group-1": "sg-2",
+        f"{head}/builds-security-group-0": "sg-1",
+        f"{head}/builds-security-group-1": "sg-2",
+    }
+
+
+def test_an_imported_network_gets_endpoints_and_a_group_where_it_has_none() -> None:
+    imported = {"vpc_id": "vpc-1", "subnets": SUBNETS, "route_table_ids": ["rtb-1"], "endpoints": True}
+    template = network_template(stage(environment(network={"imported": imported, "s3_prefix_list_id": "pl-1"})))
+    assert endpoints(template)["s3"]["RouteTableIds"] == ["rtb-1"]
+    assert endpoints(template)["ssm"]["SubnetIds"] == ["subnet-1", "subnet-2"]
+    assert set(groups(template)) == {"Containers", "Interface"}
+    assert of_type(template, "AWS::EC2::VPC") == {}
+
+
+ENGINES_NETWORK = (
+    "network: {created: {cidr: 10.1.0.0/16, zones: [us-east-1a, us-east-1b], nat: one}, s3_prefix_list_id: pl-1}"
+)
+
+
+@pytest.fixture(scope="module")
+def building(tmp_path_factory: pytest.TempPathFactory) -> EnvironmentStage:
+    folder = tmp_path_factory.mktemp("engines")
+    write_models(folder)
+    return stage_of(served_engines(folder, A10G, T4, header=ENGINES_NETWORK), folder)
+
+
+def test_builds_in_the_network_get_the_endpoints_of_what_they_call(building: EnvironmentStage) -> None:
+    template = network_template(building)
+    assert set(endpoints(template)) == {
+        "s3", "sagemaker.runtime", "ssm", "codebuild", "sagemaker.api", "logs", "ecr.api", "ecr.dkr",
+    }  # fmt: skip
+    sids = {each["Sid"] for each in endpoints(template)["s3"]["PolicyDocument"]["Statement"]}
+    assert sids == {"OwnArtifacts", "ImageLayers", "BuildSource"}
+
+
+def test_builds_run_in_the_network_by_default_with_a_group_of_their_own(building: EnvironmentStage) -> None:
+    assert building.builds is not None
+    template = template_of(building.builds)
+    defaults = {name: each.get("Default", "") for name, each in template["Parameters"].items()}
+    projects = of_type(template, "AWS::CodeBuild::Project").values()
+    assert len(projects) == 2
+    for project in projects:
+        [group] = project["Properties"]["VpcConfig"]["SecurityGroupIds"]
+        assert defaults[group["Ref"]].endswith("/_network/builds-security-group-0")
+    assert building.network in building.builds.dependencies
+
+
+def test_processing_jobs_have_no_network_at_all(building: EnvironmentStage) -> None:
+    assert building.builds is not None
+    assert Policy(template_of(building.builds), begins="ProcessingRoleAccess").actions("ec2") == set()
+
+
+def test_builds_stay_outside_where_the_settings_say_so(tmp_path: Path) -> None:
+    write_models(tmp_path)
+    header = f"{ENGINES_NETWORK}\nbuilds: {{outside_network: true}}"
+    made = stage_of(served_engines(tmp_path, A10G, header=header), tmp_path)
+    assert made.builds is not None
+    assert "VpcConfig" not in json.dumps(template_of(made.builds))
+    assert set(endpoints(network_template(made))) == {"s3", "sagemaker.runtime", "ssm"}
+
+
+def test_functions_stay_outside_the_network(created: EnvironmentStage) -> None:
+    for stack in created.serving.values():
+        functions = of_type(template_of(stack), "AWS::Lambda::Function").values()
+        assert functions
+        assert not any("VpcConfig" in each["Properties"] for each in functions)
+
+
+def test_every_tagged_type_of_the_network_carries_the_environments_tags(template: dict[str, Any]) -> None:
+    untagged = {
+        "AWS::EC2::Route", "AWS::EC2::SubnetRouteTableAssociation", "AWS::EC2::SecurityGroupEgress",
+        "AWS::EC2::VPCGatewayAttachment", "AWS::IAM::Policy",
+    }  # fmt: skip
+    for name, resource in template["Resources"].items():
+        if resource["Type"] not in untagged:
+            tags = resource["Properties"]["Tags"]
+            pairs = tags.items() if isinstance(tags, dict) else [(each["Key"], each["Value"]) for each in tags]
+            assert ("tritonstack:environment", "dev") in set(pairs), name
+
+
+def test_the_same_settings_make_the_same_bytes(template: dict[str, Any]) -> None:
+    again = stage(environment({**DIGITS, "network_isolation": True}, SINGLE, network=CREATED))
+    assert json.dumps(network_template(again)) == json.dumps(template)
+    assert only(template, "AWS::EC2::VPC")[1]["Properties"]["CidrBlock"] == "10.20.0.0/16"
