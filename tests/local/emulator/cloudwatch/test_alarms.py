@@ -24,15 +24,15 @@ def test_an_alarm_watches_exactly_its_dimensions(watching: Watching) -> None:
     names = {"new": NEW, "old": OLD, "both": FLEET}
     for name, dimensions in names.items():
         watching.put(f"{watching.name}-{name}", Dimensions=as_members(dimensions))
-    watching.write(9, **NEW)
-    watching.write(1, **OLD)
-    watching.write(0, **{**FLEET, "VariantName": "other"})
+    watching.write(9, of=NEW)
+    watching.write(1, of=OLD)
+    watching.write(0, of={**FLEET, "VariantName": "other"})
     states = {name: watching.state(f"{watching.name}-{name}") for name in names}
     assert states == {"new": "ALARM", "old": "OK", "both": "INSUFFICIENT_DATA"}
 
 
 def test_dimensions_are_a_set_without_order(watching: Watching) -> None:
-    watching.write(9, **NEW)
+    watching.write(9, of=NEW)
     watching.put(Dimensions=as_members(dict(reversed(NEW.items()))))
     assert watching.state() == "ALARM"
 

@@ -25,12 +25,14 @@ class Watching:
         """The emulator's time."""
         return float(self.emulator.get("/_tritonstack/clock")["now"])
 
-    def write(self, *values: float, minutes_ago: int = 1, metric: str = "Errors", **dimensions: str) -> None:
-        """Values in one of the minutes before ``start``."""
+    def write(
+        self, *values: float, minutes_ago: int = 1, metric: str = "Errors", of: Mapping[str, str] | None = None
+    ) -> None:
+        """Values in one of the minutes before ``start``; ``of`` are dimensions."""
         datum: dict[str, Any] = {
             "MetricName": metric,
             "Timestamp": self.start - minutes_ago * PERIOD + 5,
-            "Dimensions": [{"Name": key, "Value": value} for key, value in dimensions.items()],
+            "Dimensions": [{"Name": key, "Value": value} for key, value in (of or {}).items()],
             "Values": list(values),
         }
         self.cloudwatch.put_metric_data(Namespace=self.name, MetricData=[datum])
@@ -57,9 +59,17 @@ class Watching:
         queries += [{**self.query(key, metric), "ReturnData": False} for key, metric in metrics.items()]
         self.put(**{**of_one, "Metrics": queries, **changed})
 
-    def query(self, identifier: str, metric: str, *, stat: str = "Sum", period: int = PERIOD, **dimensions: str) -> Any:
-        """A MetricDataQuery."""
-        shown = [{"Name": key, "Value": value} for key, value in dimensions.items()]
+    def query(
+        self,
+        identifier: str,
+        metric: str,
+        *,
+        stat: str = "Sum",
+        period: int = PERIOD,
+        of: Mapping[str, str] | None = None,
+    ) -> dict[str, Any]:
+        """A MetricDataQuery; ``of`` are dimensions."""
+        shown = [{"Name": key, "Value": value} for key, value in (of or {}).items()]
         what = {"Namespace": self.name, "MetricName": metric, "Dimensions": shown}
         return {"Id": identifier, "MetricStat": {"Metric": what, "Period": period, "Stat": stat}}
 

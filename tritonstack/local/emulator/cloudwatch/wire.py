@@ -18,17 +18,16 @@ from typing import Any
 from xml.sax.saxutils import escape
 
 import botocore.parsers
-import botocore.serialize
 import botocore.utils
 
 from tritonstack.local.emulator import request_validation
+from tritonstack.local.emulator.cloudwatch import cbor
 from tritonstack.local.emulator.refusal import RefusedError
 
 SERVICE = "cloudwatch"
 Answer = tuple[int, dict[str, str], bytes]
 _PATH = re.compile(r"/operation/([A-Za-z]+)")
 _JSON = "application/x-amz-json-1.0"
-_CBOR: Any = botocore.serialize.CBORSerializer()
 _NAMESPACE = "http://monitoring.amazonaws.com/doc/2010-08-01/"
 
 
@@ -59,12 +58,8 @@ class Message:
         if self.protocol == "json":
             return 200, {"Content-Type": _JSON}, json.dumps(_json(shape, shown)).encode()
         if self.protocol == "cbor":
-            body = bytearray()
-            if shape is None:
-                body += b"\xa0"
-            else:
-                _CBOR._serialize_data_item(body, _dates(shape, shown), shape)
-            return 200, {"Content-Type": "application/cbor", "smithy-protocol": "rpc-v2-cbor"}, bytes(body)
+            body = cbor.encode(_marked(shape, shown))
+            return 200, {"Content-Type": "application/cbor", "smithy-protocol": "rpc-v2-cbor"}, body
         result = "".join(_xml(shape, shown)) if shape is not None else ""
         inner = f"<{self.operation}Result>{result}</{self.operation}Result>" if shape is not None else ""
         identifier = f"<ResponseMetadata><RequestId>{uuid.uuid4()}</RequestId></ResponseMetadata>"
@@ -78,9 +73,8 @@ class Message:
         if self.protocol == "json":
             return refusal.status, {"Content-Type": _JSON, **query_code}, json.dumps(error).encode()
         if self.protocol == "cbor":
-            body = b"\xa2" + b"".join(_cbor_text(part) for item in error.items() for part in item)
             headers = {"Content-Type": "application/cbor", "smithy-protocol": "rpc-v2-cbor", **query_code}
-            return refusal.status, headers, body
+            return refusal.status, headers, cbor.encode(error)
         text = (
             f'<ErrorResponse xmlns="{_NAMESPACE}"><Error><Type>Sender</Type><Code>{refusal.code}</Code>'
             f"<Message>{escape(str(refusal))}</Message></Error><RequestId>{uuid.uuid4()}</RequestId></ErrorResponse>"
@@ -117,12 +111,6 @@ def _cbor(body: bytes) -> dict[str, Any]:
     parser: Any = botocore.parsers.create_parser("smithy-rpc-v2-cbor")
     members: dict[str, Any] = parser.parse_data_item(io.BufferedReader(io.BytesIO(body)))
     return members
-
-
-def _cbor_text(text: str) -> bytes:
-    serialized = bytearray()
-    _CBOR._serialize_type_string(serialized, text, None, None)
-    return bytes(serialized)
 
 
 def _from_query(shape: Any, fields: Mapping[str, str], prefix: str = "") -> Any:
@@ -188,13 +176,13 @@ def _json(shape: Any, value: Any) -> Any:
     return int(value) if shape.type_name == "timestamp" and value == int(value) else value
 
 
-def _dates(shape: Any, value: Any) -> Any:
-    """Timestamps as botocore's serialiser takes them."""
-    if shape.type_name == "structure":
-        return {name: _dates(shape.members[name], item) for name, item in value.items()}
-    if shape.type_name == "list":
-        return [_dates(shape.member, item) for item in value]
-    return datetime.fromtimestamp(value, tz=UTC) if shape.type_name == "timestamp" else value
+def _marked(shape: Any, value: Any) -> Any:
+    """Timestamps as CBOR marks them."""
+    if shape is not None and shape.type_name == "structure":
+        return {name: _marked(shape.members[name], item) for name, item in value.items()}
+    if shape is not None and shape.type_name == "list":
+        return [_marked(shape.member, item) for item in value]
+    return cbor.Time(value) if shape is not None and shape.type_name == "timestamp" else value
 
 
 def _xml(shape: Any, value: Any) -> Iterator[str]:
