@@ -37,6 +37,10 @@ scaling is new, and A to B        refused (4)           untouched       untouche
 stack deleted                     nothing               deletes A       nothing           of A itself: nothing
 ================================  ====================  ==============  ================  ======================
 
+A rollback is an update to the template before, in the order of the dependencies. From the last resource on
+it would do as well, for whichever of Before and After sees B live while A is wanted deregisters it; unless it was a
+native resource that failed.
+
 1. What is gone already is no failure to CloudFormation, nor here.
 2. What is wanted at that time the function's own variable tells (``SCALING``): CloudFormation has put back the one of
    the template that is in force before it sends any event.
@@ -164,7 +168,7 @@ def act(event: Mapping[str, Any], aws: Aws, *, in_force: Wanted) -> dict[str, st
     if kind == BEFORE:
         return before(aws, wanted, old)
     if kind == AFTER:
-        after(aws, wanted, old)
+        after(aws, wanted)
     return {}
 
 
@@ -192,13 +196,13 @@ def before(aws: Aws, wanted: Wanted, old: Wanted | None) -> dict[str, str]:
     return _attributes(max(wanted.initial, min(live.count, wanted.maximum)), ALL_AT_ONCE)
 
 
-def after(aws: Aws, wanted: Wanted, old: Wanted | None) -> None:
-    """Make what is registered what is wanted of the variant that is live."""
+def after(aws: Aws, wanted: Wanted) -> None:
+    """Make what is registered what is wanted; where another variant is live, a rollback is yet to take it away."""
     live = live_variant(aws, wanted.endpoint)
-    for each in (wanted, old):
-        if live is not None and each is not None and each.variant == live.variant:
-            converge(aws, each)
-            return
+    if live is not None and live.variant == wanted.variant:
+        converge(aws, wanted)
+    elif live is not None:
+        deregister(aws, wanted.endpoint, live.variant)
 
 
 def settle(aws: Aws, wanted: Wanted, *, gone: str) -> None:

@@ -1,0 +1,305 @@
+"""One serving stack of CloudFormation, as far as a scaled endpoint goes.
+
+It sends events as CloudFormation does: to what the template changes, in the order of the dependencies, and in a
+rollback to what the update had touched and nothing else. What is not documented is a choice of the tests.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+fake: Any = importlib.import_module("tests.lambda.fake_scaling")  # `lambda` is a word of the language
+handler, FakeScaling, AwsError, ENDPOINT = fake.handler, fake.FakeScaling, fake.fakes.AwsError, fake.ENDPOINT
+
+
+@dataclass(frozen=True, kw_only=True)
+class Template:
+    """What a template says of a scaled endpoint."""
+
+    variant: str = "a"
+    targets: tuple[int, ...] = (60,)
+    minimum: int = 1
+    maximum: int = 9
+    initial: int = 1
+    model: int = 1
+    schedules: tuple[str, ...] = ()
+
+    @property
+    def policies(self) -> dict[str, dict[str, Any]]:
+        """Name → configuration, one for each target."""
+        metric = {"PredefinedMetricType": "SageMakerVariantInvocationsPerInstance"}
+        return {
+            f"tritonstack-metric{number}-{value}": {
+                "TargetValue": float(value),
+                "PredefinedMetricSpecification": metric,
+            }
+            for number, value in enumerate(self.targets)
+        }
+
+    @property
+    def text(self) -> str:
+        """The property ``Scaling``."""
+        document = {
+            "endpoint": ENDPOINT,
+            "variant": self.variant,
+            "minimum": self.minimum,
+            "maximum": self.maximum,
+            "initial": self.initial,
+            "policies": self.policies,
+            "schedules": [
+                {"ScheduledActionName": when, "Schedule": when, "ScalableTargetAction": {"MinCapacity": 1}}
+                for when in self.schedules
+            ],
+            "routing": "CANARY",
+        }
+        return json.dumps(document)
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """Those of the three custom resources."""
+        return {"Scaling": self.text, "Model": str(self.model)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Books:
+    """What CloudFormation knows: the template in force, the config's (variant, count), and physical ids."""
+
+    template: Template
+    config: tuple[str, int]
+    target: str
+    policies: dict[str, tuple[str, int]]
+    attributes: dict[str, str]
+
+
+class StackError(Exception):
+    """A stack that ended in a state from which CloudFormation does not find back."""
+
+
+class _FailedError(Exception):
+    """A resource that failed."""
+
+
+@dataclass(kw_only=True)
+class Stack:
+    """One serving stack.
+
+    Attributes:
+        aws: the account.
+        backwards: whether a rollback goes from the last resource to the first.
+        tells_replaced: whether a custom resource whose physical id changed is sent an Update in a rollback, too.
+        twice: whether every event is delivered twice.
+    """
+
+    aws: Any = field(default_factory=FakeScaling)
+    backwards: bool = False
+    tells_replaced: bool = False
+    twice: bool = False
+    books: Books | None = None
+
+    def deploy(self, template: Template, *, fails: str = "", breaks_after: int = 0) -> bool:
+        """Deploy; whether it succeeded. Where it did not, it is rolled back.
+
+        Args:
+            template: what is to be in force.
+            fails: where: ``before``, ``endpoint``, ``cancelled`` (the endpoint moves all the same), ``silent``
+                (SageMaker moves it back and says nothing), ``target``, ``policy``, ``after``, ``later``.
+            breaks_after: changes of Application Auto Scaling that ``before`` and ``after`` make before they fail.
+        """
+        update = _Update(self, template, fails=fails, breaks_after=breaks_after)
+        try:
+            update.run()
+        except _FailedError:
+            update.roll_back()
+            return False
+        update.clean_up()
+        return True
+
+    def send(self, kind: str, request: str, new: Template, old: Template | None = None, *, in_force: Template) -> Any:
+        """One event."""
+        event: dict[str, Any] = {
+            "RequestType": request,
+            "ResourceType": f"Custom::Scaling{kind}",
+            "ResourceProperties": new.properties,
+        }
+        if old is not None:
+            event["OldResourceProperties"] = old.properties
+        for _ in range(2 if self.twice else 1):
+            data = handler.act(event, self.aws.clients(), in_force=handler.Wanted.of(in_force.text))
+        return data
+
+
+class _Update:
+    """One deployment."""
+
+    def __init__(self, stack: Stack, template: Template, *, fails: str, breaks_after: int) -> None:
+        self.stack, self.aws, self.new = stack, stack.aws, template
+        self.books, self.fails, self.breaks_after = stack.books, fails, breaks_after
+        self.undo: list[Callable[[], None]] = []
+        self.leftover: list[Callable[[], None]] = []
+        """Deletes that a rollback ends with."""
+        self.replaced: list[Callable[[], None]] = []
+        """Deletes that a success ends with."""
+
+    @property
+    def old(self) -> Template | None:
+        return None if self.books is None else self.books.template
+
+    def run(self) -> None:
+        attributes = self._custom("Before")
+        self._settled()
+        config = self._config(attributes)
+        self._endpoint(config)
+        self._target()
+        policies = self._policies()
+        self._custom("After")
+        if self.fails == "later":
+            raise _FailedError
+        self.stack.books = Books(
+            template=self.new, config=config, target=self.new.variant, policies=policies, attributes=attributes
+        )
+
+    def roll_back(self) -> None:
+        assert self.books is not None, "the tests let no creation fail"
+        self.aws.fails_after = None
+        for step in reversed(self.undo) if self.stack.backwards else self.undo:
+            step()
+        for step in reversed(self.leftover):
+            step()
+
+    def clean_up(self) -> None:
+        for step in reversed(self.replaced):
+            step()
+
+    def _custom(self, kind: str) -> dict[str, str]:
+        """Before and After, whose ids never change."""
+        old, new = self.old, self.new
+        if old is not None and old.properties == new.properties:
+            assert self.books is not None
+            return self.books.attributes
+        if old is not None:
+            back = old
+            self.undo.append(lambda: self.stack.send(kind, "Update", back, new, in_force=back))
+        breaking = self.fails == kind.lower()
+        self.aws.fails_after = self.breaks_after if breaking else None
+        try:
+            data: dict[str, str] = self.stack.send(kind, "Update" if old else "Create", new, old, in_force=new)
+        except Exception as error:
+            raise _FailedError from error
+        if breaking:
+            raise _FailedError
+        return data
+
+    def _settled(self) -> None:
+        """Settled, whose id is the variant."""
+        old, new = self.old, self.new
+        if old is None or old.properties == new.properties:
+            return
+        self.stack.send("Settled", "Update", new, old, in_force=new)
+        replaced = old.variant != new.variant
+        if not replaced or self.stack.tells_replaced:
+            self.undo.append(lambda: self.stack.send("Settled", "Update", old, new, in_force=old))
+        if replaced:
+            self.replaced.append(lambda: self.stack.send("Settled", "Delete", old, in_force=new))
+            self.leftover.append(lambda: self.stack.send("Settled", "Delete", new, in_force=old))
+
+    def _config(self, attributes: dict[str, str]) -> tuple[str, int]:
+        return (self.new.variant, int(attributes["InitialInstanceCount"]))
+
+    def _endpoint(self, config: tuple[str, int]) -> None:
+        if self.books is not None:
+            if (config, self.new.model) == (self.books.config, self.books.template.model):
+                return
+            back = self.books.config
+            self.undo.append(lambda: self._move_back(back))
+        if self.fails == "endpoint":
+            raise _FailedError
+        if self.fails != "silent":
+            self._move(config)
+        if self.fails == "cancelled":
+            raise _FailedError
+
+    def _move(self, config: tuple[str, int]) -> None:
+        try:
+            self.aws.move(config)
+        except AwsError as error:
+            raise StackError(f"the endpoint cannot move: {error}") from error
+
+    def _move_back(self, config: tuple[str, int]) -> None:
+        if self.aws.config != config:
+            self._move(config)
+
+    def _target(self) -> None:
+        old, new = self.old, self.new
+        limits = (new.minimum, new.maximum)
+        if old is not None and old.variant == new.variant:
+            if (old.minimum, old.maximum) == limits:
+                return
+            before = (old.minimum, old.maximum)
+            self.undo.append(lambda: self._update_target(old.variant, before))
+            self._update_target(new.variant, limits)
+        else:
+            if self.aws.live != new.variant:
+                raise _FailedError  # Application Auto Scaling takes live variants alone
+            self.aws.targets[new.variant] = limits
+            self.leftover.append(lambda: self._delete_target(new.variant))
+            if old is not None:
+                self.replaced.append(lambda: self._delete_target(old.variant))
+        for when in new.schedules:
+            self.aws.schedules[new.variant, when] = {}
+        if self.fails == "target":
+            raise _FailedError
+
+    def _update_target(self, variant: str, limits: tuple[int, int]) -> None:
+        if variant not in self.aws.targets:
+            raise StackError(f"the scalable target of {variant} is not found")
+        self.aws.targets[variant] = limits
+
+    def _delete_target(self, variant: str) -> None:
+        if variant in self.aws.targets:
+            self.aws._DeregisterScalableTarget(ResourceId=f"endpoint/{ENDPOINT}/variant/{variant}")
+
+    def _policies(self) -> dict[str, tuple[str, int]]:
+        """Logical id → (variant, ARN). CloudFormation knows policies by their ARNs alone."""
+        known = dict(self.books.policies) if self.books and self.books.template.variant == self.new.variant else {}
+        wanted = self.new.policies
+        before = self.old.policies if self.old else {}
+        made = {}
+        for name, configuration in wanted.items():
+            if name in before and name in known:
+                made[name] = known[name]
+                continue
+            self.aws._PutScalingPolicy(
+                ResourceId=f"endpoint/{ENDPOINT}/variant/{self.new.variant}",
+                PolicyName=name,
+                TargetTrackingScalingPolicyConfiguration=configuration,
+            )
+            made[name] = (self.new.variant, self.aws.policies[self.new.variant, name]["arn"])
+            self.leftover.append(lambda gone=made[name]: self._delete_policy(gone))  # type: ignore[misc]
+            if self.fails == "policy":
+                raise _FailedError
+        for name, gone in (self.books.policies if self.books else {}).items():
+            if made.get(name) != gone:
+                self.replaced.append(lambda gone=gone: self._delete_policy(gone))  # type: ignore[misc]
+        return made
+
+    def _delete_policy(self, gone: tuple[str, int]) -> None:
+        for (variant, name), each in list(self.aws.policies.items()):
+            if (variant, each["arn"]) == gone:
+                del self.aws.policies[variant, name]
+
+
+def check(stack: Stack, in_force: Template) -> None:
+    """The live variant, and no other, is scaled by the policies and schedules of the template in force."""
+    aws = stack.aws
+    assert aws.live == in_force.variant
+    assert set(aws.targets) == {in_force.variant}
+    assert aws.names(in_force.variant) == in_force.policies
+    assert {key[1] for key in aws.schedules} == set(in_force.schedules)
+    assert all(key[0] == in_force.variant for key in [*aws.policies, *aws.schedules])
+
+
+__all__ = ["Books", "FakeScaling", "Stack", "StackError", "Template", "check", "handler", "replace"]

@@ -1,0 +1,286 @@
+"""What is registered for scaling after every order of events: it is what the template in force says, and is live."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+world: Any = importlib.import_module("tests.lambda.scaling_world")
+handler, Stack, Template, check = world.handler, world.Stack, world.Template, world.check
+
+NATIVE = {"target", "policy"}
+"""Failures before After was touched, with B registered: what a rollback from the last resource on would not undo."""
+FAILURES = ["before", "endpoint", "cancelled", "silent", "target", "policy", "after", "later"]
+A = Template(targets=(60, 600), schedules=("cron(0 7 ? * * *)",))
+B = world.replace(A, variant="b")
+WAYS = [(backwards, told) for backwards in (False, True) for told in (False, True)]
+
+
+@pytest.fixture(
+    params=WAYS, ids=lambda way: f"{'backwards' if way[0] else 'forwards'}-{'told' if way[1] else 'untold'}"
+)
+def stack(request: pytest.FixtureRequest) -> Any:
+    """A stack with A deployed and scaled to 3, whose rollbacks go either way."""
+    made = Stack(backwards=request.param[0], tells_replaced=request.param[1])
+    assert made.deploy(A)
+    check(made, A)
+    made.aws.count = 3
+    return made
+
+
+def test_a_first_deployment_leaves_what_cloudformation_made(stack: Any) -> None:
+    assert stack.aws.log == []  # nothing was registered or put by the function
+
+
+def test_another_model_keeps_the_scaled_count(stack: Any) -> None:
+    assert stack.deploy(world.replace(A, model=2))
+    check(stack, A)
+    assert stack.aws.count == 3
+    assert stack.books.config == ("a", 1)
+
+
+def test_another_type_starts_with_the_live_count_and_is_scaled(stack: Any) -> None:
+    assert stack.deploy(B)
+    check(stack, B)
+    assert stack.aws.count == 3
+
+
+@pytest.mark.parametrize(("initial", "maximum", "count"), [(5, 9, 5), (2, 9, 3), (1, 2, 2)])
+def test_another_type_starts_with_the_larger_of_initial_and_live_count_within_the_maximum(
+    initial: int, maximum: int, count: int, stack: Any
+) -> None:
+    assert stack.deploy(world.replace(B, initial=initial, maximum=maximum))
+    assert stack.aws.count == count
+
+
+def test_what_is_deployed_next_leaves_the_config_as_it_is(stack: Any) -> None:
+    assert stack.deploy(B)
+    config = stack.books.config
+    assert config == ("b", 3)
+    assert stack.deploy(world.replace(B, targets=(70,)))
+    assert stack.books.config == config
+    assert stack.deploy(world.replace(B, targets=(70,), initial=2))
+    assert stack.books.config == ("b", 2)
+
+
+@pytest.mark.parametrize("fails", FAILURES)
+def test_another_type_that_fails_leaves_the_old_variant_scaled_and_the_next_deployment_works(
+    fails: str, stack: Any
+) -> None:
+    if stack.backwards and fails in NATIVE:
+        stack.backwards = False
+    assert not stack.deploy(B, fails=fails, breaks_after=1)
+    check(stack, A)
+    changed = world.replace(A, targets=(70, 600), minimum=2)
+    assert stack.deploy(changed)
+    check(stack, changed)
+    assert stack.deploy(B)
+    check(stack, B)
+
+
+@pytest.mark.parametrize("fails", [each for each in FAILURES if each != "silent"])  # that is verification's to find
+def test_other_targets_that_fail_leave_the_old_ones(fails: str, stack: Any) -> None:
+    other = world.replace(A, targets=(70,), maximum=5)
+    stack.deploy(world.replace(A, model=2))
+    assert not stack.deploy(world.replace(other, model=3), fails=fails)
+    check(stack, A)
+    assert stack.aws.targets == {"a": (1, 9)}
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    deployments=st.lists(
+        st.tuples(
+            st.builds(
+                Template,
+                variant=st.sampled_from("abc"),
+                targets=st.lists(st.sampled_from([60, 70]), max_size=2).map(tuple),
+                minimum=st.integers(1, 2),
+                maximum=st.integers(3, 5),
+                initial=st.integers(1, 3),
+                model=st.integers(1, 2),
+            ),
+            st.sampled_from(["", "", "", *FAILURES]),
+            st.integers(0, 3),
+            st.integers(1, 5),
+        ),
+        max_size=7,
+    ),
+    backwards=st.booleans(),
+    told=st.booleans(),
+    twice=st.booleans(),
+)
+def test_after_any_deployments_the_live_variant_is_scaled_as_the_template_in_force_says(
+    deployments: list[tuple[Any, str, int, int]], backwards: bool, told: bool, twice: bool
+) -> None:
+    stack = Stack(backwards=backwards, tells_replaced=told, twice=twice)
+    in_force = Template()
+    assert stack.deploy(in_force)
+    for template, fails, breaks_after, count in deployments:
+        stack.aws.count = count
+        stack.backwards = backwards and fails not in NATIVE
+        was, live = in_force.variant, stack.aws.count
+        if stack.deploy(template, fails=fails, breaks_after=breaks_after):
+            in_force = template
+            if template.variant != was:
+                assert stack.aws.count == max(template.initial, min(live, template.maximum))
+            else:
+                assert stack.aws.count == live
+        check(stack, in_force)
+
+
+def test_a_policy_that_somebody_else_made_stays(stack: Any) -> None:
+    stack.aws.policies["a", "by-hand"] = {"arn": -1, "configuration": {}}
+    assert stack.deploy(world.replace(A, targets=(70,)))
+    assert ("a", "by-hand") in stack.aws.policies
+    assert set(stack.aws.names("a")) == {"by-hand", "tritonstack-metric0-70"}
+
+
+def test_limits_that_a_schedule_has_set_stay(stack: Any) -> None:
+    stack.aws.targets["a"] = (4, 9)
+    assert stack.deploy(world.replace(A, model=2))
+    assert stack.aws.targets == {"a": (4, 9)}
+
+
+def test_a_target_that_somebody_deregistered_is_there_again(stack: Any) -> None:
+    stack.aws._DeregisterScalableTarget(ResourceId=f"endpoint/{world.ENDPOINT}/variant/a")
+    changed = world.replace(A, minimum=2)
+    assert stack.deploy(changed)
+    check(stack, changed)
+
+
+def test_a_time_that_is_past_does_not_hold_the_deployment_up(stack: Any) -> None:
+    past = world.replace(A, schedules=("at(2020-01-01T00:00:00)", "cron(0 7 ? * * *)"))
+    assert stack.deploy(past)
+    assert not stack.deploy(world.replace(past, variant="b"), fails="endpoint")
+    assert {key[1] for key in stack.aws.schedules} == {"cron(0 7 ? * * *)"}
+
+
+def test_scaling_that_comes_with_another_type_is_refused_before_anything_is_touched() -> None:
+    aws = world.FakeScaling(config=("a", 1), count=1)
+    stack = Stack(aws=aws)
+    with pytest.raises(handler.ScalingError, match=r"from a to b in the same deployment.*Deploy one of the two"):
+        stack.send("Before", "Create", B, in_force=B)
+    assert aws.log == []
+
+
+def test_scaling_that_comes_to_the_same_type_is_taken() -> None:
+    stack = Stack(aws=world.FakeScaling(config=("a", 1), count=1))
+    assert stack.send("Before", "Create", A, in_force=A) == {"InitialInstanceCount": "1", "RoutingType": "CANARY"}
+
+
+def test_steps_are_for_the_same_variant_and_another_type_goes_all_at_once(stack: Any) -> None:
+    assert stack.send("Before", "Update", B, A, in_force=B)["RoutingType"] == "ALL_AT_ONCE"
+    assert stack.send("Before", "Update", A, B, in_force=A)["RoutingType"] == "CANARY"
+
+
+@pytest.mark.parametrize("kind", ["Before", "Settled", "After"])
+def test_a_stack_that_goes_or_loses_its_scaling_is_left_to_cloudformation(kind: str, stack: Any) -> None:
+    assert stack.send(kind, "Delete", A, in_force=A) == {}
+    assert stack.aws.log == []
+
+
+@pytest.mark.parametrize("status", ["Failed", "Deleting", "OutOfService"])
+def test_an_endpoint_that_serves_nothing_is_scaled_by_nobody(status: str) -> None:
+    stack = Stack(aws=world.FakeScaling(config=("a", 1), count=1, status=status))
+    stack.send("After", "Update", A, A, in_force=A)
+    assert stack.aws.targets == {}
+
+
+def test_before_waits_for_an_endpoint_that_is_being_changed(stack: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    stack.aws.status = "Updating"
+    waits = []
+
+    def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        stack.aws.status, stack.aws.config = "InService", ("b", 2)  # a cancelled deployment went on
+
+    monkeypatch.setattr(handler.time, "sleep", sleep)
+    stack.send("Before", "Update", A, B, in_force=A)
+    assert waits == [handler.LOOK_SECONDS]
+    assert stack.aws.live == "b"
+
+
+def test_a_change_that_is_under_way_is_waited_for(stack: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr(handler.time, "sleep", waits.append)
+    stack.aws.concurrent = 2
+    assert stack.deploy(B)
+    assert len(waits) == 2
+    check(stack, B)
+
+
+def test_other_errors_are_told(stack: Any) -> None:
+    stack.aws.fails_after = 0
+    with pytest.raises(handler.ClientError, match="broken"):
+        stack.send("Before", "Update", B, A, in_force=B)
+
+
+# The answer.
+
+
+def event(kind: str, request: str = "Update") -> dict[str, Any]:
+    return {
+        "RequestType": request,
+        "ResourceType": f"Custom::Scaling{kind}",
+        "ResourceProperties": B.properties,
+        "PhysicalResourceId": "given",
+    }
+
+
+def test_only_settled_has_an_id_that_changes_with_the_variant() -> None:
+    assert handler.physical_id(event("Settled")) == f"Custom::ScalingSettled:{world.ENDPOINT}/b"
+    assert handler.physical_id(event("Before")) == f"Custom::ScalingBefore:{world.ENDPOINT}"
+    assert handler.physical_id(event("After")) == f"Custom::ScalingAfter:{world.ENDPOINT}"
+    assert handler.physical_id(event("Settled", "Delete")) == "given"
+    assert handler.physical_id({**event("Before", "Create"), "ResourceProperties": {}}) == "given"
+
+
+class Context:
+    """What Lambda tells of the call."""
+
+    log_stream_name = "stream"
+
+
+def test_a_failure_is_answered_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers: list[dict[str, Any]] = []
+    monkeypatch.setattr(handler, "answer", lambda _event, **given: answers.append(given))
+    monkeypatch.setattr(handler.Aws, "of_session", world.FakeScaling(config=("a", 1), count=1).clients)
+    monkeypatch.setenv("SCALING", B.text)
+    handler.handler(event("Before", "Create"), Context())
+    assert answers[0]["status"] == "FAILED"
+    assert "Deploy one of the two" in answers[0]["reason"]
+    handler.handler({**event("After"), "OldResourceProperties": A.properties}, Context())
+    assert answers[1]["status"] == "SUCCESS"
+
+
+def test_the_answer_is_put_to_the_url_of_the_event(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent = []
+
+    class Response:
+        status = 200
+
+        def __enter__(self) -> Response:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            """Nothing to close."""
+
+    def urlopen(request: Any, timeout: float) -> Response:
+        sent.append((request.full_url, json.loads(request.data), timeout))
+        return Response()
+
+    monkeypatch.setattr(handler.urllib.request, "urlopen", urlopen)
+    ids = {"StackId": "s", "RequestId": "r", "LogicalResourceId": "l", "ResponseURL": "https://answer.invalid/"}
+    given = {**event("Before"), **ids}
+    handler.answer(given, status="FAILED", reason="why" * 1000, data={"a": "b"}, log_stream="stream")
+    [(url, body, _)] = sent
+    assert url == "https://answer.invalid/"
+    assert body["Reason"].endswith("(log stream stream)")
+    assert len(json.dumps(body)) < 4096
+    assert body["Data"] == {"a": "b"}
