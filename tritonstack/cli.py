@@ -39,6 +39,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Ask an environment's recorded models for their samples, and compare the answers.",
     ),
     "builders": ("tritonstack.commands.builders", "Show what builds the TensorRT engines of an environment."),
+    "dashboard": ("tritonstack.commands.dashboard", "Draw an environment's dashboard from its metrics, as a page."),
     "up": ("tritonstack.commands.up", "Start the local AWS and its SageMaker runtime."),
     "down": ("tritonstack.commands.down", "Stop the local AWS and its SageMaker runtime."),
     "status": ("tritonstack.commands.status", "Show local endpoints, loaded models, hit ratios and last errors."),

@@ -4,13 +4,26 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.stacks.environments import DIGITS, SINGLE
 from tritonstack.observability.alarm import Alarm
 from tritonstack.observability.alarms import build_alarms, endpoint_alarms
 from tritonstack.observability.build_graphs import BuildProjects
 from tritonstack.observability.variant import variant_of
 from tritonstack.settings import Environment, Thresholds
 
+DIGITS: dict[str, Any] = {
+    "name": "digits",
+    "mode": "multi-model",
+    "release": "24.09",
+    "instance_type": "ml.g4dn.xlarge",
+    "models": ["onnx", "ensemble"],
+}
+SINGLE: dict[str, Any] = {
+    "name": "single",
+    "mode": "single-model",
+    "release": "24.09",
+    "instance_type": "ml.g5.12xlarge",
+    "models": ["bert"],
+}
 SCALING = {"minimum": 1, "maximum": 4, "invocations_per_instance": 600.0}
 EVERYTHING = Thresholds(no_traffic_minutes=10, budget_usd_per_hour=5.0)
 PROJECTS = BuildProjects(build="archives-project", engines="engines-project")
@@ -23,6 +36,18 @@ ENDPOINTS: dict[str, dict[str, Any]] = {
     "no price": {**DIGITS, "instance_type": "ml.g6.xlarge", "accept_unlisted_instance_type": True},
 }
 """One of each kind that has graphs of its own; of the last no source gives the price in us-east-1."""
+
+
+def environment(*endpoints: dict[str, Any], **changes: Any) -> Environment:
+    """Environment ``dev`` with these endpoints; ``digits`` where none is given."""
+    settings = {
+        "environment": "dev",
+        "account": "123456789012",
+        "region": "us-east-1",
+        "production": False,
+        "endpoints": list(endpoints) or [DIGITS],
+    }
+    return Environment.model_validate({**settings, **changes})
 
 
 def alarms_of(environment: Environment, *, thresholds: Thresholds = EVERYTHING) -> list[Alarm]:

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.observability.settings_of import ENDPOINTS, EVERYTHING, alarms_of
-from tests.stacks.environments import DIGITS, SINGLE, environment
+from tests.observability.settings_of import DIGITS, ENDPOINTS, EVERYTHING, SINGLE, alarms_of, environment
 from tritonstack.observability.alarm import KINDS, Alarm
 from tritonstack.observability.known_metrics import unit_of
 from tritonstack.settings import Thresholds

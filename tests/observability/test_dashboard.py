@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.observability.settings_of import ENDPOINTS, PROJECTS
-from tests.stacks.environments import DIGITS, SINGLE, environment
+from tests.observability.settings_of import DIGITS, ENDPOINTS, PROJECTS, SINGLE, environment
 from tritonstack.observability.dashboard import BUILDS, dashboard_of
 from tritonstack.observability.dashboard_body import COLUMNS, dashboard_body
 from tritonstack.observability.graph import Graph

@@ -14,7 +14,7 @@ class HostingPrice:
 
     Attributes:
         usd_per_hour: of one instance.
-        component: the part of SageMaker that the source names (``hosting``, ``batch transform``, ``not stated …``).
+        component: the part of SageMaker that the source names (``hosting``, ``batch transform``, ``not stated``).
         source: where the figure stands.
         date: of the source (``2025-02-03``); None where it has none.
     """
