@@ -23,6 +23,7 @@ from tritonstack.local.emulator.cloudformation import (
     custom_resources,
     network_resources,
     new_resources,
+    operation_ids,
     patience,
     provisioning,
     sagemaker_resources,
@@ -66,6 +67,7 @@ def build(settings: EmulatorSettings) -> Gateway:
     custom_resources.install()
     network_resources.install()
     new_resources.install()
+    operation_ids.install()
     waits.install()
     provisioning.install_schemas()
     patience.install(seconds=settings.stack_patience_seconds)
