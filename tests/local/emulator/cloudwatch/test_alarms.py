@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -129,6 +130,16 @@ def test_data_that_come_late_count(watching: Watching) -> None:
     assert watching.state() == "ALARM"
 
 
+def test_a_caller_whose_time_is_the_systems_is_understood_when_the_clock_was_moved(watching: Watching) -> None:
+    watching.put()
+    watching.pass_minutes(60)
+    minute_ago = datetime.now(UTC) - timedelta(minutes=1)
+    datum = {"MetricName": "Errors", "Timestamp": minute_ago, "Value": 9.0}
+    watching.cloudwatch.put_metric_data(Namespace=watching.name, MetricData=[datum])
+    watching.pass_minutes()
+    assert watching.alarm()["StateValue"] == "ALARM"
+
+
 def test_alarms_are_evaluated_without_anybody_asking(watching: Watching) -> None:
     watching.write(9)
     watching.put()
@@ -138,9 +149,7 @@ def test_alarms_are_evaluated_without_anybody_asking(watching: Watching) -> None
 @pytest.mark.parametrize("period", [10, 30])
 def test_high_resolution_alarms_look_at_whole_periods_below_a_minute(watching: Watching, period: int) -> None:
     watching.put(Period=period)
-    now = watching.now()
-    at = now // period * period + 1
-    datum = {"MetricName": "Errors", "Timestamp": at, "Value": 9.0, "StorageResolution": 1}
+    datum = {"MetricName": "Errors", "Timestamp": watching.told_start + 1, "Value": 9.0, "StorageResolution": 1}
     watching.cloudwatch.put_metric_data(Namespace=watching.name, MetricData=[datum])
     watching.emulator.advance(period)
     assert watching.alarm()["StateValue"] == "ALARM"

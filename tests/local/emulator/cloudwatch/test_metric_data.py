@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ Line = list[tuple[int, float]]
 
 def ask(watching: Watching, *queries: dict[str, Any], minutes: int = 3, **more: Any) -> list[dict[str, Any]]:
     """MetricDataResults of the last minutes."""
-    span = {"StartTime": watching.start - minutes * PERIOD, "EndTime": watching.start}
+    span = {"StartTime": watching.told_start - minutes * PERIOD, "EndTime": watching.told_start}
     answer = watching.cloudwatch.get_metric_data(**{"MetricDataQueries": list(queries), **span, **more})
     results: list[dict[str, Any]] = answer["MetricDataResults"]
     return results
@@ -25,7 +26,7 @@ def ask(watching: Watching, *queries: dict[str, Any], minutes: int = 3, **more: 
 def line(watching: Watching, result: dict[str, Any]) -> Line:
     """The points of a result."""
     points = zip(result["Timestamps"], result["Values"], strict=True)
-    return sorted((int((time.timestamp() - watching.start) // PERIOD), value) for time, value in points)
+    return sorted((int((time.timestamp() - watching.told_start) // PERIOD), value) for time, value in points)
 
 
 def hidden(query: dict[str, Any]) -> dict[str, Any]:
@@ -84,15 +85,15 @@ def test_statistics_agree_with_get_metric_statistics(calls: Watching, stat: str,
         Namespace=calls.name,
         MetricName="Calls",
         Dimensions=[{"Name": key, "Value": value} for key, value in OLD.items()],
-        StartTime=calls.start - 3 * PERIOD,
-        EndTime=calls.start,
+        StartTime=calls.told_start - 3 * PERIOD,
+        EndTime=calls.told_start,
         Period=PERIOD,
         **{kind: [stat]},
     )["Datapoints"]
     values = [point["ExtendedStatistics"][stat] if kind == "ExtendedStatistics" else point[stat] for point in points]
     assert [value for _, value in line(calls, result)] == pytest.approx(values)
     assert values[0] == pytest.approx(expected)
-    assert [point["Timestamp"].timestamp() for point in points] == [calls.start - 180, calls.start - 120]
+    assert [point["Timestamp"].timestamp() for point in points] == [calls.told_start - 180, calls.told_start - 120]
 
 
 def test_dimensions_are_exact(calls: Watching) -> None:
@@ -142,7 +143,12 @@ def test_search_finds_the_metrics_of_a_schema(calls: Watching) -> None:
 
 def test_pages_hold_as_many_points_as_were_asked_for(calls: Watching) -> None:
     queries = [calls.query("m1", "Calls", of=OLD), calls.query("m2", "Errors", of=OLD)]
-    span = {"StartTime": calls.start - 180, "EndTime": calls.start, "MetricDataQueries": queries, "MaxDatapoints": 1}
+    span = {
+        "StartTime": calls.told_start - 180,
+        "EndTime": calls.told_start,
+        "MetricDataQueries": queries,
+        "MaxDatapoints": 1,
+    }
     pages: list[list[tuple[str, list[float], str]]] = []
     token: dict[str, str] = {}
     for _ in range(3):
@@ -203,8 +209,8 @@ def test_too_many_points_of_statistics_are_refused_with_the_arithmetic(calls: Wa
         calls.cloudwatch.get_metric_statistics(
             Namespace=calls.name,
             MetricName="Calls",
-            StartTime=calls.start - 1441 * PERIOD,
-            EndTime=calls.start,
+            StartTime=calls.told_start - 1441 * PERIOD,
+            EndTime=calls.told_start,
             Period=PERIOD,
             Statistics=["Sum"],
         )
@@ -243,8 +249,8 @@ def test_data_that_are_none_are_refused_and_none_of_the_call_is_kept(
 def test_a_datum_without_a_time_is_of_the_clocks_now(watching: Watching) -> None:
     watching.emulator.advance(24 * 3600)
     watching.cloudwatch.put_metric_data(Namespace=watching.name, MetricData=[{"MetricName": "M", "Value": 3}])
-    now = watching.now()
+    now = time.time()
     [result] = watching.cloudwatch.get_metric_data(
-        MetricDataQueries=[watching.query("m1", "M")], StartTime=now - 120, EndTime=now + 60
+        MetricDataQueries=[watching.query("m1", "M")], StartTime=now - 120, EndTime=now + 120
     )["MetricDataResults"]
     assert result["Values"] == [3]

@@ -57,7 +57,7 @@ def speaker(request: pytest.FixtureRequest, watching: Watching) -> Speaker:
 
 def test_metrics_and_alarms_go_there_and_back(speaker: Speaker, watching: Watching) -> None:
     name, dimensions = watching.name, [{"Name": "A", "Value": "b & c"}]
-    at = watching.start - PERIOD + 5
+    at = watching.told_start - PERIOD + 5
     datum = {"MetricName": "M", "Dimensions": dimensions, "Timestamp": at, "Values": [1.5, 2.0], "Counts": [2.0, 1.0]}
     speaker.ask("PutMetricData", Namespace=name, MetricData=[datum])
     query = watching.query("m1", "M", of={"A": "b & c"})
@@ -72,9 +72,9 @@ def test_metrics_and_alarms_go_there_and_back(speaker: Speaker, watching: Watchi
         ActionsEnabled=False,
     )
     [result] = speaker.ask(
-        "GetMetricData", MetricDataQueries=[query], StartTime=watching.start - 120, EndTime=watching.start
+        "GetMetricData", MetricDataQueries=[query], StartTime=watching.told_start - 120, EndTime=watching.told_start
     )["MetricDataResults"]
-    assert (result["Values"], result["Timestamps"][0].timestamp()) == ([5.0], watching.start - PERIOD)
+    assert (result["Values"], result["Timestamps"][0].timestamp()) == ([5.0], watching.told_start - PERIOD)
     watching.evaluated()
     [alarm] = speaker.ask("DescribeAlarms", AlarmNames=[name])["MetricAlarms"]
     assert (alarm["StateValue"], alarm["AlarmDescription"], alarm["ActionsEnabled"]) == ("ALARM", "<a> & b", False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,7 +20,17 @@ class Watching:
         self.emulator, self.name = emulator, name
         self.cloudwatch = emulator.client("cloudwatch")
         emulator.advance(PERIOD - self.now() % PERIOD + 0.5)
+        while self._ahead() % PERIOD > 58:  # where a moment's difference would be a minute's
+            emulator.advance(3)
         self.start = int(self.now() // PERIOD * PERIOD)
+
+    def _ahead(self) -> float:
+        return self.now() - time.time() + 0.5
+
+    @property
+    def told_start(self) -> int:
+        """``start`` in a caller's time: the emulator shifts it by the whole minutes that its clock is ahead."""
+        return self.start - int(self._ahead() // PERIOD * PERIOD)
 
     def now(self) -> float:
         """The emulator's time."""
@@ -31,7 +42,7 @@ class Watching:
         """Values in one of the minutes before ``start``; ``of`` are dimensions."""
         datum: dict[str, Any] = {
             "MetricName": metric,
-            "Timestamp": self.start - minutes_ago * PERIOD + 5,
+            "Timestamp": self.told_start - minutes_ago * PERIOD + 5,
             "Dimensions": [{"Name": key, "Value": value} for key, value in (of or {}).items()],
             "Values": list(values),
         }

@@ -8,7 +8,13 @@ from typing import Any
 import ministack.app
 from ministack.services import cloudwatch
 
-from tritonstack.local.emulator.cloudwatch import alarm_operations, dashboard_operations, metric_operations, wire
+from tritonstack.local.emulator.cloudwatch import (
+    alarm_operations,
+    dashboard_operations,
+    metric_operations,
+    metric_store,
+    wire,
+)
 from tritonstack.local.emulator.cloudwatch.alarm_evaluator import AlarmEvaluator
 from tritonstack.local.emulator.refusal import RefusedError
 
@@ -52,6 +58,7 @@ def install(*, alarm_seconds: float) -> AlarmEvaluator:
     cloudwatch._evaluate_parent_alarms = lambda _child, _seen=frozenset(): None
     cloudwatch._record_history = lambda *_arguments, **_more: None
     cloudwatch._evict_old_metrics = lambda: None
+    cloudwatch.record_metric = metric_store.record
     evaluator = AlarmEvaluator(seconds=alarm_seconds)
     evaluator.start()
     return evaluator

@@ -12,6 +12,7 @@ from typing import Any
 from tritonstack.local.emulator.clock import clock
 from tritonstack.local.emulator.cloudwatch import metric_store, queries
 from tritonstack.local.emulator.cloudwatch.alarm_requests import Request, refused
+from tritonstack.local.emulator.cloudwatch.caller_time import ahead_seconds
 from tritonstack.local.emulator.cloudwatch.expression_syntax import ExpressionError
 from tritonstack.local.emulator.cloudwatch.search_terms import Metric
 from tritonstack.local.emulator.cloudwatch.series import Series
@@ -36,7 +37,8 @@ def put_metric_data(request: Request) -> None:
     for datum in data:
         given = metric_store.dimensions(datum.get("Dimensions"))
         metric = Metric(namespace=request["Namespace"], name=datum["MetricName"], dimensions=given)
-        metric_store.write(metric, datum)
+        told = {"Timestamp": datum["Timestamp"] + ahead_seconds()} if "Timestamp" in datum else {}
+        metric_store.write(metric, {**datum, **told})
 
 
 def _datum_problems(datum: dict[str, Any]) -> Iterable[str]:
@@ -107,7 +109,7 @@ def get_metric_statistics(request: Request) -> dict[str, Any]:
         name=request["MetricName"],
         dimensions=metric_store.dimensions(request.get("Dimensions")),
     )
-    points = []
+    points, ahead = [], ahead_seconds()
     for time, samples in sorted(metric_store.samples(metric, span, unit=request.get("Unit")).items()):
         values = {name: one(samples) for name, one in of.items()}
         known = {name: value for name, value in values.items() if value is not None}
@@ -115,7 +117,7 @@ def get_metric_statistics(request: Request) -> dict[str, Any]:
         point = {name: value for name, value in known.items() if name in BASIC}
         if percentiles:
             point["ExtendedStatistics"] = percentiles  # type: ignore[assignment]  # the one member that is no number
-        points.append({"Timestamp": time, "Unit": samples[0].unit, **point})
+        points.append({"Timestamp": time - ahead, "Unit": samples[0].unit, **point})
     return {"Label": metric.name, "Datapoints": points}
 
 
@@ -153,7 +155,8 @@ def _label(results: queries.Results, query: queries.Query, series: Series) -> st
 
 
 def _ordered(series: Series, *, backwards: bool) -> list[tuple[int, float]]:
-    return sorted(series.points.items(), reverse=backwards)
+    ahead = ahead_seconds()
+    return sorted(((time - ahead, value) for time, value in series.points.items()), reverse=backwards)
 
 
 def _page(found: Sequence[dict[str, Any]], *, first: int, most: int) -> dict[str, Any]:
@@ -177,7 +180,7 @@ def _page(found: Sequence[dict[str, Any]], *, first: int, most: int) -> dict[str
 
 
 def _times(request: Request, operation: str) -> tuple[float, float]:
-    start, end = request["StartTime"], request["EndTime"]
+    start, end = (request[name] + ahead_seconds() for name in ("StartTime", "EndTime"))
     if start >= end:
         sentence = "The parameter StartTime must be less than the parameter EndTime."
         code = "ValidationError" if operation == "GetMetricData" else "InvalidParameterCombination"

@@ -55,6 +55,14 @@ def write(metric: Metric, datum: dict[str, Any]) -> None:
         )
 
 
+def record(
+    namespace: str, metric_name: str, value: float, unit: str = "None", dimensions: dict[str, str] | None = None
+) -> None:
+    """What other services of MiniStack write with; its own function stamps the system's time."""
+    metric = Metric(namespace=namespace, name=metric_name, dimensions=dimensions or {})
+    write(metric, {"Value": value, "Unit": unit})
+
+
 def metrics() -> Iterator[tuple[Metric, float]]:
     """Every metric of the request's account and region, and the time of its newest sample."""
     with lock:
