@@ -83,10 +83,11 @@ def same_answer(aws: LocalAws, *, endpoint: str, archive: ArchiveName, request: 
 def check_failed(engines: EngineProject, before: Before, printed: str, *, said: list[str]) -> None:
     """One build failed and with it the deployment, for the reasons ``said``; everything else is as it was."""
     [build] = engines.builds()[: len(engines.builds()) - before.builds]
-    event = failed_wait(engines)
+    event = failed_event(engines, STACK)
     for told in (event["ResourceStatusReason"], printed):
+        words = " ".join(told.split())  # the CDK wraps lines
         for part in [*said, "| ", build["logs"]["deepLink"]]:
-            assert part in told, f"{part!r} is not in:\n{told}"
+            assert part in words, f"{part!r} is not in:\n{told}"
     assert "/tritonstack/commands/" not in printed, "a traceback of ours"
     assert 0 <= seconds_after(build, event, aws=engines.aws) < SECONDS_TO_FAIL
     check_unmoved(engines, before)
@@ -100,9 +101,9 @@ def check_unmoved(engines: EngineProject, before: Before) -> None:
     assert engines.keys("staging/jobs/") == set()
 
 
-def failed_wait(engines: EngineProject) -> dict[str, Any]:
+def failed_event(engines: EngineProject, stack: str) -> dict[str, Any]:
     """The newest event of a wait that failed."""
-    events = engines.aws.client("cloudformation").describe_stack_events(StackName=f"{engines.name}-{STACK}")
+    events = engines.aws.client("cloudformation").describe_stack_events(StackName=f"{engines.name}-{stack}")
     found: dict[str, Any] = next(
         row
         for row in events["StackEvents"]
