@@ -177,6 +177,8 @@ def test_nan_fails(world: Any) -> None:
         worlds.model_error(0),
         worlds.refused("ServiceUnavailable", 503),
         worlds.refused("ThrottlingException"),
+        worlds.refused("SomethingNew", 503),
+        worlds.refused("SomethingNew", 429),
         worlds.raises(ReadTimeoutError(endpoint_url="https://runtime")),
     ],
 )
@@ -236,9 +238,19 @@ def test_an_unload_since_the_start_ends_the_warming(world: Any) -> None:
 def test_an_unload_before_it_began_does_not_count(world: Any) -> None:
     models = {f"m{number}": A for number in range(6)}
     world.publish(models)
-    world.aws.seconds, world.aws.unloads = 50, [world.aws.now - 30]
+    world.aws.now += 30
+    world.aws.seconds, world.aws.unloads = 50, [world.aws.now - 20]  # in the minute that it begins in
     world.create(models)
     assert len(world.called) == 6
+
+
+def test_one_model_is_called_even_where_others_are_unloaded_all_the_time(world: Any) -> None:
+    models = {"bert": A, "resnet": A}
+    world.publish(models)
+    world.aws.described = [world.endpoint(EndpointStatus="Updating")] * 20 + [world.endpoint()]
+    world.aws.unloads = [world.aws.now + at for at in range(0, 600, 10)]
+    assert world.create(models)[0] == "SUCCESS"
+    assert world.called == [f"bert.{A}"]
 
 
 def test_where_nothing_is_kept_loaded_unloads_do_not_count(world: Any) -> None:

@@ -116,6 +116,11 @@ def test_what_differs_is_told_with_its_place(datatype: str, expected: Any, found
         compared(expected, found, datatype=datatype)
 
 
+def test_whole_numbers_have_no_tolerance() -> None:
+    with pytest.raises(samples.VerificationError, match=r"y\[0\]: 3 expected, 4 found$"):
+        compared([3], [4], datatype="INT64", tolerance=10.0)
+
+
 def test_texts_are_compared_as_bytes_and_shown() -> None:
     told = [{"name": "t", "datatype": "BYTES", "shape": [2], "data": ["yes", "é"]}]
     right = samples.decode(*answered(t=np.array([b"yes", "é".encode()], object)))
