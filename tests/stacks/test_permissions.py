@@ -18,7 +18,7 @@ from tests.stacks.environments import DIGITS, SINGLE, digests, environment, stag
 from tritonstack.archives.served import Served
 
 WITH_ALL_OPTIONS = environment(
-    DIGITS,
+    {**DIGITS, "scaling": {"minimum": 1, "maximum": 2, "gpu_utilization": 60}},
     {**SINGLE, "volume_key_arn": "arn:aws:kms:us-east-1:123456789012:alias/volumes"},
     permissions_boundary="arn:aws:iam::123456789012:policy/boundary",
     artifacts={"retain": False},
@@ -27,10 +27,17 @@ WITH_ALL_OPTIONS = environment(
 BUCKET = r"arn:aws:s3:::\$\{\w+\}"
 RECORDS = "arn:aws:ssm:us-east-1:123456789012:parameter/tritonstack/dev"
 INTERFACES = r"arn:aws:ec2:us-east-1:123456789012:network-interface/\*"
+TRACKING = "arn:aws:cloudwatch:us-east-1:123456789012:alarm:TargetTracking-endpoint"
 PROCESSING_STREAMS = (
     "arn:aws:logs:us-east-1:123456789012:log-group:/aws/sagemaker/ProcessingJobs:log-stream:local-engine-\\*"
 )
 WILDCARDS = {
+    ("SeeEndpointConfigs", r"arn:aws:sagemaker:us-east-1:123456789012:endpoint-config/\*"): "its name is generated",
+    ("ScaleVariants", r"arn:aws:application-autoscaling:us-east-1:123456789012:scalable-target/\*"): (
+        "its id is generated; namespace and dimension are conditions"
+    ),
+    ("SeeScaling", r"\*"): "Application Auto Scaling's Describe actions have no resource type",
+    ("TrackTargets", rf"{TRACKING}/dev-digits/variant/\*"): "Application Auto Scaling ends their names with an id",
     ("ReadArchives", r"arn:aws:s3:::\$\{\w+\}/endpoints/[a-z]+/24\.09-(t4|a10g)/\*"): "callers name the archive",
     ("LogInToRegistry", r"\*"): "ecr:GetAuthorizationToken has no resource type",
     ("WriteMetrics", r"\*"): "cloudwatch:PutMetricData has no resource type; its namespace is a condition",
