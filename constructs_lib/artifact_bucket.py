@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal, get_args
 
 import aws_cdk as cdk
@@ -19,12 +20,19 @@ KEY_DELETION_DAYS = 7
 STAGING_PREFIX, STAGING_DAYS = "staging/", 7
 """Orders, waits and jobs, which a build removes itself. A build takes less than a day; what one that was cut off left
 is kept for a week, so that somebody can still look at it."""
+ENDPOINT_LOGS = "/aws/sagemaker/Endpoints/"
+"""Where SageMaker writes what containers say (developer guide: "Log Groups and Streams")."""
 BuildLogOf = Literal["builds", "engines", "network"]
 
 
 def build_log_name(*, environment: str, of: BuildLogOf) -> str:
     """The log group of an environment's builds, of its engines, or of its network's flows."""
     return f"/tritonstack/{environment}/{of}"
+
+
+def endpoint_log_name(endpoint_name: str) -> str:
+    """The log group of the containers of an endpoint, by its name at SageMaker."""
+    return f"{ENDPOINT_LOGS}{endpoint_name}"
 
 
 class ArtifactBucket(Construct):
@@ -35,7 +43,7 @@ class ArtifactBucket(Construct):
     logs.
 
     Attributes:
-        key: the customer KMS key, rotated every year.
+        key: the customer KMS key, rotated every year where it is made here.
         bucket: the archives' bucket.
         access_logs: the bucket of the access logs. SSE-S3, because S3 delivers logs to no other kind of default
             encryption without a grant to its service (docs: "Enabling Amazon S3 server access logging").
@@ -51,6 +59,9 @@ class ArtifactBucket(Construct):
         noncurrent_days: int,
         incomplete_upload_days: int,
         access_log_days: int,
+        key_arn: str | None = None,
+        endpoint_logs: bool = False,
+        captured: Mapping[str, int] | None = None,
         permissions_boundary_arn: str | None = None,
     ) -> None:
         """Make the bucket.
@@ -63,22 +74,16 @@ class ArtifactBucket(Construct):
             noncurrent_days: days until a replaced or deleted version is gone.
             incomplete_upload_days: days until an uncompleted multipart upload is gone.
             access_log_days: days until an access log is gone.
+            key_arn: a key that exists, whose policy is its owner's; None makes one.
+            endpoint_logs: whether the key that is made encrypts the logs of endpoints too.
+            captured: key prefix of captured requests and answers → days until they are gone.
             permissions_boundary_arn: a managed policy that bounds the role of the function that empties the buckets.
         """
         super().__init__(scope, construct_id)
         # Logs by bucket policy rather than by ACL, also in an app that does not set this feature flag.
         self.node.set_context("@aws-cdk/aws-s3:serverAccessLogsUseBucketPolicy", True)
         policy = cdk.RemovalPolicy.RETAIN if retain else cdk.RemovalPolicy.DESTROY
-        self.key = kms.Key(
-            self,
-            "Key",
-            description=f"Model archives of {environment}",
-            enable_key_rotation=True,
-            pending_window=None if retain else cdk.Duration.days(KEY_DELETION_DAYS),
-            removal_policy=policy,
-        )
-        self._allow_build_logs(environment)
-        self._allow_alarms(environment)
+        self.key = self._key(key_arn, environment=environment, retain=retain, endpoint_logs=endpoint_logs)
         self.access_logs = s3.Bucket(
             self,
             "AccessLogs",
@@ -111,6 +116,7 @@ class ArtifactBucket(Construct):
                 s3.LifecycleRule(
                     id="expire-staging", prefix=STAGING_PREFIX, expiration=cdk.Duration.days(STAGING_DAYS)
                 ),
+                *_expire_captured(captured or {}),
                 _abort_incomplete_uploads(incomplete_upload_days),
             ],
             removal_policy=policy,
@@ -119,7 +125,11 @@ class ArtifactBucket(Construct):
             # Emptied in the reverse order: emptying the archives still writes access logs.
             buckets = {"AccessLogs": self.access_logs, "Archives": self.bucket}
             BucketEmptying(
-                self, "Emptying", buckets=buckets, key=self.key, permissions_boundary_arn=permissions_boundary_arn
+                self,
+                "Emptying",
+                buckets=buckets,
+                key=self.key if isinstance(self.key, kms.Key) else None,
+                permissions_boundary_arn=permissions_boundary_arn,
             )
         self._record(environment=environment, value="bucket-name", is_=self.bucket.bucket_name)
         self._record(environment=environment, value="key-arn", is_=self.key.key_arn)
@@ -129,8 +139,26 @@ class ArtifactBucket(Construct):
         """The bucket of another stack of the same environment, found through its SSM parameters at deployment."""
         return ArtifactBucketReference(scope, construct_id, environment=environment)
 
-    def _allow_build_logs(self, environment: str) -> None:
+    def _key(self, key_arn: str | None, *, environment: str, retain: bool, endpoint_logs: bool) -> kms.IKey:
+        """The key that is named, or one that is made with a policy that lets in exactly the services that need it."""
+        if key_arn is not None:
+            return kms.Key.from_key_arn(self, "Key", key_arn)
+        key = kms.Key(
+            self,
+            "Key",
+            description=f"Model archives of {environment}",
+            enable_key_rotation=True,
+            pending_window=None if retain else cdk.Duration.days(KEY_DELETION_DAYS),
+            removal_policy=cdk.RemovalPolicy.RETAIN if retain else cdk.RemovalPolicy.DESTROY,
+        )
+        self._allow_logs(key, environment, endpoint_logs=endpoint_logs)
+        self._allow_alarms(key, environment)
+        return key
+
+    def _allow_logs(self, key: kms.Key, environment: str, *, endpoint_logs: bool) -> None:
         """CloudWatch Logs may use the key for the logs of builds and of the network, and for no other log group.
+
+        Those of the environment's endpoints are added where their groups are the stacks' own.
 
         The statement names neither role nor stack: whether there are builds is another stack's business. The actions
         are those that CloudWatch Logs asks for (user guide: "Encrypt log data in CloudWatch Logs using AWS KMS").
@@ -145,7 +173,16 @@ class ArtifactBucket(Construct):
             )
             for of in get_args(BuildLogOf)
         ]
-        self.key.add_to_resource_policy(
+        if endpoint_logs:
+            groups.append(
+                stack.format_arn(
+                    service="logs",
+                    resource="log-group",
+                    resource_name=endpoint_log_name(f"{environment}-*"),
+                    arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
+                )
+            )
+        key.add_to_resource_policy(
             iam.PolicyStatement(
                 sid="EncryptBuildLogs",
                 principals=[iam.ServicePrincipal(f"logs.{stack.region}.amazonaws.com")],
@@ -163,7 +200,7 @@ class ArtifactBucket(Construct):
             )
         )
 
-    def _allow_alarms(self, environment: str) -> None:
+    def _allow_alarms(self, key: kms.Key, environment: str) -> None:
         """CloudWatch may use the key to tell of this environment's alarms, and for nothing else.
 
         It publishes to an encrypted topic with its own rights, which SNS passes on to KMS (SNS developer guide,
@@ -176,7 +213,7 @@ class ArtifactBucket(Construct):
             resource_name=f"{environment}-*",
             arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
         )
-        self.key.add_to_resource_policy(
+        key.add_to_resource_policy(
             iam.PolicyStatement(
                 sid="TellOfAlarms",
                 principals=[iam.ServicePrincipal("cloudwatch.amazonaws.com")],
@@ -225,6 +262,16 @@ class ArtifactBucketReference(Construct):
             default=naming.artifact_parameter(environment=environment, value=value),
         )
         return parameter.value_as_string
+
+
+def _expire_captured(captured: Mapping[str, int]) -> list[s3.LifecycleRule]:
+    """A rule a prefix; what replaces nothing is expired by age."""
+    return [
+        s3.LifecycleRule(
+            id=f"expire-{prefix.strip('/').replace('/', '-')}", prefix=prefix, expiration=cdk.Duration.days(days)
+        )
+        for prefix, days in sorted(captured.items())
+    ]
 
 
 def _abort_incomplete_uploads(days: int) -> s3.LifecycleRule:

@@ -6,6 +6,7 @@ import aws_cdk as cdk
 from constructs import Construct
 
 from constructs_lib.artifact_bucket import ArtifactBucket
+from tritonstack import naming
 from tritonstack.settings import Environment
 
 
@@ -29,6 +30,13 @@ class ArtifactsStack(cdk.Stack):
             noncurrent_days=environment.artifacts.noncurrent_days,
             incomplete_upload_days=environment.artifacts.incomplete_upload_days,
             access_log_days=environment.artifacts.access_log_days,
+            key_arn=environment.artifacts.key_arn,
+            endpoint_logs=environment.logs.endpoint_days is not None,
+            captured={
+                naming.captured_prefix(folder=each.data_capture.folder, endpoint=each.name): each.data_capture.days
+                for each in environment.endpoints
+                if each.data_capture is not None
+            },
             permissions_boundary_arn=environment.permissions_boundary,
         )
         cdk.CfnOutput(self, "BucketName", value=self.artifacts.bucket.bucket_name, description="Bucket of the archives")

@@ -10,7 +10,9 @@ from constructs import Construct, IDependable
 from constructs_lib.activation import Activation
 from constructs_lib.artifact_bucket import ArtifactBucket
 from constructs_lib.build_access import BuildNetwork
+from constructs_lib.data_capture import capture_data
 from constructs_lib.endpoint import Endpoint, Fleet, Timeouts
+from constructs_lib.endpoint_log import EndpointLog
 from constructs_lib.execution_role import ExecutionRole
 from constructs_lib.tags import ENDPOINT_TAG, LOCAL_MAX_LOADED_MODELS_TAG, tag_all
 from constructs_lib.triton_image import TritonImage
@@ -104,6 +106,16 @@ class ServingStack(cdk.Stack):
             permissions_boundary_arn=environment.permissions_boundary,
             endpoint_tags=local_tags(endpoint),
         )
+        if endpoint.data_capture is not None:
+            capture_data(
+                self.endpoint.config,
+                settings=endpoint.data_capture,
+                prefix=naming.captured_prefix(folder=endpoint.data_capture.folder, endpoint=endpoint.name),
+                role=self.role,
+                artifacts=self.artifacts,
+            )
+        if environment.logs.endpoint_days is not None:
+            self._own_log(environment, days=environment.logs.endpoint_days)
         self.activation = Activation(
             self,
             "Activation",
@@ -133,6 +145,19 @@ class ServingStack(cdk.Stack):
         if build_set is not None:
             self.activation.archives.node.add_dependency(self._wait(environment, endpoint, build_set))
         self._outputs(prefix=prefix)
+
+    def _own_log(self, environment: Environment, *, days: int) -> None:
+        """The log group of the containers is there, with retention and key, before they write into it."""
+        log = EndpointLog(
+            self,
+            "EndpointLog",
+            endpoint_name=self.endpoint.endpoint_name,
+            days=days,
+            retain=environment.artifacts.retain,
+            artifacts=self.artifacts,
+            permissions_boundary_arn=environment.permissions_boundary,
+        )
+        self.endpoint.endpoint.node.add_dependency(log.resource)
 
     def _network(self, environment: Environment) -> BuildNetwork | None:
         """The subnets and security groups of the containers."""

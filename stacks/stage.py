@@ -58,6 +58,7 @@ class EnvironmentStage(cdk.Stage):
             env=cdk.Environment(account=environment.account, region=environment.region),
         )
         tag_all(self, {**environment.tags, ENVIRONMENT_TAG: environment.environment})
+        self._keep_house_rules(environment)
         self.artifacts = ArtifactsStack(self, "artifacts", environment=environment)
         self.network = self._network(environment, builds)
         self.builds = None if builds is None else self._builds(environment, builds)
@@ -77,6 +78,14 @@ class EnvironmentStage(cdk.Stage):
                 stack.add_stack_dependency(self.builds)
             self.serving[endpoint.name] = stack
         self.observability = self._observability(environment)
+
+    def _keep_house_rules(self, environment: Environment) -> None:
+        if environment.role_path is None and environment.logs.function_days is None:
+            return
+        from constructs_lib.house_rules import HouseRules  # noqa: PLC0415 - most environments have no such rules
+
+        rules = HouseRules(role_path=environment.role_path, function_log_days=environment.logs.function_days)
+        cdk.Aspects.of(self).add(rules)
 
     def _network(self, environment: Environment, builds: DeployedBuilds | None) -> NetworkStack | None:
         if environment.network is None:

@@ -106,6 +106,11 @@ def job_prefix(*, run: str) -> str:
     return f"staging/jobs/{run}/"
 
 
+def captured_prefix(*, folder: str, endpoint: str) -> str:
+    """Where an endpoint's captured requests and answers lie, with a trailing slash."""
+    return f"{folder}/{endpoint}/"
+
+
 def timing_cache_key(*, gpu: str, tensorrt: str) -> str:
     """The key of the tactics that TensorRT measured: they are of one GPU model and one TensorRT version."""
     return f"timing-caches/{gpu.lower()}/{tensorrt}/timing.cache"

@@ -110,7 +110,7 @@ def test_what_builds_left_in_staging_expires_after_a_week_and_nothing_else(archi
     assert rule == {"Id": "expire-staging", "Prefix": "staging/", "ExpirationInDays": 7, "Status": "Enabled"}
 
 
-def test_cloudwatch_logs_may_use_the_key_for_the_logs_of_builds_alone(template: dict[str, Any]) -> None:
+def test_cloudwatch_logs_may_use_the_key_for_the_logs_of_builds_and_network_alone(template: dict[str, Any]) -> None:
     found = properties(template, "AWS::KMS::Key")["KeyPolicy"]["Statement"]
     [statement] = [each for each in found if each.get("Sid") == "EncryptBuildLogs"]
     assert statement["Principal"] == {"Service": "logs.us-east-1.amazonaws.com"}
@@ -119,6 +119,7 @@ def test_cloudwatch_logs_may_use_the_key_for_the_logs_of_builds_alone(template: 
             "kms:EncryptionContext:aws:logs:arn": [
                 "arn:aws:logs:us-east-1:123456789012:log-group:/tritonstack/dev/builds",
                 "arn:aws:logs:us-east-1:123456789012:log-group:/tritonstack/dev/engines",
+                "arn:aws:logs:us-east-1:123456789012:log-group:/tritonstack/dev/network",
             ]
         }
     }

@@ -4,9 +4,11 @@ from tritonstack.settings.alarms import AlarmSettings, Thresholds
 from tritonstack.settings.builds import BuildNetwork, BuildSettings
 from tritonstack.settings.checks import check_archives, with_archives, with_default_models
 from tritonstack.settings.container import ContainerSettings
+from tritonstack.settings.data_capture import DataCapture
 from tritonstack.settings.endpoint import Endpoint, LocalSettings, Timeouts
 from tritonstack.settings.environment import ArtifactSettings, Environment, engines_built_on_deploy
 from tritonstack.settings.loader import load_environment, load_environments
+from tritonstack.settings.logs import LogSettings
 from tritonstack.settings.network import CreatedNetwork, ImportedNetwork, NetworkSettings
 from tritonstack.settings.rollout import Rollout
 from tritonstack.settings.scaling import Scaling, Schedule
@@ -19,10 +21,12 @@ __all__ = [
     "BuildSettings",
     "ContainerSettings",
     "CreatedNetwork",
+    "DataCapture",
     "Endpoint",
     "Environment",
     "ImportedNetwork",
     "LocalSettings",
+    "LogSettings",
     "NetworkSettings",
     "Rollout",
     "Scaling",

@@ -11,6 +11,7 @@ from tritonstack.catalogue import InstanceType, load_catalogue
 from tritonstack.catalogue.releases import RELEASE_PATTERN
 from tritonstack.settings.alarms import Thresholds
 from tritonstack.settings.container import ContainerSettings
+from tritonstack.settings.data_capture import DataCapture
 from tritonstack.settings.fields import ECR_PATTERN, Name, SettingsModel, choices
 from tritonstack.settings.rollout import Rollout
 from tritonstack.settings.scaling import Scaling
@@ -124,6 +125,9 @@ class Endpoint(SettingsModel):
     )
     routing: Literal["LEAST_OUTSTANDING_REQUESTS", "RANDOM", "PREFIX_AWARE", "KV_AWARE"] | None = Field(
         default=None, description="How SageMaker spreads calls over the instances; null: SageMaker's default."
+    )
+    data_capture: DataCapture | None = Field(
+        default=None, description="Single-model mode: which requests and answers are kept; null: none."
     )
     network_isolation: bool = Field(
         default=False,

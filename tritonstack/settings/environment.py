@@ -11,7 +11,11 @@ from tritonstack.settings.alarms import AlarmSettings
 from tritonstack.settings.builds import BuildSettings
 from tritonstack.settings.endpoint import PRODUCTION_INSTANCES, Endpoint
 from tritonstack.settings.fields import EnvironmentName, SettingsModel, choices
+from tritonstack.settings.logs import LogSettings
 from tritonstack.settings.network import NetworkSettings
+
+ROLE_PATH_PATTERN = r"^/([A-Za-z0-9_.,+=@-]+/)+$"
+KEY_PATTERN = r"^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+$"
 
 
 class ArtifactSettings(SettingsModel):
@@ -25,6 +29,12 @@ class ArtifactSettings(SettingsModel):
         default=30, ge=1, description="Days until a noncurrent version of an object is deleted."
     )
     incomplete_upload_days: int = Field(default=7, ge=1, description="Days until an unfinished upload is removed.")
+    key_arn: str | None = Field(
+        default=None,
+        pattern=KEY_PATTERN,
+        description="A KMS key of your own for archives, logs and alarms, whose policy you keep (docs/operations.md); "
+        "null: one is made.",
+    )
     access_log_days: int = Field(default=90, ge=1, description="Days until an access log is deleted.")
 
 
@@ -45,6 +55,12 @@ class Environment(SettingsModel):
         pattern=r"^arn:aws[a-z-]*:iam::([0-9]{12}|aws):policy/\S+$",
         description="ARN of the policy that bounds every role made here, or null.",
     )
+    role_path: str | None = Field(
+        default=None,
+        max_length=512,
+        pattern=ROLE_PATH_PATTERN,
+        description="Path of every role made here (/team/), where the account demands one; null: /.",
+    )
     tags: dict[str, str] = Field(
         default={}, max_length=40, description="Tags for every resource (AWS takes 50; some are ours)."
     )
@@ -52,6 +68,7 @@ class Environment(SettingsModel):
     builds: BuildSettings = Field(
         default_factory=BuildSettings, description="How and where the environment's models are made."
     )
+    logs: LogSettings = Field(default_factory=LogSettings, description="How long log groups keep what was written.")
     network: NetworkSettings | None = Field(
         default=None,
         description="The VPC of containers and builds; null: SageMaker's and CodeBuild's own network.",

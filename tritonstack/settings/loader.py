@@ -145,6 +145,7 @@ def _cross_checks(*, document: YamlDocument, faulty: set[Location], stem: str) -
         stem=stem,
         permissions_boundary=usable("permissions_boundary"),
         tags={key: text for key, text in (usable("tags") or {}).items() if ("tags", key) not in faulty},
+        artifact_key=None if ("artifacts", "key_arn") in faulty else _mapping(usable("artifacts")).get("key_arn"),
     )
     builds = _usable_builds(raw=value.get("builds", {}), faulty=faulty)
     if builds is not None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from tritonstack.catalogue import InstanceType
 from tritonstack.settings.checks.container import check_container
+from tritonstack.settings.checks.data_capture import check_data_capture
 from tritonstack.settings.checks.network import check_isolation
 from tritonstack.settings.checks.release import check_release
 from tritonstack.settings.checks.rollout import check_rollout
@@ -35,6 +36,7 @@ def check_endpoint(
     yield from _check_models(endpoint=endpoint, location=location)
     if "mode" not in unusable:
         yield from _check_mode(endpoint=endpoint, location=location, site=site)
+        yield from check_data_capture(endpoint=endpoint, location=location)
         yield from check_rollout(endpoint=endpoint, location=location)
         yield from check_scaling(endpoint=endpoint, location=location, site=site)
     if instance is not None:

@@ -15,7 +15,12 @@ _TAG_SIGNS = frozenset(" _.:/=+-@")
 
 
 def check_site(
-    *, site: Site, stem: str, permissions_boundary: str | None, tags: Mapping[str, str]
+    *,
+    site: Site,
+    stem: str,
+    permissions_boundary: str | None,
+    tags: Mapping[str, str],
+    artifact_key: str | None = None,
 ) -> Iterator[Finding]:
     """What is wrong with an environment's own fields; ``stem`` is its file's name without the suffix."""
     if site.environment is not None and site.environment != stem:
@@ -36,6 +41,12 @@ def check_site(
         yield from _check_boundary(site=site, boundary=permissions_boundary)
     for key, value in tags.items():
         yield from _check_tag(key=key, value=value)
+    if artifact_key is not None and site.region is not None and artifact_key.split(":")[3] != site.region:
+        yield Finding(
+            location=("artifacts", "key_arn"),
+            found=f"a key in {artifact_key.split(':')[3]}",
+            allowed=f"a key in the environment's region, {site.region}",
+        )
 
 
 def _check_boundary(*, site: Site, boundary: str) -> Iterator[Finding]:

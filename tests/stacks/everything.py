@@ -1,0 +1,51 @@
+"""An environment in which nothing is switched off: what every role, tag and finding is looked for in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import aws_cdk as cdk
+
+from stacks.stage import EnvironmentStage
+from tests.engines.engine_environments import A10G, T4, served_engines, write_models
+from tests.stacks.engine_stages import stage_of
+from tritonstack.archives.served import Served
+
+HEADER = """
+permissions_boundary: arn:aws:iam::123456789012:policy/boundary
+role_path: /team/triton/
+tags: {team: platform}
+artifacts: {retain: false}
+builds: {image: '210987654321.dkr.ecr.us-east-1.amazonaws.com/team/cpu:1'}
+logs: {endpoint_days: 365, function_days: 365}
+network: {created: {cidr: 10.20.0.0/16, zones: [us-east-1a, us-east-1b], nat: each}, s3_prefix_list_id: pl-1a, additional_endpoints: [kms, sts], additional_buckets: [data-of-ours]}
+dashboard: true
+alarms: {email: [us@example.com], thresholds: {no_traffic_minutes: 60, budget_usd_per_hour: 5}}
+""".strip()  # noqa: E501 - a line a field
+SCALING = "scaling: {minimum: 2, maximum: 4, invocations_per_instance: 600, gpu_utilization: 60}"
+ROLLOUT = "rollout: {kind: all-at-once, accept_multi_model: true, rollback_alarms: [bad-release]}"
+ENDPOINTS = (
+    f"{T4}\n{SCALING}\nnetwork_isolation: true\n{ROLLOUT}",
+    A10G,
+    f"{T4}\nmode: single-model\ndata_capture: {{percentage: 10}}",
+)
+
+
+def everything_served(folder: Path) -> Served:
+    """The environment ``local``, matched with the model folders that are written into ``folder`` for it."""
+    if not (folder / "model_repos").is_dir():
+        write_models(folder)
+    return served_engines(folder, *ENDPOINTS, header=HEADER)
+
+
+def everything(folder: Path, *, scope: cdk.App | None = None) -> EnvironmentStage:
+    """Its stage, in an app of its own unless ``scope`` is one."""
+    return stage_of(everything_served(folder), folder, scope=scope)
+
+
+def stacks_of(stage: EnvironmentStage) -> Iterator[cdk.Stack]:
+    """Every stack of a stage."""
+    for child in stage.node.children:
+        if isinstance(child, cdk.Stack):
+            yield child

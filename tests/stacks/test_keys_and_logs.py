@@ -1,0 +1,175 @@
+"""Own keys, role paths, boundaries, tags, retention and data capture, over every stack of an environment."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from stacks.stage import EnvironmentStage
+from tests.constructs_lib.templates import flat, of_type, only, properties, statements, template_of
+from tests.stacks.environments import DIGITS, SINGLE, environment, serving_template, stage
+from tests.stacks.everything import everything, stacks_of
+
+KEY = "arn:aws:kms:us-east-1:123456789012:key/11111111-2222-3333-4444-555555555555"
+BOUNDARY = "arn:aws:iam::123456789012:policy/boundary"
+CAPTURING = {**SINGLE, "data_capture": {"percentage": 20, "days": 5}}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> EnvironmentStage:
+    return everything(tmp_path_factory.mktemp("whole"))
+
+
+@pytest.fixture(scope="module")
+def templates(whole: EnvironmentStage) -> dict[str, dict[str, Any]]:
+    return {stack.stack_name: template_of(stack) for stack in stacks_of(whole)}
+
+
+def test_every_kind_of_stack_is_looked_at(templates: dict[str, dict[str, Any]]) -> None:
+    assert {name.removeprefix("local-") for name in templates} == {
+        "artifacts", "network", "builds", "serving-e0", "serving-e1", "serving-e2", "observability",
+    }  # fmt: skip
+
+
+def roles(templates: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    return {
+        f"{stack}/{name}": each["Properties"]
+        for stack, template in templates.items()
+        for name, each in of_type(template, "AWS::IAM::Role").items()
+    }
+
+
+def test_every_role_has_the_path_and_the_boundary(templates: dict[str, dict[str, Any]]) -> None:
+    found = roles(templates)
+    assert len(found) > 12
+    assert {name for name, role in found.items() if role.get("Path") != "/team/triton/"} == set()
+    assert {name for name, role in found.items() if role.get("PermissionsBoundary") != BOUNDARY} == set()
+
+
+def test_every_log_group_has_a_retention_and_those_of_functions_the_one_that_is_set(
+    templates: dict[str, dict[str, Any]],
+) -> None:
+    for template in templates.values():
+        for name, group in of_type(template, "AWS::Logs::LogGroup").items():
+            assert group["Properties"]["RetentionInDays"] >= 1, name
+            if "LogGroupName" not in group["Properties"]:
+                assert group["Properties"]["RetentionInDays"] == 365, name
+
+
+TAKES_NO_TAGS = {
+    "AWS::CloudFormation::WaitCondition", "AWS::CloudFormation::WaitConditionHandle", "AWS::CloudWatch::Dashboard",
+    "AWS::EC2::Route", "AWS::EC2::SecurityGroupEgress", "AWS::EC2::SubnetRouteTableAssociation",
+    "AWS::EC2::VPCGatewayAttachment", "AWS::IAM::Policy", "AWS::Lambda::EventInvokeConfig", "AWS::Lambda::Permission",
+    "AWS::S3::BucketPolicy", "AWS::SNS::Subscription", "AWS::SNS::TopicPolicy", "AWS::SQS::QueuePolicy",
+    "AWS::ApplicationAutoScaling::ScalableTarget", "AWS::ApplicationAutoScaling::ScalingPolicy",
+}  # fmt: skip
+"""Types without a property for tags in CloudFormation's schemas."""
+
+
+def test_everything_that_takes_tags_carries_those_of_the_environment(templates: dict[str, dict[str, Any]]) -> None:
+    seen = set()
+    for template in templates.values():
+        for name, resource in template["Resources"].items():
+            kind = resource["Type"]
+            if kind.startswith("Custom::") or kind in TAKES_NO_TAGS:
+                continue
+            seen.add(kind)
+            tags = resource["Properties"].get("Tags", {})
+            pairs = tags.items() if isinstance(tags, dict) else [(each["Key"], each["Value"]) for each in tags]
+            assert {("team", "platform"), ("tritonstack:environment", "local")} <= set(pairs), name
+    assert {"AWS::EC2::VPCEndpoint", "AWS::SageMaker::Endpoint", "AWS::KMS::Key", "AWS::CloudWatch::Alarm"} <= seen
+
+
+def test_without_house_rules_roles_have_no_path_and_functions_their_own_retention() -> None:
+    template = serving_template(DIGITS)
+    assert not any("Path" in each["Properties"] for each in of_type(template, "AWS::IAM::Role").values())
+    days = {each["Properties"]["RetentionInDays"] for each in of_type(template, "AWS::Logs::LogGroup").values()}
+    assert days == {90}
+
+
+def test_a_key_of_ones_own_is_named_and_none_is_made() -> None:
+    made = stage(environment(artifacts={"key_arn": KEY, "retain": False}))
+    template = template_of(made.artifacts)
+    assert of_type(template, "AWS::KMS::Key") == {}
+    parameters = {each["Properties"]["Name"]: each["Properties"]["Value"] for each in of_type(
+        template, "AWS::SSM::Parameter").values()}  # fmt: skip
+    assert parameters["/tritonstack/dev/_artifacts/key-arn"] == KEY
+    encrypted = [
+        each["Properties"]["BucketEncryption"]["ServerSideEncryptionConfiguration"][0]["ServerSideEncryptionByDefault"]
+        for each in of_type(template, "AWS::S3::Bucket").values()
+    ]
+    assert {"KMSMasterKeyID": KEY, "SSEAlgorithm": "aws:kms"} in encrypted
+
+
+def key_statements(**changes: Any) -> dict[str, dict[str, Any]]:
+    template = template_of(stage(environment(**changes)).artifacts)
+    return {
+        each["Sid"]: each for each in properties(template, "AWS::KMS::Key")["KeyPolicy"]["Statement"] if "Sid" in each
+    }
+
+
+def test_the_key_lets_two_services_in_and_nobody_else() -> None:
+    found = key_statements()
+    assert {sid: each["Principal"] for sid, each in found.items()} == {
+        "EncryptBuildLogs": {"Service": "logs.us-east-1.amazonaws.com"},
+        "TellOfAlarms": {"Service": "cloudwatch.amazonaws.com"},
+    }
+    assert all(each["Condition"] and each["Effect"] == "Allow" for each in found.values())
+
+
+def test_the_key_is_for_logs_of_endpoints_only_where_their_groups_are_the_stacks() -> None:
+    def groups(**changes: Any) -> set[str]:
+        condition = key_statements(**changes)["EncryptBuildLogs"]["Condition"]["ArnEquals"]
+        return {flat(each).partition("log-group:")[2] for each in condition["kms:EncryptionContext:aws:logs:arn"]}
+
+    pattern = "/aws/sagemaker/Endpoints/dev-*"
+    assert pattern not in groups()
+    assert groups(logs={"endpoint_days": 30}) == {*groups(), pattern}
+
+
+@pytest.fixture(scope="module")
+def logged() -> dict[str, Any]:
+    return serving_template(DIGITS, logs={"endpoint_days": 30})
+
+
+def test_an_endpoint_waits_for_its_log_group(logged: dict[str, Any]) -> None:
+    name, group = only(logged, "Custom::EndpointLogGroup")
+    assert group["Properties"]["LogGroupName"] == "/aws/sagemaker/Endpoints/dev-digits"
+    assert group["Properties"]["RetentionInDays"] == "30"
+    assert group["Properties"]["Retain"] == "true"
+    assert name in only(logged, "AWS::SageMaker::Endpoint")[1]["DependsOn"]
+
+
+@pytest.mark.parametrize("retain", [True, False])
+def test_only_a_group_that_is_not_retained_can_be_deleted(retain: bool) -> None:
+    template = serving_template(DIGITS, logs={"endpoint_days": 30}, artifacts={"retain": retain})
+    [policy] = [each for name, each in of_type(template, "AWS::IAM::Policy").items() if "EndpointLog" in name]
+    assert ("logs:DeleteLogGroup" in statements(policy["Properties"])["SetUp"]["Action"]) is not retain
+
+
+def test_by_default_the_group_is_sagemakers(logged: dict[str, Any]) -> None:
+    assert of_type(serving_template(DIGITS), "Custom::EndpointLogGroup") == {}
+    assert of_type(logged, "Custom::EndpointLogGroup")
+
+
+def test_captured_data_lies_under_the_key_in_a_folder_of_its_own_and_goes() -> None:
+    made = stage(environment(CAPTURING))
+    template = template_of(made.serving["single"])
+    config = properties(template, "AWS::SageMaker::EndpointConfig")["DataCaptureConfig"]
+    assert (config["EnableCapture"], config["InitialSamplingPercentage"]) == (True, 20)
+    assert flat(config["DestinationS3Uri"]).endswith("}/captured/single/")
+    assert flat(config["KmsKeyId"]).startswith("${ArtifactsKeyArn")
+    assert config["CaptureOptions"] == [{"CaptureMode": "Input"}, {"CaptureMode": "Output"}]
+    [policy] = [each for name, each in of_type(template, "AWS::IAM::Policy").items() if name.startswith("Execution")]
+    written = statements(policy["Properties"])["WriteCaptured"]
+    assert written["Action"] == "s3:PutObject"
+    assert flat(written["Resource"]).endswith("}/captured/single/*")
+    rules = json.dumps(template_of(made.artifacts))
+    assert '"Prefix": "captured/single/"' in rules
+    assert '"ExpirationInDays": 5' in rules
+
+
+def test_without_data_capture_the_role_writes_no_object() -> None:
+    assert "s3:PutObject" not in json.dumps(serving_template(SINGLE))
