@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 from pathlib import Path
@@ -15,6 +16,8 @@ from tritonstack.archives.build import build_models
 from tritonstack.archives.places import Places
 from tritonstack.archives.recipe import read_recipe
 from tritonstack.archives.sample import compare_answer, read_sample
+from tritonstack.archives.sample_request import READY_REQUEST, ready_request
+from tritonstack.client.body import encode
 from tritonstack.errors import InputError, WorkFailedError
 
 PIXELS = "adapters: {image: {input: x, encoding: pixels, crop: 4}}\n"
@@ -80,6 +83,25 @@ def test_an_image_is_a_sample_by_the_pixels_that_its_adapter_makes(places: Place
     (built,) = build_models(["double"], places=places).built
     assert built.manifest.sample.adapter == "image"
     assert built.manifest.figures["sample_difference"] < 1e-6
+    entry = built.manifest.client_files[READY_REQUEST]
+    ready = (places.client_files(built.name) / READY_REQUEST).read_bytes()
+    assert (entry.bytes, entry.sha256) == (len(ready), hashlib.sha256(ready).hexdigest())
+    assert ready == encode({"x": np.ones((1, 3, 4, 4), np.float32)}, payload_format="binary").content
+
+
+def test_a_json_sample_is_sent_as_it_is_and_has_no_ready_request(places: Places) -> None:
+    (built,) = build_models(["double"], places=places).built
+    assert READY_REQUEST not in built.manifest.client_files
+
+
+def test_half_precision_which_triton_refuses_in_json_gets_a_ready_request(places: Places) -> None:
+    folder = places.folder("double")
+    sample = read_sample(folder, read_recipe(folder))
+    half = sample.model_copy(update={"body": {"inputs": [tensor("x", 2.5) | {"datatype": "FP16"}]}})
+    content = ready_request(half, {"x": np.array([[2.5]], np.float16)})
+    assert content is not None
+    assert content.endswith(np.float16(2.5).tobytes())
+    assert ready_request(sample, {"x": np.array([[2.5]], np.float32)}) is None
 
 
 @pytest.mark.parametrize("content", [b"", b"no image", drawn("PNG")[:40]])
