@@ -12,7 +12,7 @@ from typing import Any
 
 from tritonstack.local.aws import LocalAws
 
-LONGEST_SECONDS = 180.0
+LONGEST_SECONDS = 300.0
 
 
 class InBackground:

@@ -33,7 +33,7 @@ from tests.e2e.project import Project
 from tritonstack.local.aws import LocalAws
 from tritonstack.naming import ArchiveName, archive_key
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 NAME = "failures"
 TWO_HOURS, STEPS = 7200, 8
 OTHER_IMAGE = "763104351884.dkr.ecr.us-east-1.amazonaws.com/sagemaker-tritonserver:24.05-py3"

@@ -15,7 +15,7 @@ from tests.e2e.project import Project
 from tritonstack.local.aws import LocalAws
 from tritonstack.naming import ArchiveName, Platform, archive_key
 
-pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(900)]
 NAME, ENDPOINT, ENGINE, PLAIN = "changing", "moving", "moved-engine", "moved-plain"
 NEW = Platform(release="24.05", gpu="t4")
 """The same Python as the old one: what needs Python alone is copied."""
