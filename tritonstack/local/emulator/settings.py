@@ -54,6 +54,8 @@ class EmulatorSettings:
             alarms = float(variables.get("TRITONSTACK_ALARM_SECONDS", "1"))
         except ValueError as error:
             raise ValueError(f"GATEWAY_PORT and TRITONSTACK_…_SECONDS are numbers: {error}") from error
+        if not alarms > 0:
+            raise ValueError(f"TRITONSTACK_ALARM_SECONDS={alarms:g}: more than 0")
         return cls(
             host=host,
             port=port,

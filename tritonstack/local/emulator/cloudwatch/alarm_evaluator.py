@@ -24,6 +24,7 @@ from tritonstack.local.emulator.cloudwatch.series import Series, Span
 from tritonstack.local.emulator.cloudwatch.statistic import percentile_share, statistic
 
 _MINUTE = 60
+_TIDY_SECONDS = 3600.0
 _SEEN = "_seen"
 """What an alarm was evaluated on last: until that changes there is nothing new to find."""
 logger = logging.getLogger("tritonstack.emulator.alarms")
@@ -47,22 +48,26 @@ class AlarmEvaluator:
         self._stop.set()
 
     def _run(self) -> None:
+        tidy = clock.deadline(_TIDY_SECONDS)
         while not self._stop.wait(self._seconds):
             self.evaluate_all()
+            if tidy.passed:
+                metric_store.forget_old()
+                tidy = clock.deadline(_TIDY_SECONDS)
 
     def evaluate_all(self) -> None:
         """Every alarm once, at the clock's time."""
         for account, region in list(alarm_records.scopes()):
             with request_scope(account, region):
                 changes = Changes()
-                with metric_store.lock:
-                    for alarm in alarm_records.metric_alarms():
-                        evaluate(alarm, changes)
                 try:
+                    with metric_store.lock:
+                        for alarm in alarm_records.metric_alarms():
+                            evaluate(alarm, changes)
                     changes.follow()
                 except Exception:
                     # No reason to evaluate no more: the thread lives as long as the emulator.
-                    logger.exception("an alarm's action failed")
+                    logger.exception("alarms of %s in %s were not evaluated to the end", account, region)
 
 
 def evaluate(alarm: Alarm, changes: Changes) -> None:

@@ -59,6 +59,7 @@ def install(*, alarm_seconds: float) -> AlarmEvaluator:
     cloudwatch._record_history = lambda *_arguments, **_more: None
     cloudwatch._evict_old_metrics = lambda: None
     cloudwatch.record_metric = metric_store.record
+    cloudwatch._metric_bucket = metric_store.points_of
     evaluator = AlarmEvaluator(seconds=alarm_seconds)
     evaluator.start()
     return evaluator

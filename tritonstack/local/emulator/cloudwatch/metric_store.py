@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ministack.services import cloudwatch
@@ -22,6 +22,46 @@ KEPT_SECONDS = 15 * 24 * 3600
 """How long points of one minute are kept (user guide, "Metrics retention")."""
 lock = threading.RLock()
 """Guards metrics, alarms and history: requests come on the event loop, evaluations on a thread too."""
+
+
+_MINUTE = 60
+Point = dict[str, Any]
+"""A sample as MiniStack keeps it."""
+
+
+class Points(list[Point]):
+    """The samples of a metric, in the order in which they came, and by minute: a day's are many, an alarm reads few."""
+
+    def __init__(self, points: Iterable[Point] = ()) -> None:
+        """``points`` in their order."""
+        super().__init__()
+        self._by_minute: dict[int, list[Point]] = {}
+        for point in points:
+            self.append(point)
+
+    def append(self, point: Point) -> None:
+        """One more sample."""
+        super().append(point)
+        self._by_minute.setdefault(int(point["Timestamp"] // _MINUTE), []).append(point)
+
+    def __reduce__(self) -> tuple[type[Points], tuple[list[Point]]]:
+        """Copied as its samples; the order by minute is made anew."""
+        return Points, (list(self),)
+
+    def within(self, start: float, end: float) -> Iterator[Point]:
+        """The samples from ``start`` until before ``end``."""
+        first, last = int(start // _MINUTE), int(-(-end // _MINUTE))
+        every = range(first, last) if last - first < len(self._by_minute) else sorted(self._by_minute)
+        for minute in every:
+            yield from (point for point in self._by_minute.get(minute, ()) if start <= point["Timestamp"] < end)
+
+
+def points_of(key: tuple[str, str, str]) -> Points:
+    """The samples of a metric, an empty list of which is kept where there is none."""
+    found = cloudwatch._metrics.get(key)
+    if not isinstance(found, Points):
+        found = cloudwatch._metrics[key] = Points(found or ())
+    return found
 
 
 _writes = 0
@@ -77,16 +117,13 @@ def samples(metric: Metric, span: Span, *, unit: str | None = None) -> dict[int,
     """The samples by the beginning of their period; those of another unit than ``unit`` are left out."""
     found: dict[int, list[Sample]] = defaultdict(list)
     with lock:
-        points = cloudwatch._metrics.get((metric.namespace, metric.name, cloudwatch._dims_key(metric.dimensions))) or ()
-        for point in points:
-            time = point["Timestamp"]
-            if span.start <= time < span.end and unit in (None, point["Unit"]):
-                count, total, low, high = cloudwatch._point_stats(point)
-                if count > 0:
-                    at = span.start + int(time - span.start) // span.period * span.period
-                    found[at].append(
-                        Sample(time=time, unit=point["Unit"], count=count, total=total, low=low, high=high)
-                    )
+        key = (metric.namespace, metric.name, cloudwatch._dims_key(metric.dimensions))
+        for point in points_of(key).within(span.start, span.end) if key in cloudwatch._metrics else ():
+            count, total, low, high = cloudwatch._point_stats(point)
+            if count > 0 and unit in (None, point["Unit"]):
+                time = point["Timestamp"]
+                at = span.start + int(time - span.start) // span.period * span.period
+                found[at].append(Sample(time=time, unit=point["Unit"], count=count, total=total, low=low, high=high))
     return found
 
 
@@ -98,9 +135,14 @@ def series(metric: Metric, span: Span, statistic: Statistic, *, label: str, unit
 
 
 def forget_old() -> None:
-    """Drop samples that are older than is kept."""
+    """Drop samples that are older than is kept, everywhere."""
     oldest = clock.now() - KEPT_SECONDS
+    everything = cloudwatch._metrics._data
     with lock:
-        for key, points in list(cloudwatch._metrics.items()):
+        for key, points in list(everything.items()):
             if points and points[0]["Timestamp"] < oldest:
-                cloudwatch._metrics[key] = [point for point in points if point["Timestamp"] >= oldest]
+                kept = Points(point for point in points if point["Timestamp"] >= oldest)
+                if kept:
+                    everything[key] = kept
+                else:
+                    del everything[key]
