@@ -97,7 +97,7 @@ class Alarms(Construct):
             ok_actions=[topic],
         )
         for name in names:
-            composite.add_dependency(self.alarms[name])
+            composite.add_resource_dependency(self.alarms[name])
         return composite
 
 

@@ -23,7 +23,7 @@ from tritonstack.local.aws import LocalAws
 from tritonstack.local.deployment import LocalDeployment
 from tritonstack.local.paths import REPOSITORY, LocalPaths
 from tritonstack.local.processes import ProcessRecord
-from tritonstack.settings import Environment, load_environment
+from tritonstack.settings import AlarmSettings, Environment, load_environment
 
 FILE = REPOSITORY / "environments" / "local.yaml"
 GONE = ProcessRecord(pid=1, started=0.0, log="")
@@ -71,7 +71,14 @@ def test_archives_are_published_after_their_bucket_and_before_what_serves_them(
     done: list[str], settings: Environment, capsys: pytest.CaptureFixture[str]
 ) -> None:
     deploy_local.deploy(settings, AWS, Steps())
-    assert done == ["bootstrap", "synthesise", "deploy local/artifacts", "build", "publish", "deploy local/serving-*"]
+    assert done == [
+        "bootstrap",
+        "synthesise",
+        "deploy local/artifacts",
+        "build",
+        "publish",
+        "deploy local/observability",
+    ]
     said = capsys.readouterr().err
     assert "2 built" in said
     assert "2 published" in said
@@ -81,7 +88,21 @@ def test_where_engines_are_built_on_deploy_their_builder_stands_before_the_endpo
     done: list[str], settings: Environment
 ) -> None:
     deploy_local.deploy(settings, AWS, Steps(), builds=True)
-    assert done[-2:] == ["deploy local/builds", "deploy local/serving-*"]
+    assert done[-2:] == ["deploy local/builds", "deploy local/observability"]
+
+
+def test_what_is_watched_is_deployed_with_what_watches_it_and_alone_where_nothing_does(
+    done: list[str], settings: Environment
+) -> None:
+    unwatched = settings.model_copy(update={"dashboard": False, "alarms": None})
+    for watched, last in (
+        ({"dashboard": True}, "deploy local/observability"),
+        ({"alarms": AlarmSettings()}, "deploy local/observability"),
+        ({}, "deploy local/serving-*"),
+    ):
+        done.clear()
+        deploy_local.deploy(unwatched.model_copy(update=watched), AWS, Steps())
+        assert done[-1] == last
 
 
 def test_an_account_is_bootstrapped_once(

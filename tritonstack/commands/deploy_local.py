@@ -86,8 +86,15 @@ def deploy(settings: Environment, aws: LocalAws, steps: Steps, *, builds: bool =
         with steps.step(f"deploy {name}/builds: what builds engines (cdk deploy)") as step:
             _following(deployment, step).deploy(f"{name}/builds")
     what = "engines, then endpoints" if builds else "endpoints"
-    with steps.step(f"deploy {name}/serving-*: {what} (cdk deploy)") as step:
-        _following(deployment, step).deploy(f"{name}/serving-*")
+    if settings.dashboard or settings.alarms is not None:
+        # Its dependencies come with it: what serves, in one run of the CDK.
+        with steps.step(
+            f"deploy {name}/serving-*, {name}/observability: {what}, what watches them (cdk deploy)"
+        ) as step:
+            _following(deployment, step).deploy(f"{name}/observability")
+    else:
+        with steps.step(f"deploy {name}/serving-*: {what} (cdk deploy)") as step:
+            _following(deployment, step).deploy(f"{name}/serving-*")
 
 
 def _following(deployment: LocalDeployment, step: Step) -> LocalDeployment:
