@@ -46,13 +46,23 @@ class InBackground:
 
     def until(self, look: Callable[[], Any], *, seconds: float = LONGEST_SECONDS) -> Any:
         """What ``look`` finds, as soon as it is anything; the work must go on until then."""
-        deadline = time.monotonic() + seconds
-        while not (found := look()):
-            if not self.running:
+
+        def look_while_running() -> Any:
+            found = look()
+            if not found and not self.running:
                 raise AssertionError(f"it ended too early: {self.ended()}")
-            assert time.monotonic() < deadline, "it never came to be"
-            time.sleep(0.05)
-        return found
+            return found
+
+        return eventually(look_while_running, seconds=seconds)
+
+
+def eventually(look: Callable[[], Any], *, seconds: float = LONGEST_SECONDS) -> Any:
+    """What ``look`` finds, as soon as it is anything."""
+    deadline = time.monotonic() + seconds
+    while not (found := look()):
+        assert time.monotonic() < deadline, "it never came to be"
+        time.sleep(0.05)
+    return found
 
 
 def advance(aws: LocalAws, seconds: int) -> None:

@@ -140,11 +140,11 @@ class EngineProject:
 
 
 def waits_for(marker: Path, *, started: Path) -> str:
-    """Statements of an export that say that they began, and go on once a file is there (a minute at most)."""
+    """Statements of an export that say that they began, and go on once a file is there (five minutes at most)."""
     return (
         "import pathlib, time\n"
         f"pathlib.Path({str(started)!r}).touch()\n"
-        "for _ in range(600):\n"
+        "for _ in range(3000):\n"
         f"    if pathlib.Path({str(marker)!r}).exists(): break\n"
         "    time.sleep(0.1)\n"
     )
