@@ -171,7 +171,7 @@ def test_wildcards_are_two_signs_and_no_others() -> None:
     assert not glob("[a]", "a")
 
 
-POLICY = [
+POLICY: list[dict[str, Any]] = [
     {"Effect": "Allow", "Action": "s3:GetObject", "Resource": "arn:aws:s3:::mine/*"},
     {
         "Effect": "Allow",

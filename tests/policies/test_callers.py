@@ -1,0 +1,68 @@
+"""A caller who is granted one model can call it, and neither another model nor another endpoint."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from aws_cdk import aws_iam as iam
+
+from tests.constructs_lib.templates import of_type, template_of
+from tests.policies.evaluator import Request, Verdict, evaluate
+from tests.stacks.environments import DIGITS, environment, stage
+
+ENDPOINT = "arn:aws:sagemaker:us-east-1:123456789012:endpoint/dev-digits"
+BERT = "bert.0123456789abcdef.tar.gz"
+
+
+@pytest.fixture(scope="module", params=[["bert"], ["bert", "resnet"], None])
+def granted(request: pytest.FixtureRequest) -> tuple[list[str] | None, list[dict[str, Any]]]:
+    """The models, and the statements of a caller who is granted them."""
+    stack = stage(environment(DIGITS)).serving["digits"]
+    caller = iam.Role(stack, "Caller", assumed_by=iam.ServicePrincipal("ecs-tasks.amazonaws.com"))
+    stack.endpoint.grant_invoke(caller, models=request.param)
+    policies = of_type(template_of(stack), "AWS::IAM::Policy")
+    [policy] = [each for name, each in policies.items() if name.startswith("Caller")]
+    return request.param, policy["Properties"]["PolicyDocument"]["Statement"]
+
+
+def may_call(statements: list[dict[str, Any]], target: str | None, endpoint: str = ENDPOINT) -> bool:
+    request = Request(
+        principal="arn:aws:iam::123456789012:role/caller",
+        action="sagemaker:InvokeEndpoint",
+        resource=endpoint,
+        context={} if target is None else {"sagemaker:TargetModel": target},
+    )
+    return evaluate(request, identity=statements) is Verdict.ALLOWED
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        BERT,
+        "bert.fedcba9876543210.tar.gz",
+        "bert-large.0123456789abcdef.tar.gz",
+        "resnet.0123456789abcdef.tar.gz",
+        "xbert.0123456789abcdef.tar.gz",
+        "bert",
+        "BERT.0123456789abcdef.tar.gz",
+        None,
+    ],
+)
+def test_only_archives_of_the_models_that_were_granted(
+    granted: tuple[list[str] | None, list[dict[str, Any]]], target: str | None
+) -> None:
+    models, statements = granted
+    of_granted = models is None or (
+        target is not None and target.endswith(".tar.gz") and target.partition(".")[0] in models
+    )
+    assert may_call(statements, target) is of_granted
+
+
+@pytest.mark.parametrize("other", [f"{ENDPOINT}-two", ENDPOINT.replace("dev", "prod"), ENDPOINT[:-1]])
+def test_no_other_endpoint(granted: tuple[list[str] | None, list[dict[str, Any]]], other: str) -> None:
+    assert not may_call(granted[1], BERT, endpoint=other)
+
+
+def test_calling_is_all_that_is_granted(granted: tuple[list[str] | None, list[dict[str, Any]]]) -> None:
+    assert {each["Action"] for each in granted[1]} == {"sagemaker:InvokeEndpoint"}
