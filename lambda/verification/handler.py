@@ -27,9 +27,10 @@ import json
 import time
 import urllib.request
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, cast
 
 import boto3
 from botocore.config import Config
@@ -71,26 +72,43 @@ ONE_TRY = Config(retries={"total_max_attempts": 1, "mode": "standard"}, connect_
 """An invocation may take 60 s, and AWS advises ten more, so that its own error arrives (SageMaker developer guide)."""
 
 
-@dataclass(frozen=True)
+def connect(service: str) -> Any:
+    """A client with the function's own credentials; a call of a model is tried once, for the tries here to count."""
+    return boto3.client(service, config=ONE_TRY if service == "sagemaker-runtime" else RETRIES)
+
+
 class Aws:
-    """The services that the function talks to; ``lambda_`` is a client of Lambda."""
+    """The services that the function talks to. A client takes a second to make in so small a function: when needed."""
 
-    s3: S3Client
-    sagemaker: SageMakerClient
-    runtime: SageMakerRuntimeClient
-    cloudwatch: CloudWatchClient
-    cloudformation: CloudFormationClient
-    lambda_: Any
+    @cached_property
+    def s3(self) -> S3Client:
+        """Release sets and manifests."""
+        return cast("S3Client", connect("s3"))
 
-    @classmethod
-    def connect(cls) -> Aws:
-        """With the function's own credentials."""
-        of = {"runtime": "sagemaker-runtime", "lambda_": "lambda"}
-        clients: dict[str, Any] = {
-            name: boto3.client(of.get(name, name), config=ONE_TRY if name == "runtime" else RETRIES)
-            for name in cls.__dataclass_fields__
-        }
-        return cls(**clients)
+    @cached_property
+    def sagemaker(self) -> SageMakerClient:
+        """What the endpoint runs."""
+        return cast("SageMakerClient", connect("sagemaker"))
+
+    @cached_property
+    def runtime(self) -> SageMakerRuntimeClient:
+        """The models."""
+        return cast("SageMakerRuntimeClient", connect("sagemaker-runtime"))
+
+    @cached_property
+    def cloudwatch(self) -> CloudWatchClient:
+        """Unloads."""
+        return cast("CloudWatchClient", connect("cloudwatch"))
+
+    @cached_property
+    def cloudformation(self) -> CloudFormationClient:
+        """The stack's status."""
+        return cast("CloudFormationClient", connect("cloudformation"))
+
+    @cached_property
+    def lambda_(self) -> Any:
+        """The next run."""
+        return connect("lambda")
 
 
 class Clock:
@@ -117,7 +135,7 @@ def handler(event: dict[str, Any], context: Any) -> None:
     """Entry point: do what this run can, then hand the rest over, or answer CloudFormation."""
     try:
         print(json.dumps({name: event.get(name) for name in ("RequestType", "ResourceProperties", WORK)}))
-        aws = Aws.connect()
+        aws = Aws()
         work = run(event, aws, Clock(context.get_remaining_time_in_millis() / 1000))
         if not work.done:
             rest = json.dumps({**event, WORK: asdict(work)})
@@ -216,7 +234,7 @@ def runs_as_asked(sagemaker: SageMakerClient, properties: Properties) -> bool:
 def call_next(work: Work, aws: Aws, clock: Clock, properties: Properties) -> None:
     """Send the first archive that waits its sample request. Raises VerificationError where it answers wrongly."""
     name = work.waiting[0]
-    if name not in work.called and work.called and unloads(work, aws.cloudwatch, clock, properties):
+    if name not in work.called and work.called and unloads(work, aws, clock, properties):
         stop_warming(work, "models were unloaded meanwhile")
         return
     key = f"{properties.manifest_prefix}{name}.json"
@@ -296,12 +314,12 @@ def passes(error: ClientError | BotoCoreError, *, code: str, status: int) -> boo
     return code in PASSING_CODES or http == 429 or http >= 500
 
 
-def unloads(work: Work, cloudwatch: CloudWatchClient, clock: Clock, properties: Properties) -> bool:
+def unloads(work: Work, aws: Aws, clock: Clock, properties: Properties) -> bool:
     """Whether the variant unloaded a model in a whole minute since the work began, as far as CloudWatch knows yet."""
     start = 60 * (int(work.began) // 60 + 1)  # the minute that it began in holds what was before, too
     if properties.stops_at_unload != "true" or clock.now() <= start:
         return False
-    found = cloudwatch.get_metric_statistics(
+    found = aws.cloudwatch.get_metric_statistics(
         Namespace="AWS/SageMaker",
         MetricName="ModelUnloadingTime",
         Dimensions=[

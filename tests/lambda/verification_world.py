@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import io
 import json
@@ -145,10 +146,7 @@ class World:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.aws = FakeEndpoint()
         self.aws.described = [self.endpoint()]
-        names = {"runtime": "sagemaker-runtime", "lambda_": "lambda"}
-        services = handler.Aws.__dataclass_fields__
-        clients = handler.Aws(**{name: self.aws.client(names.get(name, name)) for name in services})
-        monkeypatch.setattr(handler.Aws, "connect", classmethod(lambda _cls: clients))
+        monkeypatch.setattr(handler, "connect", functools.cache(self.aws.client))
         monkeypatch.setattr(handler, "Clock", lambda seconds: FakeClock(self.aws, seconds))
         monkeypatch.setattr(handler, "answer", self._answered)
         self.answers: list[tuple[str, str, dict[str, str]]] = []
