@@ -234,8 +234,13 @@ class ScalingSteps(Construct):
         stack = cdk.Stack.of(self)
         endpoint = stack.format_arn(service="sagemaker", resource="endpoint", resource_name=self._variant.endpoint_name)
         configs = stack.format_arn(service="sagemaker", resource="endpoint-config", resource_name="*")
-        actions = ["sagemaker:DescribeEndpoint", "sagemaker:UpdateEndpointWeightsAndCapacities"]
-        allow(self.function.policy, "SeeAndScaleEndpoint", actions=actions, resources=[endpoint])
+        actions = ["DescribeEndpoint", "UpdateEndpointWeightsAndCapacities", "ListTags", "AddTags"]
+        allow(
+            self.function.policy,
+            "SeeAndScaleEndpoint",
+            actions=[f"sagemaker:{action}" for action in actions],
+            resources=[endpoint],
+        )
         allow(
             self.function.policy,
             "SeeEndpointConfigs",

@@ -70,6 +70,8 @@ if TYPE_CHECKING:
     from mypy_boto3_sagemaker.client import SageMakerClient
 
 BEFORE, SETTLED, AFTER = "Custom::ScalingBefore", "Custom::ScalingSettled", "Custom::ScalingAfter"
+COUNT_TAG = "tritonstack:scaled-to"
+"""On the endpoint: ``<variant>/<instances>`` before a move, for a config that is moved back to has its own count."""
 OURS = "tritonstack-"
 """So begin the names of our policies; others on the variant are left alone."""
 NAMESPACE = "sagemaker"
@@ -120,6 +122,7 @@ class Wanted:
 class Live:
     """The variant that takes the calls, its desired number of instances, and the one that its config began with."""
 
+    arn: str
     variant: str
     count: int
     begun_with: int
@@ -168,7 +171,7 @@ def act(event: Mapping[str, Any], aws: Aws, *, in_force: Wanted) -> dict[str, st
     if kind == BEFORE:
         return before(aws, wanted, old)
     if kind == AFTER:
-        after(aws, wanted)
+        after(aws, wanted, moved=old is not None and old.variant != wanted.variant)
     return {}
 
 
@@ -191,16 +194,19 @@ def before(aws: Aws, wanted: Wanted, old: Wanted | None) -> dict[str, str]:
             f"{wanted.variant} in the same deployment, which could not be undone if it failed later. Deploy one of the "
             "two, then the other."
         )
+    remember(aws, live, back_to=wanted.variant)
     deregister(aws, wanted.endpoint, live.variant)
     # Guardrails need the same variant name in both configs (developer guide, "Exclusions").
     return _attributes(max(wanted.initial, min(live.count, wanted.maximum)), ALL_AT_ONCE)
 
 
-def after(aws: Aws, wanted: Wanted) -> None:
+def after(aws: Aws, wanted: Wanted, *, moved: bool) -> None:
     """Make what is registered what is wanted; where another variant is live, a rollback is yet to take it away."""
     live = live_variant(aws, wanted.endpoint)
     if live is not None and live.variant == wanted.variant:
         converge(aws, wanted)
+        if moved:
+            scale_as_before(aws, wanted, live)
     elif live is not None:
         deregister(aws, wanted.endpoint, live.variant)
 
@@ -212,6 +218,38 @@ def settle(aws: Aws, wanted: Wanted, *, gone: str) -> None:
         deregister(aws, wanted.endpoint, gone)
     if live is not None and live.variant == wanted.variant:
         converge(aws, wanted)
+        scale_as_before(aws, wanted, live)
+        _remember(aws, live, 0)
+
+
+def remember(aws: Aws, live: Live, *, back_to: str) -> None:
+    """Write down to how many instances the variant that goes was scaled, or the one before it, if that comes back."""
+    variant, count = _remembered(aws, live)  # of the live variant where an event is repeated
+    _remember(aws, live, max(live.count, count if variant in {back_to, live.variant} else 0))
+
+
+def _remember(aws: Aws, live: Live, count: int) -> None:
+    aws.sagemaker.add_tags(ResourceArn=live.arn, Tags=[{"Key": COUNT_TAG, "Value": f"{live.variant}/{count}"}])
+
+
+def scale_as_before(aws: Aws, wanted: Wanted, live: Live) -> None:
+    """A variant that came in place of another has no fewer instances than that had, within its own limits."""
+    count = min(_remembered(aws, live)[1], wanted.maximum)
+    if live.count < count:
+        scaled = {"VariantName": live.variant, "DesiredInstanceCount": count}
+        aws.sagemaker.update_endpoint_weights_and_capacities(
+            EndpointName=wanted.endpoint,
+            DesiredWeightsAndCapacities=[scaled],  # type: ignore[list-item]  # a dictionary of the right members
+        )
+        print(json.dumps({"scaled": live.variant, "from": live.count, "to": count}))
+
+
+def _remembered(aws: Aws, live: Live) -> tuple[str, int]:
+    """What ``remember`` wrote: variant and instances; nothing and 0 where it never did."""
+    tags = aws.sagemaker.list_tags(ResourceArn=live.arn, MaxResults=100)["Tags"]
+    found = [tag["Value"] for tag in tags if tag["Key"] == COUNT_TAG]
+    variant, _, count = found[0].partition("/") if found else ("", "", "0")
+    return variant, int(count)
 
 
 def _attributes(count: int, routing: str) -> dict[str, str]:
@@ -235,7 +273,12 @@ def live_variant(aws: Aws, endpoint: str) -> Live | None:
     config = aws.sagemaker.describe_endpoint_config(EndpointConfigName=found["EndpointConfigName"])
     begun = [each for each in config["ProductionVariants"] if each["VariantName"] == variant["VariantName"]]
     count = variant["DesiredInstanceCount"]
-    return Live(variant["VariantName"], count, begun[0].get("InitialInstanceCount", count) if begun else count)
+    return Live(
+        found["EndpointArn"],
+        variant["VariantName"],
+        count,
+        begun[0].get("InitialInstanceCount", count) if begun else count,
+    )
 
 
 def _describe(aws: Aws, endpoint: str) -> Mapping[str, Any]:
@@ -250,12 +293,14 @@ def _describe(aws: Aws, endpoint: str) -> Mapping[str, Any]:
 def converge(aws: Aws, wanted: Wanted) -> None:
     """Whatever the variant lacks is put; policies of ours that are not wanted go."""
     register(aws, wanted)
-    there = {policy["PolicyName"]: policy for policy in _policies(aws, wanted)}
+    target = _target(wanted.endpoint, wanted.variant)
+    pages = aws.scaling.get_paginator("describe_scaling_policies").paginate(**target)
+    there = {policy["PolicyName"]: policy for page in pages for policy in page["ScalingPolicies"]}
     for name, configuration in wanted.policies.items():
         if there.get(name, {}).get("TargetTrackingScalingPolicyConfiguration") != configuration:
             _call(
                 aws.scaling.put_scaling_policy,
-                **_target(wanted.endpoint, wanted.variant),
+                **target,
                 PolicyName=name,
                 PolicyType="TargetTrackingScaling",
                 TargetTrackingScalingPolicyConfiguration=configuration,
@@ -318,18 +363,9 @@ def _call(call: Any, **request: Any) -> None:
     call(**request)
 
 
-def _policies(aws: Aws, wanted: Wanted) -> list[Mapping[str, Any]]:
-    target = _target(wanted.endpoint, wanted.variant)
-    pages = aws.scaling.get_paginator("describe_scaling_policies").paginate(**target)
-    return [policy for page in pages for policy in page["ScalingPolicies"]]
-
-
 def _target(endpoint: str, variant: str) -> dict[str, Any]:
-    return {
-        "ServiceNamespace": NAMESPACE,
-        "ResourceId": f"endpoint/{endpoint}/variant/{variant}",
-        "ScalableDimension": DIMENSION,
-    }
+    resource = f"endpoint/{endpoint}/variant/{variant}"
+    return {"ServiceNamespace": NAMESPACE, "ResourceId": resource, "ScalableDimension": DIMENSION}
 
 
 def physical_id(event: Mapping[str, Any]) -> str:

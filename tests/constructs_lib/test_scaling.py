@@ -277,7 +277,7 @@ def test_it_scales_variants_of_sagemaker_and_nothing_else(policy: Policy, action
     assert not policy.allows(name, other, **{NAMESPACE: "sagemaker", DIMENSION: VARIANT})
 
 
-@pytest.mark.parametrize("action", ["DescribeEndpoint", "UpdateEndpointWeightsAndCapacities"])
+@pytest.mark.parametrize("action", ["DescribeEndpoint", "UpdateEndpointWeightsAndCapacities", "ListTags", "AddTags"])
 def test_it_sees_and_scales_its_own_endpoint_alone(policy: Policy, action: str) -> None:
     endpoint = f"arn:aws:sagemaker:{REGION}:endpoint/dev-digits"
     assert policy.allows(f"sagemaker:{action}", endpoint)
@@ -290,6 +290,8 @@ def test_it_moves_no_endpoint_and_passes_no_role(policy: Policy) -> None:
         "sagemaker:DescribeEndpoint",
         "sagemaker:DescribeEndpointConfig",
         "sagemaker:UpdateEndpointWeightsAndCapacities",
+        "sagemaker:ListTags",
+        "sagemaker:AddTags",
     }
     assert policy.actions("iam") == set()
     assert policy.actions("application-autoscaling") == {

@@ -40,6 +40,7 @@ class FakeScaling:
     targets: dict[str, tuple[int, int]] = field(default_factory=dict)
     policies: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
     schedules: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
+    tags: dict[str, str] = field(default_factory=dict)
     fails_after: int | None = None
     concurrent: int = 0
     log: list[str] = field(default_factory=list)
@@ -102,7 +103,29 @@ class FakeScaling:
         if self.config is None:
             raise fakes.AwsError("ValidationException", f'Could not find endpoint "{EndpointName}".')
         variant = {"VariantName": self.config[0], "DesiredInstanceCount": self.count}
-        return {"EndpointStatus": self.status, "EndpointConfigName": "config", "ProductionVariants": [variant]}
+        return {
+            "EndpointArn": "arn",
+            "EndpointStatus": self.status,
+            "EndpointConfigName": "config",
+            "ProductionVariants": [variant],
+        }
+
+    def _AddTags(self, ResourceArn: str, Tags: list[dict[str, str]]) -> None:  # noqa: N802, N803
+        assert ResourceArn == "arn"
+        self.tags |= {tag["Key"]: tag["Value"] for tag in Tags}
+
+    def _ListTags(self, ResourceArn: str, **_: Any) -> dict[str, Any]:  # noqa: N802, N803
+        assert ResourceArn == "arn"
+        return {"Tags": [{"Key": key, "Value": value} for key, value in self.tags.items()]}
+
+    def _UpdateEndpointWeightsAndCapacities(  # noqa: N802
+        self,
+        EndpointName: str,  # noqa: N803
+        DesiredWeightsAndCapacities: list[dict[str, Any]],  # noqa: N803
+    ) -> None:
+        [wanted] = DesiredWeightsAndCapacities
+        assert (EndpointName, wanted["VariantName"]) == (ENDPOINT, self.live)
+        self.count = wanted["DesiredInstanceCount"]
 
     def _DescribeEndpointConfig(self, EndpointConfigName: str) -> dict[str, Any]:  # noqa: N802, N803
         assert self.config is not None
