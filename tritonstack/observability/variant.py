@@ -60,7 +60,7 @@ def variant_of(environment: Environment, endpoint: Endpoint) -> Variant:
         price = Price(usd_per_hour=own, source="the environment's file")
     elif listed is not None:
         dated = f" of {listed.date}" if listed.date else ""
-        part = "" if listed.component == "hosting" else f", part of SageMaker: {listed.component}"
+        part = "" if listed.component == "hosting" else f", component {listed.component}"
         price = Price(usd_per_hour=listed.usd_per_hour, source=f"on-demand list price{dated}{part}")
     return Variant(settings=endpoint, endpoint_name=endpoint.sagemaker_name(environment.environment), price=price)
 

@@ -47,3 +47,9 @@ def test_marks_of_time_are_round_minutes_within_the_plot(seconds: float, start: 
 def test_a_time_has_its_day_where_a_plot_covers_several() -> None:
     assert time_text(1_700_000_040, days=False) == "22:14"
     assert time_text(1_700_000_040, days=True) == "14 Nov 22:14"
+
+
+def test_counts_have_whole_marks() -> None:
+    assert value_marks(2.1, whole=True) == [0, 1, 2, 3]
+    assert value_marks(0.4, whole=True) == [0, 1]
+    assert value_marks(21, whole=True) == value_marks(21)

@@ -170,6 +170,10 @@ def test_three_hours_are_shown_by_the_minute_and_a_fortnight_by_hours() -> None:
     assert Span.last(0.1, now=NOW).start == NOW - timedelta(minutes=6)
 
 
+def test_the_minute_under_way_is_left_out() -> None:
+    assert Span.last(1, now=NOW + timedelta(seconds=59)) == HOUR
+
+
 class Answers:
     """A CloudWatch that answers with given pages and keeps what it was asked."""
 

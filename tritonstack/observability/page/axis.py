@@ -9,12 +9,13 @@ STEPS = (1.0, 2.0, 5.0, 10.0)
 TIME_STEPS = tuple(minutes * 60 for minutes in (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 10080))
 
 
-def value_marks(largest: float, *, most: int = 5) -> list[float]:
-    """Round values from 0 to at or above ``largest``, at most ``most`` steps of them."""
+def value_marks(largest: float, *, most: int = 5, whole: bool = False) -> list[float]:
+    """Round values from 0 to at or above ``largest``, at most ``most`` steps of them; ``whole``: no parts of one."""
     if largest <= 0:
         return [0.0, 1.0]
     power = 10 ** math.floor(math.log10(largest / most))
     step = next(power * each for each in STEPS if power * each * most >= largest * (1 - 1e-9))
+    step = max(step, 1.0) if whole else step
     steps = min(most, math.ceil(largest / step * (1 - 1e-9)))
     return [step * number for number in range(steps + 1)]
 

@@ -38,7 +38,8 @@ class Plane:
 def plot(graph: Graph, lines: Lines, span: Span) -> str:
     """The SVG element of a graph that has data."""
     values = [value for points in lines.values() for _, value in points] + [each.value for each in graph.limits]
-    marks = value_marks(max([*values, 0.0]) * HEADROOM if graph.maximum is None else graph.maximum)
+    whole = all(value == int(value) for value in values)
+    marks = value_marks(max([*values, 0.0]) * HEADROOM if graph.maximum is None else graph.maximum, whole=whole)
     plane = Plane(span=span, top=marks[-1])
     parts = [*_grid(plane, marks), *_times(plane, span)]
     for limit in graph.limits:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -32,7 +32,7 @@ class Span:
 
     Attributes:
         start: its beginning, a multiple of the period.
-        end: its end.
+        end: its end, a whole minute.
         period: seconds that one value covers.
     """
 
@@ -45,8 +45,11 @@ class Span:
         """The last ``hours`` before ``now``, in periods of whole minutes of which a plot can show each."""
         seconds = hours * 3600
         period = MINUTE * max(1, -(-int(seconds) // (MOST_POINTS * MINUTE)))
-        start = int(now.timestamp() - seconds) // period * period
-        return cls(start=datetime.fromtimestamp(start, tz=now.tzinfo), end=now, period=period)
+        # Without the minute under way: half of its calls would look like half the traffic.
+        end = int(now.timestamp()) // MINUTE * MINUTE
+        start = int(end - seconds) // period * period
+        first, last = (datetime.fromtimestamp(moment, tz=now.tzinfo) for moment in (start, end))
+        return cls(start=first, end=last, period=period)
 
 
 def read_samples(cloudwatch: Any, dashboard: Dashboard, span: Span) -> dict[tuple[str, str], Lines]:
@@ -70,7 +73,7 @@ def read_graph(cloudwatch: Any, graph: Graph, span: Span) -> Lines:
     request = {
         "MetricDataQueries": queries(graph.series, period=span.period),
         "StartTime": span.start,
-        "EndTime": span.end + timedelta(seconds=MINUTE),
+        "EndTime": span.end,
         "ScanBy": "TimestampAscending",
     }
     while True:
