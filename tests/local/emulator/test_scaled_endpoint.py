@@ -55,13 +55,14 @@ def test_a_scaled_endpoint_through_its_life(endpoint: ScaledEndpoint) -> None:
     assert (endpoint.live, endpoint.targets, endpoint.policies) == ((A10G, 3), {A10G: (1, 6)}, OF_A10G)
     assert endpoint.schedules == {"day"}
 
+    endpoint.scale(4)
     later = {"startup": 800, "broken_later": True}
     assert endpoint.deploy("in_service", "in_service", **later) == "UPDATE_ROLLBACK_COMPLETE"
-    assert (endpoint.live, endpoint.targets, endpoint.policies) == ((A10G, 3), {A10G: (1, 6)}, OF_A10G)
+    assert (endpoint.live, endpoint.targets, endpoint.policies) == ((A10G, 4), {A10G: (1, 6)}, OF_A10G)
     assert endpoint.schedules == {"day"}
 
     assert endpoint.deploy("in_service", startup=900) == "UPDATE_COMPLETE"
-    assert (endpoint.live, endpoint.targets, endpoint.policies) == ((T4, 3), {T4: (1, 6)}, OF_T4)
+    assert (endpoint.live, endpoint.targets, endpoint.policies) == ((T4, 4), {T4: (1, 6)}, OF_T4)
     assert endpoint.emulator.delete_stack(endpoint.name) == "DELETE_COMPLETE"
     assert (endpoint.targets, endpoint.policies, endpoint.config_names()) == ({}, {}, set())
 
