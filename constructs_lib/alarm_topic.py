@@ -8,8 +8,6 @@ import aws_cdk as cdk
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
-from constructs_lib.artifact_bucket import ArtifactBucketReference
-
 
 class AlarmTopic(Construct):
     """An SNS topic under the artifacts' key, into which only this account's alarms write.
@@ -24,7 +22,7 @@ class AlarmTopic(Construct):
         construct_id: str,
         *,
         environment: str,
-        artifacts: ArtifactBucketReference,
+        key_arn: str,
         email: Sequence[str],
     ) -> None:
         """Make the topic.
@@ -33,7 +31,7 @@ class AlarmTopic(Construct):
             scope: the parent.
             construct_id: the id in the parent.
             environment: the environment's name, part of its alarms' names.
-            artifacts: whose key the messages are under.
+            key_arn: of the key that messages are under; its policy lets these alarms use it.
             email: who is told; each confirms a message first.
         """
         super().__init__(scope, construct_id)
@@ -43,7 +41,7 @@ class AlarmTopic(Construct):
             # A fixed name: the key's policy, in another stack, lets alarms of this topic in and no others.
             topic_name=alarm_topic_name(environment),
             display_name=f"Alarms of {environment}",
-            kms_master_key_id=artifacts.key_arn,
+            kms_master_key_id=key_arn,
         )
         stack = cdk.Stack.of(self)
         alarms = stack.format_arn(

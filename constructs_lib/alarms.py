@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
+from constructs_lib.acknowledgement import acknowledge
 from tritonstack.observability.alarm import SEVERITIES, Alarm, Severity
 from tritonstack.observability.metric import Metric
 
@@ -61,7 +62,7 @@ class Alarms(Construct):
     def _alarm(self, alarm: Alarm, *, runbooks: str) -> cloudwatch.CfnAlarm:
         series = alarm.series
         [metric] = series.metrics.values() if series.expression is None else [None]
-        return cloudwatch.CfnAlarm(
+        made = cloudwatch.CfnAlarm(
             self,
             alarm.name,
             alarm_name=alarm.name,
@@ -83,6 +84,12 @@ class Alarms(Construct):
                 }
             ),
         )
+        acknowledge(
+            made,
+            finding="NIST.800.53.R5-CloudWatchAlarmAction",
+            reason=f"The composite alarm of its severity ({alarm.kind.severity}) has it in its rule, and the action.",
+        )
+        return made
 
     def _composite(
         self, environment: str, severity: Severity, *, names: Sequence[str], topic: str

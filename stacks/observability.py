@@ -9,7 +9,6 @@ from constructs import Construct
 
 from constructs_lib.alarm_topic import AlarmTopic
 from constructs_lib.alarms import Alarms
-from constructs_lib.artifact_bucket import ArtifactBucket
 from constructs_lib.at_maximum_events import AtMaximumEvents
 from constructs_lib.dashboard import Dashboard
 from tritonstack import naming
@@ -61,8 +60,8 @@ class ObservabilityStack(cdk.Stack):
 
     def _alarms(self, settings: AlarmSettings) -> Alarms:
         name = self._environment.environment
-        artifacts = ArtifactBucket.from_parameters(self, "Artifacts", environment=name)
-        topic = AlarmTopic(self, "Topic", environment=name, artifacts=artifacts, email=settings.email).topic
+        key_arn = self._read("ArtifactsKeyArn", naming.artifact_parameter(environment=name, value="key-arn"))
+        topic = AlarmTopic(self, "Topic", environment=name, key_arn=key_arn, email=settings.email).topic
         cdk.CfnOutput(self, "AlarmTopicArn", value=topic.ref, description="Topic that tells of alarms")
         return Alarms(
             self,
@@ -97,16 +96,17 @@ class ObservabilityStack(cdk.Stack):
         return rules
 
     def _read_projects(self, *, engines: bool) -> BuildProjects:
+        environment = self._environment.environment
+        build, engine = (
+            naming.builds_parameter(environment=environment, value=value)
+            for value in ("project-name", "engine-project-name")
+        )
         return BuildProjects(
-            build=self._read("ProjectName", "project-name"),
-            engines=self._read("EngineProjectName", "engine-project-name") if engines else None,
+            build=self._read("ProjectName", build),
+            engines=self._read("EngineProjectName", engine) if engines else None,
         )
 
-    def _read(self, construct_id: str, value: str) -> str:
-        parameter = cdk.CfnParameter(
-            self,
-            construct_id,
-            type="AWS::SSM::Parameter::Value<String>",
-            default=naming.builds_parameter(environment=self._environment.environment, value=value),
-        )
+    def _read(self, construct_id: str, name: str) -> str:
+        """The value of an SSM parameter that another stack wrote, read at deployment."""
+        parameter = cdk.CfnParameter(self, construct_id, type="AWS::SSM::Parameter::Value<String>", default=name)
         return parameter.value_as_string
