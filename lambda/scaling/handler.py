@@ -8,7 +8,8 @@ what is live, whatever brought them here. The native ScalableTarget and ScalingP
 * ``Custom::ScalingBefore``, before the endpoint's config: deregisters a live variant that the update takes away, waits
   for an endpoint that is being changed, and answers with the first number of instances.
 * ``Custom::ScalingSettled``, before the endpoint too: its physical id carries the variant, so that a Delete of the id
-  that is no longer in force comes last of all, when the endpoint stays as it is.
+  that is no longer in force comes last of all, when the endpoint stays as it is. A variant that came back then gets the
+  number of instances that it had, too: its config begins with another.
 * ``Custom::ScalingAfter``, after the policies: what is registered becomes what is wanted.
 
 A is the old variant, B the new one; "converge V": if V lacks its target, policies or scheduled actions they are put,
@@ -171,7 +172,7 @@ def act(event: Mapping[str, Any], aws: Aws, *, in_force: Wanted) -> dict[str, st
     if kind == BEFORE:
         return before(aws, wanted, old)
     if kind == AFTER:
-        after(aws, wanted, moved=old is not None and old.variant != wanted.variant)
+        after(aws, wanted)
     return {}
 
 
@@ -200,13 +201,11 @@ def before(aws: Aws, wanted: Wanted, old: Wanted | None) -> dict[str, str]:
     return _attributes(max(wanted.initial, min(live.count, wanted.maximum)), ALL_AT_ONCE)
 
 
-def after(aws: Aws, wanted: Wanted, *, moved: bool) -> None:
+def after(aws: Aws, wanted: Wanted) -> None:
     """Make what is registered what is wanted; where another variant is live, a rollback is yet to take it away."""
     live = live_variant(aws, wanted.endpoint)
     if live is not None and live.variant == wanted.variant:
         converge(aws, wanted)
-        if moved:
-            scale_as_before(aws, wanted, live)
     elif live is not None:
         deregister(aws, wanted.endpoint, live.variant)
 
