@@ -28,7 +28,9 @@ def handlers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def synthesised(outdir: Path, *, variables: dict[str, str] | None = None) -> cdk.cx_api.CloudFormationStackArtifact:
+def synthesised(
+    outdir: Path, *, variables: dict[str, str] | None = None, package: bool = False
+) -> cdk.cx_api.CloudFormationStackArtifact:
     app = new_app(outdir=str(outdir))
     stack = cdk.Stack(app, "stack", env=cdk.Environment(account=ACCOUNT, region=REGION))
     HandlerFunction(
@@ -38,6 +40,7 @@ def synthesised(outdir: Path, *, variables: dict[str, str] | None = None) -> cdk
         description="Greets",
         log_retention=logs.RetentionDays.ONE_WEEK,
         variables=variables,
+        package=package,
     )
     return app.synth().get_stack_by_name("stack")
 
@@ -70,3 +73,12 @@ def test_the_function_has_the_variables_that_it_is_given_and_else_none(handlers:
     assert "Environment" not in properties(without, "AWS::Lambda::Function")
     given = synthesised(tmp_path / "given", variables={"WHOM": "you"}).template
     assert properties(given, "AWS::Lambda::Function")["Environment"] == {"Variables": {"WHOM": "you"}}
+
+
+def test_files_that_import_one_another_lie_in_a_folder_of_their_name(handlers: Path, tmp_path: Path) -> None:
+    (handlers / "words.py").write_text('HELLO = "hello"\n')
+    template = synthesised(tmp_path / "out", package=True).template
+    assert properties(template, "AWS::Lambda::Function")["Handler"] == "greeting.handler.handler"
+    [asset] = (tmp_path / "out").glob("asset.*")
+    files = sorted(str(path.relative_to(asset)) for path in asset.rglob("*") if path.is_file())
+    assert files == ["greeting/handler.py", "greeting/words.py"]

@@ -12,6 +12,8 @@ from botocore.exceptions import ReadTimeoutError
 
 # `lambda` is a word of the language, so the folder of that name cannot stand in an import statement.
 worlds: Any = importlib.import_module("tests.lambda.verification_world")
+fakes: Any = importlib.import_module("tests.lambda.fake_builds")
+REAL_ANSWER = worlds.handler.answer
 A, B, LOADING = worlds.A, worlds.B, worlds.LOADING
 
 
@@ -355,3 +357,16 @@ def test_the_handed_over_work_is_far_below_what_an_asynchronous_call_takes(world
     world.run(world.event("Create", world.properties(models, Models="500")))
     [rest] = world.aws.queue
     assert len(json.dumps(rest)) < 256 * 1024
+
+
+def test_cloudformation_hears_the_reason_with_the_log_and_an_id_that_never_changes(world: Any) -> None:
+    new = {**world.properties({"bert": A}), "EndpointConfigName": "config-3"}
+    with fakes.listening() as listener:
+        event = {**world.event("Update", new, world.properties({"bert": A})), "ResponseURL": f"{listener.url}/answer"}
+        REAL_ANSWER(event, status="FAILED", reason="x" * 9000, data={}, log_stream="stream")
+        REAL_ANSWER(event, status="SUCCESS", reason="", data={"Verified": "bert"}, log_stream="stream")
+    [failed, done] = listener.heard["/answer"]
+    assert failed["Reason"].endswith("x (log stream stream)")
+    assert len(json.dumps(failed)) < 4096, "CloudFormation takes no longer answer"
+    assert failed["PhysicalResourceId"] == done["PhysicalResourceId"] == "Custom::VerifiedEndpoint:local-digits"
+    assert (done["Data"], done["type"]) == ({"Verified": "bert"}, "")
