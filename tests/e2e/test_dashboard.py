@@ -1,0 +1,115 @@
+"""The dashboard of real endpoints under load: every graph has data, or is named as one that cannot have any here."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from tests.e2e.calls import invoke, target_model
+from tests.e2e.project import PROGRAM, REPOSITORY, Project
+from tritonstack.local.aws import LocalAws
+from tritonstack.observability.dashboard import dashboard_of
+from tritonstack.observability.page.chromium import find_chromium
+from tritonstack.settings import load_environment
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
+
+GPU_GRAPHS = {"gpu", "gpu_memory"}
+LOADED = ("many", "single")
+"""One endpoint of each mode; the first holds fewer models than are called, so that some are unloaded."""
+LONGEST_SECONDS = 200
+"""An instance's figures are sent when their minute is over."""
+
+
+def load(aws: LocalAws) -> None:
+    """Calls that load and unload models on one endpoint, and plain ones on the other; some are mistakes of a caller."""
+    client = aws.client("sagemaker-runtime")
+    for number in (*range(12), *range(12)):
+        target = target_model(aws, endpoint="many", model=f"adds-{number:02}")
+        assert invoke(client, endpoint="many", target=target, value=1.0) == 1.0 + number
+    request = (REPOSITORY / "model_repos/digits-onnx/sample/request.json").read_bytes()
+    for _ in range(20):
+        client.invoke_endpoint(EndpointName="local-single", ContentType="application/json", Body=request)
+    with pytest.raises(client.exceptions.ModelError):
+        client.invoke_endpoint(EndpointName="local-single", ContentType="application/json", Body=b"{}")
+
+
+def drawn(project: Project) -> dict[tuple[str, str], str]:
+    """Each graph of the page that the command writes, by endpoint and key."""
+    path = Path(project.run("dashboard", "local", "--hours", "1").stdout.strip())
+    figures = re.findall(r'<figure id="([^"]*)-([a-z_]+)".*?</figure>', path.read_text(), flags=re.DOTALL)
+    texts = re.findall(r"<figure .*?</figure>", path.read_text(), flags=re.DOTALL)
+    return dict(zip(figures, texts, strict=True))
+
+
+def test_every_graph_of_an_endpoint_under_load_has_data_or_says_why_it_cannot(
+    project: Project, deployed: LocalAws
+) -> None:
+    dashboard = dashboard_of(load_environment(project.root / "environments" / "local.yaml"), projects=None)
+    wanted = {(section.key, graph.key) for section, graph in dashboard.graphs() if section.key in LOADED}
+    cannot = {key for key in wanted if key[1] in GPU_GRAPHS}
+    load(deployed)
+    until = time.monotonic() + LONGEST_SECONDS
+    while True:
+        seen = drawn(project)
+        empty = {key for key in wanted if 'data-points="0"' in seen[key]}
+        if empty == cannot and highest_share_of_errors(seen["single", "errors"]) > 0:  # the wrong call of the load
+            break
+        assert time.monotonic() < until, f"no data for {sorted(empty - cannot)}, or no error"
+        time.sleep(3)
+    assert set(seen) == {(section.key, graph.key) for section, graph in dashboard.graphs()}
+    assert all("the local AWS runs on the CPU" in seen[key] for key in empty)
+    assert all("<svg" in seen[key] for key in wanted - empty)
+    assert "<td>1</td><td>1</td><td>1</td>" in seen["many", "instances"]
+    assert "<td>0.736</td>" in seen["many", "cost_per_hour"]
+
+
+def highest_share_of_errors(figure: str) -> float:
+    """Of the container's own answers, percent; 0 where the graph has no data."""
+    found = re.search(r"own answers</th><td>[^<]*</td><td>[^<]*</td><td>([^<]*)</td>", figure)
+    return 0.0 if found is None else float(found[1])
+
+
+def test_the_picture_of_the_page_is_drawn_or_the_command_says_what_it_lacks(
+    project: Project, deployed: LocalAws, tmp_path: Path
+) -> None:
+    target = tmp_path / "local.png"
+    if find_chromium() is None:
+        failed = project.run("dashboard", "local", "--png", str(target), expect=1)
+        assert "apt-get install chromium" in failed.stderr
+        pytest.skip("no Chromium on this system (apt install chromium): the message was looked at, the picture not")
+    project.run("dashboard", "local", "--hours", "1", "--png", str(target))
+    with Image.open(target) as picture:
+        assert picture.width == 1280
+
+
+def test_the_served_page_is_drawn_at_each_load_until_it_is_interrupted(project: Project, deployed: LocalAws) -> None:
+    command = [str(PROGRAM), "dashboard", "local", "--serve", "--port", "0"]
+    with subprocess.Popen(
+        command, env=project.variables, cwd=project.root, stdout=subprocess.PIPE, text=True
+    ) as server:
+        assert server.stdout is not None
+        said = server.stdout.readline()
+        found = re.match(r"(http://127\.0\.0\.1:\d+/)  ", said)
+        assert found is not None, said
+        pages = []
+        for _ in range(2):
+            with urllib.request.urlopen(found[1], timeout=60) as answer:  # noqa: S310 - matched above: http
+                pages.append(answer.read().decode())
+        server.send_signal(signal.SIGINT)
+        assert server.wait(timeout=30) == 0
+    assert all('<figure id="many-traffic"' in page and 'http-equiv="refresh"' in page for page in pages)
+
+
+def test_wrong_options_are_told_without_a_traceback(project: Project) -> None:
+    both = project.run("dashboard", "local", "--serve", "--png", "x.png", expect=2)
+    assert "not both" in both.stderr
+    unknown = project.run("dashboard", "nowhere", expect=2)
+    assert "an environment of" in unknown.stderr
