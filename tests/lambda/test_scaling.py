@@ -58,6 +58,14 @@ def test_another_type_starts_with_the_larger_of_initial_and_live_count_within_th
     assert stack.aws.count == count
 
 
+def test_a_type_that_comes_back_later_starts_with_the_live_count_of_then(stack: Any) -> None:
+    stack.aws.count = 6
+    assert stack.deploy(B)
+    stack.aws.count = 2
+    assert stack.deploy(A)
+    assert stack.aws.count == 2
+
+
 def test_what_is_deployed_next_leaves_the_config_as_it_is(stack: Any) -> None:
     assert stack.deploy(B)
     config = stack.books.config

@@ -40,6 +40,7 @@ class ScaledEndpoint:
         instance_type: str = "ml.g4dn.xlarge",
         scaling: dict[str, Any] | None = None,
         startup: int = 600,
+        scaled: bool = True,
         broken_later: bool = False,
         rollout: Rollout | None = None,
     ) -> str:
@@ -55,7 +56,7 @@ class ScaledEndpoint:
             fleet=Fleet(instance_type=instance_type, initial_instance_count=2 if rollout else 1),
             timeouts=Timeouts(model_download_seconds=600, container_startup_seconds=startup),
             rollout=rollout,
-            scaling=Scaling.model_validate(settings),
+            scaling=Scaling.model_validate(settings) if scaled else None,
         )
         if broken_later:
             variant = sagemaker.CfnEndpointConfig.ProductionVariantProperty(

@@ -98,6 +98,24 @@ def test_a_cancelled_change_of_type_leaves_the_old_variant_scaled(
     assert (endpoint.live[0], endpoint.targets, endpoint.policies) == (A10G, {A10G: (1, 6)}, OF_A10G)
 
 
+def test_scaling_comes_and_goes_in_deployments_of_its_own(fleets: Emulator, name: str) -> None:
+    made = ScaledEndpoint(fleets, name)
+    assert made.deploy("in_service", scaled=False) == "CREATE_COMPLETE", fleets.failures(name)
+    config = made.described()["EndpointConfigName"]
+    assert made.deploy(instance_type=G5) == "UPDATE_ROLLBACK_COMPLETE"
+    assert "Deploy one of the two, then the other." in fleets.failures(name)
+    assert (made.described()["EndpointConfigName"], made.targets) == (config, {})
+    # Retained properties are the endpoint's own: it is updated, to the config that it has.
+    assert made.deploy("in_service") == "UPDATE_COMPLETE"
+    assert (made.live, made.targets, made.policies) == ((T4, 1), {T4: (1, 6)}, OF_T4)
+    # SageMaker refuses it; the rollback sends the endpoint to the config that it has.
+    assert made.deploy("in_service", scaled=False, instance_type=G5) == "UPDATE_ROLLBACK_COMPLETE"
+    assert "must be deregistered as scalable targets" in fleets.failures(name)
+    assert (made.live, made.targets, made.policies) == ((T4, 1), {T4: (1, 6)}, OF_T4)
+    assert made.deploy("in_service", scaled=False) == "UPDATE_COMPLETE"
+    assert (made.live, made.targets, made.policies) == ((T4, 1), {}, {})
+
+
 def test_a_change_of_type_goes_all_at_once_whatever_the_rollout(fleets: Emulator, name: str) -> None:
     canary = Rollout.model_validate(
         {"kind": "canary", "size_percent": 50, "wait_seconds": 3600, "rollback_alarms": (f"{name}-any",)}
