@@ -101,7 +101,7 @@ def chosen_environments(*, folder: Path, names: str | None) -> tuple[Environment
 
 
 def check_with_nag(app: cdk.App) -> None:
-    """Have cdk-nag check every template, as a validation plug-in: a finding fails synthesis.
+    """Have cdk-nag check every template by AwsSolutions and NIST 800-53 R5, as validation plug-ins: a finding fails.
 
     ``CDK_VALIDATION=false``, which switches CDK's own validation off, switches this off too: for repeated runs on one
     commit, of which one with validation is enough.
@@ -109,7 +109,12 @@ def check_with_nag(app: cdk.App) -> None:
     if os.environ.get("CDK_VALIDATION") != "false":
         import cdk_nag  # noqa: PLC0415 - a tenth of a second that runs without validation need not pay
 
-        cdk.Validations.of(app).add_plugins(cdk_nag.AwsSolutionsChecks(app))
+        from constructs_lib.nist_acknowledgements import acknowledge_nist  # noqa: PLC0415 - as cdk-nag
+
+        cdk.Validations.of(app).add_plugins(cdk_nag.AwsSolutionsChecks(app), cdk_nag.NIST80053R5Checks(app))
+        for stage in app.node.children:
+            if isinstance(stage, cdk.Stage):
+                acknowledge_nist(stage)
 
 
 if __name__ == "__main__":

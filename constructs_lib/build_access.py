@@ -18,18 +18,27 @@ JOBS = "staging/jobs/"
 
 
 @dataclass(frozen=True, kw_only=True)
-class BuildNetwork:
-    """The VPC that builders run in.
+class JoinedNetwork:
+    """The part of a VPC that machines of SageMaker or CodeBuild join.
 
     Attributes:
-        vpc_id: the VPC.
         subnet_ids: its subnets.
         security_group_ids: its security groups.
     """
 
-    vpc_id: str
     subnet_ids: tuple[str, ...]
     security_group_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuildNetwork(JoinedNetwork):
+    """The same for builders; a CodeBuild project also names the VPC.
+
+    Attributes:
+        vpc_id: the VPC.
+    """
+
+    vpc_id: str
 
 
 def allow_jobs(policy: iam.Policy, *, artifacts: ArtifactBucketReference) -> None:
@@ -68,7 +77,7 @@ def allow_pull(policy: iam.Policy, *, images: Iterable[TritonImage]) -> None:
     allow(policy, "LogInToRegistry", actions=["ecr:GetAuthorizationToken"], resources=["*"])
 
 
-def allow_network(policy: iam.Policy, *, network: BuildNetwork, service: Literal["codebuild", "sagemaker"]) -> None:
+def allow_network(policy: iam.Policy, *, network: JoinedNetwork, service: Literal["codebuild", "sagemaker"]) -> None:
     """A service may put its machines into the subnets and security groups of ``network``.
 
     The actions are those that the services ask for ("Use CodeBuild with Amazon Virtual Private Cloud"; "Give SageMaker

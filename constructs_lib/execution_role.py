@@ -10,7 +10,7 @@ from constructs import Construct
 
 from constructs_lib.acknowledgement import acknowledge_wildcard
 from constructs_lib.artifact_bucket import ArtifactBucketReference
-from constructs_lib.build_access import BuildNetwork, acknowledge_nameless, allow_network
+from constructs_lib.build_access import JoinedNetwork, acknowledge_nameless, allow_network
 from constructs_lib.permission import allow, boundary
 from constructs_lib.triton_image import TritonImage
 
@@ -40,7 +40,7 @@ class ExecutionRole(Construct):
         archive_prefix: str,
         image: TritonImage,
         volume_key_arn: str | None = None,
-        network: BuildNetwork | None = None,
+        network: JoinedNetwork | None = None,
         network_identity: str = "",
         permissions_boundary_arn: str | None = None,
     ) -> None:

@@ -7,7 +7,7 @@ from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
 from constructs_lib.artifact_bucket import ArtifactBucketReference
-from constructs_lib.build_access import BuildNetwork
+from constructs_lib.build_access import BuildNetwork, JoinedNetwork
 from constructs_lib.build_log import BuildLog
 from constructs_lib.created_vpc import CreatedVpc
 from constructs_lib.flow_log import FlowLog
@@ -149,24 +149,24 @@ class NetworkReference(Construct):
         super().__init__(scope, construct_id)
         self._environment = environment
         self._settings = settings
-        self.identity = settings.identity
 
-    def of_containers(self) -> BuildNetwork:
+    def of_containers(self) -> JoinedNetwork:
         """Subnets and security groups of an endpoint's containers."""
-        return self._network("security-group")
+        return JoinedNetwork(subnet_ids=self._subnets(), security_group_ids=self._groups("security-group"))
 
     def of_builds(self) -> BuildNetwork:
         """Subnets and security groups of builds."""
-        return self._network("builds-security-group")
-
-    def _network(self, group: str) -> BuildNetwork:
         return BuildNetwork(
             vpc_id=self._read("vpc-id"),
-            subnet_ids=tuple(self._read(f"subnet-{zone}") for zone in self._settings.zones),
-            security_group_ids=tuple(
-                self._read(f"{group}-{number}") for number in range(self._settings.security_groups)
-            ),
+            subnet_ids=self._subnets(),
+            security_group_ids=self._groups("builds-security-group"),
         )
+
+    def _subnets(self) -> tuple[str, ...]:
+        return tuple(self._read(f"subnet-{zone}") for zone in self._settings.zones)
+
+    def _groups(self, name: str) -> tuple[str, ...]:
+        return tuple(self._read(f"{name}-{number}") for number in range(self._settings.security_groups))
 
     def _read(self, value: str) -> str:
         parameter = cdk.CfnParameter(

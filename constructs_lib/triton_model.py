@@ -9,7 +9,7 @@ from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
 from constructs_lib.artifact_bucket import ArtifactBucketReference
-from constructs_lib.build_access import BuildNetwork
+from constructs_lib.build_access import JoinedNetwork
 from constructs_lib.execution_role import ExecutionRole
 from constructs_lib.triton_image import TritonImage
 
@@ -62,7 +62,7 @@ class TritonModel(Construct):
         artifacts: ArtifactBucketReference,
         data: MultiModelData | SingleModelData,
         environment: Mapping[str, str],
-        network: BuildNetwork | None = None,
+        network: JoinedNetwork | None = None,
         isolated: bool = False,
     ) -> None:
         """Make the Model.
@@ -113,7 +113,7 @@ class TritonModel(Construct):
         return isinstance(self.data, MultiModelData)
 
 
-def _vpc_config(network: BuildNetwork | None) -> sagemaker.CfnModel.VpcConfigProperty | None:
+def _vpc_config(network: JoinedNetwork | None) -> sagemaker.CfnModel.VpcConfigProperty | None:
     if network is None:
         return None
     return sagemaker.CfnModel.VpcConfigProperty(

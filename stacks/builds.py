@@ -13,6 +13,7 @@ from constructs_lib.build_access import BuildNetwork
 from constructs_lib.build_log import BuildLog
 from constructs_lib.build_signals import BuildSignals
 from constructs_lib.build_source import BuildSource
+from constructs_lib.codebuild_project import acknowledge_role_path
 from constructs_lib.engine_project import EngineProject
 from constructs_lib.model_build import BuildMachine, ModelBuild
 from constructs_lib.processing_role import ProcessingRole
@@ -87,6 +88,10 @@ class BuildsStack(cdk.Stack):
             log=self.build.log,
             permissions_boundary_arn=environment.permissions_boundary,
         )
+        if environment.role_path is not None:
+            for project in (self.build, self.engines):
+                if project is not None:
+                    acknowledge_role_path(project.project)
         self._record("project-name", self.build.project.ref)
         self._record("log-group-name", self.build.log.name)
         self._record("function-arn", self.signals.function.arn)

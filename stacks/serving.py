@@ -9,7 +9,7 @@ from constructs import Construct, IDependable
 
 from constructs_lib.activation import Activation
 from constructs_lib.artifact_bucket import ArtifactBucket
-from constructs_lib.build_access import BuildNetwork
+from constructs_lib.build_access import JoinedNetwork
 from constructs_lib.data_capture import capture_data
 from constructs_lib.endpoint import Endpoint, Fleet, Timeouts
 from constructs_lib.endpoint_log import EndpointLog
@@ -159,7 +159,7 @@ class ServingStack(cdk.Stack):
         )
         self.endpoint.endpoint.node.add_dependency(log.resource)
 
-    def _network(self, environment: Environment) -> BuildNetwork | None:
+    def _network(self, environment: Environment) -> JoinedNetwork | None:
         """The subnets and security groups of the containers."""
         if environment.network is None:
             return None

@@ -7,14 +7,19 @@ import shutil
 from pathlib import Path
 
 import aws_cdk as cdk
+import cdk_nag
 import pytest
 from aws_cdk import aws_sns as sns
+from constructs import IConstruct
 
 import app
+from constructs_lib import nist_acknowledgements
+from constructs_lib.acknowledgement import acknowledge
 from tests.constructs_lib.templates import new_app
 from tests.engines.engine_environments import A10G, T4
 from tests.settings.environment_file import environment_text
 from tests.stacks.app_process import ROOT, run_app
+from tests.stacks.everything import everything, everything_served
 
 
 def test_the_committed_environments_and_one_with_engines_pass_cdks_validator_and_nag(tmp_path: Path) -> None:
@@ -30,6 +35,72 @@ def test_the_committed_environments_and_one_with_engines_pass_cdks_validator_and
     assert report["pluginReports"] == []
     [builds] = (tmp_path / "out" / "assembly-engines").glob("*builds*.template.json")
     assert "LINUX_GPU_CONTAINER" in builds.read_text()
+
+
+def test_an_environment_with_everything_on_passes_them_too(tmp_path: Path) -> None:
+    served = everything_served(tmp_path)
+    ran = run_app(
+        tmp_path / "out",
+        context={
+            "@aws-cdk/core:validateAgainstDefaultRules": True,
+            "environments-folder": str(tmp_path),
+            "model-repositories": str(tmp_path / "model_repos"),
+        },
+        variables={"CDK_VALIDATION": "true"},
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+    report = json.loads((tmp_path / "out" / "validation-report.json").read_text())
+    assert [each["violations"] for each in report["pluginReports"] if each["violations"]] == []
+    assembly = tmp_path / "out" / f"assembly-{served.environment.environment}"
+    text = "".join(path.read_text() for path in assembly.glob("*.template.json"))
+    for kind in ("AWS::EC2::NatGateway", "AWS::CloudWatch::CompositeAlarm", "Custom::EndpointLogGroup", "DataCapture"):
+        assert kind in text
+
+
+class Heard:
+    """Whether what NIST's table accepts is passed on to cdk-nag, and what of it was."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *, heeded: bool) -> None:
+        self.accepted: set[tuple[str, str]] = set()
+        self._heeded = heeded
+        self._pass_on = acknowledge
+        monkeypatch.setattr(nist_acknowledgements, "acknowledge", self._acknowledge)
+
+    def _acknowledge(self, construct: IConstruct, *, finding: str, reason: str) -> None:
+        self.accepted.add((construct.node.path, finding))
+        if self._heeded:
+            self._pass_on(construct, finding=finding, reason=reason)
+
+
+def test_every_finding_of_nist_that_is_accepted_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Construct by construct: so no acknowledgement is stale, and none covers what has no finding."""
+    monkeypatch.setenv("CDK_VALIDATION", "true")
+    heard = Heard(monkeypatch, heeded=False)
+    whole = new_app()
+    everything(tmp_path, scope=whole)
+    cdk.Validations.of(whole).add_plugins(cdk_nag.NIST80053R5Checks(whole))
+    for stage in whole.node.children:
+        if isinstance(stage, cdk.Stage):
+            nist_acknowledgements.acknowledge_nist(stage)
+    with pytest.raises(RuntimeError, match="NIST"):
+        whole.synth()
+    report = json.loads((Path(whole.outdir) / "validation-report.json").read_text())
+    found = {
+        (construct["constructPath"], violation["ruleName"])
+        for each in report["pluginReports"]
+        for violation in each["violations"]
+        for construct in violation["violatingConstructs"]
+        if violation["ruleName"].startswith("NIST")
+    }
+    assert heard.accepted == found
+
+
+def test_every_reason_of_nist_is_a_sentence_and_every_rule_stands_once() -> None:
+    rules = [each.rule for each in nist_acknowledgements.ACCEPTED]
+    assert len(rules) == len(set(rules))
+    for each in nist_acknowledgements.ACCEPTED:
+        assert each.reason.endswith("."), each.rule
+        assert len(each.reason.split()) > 20, each.rule
 
 
 def careless_app() -> cdk.App:
