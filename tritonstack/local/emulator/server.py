@@ -13,7 +13,7 @@ from typing import Any
 import hypercorn.asyncio  # type: ignore[import-not-found]  # comes with MiniStack
 from hypercorn.config import Config  # type: ignore[import-not-found]
 
-from tritonstack.local.emulator import children, object_writes, service_events
+from tritonstack.local.emulator import children, log_group_keys, object_writes, service_events
 from tritonstack.local.emulator.autoscaling import ScalableTargets, autoscaling_service
 from tritonstack.local.emulator.cloudformation import (
     autoscaling_resources,
@@ -54,6 +54,7 @@ def build(settings: EmulatorSettings) -> Gateway:
     autoscaling = autoscaling_service(targets)
     sagemaker.install()
     autoscaling.install()
+    log_group_keys.install()
     object_writes.install()
     service_events.install()
     children.before_the_end(codebuild_api.install().end_all)
