@@ -32,8 +32,8 @@ class ArtifactSettings(SettingsModel):
     key_arn: str | None = Field(
         default=None,
         pattern=KEY_PATTERN,
-        description="A KMS key of your own for archives, logs and alarms, whose policy you keep (docs/operations.md); "
-        "null: one is made.",
+        description="A KMS key of your own for archives, logs and alarms, whose policy you keep "
+        "(docs/decisions/0014-network-and-keys.md); null: one is made.",
     )
     access_log_days: int = Field(default=90, ge=1, description="Days until an access log is deleted.")
 
