@@ -103,6 +103,8 @@ def chosen_environments(*, folder: Path, names: str | None) -> tuple[Environment
 def check_with_nag(app: cdk.App) -> None:
     """Have cdk-nag check every template by AwsSolutions and NIST 800-53 R5, as validation plug-ins: a finding fails.
 
+    Called when all stages are made: what of NIST's findings is accepted is told to each construct that is there.
+
     ``CDK_VALIDATION=false``, which switches CDK's own validation off, switches this off too: for repeated runs on one
     commit, of which one with validation is enough.
     """

@@ -103,8 +103,8 @@ def test_a_stage_with_a_rollout_has_no_finding_of_cdk_nag(monkeypatch: pytest.Mo
     of = environment({**SINGLE, "initial_instance_count": 2, "rollout": rollout})
     monkeypatch.setenv("CDK_VALIDATION", "true")
     looked_at: cdk.App = new_app()
-    app.check_with_nag(looked_at)
     stage = EnvironmentStage(looked_at, environment=of, release_sets=digests(of))
+    app.check_with_nag(looked_at)
     looked_at.synth()
     endpoint = properties(template_of(stage.serving["single"]), "AWS::SageMaker::Endpoint")
     assert endpoint["DeploymentConfig"]["AutoRollbackConfiguration"]["Alarms"] == [{"AlarmName": "digits-5xx"}]
