@@ -13,6 +13,7 @@ from tests.stacks.engine_stages import stage_of
 from tritonstack.archives.served import Served
 
 HEADER = """
+production: true
 permissions_boundary: arn:aws:iam::123456789012:policy/boundary
 role_path: /team/triton/
 tags: {team: platform}
