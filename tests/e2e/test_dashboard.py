@@ -19,7 +19,7 @@ from tritonstack.observability.dashboard import dashboard_of
 from tritonstack.observability.page.chromium import find_chromium
 from tritonstack.settings import load_environment
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(900)]
 
 GPU_GRAPHS = {"gpu", "gpu_memory"}
 LOADED = ("many", "single")

@@ -12,7 +12,7 @@ from tests.e2e.project import Project, environment_yaml
 from tests.e2e.verification_project import ON_THE_SERVER, CheckedProject, checked_project
 from tritonstack.local.aws import LocalAws
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(900)]
 NAME = "scaled"
 T4, A10G = "g4dn-xlarge", "g5-xlarge"
 SCALING = "scaling: {minimum: 1, maximum: 6, gpu_utilization: 60, requests_per_second: 20}"
@@ -78,7 +78,6 @@ def test_another_type_that_does_not_start_leaves_the_old_one_scaled(checked: Che
     assert checked.answer(4.0) == 8.0
 
 
-@pytest.mark.long
 def test_another_type_that_fails_its_verification_leaves_the_old_one_scaled(checked: CheckedProject) -> None:
     write(checked, instance_type="ml.g5.xlarge")
     checked.write_model(f"x * (3 if {ON_THE_SERVER} else 2)")
