@@ -180,15 +180,17 @@ def before(aws: Aws, wanted: Wanted, old: Wanted | None) -> dict[str, str]:
     """Make way for what is wanted. Returns the number of instances to start with, and how traffic may shift."""
     live = settled_variant(aws, wanted.endpoint)
     if live is None:
-        return _attributes(wanted.initial, wanted.routing)
+        return {"InitialInstanceCount": str(wanted.initial), "RoutingType": wanted.routing}
     if live.variant == wanted.variant:
         came_back = old is not None and old.variant != wanted.variant
         if came_back:
             converge(aws, wanted)
+            forget(aws, live)
         elif old is not None:
             register(aws, wanted)
         kept = old is not None and (came_back or old.initial == wanted.initial)
-        return _attributes(live.begun_with if kept else wanted.initial, wanted.routing)
+        count = live.begun_with if kept else wanted.initial
+        return {"InitialInstanceCount": str(count), "RoutingType": wanted.routing}
     if old is None:
         raise ScalingError(
             f"endpoint {wanted.endpoint} has no scaling yet, and its variant would change from {live.variant} to "
@@ -198,7 +200,8 @@ def before(aws: Aws, wanted: Wanted, old: Wanted | None) -> dict[str, str]:
     remember(aws, live, back_to=wanted.variant)
     deregister(aws, wanted.endpoint, live.variant)
     # Guardrails need the same variant name in both configs (developer guide, "Exclusions").
-    return _attributes(max(wanted.initial, min(live.count, wanted.maximum)), ALL_AT_ONCE)
+    count = max(wanted.initial, min(live.count, wanted.maximum))
+    return {"InitialInstanceCount": str(count), "RoutingType": ALL_AT_ONCE}
 
 
 def after(aws: Aws, wanted: Wanted) -> None:
@@ -227,6 +230,13 @@ def remember(aws: Aws, live: Live, *, back_to: str) -> None:
     _remember(aws, live, max(live.count, count if variant in {back_to, live.variant} else 0))
 
 
+def forget(aws: Aws, live: Live) -> None:
+    """A variant that never left has its instances: what was written down would count at the next move, long after."""
+    variant, count = _remembered(aws, live)
+    if variant == live.variant and 0 < count <= live.count:
+        _remember(aws, live, 0)
+
+
 def _remember(aws: Aws, live: Live, count: int) -> None:
     aws.sagemaker.add_tags(ResourceArn=live.arn, Tags=[{"Key": COUNT_TAG, "Value": f"{live.variant}/{count}"}])
 
@@ -249,10 +259,6 @@ def _remembered(aws: Aws, live: Live) -> tuple[str, int]:
     found = [tag["Value"] for tag in tags if tag["Key"] == COUNT_TAG]
     variant, _, count = found[0].partition("/") if found else ("", "", "0")
     return variant, int(count)
-
-
-def _attributes(count: int, routing: str) -> dict[str, str]:
-    return {"InitialInstanceCount": str(count), "RoutingType": routing}
 
 
 def settled_variant(aws: Aws, endpoint: str) -> Live | None:
@@ -307,7 +313,7 @@ def converge(aws: Aws, wanted: Wanted) -> None:
             print(json.dumps({"put": name, "variant": wanted.variant}))
     for name in there.keys() - wanted.policies.keys():
         if name.startswith(OURS):
-            _unless_gone(aws.scaling.delete_scaling_policy, PolicyName=name, **_target(wanted.endpoint, wanted.variant))
+            _unless_gone(aws.scaling.delete_scaling_policy, PolicyName=name, **target)
             print(json.dumps({"deleted": name, "variant": wanted.variant}))
 
 
@@ -328,9 +334,8 @@ def _schedule(aws: Aws, target: Mapping[str, Any], schedule: Mapping[str, Any]) 
     try:
         _call(aws.scaling.put_scheduled_action, **target, **schedule)
     except ClientError as error:
-        past = schedule["Schedule"].startswith("at(") and error.response["Error"]["Code"] == "ValidationException"
-        if not past:
-            raise
+        if not (schedule["Schedule"].startswith("at(") and error.response["Error"]["Code"] == "ValidationException"):
+            raise  # a time that is past is no failure
         print(json.dumps({"not scheduled again": schedule, "because": str(error)}))
 
 
@@ -363,8 +368,8 @@ def _call(call: Any, **request: Any) -> None:
 
 
 def _target(endpoint: str, variant: str) -> dict[str, Any]:
-    resource = f"endpoint/{endpoint}/variant/{variant}"
-    return {"ServiceNamespace": NAMESPACE, "ResourceId": resource, "ScalableDimension": DIMENSION}
+    place = {"ServiceNamespace": NAMESPACE, "ScalableDimension": DIMENSION}
+    return {**place, "ResourceId": f"endpoint/{endpoint}/variant/{variant}"}
 
 
 def physical_id(event: Mapping[str, Any]) -> str:
@@ -375,8 +380,8 @@ def physical_id(event: Mapping[str, Any]) -> str:
         return str(event.get("PhysicalResourceId", "unknown"))
     if event["RequestType"] == "Delete":
         return str(event["PhysicalResourceId"])
-    kind: str = event["ResourceType"]
-    return f"{kind}:{wanted.endpoint}/{wanted.variant}" if kind == SETTLED else f"{kind}:{wanted.endpoint}"
+    of = f"{wanted.endpoint}/{wanted.variant}" if event["ResourceType"] == SETTLED else wanted.endpoint
+    return f"{event['ResourceType']}:{of}"
 
 
 def answer(event: Mapping[str, Any], *, status: str, reason: str, data: Mapping[str, str], log_stream: str) -> None:
@@ -385,9 +390,7 @@ def answer(event: Mapping[str, Any], *, status: str, reason: str, data: Mapping[
         "Status": status,
         "Reason": f"{reason[:REASON_LENGTH]} (log stream {log_stream})" if reason else "",
         "PhysicalResourceId": physical_id(event),
-        "StackId": event["StackId"],
-        "RequestId": event["RequestId"],
-        "LogicalResourceId": event["LogicalResourceId"],
+        **{name: event[name] for name in ("StackId", "RequestId", "LogicalResourceId")},
         "Data": dict(data),
     }
     request = urllib.request.Request(  # noqa: S310 - the URL comes from CloudFormation

@@ -101,7 +101,7 @@ def test_other_targets_that_fail_leave_the_old_ones(fails: str, stack: Any) -> N
     assert stack.aws.targets == {"a": (1, 9)}
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(
     deployments=st.lists(
         st.tuples(
@@ -143,6 +143,14 @@ def test_after_any_deployments_the_live_variant_is_scaled_as_the_template_in_for
         else:
             assert stack.aws.count >= min(live, in_force.maximum)  # nobody's calls were lost on the way
         check(stack, in_force)
+
+
+def test_a_move_that_failed_long_ago_does_not_say_how_many_instances_the_next_one_needs(stack: Any) -> None:
+    stack.aws.count = 4
+    assert not stack.deploy(world.replace(A, variant="b"), fails="before")
+    stack.aws.count = 1  # scaled in since
+    assert stack.deploy(world.replace(A, variant="b"))
+    assert stack.aws.count == 1
 
 
 def test_a_policy_that_somebody_else_made_stays(stack: Any) -> None:
