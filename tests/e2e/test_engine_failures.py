@@ -33,7 +33,7 @@ from tests.e2e.project import Project
 from tritonstack.local.aws import LocalAws
 from tritonstack.naming import ArchiveName, archive_key
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(900)]
 NAME = "failures"
 TWO_HOURS, STEPS = 7200, 8
 OTHER_IMAGE = "763104351884.dkr.ecr.us-east-1.amazonaws.com/sagemaker-tritonserver:24.05-py3"
@@ -104,7 +104,6 @@ def test_an_export_that_fails_fails_the_deployment_and_a_retry_with_the_same_inp
     check_deployed(engines, before)
 
 
-@pytest.mark.long
 def test_an_image_of_another_release_than_planned_is_found_out_on_its_machine(
     engines: EngineProject, local_aws: LocalAws
 ) -> None:
@@ -119,7 +118,6 @@ def test_an_image_of_another_release_than_planned_is_found_out_on_its_machine(
     check_deployed(engines, before)
 
 
-@pytest.mark.long
 def test_an_engine_that_answers_otherwise_than_its_graph_is_refused(
     engines: EngineProject, local_aws: LocalAws
 ) -> None:
@@ -154,7 +152,6 @@ class Refused:
     code: str
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     "refused",
     [
@@ -190,7 +187,6 @@ def check_alone(engines: EngineProject, before: Before, *, committing: bool) -> 
     assert planned["digest"] not in tritonstack(engines, "releases", NAME)
 
 
-@pytest.mark.long
 def test_s3_that_stumbles_for_a_few_requests_fails_nothing(engines: EngineProject, local_aws: LocalAws) -> None:
     engines.add_model(MODEL, seed=6)
     faults = [
@@ -205,7 +201,6 @@ def test_s3_that_stumbles_for_a_few_requests_fails_nothing(engines: EngineProjec
     check_deployed(engines, before)
 
 
-@pytest.mark.long
 def test_a_build_that_takes_longer_than_it_may_fails_the_deployment(
     engines: EngineProject, local_aws: LocalAws, held: tuple[Path, Path]
 ) -> None:
@@ -223,7 +218,6 @@ def test_a_build_that_takes_longer_than_it_may_fails_the_deployment(
     check_deployed(engines, before)
 
 
-@pytest.mark.long
 def test_a_build_that_is_stopped_by_hand_fails_the_deployment(
     engines: EngineProject, local_aws: LocalAws, held: tuple[Path, Path]
 ) -> None:
@@ -240,7 +234,6 @@ def test_a_build_that_is_stopped_by_hand_fails_the_deployment(
     check_deployed(engines, before)
 
 
-@pytest.mark.long
 def test_an_archive_that_two_builds_make_at_once_is_committed_once(
     engines: EngineProject, local_aws: LocalAws, tmp_path: Path
 ) -> None:
@@ -261,7 +254,6 @@ def test_an_archive_that_two_builds_make_at_once_is_committed_once(
     assert len(versions(engines, key)) == 1
 
 
-@pytest.mark.long
 def test_an_update_that_is_cancelled_leaves_the_release_and_the_next_takes_what_its_build_made(
     engines: EngineProject, local_aws: LocalAws, held: tuple[Path, Path]
 ) -> None:
@@ -283,7 +275,6 @@ def test_an_update_that_is_cancelled_leaves_the_release_and_the_next_takes_what_
     assert len(engines.builds()) == before.builds + 1, "what it made is used"
 
 
-@pytest.mark.long
 def test_a_first_deployment_that_fails_is_taken_back_and_a_retry_with_the_same_inputs_works(
     engines: EngineProject, local_aws: LocalAws, tmp_path: Path
 ) -> None:

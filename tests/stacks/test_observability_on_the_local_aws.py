@@ -29,6 +29,7 @@ PARAMETERS = {
     "/tritonstack/dev/_builds/engine-project-name": "engines-project",
     "/cdk-bootstrap/hnb659fds/version": "30",
 }
+pytestmark = pytest.mark.long
 STACK = "dev-observability"
 MINUTE = 60
 MULTI = {"EndpointName": "dev-digits", "VariantName": "g4dn-xlarge"}
