@@ -11,7 +11,7 @@ from tests.e2e.project import Project
 from tests.e2e.verification_project import ON_THE_SERVER, CheckedProject, checked_project
 from tritonstack.local.aws import LocalAws
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,6 @@ def test_a_picture_whose_request_lies_ready_is_sent_by_the_function(deployed: Lo
     assert told["left"] == []
 
 
-@pytest.mark.long
 def test_what_changed_the_config_too_is_put_back_and_the_next_deployment_works(checked: CheckedProject) -> None:
     before, config = checked.target, checked.config
     checked.write_model(f"x * (4 if {ON_THE_SERVER} else 2)")
@@ -71,7 +70,6 @@ def test_what_changed_the_config_too_is_put_back_and_the_next_deployment_works(c
     assert (checked.stack_status, checked.loaded, checked.answer(5.0)) == ("UPDATE_COMPLETE", {checked.target}, 10.0)
 
 
-@pytest.mark.long
 def test_a_model_that_cannot_be_loaded_fails_the_deployment_with_the_containers_words(checked: CheckedProject) -> None:
     before = checked.target
     checked.write_model("x * 2", initialize=f'assert not {ON_THE_SERVER}, "CUDA out of memory. Tried 20.00 GiB"')
@@ -82,7 +80,6 @@ def test_a_model_that_cannot_be_loaded_fails_the_deployment_with_the_containers_
     assert (checked.target, checked.answer(6.0)) == (before, 12.0)
 
 
-@pytest.mark.long
 def test_a_first_deployment_that_fails_leaves_no_endpoint_and_no_record(project: Project, local_aws: LocalAws) -> None:
     with checked_project(project, local_aws, name="unverified") as checked:
         checked.write_model(f"x * (3 if {ON_THE_SERVER} else 2)")
@@ -93,7 +90,6 @@ def test_a_first_deployment_that_fails_leaves_no_endpoint_and_no_record(project:
         assert local_aws.client("ssm").get_parameters_by_path(Path=path)["Parameters"] == []
 
 
-@pytest.mark.long
 def test_with_0_models_a_wrong_model_is_not_asked_and_verify_says_so_later(
     project: Project, local_aws: LocalAws
 ) -> None:
