@@ -6,22 +6,10 @@ from typing import Any
 
 from stacks.stage import EnvironmentStage
 from tests.constructs_lib.templates import new_app, template_of
+from tests.observability.settings_of import DIGITS, SINGLE
 from tritonstack.settings import Environment
 
-DIGITS: dict[str, Any] = {
-    "name": "digits",
-    "mode": "multi-model",
-    "release": "24.09",
-    "instance_type": "ml.g4dn.xlarge",
-    "models": ["onnx", "ensemble"],
-}
-SINGLE: dict[str, Any] = {
-    "name": "single",
-    "mode": "single-model",
-    "release": "24.09",
-    "instance_type": "ml.g5.12xlarge",
-    "models": ["bert"],
-}
+__all__ = ["DIGITS", "SINGLE", "digests", "environment", "serving_template", "stage"]
 
 
 def environment(*endpoints: dict[str, Any], **changes: Any) -> Environment:
