@@ -12,6 +12,7 @@ from tests.engines.engine_environments import A10G, T4, served_engines, write_mo
 from tests.stacks.engine_stages import stage_of
 from tritonstack.archives.served import Served
 
+REGION = "us-east-1"
 HEADER = """
 production: true
 permissions_boundary: arn:aws:iam::123456789012:policy/boundary
@@ -22,6 +23,7 @@ builds: {image: '210987654321.dkr.ecr.us-east-1.amazonaws.com/team/cpu:1'}
 logs: {endpoint_days: 365, function_days: 365}
 network: {created: {cidr: 10.20.0.0/16, zones: [us-east-1a, us-east-1b], nat: each}, s3_prefix_list_id: pl-1a, additional_endpoints: [kms, sts], additional_buckets: [data-of-ours]}
 dashboard: true
+prices: {ml.g4dn.xlarge: 0.74, ml.g5.xlarge: 1.41}
 alarms: {email: [us@example.com], thresholds: {no_traffic_minutes: 60, budget_usd_per_hour: 5}}
 """.strip()  # noqa: E501 - a line a field
 SCALING = "scaling: {minimum: 2, maximum: 4, invocations_per_instance: 600, gpu_utilization: 60}"
@@ -33,16 +35,16 @@ ENDPOINTS = (
 )
 
 
-def everything_served(folder: Path) -> Served:
+def everything_served(folder: Path, *, region: str = REGION) -> Served:
     """The environment ``local``, matched with the model folders that are written into ``folder`` for it."""
     if not (folder / "model_repos").is_dir():
         write_models(folder)
-    return served_engines(folder, *ENDPOINTS, header=HEADER)
+    return served_engines(folder, *ENDPOINTS, header=f"region: {region}\n{HEADER.replace(REGION, region)}")
 
 
-def everything(folder: Path, *, scope: cdk.App | None = None) -> EnvironmentStage:
+def everything(folder: Path, *, scope: cdk.App | None = None, region: str = REGION) -> EnvironmentStage:
     """Its stage, in an app of its own unless ``scope`` is one."""
-    return stage_of(everything_served(folder), folder, scope=scope)
+    return stage_of(everything_served(folder, region=region), folder, scope=scope)
 
 
 def stacks_of(stage: EnvironmentStage) -> Iterator[cdk.Stack]:

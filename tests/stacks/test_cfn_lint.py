@@ -1,0 +1,118 @@
+"""cfn-lint over every template: the committed environments', and those of one with everything on, in two regions."""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import aws_cdk as cdk
+import pytest
+import yaml
+from cfnlint.config import ConfigMixIn, ManualArgs
+from cfnlint.decode.decode import decode_str
+from cfnlint.runner import Runner
+
+import app
+from stacks.stage import EnvironmentStage
+from tests.constructs_lib.templates import new_app
+from tests.stacks.app_process import ROOT
+from tests.stacks.everything import everything
+from tritonstack.archives.served import served_by
+from tritonstack.settings import load_environments
+
+REGIONS = ("us-east-1", "eu-west-1")
+CONFIG = ROOT / ".cfnlintrc"
+CARELESS = """
+Resources:
+  Endpoint: {Type: AWS::SageMaker::Endpoint, Properties: {EndpointConfigName: one, EndpointNam: two}}
+"""
+
+Found = dict[str, list[str]]
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> Found:
+    """Check → where it found something, with nothing passed over and nothing to be reached."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(socket.socket, "connect", refuse)
+        patch.setattr(socket, "getaddrinfo", refuse)
+        templates = list(synthesised(committed()))
+        for region in REGIONS:
+            whole = new_app()
+            everything(tmp_path_factory.mktemp(region), scope=whole, region=region)
+            templates += synthesised(whole)
+        assert len(templates) > 20
+        assert {region for region, _, _ in templates} == set(REGIONS)
+        everywhere: Found = {}
+        # From a folder and a home without a configuration, which would be read by itself.
+        patch.chdir(tmp_path_factory.mktemp("elsewhere"))
+        patch.setenv("HOME", str(Path.cwd()))
+        linters = {region: linter(region) for region in REGIONS}
+        for region, stack, text in templates:
+            for check, where in said(text, by=linters[region]):
+                everywhere.setdefault(check, []).append(f"{region} {stack}: {where}")
+        return everywhere
+
+
+def refuse(*_arguments: object, **_keywords: object) -> None:
+    """In place of a connection."""
+    raise OSError("cfn-lint reached for the network")
+
+
+def committed() -> cdk.App:
+    """The app with every committed environment."""
+    whole, models = new_app(), ROOT / "model_repos"
+    for environment in load_environments(ROOT / "environments"):
+        served = served_by(environment, models, file=ROOT / "environments" / f"{environment.environment}.yaml")
+        EnvironmentStage(
+            whole,
+            environment=served.environment,
+            release_sets=served.release_sets,
+            builds=app.builds_of(served, models=models),
+        )
+    return whole
+
+
+def synthesised(whole: cdk.App) -> Iterator[tuple[str, str, str]]:
+    """Region, stack and template of every stack of an app."""
+    for nested in whole.synth().nested_assemblies:
+        for stack in nested.nested_assembly.stacks:
+            yield stack.environment.region, stack.stack_name, Path(stack.template_full_path).read_text()
+
+
+def linter(region: str) -> Runner:
+    """cfn-lint for one region; its rules are loaded once, which takes longer than a template."""
+    return Runner(ConfigMixIn(**ManualArgs(regions=[region])))
+
+
+def said(text: str, *, by: Runner) -> list[tuple[str, str]]:
+    """Check, place and message of everything that cfn-lint says of a template."""
+    template, errors = decode_str(text)
+    matches = [*errors, *(by.validate_template(template) if template is not None else ())]
+    return [(each.rule.id, f"{'/'.join(map(str, each.path or ()))}: {each.message}") for each in matches]
+
+
+def passed_over() -> dict[str, str]:
+    """Check → reason, as the configuration file has them: a check a line, its reason in the comment above."""
+    read = re.findall(r"((?:^ *#.*\n)+)^ *- (\S+)$", CONFIG.read_text(), re.MULTILINE)
+    return {check: " ".join(line.strip(" #") for line in comment.splitlines()) for comment, check in read}
+
+
+def test_cfn_lint_finds_nothing_that_is_not_passed_over_with_a_reason(found: Found) -> None:
+    assert {check: where for check, where in found.items() if check not in passed_over()} == {}
+
+
+def test_what_is_passed_over_is_a_warning_that_is_there_and_has_a_reason(found: Found) -> None:
+    reasons = passed_over()
+    assert sorted(reasons) == sorted(yaml.safe_load(CONFIG.read_text())["ignore_checks"])
+    assert sorted(reasons) == sorted(set(found) & set(reasons)), "one that finds nothing any more"
+    for check, reason in reasons.items():
+        assert check.startswith("W"), "errors are mended"
+        assert reason.endswith("."), check
+        assert len(reason.split()) > 12, check
+
+
+def test_cfn_lint_does_look() -> None:
+    assert "E3002" in {check for check, _ in said(CARELESS, by=linter("us-east-1"))}
