@@ -12,7 +12,6 @@ import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 # Before aws_cdk starts Node: of Node 20 it warns on stderr at length, and what a user has to mend would drown in that.
 os.environ.setdefault("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "20")
@@ -23,18 +22,15 @@ cdk_loaded = loading.submit(importlib.import_module, "aws_cdk")
 if os.environ.get("CDK_VALIDATION") != "false":
     loading.submit(importlib.import_module, "cdk_nag")
 
-from tritonstack.archives.served import Served, served_by
+from tritonstack.archives.served import served_by
 from tritonstack.errors import InputError, Problem
 from tritonstack.releases.commits import commits_of
-from tritonstack.settings import Environment, engines_built_on_deploy, load_environment, load_environments
+from tritonstack.settings import Environment, load_environment, load_environments
 
 cdk_loaded.result()
 import aws_cdk as cdk
 
-from stacks.stage import EnvironmentStage
-
-if TYPE_CHECKING:
-    from tritonstack.engines.deployed_builds import DeployedBuilds
+from stacks.stage import EnvironmentStage, builds_of
 
 loading.shutdown()  # from here on this thread alone talks to Node, which takes one request at a time
 
@@ -63,15 +59,6 @@ def main() -> int:
     check_with_nag(app, nist=any(environment.production for environment in environments))
     app.synth()
     return 0
-
-
-def builds_of(served: Served, *, models: Path) -> DeployedBuilds | None:
-    """What a deployment of an environment builds; None where it finds what was published."""
-    if not engines_built_on_deploy(served.environment, bool(served.engines.builds)):
-        return None
-    from tritonstack.engines.deployed_builds import deployed_builds  # noqa: PLC0415 - most environments need no such
-
-    return deployed_builds(served, models)
 
 
 def chosen_environments(*, folder: Path, names: str | None) -> tuple[Environment, ...]:

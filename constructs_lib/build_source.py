@@ -13,11 +13,12 @@ import aws_cdk as cdk
 from aws_cdk import aws_s3_assets as s3_assets
 from constructs import Construct
 
-ROOT = Path(__file__).resolve().parent.parent
+from tritonstack.repository import CARRIED, PACKAGE, repository_path
+
 MODELS, REQUIREMENTS = "model_repos", "requirements"
-FOLDERS = (REQUIREMENTS, "scripts", "tritonstack")
+FOLDERS = (REQUIREMENTS, "scripts")
 FILES = ("pyproject.toml",)
-_LEFT_OUT = frozenset({"__pycache__"})
+_LEFT_OUT = frozenset({"__pycache__", CARRIED})
 
 
 class BuildSource(Construct):
@@ -62,9 +63,10 @@ def source_files(models: Path) -> Iterator[tuple[str, Path]]:
 
     Lock files that lie beside ``models`` take the place of this repository's: digests cover them.
     """
-    found = {name: ROOT / name for name in FILES}
+    found = {name: repository_path(name) for name in FILES}
     for name in FOLDERS:
-        found |= _below(ROOT / name, name)
+        found |= _below(repository_path(name), name)
+    found |= _below(PACKAGE, PACKAGE.name)
     found |= _below(models.parent / REQUIREMENTS, REQUIREMENTS)
     found |= _below(models, MODELS)
     yield from sorted(found.items())
@@ -74,7 +76,7 @@ def _below(folder: Path, name: str) -> dict[str, Path]:
     return {
         f"{name}/{path.relative_to(folder).as_posix()}": path
         for path in folder.rglob("*")
-        if path.is_file() and not path.is_symlink() and not _LEFT_OUT & set(path.parts)
+        if path.is_file() and not path.is_symlink() and not _LEFT_OUT & set(path.relative_to(folder).parts)
     }
 
 

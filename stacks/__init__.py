@@ -1,1 +1,22 @@
-"""What is deployed: one stage per environment, in it the artifacts stack and one serving stack per endpoint."""
+"""What is deployed: a stage for each environment. A wheel has this package as ``tritonstack_stacks``.
+
+Its modules name one another relatively, so that they work under either name.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .stage import EnvironmentStage as EnvironmentStage
+
+__all__ = ["EnvironmentStage"]
+
+
+def __getattr__(name: str) -> object:
+    """Read on demand: the CDK's types take a while, and what needs one stack need not wait for all."""
+    if name != "EnvironmentStage":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from .stage import EnvironmentStage  # noqa: PLC0415 - on demand
+
+    return EnvironmentStage

@@ -9,15 +9,20 @@ import aws_cdk as cdk
 from constructs import Construct
 
 from constructs_lib.tags import ENVIRONMENT_TAG, tag_all
-from stacks.artifacts import ArtifactsStack
-from stacks.serving import ServingStack
-from tritonstack.settings import Environment
+from tritonstack.settings import Environment, engines_built_on_deploy, load_environment
+
+from .artifacts import ArtifactsStack
+from .serving import ServingStack
 
 if TYPE_CHECKING:
-    from stacks.builds import BuildsStack
-    from stacks.network import NetworkStack
-    from stacks.observability import ObservabilityStack
+    from pathlib import Path
+
+    from tritonstack.archives.served import Served
     from tritonstack.engines.deployed_builds import DeployedBuilds
+
+    from .builds import BuildsStack
+    from .network import NetworkStack
+    from .observability import ObservabilityStack
 
 ReleaseSets = Mapping[str, Mapping[str, str]]
 """Endpoint name → model name → digest."""
@@ -79,6 +84,30 @@ class EnvironmentStage(cdk.Stage):
             self.serving[endpoint.name] = stack
         self.observability = self._observability(environment)
 
+    @classmethod
+    def from_file(cls, scope: Construct, *, file: Path, models: Path) -> EnvironmentStage:
+        """The stage of an environment's file: what ``app.py`` makes of each, for a pipeline or an app of one's own.
+
+        Args:
+            scope: the app; or a pipeline's stack, whose stages need not be its children.
+            file: ``environments/<name>.yaml``.
+            models: the folder of the model folders.
+
+        Raises:
+            InputError: the file or a model is wrong; with every problem.
+        """
+        from tritonstack.archives.served import served_by  # noqa: PLC0415 - app.py has matched it before
+        from tritonstack.releases.commits import commits_of  # noqa: PLC0415 - as above
+
+        served = served_by(load_environment(file), models, file=file)
+        return cls(
+            scope,
+            environment=served.environment,
+            release_sets=served.release_sets,
+            commits=commits_of(served.sources, models),
+            builds=builds_of(served, models=models),
+        )
+
     def _keep_house_rules(self, environment: Environment) -> None:
         if environment.role_path is None and environment.logs.function_days is None:
             return
@@ -90,14 +119,14 @@ class EnvironmentStage(cdk.Stage):
     def _network(self, environment: Environment, builds: DeployedBuilds | None) -> NetworkStack | None:
         if environment.network is None:
             return None
-        from stacks.network import NetworkStack  # noqa: PLC0415 - EC2's types, which most environments do not need
+        from .network import NetworkStack  # noqa: PLC0415 - EC2's types, which most environments do not need
 
         stack = NetworkStack(self, "network", environment=environment, settings=environment.network, builds=builds)
         stack.add_stack_dependency(self.artifacts)
         return stack
 
     def _builds(self, environment: Environment, builds: DeployedBuilds) -> BuildsStack:
-        from stacks.builds import BuildsStack  # noqa: PLC0415 - CodeBuild's types, which most environments do not need
+        from .builds import BuildsStack  # noqa: PLC0415 - CodeBuild's types, which most environments do not need
 
         stack = BuildsStack(self, "builds", environment=environment, builds=builds)
         stack.add_stack_dependency(self.network or self.artifacts)
@@ -106,7 +135,7 @@ class EnvironmentStage(cdk.Stage):
     def _observability(self, environment: Environment) -> ObservabilityStack | None:
         if not environment.dashboard and environment.alarms is None:
             return None
-        from stacks.observability import ObservabilityStack  # noqa: PLC0415 - as the builds stack's types
+        from .observability import ObservabilityStack  # noqa: PLC0415 - as the builds stack's types
 
         stack = ObservabilityStack(
             self,
@@ -119,3 +148,12 @@ class EnvironmentStage(cdk.Stage):
             if watched is not None:
                 stack.add_stack_dependency(watched)
         return stack
+
+
+def builds_of(served: Served, *, models: Path) -> DeployedBuilds | None:
+    """What a deployment of an environment builds; None where it finds what was published."""
+    if not engines_built_on_deploy(served.environment, bool(served.engines.builds)):
+        return None
+    from tritonstack.engines.deployed_builds import deployed_builds  # noqa: PLC0415 - most environments need no such
+
+    return deployed_builds(served, models)

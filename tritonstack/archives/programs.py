@@ -12,11 +12,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tritonstack.errors import InputError, Problem, WorkFailedError
+from tritonstack.repository import LIBRARY, machine_folder
 
 Report = Callable[[str], None]
 """Called with what is being done at the moment; a command shows it beside the elapsed time."""
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+REPOSITORY = machine_folder()
 _KEPT_LINES = 20
 _PR_SET_PDEATHSIG = 1  # <sys/prctl.h>
 _libc = ctypes.CDLL(None) if sys.platform == "linux" else None
@@ -39,7 +40,7 @@ def run_script(
     what: str,
     report: Report,
     with_library: bool = False,
-    library_root: Path = REPOSITORY,
+    library_root: Path = LIBRARY,
 ) -> None:
     """Run ``python ARGUMENTS`` in ``folder`` and report each line it prints. On Linux it dies with this process.
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from tritonstack.archives.config_merge import ConfigFile, merge_configs, with_name
 from tritonstack.archives.folder import CONFIG, files_below, model_directories
-from tritonstack.archives.programs import REPOSITORY
 from tritonstack.archives.recipe import RECIPE, Recipe, read_recipe
 from tritonstack.archives.source_recipe import Size, Weights
 from tritonstack.errors import InputError, Problem
+from tritonstack.repository import LIBRARY
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +121,7 @@ class ArchiveSource:
     @property
     def library_root(self) -> Path:
         """The folder of the package ``tritonstack`` that its export scripts import."""
-        return REPOSITORY if self.library is None else self.library.parents[1]
+        return LIBRARY if self.library is None else self.library.parents[1]
 
     def files(self) -> dict[str, Path]:
         """The source files of the folder: name → path, without the recipe, which counts as what it says."""

@@ -8,14 +8,14 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 from tritonstack.archives.engine_recipe import Engine
 from tritonstack.catalogue import load_catalogue, release_order
 from tritonstack.engines.trtexec import PRECISIONS, engine_options, engine_problems, tensorrt_versions
+from tritonstack.repository import repository_path
 
-PATH = Path(__file__).resolve().parents[2] / "docs" / "engines.md"
+PATH = repository_path("docs/engines.md")
 SHAPES = {"input": {"min": [1, 128], "opt": [8, 128], "max": [16, 128]}}
 FULL_GPU = "L4"
 """A GPU that has all that a field may ask for: what is refused on it, the release refuses."""

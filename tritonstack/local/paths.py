@@ -6,7 +6,10 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+from tritonstack.repository import machine_folder
+
+REPOSITORY = machine_folder()
+"""The repository; of an installed wheel the working folder."""
 HOME_VARIABLE = "TRITONSTACK_HOME"
 PROJECT_VARIABLE = "TRITONSTACK_PROJECT"
 

@@ -16,6 +16,7 @@ from tritonstack.local.paths import REPOSITORY, LocalPaths, environment_python
 from tritonstack.local.ports import choose_ports
 from tritonstack.local.processes import ProcessRecord, ended_early, start_process
 from tritonstack.local.record import RunningRecord, exclusive, forget_record, read_record, write_record
+from tritonstack.repository import LIBRARY
 
 START_SECONDS = 60.0
 
@@ -115,7 +116,7 @@ def _start_emulator(paths: LocalPaths, port: int, runtime_port: int) -> ProcessR
     environment = {
         "PATH": os.environ.get("PATH", os.defpath),
         "HOME": os.environ.get("HOME", str(paths.root)),
-        "PYTHONPATH": str(REPOSITORY),
+        "PYTHONPATH": str(LIBRARY),
         "PYTHONUNBUFFERED": "1",
         "BIND_HOST": "127.0.0.1",
         "GATEWAY_PORT": str(port),
@@ -142,7 +143,7 @@ def _start_runtime(paths: LocalPaths, emulator_port: int, port: int) -> ProcessR
             str(environment_python("main")), "-m", "tritonstack.local.runtime",
             "--port", str(port), "--emulator", f"http://127.0.0.1:{emulator_port}", "--state", str(paths.runtime),
         ],
-        environment={**plain_environment(), "PYTHONPATH": str(REPOSITORY), "PYTHONUNBUFFERED": "1"},
+        environment={**plain_environment(), "PYTHONPATH": str(LIBRARY), "PYTHONUNBUFFERED": "1"},
         folder=paths.runtime,
         log=_new_log(paths, "runtime"),
     )  # fmt: skip

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tritonstack.catalogue.trtexec import takes_value, trtexec_options, trtexec_table
-from tritonstack.local.paths import REPOSITORY, environment_python
+from tritonstack.local.paths import environment_python
 from tritonstack.local.trtexec.machine import Machine
+from tritonstack.repository import LIBRARY
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +64,6 @@ def make_stand_ins(folder: Path, machine: Machine, *, python: Path | None = None
     ):
         made[name] = folder / name
         command = shlex.join([str(python), "-m", module, str(described)])
-        made[name].write_text(f'#!/bin/sh\nPYTHONPATH={shlex.quote(str(REPOSITORY))} exec {command} "$@"\n')
+        made[name].write_text(f'#!/bin/sh\nPYTHONPATH={shlex.quote(str(LIBRARY))} exec {command} "$@"\n')
         made[name].chmod(0o755)
     return StandIns(trtexec=made["trtexec-stand-in"], nvidia_smi=made["nvidia-smi-stand-in"])
