@@ -38,7 +38,12 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "tritonstack.commands.verify",
         "Ask an environment's recorded models for their samples, and compare the answers.",
     ),
+    "size": ("tritonstack.commands.size", "Say what a load needs and costs, from measurements, and what to take."),
     "builders": ("tritonstack.commands.builders", "Show what builds the TensorRT engines of an environment."),
+    "preflight": (
+        "tritonstack.commands.preflight",
+        "Say what a deployment of an environment will fail at, before it fails.",
+    ),
     "dashboard": ("tritonstack.commands.dashboard", "Draw an environment's dashboard from its metrics, as a page."),
     "up": ("tritonstack.commands.up", "Start the local AWS and its SageMaker runtime."),
     "down": ("tritonstack.commands.down", "Stop the local AWS and its SageMaker runtime."),

@@ -1,0 +1,105 @@
+"""What a file of measurements must be, and what is said of one that is not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tritonstack.errors import InputError
+from tritonstack.sizing.measurements_file import NEEDED, read_measurements
+
+HEADER = ",".join(NEEDED)
+
+
+def write(folder: Path, *lines: str) -> Path:
+    file = folder / "measured.csv"
+    file.write_text("\n".join(lines) + "\n")
+    return file
+
+
+def problems(file: Path) -> list[tuple[str, str]]:
+    with pytest.raises(InputError) as refused:
+        read_measurements(file)
+    return [(problem.field, problem.found) for problem in refused.value.problems]
+
+
+def test_the_four_columns_are_enough(tmp_path: Path) -> None:
+    [row] = read_measurements(write(tmp_path, HEADER, "plain,ml.g5.xlarge,1200,80")).rows
+    assert (row.configuration, row.instance_type, row.usd_per_hour, row.line) == ("plain", "ml.g5.xlarge", None, 2)
+
+
+def test_cost_by_count_gives_the_price(tmp_path: Path) -> None:
+    header = f"{HEADER},cost_per_hour_usd,initial_instance_count"
+    [row] = read_measurements(write(tmp_path, header, "plain,ml.g5.xlarge,1200,80,14.08,10")).rows
+    assert str(row.usd_per_hour) == "1.408"
+
+
+def test_missing_and_repeated_columns_are_named_together(tmp_path: Path) -> None:
+    file = write(tmp_path, "configuration_name,instance_type,instance_type")
+    assert [found for _, found in problems(file)] == [
+        "no column invocations_per_min_per_instance",
+        "no column model_latency_as_printed",
+        "column instance_type twice",
+    ]
+
+
+def test_every_wrong_value_is_named_with_its_line_and_column(tmp_path: Path) -> None:
+    file = write(tmp_path, HEADER, ",ml.g5.xlarge,0,fast", "plain,ml.g5.xlarge,NaN,-1")
+    assert problems(file) == [
+        ("line 2, configuration_name", "nothing"),
+        ("line 2, invocations_per_min_per_instance", "0"),
+        ("line 2, model_latency_as_printed", "fast"),
+        ("line 3, invocations_per_min_per_instance", "NaN"),
+        ("line 3, model_latency_as_printed", "-1"),
+    ]
+
+
+def test_one_configuration_measured_twice_contradicts_itself(tmp_path: Path) -> None:
+    file = write(tmp_path, HEADER, "plain,ml.g5.xlarge,1200,80", "plain,ml.g5.xlarge,900,80")
+    assert problems(file) == [("line 3, configuration_name", "plain on ml.g5.xlarge stands on line 2 already")]
+
+
+def test_two_prices_of_one_type_contradict_each_other(tmp_path: Path) -> None:
+    header = f"{HEADER},implied_hourly_price_usd"
+    file = write(tmp_path, header, "a,ml.g5.xlarge,1200,80,1.408", "b,ml.g5.xlarge,1200,80,1.006")
+    assert problems(file) == [
+        ("line 3, implied_hourly_price_usd", "1.006 USD an hour for ml.g5.xlarge, 1.408 on line 2")
+    ]
+
+
+def test_a_cost_that_is_not_count_by_price_contradicts_itself(tmp_path: Path) -> None:
+    header = f"{HEADER},initial_instance_count,cost_per_hour_usd,implied_hourly_price_usd"
+    file = write(tmp_path, header, "a,ml.g5.xlarge,1200,80,10,20,1.408")
+    assert problems(file) == [
+        ("line 2, implied_hourly_price_usd", "1.408 an instance, and 20 for 10 instances (14.080 by the price)")
+    ]
+
+
+def test_a_number_of_gpus_that_the_type_has_not_is_refused(tmp_path: Path) -> None:
+    file = write(tmp_path, f"{HEADER},gpus", "a,ml.g5.xlarge,1200,80,4")
+    assert problems(file) == [("line 2, gpus", "4 on ml.g5.xlarge")]
+
+
+@pytest.mark.parametrize("lines", [(HEADER,), (HEADER, "a,ml.g5.xlarge"), (HEADER, "a,ml.g5.xlarge,1,2,3")])
+def test_no_row_and_rows_of_other_lengths_are_refused(tmp_path: Path, lines: tuple[str, ...]) -> None:
+    assert problems(write(tmp_path, *lines))
+
+
+def test_a_folder_and_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
+    assert problems(tmp_path)
+    binary = tmp_path / "model.plan"
+    binary.write_bytes(b"\xff\xfe\x00ftrt")
+    assert problems(binary)
+
+
+@given(text=st.text(max_size=300))
+def test_no_text_ends_in_anything_but_rows_or_problems(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+    file = tmp_path_factory.mktemp("measured") / "any.csv"
+    file.write_text(f"{HEADER}\n{text}", newline="")
+    try:
+        assert read_measurements(file).rows
+    except InputError as refused:
+        assert refused.problems

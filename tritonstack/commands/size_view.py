@@ -1,0 +1,121 @@
+"""What ``tritonstack size`` prints."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from tritonstack.sizing.capacity import CapacityRow, CapacityTable
+from tritonstack.sizing.scaling_advice import ScalingAdvice
+from tritonstack.sizing.sensitivity import Case, Sensitivity
+
+UNKNOWN = "unknown"
+
+
+def size_view(table: CapacityTable, *, advice: ScalingAdvice | None, sensitive: Sensitivity) -> RenderableType:
+    """The table, the recommendation in a sentence, its scaling, and how far it holds."""
+    parts: list[RenderableType] = [_capacity(table), Text(_sentence(table))]
+    parts += [Text(line) for line in _unpriced(table)]
+    if advice is not None:
+        parts += ["", *(Text(line) for line in _scaling(advice))]
+    parts += ["", _cases(sensitive)]
+    return Group(*parts)
+
+
+def _capacity(table: CapacityTable) -> Table:
+    view = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    view.add_column("configuration")
+    view.add_column("instance type")
+    for name in ("calls/min each", "latency ms", "instances", "USD/h", "USD/million"):
+        view.add_column(name, justify="right")
+    view.add_column(f"within {_plain(table.demand.latency_ms)} ms")
+    for row in table.rows:
+        view.add_row(*_cells(row, recommended=row is table.recommended), style=None if row.meets_latency else "dim")
+    return view
+
+
+def _cells(row: CapacityRow, *, recommended: bool) -> tuple[str, ...]:
+    measured = row.measurement
+    answer = "yes, cheapest" if recommended else "yes" if row.meets_latency else "no"
+    return (
+        measured.configuration,
+        measured.instance_type,
+        _plain(measured.invocations_per_minute),
+        _plain(measured.latency_ms),
+        str(row.instances),
+        _money(row.cost_per_hour),
+        _money(row.cost_per_million),
+        answer,
+    )
+
+
+def _sentence(table: CapacityTable) -> str:
+    load, limit = _plain(table.demand.invocations_per_minute), _plain(table.demand.latency_ms)
+    best = table.recommended
+    if best is None:
+        if table.unpriced:
+            return f"no recommendation: of the rows within {limit} ms none has a price"
+        fastest = table.fastest.measurement
+        return f"no row is within {limit} ms; the fastest is {fastest.name}, {_plain(fastest.latency_ms)} ms"
+    price = best.price.source if best.price else UNKNOWN
+    return (
+        f"cheapest within {limit} ms at {load} invocations a minute: {best.instances} x {best.measurement.name}, "
+        f"{_money(best.cost_per_hour)} USD an hour (price: {price})"
+    )
+
+
+def _unpriced(table: CapacityTable) -> list[str]:
+    if not table.unpriced:
+        return []
+    types = sorted({row.measurement.instance_type for row in table.unpriced})
+    return [
+        f"not compared, since their price is unknown: {', '.join(row.measurement.name for row in table.unpriced)}",
+        f"give it in the environment file: prices: {{{types[0]}: <USD an hour>}}, and name it by --environment",
+    ]
+
+
+def _scaling(advice: ScalingAdvice) -> list[str]:
+    rate, target = round(advice.requests_per_second, 2), round(advice.invocations_per_instance, 1)
+    measured = f"{_plain(rate)} requests per second measured x {advice.safety_factor} x 60"
+    lines = [
+        f"scaling: {measured}: a target of {_plain(target)} invocations a minute and instance",
+        f"minimum {advice.minimum} instances, maximum {advice.maximum}",
+    ]
+    if not advice.hourly:
+        lines.append("the load is taken as the day's greatest; --daily-curve FILE gives the minimum from the others")
+    elif advice.usd_per_day:
+        day, whole = advice.usd_per_day
+        lines.append(f"a day: {_money(day)} USD scaled, {_money(whole)} USD at the maximum all day")
+    return lines
+
+
+def _cases(sensitive: Sensitivity) -> Table:
+    view = Table(box=box.SIMPLE_HEAD, pad_edge=False, title="how far this holds", title_justify="left")
+    view.add_column("if")
+    view.add_column("then the cheapest is")
+    view.add_column("instances", justify="right")
+    view.add_column("USD/h", justify="right")
+    for case in sensitive.loads:
+        view.add_row(f"load x {case.value}", *_then(case))
+    for case in sensitive.rates:
+        view.add_row(f"measured rates x {case.value}", *_then(case))
+    for case in sensitive.limits:
+        view.add_row(f"limit from {_plain(case.value)} ms", *_then(case))
+    return view
+
+
+def _then(case: Case) -> tuple[str, str, str]:
+    row = case.recommended
+    return ("none", "", "") if row is None else (row.measurement.name, str(row.instances), _money(row.cost_per_hour))
+
+
+def _money(value: Decimal | None) -> str:
+    return UNKNOWN if value is None else f"{value:.2f}"
+
+
+def _plain(value: Decimal) -> str:
+    return f"{value.normalize():f}"

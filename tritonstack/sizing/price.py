@@ -1,0 +1,45 @@
+"""What an instance costs an hour, and who says so: the environment file, the measurements, or the catalogue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+
+from tritonstack.catalogue.prices import hosting_price
+from tritonstack.sizing.measurement import Measurement
+
+
+@dataclass(frozen=True, kw_only=True)
+class InstancePrice:
+    """A price with its source, in words.
+
+    Attributes:
+        usd_per_hour: of one instance.
+        source: who says so, with the date where one is known.
+    """
+
+    usd_per_hour: Decimal
+    source: str
+
+
+PriceOf = Callable[[Measurement], InstancePrice | None]
+"""The price of a measurement's instance type; None where nobody gives it: then it is unknown, never zero."""
+
+
+def prices(*, region: str, overrides: Mapping[str, float]) -> PriceOf:
+    """Prices in ``region``: by ``overrides`` (instance type → USD an hour), else measured, else the catalogue's."""
+
+    def price_of(row: Measurement) -> InstancePrice | None:
+        if row.instance_type in overrides:
+            return InstancePrice(usd_per_hour=Decimal(str(overrides[row.instance_type])), source="the environment file")
+        if row.usd_per_hour is not None:
+            return InstancePrice(usd_per_hour=row.usd_per_hour, source="the measurements")
+        listed = hosting_price(instance_type=row.instance_type, region=region)
+        if listed is None:
+            return None
+        date = f", {listed.date}" if listed.date else ""
+        source = f"{listed.source} ({region}, component {listed.component}{date})"
+        return InstancePrice(usd_per_hour=Decimal(str(listed.usd_per_hour)), source=source)
+
+    return price_of
