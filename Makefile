@@ -51,6 +51,10 @@ bench: setup ## The benchmarks, each against something in the same run
 	@$(PYTHON) scripts/setup.py torch dali tensorflow
 	@$(RUN) benchmarks
 
+.PHONY: snapshots
+snapshots: setup ## Rewrite snapshots/, the synthesised templates of every environment, which `tritonstack review` compares
+	@$(RUN) tritonstack.review.write
+
 .PHONY: gpu-check
 gpu-check: ## On a machine with an NVIDIA GPU: what of an engine's build can be tried there, tried and reported
 	@$(PYTHON) scripts/setup.py main exporters

@@ -1,0 +1,245 @@
+"""A cloud assembly (``cdk.out``) as snapshots: read from its files, without the CDK."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tritonstack.errors import InputError, Problem
+from tritonstack.review.intrinsics import assets_in
+from tritonstack.review.normal_form import normal, normal_resources, normal_sections
+from tritonstack.review.snapshot import (
+    TOP_LEVEL,
+    Asset,
+    AssetKind,
+    EnvironmentSnapshot,
+    Finding,
+    Findings,
+    Json,
+    Resource,
+    Snapshots,
+    StackSnapshot,
+)
+
+_LARGEST_DOCUMENT = 256 * 1024
+_DIGITS = 16
+_NOT_MEANT = ("commits",)
+"""Members of documents that are told and decide nothing: they would change with every commit."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _AssetFile:
+    path: str
+    source: Path
+    packaging: str
+
+
+def read_assembly(folder: Path) -> Snapshots:
+    """The snapshots of a synthesised app.
+
+    Each stage is an environment; stacks outside stages are the environment ``_app``.
+
+    Raises:
+        InputError: ``folder`` holds no cloud assembly.
+    """
+    if not (folder / "manifest.json").is_file():
+        raise InputError(
+            [
+                Problem(
+                    file=str(folder),
+                    found="no manifest.json",
+                    allowed="the folder of a cloud assembly, as `cdk synth` writes it",
+                )
+            ]
+        )
+    report = _report(folder)
+    environments = {}
+    for name, assembly, artifacts in _assemblies(folder, TOP_LEVEL):
+        stacks: dict[str, StackSnapshot] = {}
+        accepted: list[Finding] = []
+        for artifact in artifacts:
+            stack, of_stack = _stack(assembly, artifact)
+            stacks[stack.name] = stack
+            accepted += of_stack
+        findings = None
+        if report is not None:
+            found = tuple(sorted(set(_open(report, name, stacks))))
+            findings = Findings(open=found, accepted=tuple(sorted(set(accepted))))
+        environments[name] = EnvironmentSnapshot(name=name, stacks=dict(sorted(stacks.items())), findings=findings)
+    return Snapshots(environments=dict(sorted(environments.items())))
+
+
+def _assemblies(folder: Path, name: str) -> Iterator[tuple[str, Path, list[dict[str, Any]]]]:
+    """Name, folder and stacks of this assembly and of those inside it, without those that have no stack."""
+    artifacts = _json(folder / "manifest.json").get("artifacts", {})
+    stacks = [each for _, each in sorted(artifacts.items()) if each["type"] == "aws:cloudformation:stack"]
+    if stacks:
+        yield name, folder, stacks
+    for each in artifacts.values():
+        if each["type"] == "cdk:cloud-assembly":
+            properties = each["properties"]
+            inner = properties.get("displayName") or properties["directoryName"].removeprefix("assembly-")
+            yield from _assemblies(folder / properties["directoryName"], inner.rpartition("/")[2])
+
+
+def _stack(assembly: Path, artifact: Mapping[str, Any]) -> tuple[StackSnapshot, list[Finding]]:
+    properties = artifact["properties"]
+    template = _json(assembly / properties["templateFile"])
+    display = artifact.get("displayName") or properties["stackName"]
+    name = display.rpartition("/")[2]
+    metadata = dict(artifact.get("metadata", {}))
+    if "additionalMetadataFile" in artifact:
+        metadata |= _json(assembly / artifact["additionalMetadataFile"])
+    root = f"/{display}/"
+    files = dict(_asset_files(assembly, artifact, name))
+    hashes = {digest: file.path for digest, file in files.items()}
+    resources = normal_resources(template, paths=dict(_paths(metadata, root)), assets=hashes)
+    documents, assets = _contents(files.values(), resources, hashes)
+    account, _, region = artifact.get("environment", "").removeprefix("aws://").partition("/")
+    stack = StackSnapshot(
+        name=name,
+        stack_name=properties.get("stackName", name),
+        account=None if account.startswith("unknown") else account or None,
+        region=None if region.startswith("unknown") else region or None,
+        tags=dict(sorted(properties.get("tags", {}).items())),
+        template=normal_sections(template, hashes),
+        resources=resources,
+        documents=documents,
+        assets=assets,
+    )
+    return stack, list(_accepted(metadata, root, name))
+
+
+def _paths(metadata: Mapping[str, Any], root: str) -> Iterator[tuple[str, str]]:
+    """Logical id → the construct's path in its stack."""
+    for path, entries in metadata.items():
+        for entry in entries:
+            if entry["type"] == "aws:cdk:logicalId":
+                yield entry["data"], _construct(path, root)
+
+
+def _asset_files(assembly: Path, artifact: Mapping[str, Any], stack: str) -> Iterator[tuple[str, _AssetFile]]:
+    """An asset's hash → what it is; the template itself is left out."""
+    template = artifact["properties"]["templateFile"]
+    for manifest in artifact.get("dependencies", []):
+        path = assembly / f"{manifest}.json"
+        if not manifest.endswith(".assets") or not path.is_file():
+            continue
+        given = _json(path)
+        for digest, each in given.get("files", {}).items():
+            source = each["source"]
+            if source.get("path") not in {None, template}:
+                inside = each.get("displayName", digest).removeprefix(f"{stack}/")
+                yield digest, _AssetFile(path=inside, source=assembly / source["path"], packaging=source["packaging"])
+        for digest, each in given.get("dockerImages", {}).items():
+            directory = each["source"].get("directory")
+            if directory is not None:
+                inside = each.get("displayName", digest).removeprefix(f"{stack}/")
+                yield digest, _AssetFile(path=inside, source=assembly / directory, packaging="image")
+
+
+def _contents(
+    files: Iterable[_AssetFile], resources: Mapping[str, Resource], hashes: Mapping[str, str]
+) -> tuple[dict[str, Json], dict[str, Asset]]:
+    """Small JSON files as documents, and everything else as assets."""
+    documents: dict[str, Json] = {}
+    assets: dict[str, Asset] = {}
+    sources = _build_sources(resources)
+    for file in sorted(files, key=lambda each: each.path):
+        document = _document(file)
+        if document is not None:
+            documents[file.path] = normal(document, hashes)
+        elif file.path in sources:
+            assets[file.path] = Asset(path=file.path, kind=AssetKind.SOURCE, files={})
+        else:
+            kind = AssetKind.IMAGE if file.packaging == "image" else AssetKind.CODE
+            assets[file.path] = Asset(path=file.path, kind=kind, files=_digests(file.source))
+    return documents, assets
+
+
+def _build_sources(resources: Mapping[str, Resource]) -> set[str]:
+    """Assets that builds alone start from."""
+    users: dict[str, set[str]] = {}
+    for resource in resources.values():
+        if resource.type != "AWS::IAM::Policy":  # which only says who may read it
+            for path in assets_in(resource.properties):
+                users.setdefault(path, set()).add(resource.type)
+    return {path for path, types in users.items() if types == {"AWS::CodeBuild::Project"}}
+
+
+def _document(file: _AssetFile) -> Json | None:
+    if file.packaging != "file" or not file.source.is_file() or file.source.stat().st_size > _LARGEST_DOCUMENT:
+        return None
+    try:
+        document = json.loads(file.source.read_bytes())
+    except ValueError:
+        return None
+    if not isinstance(document, dict):
+        return None
+    return {key: each for key, each in document.items() if key not in _NOT_MEANT}
+
+
+def _digests(source: Path) -> dict[str, str]:
+    """File's name → 16 digits of its SHA-256."""
+    if source.is_file():
+        return {"(one file)": _digest(source)}
+    files = sorted(path for path in source.rglob("*") if path.is_file())
+    return {path.relative_to(source).as_posix(): _digest(path) for path in files}
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()[:_DIGITS]
+
+
+def _accepted(metadata: Mapping[str, Any], root: str, stack: str) -> Iterator[Finding]:
+    for path, entries in metadata.items():
+        for entry in entries:
+            if entry["type"] == "aws:cdk:acknowledged-rules":
+                for rule, reason in entry["data"].items():
+                    yield Finding(stack=stack, path=_construct(path, root), rule=_rule(rule), accepted=str(reason))
+
+
+def _report(folder: Path) -> dict[str, Any] | None:
+    path = folder / "validation-report.json"
+    return _json(path) if path.is_file() else None
+
+
+def _open(report: Mapping[str, Any], environment: str, stacks: Mapping[str, StackSnapshot]) -> Iterator[Finding]:
+    prefix = "" if environment == TOP_LEVEL else f"{environment}/"
+    for plugin in report.get("pluginReports", []):
+        for violation in plugin.get("violations", []):
+            for construct in violation.get("violatingConstructs", []):
+                path = construct.get("constructPath", "")
+                stack, _, inside = path.removeprefix(prefix).partition("/")
+                if path.startswith(prefix) and stack in stacks:
+                    yield Finding(
+                        stack=stack,
+                        path=_construct(inside, ""),
+                        rule=_rule(violation["ruleName"]),
+                        severity=violation.get("severity", ""),
+                        description=violation.get("description", ""),
+                    )
+
+
+def _construct(path: str, root: str) -> str:
+    """A construct's path in its stack, without the ids that the CDK gives to what stands for its parent."""
+    inside = path.removeprefix(root)
+    for last in ("/Default", "/Resource"):
+        inside = inside.removesuffix(last)
+    return inside
+
+
+def _rule(name: str) -> str:
+    """A rule without the plug-in that it is acknowledged under: ``Annotation::AwsSolutions-SNS3``."""
+    rule, bracket, detail = name.partition("[")
+    return f"{rule.rpartition('::')[2]}{bracket}{detail}"
+
+
+def _json(path: Path) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(path.read_bytes())
+    return document

@@ -1,0 +1,100 @@
+"""What git holds at a commit, read without a checkout."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+from tritonstack.errors import InputError, Problem, WorkFailedError
+
+
+def merge_base(ref: str, *, repository: Path) -> str:
+    """The commit where HEAD left ``ref``: its id.
+
+    Raises:
+        InputError: no git repository, an unknown ref, no common commit (in a shallow clone that history is not there).
+    """
+    _git(["rev-parse", "--git-dir"], repository, refuse=_no_repository)
+    known = _run(["rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}"], repository)
+    shallow = _git(["rev-parse", "--is-shallow-repository"], repository).strip() == b"true"
+    deeper = "this clone is shallow: `git fetch --unshallow` (in CI: a checkout of the whole history, `fetch-depth: 0`)"
+    if known.returncode != 0:
+        raise InputError(
+            [
+                Problem(
+                    field="--base",
+                    found=ref,
+                    allowed="a branch, a tag or a commit that this clone has",
+                    advice=deeper if shallow else f"`git fetch origin {ref.removeprefix('origin/')}`, or another REF",
+                )
+            ]
+        )
+    base = _run(["merge-base", known.stdout.decode().strip(), "HEAD"], repository)
+    if base.returncode != 0:
+        raise InputError(
+            [
+                Problem(
+                    field="--base",
+                    found=f"{ref}, which has no commit in common with HEAD in this clone",
+                    allowed="a REF that HEAD was branched from",
+                    advice=deeper if shallow else "another REF",
+                )
+            ]
+        )
+    return base.stdout.decode().strip()
+
+
+def files_at(commit: str, folder: str, *, repository: Path, ending: str) -> dict[str, str]:
+    """Path in ``folder`` → text, of every file there that ends so; empty where the commit has no such folder.
+
+    Args:
+        commit: its id.
+        folder: from ``repository``.
+        repository: the repository's root or a folder inside.
+        ending: ``.json``.
+    """
+    listed = _git(["ls-tree", "-r", "-z", "--name-only", commit, "--", f"{folder}/"], repository).decode()
+    names = [name for name in listed.split("\0") if name.endswith(ending)]
+    if not names:
+        return {}
+    asked = "".join(f"{commit}:./{name}\n" for name in names)
+    told = _git(["cat-file", "--batch"], repository, standard_input=asked.encode())
+    texts = {}
+    for name in names:
+        head, _, told = told.partition(b"\n")
+        size = int(head.split()[-1])
+        texts[name.removeprefix(f"{folder}/")] = told[:size].decode("utf-8")
+        told = told[size + 1 :]
+    return dict(sorted(texts.items()))
+
+
+def _git(arguments: list[str], repository: Path, *, standard_input: bytes = b"", refuse: object = None) -> bytes:
+    ran = _run(arguments, repository, standard_input=standard_input)
+    if ran.returncode != 0:
+        if refuse is _no_repository:
+            raise InputError([_no_repository(repository)])
+        raise WorkFailedError(f"git {' '.join(arguments)}: {ran.stderr.decode(errors='replace').strip()}")
+    return ran.stdout
+
+
+def _run(arguments: list[str], repository: Path, *, standard_input: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    # A hook's variables would name another repository than the folder's own.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    try:
+        return subprocess.run(
+            ["git", "--no-optional-locks", *arguments],
+            cwd=repository,
+            env={**environment, "GIT_NO_LAZY_FETCH": "1", "LC_ALL": "C"},
+            input=standard_input,
+            capture_output=True,
+            check=False,
+        )
+    except FileNotFoundError as error:
+        raise InputError([Problem(found="no git on PATH", allowed="git", advice="install git")]) from error
+
+
+def _no_repository(folder: Path) -> Problem:
+    return Problem(
+        file=str(folder), found="no git repository", allowed="a clone of the repository", advice="run it in the clone"
+    )
