@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
 import aws_cdk as cdk
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
@@ -14,16 +17,33 @@ from constructs_lib.flow_log import FlowLog
 from constructs_lib.network_groups import ClosedGroup, endpoints_group
 from constructs_lib.vpc_endpoints import Reach, VpcEndpoints
 from tritonstack import naming
-from tritonstack.settings import NetworkSettings
+from tritonstack.settings import CreatedNetwork, ImportedNetwork, NetworkSettings
+
+
+@dataclass(frozen=True, kw_only=True)
+class Vpc:
+    """A VPC that containers and builds can join.
+
+    Attributes:
+        vpc_id: its id.
+        subnets: zone → private subnet.
+        groups: the security groups of containers.
+        groups_of_builds: those of builds.
+    """
+
+    vpc_id: str
+    subnets: Mapping[str, str]
+    groups: Sequence[str]
+    groups_of_builds: Sequence[str]
 
 
 class Network(Construct):
     """VPC, subnets, security groups and endpoints, with an SSM parameter for each value that other stacks need.
 
     Attributes:
-        vpc_id: the VPC.
-        subnets: zone → private subnet.
-        groups: the security groups of containers.
+        vpc_id: the VPC that containers and builds join, or the one that they have just left.
+        subnets: zone → private subnet, of those that are joined.
+        groups: the security groups of containers; none where they join nothing.
     """
 
     def __init__(
@@ -50,59 +70,87 @@ class Network(Construct):
             ValueError: neither imported nor created, or no prefix list for the groups that are made.
         """
         super().__init__(scope, construct_id)
-        self._environment = reach.environment
-        route_tables: list[str]
+        self._settings, self._artifacts, self._reach = settings, artifacts, reach
+        vpcs: dict[str, Vpc] = {}
         if settings.created is not None:
-            made = settings.created
-            vpc = CreatedVpc(self, "Created", cidr=made.cidr, zones=made.zones, nat=made.nat)
-            self.vpc_id = vpc.vpc.ref
-            self.subnets = {zone: subnet.ref for zone, subnet in vpc.subnets.items()}
-            route_tables = [table.ref for table in vpc.route_tables.values()]
-            log = BuildLog(
-                self,
-                "FlowLogGroup",
-                environment=reach.environment,
-                of="network",
-                days=made.flow_log_days,
-                artifacts=artifacts,
-            )
-            FlowLog(
-                self,
-                "FlowLog",
-                environment=reach.environment,
-                vpc_id=self.vpc_id,
-                log=log,
-                permissions_boundary_arn=permissions_boundary_arn,
-            )
-        elif settings.imported is not None:
-            self.vpc_id, route_tables = settings.imported.vpc_id, list(settings.imported.route_table_ids)
-            self.subnets = dict(sorted(settings.imported.subnets.items()))
-        else:
+            vpcs["created"] = self._make(settings.created, permissions_boundary_arn)
+        if settings.imported is not None:
+            vpcs["imported"] = self._take(settings.imported)
+        if not vpcs:
             raise ValueError("a network is imported or created: give one of the two")
-        closed = self._closed_groups(settings)
-        imported = settings.imported.security_group_ids if settings.imported is not None else ()
-        self.groups = list(imported) or [closed["containers"].group_id]
-        self._of_builds = [closed["builds"].group_id] if "builds" in closed else self.groups
-        if settings.makes_endpoints:
-            self._endpoints(closed=closed, route_tables=route_tables, artifacts=artifacts, reach=reach)
-        self._record_values()
+        joined = None if settings.joined is None else vpcs[settings.joined]
+        self.vpc_id = (joined or next(iter(vpcs.values()))).vpc_id
+        self.subnets = {} if joined is None else dict(joined.subnets)
+        self.groups = [] if joined is None else list(joined.groups)
+        if joined is not None:
+            self._record_values(joined)
 
-    def _closed_groups(self, settings: NetworkSettings) -> dict[str, ClosedGroup]:
+    def _make(self, made: CreatedNetwork, permissions_boundary_arn: str | None) -> Vpc:
+        environment = self._reach.environment
+        created = CreatedVpc(self, "Created", cidr=made.cidr, zones=made.zones, nat=made.nat)
+        log = BuildLog(
+            self,
+            "FlowLogGroup",
+            environment=environment,
+            of="network",
+            days=made.flow_log_days,
+            artifacts=self._artifacts,
+        )
+        FlowLog(
+            self,
+            "FlowLog",
+            environment=environment,
+            vpc_id=created.vpc.ref,
+            log=log,
+            permissions_boundary_arn=permissions_boundary_arn,
+        )
+        subnets = {zone: subnet.ref for zone, subnet in created.subnets.items()}
+        groups = self._closed_groups(self, vpc_id=created.vpc.ref, nat=made.nat is not False)
+        self._endpoints(
+            self,
+            vpc_id=created.vpc.ref,
+            subnets=subnets,
+            route_tables=[table.ref for table in created.route_tables.values()],
+            callers=groups,
+        )
+        return Vpc(
+            vpc_id=created.vpc.ref,
+            subnets={zone: subnet for zone, subnet in subnets.items() if zone not in made.leave_zones},
+            groups=[groups["containers"].group_id],
+            groups_of_builds=[groups.get("builds", groups["containers"]).group_id],
+        )
+
+    def _take(self, imported: ImportedNetwork) -> Vpc:
+        """An imported VPC. What is made in it has a scope of its own: it may stand beside a created one."""
+        scope = Construct(self, "Imported")
+        subnets = dict(sorted(imported.subnets.items()))
+        made = {} if imported.security_group_ids else self._closed_groups(scope, vpc_id=imported.vpc_id, nat=False)
+        groups = list(imported.security_group_ids) or [each.group_id for each in made.values()]
+        if imported.endpoints:
+            self._endpoints(
+                scope,
+                vpc_id=imported.vpc_id,
+                subnets=subnets,
+                route_tables=imported.route_table_ids,
+                callers=made,
+                imported_callers=imported.security_group_ids,
+            )
+        return Vpc(vpc_id=imported.vpc_id, subnets=subnets, groups=groups, groups_of_builds=groups)
+
+    def _closed_groups(self, scope: Construct, *, vpc_id: str, nat: bool) -> dict[str, ClosedGroup]:
         """The groups that are made: that of containers, and one for builds where only these may use a NAT gateway."""
-        if not settings.makes_group:
-            return {}
-        if settings.s3_prefix_list_id is None:
+        if self._settings.s3_prefix_list_id is None:
             raise ValueError("s3_prefix_list_id is needed for the security groups that are made")
         made = {"containers": ("Containers", False)}
-        if settings.has_nat:
+        if nat:
             made["builds"] = ("Builds", True)
         return {
             of: ClosedGroup(
-                self,
+                scope,
                 name,
-                vpc_id=self.vpc_id,
-                of=f"{name} of {self._environment}",
-                s3_prefix_list_id=settings.s3_prefix_list_id,
+                vpc_id=vpc_id,
+                of=f"{name} of {self._reach.environment}",
+                s3_prefix_list_id=self._settings.s3_prefix_list_id,
                 internet=internet,
             )
             for of, (name, internet) in made.items()
@@ -110,34 +158,36 @@ class Network(Construct):
 
     def _endpoints(
         self,
+        scope: Construct,
         *,
-        closed: dict[str, ClosedGroup],
-        route_tables: list[str],
-        artifacts: ArtifactBucketReference,
-        reach: Reach,
+        vpc_id: str,
+        subnets: Mapping[str, str],
+        route_tables: Sequence[str],
+        callers: Mapping[str, ClosedGroup],
+        imported_callers: Sequence[str] = (),
     ) -> None:
-        callers = [group.group_id for group in closed.values()] or self.groups
-        group = endpoints_group(self, "EndpointsGroup", vpc_id=self.vpc_id, callers=callers)
-        for each in closed.values():
+        ids = [*(each.group_id for each in callers.values()), *imported_callers]
+        group = endpoints_group(scope, "EndpointsGroup", vpc_id=vpc_id, callers=ids)
+        for each in callers.values():
             each.let_to(group)
         VpcEndpoints(
-            self,
+            scope,
             "Endpoints",
-            vpc_id=self.vpc_id,
-            subnet_ids=list(self.subnets.values()),
+            vpc_id=vpc_id,
+            subnet_ids=list(subnets.values()),
             route_table_ids=route_tables,
             security_group_id=group,
-            artifacts=artifacts,
-            reach=reach,
+            artifacts=self._artifacts,
+            reach=self._reach,
         )
 
-    def _record_values(self) -> None:
-        values = {"vpc-id": self.vpc_id}
-        values |= {f"subnet-{zone}": subnet for zone, subnet in self.subnets.items()}
-        values |= {f"security-group-{number}": group for number, group in enumerate(self.groups)}
-        values |= {f"builds-security-group-{number}": group for number, group in enumerate(self._of_builds)}
+    def _record_values(self, vpc: Vpc) -> None:
+        values = {"vpc-id": vpc.vpc_id}
+        values |= {f"subnet-{zone}": subnet for zone, subnet in vpc.subnets.items()}
+        values |= {f"security-group-{number}": group for number, group in enumerate(vpc.groups)}
+        values |= {f"builds-security-group-{number}": group for number, group in enumerate(vpc.groups_of_builds)}
         for value, is_ in values.items():
-            name = naming.network_parameter(environment=self._environment, value=value)
+            name = naming.network_parameter(environment=self._reach.environment, value=value)
             ssm.CfnParameter(self, f"Parameter-{value}", name=name, type="String", value=is_)
 
 

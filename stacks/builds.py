@@ -109,11 +109,12 @@ class BuildsStack(cdk.Stack):
                 vpc_id=explicit.vpc_id, subnet_ids=explicit.subnet_ids, security_group_ids=explicit.security_group_ids
             )
             return network, network
-        if environment.network is None or environment.builds.outside_network:
+        joined = environment.joined_network
+        if joined is None or environment.builds.outside_network:
             return None, None
         from constructs_lib.network import NetworkReference  # noqa: PLC0415 - EC2's types, which most need not
 
-        reference = NetworkReference(self, "Network", environment=environment.environment, settings=environment.network)
+        reference = NetworkReference(self, "Network", environment=environment.environment, settings=joined)
         return reference.of_builds(), None
 
     def _engine_project(self, builders: Sequence[Builder]) -> EngineProject | None:

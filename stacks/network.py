@@ -55,7 +55,7 @@ class NetworkStack(cdk.Stack):
 def builds_are_inside(environment: Environment) -> bool:
     """Whether builds run in the environment's network."""
     settings = environment.builds
-    return environment.network is not None and settings.network is None and not settings.outside_network
+    return environment.joined_network is not None and settings.network is None and not settings.outside_network
 
 
 def _calls(stack: cdk.Stack, environment: Environment, builds: DeployedBuilds | None) -> BuildCalls | None:

@@ -161,11 +161,12 @@ class ServingStack(cdk.Stack):
 
     def _network(self, environment: Environment) -> JoinedNetwork | None:
         """The subnets and security groups of the containers."""
-        if environment.network is None:
+        joined = environment.joined_network
+        if joined is None:
             return None
         from constructs_lib.network import NetworkReference  # noqa: PLC0415 - EC2's types, which most need not
 
-        reference = NetworkReference(self, "Network", environment=environment.environment, settings=environment.network)
+        reference = NetworkReference(self, "Network", environment=environment.environment, settings=joined)
         return reference.of_containers()
 
     def _wait(self, environment: Environment, endpoint: EndpointSettings, build_set: str) -> IDependable:

@@ -53,14 +53,20 @@ def created(inner: str, *, more: str = PREFIX_LIST) -> str:
 
 ZONES = "zones: [us-east-1a, us-east-1b]"
 TWICE = IMPORTED.replace("subnet-2", "subnet-1")
-BOTH = f"{IMPORTED[:-1]}, created: {{cidr: 10.0.0.0/16, {ZONES}, nat: one}}}}"
+BOTH = f"{IMPORTED[:-1]}, {PREFIX_LIST}, created: {{cidr: 10.0.0.0/16, {ZONES}, nat: one}}}}"
+MORE = "zones: [us-east-1a, us-east-1b, us-east-1c]"
 
 
 @pytest.mark.parametrize(
     ("network", "field", "words"),
     [
         (f"{{{PREFIX_LIST}}}", "network", ("neither", "imported names a VPC")),
-        (BOTH, "network", ("both",)),
+        (BOTH, "network.join", ("both", "created or imported", "later deployment")),
+        (IMPORTED.replace("imported:", "join: created, imported:"), "network.join", ("no network.created",)),
+        (created(f"cidr: 10.20.0.0/16, {ZONES}, nat: one, leave_zones: [us-east-1c]"), "network.created.leave_zones",
+         ("us-east-1c", "network.created.zones")),
+        (created(f"cidr: 10.20.0.0/16, {ZONES}, nat: one, leave_zones: [us-east-1b]"), "network.created.leave_zones",
+         ("leaves us-east-1a", "two zones")),
         (created(f"cidr: 10.20.0.0/16, {ZONES}, nat: two"), "network.created.nat", ("each",)),
         (created(f"cidr: 10.20.1.0/16, {ZONES}, nat: one"), "network.created.cidr", ("host bits", "10.20.0.0/16")),
         (created(f"cidr: 10.20.0.0/25, {ZONES}, nat: one"), "network.created.cidr", ("/16 to /24",)),
@@ -92,6 +98,34 @@ def test_what_cannot_be_is_refused_by_its_field_and_says_why(
     [problem] = caught.value.problems
     assert problem.field == field
     assert [word for word in words if word not in str(problem)] == []
+
+
+def joining(text: str, which: str) -> str:
+    return f"{text[:-1]}, join: {which}}}"
+
+
+def test_of_two_networks_the_one_that_is_joined_says_zones_and_identity(tmp_path: Path) -> None:
+    imported, made = (loaded(tmp_path, joining(BOTH, which)).network for which in ("imported", "created"))
+    assert imported is not None
+    assert made is not None
+    assert (imported.joined, made.joined) == ("imported", "created")
+    assert imported.identity.startswith("vpc-1a")
+    assert made.identity.startswith("10.0.0.0/16")
+    assert imported.makes_endpoints, "those of the created network stay"
+
+
+def test_a_zone_on_its_way_out_is_made_and_not_joined(tmp_path: Path) -> None:
+    text = created(f"cidr: 10.20.0.0/16, {MORE}, nat: one, leave_zones: [us-east-1b]")
+    environment = loaded(tmp_path, text)
+    assert environment.joined_network is not None
+    assert environment.joined_network.zones == ("us-east-1a", "us-east-1c")
+
+
+def test_a_network_that_nothing_joins_is_none_to_containers(tmp_path: Path) -> None:
+    environment = loaded(tmp_path, joining(CREATED, "nothing"))
+    assert environment.network is not None
+    assert environment.joined_network is None
+    assert environment.network.zones == ()
 
 
 @pytest.mark.parametrize(

@@ -42,9 +42,9 @@ def template(created: EnvironmentStage) -> dict[str, Any]:
 
 
 def values(template: dict[str, Any]) -> dict[str, Any]:
-    """Name → value of the stack's parameters in Systems Manager."""
-    found = of_type(template, "AWS::SSM::Parameter").values()
-    return {each["Properties"]["Name"]: flat(each["Properties"]["Value"]) for each in found}
+    """Name → value of the parameters in Systems Manager by which other stacks find the network."""
+    found = [each["Properties"] for each in of_type(template, "AWS::SSM::Parameter").values()]
+    return {each["Name"]: flat(each["Value"]) for each in found if "/_network/" in each["Name"]}
 
 
 def test_without_a_network_there_is_no_stack_and_no_model_in_a_vpc() -> None:
@@ -250,6 +250,55 @@ def test_an_imported_network_gets_endpoints_and_a_group_where_it_has_none() -> N
     assert endpoints(template)["ssm"]["SubnetIds"] == ["subnet-1", "subnet-2"]
     assert set(groups(template)) == {"Containers", "Interface"}
     assert of_type(template, "AWS::EC2::VPC") == {}
+
+
+TAKEN = {"vpc_id": "vpc-1", "subnets": SUBNETS, "route_table_ids": ["rtb-1"], "endpoints": True}
+
+
+@pytest.fixture(scope="module")
+def between() -> EnvironmentStage:
+    """On the way from a created network to an imported one."""
+    return stage(environment(DIGITS, network={**CREATED, "imported": TAKEN, "join": "imported"}))
+
+
+def without_parameters(template: dict[str, Any]) -> dict[str, Any]:
+    return {name: each for name, each in template["Resources"].items() if each["Type"] != "AWS::SSM::Parameter"}
+
+
+def test_on_the_way_to_another_network_everything_of_the_created_one_stays_as_it_is(
+    between: EnvironmentStage, template: dict[str, Any]
+) -> None:
+    """The old fleet still is in it: its subnets, groups and endpoints must outlive that fleet."""
+    there = without_parameters(network_template(between))
+    assert {name: there.get(name) for name in without_parameters(template)} == without_parameters(template)
+    new = set(there) - set(without_parameters(template))
+    assert new
+    assert all(name.startswith("NetworkImported") for name in new)
+
+
+def test_on_the_way_models_join_the_imported_network(between: EnvironmentStage) -> None:
+    told = values(network_template(between))
+    assert told["/tritonstack/dev/_network/vpc-id"] == "vpc-1"
+    assert told["/tritonstack/dev/_network/subnet-us-east-1b"] == "subnet-2"
+    assert told["/tritonstack/dev/_network/security-group-0"].startswith("${NetworkImportedContainers")
+    config = properties(template_of(between.serving["digits"]), "AWS::SageMaker::Model")["VpcConfig"]
+    assert len(config["Subnets"]) == 2
+
+
+def test_on_the_way_out_models_are_in_no_vpc_and_the_network_stays(template: dict[str, Any]) -> None:
+    leaving = stage(environment(DIGITS, network={**CREATED, "join": "nothing"}))
+    assert without_parameters(network_template(leaving)) == without_parameters(template)
+    assert "VpcConfig" not in properties(template_of(leaving.serving["digits"]), "AWS::SageMaker::Model")
+    assert "ec2:CreateNetworkInterface" not in json.dumps(template_of(leaving.serving["digits"]))
+
+
+def test_a_zone_on_its_way_out_keeps_its_subnet_and_no_model_joins_it(template: dict[str, Any]) -> None:
+    network = {**CREATED, "created": {**CREATED["created"], "zones": ["us-east-1a", "us-east-1b", "us-east-1c"]}}
+    whole = without_parameters(network_template(stage(environment(network=network))))
+    network["created"]["leave_zones"] = ["us-east-1b"]
+    leaving = network_template(stage(environment(network=network)))
+    assert without_parameters(leaving) == whole
+    assert not any("us-east-1b" in name for name in values(leaving))
 
 
 ENGINES_NETWORK = (

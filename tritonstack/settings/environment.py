@@ -99,6 +99,11 @@ class Environment(SettingsModel):
         ]
         return {**value, "endpoints": endpoints}
 
+    @property
+    def joined_network(self) -> NetworkSettings | None:
+        """The network that containers join; None where they are in SageMaker's own."""
+        return self.network if self.network is not None and self.network.joined is not None else None
+
     def endpoint(self, name: str) -> Endpoint | None:
         """The endpoint called ``name``, or None."""
         return next((endpoint for endpoint in self.endpoints if endpoint.name == name), None)

@@ -50,6 +50,11 @@ class CreatedNetwork(SettingsModel):
     zones: Annotated[tuple[Zone, ...], Field(strict=False, min_length=2, max_length=8)] = Field(
         description="Its availability zones by name (us-east-1a), two or more; a zone's addresses follow its letter."
     )
+    leave_zones: Annotated[tuple[Zone, ...], Field(strict=False, max_length=6)] = Field(
+        default=(),
+        description="Zones whose subnet stays and that nothing joins: the deployment before one is taken out of zones, "
+        "since what runs in a subnet must have left it first.",
+    )
     nat: Literal[False, "one", "each"] = Field(
         default=False,
         description="NAT gateways: false (no way to the internet), one for all zones, or each zone its own.",
@@ -58,10 +63,16 @@ class CreatedNetwork(SettingsModel):
 
 
 class NetworkSettings(SettingsModel):
-    """An imported VPC or a created one."""
+    """An imported VPC or a created one; both, or one that nothing joins, only on the way from one to the other."""
 
     imported: ImportedNetwork | None = Field(default=None, description="A VPC that exists; its parts are named.")
     created: CreatedNetwork | None = Field(default=None, description="A VPC that is made, with all its parts.")
+    join: Literal["created", "imported", "nothing"] | None = Field(
+        default=None,
+        description="Which of the two containers and builds join; null: the one there is. To leave a created network, "
+        "name what is joined instead, deploy, and only then take created away "
+        "(docs/operations.md#another-network).",
+    )
     s3_prefix_list_id: str | None = Field(
         default=None,
         pattern=r"^pl-[0-9a-f]+$",
@@ -76,35 +87,46 @@ class NetworkSettings(SettingsModel):
     )
 
     @property
+    def joined(self) -> Literal["created", "imported"] | None:
+        """Which of the two containers and builds join."""
+        if self.join is not None:
+            return None if self.join == "nothing" else self.join
+        return "created" if self.created is not None else "imported"
+
+    @property
     def has_nat(self) -> bool:
         """Whether a NAT gateway is made here."""
         return self.created is not None and self.created.nat is not False
 
     @property
     def zones(self) -> tuple[str, ...]:
-        """The availability zones, sorted."""
-        if self.created is not None:
-            return tuple(sorted(self.created.zones))
-        return tuple(sorted(self.imported.subnets)) if self.imported is not None else ()
+        """The availability zones that are joined, sorted."""
+        if self.joined == "created" and self.created is not None:
+            return tuple(sorted(set(self.created.zones) - set(self.created.leave_zones)))
+        if self.joined == "imported" and self.imported is not None:
+            return tuple(sorted(self.imported.subnets))
+        return ()
 
     @property
     def security_groups(self) -> int:
         """How many security groups containers and builds have: the imported ones, or the one that is made."""
-        return len(self.imported.security_group_ids) or 1 if self.imported is not None else 1
+        return len(self.imported.security_group_ids) or 1 if self.joined == "imported" and self.imported else 1
 
     @property
     def makes_group(self) -> bool:
         """Whether a security group is made here."""
-        return self.imported is None or not self.imported.security_group_ids
+        return self.created is not None or self.imported is None or not self.imported.security_group_ids
 
     @property
     def makes_endpoints(self) -> bool:
         """Whether VPC endpoints are made here."""
-        return self.imported is None or self.imported.endpoints
+        return self.created is not None or self.imported is None or self.imported.endpoints
 
     @property
     def identity(self) -> str:
-        """What tells this network from another one, before it exists."""
-        if self.imported is not None:
+        """What tells the joined network from another one, before it exists."""
+        if self.joined == "imported" and self.imported is not None:
             return f"{self.imported.vpc_id} {' '.join(sorted(self.imported.subnets.values()))}"
-        return "" if self.created is None else f"{self.created.cidr} {' '.join(self.zones)}"
+        if self.joined == "created" and self.created is not None:
+            return f"{self.created.cidr} {' '.join(self.zones)}"
+        return ""

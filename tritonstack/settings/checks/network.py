@@ -16,6 +16,7 @@ from tritonstack.settings.yaml_source import Location
 
 LARGEST, SMALLEST = 16, 24
 """A VPC has /16 at most (VPC guide: "VPC CIDR blocks"); it is split in sixteen, and a subnet has /28 at least."""
+FEWEST_ZONES = 2
 PRIVATE = tuple(ipaddress.IPv4Network(text) for text in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"))
 """RFC 1918; also 100.64.0.0/10 would do, which few want."""
 
@@ -28,13 +29,21 @@ def check_network(*, network: NetworkSettings, builds: BuildSettings | None, sit
         builds: how models are made; None where that is unreadable.
         site: the environment's own fields.
     """
-    if (network.imported is None) == (network.created is None):
+    if network.imported is None and network.created is None:
         yield Finding(
             location=("network",),
-            found="neither imported nor created" if network.imported is None else "both imported and created",
+            found="neither imported nor created",
             allowed="one of the two: imported names a VPC that exists, created makes one",
         )
         return
+    if network.join in ("created", "imported") and getattr(network, network.join) is None:
+        yield Finding(
+            location=("network", "join"),
+            found=f"{network.join}, and no network.{network.join}",
+            allowed="the network that is there, or nothing",
+        )
+        return
+    yield from _check_joined(network)
     yield from _check_zones(network=network, site=site)
     if network.makes_endpoints and site.region is not None and partition(site.region) == "aws-cn":
         yield Finding(
@@ -65,12 +74,39 @@ def _look_up(region: str | None) -> str:
     )
 
 
+def _check_joined(network: NetworkSettings) -> Iterator[Finding]:
+    """Both networks are there only while an environment goes from one to the other."""
+    both = network.imported is not None and network.created is not None
+    if both and network.join is None:
+        yield Finding(
+            location=("network", "join"),
+            found="nothing, and both imported and created",
+            allowed="created or imported: the one that containers and builds join; the other stays beside it",
+            advice="Take the other away in a later deployment.",
+        )
+    left = () if network.created is None else network.created.leave_zones
+    unknown = sorted(set(left) - set(() if network.created is None else network.created.zones))
+    if unknown:
+        yield Finding(
+            location=("network", "created", "leave_zones"),
+            found=", ".join(unknown),
+            allowed="zones of network.created.zones, which stay there until nothing runs in them",
+        )
+    elif left and network.joined == "created" and len(network.zones) < FEWEST_ZONES:
+        yield Finding(
+            location=("network", "created", "leave_zones"),
+            found=f"{', '.join(left)}, which leaves {', '.join(network.zones) or 'none'}",
+            allowed="two zones or more to join, as SageMaker wants them",
+        )
+
+
 def _check_zones(*, network: NetworkSettings, site: Site) -> Iterator[Finding]:
-    for zone in network.zones:
+    zones = [("created", each) for each in sorted(network.created.zones if network.created else ())]
+    zones += [("imported", each) for each in sorted(network.imported.subnets if network.imported else ())]
+    for kind, zone in zones:
         if site.region is not None and zone[:-1] != site.region:
-            kind = "created" if network.created is not None else "imported"
             yield Finding(
-                location=("network", kind, "zones") if network.created else ("network", kind, "subnets", zone),
+                location=("network", kind, "zones") if kind == "created" else ("network", kind, "subnets", zone),
                 found=zone,
                 allowed=f"a zone of the environment's region, {site.region}a for example",
             )
@@ -117,7 +153,7 @@ def _check_imported(imported: ImportedNetwork) -> Iterator[Finding]:
 
 def _check_builds(*, network: NetworkSettings, builds: BuildSettings) -> Iterator[Finding]:
     """Without a way out, a build in CodeBuild's own image waits for the package index until it times out."""
-    closed = network.created is not None and not network.has_nat
+    closed = network.joined == "created" and not network.has_nat
     within = builds.network is None and not builds.outside_network and builds.on_deploy is not False
     if closed and within and builds.image.startswith("aws/codebuild"):
         yield Finding(
