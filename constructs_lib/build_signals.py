@@ -31,6 +31,7 @@ class BuildSignals(Construct):
 
     Attributes:
         function: the function, which custom resources of serving stacks call too.
+        undelivered: the queue of events that came to nothing.
     """
 
     def __init__(
@@ -75,6 +76,7 @@ class BuildSignals(Construct):
         self._allow_orders(artifacts, staging_bucket)
         self._allow_records()
         self._allow_builds(project, log)
+        self.undelivered = self._queue()
         self._call_at_the_end(project)
 
     def _allow_orders(self, artifacts: ArtifactBucketReference, staging_bucket: str) -> None:
@@ -142,7 +144,7 @@ class BuildSignals(Construct):
 
     def _call_at_the_end(self, project: codebuild.CfnProject) -> None:
         """A lost event would have the deployment wait for twelve hours, so what cannot be delivered is kept."""
-        queue = self._queue()
+        queue = self.undelivered
         allow(self.function.policy, "KeepFailed", actions=["sqs:SendMessage"], resources=[queue.attr_arn])
         failed = lambda_.CfnEventInvokeConfig(
             self,

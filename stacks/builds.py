@@ -95,6 +95,7 @@ class BuildsStack(cdk.Stack):
         self._record("project-name", self.build.project.ref)
         self._record("log-group-name", self.build.log.name)
         self._record("function-arn", self.signals.function.arn)
+        self._record("undelivered-queue-name", self.signals.undelivered.attr_queue_name)
         cdk.CfnOutput(self, "ProjectName", value=self.build.project.ref, description="Project that builds archives")
         cdk.CfnOutput(self, "LogGroupName", value=self.build.log.name, description="Log group of its builds")
 

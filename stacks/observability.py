@@ -79,7 +79,9 @@ class ObservabilityStack(cdk.Stack):
             thresholds = variant.settings.alarms or settings.thresholds
             yield from endpoint_alarms(variant, thresholds, at_maximum_rule=rules.get(variant.endpoint_name))
         if self._projects is not None:
-            yield from build_alarms(self._environment.environment, self._projects)
+            name = self._environment.environment
+            queue = naming.builds_parameter(environment=name, value="undelivered-queue-name")
+            yield from build_alarms(name, self._projects, undelivered_queue=self._read("UndeliveredQueueName", queue))
 
     def _rules(self, scaled: list[Variant]) -> dict[str, str]:
         """Endpoint → the name of the rule that its scaling event at the maximum matches."""

@@ -56,4 +56,4 @@ def alarms_of(environment: Environment, *, thresholds: Thresholds = EVERYTHING) 
     for endpoint in environment.endpoints:
         rule = None if endpoint.scaling is None else "at-maximum-rule"
         found += endpoint_alarms(variant_of(environment, endpoint), thresholds, at_maximum_rule=rule)
-    return [*found, *build_alarms(environment.environment, PROJECTS)]
+    return [*found, *build_alarms(environment.environment, PROJECTS, undelivered_queue="undelivered")]

@@ -71,7 +71,10 @@ def serving(mixed: EnvironmentStage) -> dict[str, Any]:
     return template_of(mixed.serving["e0"])
 
 
-ALWAYS = {f"/tritonstack/local/_builds/{name}" for name in ("project-name", "log-group-name", "function-arn")}
+ALWAYS = {
+    f"/tritonstack/local/_builds/{name}"
+    for name in ("project-name", "log-group-name", "function-arn", "undelivered-queue-name")
+}
 OF_CODEBUILD = {"/tritonstack/local/_builds/engine-project-name"}
 OF_PROCESSING = {"/tritonstack/local/_builds/processing-role-arn"}
 CPU, GPU = "LINUX_CONTAINER", "LINUX_GPU_CONTAINER"

@@ -10,12 +10,15 @@ from typing import Any
 
 import pytest
 
+from constructs_lib.scaling import ScaledVariant, policies
 from stacks.observability import ObservabilityStack
 from tests.constructs_lib.templates import new_app, template_of
+from tests.local.emulator.building import buildspec, make_project, run
 from tests.local.emulator.cloudwatch.watching import Inbox
-from tests.local.emulator.running import Emulator
+from tests.local.emulator.running import Emulator, make_config
 from tests.stacks.environments import DIGITS, SINGLE, environment
 from tritonstack.observability.dashboard import dashboard_of
+from tritonstack.settings import Scaling
 
 SCALED = {**DIGITS, "scaling": {"minimum": 1, "maximum": 4, "invocations_per_instance": 600.0}}
 SETTINGS: dict[str, Any] = {
@@ -27,10 +30,13 @@ PARAMETERS = {
     "/tritonstack/dev/_artifacts/key-arn": "arn:aws:kms:us-east-1:123456789012:key/artifacts",
     "/tritonstack/dev/_builds/project-name": "archives-project",
     "/tritonstack/dev/_builds/engine-project-name": "engines-project",
+    "/tritonstack/dev/_builds/undelivered-queue-name": "undelivered",
     "/cdk-bootstrap/hnb659fds/version": "30",
 }
 pytestmark = pytest.mark.long
 STACK = "dev-observability"
+QUIET_MINUTES = 30
+"""After what happened once: an alarm looks at some periods of five minutes, and ends when it is in none of them."""
 MINUTE = 60
 MULTI = {"EndpointName": "dev-digits", "VariantName": "g4dn-xlarge"}
 ONE = {"EndpointName": "dev-single", "VariantName": "g5-12xlarge"}
@@ -62,11 +68,6 @@ class Watched:
 
     def __init__(self, aws: Emulator) -> None:
         self.aws, self.cloudwatch = aws, aws.client("cloudwatch")
-        self.rule = next(
-            each["PhysicalResourceId"]
-            for each in aws.client("cloudformation").describe_stack_resources(StackName=STACK)["StackResources"]
-            if each["ResourceType"] == "AWS::Events::Rule"
-        )
 
     def live(self, *broken: Written, minutes: int = 26) -> dict[str, str]:
         """Minutes of calls with what is ``broken`` in each of them; then the state of every alarm by its name.
@@ -90,7 +91,7 @@ class Watched:
         changed = {(each.namespace, each.name, each.of.get("EndpointName")) for each in broken}
         well = [each for each in _well() if (each.namespace, each.name, each.of["EndpointName"]) not in changed]
         moment = int(time.time() // MINUTE - minutes_ago) * MINUTE + 1
-        for namespace in (CALLS, INSTANCES, "AWS/CodeBuild", "AWS/Events"):
+        for namespace in (CALLS, INSTANCES):
             data = [each.datum(moment) for each in (*well, *broken) if each.namespace == namespace]
             if data:
                 self.cloudwatch.put_metric_data(Namespace=namespace, MetricData=data)
@@ -162,10 +163,6 @@ def loading(*, hits: int, wait_ms: float) -> tuple[Written, Written]:
     )
 
 
-def build_failed(project: str) -> Written:
-    return Written(namespace="AWS/CodeBuild", name="FailedBuilds", of={"ProjectName": project}, values=(1.0,))
-
-
 SLOW = Written(namespace=CALLS, name="ModelLatency", of=ONE, values=(20_000.0,) * 97 + (300_000.0,) * 3)
 DEAR = Written(namespace=CALLS, name="InvocationsPerInstance", of=MULTI, values=(1 / 13,) * 100)
 BROKEN: dict[str, tuple[tuple[Written, ...], str, str]] = {
@@ -184,8 +181,6 @@ BROKEN: dict[str, tuple[tuple[Written, ...], str, str]] = {
         "dev-critical",
     ),
     "thirteen instances run": ((DEAR,), "dev-digits-cost-over-budget", "dev-warning"),
-    "a build of archives fails": ((build_failed("archives-project"),), "dev-archives-build-failed", "dev-warning"),
-    "a build of engines fails": ((build_failed("engines-project"),), "dev-engines-build-failed", "dev-warning"),
 }
 
 
@@ -193,8 +188,7 @@ BROKEN: dict[str, tuple[tuple[Written, ...], str, str]] = {
 def test_what_breaks_makes_its_own_alarm_and_its_severity_go_on_and_no_other(
     watched: Watched, broken: tuple[Written, ...], alarm: str, severity: str
 ) -> None:
-    states = watched.live(*broken)
-    assert {name for name, state in states.items() if state == "ALARM"} == {alarm, severity}
+    assert on(watched.live(*broken)) == {alarm, severity}
 
 
 WELL = {
@@ -208,21 +202,109 @@ WELL = {
 
 @pytest.mark.parametrize("less", WELL.values(), ids=WELL.keys())
 def test_what_is_no_fault_makes_no_alarm(watched: Watched, less: tuple[Written, ...]) -> None:
-    assert {name for name, state in watched.live(*less).items() if state == "ALARM"} == set()
+    assert on(watched.live(*less)) == set()
 
 
 def test_an_endpoint_that_nobody_calls_is_told_and_nothing_else(watched: Watched) -> None:
     watched.live()
     watched.aws.advance(10 * MINUTE)
-    on = {name for name, state in watched.states().items() if state == "ALARM"}
-    assert on == {"dev-digits-no-traffic", "dev-single-no-traffic", "dev-critical"}
+    assert on(watched.states()) == {"dev-digits-no-traffic", "dev-single-no-traffic", "dev-critical"}
 
 
-def test_the_scaling_event_s_count_makes_the_alarm_at_the_maximum(watched: Watched) -> None:
-    """The local EventBridge writes no AWS/Events: the figure is put here in its place, under the rule's name."""
-    counted = Written(namespace="AWS/Events", name="Invocations", of={"RuleName": watched.rule}, values=(1.0,))
-    on = {name for name, state in watched.live(counted).items() if state == "ALARM"}
-    assert on == {"dev-digits-at-maximum-instances", "dev-warning"}
+# What is told of by events: they come from the local services, and no figure is put in their place.
+
+
+@pytest.fixture
+def scaled(watched: Watched) -> Iterator[Watched]:
+    """With the endpoint, its target of 1 to 4 instances and its policy: 600 calls a minute for each of them."""
+    variant = ScaledVariant(
+        endpoint_name="dev-digits",
+        variant_name="g4dn-xlarge",
+        gpu_count=1,
+        initial_instance_count=1,
+        routing="",
+        config={},
+    )
+    [(name, configuration)] = policies(variant, Scaling.model_validate(SCALED["scaling"])).values()
+    aws = watched.aws
+    make_config(aws, "dev-digits", VariantName="g4dn-xlarge")
+    aws.client("sagemaker").create_endpoint(EndpointName="dev-digits", EndpointConfigName="dev-digits")
+    target = {
+        "ServiceNamespace": "sagemaker",
+        "ResourceId": "endpoint/dev-digits/variant/g4dn-xlarge",
+        "ScalableDimension": "sagemaker:variant:DesiredInstanceCount",
+    }
+    scaling = aws.client("application-autoscaling")
+    scaling.register_scalable_target(**target, MinCapacity=1, MaxCapacity=4)
+    scaling.put_scaling_policy(
+        **target,
+        PolicyName=name,
+        PolicyType="TargetTrackingScaling",
+        TargetTrackingScalingPolicyConfiguration=configuration,
+    )
+    yield watched
+    aws.client("sagemaker").delete_endpoint(EndpointName="dev-digits")
+
+
+def instances(aws: Emulator) -> int:
+    [variant] = aws.client("sagemaker").describe_endpoint(EndpointName="dev-digits")["ProductionVariants"]
+    return int(variant["DesiredInstanceCount"])
+
+
+def live_under(watched: Watched, calls: int, *, minutes: int) -> dict[str, str]:
+    """Minutes of so many calls, shared by the instances that there are in each of them."""
+    states: dict[str, str] = {}
+    for _ in range(minutes):
+        each = calls / instances(watched.aws) / 100
+        written = Written(namespace=CALLS, name="InvocationsPerInstance", of=MULTI, values=(each,) * 100)
+        states = watched.live_on(written, minutes=1)
+    return states
+
+
+def on(states: Mapping[str, str]) -> set[str]:
+    return {name for name, state in states.items() if state == "ALARM"}
+
+
+def test_the_event_of_scaling_to_the_maximum_makes_its_alarm_and_lies_in_the_queue(scaled: Watched) -> None:
+    assert on(live_under(scaled, 900, minutes=5)) == set()
+    assert instances(scaled.aws) == 2, "900 calls where 600 are the target: 1.5 times one instance, rounded up"
+    states = live_under(scaled, 2900, minutes=6)
+    assert instances(scaled.aws) == 4, "2900 / 600 would be five, and four is the maximum"
+    assert on(states) == {"dev-digits-at-maximum-instances", "dev-warning"}
+    resources = scaled.aws.client("cloudformation").describe_stack_resources(StackName=STACK)["StackResources"]
+    [queue] = [each["PhysicalResourceId"] for each in resources if each["ResourceType"] == "AWS::SQS::Queue"]
+    [kept] = scaled.aws.client("sqs").receive_message(QueueUrl=queue, MaxNumberOfMessages=10)["Messages"]
+    detail = json.loads(kept["Body"])["detail"]
+    assert (detail["oldDesiredCapacity"], detail["newDesiredCapacity"], detail["scaledToMax"]) == (2, 4, True)
+    assert on(live_under(scaled, 2900, minutes=QUIET_MINUTES)) == set(), "told once, though it stays at the maximum"
+
+
+@pytest.mark.parametrize(
+    ("project", "alarm"),
+    [("archives-project", "dev-archives-build-failed"), ("engines-project", "dev-engines-build-failed")],
+)
+def test_a_build_that_fails_makes_its_alarm_and_one_that_succeeds_does_not(
+    watched: Watched, project: str, alarm: str
+) -> None:
+    watched.live()
+    make_project(watched.aws, project, buildspec("test -z $FAILS"))
+    assert run(watched.aws, project)["buildStatus"] == "SUCCEEDED"
+    assert on(watched.live_on(minutes=6)) == set()
+    variable = {"name": "FAILS", "value": "yes"}
+    assert run(watched.aws, project, environmentVariablesOverride=[variable])["buildStatus"] == "FAILED"
+    assert on(watched.live_on(minutes=2)) == {alarm, "dev-warning"}
+    assert on(watched.live_on(minutes=QUIET_MINUTES)) == set()
+
+
+def test_an_event_that_nobody_took_is_told_until_somebody_takes_it_from_the_queue(watched: Watched) -> None:
+    watched.live()
+    undelivered = Inbox(watched.aws, "undelivered")
+    assert on(watched.live_on(minutes=6)) == set()
+    url = watched.aws.client("sqs").get_queue_url(QueueName="undelivered")["QueueUrl"]
+    watched.aws.client("sqs").send_message(QueueUrl=url, MessageBody='{"build-status": "SUCCEEDED"}')
+    assert on(watched.live_on(minutes=12)) == {"dev-undelivered-build-events", "dev-warning"}
+    assert len(undelivered.take()) == 1
+    assert on(watched.live_on(minutes=7)) == set()
 
 
 def test_the_topic_is_told_once_of_a_severity_with_the_alarm_that_fired_and_when_it_is_over(watched: Watched) -> None:

@@ -77,6 +77,7 @@ GPU_MEMORY_NEARLY_FULL = AlarmKind(heading="GPU memory nearly full", severity="c
 AT_MAXIMUM = AlarmKind(heading="At maximum instances", severity="warning")
 NO_TRAFFIC = AlarmKind(heading="No traffic", severity="critical")
 BUILD_FAILED = AlarmKind(heading="Build failed", severity="warning")
+UNDELIVERED = AlarmKind(heading="Undelivered build events", severity="warning")
 OVER_BUDGET = AlarmKind(heading="Cost over budget", severity="warning")
 KINDS = (
     SERVER_ERRORS,
@@ -88,6 +89,7 @@ KINDS = (
     AT_MAXIMUM,
     NO_TRAFFIC,
     BUILD_FAILED,
+    UNDELIVERED,
     OVER_BUDGET,
 )
 """Every kind that some environment can have."""

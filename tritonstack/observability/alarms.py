@@ -8,7 +8,7 @@ from tritonstack.observability import alarm as kinds
 from tritonstack.observability.alarm import Alarm, AlarmKind
 from tritonstack.observability.build_graphs import BuildProjects, project_metric
 from tritonstack.observability.instance_graphs import cost_per_hour
-from tritonstack.observability.metric import EVENTS, Metric, Series
+from tritonstack.observability.metric import EVENTS, QUEUES, Metric, Series
 from tritonstack.observability.variant import Variant, number
 from tritonstack.settings import Thresholds
 
@@ -52,8 +52,8 @@ def endpoint_alarms(variant: Variant, thresholds: Thresholds, *, at_maximum_rule
         yield _over_budget(variant, budget=thresholds.budget_usd_per_hour, usd_per_hour=variant.price.usd_per_hour)
 
 
-def build_alarms(environment: str, projects: BuildProjects) -> Iterator[Alarm]:
-    """One for each project that deployments build with."""
+def build_alarms(environment: str, projects: BuildProjects, *, undelivered_queue: str) -> Iterator[Alarm]:
+    """One for each project that deployments build with, and one for the queue of events that came to nothing."""
     for _, what, project in projects.named():
         yield Alarm(
             kind=kinds.BUILD_FAILED,
@@ -67,6 +67,28 @@ def build_alarms(environment: str, projects: BuildProjects) -> Iterator[Alarm]:
             needed=1,
             missing="notBreaching",  # CodeBuild writes when a build ends: nothing written is nothing failed
         )
+    yield Alarm(
+        kind=kinds.UNDELIVERED,
+        subject=environment,
+        says="an event that a build has ended reached no function, or the function failed on it.",
+        series=Series.of(
+            "waiting",
+            "events in the dead-letter queue",
+            Metric(
+                namespace=QUEUES,
+                name="ApproximateNumberOfMessagesVisible",
+                dimensions=(("QueueName", undelivered_queue),),
+                statistic="Maximum",
+            ),
+        ),
+        comparison="GreaterThanOrEqualToThreshold",
+        threshold=1,
+        period=FIVE_MINUTES,
+        periods=1,
+        needed=1,
+        # SQS writes of a queue that was used within six hours: what waits in one that nobody uses still waits.
+        missing="ignore",
+    )
 
 
 def _errors(variant: Variant, *, kind: AlarmKind, metric: str, what: str, percent: float, count: int) -> Alarm:

@@ -13,6 +13,7 @@ SAGEMAKER = "AWS/SageMaker"
 INSTANCES = "/aws/sagemaker/Endpoints"
 CODEBUILD = "AWS/CodeBuild"
 EVENTS = "AWS/Events"
+QUEUES = "AWS/SQS"
 
 
 @dataclass(frozen=True, kw_only=True)

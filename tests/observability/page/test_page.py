@@ -95,7 +95,7 @@ def test_a_graph_with_data_is_drawn_with_its_figures() -> None:
     ("key", "local", "words"),
     [
         ("gpu", True, "the local AWS runs on the CPU"),
-        ("archives_ends", True, "the local CodeBuild writes no metrics"),
+        ("archives_ends", True, "No build ended"),
         ("unloading", True, "No model was unloaded"),
         ("latency", True, "while calls come"),
         ("gpu", False, "instances write this figure every minute"),

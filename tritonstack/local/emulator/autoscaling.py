@@ -1,6 +1,7 @@
 """Application Auto Scaling: scalable targets and policies of endpoint variants.
 
-They are kept, checked and described; nothing is scaled.
+They are kept, checked and described. A target tracking policy adds instances (``target_tracking``); no schedule is run,
+and no instance is removed.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from ministack.core.responses import AccountRegionScopedDict, get_account_id, ge
 from tritonstack.local.emulator.autoscaling_checks import check_policy, check_schedule
 from tritonstack.local.emulator.json_service import JsonService
 from tritonstack.local.emulator.refusal import RefusedError
+from tritonstack.local.emulator.sagemaker.endpoints import Endpoints
 from tritonstack.local.emulator.sagemaker.state import SageMakerState
+from tritonstack.local.emulator.target_tracking import TargetTracking, drop_alarms, put_alarms
 
 Request = dict[str, Any]
 _API = "Application Auto Scaling API reference"
@@ -25,17 +28,32 @@ _API = "Application Auto Scaling API reference"
 class ScalableTargets:
     """Targets and the policies that hang on them."""
 
-    def __init__(self, sagemaker: SageMakerState) -> None:
-        """``sagemaker`` says which endpoint variants there are."""
+    def __init__(self, sagemaker: SageMakerState, endpoints: Endpoints) -> None:
+        """``sagemaker`` says which endpoint variants there are; ``endpoints`` gives them other counts."""
         self._sagemaker = sagemaker
         self._targets = AccountRegionScopedDict()
         self._policies = AccountRegionScopedDict()
         self._schedules = AccountRegionScopedDict()
         sagemaker.scaled_variants = self._variants_of
         sagemaker.forget_scaled = self._forget_endpoint
+        self.tracking = TargetTracking(
+            policies=lambda: list(self._policies.values()),
+            target=lambda policy: dict(self._targets[_key(dict(policy))]),
+            count=self._count,
+            scale=endpoints.scale,
+        )
+
+    def _count(self, endpoint: str, variant: str) -> int | None:
+        """Desired instances of a variant whose endpoint may be scaled now."""
+        record = next((each for each in self._sagemaker.endpoints if each.name == endpoint), None)
+        if record is None or record.status != "InService":
+            return None
+        counts = {each["VariantName"]: each["DesiredInstanceCount"] for each in record.variants}
+        return counts.get(variant)
 
     def clear(self) -> None:
         """Forget everything."""
+        self.tracking.clear()
         self._targets.clear()
         self._policies.clear()
         self._schedules.clear()
@@ -82,7 +100,7 @@ class ScalableTargets:
             raise _missing("scalable target", request, "DeregisterScalableTarget")
         for store in (self._policies, self._schedules):
             for key in [k for k, kept in store.items() if _key(kept) == _key(request)]:
-                store.pop(key)
+                drop_alarms(store.pop(key))
 
     def put_policy(self, request: Request) -> dict[str, Any]:
         """PutScalingPolicy: of a registered target."""
@@ -96,8 +114,10 @@ class ScalableTargets:
             f"{request['ServiceNamespace']}/{request['ResourceId']}:policyName/{request['PolicyName']}"
         )
         policy = {"CreationTime": time.time(), "PolicyType": "StepScaling", **before, **request, "PolicyARN": arn}
+        drop_alarms(before)
+        policy["Alarms"] = put_alarms(policy)
         self._policies[_policy_key(request)] = policy
-        return {"PolicyARN": arn, "Alarms": []}
+        return {"PolicyARN": arn, "Alarms": policy["Alarms"]}
 
     def policy_by_arn(self, arn: str) -> dict[str, Any] | None:
         """The policy with that ARN."""
@@ -136,8 +156,10 @@ class ScalableTargets:
 
     def delete_policy(self, request: Request) -> None:
         """DeleteScalingPolicy."""
-        if self._policies.pop(_policy_key(request), None) is None:
+        policy = self._policies.pop(_policy_key(request), None)
+        if policy is None:
             raise _missing("scaling policy", request, "DeleteScalingPolicy")
+        drop_alarms(policy)
 
     def describe_targets(self, request: Request) -> dict[str, Any]:
         """DescribeScalableTargets, in one page."""
@@ -173,6 +195,7 @@ def autoscaling_service(targets: ScalableTargets) -> JsonService:
             "PutScheduledAction": targets.put_schedule,
             "DeleteScheduledAction": targets.delete_schedule,
             "DescribeScheduledActions": targets.describe_schedules,
+            "DescribeScalingActivities": targets.tracking.describe_activities,
         },
         forget=targets.clear,
     )

@@ -13,7 +13,7 @@ from typing import Any
 import hypercorn.asyncio  # type: ignore[import-not-found]  # comes with MiniStack
 from hypercorn.config import Config  # type: ignore[import-not-found]
 
-from tritonstack.local.emulator import children, log_group_keys, object_writes, service_events
+from tritonstack.local.emulator import children, log_group_keys, object_writes, service_events, service_metrics
 from tritonstack.local.emulator.autoscaling import ScalableTargets, autoscaling_service
 from tritonstack.local.emulator.cloudformation import (
     autoscaling_resources,
@@ -33,6 +33,7 @@ from tritonstack.local.emulator.cloudwatch import api as cloudwatch_api
 from tritonstack.local.emulator.cloudwatch import resources as cloudwatch_resources
 from tritonstack.local.emulator.codebuild import api as codebuild_api
 from tritonstack.local.emulator.gateway import Gateway
+from tritonstack.local.emulator.offers import api as offers_api
 from tritonstack.local.emulator.processing.jobs import ProcessingJobs
 from tritonstack.local.emulator.sagemaker.api import sagemaker_service
 from tritonstack.local.emulator.sagemaker.endpoints import Endpoints
@@ -50,17 +51,22 @@ def build(settings: EmulatorSettings) -> Gateway:
     jobs = ProcessingJobs(state)
     children.before_the_end(jobs.end_all)
     sagemaker = sagemaker_service(state, endpoints, jobs)
-    targets = ScalableTargets(state)
+    targets = ScalableTargets(state, endpoints)
     autoscaling = autoscaling_service(targets)
     sagemaker.install()
     autoscaling.install()
     log_group_keys.install()
+    offers_api.install()
     object_writes.install()
     service_events.install()
+    service_metrics.count_invocations()
     children.before_the_end(codebuild_api.install().end_all)
     sagemaker_resources.install(sagemaker, state, endpoints, wait_seconds=settings.endpoint_wait_seconds)
     autoscaling_resources.install(autoscaling, targets)
-    children.before_the_end(cloudwatch_api.install(alarm_seconds=settings.alarm_seconds).stop)
+    evaluator = cloudwatch_api.install(
+        alarm_seconds=settings.alarm_seconds, before=service_metrics.QueueDepths().write, after=targets.tracking.look
+    )
+    children.before_the_end(evaluator.stop)
     composite_alarm.install()
     cloudwatch_resources.install()
     bucket.install()

@@ -15,7 +15,6 @@ from tritonstack.observability.page.style import STYLE
 
 WITHOUT: dict[Needs, str] = {
     "gpu": "No data: the local AWS runs on the CPU, and writes no figures of a GPU.",
-    "codebuild": "No data: the local CodeBuild writes no metrics.",
 }
 """What the local AWS can never show, and why."""
 NOTHING = "No data in this time: SageMaker writes this figure while calls come."

@@ -3,8 +3,9 @@
 Sources: CloudWatch user guide, "Alarm events and EventBridge" (events) and "Alarm actions". AWS shows no full SNS
 message; its members here are those that published receivers of such messages read (UNVERIFIED).
 
-An SNS topic is published to. Any other action (a scaling policy, a Lambda function, EC2, Systems Manager) is recognised
-and not executed: the log and the alarm's history say so.
+An SNS topic is published to. The alarms of target tracking are followed by ``target_tracking``. Any other action (a
+scaling policy of another kind, a Lambda function, EC2, Systems Manager) is recognised and not executed: the log and the
+alarm's history say so.
 """
 
 from __future__ import annotations
@@ -93,6 +94,8 @@ def _execute(action: str, alarm: Alarm, before: dict[str, Any]) -> None:
         service = parse_arn(action).service
     except ArnParseError:
         service = ""
+    if service == "autoscaling" and alarm["AlarmName"].startswith("TargetTracking-"):
+        return
     if service == "sns" and sns._topic_by_arn_any_scope(action):
         text = json.dumps(message(alarm, before))
         subject = f'{alarm["StateValue"]}: "{alarm["AlarmName"]}" in {_region_name()}'[:100]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import math
 import threading
+from collections.abc import Callable
 
 from ministack.core.responses import request_scope
 
@@ -33,9 +34,9 @@ logger = logging.getLogger("tritonstack.emulator.alarms")
 class AlarmEvaluator:
     """One thread for all alarms of all accounts and regions."""
 
-    def __init__(self, *, seconds: float) -> None:
-        """Looks every ``seconds``, of the system's time."""
-        self._seconds = seconds
+    def __init__(self, *, seconds: float, before: Callable[[], None], after: Callable[[], None]) -> None:
+        """Looks every ``seconds``, of the system's time, and calls ``before`` and ``after`` around it."""
+        self._seconds, self._before, self._after = seconds, before, after
         self._stop = threading.Event()
 
     def start(self) -> None:
@@ -56,7 +57,19 @@ class AlarmEvaluator:
                 tidy = clock.deadline(_TIDY_SECONDS)
 
     def evaluate_all(self) -> None:
-        """Every alarm once, at the clock's time."""
+        """Every alarm once, at the clock's time, with what comes before and after."""
+        self._surely(self._before)
+        self._evaluate_alarms()
+        self._surely(self._after)
+
+    def _surely(self, call: Callable[[], None]) -> None:
+        """An error here is no reason to evaluate no more."""
+        try:
+            call()
+        except Exception:
+            logger.exception("%s failed", call)
+
+    def _evaluate_alarms(self) -> None:
         for account, region in list(alarm_records.scopes()):
             with request_scope(account, region):
                 changes = Changes()

@@ -38,8 +38,11 @@ _OPERATIONS: dict[str, Operation] = {
 """What is answered here; tags, and dashboards once they are put, are answered by MiniStack."""
 
 
-def install(*, alarm_seconds: float) -> AlarmEvaluator:
-    """Put the operations into MiniStack and evaluate alarms every ``alarm_seconds``. Once a process."""
+def install(*, alarm_seconds: float, before: Callable[[], None], after: Callable[[], None]) -> AlarmEvaluator:
+    """Put the operations into MiniStack and evaluate alarms every ``alarm_seconds``. Once a process.
+
+    ``before`` and ``after`` are called around each evaluation: to write metrics, and to follow alarms that are on.
+    """
     theirs = ministack.app._get_module("cloudwatch").handle_request
 
     async def handle(method: str, path: str, headers: Mapping[str, str], body: bytes, query: Mapping[str, Any]) -> Any:
@@ -60,6 +63,6 @@ def install(*, alarm_seconds: float) -> AlarmEvaluator:
     cloudwatch._evict_old_metrics = lambda: None
     cloudwatch.record_metric = metric_store.record
     cloudwatch._metric_bucket = metric_store.points_of
-    evaluator = AlarmEvaluator(seconds=alarm_seconds)
+    evaluator = AlarmEvaluator(seconds=alarm_seconds, before=before, after=after)
     evaluator.start()
     return evaluator

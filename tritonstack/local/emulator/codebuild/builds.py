@@ -10,6 +10,7 @@ from typing import Any
 from ministack.core.responses import AccountRegionScopedDict, get_account_id, get_region
 from ministack.services import codebuild
 
+from tritonstack.local.emulator import service_metrics
 from tritonstack.local.emulator.clock import Deadline, clock
 from tritonstack.local.emulator.codebuild.build import IN_PROGRESS, Build
 from tritonstack.local.emulator.codebuild.events import emit_state_change
@@ -91,6 +92,7 @@ class Builds:
         def run() -> None:
             worker.run()
             if not build.abandoned:
+                service_metrics.count_build(build)
                 emit_state_change(build)
 
         thread = threading.Thread(target=contextvars.copy_context().run, args=(run,), daemon=True)
