@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import aws_cdk as cdk
-from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
+from constructs_lib.callable_endpoint import CallableEndpoint
 from constructs_lib.rollout import ROUTING_TYPES, allow_alarms, deployment_config
 from constructs_lib.triton_model import TritonModel
 from tritonstack import naming
@@ -18,6 +18,7 @@ from tritonstack.catalogue import load_catalogue
 from tritonstack.settings import Rollout, Scaling
 
 if TYPE_CHECKING:
+    from constructs_lib.rollback_alarms import FleetAlarms
     from constructs_lib.scaling import ScalingSteps
 
 NOT_RETAINED = ("DesiredWeight", "DataCaptureConfig")
@@ -58,7 +59,7 @@ class Timeouts:
     container_startup_seconds: int
 
 
-class Endpoint(Construct):
+class Endpoint(CallableEndpoint):
     """The endpoint and its configuration.
 
     The configuration's name is generated, for it is replaced at every change; the endpoint's is fixed, for callers know
@@ -67,6 +68,7 @@ class Endpoint(Construct):
     Attributes:
         config: the EndpointConfig.
         endpoint: the Endpoint.
+        alarms: the alarms on its new fleet; None where there are none of our own.
         scaling: what scales it; None where its number of instances is fixed.
         endpoint_name: its name, as given.
         variant_name: the production variant's.
@@ -86,6 +88,7 @@ class Endpoint(Construct):
         scaling: Scaling | None = None,
         permissions_boundary_arn: str | None = None,
         endpoint_tags: Mapping[str, str] | None = None,
+        models: Collection[str] | None = None,
     ) -> None:
         """Make the endpoint.
 
@@ -99,11 +102,17 @@ class Endpoint(Construct):
             rollout: how an update moves the calls to the new fleet; None: all at once, and nothing is watched.
             scaling: how the number of instances follows the load; None: it is the fleet's initial one.
             permissions_boundary_arn: a managed policy that bounds the role of the function that scaling needs.
-            endpoint_tags: tags on the endpoint alone, besides those of the stack.
+            endpoint_tags: tags on the endpoint alone, besides those of the stack. Default: None, no others.
+            models: the models that grants may name. Default: None, any.
         """
-        super().__init__(scope, construct_id)
-        self.endpoint_name = endpoint_name
-        self.variant_name = naming.variant_name(instance_type=fleet.instance_type)
+        super().__init__(
+            scope,
+            construct_id,
+            endpoint_name=endpoint_name,
+            variant_name=naming.variant_name(instance_type=fleet.instance_type),
+            multi_model=model.multi_model,
+            models=models,
+        )
         self.model = model
         self.scaling = (
             None if scaling is None else self._scaling(scaling, fleet, timeouts, rollout, permissions_boundary_arn)
@@ -115,6 +124,7 @@ class Endpoint(Construct):
             kms_key_id=fleet.volume_key_arn,
             production_variants=[_variant(self.variant_name, count, model=model, fleet=fleet, timeouts=timeouts)],
         )
+        self.alarms = None if rollout is None else self._alarms(rollout)
         self.endpoint = sagemaker.CfnEndpoint(
             self,
             "Endpoint",
@@ -127,6 +137,10 @@ class Endpoint(Construct):
             self.scaling.scale(self.endpoint)
         if rollout is not None:
             allow_alarms(model.role, rollout)
+            if model.multi_model:
+                self._ask_for_slowest_load(rollout)
+        if self.alarms is not None:
+            self.endpoint.node.add_dependency(self.alarms.let_read(model.role.role))
         for key, value in (endpoint_tags or {}).items():
             cdk.Tags.of(self.endpoint).add(key, value)
 
@@ -150,53 +164,46 @@ class Endpoint(Construct):
             config={"Model": self.model.name, "Fleet": f"{fleet} {timeouts}"},
         )
         if rollout is not None and rollout.kind != "all-at-once":
+            told = (
+                "is refused: deploy kind: all-at-once before it, alone"
+                if rollout.kind == "rolling"
+                else f"goes all at once, not {rollout.kind}"
+            )
             cdk.Annotations.of(self).add_info_v2(
                 "tritonstack:type-changes-all-at-once",
-                f"{self.endpoint_name}: a deployment that changes the instance type goes all at once, not "
-                f"{rollout.kind}: the type is in the variant's name, and guardrails need the same variant before and "
-                "after.",
+                f"{self.endpoint_name}: a deployment that changes the instance type {told}: the type is in the "
+                "variant's name, and guardrails need the same variant before and after.",
             )
         return ScalingSteps(self, "Scaling", variant=variant, scaling=scaling, permissions_boundary_arn=boundary)
+
+    def _alarms(self, rollout: Rollout) -> FleetAlarms | None:
+        if rollout.own_alarms is None:
+            return None
+        from constructs_lib.rollback_alarms import FleetAlarms, NewFleet  # noqa: PLC0415 - types that most need not
+
+        fleet = NewFleet(
+            endpoint_name=self.endpoint_name,
+            variant_name=self.variant_name,
+            config_name=self.config.attr_endpoint_config_name,
+        )
+        return FleetAlarms(self, "RollbackAlarms", fleet=fleet, settings=rollout.own_alarms)
+
+    def _ask_for_slowest_load(self, rollout: Rollout) -> None:
+        if rollout.slowest_load_seconds is None and any(rollout.waits.values()):
+            cdk.Annotations.of(self).add_info_v2(
+                "tritonstack:slowest-load-not-set",
+                f"{self.endpoint_name}: its rollout waits, and nobody has said how long its slowest model loads: a new "
+                "fleet is cold, and a wait that is over before that model has answered guards nothing. Run "
+                "`tritonstack verify` on the environment and set rollout.slowest_load_seconds to what it prints.",
+            )
 
     def _deployment_config(self, rollout: Rollout | None) -> sagemaker.CfnEndpoint.DeploymentConfigProperty | None:
         if rollout is None:
             return None
-        return deployment_config(rollout, routing_type=None if self.scaling is None else self.scaling.routing_type)
-
-    @property
-    def endpoint_arn(self) -> str:
-        """The endpoint's ARN, from its name, so that a grant needs no deployed endpoint."""
-        return cdk.Stack.of(self).format_arn(service="sagemaker", resource="endpoint", resource_name=self.endpoint_name)
-
-    def grant_invoke(self, grantee: iam.IGrantable, *, models: Sequence[str] | None = None) -> iam.Grant:
-        """Let someone call this endpoint.
-
-        Args:
-            grantee: who may call.
-            models: in multi-model mode, the models that may be called, whichever their current archive; None is all of
-                them.
-
-        Returns:
-            The grant.
-
-        Raises:
-            ValueError: ``models`` is empty, or names models at a single-model endpoint, where there is nothing to pick.
-        """
-        if models is None:
-            conditions = None
-        elif not self.model.multi_model:
-            raise ValueError(f"endpoint {self.endpoint_name} serves a single model: grant it without `models`")
-        elif not models:
-            raise ValueError("`models` is empty: name at least one model, or leave it out to grant all")
-        else:
-            # The dot ends the model's name, so a grant of `bert` does not cover `bert-large`.
-            targets = [f"{model}.*.tar.gz" for model in sorted(models)]
-            conditions = {"StringLike": {"sagemaker:TargetModel": targets}}
-        return iam.Grant.add_to_principal(
-            grantee=grantee,
-            actions=["sagemaker:InvokeEndpoint"],
-            resource_arns=[self.endpoint_arn],
-            conditions=conditions,
+        return deployment_config(
+            rollout,
+            own_alarms=[] if self.alarms is None else [alarm.ref for alarm in self.alarms.alarms],
+            routing_type=None if self.scaling is None else self.scaling.routing_type,
         )
 
 

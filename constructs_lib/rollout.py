@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import aws_cdk as cdk
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
@@ -12,35 +14,41 @@ from tritonstack.settings import Rollout
 
 Config = sagemaker.CfnEndpoint.DeploymentConfigProperty
 Routing = sagemaker.CfnEndpoint.TrafficRoutingConfigProperty
+Rolling = sagemaker.CfnEndpoint.RollingUpdatePolicyProperty
 Size = sagemaker.CfnEndpoint.CapacitySizeProperty
 
-ROUTING_TYPES = {"all-at-once": "ALL_AT_ONCE", "canary": "CANARY", "linear": "LINEAR"}
+ROUTING_TYPES = {"all-at-once": "ALL_AT_ONCE", "canary": "CANARY", "linear": "LINEAR", "rolling": "ROLLING"}
+"""How the kinds are told to the function that keeps scaling with the live variant; SageMaker knows the first three."""
 
 
-def deployment_config(rollout: Rollout, *, routing_type: str | None = None) -> Config:
-    """The blue/green policy, and the alarms that take the update back.
+def deployment_config(rollout: Rollout, *, own_alarms: Sequence[str] = (), routing_type: str | None = None) -> Config:
+    """The blue/green or rolling policy, and the alarms that take the update back.
 
     Args:
         rollout: the settings.
-        routing_type: a token to take in place of the settings' kind, where that is known only when it is deployed.
+        own_alarms: names of alarms besides those that the settings name.
+        routing_type: a token to take in place of a blue/green kind, where that is known only when it is deployed.
 
     Source: CloudFormation template reference, AWS::SageMaker::Endpoint DeploymentConfig.
     """
-    limit = rollout.maximum_execution_minutes
+    limit = None if rollout.maximum_execution_minutes is None else rollout.maximum_execution_minutes * 60
+    alarms = _alarms([*own_alarms, *rollout.rollback_alarms])
+    if rollout.kind == "rolling":
+        return Config(rolling_update_policy=_rolling(rollout, limit), auto_rollback_configuration=alarms)
     return Config(
         blue_green_update_policy=sagemaker.CfnEndpoint.BlueGreenUpdatePolicyProperty(
             traffic_routing_configuration=_routing(rollout, routing_type),
             termination_wait_in_seconds=rollout.termination_wait_seconds,
-            maximum_execution_timeout_in_seconds=None if limit is None else limit * 60,
+            maximum_execution_timeout_in_seconds=limit,
         ),
-        auto_rollback_configuration=_alarms(rollout),
+        auto_rollback_configuration=alarms,
     )
 
 
 def allow_alarms(role: ExecutionRole, rollout: Rollout) -> None:
-    """Let SageMaker read the state of the rollback alarms, with the execution role, as the developer guide asks.
+    """Let SageMaker read the state of the alarms that the settings name, with the execution role.
 
-    Source: developer guide, "Auto-Rollback Configuration and Monitoring".
+    Source: developer guide, "Auto-Rollback Configuration and Monitoring", which asks for it.
     """
     if rollout.rollback_alarms:
         allow(
@@ -52,7 +60,7 @@ def allow_alarms(role: ExecutionRole, rollout: Rollout) -> None:
 
 
 def _routing(rollout: Rollout, routing_type: str | None) -> Routing:
-    size = _size(rollout)
+    size = _size(rollout.size_instances, rollout.size_percent)
     return Routing(
         type=routing_type or ROUTING_TYPES[rollout.kind],
         # The service wants it for every type, though CloudFormation's schema does not.
@@ -62,16 +70,27 @@ def _routing(rollout: Rollout, routing_type: str | None) -> Routing:
     )
 
 
-def _size(rollout: Rollout) -> Size | None:
-    if rollout.size_instances is not None:
-        return Size(type="INSTANCE_COUNT", value=rollout.size_instances)
-    if rollout.size_percent is not None:
-        return Size(type="CAPACITY_PERCENT", value=rollout.size_percent)
+def _rolling(rollout: Rollout, limit: int | None) -> Rolling:
+    size = _size(rollout.size_instances, rollout.size_percent)
+    if size is None:
+        raise ValueError("a rolling update needs the size of its batches: size_instances or size_percent")
+    return Rolling(
+        maximum_batch_size=size,
+        wait_interval_in_seconds=rollout.wait_seconds or 0,
+        maximum_execution_timeout_in_seconds=limit,
+        rollback_maximum_batch_size=_size(rollout.rollback_size_instances, rollout.rollback_size_percent),
+    )
+
+
+def _size(instances: int | None, percent: int | None) -> Size | None:
+    if instances is not None:
+        return Size(type="INSTANCE_COUNT", value=instances)
+    if percent is not None:
+        return Size(type="CAPACITY_PERCENT", value=percent)
     return None
 
 
-def _alarms(rollout: Rollout) -> sagemaker.CfnEndpoint.AutoRollbackConfigProperty | None:
-    names = rollout.rollback_alarms
+def _alarms(names: Sequence[str]) -> sagemaker.CfnEndpoint.AutoRollbackConfigProperty | None:
     if not names:
         return None
     alarms = [sagemaker.CfnEndpoint.AlarmProperty(alarm_name=name) for name in names]

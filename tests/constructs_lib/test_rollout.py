@@ -13,6 +13,10 @@ from stacks.stage import EnvironmentStage
 from tests.constructs_lib.templates import new_app, new_model, new_stack, of_type, properties, template_of
 from tests.stacks.environments import SINGLE, digests, environment
 from tritonstack.settings import Rollout
+from tritonstack.settings.rollout import RollbackAlarms
+
+ALARM, CONFIG = "AWS::CloudWatch::Alarm", "AWS::SageMaker::EndpointConfig"
+CANARY = {"kind": "canary", "size_instances": 1, "wait_seconds": 600}
 
 
 def template(rollout: Rollout | None) -> dict[str, Any]:
@@ -31,8 +35,10 @@ def template(rollout: Rollout | None) -> dict[str, Any]:
 
 
 def rendered(**settings: Any) -> Any:
-    """The DeploymentConfig of these settings."""
-    return properties(template(Rollout.model_validate(settings)), "AWS::SageMaker::Endpoint")["DeploymentConfig"]
+    """The DeploymentConfig of these settings, without alarms of our own."""
+    return properties(template(Rollout.model_validate({"alarms": None, **settings})), "AWS::SageMaker::Endpoint")[
+        "DeploymentConfig"
+    ]
 
 
 def test_without_a_rollout_there_is_no_deployment_config_and_no_alarm_to_read() -> None:
@@ -84,22 +90,125 @@ def test_all_at_once_has_no_size_and_the_wait_that_the_service_demands() -> None
     assert "AutoRollbackConfiguration" not in config
 
 
-def test_the_execution_role_may_read_these_alarms_alone() -> None:
-    made = template(Rollout(kind="all-at-once", rollback_alarms=("digits-5xx",)))
-    statements = [
+def reading(made: dict[str, Any]) -> list[dict[str, Any]]:
+    """The statements that let somebody read alarms."""
+    return [
         statement
         for policy in of_type(made, "AWS::IAM::Policy").values()
         for statement in policy["Properties"]["PolicyDocument"]["Statement"]
         if "cloudwatch:DescribeAlarms" in statement["Action"]
     ]
-    [statement] = statements
+
+
+def test_rolling_batches_are_rendered_with_wait_limit_and_rollback_batch() -> None:
+    config = rendered(
+        kind="rolling",
+        size_percent=25,
+        wait_seconds=600,
+        rollback_size_instances=2,
+        maximum_execution_minutes=60,
+        rollback_alarms=("a",),
+    )
+    assert config == {
+        "RollingUpdatePolicy": {
+            "MaximumBatchSize": {"Type": "CAPACITY_PERCENT", "Value": 25},
+            "WaitIntervalInSeconds": 600,
+            "MaximumExecutionTimeoutInSeconds": 3600,
+            "RollbackMaximumBatchSize": {"Type": "INSTANCE_COUNT", "Value": 2},
+        },
+        "AutoRollbackConfiguration": {"Alarms": [{"AlarmName": "a"}]},
+    }
+
+
+def test_our_own_alarms_watch_the_errors_of_the_new_config_alone_and_join_those_by_name() -> None:
+    made = template(Rollout.model_validate({**CANARY, "rollback_alarms": ("a",)}))
+    [config], alarms = of_type(made, CONFIG), of_type(made, ALARM)
+    name = {"Fn::GetAtt": [config, "EndpointConfigName"]}
+    watched = {}
+    for logical_id, alarm in alarms.items():
+        settings = alarm["Properties"]
+        stats = [query["MetricStat"] for query in settings["Metrics"] if "MetricStat" in query]
+        for stat in stats:
+            assert {one["Name"]: one["Value"] for one in stat["Metric"]["Dimensions"]} == {
+                "EndpointName": "local-digits",
+                "VariantName": "g4dn-xlarge",
+                "EndpointConfigName": name,
+            }
+            assert (stat["Stat"], stat["Period"], stat["Metric"]["Namespace"]) == ("Sum", 60, "AWS/SageMaker")
+        assert settings["TreatMissingData"] == "notBreaching"
+        assert name in settings["AlarmName"]["Fn::Join"][1], "a new config makes a new alarm, and leaves the old one"
+        watched[logical_id] = {stat["Metric"]["MetricName"] for stat in stats}
+    assert sorted(map(sorted, watched.values())) == [
+        ["Invocation5XXErrors", "Invocations"],
+        ["InvocationModelErrors", "Invocations"],
+    ]
+    rollback = properties(made, "AWS::SageMaker::Endpoint")["DeploymentConfig"]["AutoRollbackConfiguration"]["Alarms"]
+    assert [alarm["AlarmName"] for alarm in rollback] == [*({"Ref": each} for each in alarms), "a"]
+
+
+def test_thresholds_are_those_of_the_settings_and_null_is_no_alarm() -> None:
+    alarms = RollbackAlarms(server_error_percent=2.5, server_errors=7, model_error_percent=None)
+    [alarm] = of_type(template(Rollout.model_validate({**CANARY, "alarms": alarms})), ALARM).values()
+    settings = alarm["Properties"]
+    assert (settings["Threshold"], settings["DatapointsToAlarm"], settings["EvaluationPeriods"]) == (2.5, 1, 3)
+    assert [query["Expression"] for query in settings["Metrics"] if "Expression" in query] == [
+        "IF(errors >= 7, 100 * errors / invocations, 0)"
+    ]
+
+
+@pytest.mark.parametrize(
+    "rollout", [{**CANARY, "alarms": None}, {"kind": "all-at-once"}, {**CANARY, "wait_seconds": 0}]
+)
+def test_where_none_are_wanted_or_nothing_is_watched_there_are_none(rollout: dict[str, Any]) -> None:
+    assert of_type(template(Rollout.model_validate(rollout)), ALARM) == {}
+
+
+def test_the_execution_role_may_read_our_own_alarms_alone_before_the_endpoint_is_updated() -> None:
+    made = template(Rollout.model_validate(CANARY))
+    [statement] = reading(made)
+    alarms = of_type(made, ALARM)
+    assert statement["Resource"] == [{"Fn::GetAtt": [alarm, "Arn"]} for alarm in alarms]
+    [policy] = [
+        name
+        for name, one in of_type(made, "AWS::IAM::Policy").items()
+        if statement in one["Properties"]["PolicyDocument"]["Statement"]
+    ]
+    [endpoint] = of_type(made, "AWS::SageMaker::Endpoint").values()
+    assert policy in endpoint["DependsOn"]
+    [model] = of_type(made, "AWS::SageMaker::Model").values()
+    assert policy not in model["DependsOn"], "that would be a cycle"
+
+
+def test_a_rollout_that_waits_on_a_multi_model_endpoint_asks_for_the_slowest_load() -> None:
+    def asked(**more: Any) -> bool:
+        stack = new_stack()
+        Endpoint(
+            stack,
+            "Endpoint",
+            endpoint_name="local-digits",
+            model=new_model(stack),
+            fleet=Fleet(instance_type="ml.g4dn.xlarge", initial_instance_count=4),
+            timeouts=Timeouts(model_download_seconds=60, container_startup_seconds=60),
+            rollout=Rollout.model_validate({**CANARY, **more}),
+        )
+        return "rollout.slowest_load_seconds" in str(
+            [each.data for each in stack.node.find_child("Endpoint").node.metadata]
+        )
+
+    assert asked()
+    assert not asked(slowest_load_seconds=12.5)
+
+
+def test_the_execution_role_may_read_these_alarms_alone() -> None:
+    made = template(Rollout(kind="all-at-once", rollback_alarms=("digits-5xx",)))
+    [statement] = reading(made)
     assert statement["Action"] == "cloudwatch:DescribeAlarms"
     assert "alarm:digits-5xx" in str(statement["Resource"])
     assert "*" not in str(statement["Resource"])
 
 
 def test_a_stage_with_a_rollout_has_no_finding_of_cdk_nag(monkeypatch: pytest.MonkeyPatch) -> None:
-    rollout = {"kind": "canary", "size_instances": 1, "wait_seconds": 60, "rollback_alarms": ["digits-5xx"]}
+    rollout = {"kind": "canary", "size_instances": 1, "wait_seconds": 600, "rollback_alarms": ["digits-5xx"]}
     of = environment({**SINGLE, "initial_instance_count": 2, "rollout": rollout})
     monkeypatch.setenv("CDK_VALIDATION", "true")
     looked_at: cdk.App = new_app()
@@ -107,4 +216,6 @@ def test_a_stage_with_a_rollout_has_no_finding_of_cdk_nag(monkeypatch: pytest.Mo
     app.check_with_nag(looked_at)
     looked_at.synth()
     endpoint = properties(template_of(stage.serving["single"]), "AWS::SageMaker::Endpoint")
-    assert endpoint["DeploymentConfig"]["AutoRollbackConfiguration"]["Alarms"] == [{"AlarmName": "digits-5xx"}]
+    alarms = endpoint["DeploymentConfig"]["AutoRollbackConfiguration"]["Alarms"]
+    assert len(alarms) == 3
+    assert {"AlarmName": "digits-5xx"} in alarms

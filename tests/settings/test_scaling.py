@@ -181,7 +181,7 @@ def test_every_problem_of_scaling_is_told_at_once(tmp_path: Path) -> None:
 
 def test_a_canary_must_fit_the_smallest_and_the_largest_fleet(tmp_path: Path) -> None:
     rollout = (
-        "rollout: {kind: linear, size_instances: 1, wait_seconds: 60, rollback_alarms: [a], accept_multi_model: true}"
+        "rollout: {kind: linear, size_instances: 1, wait_seconds: 120, rollback_alarms: [a], accept_multi_model: true}"
     )
     found = "\n".join(map(str, problems_of(tmp_path, "minimum: 1, maximum: 20, gpu_utilization: 60", more=rollout)))
     assert "a step of a fleet of 1 instance" in found

@@ -25,6 +25,17 @@ def deployment_config(
     return {"BlueGreenUpdatePolicy": blue_green, **rollback}
 
 
+def rolling_config(
+    *, size: int = 1, unit: str = "INSTANCE_COUNT", back: int | None = None, alarms: tuple[str, ...] = ()
+) -> dict[str, Any]:
+    """A rolling policy with a wait of ten minutes, and a rollback in batches of ``back`` instances."""
+    policy: dict[str, Any] = {"MaximumBatchSize": {"Type": unit, "Value": size}, "WaitIntervalInSeconds": WAIT}
+    if back is not None:
+        policy["RollbackMaximumBatchSize"] = {"Type": "INSTANCE_COUNT", "Value": back}
+    rollback = {"AutoRollbackConfiguration": {"Alarms": [{"AlarmName": name} for name in alarms]}} if alarms else {}
+    return {"RollingUpdatePolicy": policy, **rollback}
+
+
 class Rollout:
     """An endpoint with a config in service and one that is being deployed."""
 
@@ -199,15 +210,14 @@ def test_a_first_fleet_and_an_unchanged_config_shift_nothing(fleets: Emulator, n
             "CanarySize is required",
         ),
         (
-            {
-                "RollingUpdatePolicy": {
-                    "MaximumBatchSize": {"Type": "INSTANCE_COUNT", "Value": 1},
-                    "WaitIntervalInSeconds": 0,
-                }
-            },
+            {**deployment_config(), **rolling_config()},
             2,
-            "RollingUpdatePolicy is not in the local AWS",
+            "Only one update policy can be used",
         ),
+        (rolling_config(size=2), 2, "MaximumBatchSize must be 5-50% .* total instance count, which is 2"),
+        (rolling_config(size=1), 21, "MaximumBatchSize must be 5-50% .* total instance count, which is 21"),
+        (rolling_config(size=51, unit="CAPACITY_PERCENT"), 4, "MaximumBatchSize must be 5-50%"),
+        (rolling_config(back=3), 2, "RollbackMaximumBatchSize must be at most 2"),
     ],
 )
 def test_guardrails_that_cannot_be_are_refused(
@@ -220,6 +230,54 @@ def test_guardrails_that_cannot_be_are_refused(
         aws.client("sagemaker").update_endpoint(
             EndpointName=name, EndpointConfigName=name + "-2", DeploymentConfig=config
         )
+
+
+def old_instances(rollout: Rollout) -> int:
+    """How many instances of the old fleet are left."""
+    [variant] = rollout.described()["ProductionVariants"]
+    return int(variant["CurrentInstanceCount"])
+
+
+def test_a_rolling_update_replaces_batch_by_batch_and_watches_each(fleets: Emulator, name: str) -> None:
+    rollout = Rollout(fleets, name, instances=5, config=rolling_config(size=2))
+    rollout.report("in_service")
+    seen = []
+    for instances in (2, 4, 5):
+        rollout.shifted(instances)
+        assert rollout.stage()[0] == "Baking"
+        seen.append(old_instances(rollout))
+        fleets.advance(WAIT + 1)
+    assert seen == [5, 3, 1], "old instances end after the wait, not before"
+    after = rollout.settled()
+    assert (after["EndpointStatus"], after["EndpointConfigName"]) == ("InService", rollout.new)
+
+
+def test_a_rolling_update_goes_back_in_batches(fleets: Emulator, name: str) -> None:
+    put_alarm(fleets, name)
+    rollout = Rollout(fleets, name, instances=4, config=rolling_config(size=2, back=1, alarms=(name,)))
+    rollout.report("in_service")
+    rollout.shifted(2)
+    fleets.advance(WAIT + 1)
+    rollout.shifted(4)
+    set_alarm(fleets, name, "ALARM")
+    for instances in (3, 2, 1):
+        rollout.shifted(instances)
+        if instances > 1:
+            assert rollout.described()["EndpointStatus"] == "RollingBack"
+    after = rollout.settled()
+    assert (after["EndpointStatus"], after["EndpointConfigName"], old_instances(rollout)) == ("InService", name, 4)
+    assert after["FailureReason"] == (f"Alarm {name} went into state ALARM. The endpoint was rolled back to {name}.")
+
+
+def test_a_rolling_update_without_a_rollback_batch_goes_back_at_once(fleets: Emulator, name: str) -> None:
+    put_alarm(fleets, name)
+    rollout = Rollout(fleets, name, instances=4, config=rolling_config(alarms=(name,)))
+    rollout.report("in_service")
+    rollout.shifted(1)
+    fleets.advance(WAIT + 1)
+    rollout.shifted(2)
+    set_alarm(fleets, name, "ALARM")
+    assert rollout.settled()["EndpointConfigName"] == name
 
 
 # Through CloudFormation ---------------------------------------------------------------------------------------------

@@ -63,10 +63,12 @@ def advance(record: EndpointRecord, deployment: Deployment, *, broken: str | Non
         broken: why the alarms demand a rollback; None where they do not. It counts from the first call on that the
             new fleet takes.
     """
+    if deployment.taken_back is not None:
+        return _further_back(record, deployment, deployment.taken_back)
     if broken is not None and deployment.step is not None:
-        take_back(record, broken)
+        take_back(record, deployment, broken)
     elif deployment.overdue:
-        take_back(record, "The deployment took longer than MaximumExecutionTimeoutInSeconds.")
+        take_back(record, deployment, "The deployment took longer than MaximumExecutionTimeoutInSeconds.")
     elif deployment.baking and deployment.baked:
         if deployment.at_last_step:
             record.succeed()
@@ -77,9 +79,27 @@ def advance(record: EndpointRecord, deployment: Deployment, *, broken: str | Non
     return True
 
 
-def take_back(record: EndpointRecord, reason: str) -> None:
-    """Every call goes to the old fleet again, and the new one ends."""
+def take_back(record: EndpointRecord, deployment: Deployment, reason: str) -> None:
+    """Every call goes to the old fleet again, at once or in batches, and the new one ends."""
     logger.warning("%s: the deployment is rolled back: %s", record.name, reason)
+    if deployment.go_back(reason):
+        record.status = "RollingBack"
+    else:
+        _end(record, reason)
+
+
+def _further_back(record: EndpointRecord, deployment: Deployment, reason: str) -> bool:
+    """The next batch of a rollback, once the last one has moved. Whether anything changed."""
+    if not (deployment.baking and deployment.baked):
+        return False
+    if deployment.at_last_step:
+        _end(record, reason)
+    else:
+        deployment.shift()
+    return True
+
+
+def _end(record: EndpointRecord, reason: str) -> None:
     record.fail(f"{reason} The endpoint was rolled back to {record.config_name}.")
 
 

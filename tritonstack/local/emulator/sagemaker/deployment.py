@@ -21,6 +21,7 @@ class Deployment:
         started: seconds since the epoch.
         stage: a ``VariantStatus`` (API reference, ProductionVariantStatus).
         stage_started: seconds since the epoch.
+        taken_back: why the calls are on their way back to the old fleet; None where they are not.
     """
 
     config_name: str
@@ -30,13 +31,22 @@ class Deployment:
     started: float = field(default_factory=clock.now)
     stage: str = "Creating"
     stage_started: float = field(default_factory=clock.now)
+    taken_back: str | None = None
     _step: int = -1
     _baked: Deadline | None = None
+    _back: tuple[Step, ...] = ()
 
     @property
     def step(self) -> Step | None:
         """The step that traffic has come to; None before the new fleet is up."""
-        return None if self.guardrails is None or self._step < 0 else self.guardrails.steps[self._step]
+        return None if self._step < 0 or not self._steps else self._steps[self._step]
+
+    @property
+    def _steps(self) -> tuple[Step, ...]:
+        """On the way forth, or back."""
+        if self.taken_back is not None:
+            return self._back
+        return () if self.guardrails is None else self.guardrails.steps
 
     @property
     def baking(self) -> bool:
@@ -55,8 +65,8 @@ class Deployment:
 
     @property
     def at_last_step(self) -> bool:
-        """Whether every call goes to the new fleet."""
-        return self.guardrails is None or self._step == len(self.guardrails.steps) - 1
+        """Whether no step follows: every call goes to the new fleet, or on the way back to the last of it."""
+        return self._step == len(self._steps) - 1
 
     @property
     def overdue(self) -> bool:
@@ -70,12 +80,32 @@ class Deployment:
         self._baked = None
         self._enter("ActivatingTraffic")
 
+    def go_back(self, reason: str) -> bool:
+        """Begin to give the calls back batch by batch; False where they go back at once."""
+        on = 0 if self.step is None else self.step.instances
+        steps = () if self.guardrails is None else self.guardrails.back(on)
+        if not steps:
+            return False
+        self.taken_back, self._back, self._step = reason, steps, -1
+        self.shift()
+        return True
+
     def bake(self) -> None:
         """The calls are where they should be: watch the alarms for the step's time."""
         if self.step is None:
             raise ValueError(f"{self.config_name}: no traffic was shifted")
         self._baked = clock.deadline(self.step.wait_seconds)
         self._enter("Baking")
+
+    def old_instances(self, total: int) -> int:
+        """Instances that the old fleet has left of ``total``: a rolling update ends as many as were turned on."""
+        if self.guardrails is None or not self.guardrails.rolling:
+            return total
+        if self.taken_back is not None:
+            on = 0 if self.step is None else self.step.instances
+        else:
+            on = self.guardrails.steps[self._step - 1].instances if self._step > 0 else 0
+        return total - min(total, total * on // self.guardrails.count)
 
     def _enter(self, stage: str) -> None:
         self.stage, self.stage_started = stage, clock.now()

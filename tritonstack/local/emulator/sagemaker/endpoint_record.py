@@ -69,6 +69,12 @@ class EndpointRecord(Record):
         self.failure_reason = reason
         self.modified = clock.now()
 
+    def _shown(self, variant: dict[str, Any]) -> dict[str, Any]:
+        """A variant with the instances that a rolling update has left of it."""
+        if self.pending is None:
+            return variant
+        return {**variant, "CurrentInstanceCount": self.pending.old_instances(variant["CurrentInstanceCount"])}
+
     def describe(self) -> dict[str, Any]:
         """DescribeEndpoint's answer."""
         answer: dict[str, Any] = {
@@ -80,7 +86,7 @@ class EndpointRecord(Record):
             "LastModifiedTime": self.modified,
         }
         if self.variants:
-            answer["ProductionVariants"] = list(self.variants)
+            answer["ProductionVariants"] = [self._shown(variant) for variant in self.variants]
         if self.failure_reason is not None:
             answer["FailureReason"] = self.failure_reason
         if self.deployment_config is not None:

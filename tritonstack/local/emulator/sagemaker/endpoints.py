@@ -15,7 +15,7 @@ from tritonstack.local.emulator.sagemaker.deployment import Deployment
 from tritonstack.local.emulator.sagemaker.endpoint_record import EndpointRecord
 from tritonstack.local.emulator.sagemaker.guardrails import guardrails
 from tritonstack.local.emulator.sagemaker.records import API, ENDPOINT
-from tritonstack.local.emulator.sagemaker.scaled import check_same_variants, check_scaled, scale
+from tritonstack.local.emulator.sagemaker.scaled import check_one_variant, check_same_variants, check_scaled, scale
 from tritonstack.local.emulator.sagemaker.state import SageMakerState
 
 Request = dict[str, Any]
@@ -71,6 +71,7 @@ class Endpoints:
         # A first fleet takes every call, and where the config stays there is no second one: nothing is shifted.
         shifts = status == "Updating" and config.name != record.config_name
         if shifts and read is not None:
+            check_one_variant(read, variants)
             check_same_variants(read, before=record.variants, after=variants)
         deployment = Deployment(
             config_name=config.name,
