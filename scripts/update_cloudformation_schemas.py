@@ -1,10 +1,11 @@
-"""Write the local AWS's compact copy of CloudFormation's resource schemas.
+"""Write the compact copy of CloudFormation's resource schemas that the local AWS and reviews read.
 
     python scripts/update_cloudformation_schemas.py
 
 cfn-lint ships CloudFormation's own resource schemas. This makes a temporary environment with one pinned cfn-lint,
-keeps of each schema what the local AWS reads (property names, what is required, enumerations, what replaces a
-resource), and writes ``tritonstack/local/emulator/data/cloudformation_schemas.json``. Descriptions are left out.
+keeps of each schema what replaces a resource, and of the types that the local AWS has property names, what is required
+and enumerations. Writes ``tritonstack/cloudformation/data/resource_schemas.json``, without
+descriptions.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any
 
 CFN_LINT = "1.58.0"
 REGION = "us-east-1"
-TARGET = Path(__file__).resolve().parents[1] / "tritonstack/local/emulator/data/cloudformation_schemas.json"
+TARGET = Path(__file__).resolve().parents[1] / "tritonstack/cloudformation/data/resource_schemas.json"
 
 TYPES = [
     "AWS::ApplicationAutoScaling::ScalableTarget",
@@ -68,10 +69,17 @@ TYPES = [
 ]
 
 
-def top_level(pointers: list[str] | None) -> list[str]:
-    """The names of whole properties among JSON pointers; a pointer into a property is left out."""
-    names = [pointer.removeprefix("/properties/") for pointer in pointers or []]
-    return sorted(name for name in names if "/" not in name)
+def names(pointers: list[str] | None) -> list[str]:
+    """Properties, and parts of them with slashes, among JSON pointers: ``EncryptionConfiguration/KmsKey``."""
+    return sorted(pointer.removeprefix("/properties/") for pointer in pointers or [])
+
+
+def rules(schema: Any) -> dict[str, list[str]]:
+    """What replaces a resource of the type."""
+    return {
+        "create_only": names(schema.get("createOnlyProperties")),
+        "conditionally_create_only": names(schema.get("conditionalCreateOnlyProperties")),
+    }
 
 
 def compact(schema: Any) -> dict[str, Any]:
@@ -104,19 +112,26 @@ def extract() -> dict[str, Any]:
     for name in TYPES:
         schema = PROVIDER_SCHEMA_MANAGER.get_resource_schema(REGION, name).schema
         types[name] = {
-            "create_only": top_level(schema.get("createOnlyProperties")),
-            "conditionally_create_only": top_level(schema.get("conditionalCreateOnlyProperties")),
-            "read_only": top_level(schema.get("readOnlyProperties")),
+            **rules(schema),
+            "read_only": [each for each in names(schema.get("readOnlyProperties")) if "/" not in each],
             "root": compact(schema),
             "definitions": {key: compact(value) for key, value in sorted(schema.get("definitions", {}).items())},
         }
-    return {"source": f"CloudFormation resource schemas in cfn-lint {CFN_LINT}, {REGION}", "types": types}
+    others = {}
+    for name in sorted(set(PROVIDER_SCHEMA_MANAGER.get_resource_types(REGION)) - set(TYPES)):
+        kept = rules(PROVIDER_SCHEMA_MANAGER.get_resource_schema(REGION, name).schema)
+        others[name] = {key: value for key, value in kept.items() if value}
+    source = f"CloudFormation resource schemas in cfn-lint {CFN_LINT}, {REGION}"
+    return {"source": source, "types": types, "others": others}
 
 
 def render(data: dict[str, Any]) -> str:
     """One line a resource type, so that a change reads well in a diff."""
-    lines = [f"{json.dumps(name)}: {json.dumps(value, separators=(',', ':'))}" for name, value in data["types"].items()]
-    return f'{{"source": {json.dumps(data["source"])},\n"types": {{\n' + ",\n".join(lines) + "\n}}\n"
+    sections = [f'"source": {json.dumps(data["source"])}']
+    for section in ("types", "others"):
+        lines = [f"{json.dumps(key)}: {json.dumps(each, separators=(',', ':'))}" for key, each in data[section].items()]
+        sections.append(f'"{section}": {{\n' + ",\n".join(lines) + "\n}")
+    return "{" + ",\n".join(sections) + "}\n"
 
 
 def main() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ministack.services.cloudformation import provisioners, stacks
 
-from tritonstack.local.emulator.cloudformation.resource_schemas import ResourceSchema, resource_schemas
+from tritonstack.cloudformation.resource_schemas import ResourceSchema, resource_schemas
 from tritonstack.local.emulator.refusal import RefusedError
 
 Properties = dict[str, Any]

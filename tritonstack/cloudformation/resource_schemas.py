@@ -1,4 +1,7 @@
-"""CloudFormation's resource schemas, as far as ``data/cloudformation_schemas.json`` keeps them."""
+"""CloudFormation's resource schemas, as far as ``data/resource_schemas.json`` keeps them.
+
+The local AWS and reviews read the same file: what one of them replaces, the other expects to be replaced.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 _LONGEST_ENUM = 40
-_FILE = Path(__file__).resolve().parents[1] / "data/cloudformation_schemas.json"
+_FILE = Path(__file__).resolve().parent / "data/resource_schemas.json"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,7 +24,7 @@ class ResourceSchema:
     Attributes:
         type_name: ``AWS::S3::Bucket``.
         source: where the schema comes from.
-        create_only: properties whose change replaces the resource.
+        create_only: properties whose change replaces the resource, whatever of them changes.
         conditionally_create_only: properties whose change may.
         read_only: attributes, never properties of a template.
     """
@@ -78,17 +81,38 @@ def _text(value: Any) -> str:
 
 @functools.cache
 def resource_schemas() -> dict[str, ResourceSchema]:
-    """Every kept schema by type."""
-    data = json.loads(_FILE.read_text(encoding="utf-8"))
+    """The schema of every type that the local AWS has, by type."""
+    data = _data()
     return {
         name: ResourceSchema(
             type_name=name,
             source=data["source"],
-            create_only=tuple(kept["create_only"]),
-            conditionally_create_only=tuple(kept["conditionally_create_only"]),
+            create_only=_whole(kept["create_only"]),
+            conditionally_create_only=_whole(kept["conditionally_create_only"]),
             read_only=tuple(kept["read_only"]),
             root=kept["root"],
             definitions=kept["definitions"],
         )
         for name, kept in data["types"].items()
     }
+
+
+def replacement_lists(type_name: str) -> dict[str, list[str]] | None:
+    """What the schema of any type says of replacement; None for a type that CloudFormation does not have.
+
+    Members, each a list of properties or of parts of them (``EncryptionConfiguration/KmsKey``): ``create_only`` and
+    ``conditionally_create_only``. An empty one may be absent.
+    """
+    data = _data()
+    kept: dict[str, list[str]] | None = data["types"].get(type_name, data["others"].get(type_name))
+    return kept
+
+
+def _whole(names: list[str]) -> tuple[str, ...]:
+    return tuple(name for name in names if "/" not in name)
+
+
+@functools.cache
+def _data() -> dict[str, Any]:
+    data: dict[str, Any] = json.loads(_FILE.read_text(encoding="utf-8"))
+    return data

@@ -1,4 +1,4 @@
-"""CloudFormation's resource schemas as kept for the local AWS."""
+"""CloudFormation's resource schemas, as the local AWS and reviews read them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tritonstack.local.emulator.cloudformation.resource_schemas import resource_schemas
+from tritonstack.cloudformation.resource_schemas import replacement_lists, resource_schemas
 
 
 def test_source_and_version_are_named() -> None:
@@ -53,3 +53,14 @@ def test_every_reference_of_a_schema_resolves(type_name: str) -> None:
     text = json.dumps([schema.root, schema.definitions])
     references = {part.split('"')[0].partition("/")[0] for part in text.split('"ref": "')[1:]}
     assert references <= schema.definitions.keys()
+
+
+def test_a_property_of_which_only_a_part_replaces_is_not_one_that_replaces() -> None:
+    assert "DnsOptions/PrivateDnsPreference" in (replacement_lists("AWS::EC2::VPCEndpoint") or {})["create_only"]
+    assert all("/" not in name for each in resource_schemas().values() for name in each.create_only)
+
+
+def test_types_that_the_local_aws_lacks_have_their_lists_too() -> None:
+    assert "AWS::CodePipeline::Pipeline" not in resource_schemas()
+    assert replacement_lists("AWS::CodePipeline::Pipeline") == {"create_only": ["Name"]}
+    assert replacement_lists("AWS::Nobody::Knows") is None

@@ -1,0 +1,65 @@
+"""What a change of a property does to its resource: settled from AWS's template reference, not from our data."""
+
+from __future__ import annotations
+
+import pytest
+
+from tritonstack.cloudformation.replacement import replacement_rules
+
+
+@pytest.mark.parametrize(
+    ("type_name", "path", "answer"),
+    [
+        # Template reference of each type, "Update requires".
+        ("AWS::SageMaker::EndpointConfig", ("ProductionVariants", 0, "InstanceType"), "yes"),
+        ("AWS::SageMaker::EndpointConfig", ("Tags", "team"), "no"),
+        ("AWS::SageMaker::Endpoint", ("EndpointName",), "yes"),
+        ("AWS::SageMaker::Endpoint", ("EndpointConfigName",), "no"),
+        ("AWS::SageMaker::Model", ("PrimaryContainer", "Image"), "yes"),
+        ("AWS::ApplicationAutoScaling::ScalableTarget", ("ResourceId",), "yes"),
+        ("AWS::ApplicationAutoScaling::ScalableTarget", ("MaxCapacity",), "no"),
+        ("AWS::S3::Bucket", ("BucketName",), "yes"),
+        ("AWS::S3::Bucket", ("VersioningConfiguration", "Status"), "no"),
+        ("AWS::EC2::VPC", ("CidrBlock",), "yes"),
+        ("AWS::EC2::VPC", ("InstanceTenancy",), "maybe"),
+        ("AWS::EC2::SecurityGroup", ("SecurityGroupIngress", 0, "CidrIp"), "no"),
+        ("AWS::EC2::SecurityGroup", ("GroupDescription",), "yes"),
+        ("AWS::IAM::Role", ("Path",), "yes"),
+        ("AWS::IAM::Policy", ("PolicyDocument", "Statement", "[Read]", "Action"), "no"),
+        ("AWS::KMS::Key", ("KeyPolicy",), "no"),
+    ],
+)
+def test_what_replaces_is_what_the_template_reference_says(
+    type_name: str, path: tuple[str | int, ...], answer: str
+) -> None:
+    rules = replacement_rules(type_name)
+    assert rules is not None
+    assert rules.of(path) == answer
+
+
+def test_a_whole_property_replaces_where_the_part_that_replaces_differs() -> None:
+    rules = replacement_rules("AWS::EC2::VPCEndpoint")
+    assert rules is not None
+    options = {"PrivateDnsPreference": "ALL_DOMAINS"}
+    assert rules.of(("DnsOptions",), None, options) == "yes"
+    assert rules.of(("DnsOptions",), None, {"DnsRecordIpType": "ipv4"}) == "no"
+    assert rules.of(("DnsOptions", "DnsRecordIpType"), "ipv4", "dualstack") == "no"
+
+
+def test_custom_resources_share_the_rules_of_one_type() -> None:
+    assert replacement_rules("Custom::Anything") == replacement_rules("AWS::CloudFormation::CustomResource")
+    assert replacement_rules("AWS::Nobody::Knows") is None
+
+
+def test_a_name_of_the_templates_choice_is_known_by_the_types_own_word() -> None:
+    names = {
+        kind: rules.name
+        for kind in ("AWS::SageMaker::Model", "AWS::SSM::Parameter", "AWS::EC2::VPC", "AWS::Lambda::LayerVersion")
+        if (rules := replacement_rules(kind)) is not None
+    }
+    assert names == {
+        "AWS::SageMaker::Model": "ModelName",
+        "AWS::SSM::Parameter": "Name",
+        "AWS::EC2::VPC": None,
+        "AWS::Lambda::LayerVersion": None,
+    }
