@@ -45,6 +45,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Say what a deployment of an environment will fail at, before it fails.",
     ),
     "dashboard": ("tritonstack.commands.dashboard", "Draw an environment's dashboard from its metrics, as a page."),
+    "outputs": (
+        "tritonstack.commands.outputs",
+        "Tell other pipelines an environment's endpoints, bucket, key, roles, releases and alarms.",
+    ),
     "up": ("tritonstack.commands.up", "Start the local AWS and its SageMaker runtime."),
     "down": ("tritonstack.commands.down", "Stop the local AWS and its SageMaker runtime."),
     "status": ("tritonstack.commands.status", "Show local endpoints, loaded models, hit ratios and last errors."),

@@ -1,0 +1,51 @@
+"""Environments for the checks to look at, with an account that a test makes up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.archives.folders import write_double
+from tests.preflight.fakes import Answer, FakeSession
+from tritonstack.archives.served import Served, served_by
+from tritonstack.preflight.calls import ReadOnlyCalls
+from tritonstack.preflight.result import Result
+from tritonstack.preflight.subject import Check, Subject
+from tritonstack.settings import load_environment
+
+ACCOUNT, REGION = "123456789012", "us-east-1"
+ENDPOINT = {"mode": "multi-model", "release": "24.09", "instance_type": "ml.g4dn.xlarge", "models": ["double"]}
+
+
+def served(folder: Path, *endpoints: Mapping[str, Any], **environment: Any) -> Served:
+    """An environment ``test``, whose endpoints ``e0``, ``e1`` … serve ``double``, with further fields of its own."""
+    write_double(folder)
+    document = {
+        "environment": "test",
+        "account": ACCOUNT,
+        "region": REGION,
+        "production": False,
+        **environment,
+        "endpoints": [{**ENDPOINT, "name": f"e{number}", **more} for number, more in enumerate(endpoints or ({},))],
+    }
+    file = folder / "test.yaml"
+    file.write_text(yaml.safe_dump(document))
+    return served_by(load_environment(file), folder / "model_repos", file=file)
+
+
+def subject_of(what: Served, answers: Mapping[str, Answer], *, project: Path = Path("/nowhere")) -> Subject:
+    """A subject whose account answers so."""
+    return Subject.of(what, ReadOnlyCalls(FakeSession(answers)), project=project, local=False)
+
+
+def results_of(
+    check: Check, what: Served, answers: Mapping[str, Answer], *, project: Path = Path("/nowhere")
+) -> dict[str, Result]:
+    """What the check says, by what it looked at."""
+    results = list(check.run(subject_of(what, answers, project=project)))
+    by_subject = {result.subject: result for result in results}
+    assert len(by_subject) == len(results), "two results have one subject"
+    return by_subject

@@ -1,0 +1,111 @@
+"""``tritonstack preflight``."""
+
+from __future__ import annotations
+
+import click
+from botocore.exceptions import NoCredentialsError, PartialCredentialsError
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from tritonstack.archives.served import served_by
+from tritonstack.commands.progress import Steps
+from tritonstack.commands.session import local_option, session_of
+from tritonstack.errors import InputError, Problem
+from tritonstack.local.aws import LocalSession
+from tritonstack.local.paths import project_folder
+from tritonstack.preflight.calls import ReadOnlyCalls
+from tritonstack.preflight.report import PreflightReport, PreflightResult, report_of
+from tritonstack.preflight.result import Outcome
+from tritonstack.preflight.runner import run_checks
+from tritonstack.preflight.subject import Subject
+from tritonstack.settings import load_environment
+
+SHOWN: dict[Outcome, tuple[str, str]] = {
+    "passes": ("passes", "green"),
+    "fails": ("will fail", "red"),
+    "unknown": ("not known", "yellow"),
+}
+CONSTRUCTED = "The local AWS answers: its quotas, images, zones and prices are constructed, and show nothing of AWS's."
+
+
+@click.command("preflight")
+@click.argument("environment")
+@click.option("--strict", is_flag=True, help="End with 1 also where something could not be known.")
+@click.option("--json", "as_json", is_flag=True, help="For programs: schemas/preflight.schema.json.")
+@local_option
+def command(*, environment: str, strict: bool, as_json: bool, local: bool) -> int:
+    """Say what a deployment of ENVIRONMENT will fail at, before it fails: quotas, images, bootstrap, keys, network.
+
+    Reads only; nothing is changed, and synthesis never asks. What AWS does not say (a missing permission) is listed as
+    not known. Ends with 1 where something will fail.
+    """
+    file = project_folder() / "environments" / f"{environment}.yaml"
+    settings = load_environment(file)
+    served = served_by(settings, project_folder() / "model_repos", file=file)
+    session = session_of(settings, local=local)
+    is_local = isinstance(session, LocalSession)
+    calls = ReadOnlyCalls(session)
+    subject = Subject.of(served, calls, project=project_folder(), local=is_local)
+    _require_credentials(calls)
+    with Steps().step(f"preflight {environment}") as step:
+        results = run_checks(subject, say=step.say)
+        report = report_of(
+            results,
+            environment=environment,
+            account=settings.account,
+            region=settings.region,
+            constructed=is_local,
+        )
+        step.end_with(summary(report))
+    if as_json:
+        click.echo(report.model_dump_json(indent=2))
+    else:
+        show(report)
+    return 1 if report.fails or (strict and report.unknown) else 0
+
+
+def summary(report: PreflightReport) -> str:
+    """The counts in a line."""
+    return f"{report.passes} pass, {report.fails} will fail, {report.unknown} could not be known"
+
+
+def show(report: PreflightReport, console: Console | None = None) -> None:
+    """Print a table of everything, then what to do about what fails or is not known."""
+    console = console or Console(highlight=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("", no_wrap=True)
+    for column in ("check", "of", "found", "needed"):
+        table.add_column(column, overflow="fold")
+    for result in report.results:
+        word, colour = SHOWN[result.outcome]
+        rest = (result.check, result.subject, result.found, result.needed)
+        table.add_row(Text(word, style=colour), *(Text(text) for text in rest))
+    console.print(table)
+    for advice, results in _by_advice(report).items():
+        for result in results:
+            click.echo(f"{result.check} {result.subject}: {result.found}\n  needed:  {result.needed}")
+        click.echo(f"  do:      {advice}")
+    if report.constructed:
+        click.echo(CONSTRUCTED)
+    click.echo(summary(report))
+
+
+def _by_advice(report: PreflightReport) -> dict[str, list[PreflightResult]]:
+    """What fails, then what is not known, by what to do: one thing to do often mends several."""
+    found: dict[str, list[PreflightResult]] = {}
+    for outcome in ("fails", "unknown"):
+        for result in report.results:
+            if result.outcome == outcome:
+                found.setdefault(result.advice, []).append(result)
+    return found
+
+
+def _require_credentials(calls: ReadOnlyCalls) -> None:
+    """Without credentials nothing can be known: wrong input, as in every command that talks to AWS."""
+    try:
+        calls.client("sts").get_caller_identity()
+    except (NoCredentialsError, PartialCredentialsError) as error:
+        problem = Problem(field="AWS settings", found=str(error), allowed="credentials that boto3 can use")
+        raise InputError([problem]) from error

@@ -1,0 +1,91 @@
+"""What a check says of one thing that it looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Outcome = Literal["passes", "fails", "unknown"]
+"""``passes``: a deployment finds what it needs; ``fails``: it will not; ``unknown``: AWS did not say."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """One thing that was looked at.
+
+    Attributes:
+        check: the check's name (``endpoint-quota``).
+        subject: what was looked at (``ml.g4dn.xlarge``).
+        outcome: what follows for a deployment.
+        found: what AWS says, or why it says nothing.
+        needed: what a deployment needs.
+        advice: what to do; empty where it passes.
+        permission: the IAM action that is missing, where one is (``ecr:BatchGetImage``).
+    """
+
+    check: str
+    subject: str
+    outcome: Outcome
+    found: str
+    needed: str
+    advice: str = ""
+    permission: str | None = None
+
+
+class NotKnownError(Exception):
+    """AWS did not answer a question: it refuses, is overloaded, or is silent.
+
+    Attributes:
+        found: why, in a sentence.
+        advice: what to do.
+        permission: the IAM action that is missing, where one is.
+    """
+
+    def __init__(self, found: str, *, advice: str, permission: str | None = None) -> None:
+        """Takes the parts of the result."""
+        super().__init__(found)
+        self.found = found
+        self.advice = advice
+        self.permission = permission
+
+
+@dataclass(frozen=True, kw_only=True)
+class About:
+    """One thing that a check looks at, and what a deployment needs of it: makes its results."""
+
+    check: str
+    subject: str
+    needed: str
+
+    def passes(self, found: str) -> Result:
+        """A deployment finds what it needs."""
+        return self._result("passes", found)
+
+    def fails(self, found: str, *, advice: str) -> Result:
+        """A deployment will fail."""
+        return self._result("fails", found, advice=advice)
+
+    def unknown(self, found: str, *, advice: str, permission: str | None = None) -> Result:
+        """AWS did not say."""
+        return self._result("unknown", found, advice=advice, permission=permission)
+
+    def _result(self, outcome: Outcome, found: str, *, advice: str = "", permission: str | None = None) -> Result:
+        return Result(
+            check=self.check,
+            subject=self.subject,
+            outcome=outcome,
+            found=found,
+            needed=self.needed,
+            advice=advice,
+            permission=permission,
+        )
+
+    def look(self, work: Callable[..., Result | Iterable[Result]], *arguments: Any) -> Iterator[Result]:
+        """The results of ``work(self, *arguments)``; one that is unknown where AWS does not answer it."""
+        try:
+            found = work(self, *arguments)
+            results = [found] if isinstance(found, Result) else list(found)
+        except NotKnownError as error:
+            results = [self.unknown(error.found, advice=error.advice, permission=error.permission)]
+        yield from results
