@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import aws_cdk as cdk
 from constructs import Construct
 
 from constructs_lib.artifact_bucket import ArtifactBucket
+from constructs_lib.outputs import tell
 from tritonstack import naming
 from tritonstack.settings import Environment
+
+if TYPE_CHECKING:
+    from tritonstack.outputs.parameters import ArtifactsFields
 
 
 class ArtifactsStack(cdk.Stack):
@@ -41,3 +47,5 @@ class ArtifactsStack(cdk.Stack):
         )
         cdk.CfnOutput(self, "BucketName", value=self.artifacts.bucket.bucket_name, description="Bucket of the archives")
         cdk.CfnOutput(self, "KeyArn", value=self.artifacts.key.key_arn, description="Key that the archives are under")
+        told: ArtifactsFields = {"bucket": self.artifacts.bucket.bucket_name, "key_arn": self.artifacts.key.key_arn}
+        tell(self, environment=environment, kind="artifacts", outputs=told)

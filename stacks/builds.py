@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import aws_cdk as cdk
 from aws_cdk import aws_ssm as ssm
@@ -16,6 +17,7 @@ from constructs_lib.build_source import BuildSource
 from constructs_lib.codebuild_project import acknowledge_role_path
 from constructs_lib.engine_project import EngineProject
 from constructs_lib.model_build import BuildMachine, ModelBuild
+from constructs_lib.outputs import tell
 from constructs_lib.processing_role import ProcessingRole
 from constructs_lib.triton_image import TritonImage
 from tritonstack import naming
@@ -23,6 +25,9 @@ from tritonstack.engines.builders import Builder
 from tritonstack.engines.deployed_builds import DeployedBuilds
 from tritonstack.settings import Environment
 from tritonstack.settings.checks.builds import QUEUE_MINUTES
+
+if TYPE_CHECKING:
+    from tritonstack.outputs.parameters import BuildsFields
 
 
 class BuildsStack(cdk.Stack):
@@ -98,6 +103,14 @@ class BuildsStack(cdk.Stack):
         self._record("undelivered-queue-name", self.signals.undelivered.attr_queue_name)
         cdk.CfnOutput(self, "ProjectName", value=self.build.project.ref, description="Project that builds archives")
         cdk.CfnOutput(self, "LogGroupName", value=self.build.log.name, description="Log group of its builds")
+        told: BuildsFields = {
+            "project": self.build.project.ref,
+            "engine_project": None if self.engines is None else self.engines.project.ref,
+            "processing_role_arn": None if self.processing is None else self.processing.role.role_arn,
+            "function_arn": self.signals.function.arn,
+            "log_group": self.build.log.name,
+        }
+        tell(self, environment=environment, kind="builds", outputs=told)
 
     def _networks(self, environment: Environment) -> tuple[BuildNetwork | None, BuildNetwork | None]:
         """The network of CodeBuild's builds, and that of processing jobs.

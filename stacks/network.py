@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import aws_cdk as cdk
 from constructs import Construct
 
 from constructs_lib.artifact_bucket import ArtifactBucket
 from constructs_lib.network import Network
+from constructs_lib.outputs import tell
 from constructs_lib.triton_image import TritonImage
 from constructs_lib.vpc_endpoints import BuildCalls, Reach
 from tritonstack.engines.deployed_builds import DeployedBuilds
 from tritonstack.settings import Environment, NetworkSettings
+
+if TYPE_CHECKING:
+    from tritonstack.outputs.parameters import NetworkFields
 
 
 class NetworkStack(cdk.Stack):
@@ -50,6 +56,12 @@ class NetworkStack(cdk.Stack):
             ),
             permissions_boundary_arn=environment.permissions_boundary,
         )
+        told: NetworkFields = {
+            "vpc_id": self.network.vpc_id,
+            "subnets": dict(self.network.subnets),
+            "security_groups": list(self.network.groups),
+        }
+        tell(self, environment=environment, kind="network", outputs=told)
 
 
 def builds_are_inside(environment: Environment) -> bool:

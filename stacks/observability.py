@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import aws_cdk as cdk
 from constructs import Construct
@@ -11,6 +11,7 @@ from constructs_lib.alarm_topic import AlarmTopic
 from constructs_lib.alarms import Alarms
 from constructs_lib.at_maximum_events import AtMaximumEvents
 from constructs_lib.dashboard import Dashboard
+from constructs_lib.outputs import fits, tell
 from tritonstack import naming
 from tritonstack.observability.alarm import Alarm
 from tritonstack.observability.alarms import build_alarms, endpoint_alarms
@@ -18,6 +19,12 @@ from tritonstack.observability.build_graphs import BuildProjects
 from tritonstack.observability.dashboard import dashboard_of
 from tritonstack.observability.variant import Variant, variant_of
 from tritonstack.settings import AlarmSettings, Environment
+
+if TYPE_CHECKING:
+    from tritonstack.outputs.parameters import ObservabilityFields
+
+OTHER_OUTPUTS_BYTES = 1500
+"""What the stack tells besides the alarms' names: ARNs and names, of at most a few hundred characters each."""
 
 
 class ObservabilityStack(cdk.Stack):
@@ -55,33 +62,55 @@ class ObservabilityStack(cdk.Stack):
             self.dashboard = Dashboard(self, "Dashboard", definition=definition)
             cdk.CfnOutput(self, "DashboardName", value=definition.name, description="Dashboard in CloudWatch")
         self.alarms: Alarms | None = None
+        told: ObservabilityFields = {
+            "dashboard": None if self.dashboard is None else definition.name,
+            "alarm_topic_arn": None,
+            "composite_alarms": None,
+            "endpoint_alarms": None,
+            "build_alarms": None,
+        }
         if environment.alarms is not None:
-            self.alarms = self._alarms(environment.alarms)
+            self.alarms = self._alarms(environment.alarms, told)
+        tell(self, environment=environment, kind="observability", outputs=told)
 
-    def _alarms(self, settings: AlarmSettings) -> Alarms:
+    def _alarms(self, settings: AlarmSettings, told: ObservabilityFields) -> Alarms:
         name = self._environment.environment
         key_arn = self._read("ArtifactsKeyArn", naming.artifact_parameter(environment=name, value="key-arn"))
         topic = AlarmTopic(self, "Topic", environment=name, key_arn=key_arn, email=settings.email).topic
         cdk.CfnOutput(self, "AlarmTopicArn", value=topic.ref, description="Topic that tells of alarms")
-        return Alarms(
+        of_endpoints, of_builds = self._endpoint_alarms(settings), self._build_alarms()
+        alarms = Alarms(
             self,
             "Alarms",
             environment=name,
-            alarms=tuple(self._definitions(settings)),
+            alarms=(*(each for of_one in of_endpoints.values() for each in of_one), *of_builds),
             runbooks=settings.runbooks,
             topic=topic.ref,
         )
+        told["alarm_topic_arn"] = topic.ref
+        told["composite_alarms"] = {severity: f"{name}-{severity}" for severity in alarms.composites}
+        names = {endpoint: [each.name for each in of_one] for endpoint, of_one in of_endpoints.items()}
+        if fits(names, spare=OTHER_OUTPUTS_BYTES):
+            told["endpoint_alarms"], told["build_alarms"] = names, [each.name for each in of_builds]
+        return alarms
 
-    def _definitions(self, settings: AlarmSettings) -> Iterator[Alarm]:
+    def _endpoint_alarms(self, settings: AlarmSettings) -> dict[str, list[Alarm]]:
+        """Endpoint's name in the environment → its alarms."""
         variants = [variant_of(self._environment, each) for each in self._environment.endpoints]
         rules = self._rules([each for each in variants if each.settings.scaling is not None])
+        found = {}
         for variant in variants:
             thresholds = variant.settings.alarms or settings.thresholds
-            yield from endpoint_alarms(variant, thresholds, at_maximum_rule=rules.get(variant.endpoint_name))
-        if self._projects is not None:
-            name = self._environment.environment
-            queue = naming.builds_parameter(environment=name, value="undelivered-queue-name")
-            yield from build_alarms(name, self._projects, undelivered_queue=self._read("UndeliveredQueueName", queue))
+            rule = rules.get(variant.endpoint_name)
+            found[variant.settings.name] = list(endpoint_alarms(variant, thresholds, at_maximum_rule=rule))
+        return found
+
+    def _build_alarms(self) -> list[Alarm]:
+        if self._projects is None:
+            return []
+        name = self._environment.environment
+        queue = naming.builds_parameter(environment=name, value="undelivered-queue-name")
+        return list(build_alarms(name, self._projects, undelivered_queue=self._read("UndeliveredQueueName", queue)))
 
     def _rules(self, scaled: list[Variant]) -> dict[str, str]:
         """Endpoint → the name of the rule that its scaling event at the maximum matches."""

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import aws_cdk as cdk
 from constructs import Construct, IDependable
 
 from constructs_lib.activation import Activation
-from constructs_lib.artifact_bucket import ArtifactBucket
+from constructs_lib.artifact_bucket import ArtifactBucket, endpoint_log_name
 from constructs_lib.build_access import JoinedNetwork
 from constructs_lib.data_capture import capture_data
 from constructs_lib.endpoint import Endpoint, Fleet, Timeouts
 from constructs_lib.endpoint_log import EndpointLog
 from constructs_lib.execution_role import ExecutionRole
+from constructs_lib.outputs import tell
 from constructs_lib.tags import ENDPOINT_TAG, LOCAL_MAX_LOADED_MODELS_TAG, tag_all
 from constructs_lib.triton_image import TritonImage
 from constructs_lib.triton_model import MultiModelData, SingleModelData, TritonModel
@@ -21,6 +23,9 @@ from constructs_lib.verification import Verification
 from tritonstack import naming
 from tritonstack.settings import Endpoint as EndpointSettings
 from tritonstack.settings import Environment
+
+if TYPE_CHECKING:
+    from tritonstack.outputs.parameters import ServingFields
 
 
 class ServingStack(cdk.Stack):
@@ -145,6 +150,7 @@ class ServingStack(cdk.Stack):
         if build_set is not None:
             self.activation.archives.node.add_dependency(self._wait(environment, endpoint, build_set))
         self._outputs(prefix=prefix)
+        self._tell(environment, endpoint, prefix=prefix, builds=build_set is not None)
 
     def _own_log(self, environment: Environment, *, days: int) -> None:
         """The log group of the containers is there, with retention and key, before they write into it."""
@@ -179,6 +185,7 @@ class ServingStack(cdk.Stack):
     def _outputs(self, *, prefix: str) -> None:
         outputs = {
             "EndpointName": (self.endpoint.endpoint_name, "Endpoint to invoke"),
+            "EndpointArn": (self.endpoint.endpoint.ref, "Its ARN, for permissions to invoke it"),
             "VariantName": (self.endpoint.variant_name, "Its production variant"),
             "ModelDataUrl": (
                 self.model.data_url,
@@ -190,6 +197,29 @@ class ServingStack(cdk.Stack):
         }
         for name, (value, description) in outputs.items():
             cdk.CfnOutput(self, name, value=value, description=description)
+
+    def _tell(self, environment: Environment, endpoint: EndpointSettings, *, prefix: str, builds: bool) -> None:
+        name, platform = environment.environment, endpoint.platform
+        told: ServingFields = {
+            "endpoint": endpoint.name,
+            "endpoint_name": self.endpoint.endpoint_name,
+            "endpoint_arn": self.endpoint.endpoint.ref,
+            "variant": self.endpoint.variant_name,
+            "instance_type": endpoint.instance_type,
+            "mode": endpoint.mode,
+            "release": platform.release,
+            "gpu": platform.gpu.lower(),
+            "platform": str(platform),
+            "bucket": self.artifacts.bucket_name,
+            "archive_prefix": prefix,
+            "manifest_prefix": naming.manifest_prefix(endpoint=endpoint.name, platform=platform),
+            "model_data_url": self.model.data_url,
+            "execution_role_arn": self.role.role_arn,
+            "log_group": endpoint_log_name(self.endpoint.endpoint_name),
+            "release_records": naming.release_parameter(environment=name, endpoint=endpoint.name, model=""),
+            "builds_on_deploy": builds,
+        }
+        tell(self, environment=environment, kind="serving", outputs=told, name=f"serving-{endpoint.name}")
 
 
 def model_data(endpoint: EndpointSettings, *, release_set: Mapping[str, str]) -> MultiModelData | SingleModelData:

@@ -91,6 +91,11 @@ def network_parameter(*, environment: str, value: str) -> str:
     return f"/tritonstack/{environment}/_network/{value}"
 
 
+def outputs_parameter(*, environment: str, stack: str = "") -> str:
+    """The SSM parameter with what a stack tells other pipelines (``artifacts``, ``serving-digits``); "": the path."""
+    return f"/tritonstack/{environment}/_outputs/{stack}"
+
+
 def order_key(*, order: str) -> str:
     """The key of an order: the archives that one build of the environment makes."""
     return f"staging/orders/{order}.json"

@@ -72,8 +72,11 @@ def serving(mixed: EnvironmentStage) -> dict[str, Any]:
 
 
 ALWAYS = {
-    f"/tritonstack/local/_builds/{name}"
-    for name in ("project-name", "log-group-name", "function-arn", "undelivered-queue-name")
+    "/tritonstack/local/_outputs/builds",
+    *(
+        f"/tritonstack/local/_builds/{name}"
+        for name in ("project-name", "log-group-name", "function-arn", "undelivered-queue-name")
+    ),
 }
 OF_CODEBUILD = {"/tritonstack/local/_builds/engine-project-name"}
 OF_PROCESSING = {"/tritonstack/local/_builds/processing-role-arn"}

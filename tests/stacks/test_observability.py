@@ -51,7 +51,8 @@ def test_an_environment_without_dashboard_and_alarms_has_no_such_stack() -> None
 
 def test_a_dashboard_alone_needs_no_key_no_topic_and_no_alarm() -> None:
     made = observability(dashboard=True)
-    assert [each["Type"] for each in made["Resources"].values()] == ["AWS::CloudWatch::Dashboard"]
+    types = [each["Type"] for each in made["Resources"].values()]
+    assert types == ["AWS::CloudWatch::Dashboard", "AWS::SSM::Parameter"]
     assert not [each for each in made["Parameters"] if each != "BootstrapVersion"]
 
 
