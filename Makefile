@@ -4,6 +4,8 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 PYTHON ?= python3
 RUN := .envs/main/bin/python -m
+# Tests wait more than they compute; what shares a deployment stays in one process (tests/conftest.py).
+PARALLEL := -n 2 --dist loadgroup --no-loadscope-reorder
 # Where the CDK's Python side unpacks itself once. Its own choice is the home folder, which may take nothing.
 export JSII_RUNTIME_PACKAGE_CACHE_ROOT ?= $(CURDIR)/.envs/cache/jsii
 
@@ -27,12 +29,12 @@ down: ## Stop what `make demo` started
 
 .PHONY: test
 test: setup ## The test suite: unit tests, one whole way through, seeded samples of the long ones
-	@CDK_VALIDATION=false $(RUN) pytest -m "not long"
+	@CDK_VALIDATION=false $(RUN) pytest $(PARALLEL) -m "not long"
 
 .PHONY: test-all
 test-all: setup ## Every test, the long ones included
 	@$(PYTHON) scripts/setup.py torch dali tensorflow
-	@CDK_VALIDATION=false $(RUN) pytest
+	@CDK_VALIDATION=false $(RUN) pytest $(PARALLEL)
 
 .PHONY: full
 full: setup ## ResNet-50 and T5-small at their real size, with random weights: built, deployed, answered (minutes)
@@ -44,7 +46,7 @@ check: setup ## Lint, types, and tests with a coverage floor
 	@$(RUN) ruff check .
 	@$(RUN) ruff format --check .
 	@$(RUN) mypy
-	@CDK_VALIDATION=false $(RUN) pytest -m "not long and not e2e" --cov --cov-fail-under=80 -q
+	@CDK_VALIDATION=false $(RUN) pytest $(PARALLEL) -m "not long and not e2e" --cov --cov-fail-under=80 -q
 
 .PHONY: bench
 bench: setup ## The benchmarks, each against something in the same run
