@@ -1,1 +1,81 @@
-"""Constructs for Triton on SageMaker, usable from any CDK app: one noun a file, keyword-only typed arguments."""
+"""Constructs for Triton on SageMaker, usable from any CDK app: one noun a file, keyword-only typed arguments.
+
+The names below are what other apps use; each is read when it is first named, so that an app pays for no other.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from constructs_lib.activation import Activation as Activation
+    from constructs_lib.alarm_topic import AlarmTopic as AlarmTopic
+    from constructs_lib.alarms import Alarms as Alarms
+    from constructs_lib.archive_store import ArchiveStore as ArchiveStore
+    from constructs_lib.archive_store import OwnBucket as OwnBucket
+    from constructs_lib.artifact_bucket import ArtifactBucket as ArtifactBucket
+    from constructs_lib.artifact_bucket import ArtifactBucketReference as ArtifactBucketReference
+    from constructs_lib.build_access import JoinedNetwork as JoinedNetwork
+    from constructs_lib.callable_endpoint import CallableEndpoint as CallableEndpoint
+    from constructs_lib.dashboard import Dashboard as Dashboard
+    from constructs_lib.endpoint import Endpoint as Endpoint
+    from constructs_lib.endpoint import Fleet as Fleet
+    from constructs_lib.endpoint import Timeouts as Timeouts
+    from constructs_lib.endpoint_log import EndpointLog as EndpointLog
+    from constructs_lib.endpoint_metrics import MetricOptions as MetricOptions
+    from constructs_lib.execution_role import ExecutionRole as ExecutionRole
+    from constructs_lib.multi_model_endpoint import MultiModelEndpoint as MultiModelEndpoint
+    from constructs_lib.network import Network as Network
+    from constructs_lib.network import NetworkReference as NetworkReference
+    from constructs_lib.triton_image import TritonImage as TritonImage
+    from constructs_lib.triton_model import MultiModelData as MultiModelData
+    from constructs_lib.triton_model import SingleModelData as SingleModelData
+    from constructs_lib.triton_model import TritonModel as TritonModel
+    from constructs_lib.verification import Verification as Verification
+    from tritonstack.settings import ContainerSettings as ContainerSettings
+    from tritonstack.settings import Rollout as Rollout
+    from tritonstack.settings import Scaling as Scaling
+
+_MODULES = {
+    "Activation": "constructs_lib.activation",
+    "AlarmTopic": "constructs_lib.alarm_topic",
+    "Alarms": "constructs_lib.alarms",
+    "ArchiveStore": "constructs_lib.archive_store",
+    "ArtifactBucket": "constructs_lib.artifact_bucket",
+    "ArtifactBucketReference": "constructs_lib.artifact_bucket",
+    "CallableEndpoint": "constructs_lib.callable_endpoint",
+    "ContainerSettings": "tritonstack.settings",
+    "Dashboard": "constructs_lib.dashboard",
+    "Endpoint": "constructs_lib.endpoint",
+    "EndpointLog": "constructs_lib.endpoint_log",
+    "ExecutionRole": "constructs_lib.execution_role",
+    "Fleet": "constructs_lib.endpoint",
+    "JoinedNetwork": "constructs_lib.build_access",
+    "MetricOptions": "constructs_lib.endpoint_metrics",
+    "MultiModelData": "constructs_lib.triton_model",
+    "MultiModelEndpoint": "constructs_lib.multi_model_endpoint",
+    "Network": "constructs_lib.network",
+    "NetworkReference": "constructs_lib.network",
+    "OwnBucket": "constructs_lib.archive_store",
+    "Rollout": "tritonstack.settings",
+    "Scaling": "tritonstack.settings",
+    "SingleModelData": "constructs_lib.triton_model",
+    "Timeouts": "constructs_lib.endpoint",
+    "TritonImage": "constructs_lib.triton_image",
+    "TritonModel": "constructs_lib.triton_model",
+    "Verification": "constructs_lib.verification",
+}
+__all__ = list(_MODULES)
+
+
+def __getattr__(name: str) -> object:
+    """A public name, from its module."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_MODULES[name]), name)
+
+
+def __dir__() -> list[str]:
+    """The public names."""
+    return sorted(_MODULES)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import aws_cdk as cdk
 from constructs import IConstruct
 
@@ -30,19 +32,25 @@ def acknowledge_wildcard(construct: IConstruct, *, resource: str, reason: str) -
 
 
 def _as_nag_writes(construct: IConstruct, text: str) -> str:
-    """Text with references as cdk-nag writes them in a finding: ``<LogicalId>`` or ``<LogicalId.Attribute>``."""
+    """Text with references as cdk-nag writes them in a finding: ``<LogicalId>`` or ``<LogicalId.Attribute>``.
+
+    The value of another stack is written in the form that it has before the app is synthesised, as a ``Ref``; cdk-nag
+    sees the export by then. So an app that brings its bucket from another stack accepts that finding itself.
+    """
     return _flatten(cdk.Stack.of(construct).resolve(text))
 
 
 def _flatten(value: object) -> str:
     match value:
         case str():
-            return value
+            return value.replace("${", "<").replace("}", ">")  # as Fn::Sub names references
         case {"Ref": str(name)}:
             return f"<{name}>"
         case {"Fn::GetAtt": [str(name), str(attribute)]}:
             return f"<{name}.{attribute}>"
         case {"Fn::Join": [str(separator), [*parts]]}:
             return separator.join(_flatten(part) for part in parts)
+        case {"Fn::Sub": inner} | {"Fn::ImportValue": inner}:
+            return _flatten(inner)
         case _:
-            raise ValueError(f"no form of an ARN that a finding names: {value!r}")
+            return json.dumps(value, separators=(",", ":"))

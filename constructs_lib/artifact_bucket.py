@@ -12,6 +12,7 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
+from constructs_lib.archive_store import OwnBucket
 from constructs_lib.bucket_emptying import BucketEmptying
 from tritonstack import naming
 
@@ -138,6 +139,20 @@ class ArtifactBucket(Construct):
     def from_parameters(scope: Construct, construct_id: str, *, environment: str) -> ArtifactBucketReference:
         """The bucket of another stack of the same environment, found through its SSM parameters at deployment."""
         return ArtifactBucketReference(scope, construct_id, environment=environment)
+
+    @staticmethod
+    def from_bucket(
+        scope: Construct, construct_id: str, *, bucket: s3.IBucket, key: kms.IKey | None = None
+    ) -> OwnBucket:
+        """A bucket that the app has or imports, as the place of archives; nothing is made.
+
+        Args:
+            scope: the parent.
+            construct_id: the id in the parent.
+            bucket: the bucket, in the region of the stack.
+            key: the key of its objects. Default: None, the key that the bucket was made with, if any.
+        """
+        return OwnBucket(scope, construct_id, bucket=bucket, key=key)
 
     def _key(self, key_arn: str | None, *, environment: str, retain: bool, endpoint_logs: bool) -> kms.IKey:
         """The key that is named, or one that is made with a policy that lets in exactly the services that need it."""

@@ -9,7 +9,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from constructs_lib.acknowledgement import acknowledge_wildcard
-from constructs_lib.artifact_bucket import ArtifactBucketReference
+from constructs_lib.archive_store import ArchiveStore
 from constructs_lib.build_access import JoinedNetwork, acknowledge_nameless, allow_network
 from constructs_lib.permission import allow, boundary
 from constructs_lib.triton_image import TritonImage
@@ -36,12 +36,13 @@ class ExecutionRole(Construct):
         construct_id: str,
         *,
         endpoint_name: str,
-        artifacts: ArtifactBucketReference,
+        artifacts: ArchiveStore,
         archive_prefix: str,
         image: TritonImage,
         volume_key_arn: str | None = None,
         network: JoinedNetwork | None = None,
         network_identity: str = "",
+        role: iam.IRole | None = None,
         permissions_boundary_arn: str | None = None,
     ) -> None:
         """Make the role.
@@ -56,10 +57,13 @@ class ExecutionRole(Construct):
             volume_key_arn: the key of the storage volume, where one is set.
             network: the VPC that containers join, or None for SageMaker's own network.
             network_identity: what tells that network from one before it, which the old fleet still is in.
-            permissions_boundary_arn: a managed policy that bounds the role, where the account demands one.
+            role: a role of yours, which gets the policy too. Default: None, one is made. Of an imported role the trust
+                policy cannot be written; of one that is imported as immutable, or is another account's, no policy:
+                then ``required_policy`` says what its owner must allow, and a warning says so.
+            permissions_boundary_arn: a managed policy that bounds the role that is made. Default: None.
         """
         super().__init__(scope, construct_id)
-        self.role = iam.Role(
+        self.role: iam.IRole = role or iam.Role(
             self,
             "Role",
             description=f"SageMaker runs endpoint {endpoint_name} with this role",
@@ -74,7 +78,8 @@ class ExecutionRole(Construct):
         # over, so the old fleet, which still serves, can load models and start instances until then.
         told = [archive_prefix, image.account, image.repository, *([network_identity] if network_identity else [])]
         generation = hashlib.sha256("\n".join(told).encode()).hexdigest()[:8]
-        self.policy = iam.Policy(self, f"Access{generation}", roles=[self.role])
+        self.policy = iam.Policy(self, f"Access{generation}")
+        self.role.attach_inline_policy(self.policy)  # which a role that is imported as immutable leaves undone
         self._allow_archives(artifacts, archive_prefix)
         self._allow_image(image)
         self._allow_logs(endpoint_name)
@@ -84,13 +89,35 @@ class ExecutionRole(Construct):
         if network is not None:
             allow_network(self.policy, network=network, service="sagemaker")
         self._acknowledge_nameless(network=network is not None)
+        if role is not None and not isinstance(role, iam.Role):
+            self._tell_of_imported_role()
+
+    @property
+    def required_policy(self) -> iam.PolicyDocument:
+        """What the role must be allowed, whoever writes it: an output of this document is what its owner needs."""
+        return self.policy.document
 
     @property
     def role_arn(self) -> str:
         """The role's ARN."""
         return self.role.role_arn
 
-    def _allow_archives(self, artifacts: ArtifactBucketReference, prefix: str) -> None:
+    def _tell_of_imported_role(self) -> None:
+        attached = cdk.Stack.of(self).resolve(_cfn_policy(self.policy).roles)
+        if not attached:
+            cdk.Annotations.of(self).add_warning_v2(
+                "tritonstack:role-policy-not-written",
+                "The execution role is imported and cannot be written here (immutable, or another account's). Its "
+                "owner must allow what `required_policy` says of this construct, before the first deployment; "
+                "otherwise the Model or the endpoint fails.",
+            )
+        cdk.Annotations.of(self).add_info_v2(
+            "tritonstack:role-trust-not-written",
+            "The execution role is imported, so that its trust policy cannot be written here: it must let "
+            "sagemaker.amazonaws.com assume it.",
+        )
+
+    def _allow_archives(self, artifacts: ArchiveStore, prefix: str) -> None:
         archives = artifacts.objects_arn(f"{prefix}*")
         allow(self.policy, "ReadArchives", actions=["s3:GetObject"], resources=[archives])
         acknowledge_wildcard(
@@ -106,7 +133,8 @@ class ExecutionRole(Construct):
             resources=[artifacts.bucket_arn],
             conditions={"StringLike": {"s3:prefix": [f"{prefix}*"]}},
         )
-        allow(self.policy, "DecryptArchives", actions=["kms:Decrypt"], resources=[artifacts.key_arn])
+        if artifacts.key_arn is not None:
+            allow(self.policy, "DecryptArchives", actions=["kms:Decrypt"], resources=[artifacts.key_arn])
 
     def _allow_image(self, image: TritonImage) -> None:
         allow(
@@ -179,3 +207,10 @@ class ExecutionRole(Construct):
             resources=[key_arn],
             conditions=conditions,
         )
+
+
+def _cfn_policy(policy: iam.Policy) -> iam.CfnPolicy:
+    """The resource of a policy."""
+    child = policy.node.default_child
+    assert isinstance(child, iam.CfnPolicy)  # noqa: S101 - the CDK makes it with the policy
+    return child

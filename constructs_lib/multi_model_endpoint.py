@@ -1,0 +1,265 @@
+"""A multi-model endpoint in an app that brings its own network, bucket, key and role."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+from pydantic import ValidationError
+
+from constructs_lib.archive_store import OwnBucket
+from constructs_lib.build_access import JoinedNetwork
+from constructs_lib.callable_endpoint import CallableEndpoint
+from constructs_lib.endpoint import Endpoint, Fleet, Timeouts
+from constructs_lib.execution_role import ExecutionRole
+from constructs_lib.triton_image import TritonImage
+from constructs_lib.triton_model import MultiModelData, TritonModel
+from tritonstack.catalogue import load_catalogue
+from tritonstack.errors import InputError, Problem
+from tritonstack.settings import ContainerSettings, Rollout, Scaling
+from tritonstack.settings import Endpoint as EndpointSettings
+from tritonstack.settings.checks import Site, check_endpoint
+from tritonstack.settings.findings import path_text, shown
+
+if TYPE_CHECKING:
+    from aws_cdk import aws_ec2 as ec2
+    from aws_cdk import aws_kms as kms
+    from aws_cdk import aws_s3 as s3
+
+LONGEST_NAME = 63
+"""Of an endpoint (API reference: CreateEndpoint)."""
+
+
+class MultiModelEndpoint(CallableEndpoint):
+    """Triton on GPU instances, with every archive under a prefix of a bucket behind one endpoint.
+
+    It is the endpoint alone: archives are put into the bucket by whoever builds them (``tritonstack pack``, or a copy),
+    before or after the deployment, and are called at once. Release records, verification and builds belong to the
+    stacks of an environment file.
+
+    Attributes:
+        endpoint_name: the endpoint's name.
+        variant_name: its production variant's.
+        endpoint_config_name: the generated name of its configuration.
+        archive_prefix: the key prefix that archives lie under, with its trailing slash.
+        archive_url: the same as an ``s3://`` URL.
+        role: what SageMaker runs the containers with: given, or made.
+        execution_role: the construct around it; ``required_policy`` says what it must be allowed.
+        bucket: as given.
+        key: the key of the archives; None: with no key of KMS.
+        security_groups: of the containers: given, or one that was made; empty without a VPC.
+        model: the Model.
+        endpoint: the Endpoint and its configuration.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        bucket: s3.IBucket,
+        release: str,
+        instance_type: str,
+        models: Sequence[str] | None = None,
+        key: kms.IKey | None = None,
+        role: iam.IRole | None = None,
+        vpc: ec2.IVpc | None = None,
+        vpc_subnets: ec2.SubnetSelection | None = None,
+        security_groups: Sequence[ec2.ISecurityGroup] | None = None,
+        endpoint_name: str | None = None,
+        archive_prefix: str | None = None,
+        initial_instance_count: int = 1,
+        model_cache: bool = True,
+        container: ContainerSettings | None = None,
+        image: str | None = None,
+        host_ami: str | None = None,
+        timeouts: Timeouts | None = None,
+        rollout: Rollout | None = None,
+        scaling: Scaling | None = None,
+        accept_unlisted_instance_type: bool = False,
+        permissions_boundary_arn: str | None = None,
+    ) -> None:
+        """Make the endpoint.
+
+        Args:
+            scope: the parent: a stack whose region is known, or give ``image``.
+            construct_id: the id in the parent.
+            bucket: the bucket of the archives, in the region of the stack.
+            release: the Triton release, such as ``24.09``.
+            instance_type: a type with one GPU, such as ``ml.g4dn.xlarge``.
+            models: the models whose archives will lie there, so that a grant of another is refused. Default: None, any.
+            key: the key of the archives. Default: None, the key that the bucket was made with, if any.
+            role: what SageMaker runs the containers with; it is given a policy. Default: None, one is made.
+            vpc: the VPC that containers join. Default: None, SageMaker's own network.
+            vpc_subnets: which subnets of it. Default: None, the private ones.
+            security_groups: of the containers. Default: None, one is made that lets HTTPS out and nothing in.
+            endpoint_name: unique in account and region. Default: None, a name from the construct's path.
+            archive_prefix: where archives lie, with its trailing slash. Default: None, ``models/<platform>/`` (such as
+                ``models/24.09-t4/``): engines are of one platform, and while a deployment changes it, old and new
+                fleet each find theirs.
+            initial_instance_count: instances to start with. Default: 1; AWS advises 2 where people depend on it.
+            model_cache: keep a model loaded after a call. Default: True.
+            container: what the Triton container is told. Default: None, ``ContainerSettings()``.
+            image: an image in ECR in place of AWS's of the release. Default: None.
+            host_ami: ``InferenceAmiVersion``, or ``sagemaker-default``. Default: None, what suits the release's CUDA.
+            timeouts: how long a new instance may take. Default: None, 600 seconds each.
+            rollout: how an update moves the calls to the new fleet. Default: None, all at once.
+            scaling: how the number of instances follows the load. Default: None, it does not.
+            accept_unlisted_instance_type: take a single-GPU type that AWS does not list for multi-model endpoints.
+                Default: False.
+            permissions_boundary_arn: a managed policy that bounds the roles that are made. Default: None.
+
+        Raises:
+            InputError: with everything that is wrong with release, instance type, container, rollout or scaling.
+            ValueError: the bucket is in another region.
+        """
+        stack = cdk.Stack.of(scope)
+        settings = _settings(
+            stack,
+            release=release,
+            instance_type=instance_type,
+            initial_instance_count=initial_instance_count,
+            models=list(models) if models is not None else ["any"],
+            model_cache="enabled" if model_cache else "disabled",
+            container=container or ContainerSettings(),
+            host_ami=host_ami,
+            image=image,
+            rollout=rollout,
+            scaling=scaling,
+            accept_unlisted_instance_type=accept_unlisted_instance_type,
+        )
+        CallableEndpoint.__init__(
+            self,
+            scope,
+            construct_id,
+            endpoint_name=endpoint_name or "",
+            variant_name=settings.variant_name,
+            multi_model=True,
+            models=models,
+        )
+        self.endpoint_name = endpoint_name or cdk.Names.unique_resource_name(
+            self, max_length=LONGEST_NAME, separator="-"
+        )
+        self.archive_prefix = archive_prefix or f"models/{settings.platform}/"
+        self.security_groups: Sequence[ec2.ISecurityGroup] = ()
+        archives = OwnBucket(self, "Archives", bucket=bucket, key=key)
+        self.bucket, self.key = archives.bucket, archives.key
+        network = None if vpc is None else self._join(vpc, vpc_subnets, security_groups)
+        uri = TritonImage.from_uri(settings.image_uri(stack.region))
+        self.execution_role = ExecutionRole(
+            self,
+            "ExecutionRole",
+            endpoint_name=self.endpoint_name,
+            artifacts=archives,
+            archive_prefix=self.archive_prefix,
+            image=uri,
+            network=network,
+            role=role,
+            permissions_boundary_arn=permissions_boundary_arn,
+        )
+        self.role = self.execution_role.role
+        self.model = TritonModel(
+            self,
+            "Triton",
+            image=uri,
+            role=self.execution_role,
+            artifacts=archives,
+            data=MultiModelData(prefix=self.archive_prefix, cache=model_cache),
+            environment=settings.container_environment(),
+            network=network,
+        )
+        self.endpoint = Endpoint(
+            self,
+            "Endpoint",
+            endpoint_name=self.endpoint_name,
+            model=self.model,
+            fleet=Fleet(
+                instance_type=instance_type,
+                initial_instance_count=settings.initial_instance_count,
+                host_ami=settings.inference_ami_version,
+            ),
+            timeouts=timeouts or Timeouts(model_download_seconds=600, container_startup_seconds=600),
+            rollout=rollout,
+            scaling=scaling,
+            permissions_boundary_arn=permissions_boundary_arn,
+        )
+
+    @property
+    def archive_url(self) -> str:
+        """Where archives lie, as an ``s3://`` URL."""
+        return self.model.data_url
+
+    @property
+    def endpoint_config_name(self) -> str:
+        """The generated name of the endpoint's configuration."""
+        return self.endpoint.config.attr_endpoint_config_name
+
+    def _join(
+        self, vpc: ec2.IVpc, subnets: ec2.SubnetSelection | None, groups: Sequence[ec2.ISecurityGroup] | None
+    ) -> JoinedNetwork:
+        """The part of the VPC that containers join; a security group is made where none is given."""
+        from aws_cdk import aws_ec2 as ec2  # noqa: PLC0415 - types that an endpoint without a VPC does not need
+
+        if groups is None:
+            made = ec2.SecurityGroup(
+                self,
+                "SecurityGroup",
+                vpc=vpc,
+                description=f"Containers of endpoint {self.endpoint_name}: HTTPS out, nothing in",
+                allow_all_outbound=False,
+            )
+            made.add_egress_rule(ec2.Peer.any_ipv4(), ec2.Port.tcp(443), "S3, ECR, CloudWatch: endpoints or a NAT")
+            groups = [made]
+        self.security_groups = tuple(groups)
+        wanted = subnets or ec2.SubnetSelection()
+        chosen = vpc.select_subnets(
+            availability_zones=wanted.availability_zones,
+            one_per_az=wanted.one_per_az,
+            subnet_filters=wanted.subnet_filters,
+            subnet_group_name=wanted.subnet_group_name,
+            subnets=wanted.subnets,
+            subnet_type=wanted.subnet_type,
+        )
+        return JoinedNetwork(
+            subnet_ids=tuple(chosen.subnet_ids),
+            security_group_ids=tuple(group.security_group_id for group in self.security_groups),
+        )
+
+
+def _settings(stack: cdk.Stack, **given: Any) -> EndpointSettings:
+    """The endpoint's settings, checked as those of an environment file are.
+
+    Raises:
+        InputError: with every problem; a field is called as the construct's argument.
+    """
+    try:
+        settings = EndpointSettings(name="endpoint", mode="multi-model", **given)
+    except ValidationError as error:
+        raise InputError(
+            [
+                Problem(field=path_text(each["loc"]), found=shown(each["input"]), allowed=each["msg"])
+                for each in error.errors()
+            ]
+        ) from None
+    region = None if cdk.Token.is_unresolved(stack.region) else stack.region
+    account = None if cdk.Token.is_unresolved(stack.account) else stack.account
+    site = Site(environment=None, account=account, region=region, production=False, catalogue=load_catalogue())
+    problems = [
+        Problem(field=path_text(each.location), found=each.found, allowed=each.allowed, advice=each.advice)
+        for each in check_endpoint(endpoint=settings, location=(), site=site)
+    ]
+    if region is None and settings.image is None:
+        problems.append(
+            Problem(
+                field="image",
+                found=f"stack {stack.stack_name} without a region",
+                allowed="a stack with env=cdk.Environment(account=…, region=…), or an image",
+                advice="AWS's image of a release lies in an account that depends on the region",
+            )
+        )
+    if problems:
+        raise InputError(problems)
+    return settings
