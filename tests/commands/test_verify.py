@@ -52,8 +52,9 @@ class World:
         self.endpoint: dict[str, Any] | None = {
             "EndpointStatus": "InService",
             "EndpointConfigName": CONFIG,
-            "ProductionVariants": [{"CurrentInstanceCount": 1}],
+            "ProductionVariants": [{"VariantName": "g4dn-xlarge", "CurrentInstanceCount": 1}],
         }
+        self.loads: dict[str, list[float]] | ClientError = {}
         self.mode = "MultiModel"
         self.called: list[str] = []
         self.answer: Callable[[str, Any], Any] = lambda _name, x: 2 * x
@@ -110,6 +111,22 @@ class World:
             return self.endpoint
 
         return SimpleNamespace(describe_endpoint=described)
+
+    def _cloudwatch(self) -> Any:
+        def pages(*, MetricDataQueries: Any, StartTime: float, EndTime: float) -> Any:  # noqa: N803
+            assert EndTime - StartTime > 14 * 24 * 3600
+            if isinstance(self.loads, ClientError):
+                raise self.loads
+            stats = {query["Id"]: query["MetricStat"] for query in MetricDataQueries}
+            for stat in stats.values():
+                dimensions = {one["Name"]: one["Value"] for one in stat["Metric"]["Dimensions"]}
+                assert dimensions == {"EndpointName": "local-digits", "VariantName": "g4dn-xlarge"}
+                assert (stat["Metric"]["Namespace"], stat["Stat"]) == ("AWS/SageMaker", "Maximum")
+            for query_id, stat in stats.items():  # a page for each
+                values = self.loads.get(stat["Metric"]["MetricName"], [])
+                yield {"MetricDataResults": [{"Id": query_id, "Values": values}]}
+
+        return SimpleNamespace(get_paginator=lambda _name: SimpleNamespace(paginate=pages))
 
     def invoke(self, name: str, inputs: Any, *, payload_format: str) -> Any:
         """As ModelClient's."""
@@ -249,7 +266,44 @@ def test_more_instances_are_said_to_be_cold(world: World) -> None:
     assert "digits has 3 instances, and each call went to one of them" in run().stdout
 
 
+def test_the_slowest_load_is_told_with_the_setting_that_is_made_for_it(world: World) -> None:
+    world.loads = {"ModelDownloadingTime": [2e6, 5.25e6], "ModelLoadingTime": [30e6, 1e6]}
+    said = " ".join(run().stdout.split())
+    assert "digits: a call waited 35.2 s at most (slowest in 14 days: download 5.2 s + load 30.0 s;" in said
+    assert "rollout.slowest_load_seconds: 36." in said
+
+
+def test_a_setting_that_is_shorter_than_what_was_measured_is_called_too_short(world: World, tmp_path: Path) -> None:
+    rollout = "{kind: all-at-once, accept_multi_model: true, slowest_load_seconds: 20}"
+    write_environment(tmp_path / "environments", endpoint=f"rollout: {rollout}")
+    world.loads = {"ModelLoadingTime": [20.5e6]}
+    assert "rollout.slowest_load_seconds: 21, which is 20: too short." in run().stdout
+    world.loads = {"ModelLoadingTime": [19.5e6]}
+    assert "rollout.slowest_load_seconds: 20, which is 20." in run().stdout
+
+
+def test_before_cloudwatch_has_any_figure_the_slowest_answer_is_told(world: World) -> None:
+    said = run().stdout
+    assert "a call waited 0.0 s at most (no load was measured in 14 days; or an answer just now)" in said
+    assert "rollout.slowest_load_seconds: 1." in said
+
+
+def test_a_single_model_endpoint_has_no_loads_to_tell(world: World) -> None:
+    world.mode = "SingleModel"
+    del world.records["digits", "resnet"]
+    assert "slowest_load_seconds" not in run().stdout
+
+
+def test_load_times_that_may_not_be_read_are_no_failure(world: World) -> None:
+    world.loads = error("AccessDenied", "not allowed")
+    result = run()
+    assert result.return_value == 0
+    assert "digits: its load times could not be read: " in result.stdout
+    assert "not allowed" in result.stdout
+
+
 def test_json_holds_what_the_table_shows(world: World) -> None:
+    world.loads = {"ModelLoadingTime": [30e6]}
     found = document("bert")
     assert found == {
         "environment": "local",
@@ -257,6 +311,7 @@ def test_json_holds_what_the_table_shows(world: World) -> None:
         "endpoints": [
             {
                 "endpoint": "digits", "config": CONFIG, "instances": 1, "problem": "", "sound": True,
+                "loads": {"download": None, "load": 30.0, "problem": ""}, "slowest_load_seconds": 30.0,
                 "models": [{"model": "bert", "digest": A, "problem": "", "difference": 0.0, "milliseconds": 12.3}],
             }
         ],

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
 import click
@@ -19,8 +20,9 @@ from tritonstack.client.releases import ModelReference, Release, ReleaseRecords
 from tritonstack.commands.progress import Steps
 from tritonstack.commands.session import ConfiguredSession, local_option, session_of
 from tritonstack.local.paths import project_folder
+from tritonstack.releases.load_times import DAYS
 from tritonstack.releases.verification import VerifiedEndpoint, Verifier
-from tritonstack.settings import load_environment
+from tritonstack.settings import Environment, load_environment
 
 PACED = Config(retries={"mode": "adaptive", "max_attempts": 10})
 COLD = (
@@ -57,7 +59,7 @@ def command(*, environment: str, models: Sequence[str], as_json: bool, local: bo
     if as_json:
         click.echo(json.dumps(as_document(environment, verified), indent=2))
     else:
-        show(verified)
+        show(verified, settings)
     return 0 if all(endpoint.sound for endpoint in verified) else 1
 
 
@@ -66,12 +68,15 @@ def as_document(environment: str, verified: Sequence[VerifiedEndpoint]) -> dict[
     return {
         "environment": environment,
         "sound": all(endpoint.sound for endpoint in verified),
-        "endpoints": [{**asdict(endpoint), "sound": endpoint.sound} for endpoint in verified],
+        "endpoints": [
+            {**asdict(endpoint), "sound": endpoint.sound, "slowest_load_seconds": endpoint.slowest_load}
+            for endpoint in verified
+        ],
     }
 
 
-def show(verified: Sequence[VerifiedEndpoint]) -> None:
-    """Print a table an endpoint, then what is wrong, in full, and what was not looked at."""
+def show(verified: Sequence[VerifiedEndpoint], settings: Environment) -> None:
+    """Print a table an endpoint, then what is wrong, in full, how long models load, and what was not looked at."""
     console = Console(highlight=False)
     for endpoint in verified:
         if endpoint.models:
@@ -85,8 +90,34 @@ def show(verified: Sequence[VerifiedEndpoint]) -> None:
     for endpoint in verified:
         if endpoint.instances > 1:
             click.echo(f"{endpoint.endpoint} has {endpoint.instances} instances, and each call went to one of them.")
+    for endpoint in verified:
+        for line in loads(endpoint, settings):
+            click.echo(line)
     if any(endpoint.models for endpoint in verified):
         click.echo(COLD)
+
+
+def loads(endpoint: VerifiedEndpoint, settings: Environment) -> Iterator[str]:
+    """How long a call waited for its model at most, and the setting of a rollout that is made for that figure."""
+    measured = endpoint.loads
+    if measured is None:
+        return
+    if measured.problem:
+        yield f"{endpoint.endpoint}: its load times could not be read: {measured.problem}"
+    slowest = endpoint.slowest_load
+    if slowest is None:
+        return
+    parts = [("download", measured.download), ("load", measured.load)]
+    told = " + ".join(f"{name} {seconds:.1f} s" for name, seconds in parts if seconds is not None)
+    kept = f"slowest in {DAYS} days: {told}" if told else f"no load was measured in {DAYS} days"
+    given = next((one.rollout for one in settings.endpoints if one.name == endpoint.endpoint), None)
+    now = None if given is None else given.slowest_load_seconds
+    needed = math.ceil(slowest)
+    yield (
+        f"{endpoint.endpoint}: a call waited {slowest:.1f} s at most ({kept}; or an answer just now). The setting "
+        f"for it is rollout.slowest_load_seconds: {needed}"
+        + ("." if now is None else f", which is {now:g}{': too short.' if now < slowest else '.'}")
+    )
 
 
 def _of(releases: Sequence[Release], endpoint: str) -> tuple[Release, ...]:

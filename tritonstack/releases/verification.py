@@ -19,6 +19,7 @@ from tritonstack.client.releases import Release
 from tritonstack.errors import TritonstackError, WorkFailedError
 from tritonstack.naming import archive_key, endpoint_name, manifest_key
 from tritonstack.releases.deployed import DeployedSet, deployed_set, stack_name
+from tritonstack.releases.load_times import LoadTimes, load_times
 
 CONFIG_TYPE = "AWS::SageMaker::EndpointConfig"
 
@@ -52,6 +53,7 @@ class VerifiedEndpoint:
         instances: how many instances it has now, 0 where that is not known.
         problem: what is wrong with the endpoint itself; empty where nothing is.
         models: by name.
+        loads: multi-model: how long its models took to load; None on a single-model endpoint.
     """
 
     endpoint: str
@@ -59,6 +61,19 @@ class VerifiedEndpoint:
     instances: int = 0
     problem: str = ""
     models: tuple[VerifiedModel, ...] = ()
+    loads: LoadTimes | None = None
+
+    @property
+    def slowest_load(self) -> float | None:
+        """The longest that a call waited for a model, or that an answer took just now, seconds; None: nothing is known.
+
+        CloudWatch has the loads of just now a minute later; the answers that waited for them tell them already.
+        """
+        if self.loads is None:
+            return None
+        answers = [model.milliseconds / 1000 for model in self.models if model.milliseconds is not None]
+        found = [*answers, *([] if self.loads.slowest is None else [self.loads.slowest])]
+        return max(found) if found else None
 
     @property
     def sound(self) -> bool:
@@ -99,6 +114,15 @@ class Verifier:
             instances=sum(variant.get("CurrentInstanceCount", 0) for variant in variants),
             problem=self._problem(found, endpoint),
             models=tuple(models),
+            loads=self._loads(endpoint, variants) if deployed.multi_model else None,
+        )
+
+    def _loads(self, endpoint: str, variants: list[dict[str, Any]]) -> LoadTimes:
+        """What CloudWatch says of the variants that serve."""
+        return load_times(
+            self._session,
+            endpoint_name=endpoint_name(environment=self.environment, endpoint=endpoint),
+            variants=[variant["VariantName"] for variant in variants if "VariantName" in variant],
         )
 
     def model(self, release: Release, deployed: DeployedSet) -> VerifiedModel:
