@@ -57,16 +57,17 @@ document.title = JSON.stringify({figures: figures.length, columns, wide, loaded,
 
 
 @needs_chromium
+@pytest.mark.parametrize(("width", "columns"), [(1280, 3), (900, 2), (500, 1)])
 def test_in_a_browser_every_graph_has_its_place_and_nothing_is_loaded(
-    html: str, tmp_path: Path, recorded_dashboard: Dashboard
+    html: str, tmp_path: Path, recorded_dashboard: Dashboard, width: int, columns: int
 ) -> None:
     target = tmp_path / "page.html"
     target.write_text(html.replace("</body>", f"{LAYOUT}</body>"))
     browser = find_chromium()
     assert browser is not None
-    seen = chromium._run(browser, tmp_path, "--window-size=1280,800", "--dump-dom", target.as_uri())
+    seen = chromium._run(browser, tmp_path, f"--window-size={width},800", "--dump-dom", target.as_uri())
     count = len(list(recorded_dashboard.graphs()))
-    wanted = f'{{"figures":{count},"columns":3,"wide":1280,"loaded":0,"faults":[]}}'
+    wanted = f'{{"figures":{count},"columns":{columns},"wide":{width},"loaded":0,"faults":[]}}'
     assert f"<title>{wanted}</title>" in seen.replace("&quot;", '"'), seen[:400]
 
 
@@ -84,6 +85,19 @@ def test_the_picture_is_1280_pixels_wide_as_high_as_the_page_and_has_the_lines_c
         assert picture.convert("RGB").getpixel((5, picture.height - 2)) == (0xF4, 0xF6, 0xF8)
     assert {(0x0B, 0x62, 0xA4), (0xD4, 0x55, 0x0A), (0x14, 0x8A, 0x62)} <= colours
     assert [each.name for each in target.parent.iterdir()] == ["page.png"]
+
+
+@needs_chromium
+def test_where_the_system_is_dark_so_is_the_page_with_lines_that_stand_out(html: str, tmp_path: Path) -> None:
+    browser, source, target = find_chromium(), tmp_path / "page.html", tmp_path / "page.png"
+    assert browser is not None
+    source.write_text(html)
+    dark = "--blink-settings=preferredColorScheme=0"
+    chromium._run(browser, tmp_path, dark, "--window-size=1280,1400", f"--screenshot={target}", source.as_uri())
+    with Image.open(target) as picture:
+        assert picture.convert("RGB").getpixel((5, 5)) == (0x12, 0x16, 0x1B)
+        colours = {colour for _, colour in picture.convert("RGB").getcolors(maxcolors=1 << 24) or []}
+    assert {(0x5F, 0xB0, 0xEE), (0xF0, 0x8A, 0x4B), (0x45, 0xC1, 0x97)} <= colours
 
 
 def test_without_a_browser_the_message_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -129,6 +129,18 @@ def test_alarms_that_are_on_come_first_with_what_they_say() -> None:
     assert "<ul" not in drawn()
 
 
+@pytest.mark.parametrize(
+    ("runbook", "link"),
+    [
+        ("https://git/x.md#latency", '<a href="https://git/x.md#latency">a: OK</a>'),
+        ("docs/x.md#latency", ">a: OK</li>"),
+    ],
+)
+def test_an_alarm_leads_to_its_runbook_where_that_has_an_address(runbook: str, link: str) -> None:
+    state = AlarmState(name="a", state="OK", description=f"dev-digits: slow. Runbook: {runbook}")
+    assert link in drawn(alarms=(state,))
+
+
 # One plot.
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -17,6 +18,8 @@ WITHOUT: dict[Needs, str] = {
     "gpu": "No data: the local AWS runs on the CPU, and writes no figures of a GPU.",
 }
 """What the local AWS can never show, and why."""
+RUNBOOK = re.compile(r"Runbook: (https://\S+)$")
+"""How an alarm's description ends where its runbook has an address; a path in a repository is no link of a page."""
 NOTHING = "No data in this time: SageMaker writes this figure while calls come."
 NEEDED: dict[Needs, str] = {
     "gpu": "No data in this time: instances write this figure every minute while they run.",
@@ -50,6 +53,7 @@ def page(dashboard: Dashboard, figures: Figures, *, refresh_seconds: int | None 
     refresh = "" if refresh_seconds is None else f'<meta http-equiv="refresh" content="{refresh_seconds}">'
     parts = [
         '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f"{refresh}<title>{escape(dashboard.name)}</title><style>{STYLE}</style></head><body><main>",
         f"<header><h1>{escape(dashboard.name)}</h1><p>{shown}<br>from {escape(source)}</p></header>",
         *_alarms(figures.alarms),
@@ -71,10 +75,11 @@ def _alarms(alarms: Sequence[AlarmState]) -> Iterator[str]:
     order = {"ALARM": 0, "INSUFFICIENT_DATA": 1}
     for each in sorted(alarms, key=lambda alarm: order.get(alarm.state, 2)):
         state = {"ALARM": " ALARM", "INSUFFICIENT_DATA": " no data"}.get(each.state, " OK")
-        yield (
-            f'<li class="{escape(each.state)}" title="{escape(each.description, quote=True)}">'
-            f"{escape(each.name)}:{state}</li>"
-        )
+        text = f"{escape(each.name)}:{state}"
+        runbook = RUNBOOK.search(each.description)
+        if runbook is not None:
+            text = f'<a href="{escape(runbook[1], quote=True)}">{text}</a>'
+        yield f'<li class="{escape(each.state)}" title="{escape(each.description, quote=True)}">{text}</li>'
     yield "</ul>"
 
 
@@ -110,5 +115,5 @@ def _legend(graph: Graph, lines: Lines) -> str:
         values = [value for _, value in lines[series.key]]
         figures = [values[-1], sum(values) / len(values), max(values)] if values else []
         cells = "".join(f"<td>{value_text(value)}</td>" for value in figures) or '<td colspan="3">no data</td>'
-        rows.append(f'<tr><th><i style="background:{colour}"></i>{escape(series.label)}</th>{cells}</tr>')
+        rows.append(f'<tr><th><i class="{colour}"></i>{escape(series.label)}</th>{cells}</tr>')
     return f"<table>{''.join(rows)}</table>"

@@ -11,8 +11,8 @@ from tritonstack.observability.page.samples import Lines, Points, Span
 
 WIDTH, HEIGHT = 392, 190
 LEFT, RIGHT, TOP, BOTTOM = 48, 10, 8, 22
-COLOURS = ("#0b62a4", "#d4550a", "#148a62", "#8a4fae")
-"""Told apart by colour-blind people too, and in grey."""
+COLOURS = ("c0", "c1", "c2", "c3")
+"""Classes of the style, which has a light and a dark colour for each; told apart by colour-blind people too."""
 HEADROOM = 1.05
 """A line along the upper edge would look cut off."""
 A_DAY = 86_400
@@ -81,10 +81,10 @@ def _line(plane: Plane, points: Points, *, period: int, colour: str) -> Iterator
         places = [(plane.x(moment + period / 2), plane.y(min(value, plane.top))) for moment, value in run]
         if len(places) == 1:
             [(x, y)] = places
-            yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.5" fill="{colour}"/>'
+            yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.5" class="{colour}"/>'
         else:
             path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
-            yield f'<polyline points="{path}" stroke="{colour}"/>'
+            yield f'<polyline points="{path}" class="{colour}"/>'
 
 
 def runs(points: Points, *, period: int) -> Iterator[list[tuple[float, float]]]:
