@@ -1,8 +1,7 @@
-"""The Lambda function behind custom resources: its code is one handler, its role has one policy, its log has an end."""
+"""The Lambda function behind custom resources: its code is one folder, its role has one policy, its log has an end."""
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,9 +13,9 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3_assets as s3_assets
 from constructs import Construct, IDependable
 
+from constructs_lib.handler_code import entry_point, pack
 from constructs_lib.permission import allow, boundary
 
-HANDLERS = Path(__file__).resolve().parent.parent / "lambda"
 RUNTIME = "python3.14"
 MEMORY_MIB = 256
 WORK_MINUTES = 15
@@ -42,7 +41,6 @@ class HandlerFunction(Construct):
         handler: str,
         description: str,
         log_retention: logs.RetentionDays,
-        package: bool = False,
         variables: Mapping[str, str] | None = None,
         permissions_boundary_arn: str | None = None,
     ) -> None:
@@ -54,7 +52,6 @@ class HandlerFunction(Construct):
             handler: the folder under ``lambda/``; its ``handler.py`` has ``handler(event, context)``.
             description: of function and role.
             log_retention: how long a line of its log is kept.
-            package: whether its files import one another: then they lie in a folder of its name, as here.
             variables: its environment; nothing that is secret.
             permissions_boundary_arn: a managed policy that bounds the role.
         """
@@ -74,14 +71,13 @@ class HandlerFunction(Construct):
             actions=["logs:CreateLogStream", "logs:PutLogEvents"],
             resources=[log_group.log_group_arn],
         )
-        inside = handler if package else ""
-        code = self._code(HANDLERS / handler, inside=inside)
+        code = self._code(handler)
         self._function = lambda_.CfnFunction(
             self,
             "Function",
             description=description,
             runtime=RUNTIME,
-            handler=f"{inside}.handler.handler".lstrip("."),
+            handler=entry_point(handler),
             code=lambda_.CfnFunction.CodeProperty(s3_bucket=code.s3_bucket_name, s3_key=code.s3_object_key),
             memory_size=MEMORY_MIB,
             timeout=WORK_MINUTES * 60,
@@ -91,14 +87,9 @@ class HandlerFunction(Construct):
         )
         self.arn: str = self._function.attr_arn
 
-    def _code(self, folder: Path, *, inside: str) -> s3_assets.Asset:
-        """The Python files of a folder, readable for all: Lambda runs them as a user that no file belongs to."""
+    def _code(self, handler: str) -> s3_assets.Asset:
         with tempfile.TemporaryDirectory() as name:
-            for source in sorted(folder.glob("*.py")):
-                target = Path(name, inside, source.name)
-                target.parent.mkdir(exist_ok=True)
-                shutil.copyfile(source, target)
-                target.chmod(0o644)
+            pack(handler, Path(name))
             return s3_assets.Asset(self, "Code", path=name)  # copied at once into the cloud assembly
 
     def custom_resource(

@@ -65,7 +65,6 @@ class Verification(Construct):
             self,
             "Handler",
             handler="verification",
-            package=True,
             description=f"Verifies endpoint {endpoint.endpoint_name} after a deployment",
             log_retention=logs.RetentionDays.THREE_MONTHS,
             permissions_boundary_arn=permissions_boundary_arn,

@@ -14,6 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..shared.custom_resource import NotDoneError
+
 READY_REQUEST = "sample-request.kserve"
 """The client file that ``tritonstack build`` writes where the sample's own body cannot be sent as it is."""
 JSON_TYPE = "application/json"
@@ -26,7 +28,7 @@ FORMATS = {
 VALUE_LENGTH = 60
 
 
-class VerificationError(Exception):
+class VerificationError(NotDoneError):
     """What is wrong with what was deployed, said so that it can be looked for."""
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .samples import VerificationError
-
-NAMES_SHOWN = 10
+from ..shared.names import shown
+from ..shared.properties import read_properties
 
 
 @dataclass(frozen=True)
@@ -34,12 +33,8 @@ class Properties:
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Properties:
-        """Read them from an event. Raises VerificationError with all that are missing."""
-        names = {field: "".join(part.title() for part in field.split("_")) for field in cls.__dataclass_fields__}
-        missing = [name for name in names.values() if not given.get(name)]
-        if missing:
-            raise VerificationError(f"properties missing: {', '.join(missing)}")
-        return cls(**{field: str(given[name]) for field, name in names.items()})
+        """Read them from an event. Raises NotDoneError with all that are missing."""
+        return cls(**read_properties(cls.__dataclass_fields__, given))
 
 
 @dataclass
@@ -76,10 +71,3 @@ class Work:
         if names:
             self.left.append(f"{shown(names)}: {why}")
             self.waiting = [name for name in self.waiting if name not in names]
-
-
-def shown(names: Iterable[str]) -> str:
-    """The first few names, and how many more there are."""
-    listed = list(names)
-    more = len(listed) - NAMES_SHOWN
-    return ", ".join(listed[:NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")

@@ -12,6 +12,7 @@ import pytest
 
 from constructs_lib.activation import Activation
 from constructs_lib.artifact_bucket import ArtifactBucket
+from constructs_lib.handler_code import handler_files
 from tests.constructs_lib.templates import ACCOUNT, PREFIX, REGION, flat, listed, new_app, only, properties, statements
 
 SET = {"bert": "0123456789abcdef", "resnet": "fedcba9876543210"}
@@ -98,9 +99,9 @@ def test_the_function_may_write_records_of_its_endpoint_alone(template: dict[str
 
 
 def test_what_the_function_keeps_of_removed_models_lies_where_it_may_write(template: dict[str, Any]) -> None:
-    handler: Any = importlib.import_module("lambda.activation.handler")  # `lambda` is a word of the language
+    release_set: Any = importlib.import_module("lambda.activation.release_set")  # `lambda` is a word of the language
     told = properties(template, "Custom::ReleaseRecords")
-    kept = handler.Properties.of({**told, "ReleaseSetBucket": "b", "ArchiveBucket": "a"}).removed_path
+    kept = release_set.Properties.of({**told, "ReleaseSetBucket": "b", "ArchiveBucket": "a"}).removed_path
     access = statements(properties(template, "AWS::IAM::Policy"))
     assert f"arn:aws:ssm:us-east-1:123456789012:parameter{kept}*" in access["MoveRecords"]["Resource"]
 
@@ -146,7 +147,8 @@ def test_the_functions_log_expires_and_goes_with_the_stack(template: dict[str, A
     assert properties(template, "AWS::Lambda::Function")["LoggingConfig"] == {"LogGroup": {"Ref": log_id}}
 
 
-def test_the_functions_code_is_the_handler_alone(folder: Path, template: dict[str, Any]) -> None:
+def test_the_functions_code_is_its_folder_and_what_it_shares(folder: Path, template: dict[str, Any]) -> None:
     key = properties(template, "AWS::Lambda::Function")["Code"]["S3Key"]
     asset = folder / f"asset.{key.removesuffix('.zip')}"
-    assert [path.name for path in asset.rglob("*") if path.is_file()] == ["handler.py"]
+    files = {str(path.relative_to(asset / "lambda")) for path in asset.rglob("*") if path.is_file()}
+    assert files == set(handler_files("activation"))

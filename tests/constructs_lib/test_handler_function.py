@@ -9,7 +9,7 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_logs as logs
 
-import constructs_lib.handler_function as under_test
+from constructs_lib import handler_code
 from constructs_lib.handler_function import HandlerFunction
 from tests.constructs_lib.templates import ACCOUNT, REGION, new_app, only, properties
 
@@ -24,13 +24,11 @@ def handlers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     source.chmod(0o600)
     (folder / "__pycache__").mkdir()
     (folder / "__pycache__" / "handler.pyc").write_bytes(b"")
-    monkeypatch.setattr(under_test, "HANDLERS", folder.parent)
+    monkeypatch.setattr(handler_code, "HANDLERS", folder.parent)
     return folder
 
 
-def synthesised(
-    outdir: Path, *, variables: dict[str, str] | None = None, package: bool = False
-) -> cdk.cx_api.CloudFormationStackArtifact:
+def synthesised(outdir: Path, *, variables: dict[str, str] | None = None) -> cdk.cx_api.CloudFormationStackArtifact:
     app = new_app(outdir=str(outdir))
     stack = cdk.Stack(app, "stack", env=cdk.Environment(account=ACCOUNT, region=REGION))
     HandlerFunction(
@@ -40,7 +38,6 @@ def synthesised(
         description="Greets",
         log_retention=logs.RetentionDays.ONE_WEEK,
         variables=variables,
-        package=package,
     )
     return app.synth().get_stack_by_name("stack")
 
@@ -50,8 +47,9 @@ def test_a_handler_that_only_its_owner_may_read_is_readable_for_all_in_the_asset
 ) -> None:
     synthesised(tmp_path / "out")
     [asset] = (tmp_path / "out").glob("asset.*")
-    assert [path.name for path in asset.iterdir()] == ["handler.py"]
-    assert stat.S_IMODE((asset / "handler.py").stat().st_mode) == 0o644
+    [packed] = [path for path in asset.rglob("*") if path.is_file()]
+    assert packed.relative_to(asset) == Path("lambda/greeting/handler.py")
+    assert stat.S_IMODE(packed.stat().st_mode) == 0o644
 
 
 def test_the_asset_has_the_same_name_whatever_the_modes_in_the_clone(handlers: Path, tmp_path: Path) -> None:
@@ -75,10 +73,13 @@ def test_the_function_has_the_variables_that_it_is_given_and_else_none(handlers:
     assert properties(given, "AWS::Lambda::Function")["Environment"] == {"Variables": {"WHOM": "you"}}
 
 
-def test_files_that_import_one_another_lie_in_a_folder_of_their_name(handlers: Path, tmp_path: Path) -> None:
-    (handlers / "words.py").write_text('HELLO = "hello"\n')
-    template = synthesised(tmp_path / "out", package=True).template
-    assert properties(template, "AWS::Lambda::Function")["Handler"] == "greeting.handler.handler"
+def test_files_lie_as_they_do_here_with_the_shared_ones_that_they_use(handlers: Path, tmp_path: Path) -> None:
+    (handlers / "words.py").write_text("from ..shared.language import LANGUAGE\n")
+    (handlers.parent / "shared").mkdir()
+    for name in ("language", "unused"):
+        (handlers.parent / "shared" / f"{name}.py").write_text("")
+    template = synthesised(tmp_path / "out").template
+    assert properties(template, "AWS::Lambda::Function")["Handler"] == "lambda.greeting.handler.handler"
     [asset] = (tmp_path / "out").glob("asset.*")
-    files = sorted(str(path.relative_to(asset)) for path in asset.rglob("*") if path.is_file())
-    assert files == ["greeting/handler.py", "greeting/words.py"]
+    files = sorted(str(path.relative_to(asset / "lambda")) for path in asset.rglob("*") if path.is_file())
+    assert files == ["greeting/handler.py", "greeting/words.py", "shared/language.py"]

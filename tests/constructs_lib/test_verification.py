@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from constructs_lib.handler_code import entry_point
 from tests.constructs_lib.templates import of_type, only, properties
 from tests.stacks.environments import DIGITS, SINGLE, serving_template
 from tests.stacks.policy import Policy
@@ -79,7 +80,10 @@ def test_cloudformation_waits_as_long_as_it_can(template: dict[str, Any]) -> Non
 def test_its_files_lie_in_a_package_so_that_they_find_one_another(template: dict[str, Any]) -> None:
     functions = of_type(template, "AWS::Lambda::Function").values()
     handlers = {each["Properties"]["Description"].split()[0]: each["Properties"]["Handler"] for each in functions}
-    assert handlers == {"Writes": "handler.handler", "Verifies": "verification.handler.handler"}
+    assert handlers == {
+        "Writes": entry_point("activation"),
+        "Verifies": entry_point("verification"),
+    }
 
 
 def test_it_may_see_and_call_its_own_endpoint_and_no_other(template: dict[str, Any]) -> None:

@@ -10,7 +10,8 @@ from typing import Any
 
 # `lambda` is a word of the language, so neither folder of that name can stand in an import statement.
 records: Any = importlib.import_module("tests.lambda.fake_records")
-handler: Any = importlib.import_module("lambda.activation.handler")
+deployment: Any = importlib.import_module("lambda.activation.deployment")
+services: Any = importlib.import_module("lambda.activation.services")
 
 RECORDS_TYPE, ARCHIVES_TYPE = "Custom::ReleaseRecords", "Custom::PublishedArchives"
 RECORDS = "/tritonstack/local/digits/"
@@ -23,7 +24,7 @@ class World:
 
     def __init__(self) -> None:
         self.aws = records.FakeRecords()
-        self.clients = handler.Aws(*(self.aws.client(name) for name in ("s3", "ssm", "cloudformation")))
+        self.clients = services.Aws(*(self.aws.client(name) for name in ("s3", "ssm", "cloudformation")))
 
     def publish(self, models: Mapping[str, str], *, prefix: str = PREFIX) -> None:
         for model, digest in models.items():
@@ -56,7 +57,7 @@ class World:
         }
         if old is not None:
             event["OldResourceProperties"] = old
-        done: dict[str, str] = handler.activate(event, self.clients)
+        done: dict[str, str] = deployment.activate(event, self.clients)
         return done
 
     def create(self, models: Mapping[str, str]) -> dict[str, str]:

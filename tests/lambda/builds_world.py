@@ -8,7 +8,9 @@ from typing import Any
 
 # `lambda` is a word of the language, so neither folder of that name can stand in an import statement.
 fakes: Any = importlib.import_module("tests.lambda.fake_builds")
-handler: Any = importlib.import_module("lambda.model_builds.handler")
+services: Any = importlib.import_module("lambda.model_builds.services")
+order: Any = importlib.import_module("lambda.model_builds.order")
+ended_build: Any = importlib.import_module("lambda.model_builds.ended_build")
 
 PREFIX = "endpoints/digits/24.09-t4/"
 RECORDS = "/tritonstack/local/digits/"
@@ -20,9 +22,9 @@ class World:
 
     def __init__(self, listener: Any) -> None:
         self.aws, self.listener = fakes.FakeBuilds(), listener
-        services = ("s3", "ssm", "codebuild", "logs", "cloudformation")
-        self.clients = handler.Clients(**{name: self.aws.client(name) for name in services})
-        self.place = handler.Place("artifacts", "project", "/tritonstack/local/")
+        names = ("s3", "ssm", "codebuild", "sagemaker", "logs", "cloudformation")
+        self.clients = services.Clients(**{name: self.aws.client(name) for name in names})
+        self.place = services.Place("artifacts", "project", "/tritonstack/local/")
 
     @property
     def signals(self) -> list[dict[str, Any]]:
@@ -65,7 +67,7 @@ class World:
 
     def request(self, request: str, models: dict[str, str], *, request_id: str = "request") -> dict[str, str]:
         event = self.event(request, models, request_id=request_id)
-        done: dict[str, str] = handler.requested(event, clients=self.clients, place=self.place)
+        done: dict[str, str] = order.requested(event, clients=self.clients, place=self.place)
         return done
 
     def order(self) -> dict[str, Any]:
@@ -84,4 +86,4 @@ class World:
     def send_event(self, identity: str) -> None:
         arn = f"arn:aws:codebuild:us-east-1:123456789012:build/{identity}"
         event = {"source": "aws.codebuild", "detail": {"build-id": arn, "build-status": "SUCCEEDED"}}
-        handler.build_ended(event, clients=self.clients, place=self.place)
+        ended_build.build_ended(event, clients=self.clients, place=self.place)

@@ -14,7 +14,7 @@ from typing import Any
 import boto3
 
 fakes: Any = importlib.import_module("tests.lambda.fake_aws")  # `lambda` is a word of the language
-handler: Any = importlib.import_module("lambda.scaling.handler")
+services: Any = importlib.import_module("lambda.scaling.services")
 
 ENDPOINT = "dev-digits"
 MUTATIONS = frozenset({"RegisterScalableTarget", "DeregisterScalableTarget", "PutScalingPolicy", "DeleteScalingPolicy"})
@@ -55,7 +55,7 @@ class FakeScaling:
     def clients(self) -> Any:
         """What the handler talks to."""
         if self._clients is None:
-            self._clients = handler.Aws(self._client("sagemaker"), self._client("application-autoscaling"))
+            self._clients = services.Aws(self._client("sagemaker"), self._client("application-autoscaling"))
         return self._clients
 
     def move(self, config: tuple[str, int], *, retain: bool = True) -> None:

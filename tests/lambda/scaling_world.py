@@ -13,7 +13,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 fake: Any = importlib.import_module("tests.lambda.fake_scaling")  # `lambda` is a word of the language
-handler, FakeScaling, AwsError, ENDPOINT = fake.handler, fake.FakeScaling, fake.fakes.AwsError, fake.ENDPOINT
+deployment: Any = importlib.import_module("lambda.scaling.deployment")
+wanted: Any = importlib.import_module("lambda.scaling.wanted")
+FakeScaling, AwsError, ENDPOINT = fake.FakeScaling, fake.fakes.AwsError, fake.ENDPOINT
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,7 +130,7 @@ class Stack:
         if old is not None:
             event["OldResourceProperties"] = old.properties
         for _ in range(2 if self.twice else 1):
-            data = handler.act(event, self.aws.clients(), in_force=handler.Wanted.of(in_force.text))
+            data = deployment.act(event, self.aws.clients(), in_force=wanted.Wanted.of(in_force.text))
         return data
 
 
@@ -302,4 +304,4 @@ def check(stack: Stack, in_force: Template) -> None:
     assert all(key[0] == in_force.variant for key in [*aws.policies, *aws.schedules])
 
 
-__all__ = ["Books", "FakeScaling", "Stack", "StackError", "Template", "check", "handler", "replace"]
+__all__ = ["Books", "FakeScaling", "Stack", "StackError", "Template", "check", "replace"]

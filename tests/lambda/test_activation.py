@@ -7,7 +7,6 @@ import json
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,6 +17,9 @@ from hypothesis import strategies as st
 # `lambda` is a word of the language, so neither folder of that name can stand in an import statement.
 worlds: Any = importlib.import_module("tests.lambda.activation_world")
 handler: Any = importlib.import_module("lambda.activation.handler")
+calling: Any = importlib.import_module("tests.lambda.calling")
+release_set: Any = importlib.import_module("lambda.activation.release_set")
+custom_resource: Any = importlib.import_module("lambda.shared.custom_resource")
 STACK = worlds.records.STACK
 
 ARCHIVES_TYPE, RECORDS_TYPE, RECORDS, PREFIX = worlds.ARCHIVES_TYPE, worlds.RECORDS_TYPE, worlds.RECORDS, worlds.PREFIX
@@ -39,7 +41,7 @@ def test_create_records_every_model(world: Any) -> None:
 def test_nothing_is_recorded_while_an_archive_is_missing(world: Any) -> None:
     world.publish({"bert": A})
     properties = world.properties({"bert": A, "gpt": B, "resnet": C})
-    with pytest.raises(handler.ActivationError) as caught:
+    with pytest.raises(custom_resource.NotDoneError) as caught:
         world.send("Create", properties)
     assert "2 of 3 archives are not in s3://artifacts" in str(caught.value)
     assert f"{PREFIX}gpt.{B}.tar.gz" in str(caught.value)
@@ -48,7 +50,7 @@ def test_nothing_is_recorded_while_an_archive_is_missing(world: Any) -> None:
 
 def test_an_archive_under_another_platform_does_not_count(world: Any) -> None:
     world.publish({"bert": A}, prefix="endpoints/digits/25.04-t4/")
-    with pytest.raises(handler.ActivationError, match="1 of 1"):
+    with pytest.raises(custom_resource.NotDoneError, match="1 of 1"):
         world.send("Create", world.properties({"bert": A}))
 
 
@@ -83,7 +85,7 @@ def test_an_update_that_is_refused_changes_nothing_and_its_rollback_neither(worl
     old, new = {"bert": A}, {"bert": B}
     world.create(old)
     world.aws.calls.clear()
-    with pytest.raises(handler.ActivationError):
+    with pytest.raises(custom_resource.NotDoneError):
         world.send("Update", world.properties(new), world.properties(old))
     world.undo(new, old)
     assert world.records == old
@@ -95,7 +97,7 @@ def test_a_new_platform_moves_no_record_but_wants_every_archive_there(world: Any
     world.create({"bert": A})
     world.aws.calls.clear()
     old, new = world.properties({"bert": A}), world.properties({"bert": A}, prefix=other)
-    with pytest.raises(handler.ActivationError, match=r"25\.04-t4/bert"):
+    with pytest.raises(custom_resource.NotDoneError, match=r"25\.04-t4/bert"):
         world.send("Update", new, old)
     world.publish({"bert": A}, prefix=other)
     world.send("Update", new, old)
@@ -125,7 +127,7 @@ def test_delete_needs_neither_release_set_nor_archives(world: Any) -> None:
 def test_the_check_before_the_endpoint_refuses_while_an_archive_is_missing(world: Any, request_type: str) -> None:
     world.publish({"bert": A})
     properties = world.properties({"bert": A, "gpt": B})
-    with pytest.raises(handler.ActivationError, match="1 of 2 archives"):
+    with pytest.raises(custom_resource.NotDoneError, match="1 of 2 archives"):
         world.send(request_type, properties, properties, resource_type=ARCHIVES_TYPE)
     world.publish({"gpt": B})
     world.send(request_type, properties, properties, resource_type=ARCHIVES_TYPE)
@@ -188,7 +190,7 @@ def test_another_error_on_the_old_set_is_not_taken_for_a_missing_set(world: Any)
     old = world.properties({"bert": A})
     world.aws.refused["GetObject"] = "SlowDown"
     with pytest.raises(ClientError, match="SlowDown"):
-        handler.old_release_set(world.clients, handler.Properties.of(old))
+        release_set.old_release_set(world.clients, release_set.Properties.of(old))
 
 
 @pytest.mark.parametrize(
@@ -208,17 +210,21 @@ def test_another_error_on_the_old_set_is_not_taken_for_a_missing_set(world: Any)
 def test_what_is_no_release_set_is_refused_with_its_place(world: Any, body: bytes) -> None:
     properties = world.properties({"bert": A})
     world.aws.objects["staging", properties["ReleaseSetKey"]] = body
-    with pytest.raises(handler.ActivationError, match=r"s3://staging/.*is no release set"):
+    with pytest.raises(custom_resource.NotDoneError, match=r"s3://staging/.*is no release set"):
         world.send("Create", properties)
 
 
 def test_every_missing_property_is_named(world: Any) -> None:
-    with pytest.raises(handler.ActivationError, match="ReleaseSetKey, RecordPath"):
+    with pytest.raises(custom_resource.NotDoneError, match="ReleaseSetKey, RecordPath"):
         world.send("Create", {"ReleaseSetBucket": "b", "ArchiveBucket": "a", "ArchivePrefix": "p"})
 
 
 def test_a_long_list_of_models_is_cut_in_messages() -> None:
-    assert handler.shown([f"m{number}" for number in range(12)]).endswith("m9 and 2 more")
+    assert (
+        importlib.import_module("lambda.shared.names")
+        .shown([f"m{number}" for number in range(12)])
+        .endswith("m9 and 2 more")
+    )
 
 
 DIGESTS = st.sampled_from([A, B, C])
@@ -276,7 +282,7 @@ def cloudformation() -> Iterator[CloudFormation]:
 @pytest.fixture
 def call(monkeypatch: pytest.MonkeyPatch, world: Any, cloudformation: CloudFormation) -> Any:
     """Calls the function as Lambda does, with the world's clients behind boto3."""
-    monkeypatch.setattr(handler.boto3, "client", lambda service, **_: getattr(world.clients, service))
+    monkeypatch.setattr("boto3.client", lambda service, **_: getattr(world.clients, service))
 
     def call_handler(request: str, properties: dict[str, str]) -> dict[str, Any]:
         event = {
@@ -289,7 +295,7 @@ def call(monkeypatch: pytest.MonkeyPatch, world: Any, cloudformation: CloudForma
             "ResourceProperties": properties,
             "OldResourceProperties": properties,
         }
-        handler.handler(event, SimpleNamespace(log_stream_name="stream"))
+        handler.handler(event, calling.context())
         return cloudformation.answers[-1]
 
     return call_handler
@@ -341,3 +347,9 @@ def test_the_physical_id_never_changes_or_cloudformation_would_delete_the_record
     events = [("Create", {"bert": B}), ("Create", {"bert": A}), ("Update", {"bert": A}), ("Delete", {})]
     ids = {call(request, world.properties(models))["PhysicalResourceId"] for request, models in events}
     assert ids == {f"Custom::ReleaseRecords:{RECORDS}"}
+
+
+def test_a_deletion_of_what_never_had_its_properties_is_no_failure(call: Any, world: Any) -> None:
+    """CloudFormation deletes what it failed to create."""
+    answer = call("Delete", {**world.properties({}), "ReleaseSetKey": ""})
+    assert answer["Status"] == "SUCCESS"

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 # `lambda` is a word of the language, so neither folder of that name can stand in an import statement.
 worlds: Any = importlib.import_module("tests.lambda.activation_world")
-handler: Any = importlib.import_module("lambda.activation.handler")
+custom_resource: Any = importlib.import_module("lambda.shared.custom_resource")
+release_set: Any = importlib.import_module("lambda.activation.release_set")
 
 RECORDS, PREFIX, World = worlds.RECORDS, worlds.PREFIX, worlds.World
 A, B, C = worlds.A, worlds.B, worlds.C
@@ -146,7 +147,7 @@ def test_the_rollback_of_a_refused_update_writes_nothing(world: Any) -> None:
     world.update({"bert": A}, {"bert": B})
     world.roll_back_by_command("bert", A)
     world.aws.calls.clear()
-    with pytest.raises(handler.ActivationError):
+    with pytest.raises(custom_resource.NotDoneError):
         world.send("Update", world.properties({"bert": C}), world.properties({"bert": B}))
     world.undo({"bert": C}, {"bert": B})
     assert world.aws.writes() == []
@@ -194,7 +195,7 @@ def test_a_new_platform_waits_for_the_archives_of_moved_records_too(world: Any) 
     new = {"bert": A, "resnet": B}
     world.publish(new, prefix=OTHER)
     events = world.properties(new, prefix=OTHER), world.properties({"bert": A, "resnet": A})
-    with pytest.raises(handler.ActivationError, match=f"1 of 3 archives .*{OTHER}bert.{C}.tar.gz"):
+    with pytest.raises(custom_resource.NotDoneError, match=f"1 of 3 archives .*{OTHER}bert.{C}.tar.gz"):
         world.send("Update", *events, resource_type=worlds.ARCHIVES_TYPE)
     world.publish({"bert": C}, prefix=OTHER)
     world.send("Update", *events, resource_type=worlds.ARCHIVES_TYPE)

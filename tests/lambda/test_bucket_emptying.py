@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,6 +11,9 @@ from botocore.exceptions import ClientError
 # `lambda` is a word of the language, so neither folder of that name can stand in an import statement.
 fakes: Any = importlib.import_module("tests.lambda.fake_aws")
 handler: Any = importlib.import_module("lambda.bucket_emptying.handler")
+emptying: Any = importlib.import_module("lambda.bucket_emptying.emptying")
+calling: Any = importlib.import_module("tests.lambda.calling")
+custom_resource: Any = importlib.import_module("lambda.shared.custom_resource")
 
 
 @pytest.fixture
@@ -25,7 +27,7 @@ def aws() -> Any:
 
 
 def test_versions_markers_and_uploads_of_the_bucket_all_go_and_nothing_else(aws: Any) -> None:
-    assert handler.empty(aws.client("s3"), "archives") == 9
+    assert emptying.empty(aws.client("s3"), "archives") == 9
     assert list(aws.objects) == [("another", "key")]
     assert aws.markers == []
     assert aws.uploads == [("another", "half", "upload-2")]
@@ -33,49 +35,48 @@ def test_versions_markers_and_uploads_of_the_bucket_all_go_and_nothing_else(aws:
 
 def test_an_empty_bucket_is_no_error(aws: Any) -> None:
     client = aws.client("s3")
-    handler.empty(client, "archives")
-    assert handler.empty(client, "archives") == 0
+    emptying.empty(client, "archives")
+    assert emptying.empty(client, "archives") == 0
 
 
 def test_a_bucket_that_is_gone_is_empty(aws: Any) -> None:
     aws.refused["ListObjectVersions"] = "NoSuchBucket"
-    assert handler.empty(aws.client("s3"), "archives") == 0
+    assert emptying.empty(aws.client("s3"), "archives") == 0
 
 
 def test_another_refusal_is_not_taken_for_an_empty_bucket(aws: Any) -> None:
     aws.refused["ListObjectVersions"] = "AccessDenied"
     with pytest.raises(ClientError, match="AccessDenied"):
-        handler.empty(aws.client("s3"), "archives")
+        emptying.empty(aws.client("s3"), "archives")
 
 
 def test_an_object_that_stays_fails_the_deletion_with_its_key(aws: Any) -> None:
     aws.undeletable = frozenset({"key-3"})
-    with pytest.raises(handler.EmptyingError, match="key-3"):
-        handler.empty(aws.client("s3"), "archives")
+    with pytest.raises(custom_resource.NotDoneError, match="key-3"):
+        emptying.empty(aws.client("s3"), "archives")
 
 
 def outcomes(aws: Any, request: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """What CloudFormation is told of one event."""
-    told: list[dict[str, Any]] = []
     client = aws.client("s3")
-    event = {"RequestType": request, "ResourceProperties": {"Bucket": "archives"}}
+    event = {"RequestType": request, "ResourceProperties": {"Bucket": "archives"}, **calling.IDS}
     with monkeypatch.context() as patch:
-        patch.setattr(handler, "answer", lambda _event, **given: told.append(given))
-        patch.setattr(handler.boto3, "client", lambda _service: client)
-        handler.handler(event, SimpleNamespace(log_stream_name="stream"))
+        told: list[dict[str, Any]] = calling.hear(patch)
+        patch.setattr("boto3.client", lambda _service, **_: client)
+        handler.handler(event, calling.context())
     return told[0]
 
 
 @pytest.mark.parametrize("request_type", ["Create", "Update"])
 def test_nothing_is_deleted_but_on_delete(aws: Any, request_type: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert outcomes(aws, request_type, monkeypatch)["status"] == "SUCCESS"
+    assert outcomes(aws, request_type, monkeypatch)["Status"] == "SUCCESS"
     assert len(aws.objects) == 8
-    assert outcomes(aws, "Delete", monkeypatch)["status"] == "SUCCESS"
+    assert outcomes(aws, "Delete", monkeypatch)["Status"] == "SUCCESS"
     assert len(aws.objects) == 1
 
 
 def test_a_failure_is_told_with_its_reason(aws: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     aws.undeletable = frozenset({"key-3"})
     told = outcomes(aws, "Delete", monkeypatch)
-    assert told["status"] == "FAILED"
-    assert "key-3" in told["reason"]
+    assert told["Status"] == "FAILED"
+    assert "key-3" in told["Reason"]

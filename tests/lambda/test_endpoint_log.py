@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
-from types import ModuleType, SimpleNamespace
+import importlib
+from types import ModuleType
 from typing import Any
 
 import pytest
 
-HANDLER = Path(__file__).resolve().parents[2] / "lambda/endpoint_log/handler.py"
+# `lambda` is a word of the language, so the folder of that name cannot stand in an import statement.
+calling: Any = importlib.import_module("tests.lambda.calling")
+handler: Any = importlib.import_module("lambda.endpoint_log.handler")
+
 NAME = "/aws/sagemaker/Endpoints/dev-digits"
 PROPERTIES = {"LogGroupName": NAME, "RetentionInDays": "90", "KmsKeyId": "arn:key", "Retain": "true"}
 
@@ -49,57 +51,51 @@ class Logs:
 
 
 @pytest.fixture(scope="module")
-def handler() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("endpoint_log_handler", HANDLER)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def log_group() -> ModuleType:
+    return importlib.import_module("lambda.endpoint_log.log_group")
 
 
 @pytest.mark.parametrize(("there", "done"), [((), "made"), ((NAME,), "adopted")])
 @pytest.mark.parametrize("request_type", ["Create", "Update"])
 def test_a_group_has_retention_and_key_whoever_made_it(
-    handler: ModuleType, there: tuple[str, ...], done: str, request_type: str
+    log_group: ModuleType, there: tuple[str, ...], done: str, request_type: str
 ) -> None:
     logs = Logs("/another", *there)
-    assert handler.apply(logs, request_type, PROPERTIES) == done
+    assert log_group.apply(logs, request_type, PROPERTIES) == done
     assert logs.groups == {"/another": {}, NAME: {"days": 90, "key": "arn:key"}}
 
 
-def test_a_repeated_event_changes_nothing(handler: ModuleType) -> None:
+def test_a_repeated_event_changes_nothing(log_group: ModuleType) -> None:
     logs = Logs()
-    handler.apply(logs, "Create", PROPERTIES)
+    log_group.apply(logs, "Create", PROPERTIES)
     before = {name: dict(each) for name, each in logs.groups.items()}
-    handler.apply(logs, "Create", PROPERTIES)
+    log_group.apply(logs, "Create", PROPERTIES)
     assert logs.groups == before
 
 
 @pytest.mark.parametrize(("retain", "left"), [("true", {NAME}), ("false", set())])
 def test_a_retained_group_outlives_the_stack_and_another_does_not(
-    handler: ModuleType, retain: str, left: set[str]
+    log_group: ModuleType, retain: str, left: set[str]
 ) -> None:
     logs = Logs(NAME)
-    handler.apply(logs, "Delete", {**PROPERTIES, "Retain": retain})
+    log_group.apply(logs, "Delete", {**PROPERTIES, "Retain": retain})
     assert set(logs.groups) == left
 
 
-def test_a_group_that_is_gone_is_deleted(handler: ModuleType) -> None:
-    assert handler.apply(Logs(), "Delete", {**PROPERTIES, "Retain": "false"}) == "deleted"
+def test_a_group_that_is_gone_is_deleted(log_group: ModuleType) -> None:
+    assert log_group.apply(Logs(), "Delete", {**PROPERTIES, "Retain": "false"}) == "deleted"
 
 
-def test_a_refusal_is_told_to_cloudformation(handler: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[dict[str, Any]] = []
+def test_a_refusal_is_told_to_cloudformation(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = calling.hear(monkeypatch)
     logs = Logs()
 
     def refuse(**_request: Any) -> None:
         raise PermissionError("the key's policy does not let CloudWatch Logs in")
 
     monkeypatch.setattr(logs, "associate_kms_key", refuse)
-    monkeypatch.setattr(handler, "answer", lambda _event, **given: told.append(given))
-    monkeypatch.setattr(handler.boto3, "client", lambda _service, **_given: logs)
-    event = {"RequestType": "Create", "ResourceProperties": PROPERTIES}
-    handler.handler(event, SimpleNamespace(log_stream_name="stream"))
-    assert told[0]["status"] == "FAILED"
-    assert "key's policy" in told[0]["reason"]
+    monkeypatch.setattr("boto3.client", lambda _service, **_given: logs)
+    event = {"RequestType": "Create", "ResourceProperties": PROPERTIES, **calling.IDS}
+    handler.handler(event, calling.context())
+    assert (told[0]["Status"], told[0]["PhysicalResourceId"]) == ("FAILED", NAME)
+    assert "key's policy" in told[0]["Reason"]

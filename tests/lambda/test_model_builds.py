@@ -5,14 +5,18 @@ from __future__ import annotations
 import importlib
 import json
 from collections.abc import Iterator
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 # `lambda` is a word of the language, so neither folder of that name can stand in an import statement.
 worlds: Any = importlib.import_module("tests.lambda.builds_world")
 handler: Any = importlib.import_module("lambda.model_builds.handler")
+order: Any = importlib.import_module("lambda.model_builds.order")
+services: Any = importlib.import_module("lambda.model_builds.services")
+calling: Any = importlib.import_module("tests.lambda.calling")
+custom_resource: Any = importlib.import_module("lambda.shared.custom_resource")
 
 RECORDS, A, B, C = worlds.RECORDS, worlds.A, worlds.B, worlds.C
 ROLLBACKS = ("UPDATE_ROLLBACK_IN_PROGRESS", "UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS")
@@ -114,13 +118,13 @@ def test_an_update_that_is_taken_back_starts_nothing(world: Any, status: str) ->
 def test_delete_touches_nothing_at_all(world: Any) -> None:
     event = world.event("Delete", {"bert": A})
     world.aws.objects.clear()
-    assert handler.requested(event, clients=world.clients, place=world.place) == {"Missing": "", "Build": ""}
+    assert order.requested(event, clients=world.clients, place=world.place) == {"Missing": "", "Build": ""}
     assert (world.aws.calls, world.signals) == ([], [])
 
 
 def test_a_build_that_cannot_be_started_fails_the_resource_and_says_what_is_missing(world: Any) -> None:
     world.aws.refused["StartBuild"] = "AccountLimitExceededException"
-    with pytest.raises(handler.BuildsError, match=rf"no build of project.*bert\.{A}.*AccountLimitExceeded"):
+    with pytest.raises(custom_resource.NotDoneError, match=rf"no build of project.*bert\.{A}.*AccountLimitExceeded"):
         world.request("Create", {"bert": A})
     assert world.signals == []
 
@@ -129,8 +133,8 @@ def test_a_build_that_cannot_be_started_fails_the_resource_and_says_what_is_miss
 def test_what_is_no_build_set_is_refused(world: Any, document: bytes) -> None:
     event = world.event("Create", {})
     world.aws.objects["staging", "set.build-set"] = document
-    with pytest.raises(handler.BuildsError, match="is no build set"):
-        handler.requested(event, clients=world.clients, place=world.place)
+    with pytest.raises(custom_resource.NotDoneError, match="is no build set"):
+        order.requested(event, clients=world.clients, place=world.place)
 
 
 def test_a_handle_whose_time_is_over_does_not_fail_the_request(world: Any) -> None:
@@ -147,12 +151,12 @@ def entry(world: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     variables = {"ARTIFACT_BUCKET": "artifacts", "PROJECT": "project", "RECORDS": "/tritonstack/local/"}
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(handler.Clients, "of_session", classmethod(lambda _: world.clients))
+    monkeypatch.setattr(services.Clients, "of_session", classmethod(lambda _: world.clients))
     return world
 
 
 def invoke(event: dict[str, Any]) -> None:
-    handler.handler(event, SimpleNamespace(log_stream_name="stream"))
+    handler.handler(event, calling.context())
 
 
 def test_cloudformation_is_answered_at_once_with_what_was_started(entry: Any) -> None:
@@ -191,5 +195,5 @@ def test_an_event_of_codebuild_is_no_request_of_cloudformation(entry: Any) -> No
 
 def test_an_event_that_fails_is_lambda_s_to_repeat(entry: Any) -> None:
     entry.aws.refused["BatchGetBuilds"] = "InternalServiceError"
-    with pytest.raises(handler.ClientError):
+    with pytest.raises(ClientError):
         invoke({"source": "aws.codebuild", "detail": {"build-id": "arn:aws:codebuild:r:a:build/project:0"}})

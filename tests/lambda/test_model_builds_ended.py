@@ -11,7 +11,7 @@ import pytest
 
 # `lambda` is a word of the language, so neither folder of that name can stand in an import statement.
 worlds: Any = importlib.import_module("tests.lambda.builds_world")
-handler: Any = importlib.import_module("lambda.model_builds.handler")
+presigned_url: Any = importlib.import_module("lambda.shared.presigned_url")
 
 A, B = worlds.A, worlds.B
 
@@ -166,7 +166,8 @@ def test_a_handle_that_has_expired_is_no_error(world: Any) -> None:
     assert world.signals == []
 
 
-def test_a_signal_that_did_not_get_through_is_lambda_s_to_repeat(world: Any) -> None:
+def test_a_signal_that_did_not_get_through_is_lambda_s_to_repeat(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(presigned_url, "PAUSES", (0,))
     world.request("Create", {"bert": A})
     world.listener.answers["/handle"] = 503
     with pytest.raises(OSError, match="503"):

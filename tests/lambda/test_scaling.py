@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import importlib
-import json
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 world: Any = importlib.import_module("tests.lambda.scaling_world")
-handler, Stack, Template, check = world.handler, world.Stack, world.Template, world.check
+handler: Any = importlib.import_module("lambda.scaling.handler")
+services: Any = importlib.import_module("lambda.scaling.services")
+live_variant: Any = importlib.import_module("lambda.scaling.live_variant")
+calling: Any = importlib.import_module("tests.lambda.calling")
+custom_resource: Any = importlib.import_module("lambda.shared.custom_resource")
+Stack, Template, check = world.Stack, world.Template, world.check
 
 NATIVE = {"target", "policy"}
 """Failures before After was touched, with B registered: what a rollback from the last resource on would not undo."""
@@ -183,7 +188,9 @@ def test_a_time_that_is_past_does_not_hold_the_deployment_up(stack: Any) -> None
 def test_scaling_that_comes_with_another_type_is_refused_before_anything_is_touched() -> None:
     aws = world.FakeScaling(config=("a", 1), count=1)
     stack = Stack(aws=aws)
-    with pytest.raises(handler.ScalingError, match=r"from a to b in the same deployment.*Deploy one of the two"):
+    with pytest.raises(
+        custom_resource.NotDoneError, match=r"from a to b in the same deployment.*Deploy one of the two"
+    ):
         stack.send("Before", "Create", B, in_force=B)
     assert aws.log == []
 
@@ -219,15 +226,15 @@ def test_before_waits_for_an_endpoint_that_is_being_changed(stack: Any, monkeypa
         waits.append(seconds)
         stack.aws.status, stack.aws.config = "InService", ("b", 2)  # a cancelled deployment went on
 
-    monkeypatch.setattr(handler.time, "sleep", sleep)
+    monkeypatch.setattr(live_variant.time, "sleep", sleep)
     stack.send("Before", "Update", A, B, in_force=A)
-    assert waits == [handler.LOOK_SECONDS]
+    assert waits == [live_variant.LOOK_SECONDS]
     assert stack.aws.live == "b"
 
 
 def test_a_change_that_is_under_way_is_waited_for(stack: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     waits: list[float] = []
-    monkeypatch.setattr(handler.time, "sleep", waits.append)
+    monkeypatch.setattr(live_variant.time, "sleep", waits.append)
     stack.aws.concurrent = 2
     assert stack.deploy(B)
     assert len(waits) == 2
@@ -236,7 +243,7 @@ def test_a_change_that_is_under_way_is_waited_for(stack: Any, monkeypatch: pytes
 
 def test_other_errors_are_told(stack: Any) -> None:
     stack.aws.fails_after = 0
-    with pytest.raises(handler.ClientError, match="broken"):
+    with pytest.raises(ClientError, match="broken"):
         stack.send("Before", "Update", B, A, in_force=B)
 
 
@@ -256,50 +263,27 @@ def test_only_settled_has_an_id_that_changes_with_the_variant() -> None:
     assert handler.physical_id(event("Settled")) == f"Custom::ScalingSettled:{world.ENDPOINT}/b"
     assert handler.physical_id(event("Before")) == f"Custom::ScalingBefore:{world.ENDPOINT}"
     assert handler.physical_id(event("After")) == f"Custom::ScalingAfter:{world.ENDPOINT}"
-    assert handler.physical_id(event("Settled", "Delete")) == "given"
+    assert handler.physical_id({**event("Settled"), "ResourceProperties": {}}) == "given"
     assert handler.physical_id({**event("Before", "Create"), "ResourceProperties": {}}) == "given"
 
 
-class Context:
-    """What Lambda tells of the call."""
-
-    log_stream_name = "stream"
-
-
 def test_a_failure_is_answered_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    answers: list[dict[str, Any]] = []
-    monkeypatch.setattr(handler, "answer", lambda _event, **given: answers.append(given))
-    monkeypatch.setattr(handler.Aws, "of_session", world.FakeScaling(config=("a", 1), count=1).clients)
+    answers = calling.hear(monkeypatch)
+    monkeypatch.setattr(services.Aws, "of_session", world.FakeScaling(config=("a", 1), count=1).clients)
     monkeypatch.setenv("SCALING", B.text)
-    handler.handler(event("Before", "Create"), Context())
-    assert answers[0]["status"] == "FAILED"
-    assert "Deploy one of the two" in answers[0]["reason"]
-    handler.handler({**event("After"), "OldResourceProperties": A.properties}, Context())
-    assert answers[1]["status"] == "SUCCESS"
+    handler.handler({**event("Before", "Create"), **calling.IDS}, calling.context())
+    assert answers[0]["Status"] == "FAILED"
+    assert "Deploy one of the two" in answers[0]["Reason"]
+    handler.handler({**event("After"), "OldResourceProperties": A.properties, **calling.IDS}, calling.context())
+    assert answers[1]["Status"] == "SUCCESS"
 
 
-def test_the_answer_is_put_to_the_url_of_the_event(monkeypatch: pytest.MonkeyPatch) -> None:
-    sent = []
-
-    class Response:
-        status = 200
-
-        def __enter__(self) -> Response:
-            return self
-
-        def __exit__(self, *_: object) -> None:
-            """Nothing to close."""
-
-    def urlopen(request: Any, timeout: float) -> Response:
-        sent.append((request.full_url, json.loads(request.data), timeout))
-        return Response()
-
-    monkeypatch.setattr(handler.urllib.request, "urlopen", urlopen)
-    ids = {"StackId": "s", "RequestId": "r", "LogicalResourceId": "l", "ResponseURL": "https://answer.invalid/"}
-    given = {**event("Before"), **ids}
-    handler.answer(given, status="FAILED", reason="why" * 1000, data={"a": "b"}, log_stream="stream")
-    [(url, body, _)] = sent
-    assert url == "https://answer.invalid/"
-    assert body["Reason"].endswith("(log stream stream)")
-    assert len(json.dumps(body)) < 4096
-    assert body["Data"] == {"a": "b"}
+@pytest.mark.parametrize("kind", ["Before", "After"])
+def test_what_a_delete_asks_nothing_of_is_deleted_whatever_is_broken(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = calling.hear(monkeypatch)
+    monkeypatch.delenv("SCALING", raising=False)
+    handler.handler({**event(kind, "Delete"), "ResourceProperties": {}, **calling.IDS}, calling.context())
+    [answer] = answers
+    assert (answer["Status"], answer["PhysicalResourceId"]) == ("SUCCESS", "given")

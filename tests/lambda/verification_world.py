@@ -9,7 +9,6 @@ import json
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,6 +16,9 @@ import pytest
 # `lambda` is a word of the language, so neither folder of that name can stand in an import statement.
 fakes: Any = importlib.import_module("tests.lambda.fake_aws")
 handler: Any = importlib.import_module("lambda.verification.handler")
+services: Any = importlib.import_module("lambda.verification.services")
+verification: Any = importlib.import_module("lambda.verification.verification")
+calling: Any = importlib.import_module("tests.lambda.calling")
 
 A, B = "a" * 16, "b" * 16
 STACK = "arn:aws:cloudformation:us-east-1:123456789012:stack/local-serving-digits/1"
@@ -119,7 +121,7 @@ class FakeEndpoint(fakes.FakeAws):  # type: ignore[misc]  # a module that is imp
         return {"Stacks": [{"StackName": "s", "StackStatus": self.stack_status}]}
 
     def _Invoke(self, FunctionName: str, InvocationType: str, Payload: Any) -> dict[str, Any]:  # noqa: N802, N803
-        assert (FunctionName, InvocationType) == ("verification", "Event")
+        assert (FunctionName, InvocationType) == ("function", "Event")
         self.queue.append(json.loads(Payload if isinstance(Payload, str) else Payload.read()))
         return {"StatusCode": 202}
 
@@ -146,10 +148,9 @@ class World:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.aws = FakeEndpoint()
         self.aws.described = [self.endpoint()]
-        monkeypatch.setattr(handler, "connect", functools.cache(self.aws.client))
-        monkeypatch.setattr(handler, "Clock", lambda seconds: FakeClock(self.aws, seconds))
-        monkeypatch.setattr(handler, "answer", self._answered)
-        self.answers: list[tuple[str, str, dict[str, str]]] = []
+        monkeypatch.setattr(services, "connect", functools.cache(self.aws.client))
+        monkeypatch.setattr(verification, "Clock", lambda seconds: FakeClock(self.aws, seconds))
+        self.heard: list[dict[str, Any]] = calling.hear(monkeypatch)
         self.runs = 0
 
     def endpoint(self, **changes: Any) -> dict[str, Any]:
@@ -197,14 +198,7 @@ class World:
     def run(self, event: dict[str, Any]) -> None:
         """One run."""
         self.runs += 1
-        handler.handler(
-            event,
-            SimpleNamespace(
-                function_name="verification",
-                log_stream_name="stream",
-                get_remaining_time_in_millis=lambda: RUN_SECONDS * 1000,
-            ),
-        )
+        handler.handler(event, calling.context(seconds=RUN_SECONDS))
 
     def create(self, models: Mapping[str, str], **changes: str) -> tuple[str, str, dict[str, str]]:
         """Deliver a Create."""
@@ -220,6 +214,9 @@ class World:
         calls = [given for operation, given in self.aws.calls if operation == "InvokeEndpoint"]
         return [given.get("TargetModel", "the only one").removesuffix(".tar.gz") for given in calls]
 
-    def _answered(self, _event: Any, *, status: str, reason: str, data: dict[str, str], log_stream: str) -> None:
-        assert log_stream == "stream"
-        self.answers.append((status, reason, data))
+    @property
+    def answers(self) -> list[tuple[str, str, dict[str, str]]]:
+        """Status, reason and data of every answer."""
+        return [
+            (each["Status"], each["Reason"].removesuffix(" (log stream stream)"), each["Data"]) for each in self.heard
+        ]

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.local.emulator.running import IMAGE, REPOSITORY, ROLE, ROLE_ARN, Emulator
+from constructs_lib.handler_code import entry_point, handler_files
+from tests.local.emulator.running import IMAGE, ROLE, ROLE_ARN, Emulator
 from tritonstack.archives.manifest import ArchiveEntry, Manifest, ModelEntry, SampleEntry
 
 A, B, C = "a" * 16, "b" * 16, "c" * 16
@@ -123,13 +124,14 @@ class Deployment:
         """The activation function as it is deployed."""
         code = io.BytesIO()
         with zipfile.ZipFile(code, "w") as archive:
-            archive.write(REPOSITORY / "lambda/activation/handler.py", "handler.py")
+            for name, content in handler_files("activation").items():
+                archive.writestr(f"lambda/{name}", content)
         functions = self.aws.client("lambda")
         with contextlib.suppress(functions.exceptions.ResourceConflictException):
             functions.create_function(
                 FunctionName="activation",
                 Runtime="python3.12",
-                Handler="handler.handler",
+                Handler=entry_point("activation"),
                 Role=ROLE_ARN,
                 Code={"ZipFile": code.getvalue()},
                 Timeout=60,

@@ -17,7 +17,7 @@ from tritonstack.releases.report import difference
 
 # `lambda` is a word of the language, so no folder of that name can stand in an import statement.
 worlds: Any = importlib.import_module("tests.lambda.activation_world")
-handler: Any = importlib.import_module("lambda.activation.handler")
+records: Any = importlib.import_module("lambda.activation.records")
 A, B, C = worlds.A, worlds.B, worlds.C
 
 
@@ -53,7 +53,7 @@ def test_what_rollback_noted_is_understood_by_the_function_and_keeps_its_commit(
     write_record(Session(world), _record(world), A, environment="local", platform="24.09-t4")
     newest = _record(world).versions[0]
     assert (newest.writer, newest.digest, newest.commit) == ("rollback", A, "1" * 40)
-    note = next(handler.notes_of(world.clients.ssm, f"{worlds.RECORDS}bert"))
+    note = next(records.notes_of(world.clients.ssm, f"{worlds.RECORDS}bert"))
     assert (note["writer"], note["before"]) == ("rollback", B)
     assert world.note("bert") == dict(note)
 
@@ -70,7 +70,7 @@ def test_any_description_is_read_as_a_note_or_as_none(text: str) -> None:
     world = worlds.World()
     world.aws._PutParameter(Name=f"{worlds.RECORDS}bert", Value=A, Type="String", Description=text[:1024])
     assert _record(world).versions[0].writer == "unknown"
-    assert list(handler.notes_of(world.clients.ssm, f"{worlds.RECORDS}bert")) == [{}]
+    assert list(records.notes_of(world.clients.ssm, f"{worlds.RECORDS}bert")) == [{}]
 
 
 def test_a_note_with_wrong_types_is_read_as_far_as_it_goes() -> None:

@@ -1,7 +1,7 @@
 """Release records as Systems Manager keeps them: the value now, the values before, and what their writers noted.
 
 A record's description is its *note*, one JSON object that the writer of the value left: deployments and their rollbacks
-do it in ``lambda/activation/handler.py``, ``tritonstack rollback`` does it here.
+do it in ``lambda/activation``, ``tritonstack rollback`` does it here.
 """
 
 from __future__ import annotations

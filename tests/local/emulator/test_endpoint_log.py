@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
+import importlib
 from types import ModuleType
 
 import pytest
 
 from tests.local.emulator.running import Emulator
 
-HANDLER = Path(__file__).resolve().parents[3] / "lambda/endpoint_log/handler.py"
 KEY = "arn:aws:kms:us-east-1:123456789012:key/11111111-2222-3333-4444-555555555555"
 
 
 @pytest.fixture(scope="module")
-def handler() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("endpoint_log_handler", HANDLER)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def log_group() -> ModuleType:
+    return importlib.import_module("lambda.endpoint_log.log_group")
 
 
 def test_a_group_that_was_retained_is_adopted_with_new_retention_and_key(
-    aws: Emulator, name: str, handler: ModuleType
+    aws: Emulator, name: str, log_group: ModuleType
 ) -> None:
     logs = aws.client("logs")
     group = f"/aws/sagemaker/Endpoints/{name}"
@@ -35,13 +28,13 @@ def test_a_group_that_was_retained_is_adopted_with_new_retention_and_key(
         found = logs.describe_log_groups(logGroupNamePrefix=group)["logGroups"]
         return [(each.get("retentionInDays"), each.get("kmsKeyId")) for each in found]
 
-    assert handler.apply(logs, "Create", properties) == "made"
-    assert handler.apply(logs, "Delete", properties) == "kept"
+    assert log_group.apply(logs, "Create", properties) == "made"
+    assert log_group.apply(logs, "Delete", properties) == "kept"
     assert described() == [(30, KEY)]
-    assert handler.apply(logs, "Create", {**properties, "RetentionInDays": "90"}) == "adopted"
+    assert log_group.apply(logs, "Create", {**properties, "RetentionInDays": "90"}) == "adopted"
     assert described() == [(90, KEY)]
     gone = {**properties, "Retain": "false"}
-    assert [handler.apply(logs, "Delete", gone) for _ in range(2)] == ["deleted", "deleted"]
+    assert [log_group.apply(logs, "Delete", gone) for _ in range(2)] == ["deleted", "deleted"]
     assert described() == []
 
 

@@ -1,0 +1,117 @@
+"""The release set that a custom resource names, and the archives that it needs."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import ClientError
+
+from ..shared.clients import is_gone
+from ..shared.custom_resource import NotDoneError
+from ..shared.names import shown
+from ..shared.properties import read_properties
+from .records import Note, records_below
+from .services import Aws
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3.client import S3Client
+
+SCHEMA = 1
+UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class Properties:
+    """The custom resource's properties; see ``handler.py``."""
+
+    release_set_bucket: str
+    release_set_key: str
+    archive_bucket: str
+    archive_prefix: str
+    record_path: str
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Properties:
+        """Read them from an event. Raises NotDoneError with all that are missing."""
+        return cls(**read_properties(cls.__dataclass_fields__, given))
+
+    @property
+    def token(self) -> str:
+        """What stands for the release set in notes: the first characters of its key, the SHA-256 of its content."""
+        return self.release_set_key.rpartition("/")[2][:16]
+
+    @property
+    def platform(self) -> str:
+        """Triton release and GPU, as the archives' prefix ends."""
+        return self.archive_prefix.rstrip("/").rpartition("/")[2]
+
+    @property
+    def removed_path(self) -> str:
+        """Where a moved record's value is kept when its model leaves the set; no endpoint begins with ``_``."""
+        head, _, endpoint = self.record_path.rstrip("/").rpartition("/")
+        return f"{head}/_removed/{endpoint}/"
+
+
+@dataclass(frozen=True)
+class ReleaseSet:
+    """Model → digest (16 hexadecimal digits), model → commit as far as synthesis told, and whether S3 still has it."""
+
+    models: Mapping[str, str]
+    commits: Mapping[str, str] = field(default_factory=dict)
+    stored: bool = True
+
+    def note(self, model: str, told: Note, *, before: str | None, platform: str) -> str:
+        """The description of a record: JSON, far below the 1024 characters that SSM takes."""
+        commit = self.commits.get(model, UNKNOWN) if told["digest"] == self.models.get(model) else UNKNOWN
+        return json.dumps({"before": before, "platform": platform, "commit": commit, **told}, separators=(",", ":"))
+
+
+def read_release_set(s3: S3Client, properties: Properties) -> ReleaseSet:
+    """The set that the properties name. Raises NotDoneError where the object is no release set."""
+    place = f"s3://{properties.release_set_bucket}/{properties.release_set_key}"
+    body = s3.get_object(Bucket=properties.release_set_bucket, Key=properties.release_set_key)["Body"].read()
+    try:
+        document = json.loads(body)
+        schema, models = document["schema"], document["models"]
+        commits = dict(document.get("commits", {}))  # a set that an older version wrote has none
+        sound = schema == SCHEMA and all(re.fullmatch(r"[0-9a-f]{16}", digest) for digest in models.values())
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise NotDoneError(f"{place} is no release set: {error!r}") from error
+    if not sound:
+        raise NotDoneError(f"{place} is no release set of schema {SCHEMA}: {str(document)[:200]}")
+    return ReleaseSet(models=models, commits=commits)
+
+
+def old_release_set(aws: Aws, properties: Properties) -> ReleaseSet:
+    """The set that was active before; where its object is gone (staging buckets get cleaned), what the records say."""
+    try:
+        return read_release_set(aws.s3, properties)
+    except ClientError as error:
+        if not is_gone(error):
+            raise
+        print(json.dumps({"release_set": "gone; compared with the records instead", "error": str(error)}))
+        return ReleaseSet(records_below(aws.ssm, path=properties.record_path), stored=False)
+
+
+def archives_of(models: Mapping[str, str]) -> set[str]:
+    """The names of the archives of model → digest."""
+    return {f"{model}.{digest}.tar.gz" for model, digest in models.items()}
+
+
+def require_archives(s3: S3Client, properties: Properties, archives: Iterable[str]) -> None:
+    """Raise NotDoneError unless every one of these archives lies under the prefix."""
+    bucket, prefix = properties.archive_bucket, properties.archive_prefix
+    pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
+    there = {entry["Key"] for page in pages for entry in page.get("Contents", [])}
+    wanted = {prefix + archive for archive in archives}
+    missing = sorted(wanted - there)
+    if missing:
+        raise NotDoneError(
+            f"{len(missing)} of {len(wanted)} archives are not in s3://{bucket}: {shown(missing)}. "
+            "Build and publish the environment, then deploy again. (An archive that this checkout does not make is one "
+            "that tritonstack rollback moved a record to: build it, or move the record to the deployed digest.)"
+        )

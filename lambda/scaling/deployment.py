@@ -1,0 +1,92 @@
+"""What one event of a deployment does to an endpoint's scaling."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..shared.custom_resource import NotDoneError
+from .instance_count import clear, forget, remember, scale_as_before
+from .live_variant import live_variant, settled_variant
+from .services import Aws
+from .target import converge, deregister, register
+from .wanted import Wanted
+
+BEFORE, SETTLED, AFTER = "Custom::ScalingBefore", "Custom::ScalingSettled", "Custom::ScalingAfter"
+ALL_AT_ONCE, ROLLING = "ALL_AT_ONCE", "ROLLING"
+
+
+def act(event: Mapping[str, Any], aws: Aws, *, in_force: Wanted) -> dict[str, str]:
+    """Do what one event asks; see ``handler.py``. Returns the resource's attributes.
+
+    Args:
+        event: CloudFormation's.
+        aws: the services.
+        in_force: what the template wants that CloudFormation moves to, or back to.
+    """
+    wanted = Wanted.of(event["ResourceProperties"]["Scaling"])
+    kind, request = event["ResourceType"], event["RequestType"]
+    if request == "Delete":
+        if kind == SETTLED and wanted.variant != in_force.variant:
+            settle(aws, in_force, gone=wanted.variant)
+        return {}
+    old = Wanted.of(event["OldResourceProperties"]["Scaling"]) if request == "Update" else None
+    if kind == BEFORE:
+        return before(aws, wanted, old)
+    if kind == AFTER:
+        after(aws, wanted)
+    return {}
+
+
+def before(aws: Aws, wanted: Wanted, old: Wanted | None) -> dict[str, str]:
+    """Make way for what is wanted. Returns the number of instances to start with, and how traffic may shift."""
+    live = settled_variant(aws, wanted.endpoint)
+    if live is None:
+        return {"InitialInstanceCount": str(wanted.initial), "RoutingType": wanted.routing}
+    if live.variant == wanted.variant:
+        came_back = old is not None and old.variant != wanted.variant
+        if came_back:
+            converge(aws, wanted)
+            forget(aws, live)
+        elif old is not None:
+            register(aws, wanted)
+        kept = old is not None and (came_back or old.initial == wanted.initial)
+        count = live.begun_with if kept else wanted.initial
+        return {"InitialInstanceCount": str(count), "RoutingType": wanted.routing}
+    if old is None:
+        raise NotDoneError(
+            f"endpoint {wanted.endpoint} has no scaling yet, and its variant would change from {live.variant} to "
+            f"{wanted.variant} in the same deployment, which could not be undone if it failed later. Deploy one of the "
+            "two, then the other."
+        )
+    if ROLLING in (wanted.routing, old.routing):
+        raise NotDoneError(
+            f"endpoint {wanted.endpoint}: its variant would change from {live.variant} to {wanted.variant}, and a "
+            "rolling update, on the way back too, needs the same variant before and after. Deploy another `kind` of "
+            "rollout alone, then the new type, then kind: rolling again."
+        )
+    remember(aws, live, back_to=wanted.variant)
+    deregister(aws, wanted.endpoint, live.variant)
+    # Guardrails need the same variant name in both configs (developer guide, "Exclusions").
+    count = max(wanted.initial, min(live.count, wanted.maximum))
+    return {"InitialInstanceCount": str(count), "RoutingType": ALL_AT_ONCE}
+
+
+def after(aws: Aws, wanted: Wanted) -> None:
+    """Make what is registered what is wanted; where another variant is live, a rollback is yet to take it away."""
+    live = live_variant(aws, wanted.endpoint)
+    if live is not None and live.variant == wanted.variant:
+        converge(aws, wanted)
+    elif live is not None:
+        deregister(aws, wanted.endpoint, live.variant)
+
+
+def settle(aws: Aws, wanted: Wanted, *, gone: str) -> None:
+    """The deployment is over: nothing of the variant that is gone stays registered, all of the live one is."""
+    live = live_variant(aws, wanted.endpoint)
+    if live is None or live.variant != gone:
+        deregister(aws, wanted.endpoint, gone)
+    if live is not None and live.variant == wanted.variant:
+        converge(aws, wanted)
+        scale_as_before(aws, wanted, live)
+        clear(aws, live)

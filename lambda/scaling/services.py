@@ -1,0 +1,24 @@
+"""The services that the function talks to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..shared.clients import client
+
+if TYPE_CHECKING:
+    from mypy_boto3_sagemaker.client import SageMakerClient
+
+
+@dataclass(frozen=True)
+class Aws:
+    """SageMaker, and Application Auto Scaling, for whose client no types are at hand."""
+
+    sagemaker: SageMakerClient
+    scaling: Any
+
+    @classmethod
+    def of_session(cls) -> Aws:
+        """With the function's role."""
+        return cls(client("sagemaker"), client("application-autoscaling"))

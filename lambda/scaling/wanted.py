@@ -1,0 +1,38 @@
+"""What a template wants of an endpoint's scaling."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a template wants.
+
+    Attributes:
+        endpoint: its name.
+        variant: its production variant.
+        minimum: the least number of instances, and ``maximum`` the greatest.
+        initial: the number to start with.
+        policies: name → target tracking configuration.
+        schedules: scheduled actions, as PutScheduledAction takes them.
+        routing: how an update shifts traffic (``CANARY``), where the variant stays.
+    """
+
+    endpoint: str
+    variant: str
+    minimum: int
+    maximum: int
+    initial: int
+    policies: Mapping[str, Any]
+    schedules: tuple[Mapping[str, Any], ...]
+    routing: str
+
+    @classmethod
+    def of(cls, text: str) -> Wanted:
+        """Read it from the JSON text that the construct wrote."""
+        given = json.loads(text)
+        return cls(**{**given, "schedules": tuple(given["schedules"])})

@@ -1,0 +1,225 @@
+"""What CloudFormation hears of an event, whatever happens to the function."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+# `lambda` is a word of the language, so the folder of that name cannot stand in an import statement.
+fakes: Any = importlib.import_module("tests.lambda.fake_builds")
+calling: Any = importlib.import_module("tests.lambda.calling")
+custom_resource: Any = importlib.import_module("lambda.shared.custom_resource")
+presigned_url: Any = importlib.import_module("lambda.shared.presigned_url")
+FUNCTIONS = ("activation", "bucket_emptying", "endpoint_log", "model_builds", "scaling", "verification")
+MOST = 4096
+"""Bytes of an answer (user guide: custom resource response objects)."""
+
+
+@pytest.fixture
+def listener() -> Iterator[Any]:
+    with fakes.listening() as running:
+        yield running
+
+
+@pytest.fixture
+def answers(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    heard: list[dict[str, Any]] = calling.hear(monkeypatch)
+    return heard
+
+
+def event(request: str = "Create", **more: Any) -> dict[str, Any]:
+    return {"RequestType": request, "ResourceType": "Custom::Thing", "ResourceProperties": {}, **calling.IDS, **more}
+
+
+def respond(act: Any, *, request: str = "Create", seconds: float = 900, **more: Any) -> None:
+    custom_resource.respond(event(request, **more), calling.context(seconds=seconds), act, physical_id="thing")
+
+
+def fail(error: BaseException) -> Any:
+    def act() -> None:
+        raise error
+
+    return act
+
+
+def test_what_was_done_is_answered_once_with_its_attributes(answers: list[dict[str, Any]]) -> None:
+    respond(lambda: {"Written": "bert"})
+    [answer] = answers
+    assert answer == {
+        "Status": "SUCCESS",
+        "Reason": "",
+        "PhysicalResourceId": "thing",
+        "StackId": "stack",
+        "RequestId": "request",
+        "LogicalResourceId": "Resource",
+        "Data": {"Written": "bert"},
+    }
+
+
+def test_what_another_run_answers_is_not_answered(answers: list[dict[str, Any]]) -> None:
+    respond(lambda: None)
+    assert answers == []
+
+
+def test_a_reason_that_can_be_mended_is_told_as_it_is_and_another_error_by_its_name(
+    answers: list[dict[str, Any]],
+) -> None:
+    respond(fail(custom_resource.NotDoneError("publish it first")))
+    respond(fail(KeyError("name")))
+    assert [each["Status"] for each in answers] == ["FAILED", "FAILED"]
+    assert answers[0]["Reason"] == "publish it first (log stream stream)"
+    assert answers[1]["Reason"] == "KeyError: 'name' (log stream stream)"
+
+
+@pytest.mark.parametrize("letter", ["x", '"', "…", "\n", "\x07", "𝄞"])
+@pytest.mark.parametrize("names", [1, 2, 5])
+def test_an_answer_has_at_most_4096_bytes_whatever_letters_it_is_made_of(
+    listener: Any, letter: str, names: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lengths: list[int] = []
+    monkeypatch.setattr(presigned_url, "put", lambda _url, document: lengths.append(len(document)))
+    ids: dict[str, Any] = {
+        "StackId": "arn:aws:cloudformation:us-gov-east-1:123456789012:stack/" + "s" * 128 + "/" + "0" * 36,
+        "RequestId": "0" * 36,
+        "LogicalResourceId": "L" * 255,
+    }
+    respond(fail(custom_resource.NotDoneError(letter * 9000)), **ids)
+    respond(lambda: {f"Name{number}": letter * 9000 for number in range(names)}, **ids)
+    assert all(2000 < length < MOST for length in lengths), lengths
+    assert len(lengths) == 2
+
+
+def test_a_reason_that_is_cut_still_names_the_log(answers: list[dict[str, Any]]) -> None:
+    respond(fail(custom_resource.NotDoneError("why" * 3000)))
+    assert answers[0]["Reason"].startswith("whywhy")
+    assert answers[0]["Reason"].endswith("… (log stream stream)")
+
+
+def test_a_delete_keeps_the_id_that_it_came_with(answers: list[dict[str, Any]]) -> None:
+    """After a Create that was never answered it is one of CloudFormation's own."""
+    respond(dict, request="Delete", PhysicalResourceId="stack-Thing-1ABC")
+    assert answers[0]["PhysicalResourceId"] == "stack-Thing-1ABC"
+
+
+def test_an_id_comes_from_a_property_and_stays_where_there_is_none() -> None:
+    made = event(ResourceProperties={"Of": "local/digits"})
+    assert custom_resource.identity(made, "Of") == "Custom::Thing:local/digits"
+    assert custom_resource.identity(event(PhysicalResourceId="before"), "Of") == "before"
+    assert custom_resource.identity(event(), "Of") == "Custom::Thing:unknown"
+
+
+# What is cut off, and what is lost.
+
+
+def test_a_run_that_would_be_cut_off_fails_before_even_if_a_client_catches_every_error(
+    answers: list[dict[str, Any]],
+) -> None:
+    def act() -> dict[str, str]:
+        for _ in range(3):  # as a client that takes every error for a lost connection
+            with contextlib.suppress(Exception):
+                threading.Event().wait(60)
+        return {}
+
+    began = time.monotonic()
+    respond(act, seconds=custom_resource.SPARE_SECONDS + 0.05)
+    assert time.monotonic() - began < 30
+    [answer] = answers
+    assert answer["Status"] == "FAILED"
+    assert "was not done within the 0 seconds that this run had" in answer["Reason"]
+
+
+def test_an_alarm_of_somebody_else_is_set_again(answers: list[dict[str, Any]]) -> None:
+    rung: list[int] = []
+    before = signal.signal(signal.SIGALRM, lambda *_: rung.append(1))
+    left = signal.setitimer(signal.ITIMER_REAL, 100)
+    try:
+        respond(dict)
+        assert 0 < signal.getitimer(signal.ITIMER_REAL)[0] <= 100
+        signal.raise_signal(signal.SIGALRM)
+        assert rung == [1]
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, *left)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_there_is_time_for_every_try_of_an_answer_before_the_run_ends() -> None:
+    tries = presigned_url.HTTP_SECONDS * (1 + len(presigned_url.PAUSES)) + sum(presigned_url.PAUSES)
+    assert tries < custom_resource.SPARE_SECONDS
+
+
+def test_an_answer_that_does_not_get_through_is_given_again_as_it_was(
+    listener: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 2:
+            listener.answers.clear()
+
+    monkeypatch.setattr(presigned_url.time, "sleep", sleep)
+    listener.answers["/answer"] = 503
+    respond(dict, ResponseURL=f"{listener.url}/answer")
+    [heard] = listener.heard["/answer"]
+    assert (heard["Status"], heard["type"], len(pauses)) == ("SUCCESS", "", 2)
+
+
+def test_an_answer_that_never_gets_through_has_lambda_repeat_the_event(
+    listener: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(presigned_url, "PAUSES", (0,))
+    listener.answers["/answer"] = 500
+    with pytest.raises(OSError, match="500"):
+        respond(dict, ResponseURL=f"{listener.url}/answer")
+
+
+def test_an_answer_that_nobody_waits_for_any_more_is_no_error(listener: Any) -> None:
+    listener.answers["/answer"] = 403
+    respond(dict, ResponseURL=f"{listener.url}/answer")
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_module_that_cannot_be_imported_is_told_to_cloudformation(
+    answers: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv("SCALING", "{}")
+    for module in [each for each in sys.modules if each.startswith(("lambda.", "boto3"))]:
+        if not module.startswith("lambda.shared") or module == "lambda.shared.clients":
+            monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setitem(sys.modules, "boto3", None)
+    handler: Any = importlib.import_module(f"lambda.{name}.handler")
+    request = "Delete" if name == "bucket_emptying" else "Create"
+    handler.handler(event(request, ResourceProperties={"Bucket": "a", "LogGroupName": "b"}), calling.context())
+    [answer] = answers
+    assert answer["Status"] == "FAILED"
+    assert "boto3" in answer["Reason"]
+
+
+# What is logged.
+
+
+def test_a_presigned_url_stands_in_no_log(
+    listener: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(presigned_url, "PAUSES", (0,))
+    properties = {
+        "WaitHandle": "https://bucket.s3/handle?X-Amz-Signature=5ec2e7",
+        "Nested": {"Urls": "http://a/?5ec2e7"},
+    }
+    url = f"{listener.url}/answer?X-Amz-Signature=5ec2e7"
+    respond(dict, ResponseURL=url, ResourceProperties=properties)
+    listener.answers["/answer?X-Amz-Signature=5ec2e7"] = 500
+    with pytest.raises(OSError, match="500"):
+        respond(fail(KeyError("name")), ResponseURL=url, ResourceProperties=properties)
+    printed = capsys.readouterr()
+    assert "https://bucket.s3/handle?…" in json.loads(printed.out.splitlines()[0])["ResourceProperties"]["WaitHandle"]
+    assert "5ec2e7" not in printed.out + printed.err
