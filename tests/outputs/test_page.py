@@ -1,0 +1,74 @@
+"""docs/outputs.md: what its blocks name is in the contract, and its permissions are what is needed and no more."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from typing import Any
+
+import pytest
+
+from tests.outputs.page import PAGE, blocks
+from tests.outputs.test_contract import COMMITTED
+from tests.outputs.world import ACCOUNT, REGION, SystemsManager, settings, whole
+from tests.policies.evaluator import Request, Verdict, evaluate
+from tritonstack.outputs.reading import read_told
+
+
+def block(language: str) -> str:
+    """The one block of a language."""
+    [found] = [each.text for each in blocks() if each.language == language]
+    return found
+
+
+def test_no_block_is_left_out() -> None:
+    """Those of sh, python and yaml run in tests/e2e/test_outputs.py; the others are looked at here."""
+    assert {each.language for each in blocks()} == {"sh", "python", "yaml", "hcl", "json"}
+    assert PAGE.read_text().count("```") == 2 * len(blocks())
+
+
+def test_terraform_reads_fields_and_a_parameter_of_the_contract() -> None:
+    text, contract = block("hcl"), COMMITTED["parameters"]["serving"]
+    wanted = contract["name"].replace("<environment>", "prod").replace("<endpoint>", "digits")
+    assert re.findall(r'name = "([^"]+)"', text) == [wanted]
+    named = set(re.findall(r"local\.digits\.(\w+)", text))
+    assert named == {"endpoint_arn", "contract"}
+    assert {f"/{name}" for name in named} <= set(contract["fields"])
+
+
+def test_terraform_can_parse_its_block() -> None:
+    program = shutil.which("terraform")
+    if program is None:
+        pytest.skip("this machine has no terraform")
+    result = subprocess.run([program, "fmt", "-"], input=block("hcl"), text=True, capture_output=True, check=False)
+    assert (result.returncode, result.stdout.strip()) == (0, block("hcl").strip()), result.stderr
+
+
+def allowed(policy: list[dict[str, Any]], path: str) -> bool:
+    """Whether the page's policy lets a caller list a path."""
+    request = Request(
+        principal=f"arn:aws:iam::{ACCOUNT}:role/reader",
+        action="ssm:GetParametersByPath",
+        resource=f"arn:aws:ssm:{REGION}:{ACCOUNT}:parameter{path}",
+    )
+    return evaluate(request, identity=policy) is Verdict.ALLOWED
+
+
+def test_the_permissions_are_those_that_the_command_needs_and_no_more() -> None:
+    policy = json.loads(block("json").replace("tritonstack/local/", "tritonstack/dev/"))["Statement"]
+    systems = SystemsManager(whole())
+    read_told(systems, settings())
+    assert [path for path in systems.asked if not allowed(policy, path)] == []
+    named = {resource.partition("parameter")[2] for each in policy for resource in each["Resource"]}
+    assert named == set(systems.asked), "more is allowed than is asked for"
+
+
+def test_the_page_names_the_version_that_the_code_has() -> None:
+    assert f"`contract` is {COMMITTED['contract']}, `minor` is {COMMITTED['minor']}." in PAGE.read_text()
+
+
+def test_every_cloudformation_output_of_the_contract_is_on_the_page() -> None:
+    for names in COMMITTED["stack_outputs"].values():
+        assert [name for name in names if f"`{name}`" not in PAGE.read_text()] == []
