@@ -23,6 +23,8 @@ class Effect(StrEnum):
 
     NEW = "new"
     CHANGED = "changed in place"
+    MAY_CHANGE = "may change in place"
+    """Nothing of it changes but values that other changes may bring."""
     REPLACED = "replaced"
     MAY_BE_REPLACED = "may be replaced"
     REMOVED = "removed"
@@ -47,12 +49,14 @@ class PropertyChange:
 
     Attributes:
         path: names and list places from the resource's properties: ``("ProductionVariants", 0, "InstanceType")``. A
-            list place may be the item's own name (``Sid``, ``VariantName``, ``Name``, ``Key``, ``Id``).
+            list place may be the item's own name in brackets (``[ReadArchives]``: its Sid, VariantName, Name, Id, …).
         before: in the snapshot's normal form; ABSENT where the property is new.
         after: likewise; ABSENT where it is gone.
         replaces: what the change does to the resource.
         follows: what moves the value though the text is the same: a logical id, a parameter's name, or an asset's or
-            document's construct path. None where the text changed. ``before`` and ``after`` are then equal.
+            document's construct path; ``before`` and ``after`` are then equal. None where the text changed.
+        certain: whether the value moves; False where that is known only when it is deployed: what a custom resource
+            answers, what a parameter holds.
     """
 
     path: tuple[str | int, ...]
@@ -60,6 +64,7 @@ class PropertyChange:
     after: Json | Absent
     replaces: Replaces = Replaces.NO
     follows: str | None = None
+    certain: bool = True
 
     @property
     def name(self) -> str:
@@ -153,7 +158,7 @@ class TrafficChange:
     Attributes:
         endpoint: the endpoint's SageMaker name, or its logical id where the name is generated.
         logical_id: of the AWS::SageMaker::Endpoint.
-        touched: whether calls move to another fleet, or end.
+        touched: whether calls move to another fleet, or end; None where that is known only when it is deployed.
         update: how.
         fleet: what changes, by weight; empty where nothing does.
         sentences: what happens, in full sentences, for a report.
@@ -161,7 +166,7 @@ class TrafficChange:
 
     endpoint: str
     logical_id: str
-    touched: bool
+    touched: bool | None
     update: Update
     fleet: tuple[FleetChange, ...]
     sentences: tuple[str, ...]

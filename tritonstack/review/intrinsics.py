@@ -14,29 +14,39 @@ JSON_TEXT = "$json"
 """The name under which text that is JSON stands parsed in a snapshot."""
 
 
-def references(value: Json) -> Iterator[str]:
-    """Every name that a value refers to by ``Ref``, ``Fn::GetAtt`` or ``Fn::Sub``: logical ids and parameters.
+def uses(value: Json) -> Iterator[tuple[str, str | None]]:
+    """Every name that a value refers to, and the attribute that it reads; None where it is the thing's ``Ref``.
 
     Pseudo parameters (``AWS::Region``) are among them; a name may come twice.
     """
     match value:
         case {"Ref": str(name), **rest} if not rest:
-            yield name
-        case {"Fn::GetAtt": [str(name), *_], **rest} if not rest:
-            yield name
+            yield name, None
+        case {"Fn::GetAtt": [str(name), *attribute], **rest} if not rest:
+            yield name, ".".join(map(str, attribute))
         case {"Fn::GetAtt": str(text), **rest} if not rest:
-            yield text.partition(".")[0]
+            yield _named(text)
         case {"Fn::Sub": [str(text), dict(variables)], **rest} if not rest:
-            yield from (name for name in _names(text) if name not in variables)
-            yield from references(variables)
+            yield from (_named(name) for name in _VARIABLE.findall(text) if name not in variables)
+            yield from uses(variables)
         case {"Fn::Sub": str(text), **rest} if not rest:
-            yield from _names(text)
+            yield from (_named(name) for name in _VARIABLE.findall(text))
         case dict():
             for each in value.values():
-                yield from references(each)
+                yield from uses(each)
         case list():
             for each in value:
-                yield from references(each)
+                yield from uses(each)
+
+
+def references(value: Json) -> Iterator[str]:
+    """Every name that a value refers to: logical ids, parameters and pseudo parameters."""
+    return (name for name, _ in uses(value))
+
+
+def is_function(value: Json) -> bool:
+    """Whether a value is one intrinsic function."""
+    return isinstance(value, dict) and len(value) == 1 and next(iter(value)).startswith(("Ref", "Fn::"))
 
 
 def assets_in(value: Json) -> Iterator[str]:
@@ -86,8 +96,10 @@ def _function_text(value: Json) -> str | None:
     return text
 
 
-def _names(text: str) -> Iterator[str]:
-    return (name.partition(".")[0] for name in _VARIABLE.findall(text))
+def _named(text: str) -> tuple[str, str | None]:
+    """``LogicalId.Attribute``, or a name alone."""
+    name, dot, attribute = text.partition(".")
+    return name, attribute if dot else None
 
 
 def _inside(value: Json) -> Json:

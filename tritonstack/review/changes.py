@@ -1,0 +1,178 @@
+"""Two sets of snapshots compared: what a deployment of the second over the first would do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tritonstack.review.change import (
+    ABSENT,
+    AssetChange,
+    Changes,
+    DocumentChange,
+    Effect,
+    EnvironmentChange,
+    FindingChanges,
+    PropertyChange,
+    ResourceChange,
+    StackChange,
+)
+from tritonstack.review.intrinsics import assets_in
+from tritonstack.review.property_changes import differences
+from tritonstack.review.resource_changes import resource_changes
+from tritonstack.review.snapshot import Asset, EnvironmentSnapshot, Findings, Json, Snapshots, StackSnapshot
+from tritonstack.review.traffic import traffic_changes
+
+
+def compare(before: Snapshots, after: Snapshots) -> Changes:
+    """What deploying ``after`` would do where ``before`` is deployed; every environment of either, by name."""
+    names = sorted(before.environments.keys() | after.environments.keys())
+    return Changes(
+        environments=tuple(_environment(before.environments.get(name), after.environments.get(name)) for name in names)
+    )
+
+
+def _environment(before: EnvironmentSnapshot | None, after: EnvironmentSnapshot | None) -> EnvironmentChange:
+    old = {} if before is None else before.stacks
+    new = {} if after is None else after.stacks
+    found = (_stack(old.get(name), new.get(name)) for name in sorted(old.keys() | new.keys()))
+    stacks = tuple(each for each in found if each is not None)
+    findings = finding_changes(None if before is None else before.findings, None if after is None else after.findings)
+    if before is None:
+        effect: Effect | None = Effect.NEW
+    elif after is None:
+        effect = Effect.REMOVED
+    else:
+        moved = findings.new or findings.gone or findings.accepted or findings.no_longer_accepted
+        effect = Effect.CHANGED if stacks or moved else None
+    present = after or before
+    return EnvironmentChange(
+        name="" if present is None else present.name, effect=effect, stacks=stacks, findings=findings
+    )
+
+
+def _stack(before: StackSnapshot | None, after: StackSnapshot | None) -> StackChange | None:
+    """The change of a stack; None where there is none."""
+    if before is None or after is None:
+        present = after or before
+        return None if present is None else _one_sided(present, new=before is None)
+    identity = tuple(differences(_identity(before), _identity(after)))
+    if identity:
+        moved = _one_sided(after, new=True)
+        told = (
+            f"Another stack takes its place. No deployment removes {before.stack_name}: it stays until it is deleted."
+        )
+        return StackChange(
+            name=after.name,
+            stack_name=after.stack_name,
+            effect=Effect.REPLACED,
+            resources=moved.resources,
+            reasons=(told,),
+            template=identity,
+            assets=moved.assets,
+            documents=moved.documents,
+            traffic=moved.traffic,
+        )
+    resources = resource_changes(before, after)
+    template = tuple(differences(_sections(before), _sections(after)))
+    assets = tuple(_assets(before, after))
+    documents = tuple(_documents(before, after))
+    if not (resources or template or assets or documents):
+        return None
+    return StackChange(
+        name=after.name,
+        stack_name=after.stack_name,
+        effect=Effect.CHANGED,
+        resources=resources,
+        template=template,
+        assets=assets,
+        documents=documents,
+        traffic=traffic_changes(before, after, resources),
+    )
+
+
+def _one_sided(stack: StackSnapshot, *, new: bool) -> StackChange:
+    """A stack that comes, or one that the app no longer has."""
+    nothing = StackSnapshot(
+        name=stack.name,
+        stack_name=stack.stack_name,
+        account=stack.account,
+        region=stack.region,
+        tags={},
+        template={},
+        resources={},
+        documents={},
+        assets={},
+    )
+    before, after = (nothing, stack) if new else (stack, nothing)
+    resources: tuple[ResourceChange, ...] = resource_changes(before, after)
+    told = f"The app no longer has it. No deployment removes it: {stack.stack_name} stays until it is deleted."
+    return StackChange(
+        name=stack.name,
+        stack_name=stack.stack_name,
+        effect=Effect.NEW if new else Effect.REMOVED,
+        resources=resources,
+        reasons=() if new else (told,),
+        template=tuple(differences(_sections(before), _sections(after))),
+        assets=tuple(_assets(before, after)),
+        documents=tuple(_documents(before, after)),
+        traffic=traffic_changes(before, after, resources),
+    )
+
+
+def _identity(stack: StackSnapshot) -> dict[str, Json]:
+    return {"StackName": stack.stack_name, "Account": stack.account, "Region": stack.region}
+
+
+def _sections(stack: StackSnapshot) -> dict[str, Json]:
+    return {**stack.template, **({"StackTags": dict(stack.tags)} if stack.tags else {})}
+
+
+def _assets(before: StackSnapshot, after: StackSnapshot) -> Iterator[AssetChange]:
+    for path in sorted(before.assets.keys() | after.assets.keys()):
+        old, new = before.assets.get(path), after.assets.get(path)
+        if old == new:
+            continue
+        present = new or old
+        if present is not None:
+            stack = after if new is not None else before
+            yield _asset(
+                path, present, {} if old is None else dict(old.files), {} if new is None else dict(new.files), stack
+            )
+
+
+def _asset(path: str, asset: Asset, old: dict[str, str], new: dict[str, str], stack: StackSnapshot) -> AssetChange:
+    return AssetChange(
+        path=path,
+        kind=asset.kind.value,
+        new=tuple(sorted(new.keys() - old.keys())),
+        changed=tuple(sorted(name for name in old.keys() & new.keys() if old[name] != new[name])),
+        removed=tuple(sorted(old.keys() - new.keys())),
+        users=_users(path, stack),
+    )
+
+
+def _users(path: str, stack: StackSnapshot) -> tuple[str, ...]:
+    return tuple(name for name, each in stack.resources.items() if path in set(assets_in(dict(each.properties))))
+
+
+def _documents(before: StackSnapshot, after: StackSnapshot) -> Iterator[DocumentChange]:
+    for path in sorted(before.documents.keys() | after.documents.keys()):
+        old, new = before.documents.get(path, ABSENT), after.documents.get(path, ABSENT)
+        members: tuple[PropertyChange, ...] = tuple(
+            differences({} if old is ABSENT else old, {} if new is ABSENT else new)
+        )
+        if members or (old is ABSENT) != (new is ABSENT):
+            yield DocumentChange(path=path, members=members, before=old, after=new)
+
+
+def finding_changes(before: Findings | None, after: Findings | None) -> FindingChanges:
+    """Policy findings that come and go; nothing is known where one side ran without validation."""
+    if before is None or after is None:
+        return FindingChanges(known=False, new=(), gone=(), accepted=(), no_longer_accepted=())
+    return FindingChanges(
+        known=True,
+        new=tuple(sorted(set(after.open) - set(before.open))),
+        gone=tuple(sorted(set(before.open) - set(after.open))),
+        accepted=tuple(sorted(set(after.accepted) - set(before.accepted))),
+        no_longer_accepted=tuple(sorted(set(before.accepted) - set(after.accepted))),
+    )

@@ -1,0 +1,238 @@
+"""The resources of one stack: what the text changes, and what follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from tritonstack.cloudformation.replacement import ReplacementRules, replacement_rules
+from tritonstack.review.change import ABSENT, Effect, PropertyChange, Replaces, ResourceChange
+from tritonstack.review.intrinsics import assets_in, uses
+from tritonstack.review.property_changes import differences, leaves
+from tritonstack.review.refusals import refusals
+from tritonstack.review.renames import renames
+from tritonstack.review.snapshot import Json, Resource, StackSnapshot
+
+Certainty = Literal["yes", "maybe"]
+_REF, _ATTRIBUTES, _ASSET = "ref", "attributes", "asset"
+_ALL_OF_IT = "all"
+"""The ``Ref`` of a thing and every attribute of it."""
+
+
+@dataclass(kw_only=True)
+class _Pending:
+    """A resource on both sides, as far as it is known what happens to it."""
+
+    before: Resource
+    after: Resource
+    rules: ReplacementRules | None
+    text: list[PropertyChange]
+    following: dict[tuple[tuple[str | int, ...], str], PropertyChange] = field(default_factory=dict)
+
+    @property
+    def properties(self) -> list[PropertyChange]:
+        """What changes of it, as far as it is known."""
+        return [*self.text, *self.following.values()]
+
+    @property
+    def replaces(self) -> Replaces:
+        """What its changes so far do."""
+        found = {each.replaces for each in self.properties}
+        if Replaces.YES in found or self.before.type != self.after.type:
+            return Replaces.YES
+        return Replaces.MAYBE if Replaces.MAYBE in found else Replaces.NO
+
+
+def resource_changes(before: StackSnapshot, after: StackSnapshot) -> tuple[ResourceChange, ...]:
+    """Every resource that a deployment of ``after`` over ``before`` changes, by path and logical id."""
+    renamed = renames(before.resources, after.resources)
+    pending = {
+        name: _pending(before.resources[name], resource)
+        for name, resource in after.resources.items()
+        if name in before.resources
+    }
+    _follow(pending, moved=_moved(before, after))
+    changes = [change for each in pending.values() if (change := _common(each)) is not None]
+    for name, resource in after.resources.items():
+        if name in renamed:
+            changes.append(_renamed(before.resources[renamed[name]], resource))
+        elif name not in before.resources:
+            reasons = refusals(before=None, after=resource, properties=(), gone=_gone(before, after))
+            effect = Effect.REFUSED if reasons else Effect.NEW
+            changes.append(_change(resource, effect, after=resource, reasons=reasons))
+    for name, resource in before.resources.items():
+        if name not in after.resources and name not in renamed.values():
+            effect = Effect.RETAINED if resource.kept_on_removal else Effect.REMOVED
+            changes.append(_change(resource, effect, before=resource))
+    return tuple(sorted(changes, key=lambda each: (each.path, each.logical_id)))
+
+
+def _pending(before: Resource, after: Resource) -> _Pending:
+    rules = replacement_rules(after.type)
+    text = [replace(each, replaces=_replaces(rules, each)) for each in differences(before.properties, after.properties)]
+    return _Pending(before=before, after=after, rules=rules, text=text)
+
+
+def _replaces(rules: ReplacementRules | None, change: PropertyChange) -> Replaces:
+    if rules is None:
+        return Replaces.NO if change.path[0] == "Tags" else Replaces.MAYBE
+    values = [None if value is ABSENT else value for value in (change.before, change.after)]
+    answer = Replaces(rules.of(change.path, *([] if change.follows is not None else values)))
+    return Replaces.MAYBE if answer is Replaces.YES and not change.certain else answer
+
+
+def _moved(before: StackSnapshot, after: StackSnapshot) -> dict[tuple[str, str], Certainty]:
+    """What has another value though its name is the same: parameters, assets and documents."""
+    moved: dict[tuple[str, str], Certainty] = {}
+    old, new = before.template.get("Parameters", {}), after.template.get("Parameters", {})
+    for name in old.keys() & new.keys():
+        if old[name].get("Default") != new[name].get("Default") or old[name].get("Type") != new[name].get("Type"):
+            moved[name, _ALL_OF_IT] = "maybe"  # a parameter in SSM may hold the same value under another name
+    for path in before.documents.keys() & after.documents.keys():
+        if before.documents[path] != after.documents[path]:
+            moved[path, _ASSET] = "yes"
+    for path in before.assets.keys() & after.assets.keys():
+        if before.assets[path] != after.assets[path]:
+            moved[path, _ASSET] = "yes"
+    return moved
+
+
+def _follow(pending: Mapping[str, _Pending], *, moved: dict[tuple[str, str], Certainty]) -> None:
+    """Add what follows to every resource, until nothing more does.
+
+    A replaced resource has another ``Ref`` and other attributes. A custom resource that is updated may answer with
+    other attributes.
+    """
+    places = {name: list(_uses(each)) for name, each in pending.items()}
+    while True:
+        for name, each in pending.items():
+            if each.replaces is not Replaces.NO:
+                certain: Certainty = "yes" if each.replaces is Replaces.YES else "maybe"
+                if moved.get((name, _ALL_OF_IT)) != "yes":
+                    moved[name, _ALL_OF_IT] = certain
+            elif each.properties and _is_custom(each.after):
+                moved.setdefault((name, _ATTRIBUTES), "maybe")
+        came = [_take(each, places[name], moved) for name, each in pending.items()]
+        if not any(came):
+            return
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Use:
+    """A place in a resource's properties that refers to something, where the text is the same on both sides."""
+
+    path: tuple[str | int, ...]
+    value: Json
+    name: str
+    kind: str
+
+    def certainty(self, moved: Mapping[tuple[str, str], Certainty]) -> Certainty | None:
+        """Whether the value moves; None where it does not."""
+        of_kind = moved.get((self.name, self.kind))
+        return of_kind if self.kind == _ASSET else moved.get((self.name, _ALL_OF_IT)) or of_kind
+
+
+def _uses(each: _Pending) -> Iterator[_Use]:
+    changed = [change.path for change in each.text]
+    for path, value in leaves(each.after.properties):
+        if any(path[: len(prefix)] == prefix for prefix in changed):
+            continue
+        for name, attribute in uses(value):
+            yield _Use(path=path, value=value, name=name, kind=_REF if attribute is None else _ATTRIBUTES)
+        for asset in assets_in(value):
+            yield _Use(path=path, value=value, name=asset, kind=_ASSET)
+
+
+def _take(each: _Pending, places: Iterable[_Use], moved: Mapping[tuple[str, str], Certainty]) -> bool:
+    """Add the changes that follow, or make them certain. Returns whether anything came new."""
+    came = False
+    for use in places:
+        certainty = use.certainty(moved)
+        if certainty is None:
+            continue
+        certain = certainty == "yes"
+        change = PropertyChange(path=use.path, before=use.value, after=use.value, follows=use.name, certain=certain)
+        change = replace(change, replaces=_replaces(each.rules, change))
+        known = each.following.get((use.path, use.name))
+        if known is None or (certain and not known.certain):
+            each.following[use.path, use.name] = change
+            came = True
+    return came
+
+
+def _common(each: _Pending) -> ResourceChange | None:
+    """The change of a resource on both sides; None where there is none."""
+    before, after = each.before, each.after
+    properties = tuple(sorted(each.properties, key=lambda change: (change.name, change.follows or "")))
+    attributes = tuple(differences(dict(before.attributes), dict(after.attributes)))
+    if not properties and not attributes and before.type == after.type:
+        return None
+    reasons: list[str] = []
+    if before.type != after.type:
+        reasons.append(f"Its type was {before.type}: CloudFormation makes another resource.")
+    if each.rules is None and each.replaces is Replaces.MAYBE:
+        reasons.append(f"CloudFormation's schemas do not say what replaces a {after.type}.")
+    refused = refusals(before=before, after=after, properties=properties)
+    if refused:
+        effect = Effect.REFUSED
+    elif not properties and before.type == after.type:
+        effect = Effect.TEMPLATE_ONLY
+    else:
+        certain = bool(attributes) or any(change.certain for change in properties)
+        in_place = Effect.CHANGED if certain else Effect.MAY_CHANGE
+        of = {Replaces.YES: Effect.REPLACED, Replaces.MAYBE: Effect.MAY_BE_REPLACED, Replaces.NO: in_place}
+        effect = of[each.replaces]
+    return ResourceChange(
+        logical_id=after.logical_id,
+        type=after.type,
+        path=after.path,
+        effect=effect,
+        properties=properties,
+        attributes=attributes,
+        reasons=(*refused, *reasons),
+        before=before,
+        after=after,
+    )
+
+
+def _renamed(before: Resource, after: Resource) -> ResourceChange:
+    refused = refusals(before=None, after=after, properties=(), gone=[before])
+    told = f"Its logical id was {before.logical_id}: CloudFormation makes a new resource and removes the old one."
+    return ResourceChange(
+        logical_id=after.logical_id,
+        type=after.type,
+        path=after.path,
+        effect=Effect.REFUSED if refused else Effect.REPLACED,
+        reasons=(*refused, told),
+        before=before,
+        after=after,
+        renamed_from=before.logical_id,
+    )
+
+
+def _change(
+    resource: Resource,
+    effect: Effect,
+    *,
+    before: Resource | None = None,
+    after: Resource | None = None,
+    reasons: tuple[str, ...] = (),
+) -> ResourceChange:
+    return ResourceChange(
+        logical_id=resource.logical_id,
+        type=resource.type,
+        path=resource.path,
+        effect=effect,
+        reasons=reasons,
+        before=before,
+        after=after,
+    )
+
+
+def _gone(before: StackSnapshot, after: StackSnapshot) -> list[Resource]:
+    return [each for name, each in before.resources.items() if name not in after.resources]
+
+
+def _is_custom(resource: Resource) -> bool:
+    return resource.type.startswith("Custom::") or resource.type == "AWS::CloudFormation::CustomResource"
