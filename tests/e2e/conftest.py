@@ -17,6 +17,12 @@ from tritonstack.local.processes import ProcessRecord
 
 SEED = 20240924
 MANY = 40
+SCALING = """scaling: {
+  minimum: 1, maximum: 6, requests_per_second: 20, safety_factor: 0.6, gpu_utilization: 60, gpu_memory: 80,
+  concurrency: 64, scale_out_cooldown_seconds: 45, scale_in_cooldown_seconds: 720, schedules: [
+    {name: morning, when: "cron(0 7 ? * MON-FRI *)", time_zone: Europe/Berlin, minimum: 2},
+    {name: night, when: "cron(0 20 * * ? *)", time_zone: Asia/Tokyo, minimum: 1, maximum: 2}]}"""
+"""Every way to scale; of a single-model endpoint, for whose instances alone the GPUs' memory says something."""
 
 
 @pytest.fixture(scope="session")
@@ -45,7 +51,9 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
                 endpoint("digits", ["digits-onnx", "digits-ensemble"]),
                 endpoint("many", [f"adds-{number:02}" for number in range(MANY)], limit=8, verified=2),
                 endpoint("memory", ["fits", "too-large", "adds-01"], verified=0),  # one of them does not fit
-                endpoint("single", ["digits-onnx"], mode="single-model"),
+                endpoint(
+                    "single", ["digits-onnx"], mode="single-model", instance_type="ml.g4dn.12xlarge", more=SCALING
+                ),
             ],
         ),
     )
@@ -53,13 +61,24 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 
 def endpoint(
-    name: str, models: list[str], *, mode: str = "multi-model", limit: int | None = None, verified: int | None = None
+    name: str,
+    models: list[str],
+    *,
+    mode: str = "multi-model",
+    instance_type: str = "ml.g4dn.xlarge",
+    limit: int | None = None,
+    verified: int | None = None,
+    more: str | None = None,
 ) -> str:
-    """One endpoint of the tests' environment file; ``verified``: how many models a deployment calls."""
+    """One endpoint of the tests' environment file.
+
+    ``verified``: how many models a deployment calls; ``more``: further settings, as they stand in the file.
+    """
     local = f", local: {{max_loaded_models: {limit}}}" if limit else ""
     local += "" if verified is None else f", verification: {{models: {verified}}}"
+    local += "" if more is None else f", {more}"
     return (
-        f'{{name: {name}, mode: {mode}, release: "24.09", instance_type: ml.g4dn.xlarge, initial_instance_count: 1, '
+        f'{{name: {name}, mode: {mode}, release: "24.09", instance_type: {instance_type}, initial_instance_count: 1, '
         f"models: [{', '.join(models)}]{local}}}"
     )
 

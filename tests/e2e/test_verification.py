@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 import pytest
@@ -44,16 +43,6 @@ def test_a_model_that_passed_its_proof_and_answers_wrongly_on_the_server_fails_t
     assert checked.target == before, "a record moved"
     assert checked.answer(4.0) == 8.0
     assert "as expected" in project.run("verify", checked.name, "--local").stdout
-
-
-def test_a_picture_whose_request_lies_ready_is_sent_by_the_function(deployed: LocalAws) -> None:
-    logs = deployed.client("logs")
-    groups = logs.describe_log_groups(logGroupNamePrefix="/aws/cloudformation/local-serving-digits/")["logGroups"]
-    [name] = [group["logGroupName"] for group in groups if "Verification" in group["logGroupName"]]
-    lines = [event["message"] for event in logs.filter_log_events(logGroupName=name)["events"]]
-    [told] = [json.loads(line) for line in lines if line.startswith('{"began"')]
-    assert [archive.partition(".")[0] for archive in told["answered"]] == ["digits-ensemble", "digits-onnx"]
-    assert told["left"] == []
 
 
 def test_what_changed_the_config_too_is_put_back_and_the_next_deployment_works(checked: CheckedProject) -> None:
