@@ -26,7 +26,9 @@ dashboard: true
 prices: {ml.g4dn.xlarge: 0.74, ml.g5.xlarge: 1.41}
 alarms: {email: [us@example.com], thresholds: {no_traffic_minutes: 60, budget_usd_per_hour: 5}}
 """.strip()  # noqa: E501 - a line a field
-SCALING = "scaling: {minimum: 2, maximum: 4, invocations_per_instance: 600, gpu_utilization: 60}"
+SCALING = (
+    "initial_instance_count: 2\nscaling: {minimum: 2, maximum: 4, invocations_per_instance: 600, gpu_utilization: 60}"
+)
 ROLLOUT = "rollout: {kind: canary, size_instances: 1, wait_seconds: 600, accept_multi_model: true, rollback_alarms: [bad-release]}"  # noqa: E501 - a line a field
 ENDPOINTS = (
     f"{T4}\n{SCALING}\nnetwork_isolation: true\n{ROLLOUT}",
