@@ -21,11 +21,13 @@ from tritonstack.local.emulator.cloudformation import (
     cancelling,
     composite_alarm,
     custom_resources,
+    joined_networks,
     network_resources,
     new_resources,
     operation_ids,
     patience,
     provisioning,
+    role_boundaries,
     sagemaker_resources,
     waits,
 )
@@ -73,9 +75,11 @@ def build(settings: EmulatorSettings) -> Gateway:
     cancelling.install()
     custom_resources.install()
     network_resources.install()
+    joined_networks.install(state)
     new_resources.install()
     operation_ids.install()
     waits.install()
+    role_boundaries.install()
     provisioning.install_schemas()
     patience.install(seconds=settings.stack_patience_seconds)
     return Gateway(settings, endpoints)

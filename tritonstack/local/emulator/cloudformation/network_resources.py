@@ -17,16 +17,10 @@ def _tags(properties: Properties, resource_type: str) -> list[dict[str, Any]]:
 
 def _create_flow_log(_logical_id: str, properties: Properties, _stack_name: str) -> Provisioned:
     request = {name: value for name, value in properties.items() if name not in ("ResourceId", "Tags")}
-    answer = call(
-        "ec2",
-        "CreateFlowLogs",
-        {
-            **request,
-            "ResourceIds": [properties["ResourceId"]],
-            "TagSpecifications": _tags(properties, "vpc-flow-log"),
-        },
-    )
+    answer = call("ec2", "CreateFlowLogs", {**request, "ResourceIds": [properties["ResourceId"]]})
     [made] = answer["FlowLogIds"]
+    for specification in _tags(properties, "vpc-flow-log"):  # MiniStack's CreateFlowLogs drops them
+        call("ec2", "CreateTags", {"Resources": [made], "Tags": specification["Tags"]})
     return made, {"Id": made}
 
 
