@@ -7,12 +7,32 @@ constructs by the end of their path, so that a finding on anything else still fa
 from __future__ import annotations
 
 import fnmatch
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import aws_cdk as cdk
+from aws_cdk import aws_sagemaker as sagemaker
 from constructs import IConstruct
 
 from constructs_lib.acknowledgement import acknowledge
+from tritonstack.catalogue import load_catalogue
+
+
+def has_no_volume(construct: IConstruct) -> bool:
+    """Whether no variant of an endpoint config gets an EBS volume: every instance type has local NVMe disks.
+
+    Of a type that the catalogue does not list nobody knows.
+    """
+    if not isinstance(construct, sagemaker.CfnEndpointConfig) or not isinstance(construct.production_variants, list):
+        return False
+    names = [str(getattr(each, "instance_type", "")) for each in construct.production_variants]
+    types = [load_catalogue().instance(name) for name in names]
+    return all(each is not None and each.local_nvme_gb > 0 for each in types)
+
+
+def always(_construct: IConstruct) -> bool:
+    """Wherever a path matches."""
+    return True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,11 +43,13 @@ class Accepted:
         rule: the rule's name without that of the pack.
         paths: patterns of the constructs' paths below their stage.
         reason: why, so that it can be checked against the template or a service's documentation.
+        where: what else must hold of a construct for the reason to be true of it.
     """
 
     rule: str
     paths: tuple[str, ...]
     reason: str
+    where: Callable[[IConstruct], bool] = always
 
 
 HANDLERS = ("*/Handler/Function",)
@@ -37,13 +59,14 @@ ACCEPTED = (
         paths=HANDLERS,
         reason="Functions of a deployment call CloudFormation's presigned URLs and the APIs of AWS, never an address "
         "in the VPC. Inside it they would need endpoints and interfaces that must be there before, and outlive, "
-        "the stack that they deploy; each call is signed, and their roles are bounded.",
+        "the stack that they deploy; each call is signed, and their roles name what they may do to what.",
     ),
     Accepted(
         rule="LambdaConcurrency",
         paths=HANDLERS,
-        reason="A function is called by one stack's custom resources, a few times in a deployment. Reserved "
-        "concurrency would be taken from the whole account's, and throttling would fail a deployment or its rollback.",
+        reason="A function is called by one stack's custom resources, a few times in a deployment, or once when a "
+        "build ends; nobody else may call it. Reserved concurrency would be taken from the whole account's, and "
+        "throttling would fail a deployment or its rollback.",
     ),
     Accepted(
         rule="LambdaDLQ",
@@ -62,13 +85,14 @@ ACCEPTED = (
         rule="IAMNoInlinePolicy",
         paths=("*/Access/Resource", "*/ExecutionRole/Access????????/Resource"),
         reason="Each policy is of one role and goes with it. As a managed policy it could be attached to another "
-        "principal, and five versions of it would outlive an update. What it allows is simulated in tests/policies.",
+        "principal, and up to four old versions of it would stay. What it allows is simulated in tests/policies.",
     ),
     Accepted(
         rule="S3BucketReplicationEnabled",
         paths=("*/Artifacts/Archives/Resource", "*/Artifacts/AccessLogs/Resource"),
-        reason="Archives are made from a commit and named by its digest, so that another region builds them itself; "
-        "their bucket is versioned. Access logs are about this bucket alone and expire.",
+        reason="Archives are made from a commit and named by the digest of what they are made from, so that another "
+        "region builds them itself; their bucket is versioned. What else lies in it (orders of builds, captured calls) "
+        "expires, as access logs do.",
     ),
     Accepted(
         rule="S3BucketVersioningEnabled",
@@ -86,8 +110,9 @@ ACCEPTED = (
         rule="SageMakerEndpointConfigurationKMSKeyConfigured",
         paths=("*/Endpoint/Config",),
         reason="The key is for an EBS volume, which instance types with local NVMe do not get (API reference: "
-        "CreateEndpointConfig, KmsKeyId); their disks are encrypted by the hardware. Types with a volume take one by "
-        "volume_key_arn, which the settings refuse elsewhere.",
+        "CreateEndpointConfig, KmsKeyId); their disks are encrypted by the hardware, and the settings refuse a key "
+        "there. A config with any other type is not accepted: it needs volume_key_arn.",
+        where=has_no_volume,
     ),
     Accepted(
         rule="VPCNoUnrestrictedRouteToIGW",
@@ -114,5 +139,5 @@ def acknowledge_nist(stage: cdk.Stage) -> None:
 def _acknowledge(construct: IConstruct) -> None:
     path = construct.node.path
     for each in ACCEPTED:
-        if any(fnmatch.fnmatchcase(path, pattern) for pattern in each.paths):
+        if any(fnmatch.fnmatchcase(path, pattern) for pattern in each.paths) and each.where(construct):
             acknowledge(construct, finding=f"NIST.800.53.R5-{each.rule}", reason=each.reason)

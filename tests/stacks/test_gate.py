@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import aws_cdk as cdk
 import cdk_nag
 import pytest
+from aws_cdk import aws_sagemaker as sagemaker
 from aws_cdk import aws_sns as sns
 from constructs import IConstruct
 
@@ -21,6 +26,9 @@ from tests.settings.environment_file import environment_text
 from tests.stacks.app_process import ROOT, run_app
 from tests.stacks.everything import everything, everything_served
 
+CONTEXT: dict[str, Any] = {"@aws-cdk/core:validateAgainstDefaultRules": True}
+"""What has CDK's validator hold every rule of its own against the templates, and a finding be an error."""
+
 
 def test_the_committed_environments_and_one_with_engines_pass_cdks_validator_and_nag(tmp_path: Path) -> None:
     folder = tmp_path / "environments"
@@ -28,7 +36,7 @@ def test_the_committed_environments_and_one_with_engines_pass_cdks_validator_and
     endpoints = [f"name: e{number}\nmodels: [resnet50-tensorrt]\n{each}" for number, each in enumerate((T4, A10G))]
     text = [environment_text(header="environment: engines", endpoint=each) for each in endpoints]
     (folder / "engines.yaml").write_text(text[0] + text[1].partition("endpoints:\n")[2])
-    context = {"@aws-cdk/core:validateAgainstDefaultRules": True, "environments-folder": str(folder)}
+    context = {**CONTEXT, "environments-folder": str(folder)}
     ran = run_app(tmp_path / "out", context=context, variables={"CDK_VALIDATION": "true"})
     assert (ran.returncode, ran.stderr) == (0, "")
     report = json.loads((tmp_path / "out" / "validation-report.json").read_text())
@@ -42,7 +50,7 @@ def test_an_environment_with_everything_on_passes_them_too(tmp_path: Path) -> No
     ran = run_app(
         tmp_path / "out",
         context={
-            "@aws-cdk/core:validateAgainstDefaultRules": True,
+            **CONTEXT,
             "environments-folder": str(tmp_path),
             "model-repositories": str(tmp_path / "model_repos"),
         },
@@ -95,6 +103,20 @@ def test_every_finding_of_nist_that_is_accepted_is_one(tmp_path: Path, monkeypat
     assert heard.accepted == found
 
 
+@pytest.mark.parametrize(
+    ("instance_type", "has_none"),
+    [("ml.g4dn.xlarge", True), ("ml.p3.8xlarge", False)],
+)
+def test_a_volume_without_a_key_is_accepted_only_where_there_is_no_volume(instance_type: str, has_none: bool) -> None:
+    variant = sagemaker.CfnEndpointConfig.ProductionVariantProperty(
+        variant_name="one", model_name="one", instance_type=instance_type, initial_instance_count=1
+    )
+    stack = cdk.Stack(new_app(), "stack")
+    config = sagemaker.CfnEndpointConfig(stack, "Config", production_variants=[variant])
+    assert nist_acknowledgements.has_no_volume(config) is has_none
+    assert not nist_acknowledgements.has_no_volume(sns.CfnTopic(stack, "Topic"))
+
+
 def test_every_reason_of_nist_is_a_sentence_and_every_rule_stands_once() -> None:
     rules = [each.rule for each in nist_acknowledgements.ACCEPTED]
     assert len(rules) == len(set(rules))
@@ -108,6 +130,28 @@ def careless_app() -> cdk.App:
     careless = new_app()
     sns.Topic(cdk.Stack(careless, "careless"), "Topic")
     return careless
+
+
+UNREADABLE = """
+import json, sys
+import aws_cdk as cdk
+app = cdk.App(context=json.loads(sys.argv[1]), outdir=sys.argv[2])
+cdk.CfnResource(cdk.Stack(app, "careless"), "Topic", type="AWS::SNS::Topic", properties={"TopicNam": "one"})
+app.synth()
+"""
+
+
+def test_cdks_validator_does_look_with_the_context_of_the_gate(tmp_path: Path) -> None:
+    """Else the gate would be passed by a validator that is off. In a process of its own: Node reads the switch once."""
+    ran = subprocess.run(
+        [sys.executable, "-c", UNREADABLE, json.dumps(CONTEXT), str(tmp_path)],
+        env={**os.environ, "CDK_VALIDATION": "true"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 1
+    assert "'TopicNam' was unexpected" in ran.stderr
 
 
 def test_the_app_has_nag_look_at_it(monkeypatch: pytest.MonkeyPatch) -> None:
