@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import os
 import time
 from collections.abc import Callable
 from typing import Any, Literal
@@ -23,6 +24,8 @@ Outcome = Literal["in_service", "shifted", "failed"]
 Reported = Literal["ended", "in_progress"]
 """What a deployment is after a report: over, or shifting traffic."""
 _LOOK_SECONDS = 0.2
+HOME_REGION = os.environ.get("MINISTACK_REGION", "us-east-1")
+"""The region whose endpoints have containers: the runtime looks at no other."""
 logger = logging.getLogger("tritonstack.emulator")
 
 
@@ -80,12 +83,20 @@ class Endpoints:
             guardrails=read if shifts else None,
         )
         record.begin(deployment, status=status)
-        if not self._state.fleets:
-            logger.warning("%s: InService at once, NO CONTAINER WAS STARTED (TRITONSTACK_FLEETS=none)", record.name)
+        alone = self._without_container(record)
+        if alone:
+            logger.warning("%s: InService at once, NO CONTAINER WAS STARTED (%s)", record.name, alone)
             record.succeed()
         elif deployment.guardrails is not None:
             self._baking.watch(record, deployment)
         self._state.changed.notify_all()
+
+    def _without_container(self, record: EndpointRecord) -> str:
+        """Why no container of this endpoint is ever started; empty where the runtime starts one."""
+        if not self._state.fleets:
+            return "TRITONSTACK_FLEETS=none"
+        region = record.arn.split(":")[3]
+        return "" if region == HOME_REGION else f"it is in {region}, and the local runtime serves {HOME_REGION} alone"
 
     def _variant(self, variant: dict[str, Any], record: EndpointRecord, request: Request) -> dict[str, Any]:
         """A variant as DescribeEndpoint shows it; an update may retain the count and weight of the same variant."""
