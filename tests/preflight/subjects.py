@@ -20,9 +20,16 @@ ACCOUNT, REGION = "123456789012", "us-east-1"
 ENDPOINT = {"mode": "multi-model", "release": "24.09", "instance_type": "ml.g4dn.xlarge", "models": ["double"]}
 
 
-def served(folder: Path, *endpoints: Mapping[str, Any], **environment: Any) -> Served:
-    """An environment ``test``, whose endpoints ``e0``, ``e1`` … serve ``double``, with further fields of its own."""
+def served(
+    folder: Path, *endpoints: Mapping[str, Any], files: Mapping[Path, str] | None = None, **environment: Any
+) -> Served:
+    """An environment ``test``, whose endpoints ``e0``, ``e1`` … serve ``double``, with further fields of its own.
+
+    ``files``: contents in the place of the model folder's own.
+    """
     write_double(folder)
+    for path, text in (files or {}).items():
+        path.write_text(text)
     document = {
         "environment": "test",
         "account": ACCOUNT,

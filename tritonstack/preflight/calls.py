@@ -149,6 +149,13 @@ def not_known(error: Exception, service: str, operation: str) -> NotKnownError:
     return NotKnownError(f"{service} {operation} failed: {_message(error)}", advice="Run it again.")
 
 
+def not_known_of(error: ClientError | BotoCoreError) -> NotKnownError:
+    """As ``not_known``, where another part of this project made the call: the error tells which."""
+    operation = getattr(error, "operation_name", "")
+    service = next((service for service, name in ACTIONS if name == operation), "AWS")
+    return not_known(error, service, operation or "call")
+
+
 def _code(error: Exception) -> str:
     return str(error.response.get("Error", {}).get("Code", "")) if isinstance(error, ClientError) else ""
 

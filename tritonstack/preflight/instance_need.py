@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,8 +15,8 @@ class InstanceNeed:
 
     Attributes:
         highest: the sum of the endpoints' greatest numbers.
-        second_fleet: the largest of these: in an update the new fleet starts beside the old one, one endpoint at a
-            time, as `cdk deploy` updates stacks.
+        second_fleet: the most that one endpoint's update adds: the new fleet starts beside the old one, a rolling
+            one a batch at a time. Endpoints are updated one after the other, as `cdk deploy` does.
         others: what other endpoints of the account have now.
     """
 
@@ -37,8 +38,19 @@ class InstanceNeed:
 
 def instance_need(endpoints: Sequence[Endpoint], *, others: int) -> InstanceNeed:
     """What these endpoints need beside ``others`` instances."""
-    counts = [highest_count(endpoint) for endpoint in endpoints]
-    return InstanceNeed(highest=sum(counts), second_fleet=max(counts, default=0), others=others)
+    return InstanceNeed(
+        highest=sum(highest_count(endpoint) for endpoint in endpoints),
+        second_fleet=max((update_count(endpoint) for endpoint in endpoints), default=0),
+        others=others,
+    )
+
+
+def update_count(endpoint: Endpoint) -> int:
+    """The instances that an update adds for a while, at the greatest number: as many again, or a rolling batch."""
+    count = highest_count(endpoint)
+    if endpoint.rollout is None or endpoint.rollout.kind != "rolling":
+        return count
+    return min(count, math.ceil(endpoint.rollout.step_instances(count)))
 
 
 def highest_count(endpoint: Endpoint) -> int:

@@ -10,14 +10,25 @@ from dataclasses import dataclass, field
 
 from tritonstack.preflight.checks import (
     account,
+    alarm_email,
+    archive,
     bootstrap,
+    bucket,
     codebuild_quota,
     endpoint_name,
     endpoint_quota,
     image,
     instance_type,
+    key,
+    log_group,
+    permissions_boundary,
+    prefix_list,
     processing_quota,
+    rollback_alarm,
+    security_group,
     stack,
+    subnet,
+    zone,
 )
 from tritonstack.preflight.result import Result
 from tritonstack.preflight.subject import Check, Subject
@@ -29,14 +40,25 @@ FIRST = account.CHECK
 """Without the right account every other answer would be about another one."""
 
 CHECKS: tuple[Check, ...] = (
-    stack.CHECK,
     bootstrap.CHECK,
+    stack.CHECK,
     endpoint_name.CHECK,
+    log_group.CHECK,
+    instance_type.CHECK,
     endpoint_quota.CHECK,
     processing_quota.CHECK,
     codebuild_quota.CHECK,
-    instance_type.CHECK,
     image.CHECK,
+    archive.CHECK,
+    key.CHECK,
+    permissions_boundary.CHECK,
+    subnet.CHECK,
+    security_group.CHECK,
+    zone.CHECK,
+    prefix_list.CHECK,
+    bucket.CHECK,
+    rollback_alarm.CHECK,
+    alarm_email.CHECK,
 )
 """The others, in the order in which they are shown."""
 

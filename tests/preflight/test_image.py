@@ -1,0 +1,61 @@
+"""Images in ECR: asked for at the image's own account and region."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.preflight.fakes import SILENCE, FakeSession, RefusalError
+from tests.preflight.subjects import results_of, served
+from tritonstack.preflight.calls import ReadOnlyCalls
+from tritonstack.preflight.checks.image import CHECK, EcrImage
+from tritonstack.preflight.subject import Subject
+
+URI = "763104351884.dkr.ecr.us-east-1.amazonaws.com/sagemaker-tritonserver:24.09-py3"
+DIGEST = f"sha256:{'a' * 64}"
+FOUND = {"images": [{"imageId": {"imageTag": "24.09-py3", "imageDigest": DIGEST}}], "failures": []}
+MISSING = {"images": [], "failures": [{"imageId": {"imageTag": "24.09-py3"}, "failureCode": "ImageNotFound"}]}
+
+
+def test_an_image_is_asked_for_by_tag_at_the_account_that_keeps_it(tmp_path: Path) -> None:
+    session = FakeSession({"ecr.BatchGetImage": FOUND})
+    what = served(tmp_path, {}, {})  # two endpoints, one image
+    (result,) = CHECK.run(Subject.of(what, ReadOnlyCalls(session), project=tmp_path, local=False))
+    assert (result.subject, result.outcome, result.found) == (URI, "passes", DIGEST)
+    ((operation, request),) = session.calls
+    assert operation == "ecr.BatchGetImage"
+    assert request["registryId"] == "763104351884"
+    assert (request["repositoryName"], request["imageIds"]) == ("sagemaker-tritonserver", [{"imageTag": "24.09-py3"}])
+
+
+@pytest.mark.parametrize("answer", [MISSING, RefusalError("RepositoryNotFoundException")])
+def test_an_image_that_is_not_there_fails(tmp_path: Path, answer: Any) -> None:
+    (result,) = results_of(CHECK, served(tmp_path), {"ecr.BatchGetImage": answer}).values()
+    assert result.outcome == "fails"
+    assert "image:" in result.advice
+
+
+@pytest.mark.parametrize(
+    ("error", "permission"), [(RefusalError("AccessDeniedException"), "ecr:BatchGetImage"), (SILENCE, None)]
+)
+def test_a_registry_that_does_not_say_is_unknown(tmp_path: Path, error: Exception, permission: str | None) -> None:
+    (result,) = results_of(CHECK, served(tmp_path), {"ecr.BatchGetImage": error}).values()
+    assert (result.outcome, result.permission) == ("unknown", permission)
+
+
+def test_an_image_of_another_region_is_asked_for_there(tmp_path: Path) -> None:
+    own = f"111122223333.dkr.ecr.eu-west-1.amazonaws.com/team/triton@{DIGEST}"
+    calls = ReadOnlyCalls(FakeSession({"ecr.BatchGetImage": FOUND}))
+    what = served(tmp_path, builds={"image": own, "on_deploy": True})
+    results = CHECK.run(Subject.of(what, calls, project=tmp_path, local=False))
+    assert [result.subject for result in results] == [own, URI]
+    assert calls.client("ecr", region="eu-west-1").meta.region_name == "eu-west-1"
+    assert calls.made == {("ecr", "BatchGetImage")}
+
+
+def test_a_uri_is_read_in_parts() -> None:
+    assert EcrImage.parse("aws/codebuild/standard:7.0") is None
+    image = EcrImage.parse(f"111122223333.dkr.ecr.cn-north-1.amazonaws.com.cn/a/b@{DIGEST}")
+    assert image == EcrImage(account="111122223333", region="cn-north-1", repository="a/b", tag=None, digest=DIGEST)

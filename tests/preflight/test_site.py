@@ -1,0 +1,140 @@
+"""What is imported from the account: boundary, network, buckets, alarms."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.preflight.fakes import DENIED, Answer, RefusalError, pages
+from tests.preflight.subjects import ACCOUNT, results_of, served
+from tritonstack.preflight.checks import (
+    bucket,
+    permissions_boundary,
+    prefix_list,
+    rollback_alarm,
+    security_group,
+    subnet,
+    zone,
+)
+
+BOUNDARY = f"arn:aws:iam::{ACCOUNT}:policy/bound"
+A, B = "subnet-0a", "subnet-0b"
+IMPORTED = {
+    "vpc_id": "vpc-01",
+    "subnets": {"us-east-1a": A, "us-east-1b": B},
+    "security_group_ids": ["sg-01"],
+    "route_table_ids": ["rtb-01"],
+}
+NETWORK = {"imported": IMPORTED}
+PREFIX = {"imported": {**IMPORTED, "security_group_ids": []}, "s3_prefix_list_id": "pl-01"}
+
+
+@pytest.mark.parametrize(
+    ("answer", "outcome"),
+    [
+        ({"Policy": {"Arn": BOUNDARY}}, "passes"),
+        (RefusalError("NoSuchEntity"), "fails"),
+        (RefusalError("AccessDenied"), "unknown"),
+    ],
+)
+def test_a_permissions_boundary_must_exist(tmp_path: Path, answer: Any, outcome: str) -> None:
+    what = served(tmp_path, permissions_boundary=BOUNDARY)
+    assert results_of(permissions_boundary.CHECK, what, {"iam.GetPolicy": answer})[BOUNDARY].outcome == outcome
+
+
+def test_no_boundary_is_not_looked_at(tmp_path: Path) -> None:
+    assert results_of(permissions_boundary.CHECK, served(tmp_path), {}) == {}
+
+
+def subnets(**rows: tuple[str, str, int]) -> dict[str, Answer]:
+    """EC2 with these subnets: id (``_`` for ``-``) → VPC, zone, free addresses."""
+
+    def answer(request: dict[str, Any]) -> dict[str, Any]:
+        (name,) = request["Filters"][0]["Values"]
+        row = rows.get(name.replace("-", "_"))
+        named = (
+            {"SubnetId": name, "VpcId": row[0], "AvailabilityZone": row[1], "AvailableIpAddressCount": row[2]}
+            if (row)
+            else None
+        )
+        return {"Subnets": [named] if named else []}
+
+    return {"ec2.DescribeSubnets": answer}
+
+
+def test_subnets_need_an_address_an_instance_the_new_fleet_included(tmp_path: Path) -> None:
+    what = served(tmp_path, {"initial_instance_count": 3}, network=NETWORK)  # 3 + 3, over two subnets
+    enough = subnets(subnet_0a=("vpc-01", "us-east-1a", 3), subnet_0b=("vpc-01", "us-east-1b", 2))
+    found = results_of(subnet.CHECK, what, enough)
+    assert {name: result.outcome for name, result in found.items()} == {A: "passes", B: "fails"}
+    assert "3 free addresses" in found[B].needed
+
+
+@pytest.mark.parametrize("row", [("vpc-02", "us-east-1a", 99), ("vpc-01", "us-east-1c", 99)])
+def test_a_subnet_of_another_vpc_or_zone_fails(tmp_path: Path, row: tuple[str, str, int]) -> None:
+    answers = subnets(subnet_0a=row, subnet_0b=("vpc-01", "us-east-1b", 99))
+    found = results_of(subnet.CHECK, served(tmp_path, network=NETWORK), answers)
+    assert {name: result.outcome for name, result in found.items()} == {A: "fails", B: "passes"}
+
+
+def test_a_subnet_that_is_gone_fails_and_one_that_may_not_be_seen_is_unknown(tmp_path: Path) -> None:
+    what = served(tmp_path, network=NETWORK)
+    assert {each.outcome for each in results_of(subnet.CHECK, what, subnets()).values()} == {"fails"}
+    denied = {"ec2.DescribeSubnets": RefusalError("UnauthorizedOperation")}
+    found = results_of(subnet.CHECK, what, denied)
+    assert {(each.outcome, each.permission) for each in found.values()} == {("unknown", "ec2:DescribeSubnets")}
+
+
+@pytest.mark.parametrize(("vpcs", "outcome"), [(["vpc-01"], "passes"), (["vpc-02"], "fails"), ([], "fails")])
+def test_groups_and_route_tables_are_of_the_vpc(tmp_path: Path, vpcs: list[str], outcome: str) -> None:
+    answers: dict[str, Answer] = {
+        "ec2.DescribeSecurityGroups": {"SecurityGroups": [{"GroupId": "sg-01", "VpcId": vpc} for vpc in vpcs]},
+        "ec2.DescribeRouteTables": {"RouteTables": [{"RouteTableId": "rtb-01", "VpcId": vpc} for vpc in vpcs]},
+    }
+    found = results_of(security_group.CHECK, served(tmp_path, network=NETWORK), answers)
+    assert {name: result.outcome for name, result in found.items()} == {"sg-01": outcome, "rtb-01": outcome}
+
+
+@pytest.mark.parametrize(
+    ("there", "outcome"), [(["us-east-1a", "us-east-1b"], "passes"), (["us-east-1b"], "passes"), ([], "fails")]
+)
+def test_a_zone_of_the_network_must_have_the_type(tmp_path: Path, there: list[str], outcome: str) -> None:
+    rows = [{"InstanceType": "g4dn.xlarge", "Location": zone} for zone in there]
+    answers = {"ec2.DescribeInstanceTypeOfferings": pages("InstanceTypeOfferings", rows[:1], rows[1:])}
+    found = results_of(zone.CHECK, served(tmp_path, network=NETWORK), answers)["ml.g4dn.xlarge"]
+    assert found.outcome == outcome
+    assert all(place in found.found for place in there)
+
+
+@pytest.mark.parametrize(("ids", "outcome"), [(["pl-01"], "passes"), (["pl-02"], "fails"), ([], "unknown")])
+def test_the_prefix_list_is_that_of_s3(tmp_path: Path, ids: list[str], outcome: str) -> None:
+    answer = {"PrefixLists": [{"PrefixListId": name} for name in ids]}
+    what = served(tmp_path, network=PREFIX)
+    found = results_of(prefix_list.CHECK, what, {"ec2.DescribeManagedPrefixLists": answer})["pl-01"]
+    assert found.outcome == outcome
+    assert outcome != "fails" or found.advice.endswith("pl-02")
+
+
+@pytest.mark.parametrize(
+    ("answer", "outcome"),
+    [({}, "passes"), (RefusalError("404", "Not Found"), "fails"), (RefusalError("403", "Forbidden"), "unknown")],
+)
+def test_buckets_of_ones_own_must_be_there(tmp_path: Path, answer: Any, outcome: str) -> None:
+    what = served(tmp_path, network={**NETWORK, "additional_buckets": ["weights"]})
+    assert results_of(bucket.CHECK, what, {"s3.HeadBucket": answer})["weights"].outcome == outcome
+
+
+@pytest.mark.parametrize(
+    ("alarms", "outcome"), [(["OK"], "passes"), (["INSUFFICIENT_DATA"], "passes"), (["ALARM"], "fails"), ([], "fails")]
+)
+def test_a_rollback_alarm_must_be_there_and_quiet(tmp_path: Path, alarms: list[str], outcome: str) -> None:
+    rollout = {"kind": "all-at-once", "termination_wait_seconds": 600, "rollback_alarms": ["bad"]}
+    endpoint = {"rollout": {**rollout, "accept_multi_model": True}}
+    answer = {"MetricAlarms": [], "CompositeAlarms": [{"AlarmName": "bad", "StateValue": state} for state in alarms]}
+    what = served(tmp_path, endpoint)
+    found = results_of(rollback_alarm.CHECK, what, {"cloudwatch.DescribeAlarms": answer})["bad"]
+    assert found.outcome == outcome
+    denied = results_of(rollback_alarm.CHECK, what, {"cloudwatch.DescribeAlarms": DENIED})["bad"]
+    assert denied.permission == "cloudwatch:DescribeAlarms"

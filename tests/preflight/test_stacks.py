@@ -1,0 +1,128 @@
+"""Stacks that are stuck, and names that something else has: endpoints, log groups, addresses of alarms."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.preflight.fakes import DENIED, Answer, RefusalError, pages
+from tests.preflight.subjects import results_of, served
+from tests.preflight.test_quotas_of_builds import with_engine
+from tritonstack.preflight.checks import alarm_email, endpoint_name, log_group, stack
+
+SERVING = "test-serving-e0"
+NO_STACK = RefusalError("ValidationError", "Stack with id x does not exist")
+
+
+def stacks(status: str | None = "UPDATE_COMPLETE", *, protected: bool = False, **made: list[str]) -> dict[str, Answer]:
+    """An account whose stacks are all in one state, and made these resources (type with ``_`` for ``::``)."""
+    rows = [
+        {"ResourceType": kind.replace("_", "::"), "PhysicalResourceId": name, "ResourceStatus": "CREATE_COMPLETE"}
+        for kind, names in made.items()
+        for name in names
+    ]
+    described = {"Stacks": [{"StackName": "n", "StackStatus": status, "EnableTerminationProtection": protected}]}
+    return {
+        "cloudformation.DescribeStacks": NO_STACK if status is None else described,
+        "cloudformation.ListStackResources": pages("StackResourceSummaries", rows[:1], rows[1:]),
+    }
+
+
+@pytest.mark.parametrize(
+    ("status", "outcome", "advice"),
+    [
+        (None, "passes", ""),
+        ("CREATE_COMPLETE", "passes", ""),
+        ("UPDATE_ROLLBACK_COMPLETE", "passes", ""),
+        ("ROLLBACK_COMPLETE", "unknown", "delete-stack"),
+        ("REVIEW_IN_PROGRESS", "unknown", "delete-stack"),
+        ("UPDATE_IN_PROGRESS", "unknown", "Wait"),
+        ("UPDATE_ROLLBACK_FAILED", "fails", "continue-update-rollback"),
+        ("ROLLBACK_FAILED", "fails", "delete-stack"),
+        ("DELETE_FAILED", "fails", "delete-stack"),
+    ],
+)
+def test_a_stacks_state_says_whether_it_can_be_deployed(
+    tmp_path: Path, status: str | None, outcome: str, advice: str
+) -> None:
+    found = results_of(stack.CHECK, served(tmp_path), stacks(status))
+    assert set(found) == {"test-artifacts", SERVING}
+    assert {result.outcome for result in found.values()} == {outcome}
+    assert advice in found[SERVING].advice
+
+
+def test_a_protected_stack_that_was_rolled_back_fails(tmp_path: Path) -> None:
+    found = results_of(stack.CHECK, served(tmp_path), stacks("ROLLBACK_COMPLETE", protected=True))
+    assert found[SERVING].outcome == "fails"
+
+
+def test_every_stack_of_the_environment_is_looked_at(tmp_path: Path) -> None:
+    network = {"created": {"cidr": "10.20.0.0/16", "zones": ["us-east-1a", "us-east-1b"]}, "s3_prefix_list_id": "pl-1"}
+    what = with_engine(tmp_path, network=network, dashboard=True, builds={"outside_network": True})
+    names = ("artifacts", "network", "builds", "serving-e0", "observability")
+    assert list(results_of(stack.CHECK, what, stacks())) == [f"test-{name}" for name in names]
+
+
+def test_stacks_that_may_not_be_described_are_unknown(tmp_path: Path) -> None:
+    found = results_of(stack.CHECK, served(tmp_path), {"cloudformation.DescribeStacks": DENIED})
+    assert {(each.outcome, each.permission) for each in found.values()} == {
+        ("unknown", "cloudformation:DescribeStacks")
+    }
+
+
+def endpoint(answer: Answer) -> dict[str, Answer]:
+    return {"sagemaker.DescribeEndpoint": answer}
+
+
+RUNNING = endpoint({"EndpointName": "test-e0", "EndpointStatus": "InService"})
+OURS = ["other", "arn:aws:sagemaker:us-east-1:123456789012:endpoint/Test-e0"]
+
+
+def test_an_endpoint_of_the_stack_passes_and_any_other_of_its_name_fails(tmp_path: Path) -> None:
+    what = served(tmp_path)
+    own = results_of(endpoint_name.CHECK, what, RUNNING | stacks(AWS_SageMaker_Endpoint=OURS))
+    assert own["test-e0"].outcome == "passes"
+    for answers in (stacks(AWS_SageMaker_Endpoint=["endpoint/other-e0"]), stacks(None)):
+        found = results_of(endpoint_name.CHECK, what, RUNNING | answers)
+        assert found["test-e0"].outcome == "fails"
+
+
+def test_a_name_that_nothing_has_passes(tmp_path: Path) -> None:
+    gone = endpoint(RefusalError("ValidationException", "Could not find endpoint"))
+    assert results_of(endpoint_name.CHECK, served(tmp_path), gone)["test-e0"].outcome == "passes"
+
+
+def test_an_endpoint_whose_maker_is_not_told_is_unknown(tmp_path: Path) -> None:
+    answers = RUNNING | stacks() | {"cloudformation.ListStackResources": DENIED}
+    found = results_of(endpoint_name.CHECK, served(tmp_path), answers)["test-e0"]
+    assert (found.outcome, found.permission) == ("unknown", "cloudformation:ListStackResources")
+
+
+def test_a_log_group_that_stands_in_the_way_fails(tmp_path: Path) -> None:
+    what = with_engine(tmp_path, {"instance_type": "ml.g5.xlarge"})
+    engines, builds = "/tritonstack/test/engines", "/tritonstack/test/builds"
+    rows = pages("logGroups", [{"logGroupName": f"{builds}-old"}], [{"logGroupName": builds}], following="nextToken")
+    there = {"logs.DescribeLogGroups": rows}
+    own = results_of(log_group.CHECK, what, there | stacks(AWS_Logs_LogGroup=[builds]))
+    assert {name: result.outcome for name, result in own.items()} == {builds: "passes", engines: "passes"}
+    left = results_of(log_group.CHECK, what, there | stacks(None))
+    assert {name: result.outcome for name, result in left.items()} == {builds: "fails", engines: "passes"}
+    assert f"--log-group-name {builds}" in left[builds].advice
+
+
+@pytest.mark.parametrize(
+    ("arns", "outcome"),
+    [([], "passes"), (["PendingConfirmation"], "fails"), (["arn:aws:sns:us-east-1:123456789012:t:1"], "passes")],
+)
+def test_an_address_that_never_confirmed_is_told_nothing(tmp_path: Path, arns: list[str], outcome: str) -> None:
+    what = served(tmp_path, alarms={"email": ["a@example.org"]})
+    subscriptions: list[dict[str, Any]] = [
+        {"Protocol": "email", "Endpoint": "a@example.org", "SubscriptionArn": arn} for arn in arns
+    ]
+    others = [{"Protocol": "email", "Endpoint": "b@example.org", "SubscriptionArn": "PendingConfirmation"}]
+    answers = stacks(AWS_SNS_Topic=["arn:aws:sns:us-east-1:123456789012:test-alarms"]) | {
+        "sns.ListSubscriptionsByTopic": pages("Subscriptions", others, subscriptions)
+    }
+    assert results_of(alarm_email.CHECK, what, answers)["a@example.org"].outcome == outcome

@@ -1,0 +1,140 @@
+"""KMS keys of your own: there, enabled, of the right kind and region, and letting in what will use them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+from tritonstack.preflight.result import About, Result
+from tritonstack.preflight.subject import Check, Subject
+
+_ABSENT = ("NotFoundException",)
+_WOULD = "DryRunOperationException"
+"""What KMS answers to a DryRun that would succeed (developer guide, "Testing your permissions")."""
+_POLICY = "docs/decisions/0014-network-and-keys.md has the statements."
+USED = "kms:GenerateDataKey"
+"""What every user of a key here needs, whatever else."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class UsedKey:
+    """A key that the settings name.
+
+    Attributes:
+        arn: of the key, or of an alias.
+        field: where it is named.
+        services: what uses it by itself, not with the rights of a role.
+    """
+
+    arn: str
+    field: str
+    services: tuple[str, ...]
+
+
+def used_keys(subject: Subject) -> tuple[UsedKey, ...]:
+    """The keys of the environment's file, each once."""
+    environment = subject.environment
+    found: dict[str, UsedKey] = {}
+    if environment.artifacts.key_arn is not None:
+        arn = environment.artifacts.key_arn
+        found[arn] = UsedKey(arn=arn, field="artifacts.key_arn", services=tuple(_services(subject)))
+    for endpoint in environment.endpoints:
+        if endpoint.volume_key_arn is not None:
+            key = UsedKey(arn=endpoint.volume_key_arn, field=f"volume_key_arn of {endpoint.name}", services=())
+            found.setdefault(key.arn, key)
+    return tuple(found.values())
+
+
+def _services(subject: Subject) -> Iterator[str]:
+    """CloudWatch Logs, where log groups are under the key; CloudWatch, where alarms tell of an encrypted topic."""
+    environment = subject.environment
+    created = environment.network is not None and environment.network.created is not None
+    if subject.builds_on_deploy or created or environment.logs.endpoint_days is not None:
+        yield f"logs.{environment.region}.amazonaws.com"
+    if environment.alarms is not None:
+        yield "cloudwatch.amazonaws.com"
+
+
+def check(subject: Subject) -> Iterator[Result]:
+    """For each key: its state, its policy, and whether the caller may encrypt (asked with DryRun)."""
+    for key in used_keys(subject):
+        region = subject.environment.region
+        about = About(check="key", subject=key.arn, needed=f"{key.field}: an enabled symmetric key in {region}")
+        results = list(about.look(_state, subject, key))
+        yield from results
+        if any(result.outcome == "fails" for result in results):
+            continue
+        services = f"; lets in {', '.join(key.services)}" if key.services else ""
+        policy = About(
+            check="key",
+            subject=f"policy of {key.arn}",
+            needed=f"{key.field}: delegates to IAM of the account{services}",
+        )
+        yield from policy.look(_policy, subject, key)
+        dry_run = About(check="key", subject=f"use of {key.arn}", needed=f"{key.field}: encrypts for the caller")
+        yield from dry_run.look(_dry_run, subject, key)
+
+
+def _state(about: About, subject: Subject, key: UsedKey) -> Result:
+    answer = subject.calls.ask("kms", "describe_key", absent=_ABSENT, KeyId=key.arn)
+    if answer is None:
+        return about.fails("no such key", advice="Name a key that is there.")
+    metadata = answer["KeyMetadata"]
+    state, usage = metadata.get("KeyState", "Enabled"), metadata.get("KeyUsage", "ENCRYPT_DECRYPT")
+    spec = metadata.get("KeySpec", "SYMMETRIC_DEFAULT")
+    found = f"{state}, {usage}, {spec}"
+    if state != "Enabled":
+        return about.fails(found, advice="Enable it (aws kms enable-key), or cancel its deletion, or name another one.")
+    if usage != "ENCRYPT_DECRYPT" or spec != "SYMMETRIC_DEFAULT":
+        return about.fails(found, advice="Name a symmetric key for encryption: S3, EBS and logs take no other.")
+    return about.passes(found)
+
+
+def _policy(about: About, subject: Subject, key: UsedKey) -> Result:
+    metadata = subject.calls.must("kms", "describe_key", KeyId=key.arn)["KeyMetadata"]
+    answer = subject.calls.must("kms", "get_key_policy", KeyId=metadata["Arn"], PolicyName="default")
+    policy = json.loads(answer["Policy"])
+    missing = [service for service in key.services if not lets_in(policy, "Service", (service, f"{service}.cn"))]
+    account = subject.environment.account
+    root = (account, f"arn:*:iam::{account}:root")
+    if not lets_in(policy, "AWS", root):
+        missing.insert(0, f"IAM of account {account}")
+    if missing:
+        return about.fails(
+            f"lets in no {', no '.join(missing)}", advice=f"Add statements to the key's policy: {_POLICY}"
+        )
+    return about.passes("lets in what is needed (conditions are not looked at)")
+
+
+def lets_in(policy: dict[str, Any], kind: str, principals: Iterable[str]) -> bool:
+    """Whether a statement allows ``USED`` for one of the principals (patterns); its conditions are not looked at."""
+    wanted = tuple(principals)
+    for statement in _list(policy.get("Statement")):
+        named = statement.get("Principal")
+        names = ["*"] if named == "*" else _list(named.get(kind)) if isinstance(named, dict) else []
+        allows = any(fnmatchcase(USED.lower(), str(action).lower()) for action in _list(statement.get("Action")))
+        known = any(name == "*" or fnmatchcase(name, pattern) for name in names for pattern in wanted)
+        if statement.get("Effect") == "Allow" and allows and known:
+            return True
+    return False
+
+
+def _list(value: Any) -> list[Any]:
+    if value is None:
+        return []
+    return value if isinstance(value, list) else [value]
+
+
+def _dry_run(about: About, subject: Subject, key: UsedKey) -> Result:
+    answer = subject.calls.ask(
+        "kms", "encrypt", absent=(_WOULD,), KeyId=key.arn, Plaintext=b"tritonstack preflight", DryRun=True
+    )
+    if answer is None:
+        return about.passes("would encrypt (DryRun)")
+    return about.unknown("KMS ignored DryRun and encrypted a text of no meaning", advice="Report it: KMS never does.")
+
+
+CHECK = Check(name="key", title="KMS keys of your own", run=check)
