@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..shared.clients import client
 
 if TYPE_CHECKING:
+    from mypy_boto3_application_autoscaling.client import ApplicationAutoScalingClient
     from mypy_boto3_sagemaker.client import SageMakerClient
 
 
 @dataclass(frozen=True)
 class Aws:
-    """SageMaker, and Application Auto Scaling, for whose client no types are at hand."""
+    """SageMaker and Application Auto Scaling."""
 
     sagemaker: SageMakerClient
-    scaling: Any
+    scaling: ApplicationAutoScalingClient
 
     @classmethod
     def of_session(cls) -> Aws:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from botocore.exceptions import ClientError
 
@@ -15,8 +15,8 @@ from .wanted import Wanted
 
 OURS = "tritonstack-"
 """So begin the names of our policies; others on the variant are left alone."""
-NAMESPACE = "sagemaker"
-DIMENSION = "sagemaker:variant:DesiredInstanceCount"
+NAMESPACE: Final = "sagemaker"
+DIMENSION: Final = "sagemaker:variant:DesiredInstanceCount"
 CONCURRENT_TRIES, PAUSE_SECONDS = 6, 5
 
 
@@ -27,7 +27,7 @@ def converge(aws: Aws, wanted: Wanted) -> None:
     pages = aws.scaling.get_paginator("describe_scaling_policies").paginate(**target)
     there = {policy["PolicyName"]: policy for page in pages for policy in page["ScalingPolicies"]}
     for name, configuration in wanted.policies.items():
-        if there.get(name, {}).get("TargetTrackingScalingPolicyConfiguration") != configuration:
+        if name not in there or there[name].get("TargetTrackingScalingPolicyConfiguration") != configuration:
             _call(
                 aws.scaling.put_scaling_policy,
                 **target,
