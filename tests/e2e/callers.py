@@ -65,15 +65,14 @@ class Callers:
                 thread.join(timeout=90)
 
 
-def digits_by_target(aws: LocalAws, *, endpoint: str, target: str, model: Path) -> Callable[[], None]:
-    """One call of digits-onnx through boto3, by TargetModel; the label is compared."""
+def digits_by_target(aws: LocalAws, *, endpoint: str, target: str | None, model: Path) -> Callable[[], None]:
+    """One call of digits-onnx through boto3, by TargetModel unless it is the only model; the label is compared."""
     client = aws.client("sagemaker-runtime", config=Config(retries={"total_max_attempts": 1}))
     request, expected = (model / "sample/request.json").read_bytes(), label(model)
+    named = {} if target is None else {"TargetModel": target}
 
     def call() -> None:
-        answer = client.invoke_endpoint(
-            EndpointName=endpoint, TargetModel=target, ContentType="application/json", Body=request
-        )
+        answer = client.invoke_endpoint(EndpointName=endpoint, ContentType="application/json", Body=request, **named)
         outputs = json.loads(answer["Body"].read())["outputs"]
         assert [one["data"] for one in outputs if one["name"] == "label"] == [[expected]]
 

@@ -1,0 +1,157 @@
+"""An environment in a VPC, with keys, boundary, role path, tags and retention: deployed, moved, destroyed, adopted.
+
+The first test is the plain one; those that change the network after it run in `make test-all`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+
+import pytest
+
+from tests.e2e import network_project as walled
+from tests.e2e.callers import Callers, digits_by_target
+from tests.e2e.network_project import BOUNDARY, ENDPOINT, GROUP, NAME, created, inventory, left, live_model
+from tests.e2e.project import Project
+from tritonstack.local.aws import ACCOUNT, LocalAws
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+FULL = f"{NAME}-{ENDPOINT}"
+
+
+@pytest.fixture(scope="module")
+def aws(project: Project, local_aws: LocalAws) -> Iterator[LocalAws]:
+    """The environment deployed into a VPC of two zones."""
+    walled.make_boundary(local_aws)
+    walled.write(project, network=created("a", "b"))
+    project.run("deploy-local", NAME)
+    yield local_aws
+    (project.root / "environments" / f"{NAME}.yaml").unlink(missing_ok=True)
+
+
+def calling(project: Project, aws: LocalAws) -> AbstractContextManager[Callers]:
+    """A caller while the block runs, none of whose calls may fail."""
+    model = project.root / "model_repos" / "digits-onnx"
+    return Callers([digits_by_target(aws, endpoint=FULL, target=None, model=model)]).calling()
+
+
+def test_a_model_in_a_vpc_answers_and_everything_is_as_the_settings_say(project: Project, aws: LocalAws) -> None:
+    with calling(project, aws) as callers:
+        callers.check(more=10)
+    model = live_model(aws)
+    assert walled.zones_of(aws, model["VpcConfig"]["Subnets"]) == ["us-east-1a", "us-east-1b"]
+    [group] = aws.client("ec2").describe_security_groups(GroupIds=model["VpcConfig"]["SecurityGroupIds"])[
+        "SecurityGroups"
+    ]
+    assert not any(each["IpRanges"] for each in group["IpPermissionsEgress"]), "nothing out to an address"
+    assert model["ExecutionRoleArn"].startswith(f"arn:aws:iam::{ACCOUNT}:role/team/triton/")
+    there = inventory(aws)
+    roles = [aws.client("iam").get_role(RoleName=name)["Role"] for name in there["role"]]
+    assert len(roles) == 5
+    assert {(each["Path"], each["PermissionsBoundary"]["PermissionsBoundaryArn"]) for each in roles} == {
+        ("/team/triton/", BOUNDARY)
+    }
+    [key] = there["key"]
+    groups = {each["logGroupName"]: each for each in aws.client("logs").describe_log_groups()["logGroups"]}
+    for name, days in ((GROUP, 30), (f"/tritonstack/{NAME}/network", 30)):
+        assert (groups[name]["retentionInDays"], groups[name]["kmsKeyId"]) == (days, key)
+    of_functions = [each for name, each in groups.items() if f"{NAME}-serving" in name]
+    assert {each["retentionInDays"] for each in of_functions} == {14}
+    sagemaker = aws.client("sagemaker")
+    endpoint = sagemaker.describe_endpoint(EndpointName=FULL)
+    capture = sagemaker.describe_endpoint_config(EndpointConfigName=endpoint["EndpointConfigName"])["DataCaptureConfig"]
+    assert (capture["EnableCapture"], capture["KmsKeyId"]) == (True, key)
+    assert capture["DestinationS3Uri"].endswith(f"/captured/{ENDPOINT}/")
+    tags = sagemaker.list_tags(ResourceArn=endpoint["EndpointArn"])["Tags"]
+    assert {"Key": "team", "Value": "platform"} in tags
+
+
+@pytest.mark.long
+def test_a_zone_more_and_isolation_replace_the_model_and_no_call_fails(project: Project, aws: LocalAws) -> None:
+    before, endpoint = live_model(aws), aws.client("sagemaker").describe_endpoint(EndpointName=FULL)
+    walled.write(project, network=created("a", "b", "c"), isolated=True)
+    with calling(project, aws):
+        project.run("deploy-local", NAME)
+    after = live_model(aws)
+    assert after["ModelName"] != before["ModelName"]
+    assert (before["EnableNetworkIsolation"], after["EnableNetworkIsolation"]) == (False, True)
+    assert walled.zones_of(aws, after["VpcConfig"]["Subnets"]) == ["us-east-1a", "us-east-1b", "us-east-1c"]
+    assert set(before["VpcConfig"]["Subnets"]) < set(after["VpcConfig"]["Subnets"])
+    assert after["VpcConfig"]["SecurityGroupIds"] == before["VpcConfig"]["SecurityGroupIds"]
+    same = aws.client("sagemaker").describe_endpoint(EndpointName=FULL)
+    assert same["CreationTime"] == endpoint["CreationTime"], "the endpoint was updated, not made anew"
+    assert inventory(aws)["model"] == {after["ModelName"]}
+
+
+@pytest.mark.long
+def test_a_zone_is_left_and_then_taken_away(project: Project, aws: LocalAws) -> None:
+    wide = inventory(aws)["subnet"]
+    walled.write(project, network=created("a", "b", "c", leave="b"), isolated=True)
+    with calling(project, aws):
+        project.run("deploy-local", NAME)
+    left_one = live_model(aws)
+    assert walled.zones_of(aws, left_one["VpcConfig"]["Subnets"]) == ["us-east-1a", "us-east-1c"]
+    assert inventory(aws)["subnet"] == wide
+    walled.write(project, network=created("a", "c"), isolated=True)
+    project.run("deploy-local", NAME)
+    assert inventory(aws)["subnet"] == set(left_one["VpcConfig"]["Subnets"])
+    assert live_model(aws) == left_one, "nothing moved"
+
+
+@pytest.mark.long
+def test_a_created_network_is_left_for_an_imported_one_while_a_caller_calls(project: Project, aws: LocalAws) -> None:
+    imported, taken = walled.imported(aws)
+    there = inventory(aws)
+    walled.write(project, network=created("a", "c", more=f"imported: {imported}, join: imported"))
+    with calling(project, aws):
+        project.run("deploy-local", NAME)
+        assert live_model(aws)["VpcConfig"] == taken
+        assert there["subnet"] <= inventory(aws)["subnet"], "the old fleet was in them to its end"
+        walled.write(project, network=f"{{imported: {imported}}}")
+        project.run("deploy-local", NAME)
+    now = inventory(aws)
+    for kind in ("vpc", "subnet", "security group", "route table", "vpc endpoint", "flow log"):
+        assert there[kind], kind
+        assert now[kind] == set(), kind
+    assert live_model(aws)["VpcConfig"] == taken
+
+
+@pytest.mark.long
+def test_an_environment_leaves_its_network_for_none(project: Project, aws: LocalAws) -> None:
+    walled.write(project, network="null")
+    with calling(project, aws):
+        project.run("deploy-local", NAME)
+        assert "VpcConfig" not in live_model(aws)
+        cloudformation = aws.client("cloudformation")
+        cloudformation.delete_stack(StackName=f"{NAME}-network")  # as docs/operations.md says: the app knows it no more
+        cloudformation.get_waiter("stack_delete_complete").wait(StackName=f"{NAME}-network", WaiterConfig={"Delay": 1})
+    assert not any("/_network/" in name for name in inventory(aws)["parameter"])
+
+
+@pytest.mark.long
+def test_destroying_leaves_what_is_retained_and_a_second_deployment_adopts_the_log_group(
+    project: Project, aws: LocalAws
+) -> None:
+    project.run("destroy-local", NAME)
+    retained = left(aws)
+    assert {kind: len(names) for kind, names in retained.items()} == {"bucket": 2, "key": 1, "log group": 1}
+    assert retained["log group"] == {GROUP}
+    [key] = retained["key"]
+    before = described_group(aws)
+    walled.write(project, network=created("a", "b"), retain=False, key_arn=key)
+    project.run("deploy-local", NAME)
+    with calling(project, aws) as callers:
+        callers.check(more=10)
+    after = described_group(aws)
+    assert after["creationTime"] == before["creationTime"], "adopted, not made"
+    assert (after["retentionInDays"], after["kmsKeyId"]) == (30, key)
+    assert inventory(aws)["key"] == {key}, "with a key of one's own none is made"
+    project.run("destroy-local", NAME)
+    assert left(aws) == {"bucket": retained["bucket"], "key": {key}}, "the group went with the stack that owned it last"
+
+
+def described_group(aws: LocalAws) -> dict[str, object]:
+    """The endpoint's log group."""
+    [group] = aws.client("logs").describe_log_groups(logGroupNamePrefix=GROUP)["logGroups"]
+    return dict(group)
