@@ -104,7 +104,8 @@ def test_instances_are_held_against_the_limits_of_scaling() -> None:
         ("minimum", 1),
         ("maximum", 4),
     ]
-    assert graphs(DIGITS)["instances"].limits == ()
+    fixed = graphs({**DIGITS, "initial_instance_count": 3})["instances"].limits
+    assert [(each.label, each.value) for each in fixed] == [("as set", 3)], "a lost instance lies below the line"
 
 
 def evaluated(line: Series, **values: float) -> float:
@@ -112,6 +113,19 @@ def evaluated(line: Series, **values: float) -> float:
     text = re.sub(r"PERIOD\(\w+\)", "60", line.expression or "")
     assert re.fullmatch(r"[\w .*/+-]+", text)
     return float(eval(text, {"__builtins__": {}}, values))  # noqa: S307 - checked above to be arithmetic alone
+
+
+@pytest.mark.parametrize("endpoint", ENDPOINTS.values(), ids=ENDPOINTS.keys())
+def test_no_line_is_a_constant_whatever_is_measured(endpoint: dict[str, Any]) -> None:
+    lines = [
+        line for _, each in dashboard_of(environment(endpoint), projects=PROJECTS).graphs() for line in each.series
+    ]
+    computed = [line for line in lines if line.expression is not None]
+    assert len(computed) > 10
+    for line in computed:
+        names = list(line.metrics)
+        values = {evaluated(line, **{name: 7.0 + by * at for at, name in enumerate(names, 1)}) for by in (1, 2, 5)}
+        assert len(values) == 3, line.label
 
 
 def test_two_instances_at_sixty_calls_a_minute_each_cost_what_the_arithmetic_says() -> None:

@@ -11,7 +11,7 @@ import cdk_nag
 import pytest
 
 from stacks.observability import ObservabilityStack
-from tests.constructs_lib.templates import flat, of_type, only, properties, template_of
+from tests.constructs_lib.templates import flat, new_app, of_type, only, properties, template_of
 from tests.engines.engine_environments import A10G
 from tests.observability.settings_of import SCALING
 from tests.stacks.engine_stages import engine_stage
@@ -197,6 +197,20 @@ def test_the_alarm_at_the_maximum_counts_what_that_rule_hands_on(template: dict[
     statements = properties(template, "AWS::SQS::QueuePolicy")["PolicyDocument"]["Statement"]
     [allowed] = [each for each in statements if each["Effect"] == "Allow"]
     assert allowed["Condition"] == {"ArnEquals": {"aws:SourceArn": [{"Fn::GetAtt": [rule, "Arn"]}]}}
+
+
+def test_events_of_builds_that_nobody_took_are_looked_for_in_the_queue_of_the_builds_stack() -> None:
+    stack = ObservabilityStack(
+        new_app(), "observability", environment=environment(alarms={}), builds=True, engines=False
+    )
+    made = template_of(stack)
+    alarm = alarms(made)["dev-undelivered-build-events"]
+    assert (alarm["Namespace"], alarm["MetricName"]) == ("AWS/SQS", "ApproximateNumberOfMessagesVisible")
+    assert alarm["Dimensions"] == [{"Name": "QueueName", "Value": {"Ref": "UndeliveredQueueName"}}]
+    name = made["Parameters"]["UndeliveredQueueName"]["Default"]
+    assert name == "/tritonstack/dev/_builds/undelivered-queue-name"
+    of_builds = {each for each in alarms(made) if not each.startswith("dev-digits-")}
+    assert of_builds == {"dev-archives-build-failed", "dev-undelivered-build-events"}
 
 
 def test_without_scaling_there_is_no_rule_and_no_queue() -> None:

@@ -26,7 +26,7 @@ def instance_graphs(variant: Variant) -> Iterator[Graph]:
 def fleet_graphs(variant: Variant) -> Iterator[Graph]:
     """How many instances there are, and their cost where the price is known."""
     scaling = variant.settings.scaling
-    limits: tuple[Limit, ...] = ()
+    limits: tuple[Limit, ...] = (Limit(label="as set", value=variant.settings.initial_instance_count),)
     if scaling is not None:
         limits = (Limit(label="minimum", value=scaling.minimum), Limit(label="maximum", value=scaling.maximum))
     yield Graph(

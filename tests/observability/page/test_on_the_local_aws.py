@@ -6,7 +6,7 @@ import socket
 import threading
 import urllib.request
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from http.client import HTTPConnection
 from http.server import ThreadingHTTPServer
 
@@ -14,11 +14,13 @@ import boto3
 import pytest
 from botocore.config import Config
 
+from tests.local.emulator.building import buildspec, make_project, run
 from tests.local.emulator.running import Emulator
 from tests.observability.settings_of import ENDPOINTS, environment
 from tritonstack.commands.dashboard import _serve
 from tritonstack.errors import InputError, WorkFailedError
-from tritonstack.observability.dashboard import dashboard_of
+from tritonstack.observability.build_graphs import BuildProjects
+from tritonstack.observability.dashboard import BUILDS, dashboard_of
 from tritonstack.observability.graph import Dashboard
 from tritonstack.observability.page.page import Figures, page
 from tritonstack.observability.page.samples import Lines, Span, read_samples
@@ -61,6 +63,21 @@ def test_expressions_come_out_as_the_arithmetic_says(samples: Samples) -> None:
 
 def test_the_sum_over_four_gpus_is_shown_as_their_share(samples: Samples) -> None:
     assert last(samples, "single", "gpu", "average") == pytest.approx(62 / 4, rel=0.16)
+
+
+def test_builds_that_ended_are_counted_and_timed(recorded_aws: Emulator) -> None:
+    make_project(recorded_aws, "drawn", buildspec("test -z $FAILS"))
+    assert run(recorded_aws, "drawn")["buildStatus"] == "SUCCEEDED"
+    for _ in range(2):
+        variables = [{"name": "FAILS", "value": "yes"}]
+        assert run(recorded_aws, "drawn", environmentVariablesOverride=variables)["buildStatus"] == "FAILED"
+    dashboard = dashboard_of(environment(), projects=BuildProjects(build="drawn"))
+    span = Span.last(1, now=datetime.now(tz=UTC) + timedelta(minutes=1))  # with the minute that is under way
+    read = read_samples(recorded_aws.client("cloudwatch"), dashboard, span)
+    ends = read[BUILDS, "archives_ends"]
+    totals = {line: sum(value for _, value in points) for line, points in ends.items()}
+    assert totals == {"succeeded": 1, "failed": 2}
+    assert all(0 < value < 1 for _, value in read[BUILDS, "archives_minutes"]["minutes"])
 
 
 def test_an_environment_without_alarms_shows_none_and_others_are_not_ours(recorded_aws: Emulator) -> None:
