@@ -1,0 +1,107 @@
+"""`tritonstack preflight` by the real command line, on the local AWS: before and after a deployment."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.e2e.project import REPOSITORY, Project
+from tritonstack.local.aws import LocalAws
+
+pytestmark = pytest.mark.e2e
+
+KEY = "arn:aws:kms:us-east-1:123456789012:key/00000000-0000-0000-0000-000000000000"
+WRONG = f"""
+    environment: wrong
+    account: "123456789012"
+    region: us-east-1
+    production: false
+    permissions_boundary: arn:aws:iam::123456789012:policy/nowhere
+    artifacts: {{key_arn: "{KEY}"}}
+    network:
+      s3_prefix_list_id: pl-00000000
+      additional_buckets: [no-such-bucket-anywhere]
+      imported: {{vpc_id: vpc-00000001, subnets: {{us-east-1a: subnet-0000000a, us-east-1b: subnet-0000000b}}}}
+    endpoints:
+      - name: large
+        mode: multi-model
+        release: "24.09"
+        instance_type: ml.g4dn.xlarge
+        initial_instance_count: 12
+        models: [digits-onnx]
+"""
+
+
+def looked(project: Project, aws: LocalAws, environment: str, *, expect: int) -> dict[tuple[str, str], dict[str, Any]]:
+    """What preflight says as JSON, by check and subject."""
+    result = project.run("preflight", environment, "--local", "--json", expect=expect)
+    document = json.loads(result.stdout)
+    assert document["constructed"], "the local AWS's quotas are stand-ins, and the document says so"
+    assert "Traceback" not in result.stderr
+    return {(row["check"], row["subject"]): row for row in document["results"]}
+
+
+def test_what_is_deployed_passes_and_nothing_is_changed(project: Project, deployed: LocalAws) -> None:
+    before = state(deployed)
+    found = looked(project, deployed, "local", expect=0)
+    assert {row["outcome"] for row in found.values()} == {"passes"}
+    assert "123456789012 in us-east-1" in found["account", "local"]["found"]
+    assert found["endpoint-name", "local-digits"]["found"] == "InService, made by local-serving-digits"
+    assert found["stack", "local-serving-many"]["found"].startswith(("CREATE_COMPLETE", "UPDATE_COMPLETE"))
+    assert "missing" not in found["archive", "local"]["found"]
+    assert int(found["bootstrap", "version"]["found"]) >= 6
+    assert state(deployed) == before
+
+
+def test_what_will_fail_is_said_before_anything_is_deployed(project: Project, deployed: LocalAws) -> None:
+    project.write("environments/wrong.yaml", WRONG)
+    try:
+        found = looked(project, deployed, "wrong", expect=1)
+    finally:
+        (project.root / "environments/wrong.yaml").unlink()
+    fails = {key for key, row in found.items() if row["outcome"] == "fails"}
+    assert fails == {
+        ("endpoint-quota", "ml.g4dn.xlarge"),
+        ("archive", "wrong"),
+        ("key", KEY),
+        ("permissions-boundary", "arn:aws:iam::123456789012:policy/nowhere"),
+        ("subnet", "subnet-0000000a"),
+        ("subnet", "subnet-0000000b"),
+        ("prefix-list", "pl-00000000"),
+        ("bucket", "no-such-bucket-anywhere"),
+    }
+    assert {row["outcome"] for key, row in found.items() if key not in fails} == {"passes"}
+    # Three endpoints of the other environment run on that type.
+    quota = found["endpoint-quota", "ml.g4dn.xlarge"]
+    assert quota["needed"].startswith("27 instances: 12 at maximum + 12 of a new fleet during an update + 3 of other")
+    assert "request-service-quota-increase" in quota["advice"]
+    assert "--desired-value 27" in quota["advice"]
+
+
+def test_an_environment_of_another_account_is_told_so_alone(project: Project, deployed: LocalAws) -> None:
+    project.write("environments/dev.yaml", (REPOSITORY / "environments/dev.yaml").read_text())
+    try:
+        said = project.run("preflight", "dev", "--local", expect=1)
+    finally:
+        (project.root / "environments/dev.yaml").unlink()
+    assert "0 pass, 1 will fail" in said.stdout
+    assert "not looked at: these credentials are of another account" in said.stdout
+    assert "are constructed" in said.stdout, "a stand-in is named one"
+    assert "preflight dev" in said.stderr, "progress goes to standard error"
+
+
+def state(aws: LocalAws) -> dict[str, Any]:
+    """What a call that changes something would change: stacks, endpoints, parameters, objects, keys."""
+    s3 = aws.client("s3")
+    buckets = [row["Name"] for row in s3.list_buckets()["Buckets"]]
+    return {
+        "stacks": [
+            (row["StackName"], row["StackStatus"]) for row in aws.client("cloudformation").describe_stacks()["Stacks"]
+        ],
+        "endpoints": [row["EndpointName"] for row in aws.client("sagemaker").list_endpoints()["Endpoints"]],
+        "parameters": [(row["Name"], row["Version"]) for row in aws.client("ssm").describe_parameters()["Parameters"]],
+        "objects": {name: s3.list_objects_v2(Bucket=name).get("KeyCount") for name in buckets},
+        "keys": [row["KeyId"] for row in aws.client("kms").list_keys()["Keys"]],
+    }

@@ -1,0 +1,67 @@
+"""Archives in the bucket, or to be made by the deployment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.preflight.fakes import DENIED, Answer, RefusalError, pages
+from tests.preflight.subjects import results_of, served
+from tritonstack.naming import ArchiveName, Platform, archive_key
+from tritonstack.preflight.checks.archive import CHECK
+
+T4 = Platform(release="24.09", gpu="t4")
+
+
+def bucket(*keys: str, **more: Answer) -> dict[str, Answer]:
+    """An account whose bucket has these keys, and no release record."""
+
+    def listed(request: dict[str, Any]) -> dict[str, Any]:
+        found = [key for key in keys if key.startswith(request.get("Prefix", ""))]
+        return {"Contents": [{"Key": key, "Size": 1} for key in found], "IsTruncated": False}
+
+    return {
+        "ssm.GetParameter": {"Parameter": {"Name": "n", "Value": "the-bucket"}},
+        "ssm.GetParametersByPath": pages("Parameters", []),
+        "s3.ListObjectsV2": listed,
+        "s3.GetObject": RefusalError("NoSuchKey"),
+        **more,
+    }
+
+
+def test_archives_that_are_there_pass(tmp_path: Path) -> None:
+    what = served(tmp_path)
+    (digest,) = what.release_sets["e0"].values()
+    key = archive_key(endpoint="e0", platform=T4, archive=ArchiveName(model="double", digest=digest))
+    found = results_of(CHECK, what, bucket(key), project=tmp_path)["test"]
+    assert (found.outcome, found.found) == ("passes", "1 there")
+
+
+@pytest.mark.parametrize(("on_deploy", "outcome"), [(False, "fails"), (True, "passes")])
+def test_a_missing_archive_fails_unless_the_deployment_builds_it(tmp_path: Path, on_deploy: bool, outcome: str) -> None:
+    what = served(tmp_path, builds={"on_deploy": on_deploy})
+    found = results_of(CHECK, what, bucket(), project=tmp_path)["test"]
+    assert found.outcome == outcome
+    assert "1 missing (double." in found.found
+    none_yet = results_of(CHECK, what, {"ssm.GetParameter": RefusalError("ParameterNotFound")}, project=tmp_path)[
+        "test"
+    ]
+    assert (none_yet.outcome, "no bucket yet" in none_yet.found) == (outcome, True)
+
+
+@pytest.mark.parametrize(
+    ("operation", "error", "permission"),
+    [
+        ("ssm.GetParameter", DENIED, "ssm:GetParameter"),
+        ("ssm.GetParametersByPath", DENIED, "ssm:GetParametersByPath"),
+        ("s3.ListObjectsV2", RefusalError("AccessDenied"), "s3:ListBucket"),
+        ("s3.ListObjectsV2", RefusalError("SlowDown"), None),
+    ],
+)
+def test_a_bucket_that_may_not_be_read_is_unknown(
+    tmp_path: Path, operation: str, error: Exception, permission: str | None
+) -> None:
+    found = results_of(CHECK, served(tmp_path), bucket() | {operation: error}, project=tmp_path)["test"]
+    assert (found.outcome, found.permission) == ("unknown", permission)
