@@ -15,7 +15,7 @@ from constructs_lib.triton_image import TritonImage
 
 Statement = dict[str, Any]
 PULL = ["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"]
-PREFIXES = {"sagemaker.api": "sagemaker", "monitoring": "cloudwatch"}
+PREFIXES = {"ecr.api": "ecr", "ecr.dkr": "ecr", "monitoring": "cloudwatch", "sagemaker.api": "sagemaker"}
 """Service of an endpoint → prefix of its actions, where they differ."""
 
 
@@ -117,6 +117,10 @@ class VpcEndpoints(Construct):
         form = cdk.ArnFormat.COLON_RESOURCE_NAME if colon else cdk.ArnFormat.SLASH_RESOURCE_NAME
         return self._stack.format_arn(service=service, resource=resource, resource_name=name, arn_format=form)
 
+    def _log_group(self, name: str) -> str:
+        """A log group with all its streams."""
+        return self._arn("logs", "log-group", f"{name}:*", colon=True)
+
     def _own(self, sid: str, actions: Sequence[str], resources: Sequence[str]) -> Statement:
         """For principals of this account alone."""
         return {
@@ -216,13 +220,17 @@ class VpcEndpoints(Construct):
                 "sagemaker:StopProcessingJob",
             ]
             found["sagemaker.api"] = [self._own("ProcessEngines", actions, [jobs])]
+        # A build's machine writes its log; an endpoint that lets through our own code's calls alone would cut it off.
+        written = ["builds", "engines"] if builds.engines else ["builds"]
+        own = [self._log_group(f"/tritonstack/{environment}/{of}") for of in written]
+        found["logs"] = [self._own("WriteBuildLogs", ["logs:CreateLogStream", "logs:PutLogEvents"], own)]
         if builds.engines or builds.processing:
             groups = [
-                self._arn("logs", "log-group", f"{name}:*", colon=True)
+                self._log_group(name)
                 for name in (f"/tritonstack/{environment}/engines", "/aws/sagemaker/ProcessingJobs")
             ]
             actions = ["logs:DescribeLogStreams", "logs:FilterLogEvents", "logs:GetLogEvents"]
-            found["logs"] = [self._own("ReadEngineLogs", actions, groups)]
+            found["logs"].append(self._own("ReadEngineLogs", actions, groups))
         return found
 
 

@@ -20,7 +20,7 @@ CREATED: dict[str, Any] = {
     "created": {"cidr": "10.20.0.0/16", "zones": ["us-east-1a", "us-east-1c"], "nat": "each"},
     "s3_prefix_list_id": "pl-1a",
     "additional_buckets": ["data-of-ours"],
-    "additional_endpoints": ["kms", "monitoring"],
+    "additional_endpoints": ["ecr.api", "kms", "monitoring"],
 }
 SUBNETS = {"us-east-1a": "subnet-1", "us-east-1b": "subnet-2"}
 IMPORTED: dict[str, Any] = {"imported": {"vpc_id": "vpc-1", "subnets": SUBNETS, "security_group_ids": ["sg-1", "sg-2"]}}
@@ -146,7 +146,9 @@ def endpoints(template: dict[str, Any]) -> dict[str, dict[str, Any]]:
 def test_an_environment_without_builds_has_the_endpoints_of_callers_and_those_asked_for(
     template: dict[str, Any],
 ) -> None:
-    assert set(endpoints(template)) == {"s3", "sagemaker.runtime", "ssm", "kms", "monitoring"}
+    assert set(endpoints(template)) == {"s3", "sagemaker.runtime", "ssm", "ecr.api", "kms", "monitoring"}
+    [whole] = endpoints(template)["ecr.api"]["PolicyDocument"]["Statement"]
+    assert whole["Action"] == ["ecr:*"]
     assert endpoints(template)["s3"]["VpcEndpointType"] == "Gateway"
     assert len(endpoints(template)["s3"]["RouteTableIds"]) == 2
 

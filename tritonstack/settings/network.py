@@ -12,7 +12,18 @@ from tritonstack.settings.fields import SettingsModel
 ZONE_PATTERN = r"^[a-z]{2}(-[a-z]+)+-[0-9][a-h]$"
 BUCKET_PATTERN = r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$"
 CIDR_PATTERN = r"^[0-9]{1,3}(\.[0-9]{1,3}){3}/[0-9]{1,2}$"
-EndpointService = Literal["kms", "sts", "monitoring", "events", "logs", "sagemaker.api", "codebuild"]
+EndpointService = Literal[
+    "application-autoscaling",
+    "codebuild",
+    "ecr.api",
+    "ecr.dkr",
+    "events",
+    "kms",
+    "logs",
+    "monitoring",
+    "sagemaker.api",
+    "sts",
+]
 """Services with an interface endpoint ``com.amazonaws.<region>.<service>`` (VPC guide: "AWS services that integrate
 with AWS PrivateLink") that only a caller of one's own would need."""
 
