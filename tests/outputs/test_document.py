@@ -14,7 +14,9 @@ from tritonstack.outputs.assembling import document_of, nulls
 from tritonstack.outputs.document import OutputsDocument
 from tritonstack.outputs.reading import read_told
 
-SCHEMA = json.loads((Path(__file__).parents[2] / "schemas" / "outputs.schema.json").read_text())
+SCHEMA_FOLDER = Path(__file__).parents[2] / "schemas"
+SCHEMA = json.loads(SCHEMA_FOLDER.joinpath("outputs.schema.json").read_text())
+PARAMETER_SCHEMA = json.loads(SCHEMA_FOLDER.joinpath("outputs-parameter.schema.json").read_text())
 
 
 def document(parameters: dict[str, Any]) -> OutputsDocument:
@@ -117,3 +119,17 @@ def test_the_schema_has_an_id_with_the_contracts_version() -> None:
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
     assert SCHEMA["$id"] == "urn:tritonstack:outputs:1"
     assert SCHEMA["properties"]["contract"]["const"] == 1
+
+
+@pytest.mark.parametrize("kind", ["artifacts", "network", "builds", "serving", "observability"])
+def test_the_schema_of_parameters_takes_what_a_stack_tells_and_misses_what_it_does_not(kind: str) -> None:
+    validator = jsonschema.Draft202012Validator(PARAMETER_SCHEMA)
+    value = serving("digits") if kind == "serving" else told(kind)
+    validator.validate({**value, "colour": "of a later minor version"})
+    for field in value:
+        assert not validator.is_valid({name: each for name, each in value.items() if name != field}), field
+
+
+def test_the_schema_of_parameters_has_an_id_with_the_contracts_version() -> None:
+    jsonschema.Draft202012Validator.check_schema(PARAMETER_SCHEMA)
+    assert PARAMETER_SCHEMA["$id"] == "urn:tritonstack:outputs-parameter:1"

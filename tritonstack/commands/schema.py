@@ -19,6 +19,7 @@ SCHEMAS: dict[str, tuple[str, str]] = {
     "lint-report": ("tritonstack.archives.lint.report", "LintReport"),
     "releases": ("tritonstack.releases.report", "ReleasesReport"),
     "outputs": ("tritonstack.outputs.document", "OutputsDocument"),
+    "outputs-parameter": ("tritonstack.outputs.parameters", "StackParameter"),
     "preflight": ("tritonstack.preflight.report", "PreflightReport"),
 }
 """Schema → (module, pydantic model); ``<schema>.schema.json`` is its file."""

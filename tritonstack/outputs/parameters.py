@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, TypeAdapter
+from pydantic import ConfigDict, Field, RootModel, TypeAdapter
 
 # pydantic reads no other TypedDict before Python 3.12.
 from typing_extensions import TypedDict
@@ -135,5 +135,13 @@ AnyOutputs = Annotated[
     ArtifactsOutputs | NetworkOutputs | BuildsOutputs | ServingOutputs | ObservabilityOutputs,
     Field(discriminator="kind"),
 ]
+
+
+class StackParameter(RootModel[AnyOutputs]):
+    """The value of a parameter: what one stack tells. Its kind says which fields it has."""
+
+    model_config = ConfigDict(json_schema_extra={"$id": f"urn:tritonstack:outputs-parameter:{CONTRACT}"})
+
+
 PARAMETER: TypeAdapter[Any] = TypeAdapter(AnyOutputs)
 """Reads and checks the value of a parameter."""
