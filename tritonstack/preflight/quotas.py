@@ -11,6 +11,9 @@ from tritonstack.preflight.calls import ReadOnlyCalls
 from tritonstack.preflight.once import Once
 from tritonstack.preflight.result import About, Result
 
+_PAGE = 100
+"""The most that one answer has (API reference, ListServiceQuotas); SageMaker has thousands of quotas."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Quota:
@@ -93,7 +96,9 @@ class Quotas:
 
     def _read(self, service: str, *, defaults: bool) -> dict[str, Quota]:
         operation = "list_aws_default_service_quotas" if defaults else "list_service_quotas"
-        rows = self._calls.pages("service-quotas", operation, "Quotas", ServiceCode=service)
+        rows = self._calls.pages(
+            "service-quotas", operation, "Quotas", ServiceCode=service, PaginationConfig={"PageSize": _PAGE}
+        )
         quotas = (_quota(row, service, is_default=defaults) for row in rows)
         return {quota.name.lower(): quota for quota in quotas if quota is not None}
 

@@ -1,1 +1,1 @@
-"""The checks, a file each: ``all_checks`` of ``tritonstack.preflight.runner`` lists them."""
+"""The checks, a file each; ``CHECKS`` of ``tritonstack.preflight.runner`` lists them."""
