@@ -1,0 +1,81 @@
+"""The wheel carries what the checkout has, and works without it."""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+from pathlib import Path
+
+from tests.examples.installing import REPOSITORY, Installed, run
+
+PACKAGES = ("constructs_lib", "tritonstack")
+CARRIED = ("docs/engines.md", "docs/operations.md", "pyproject.toml")
+CARRIED_TREES = {"lambda": "*.py", "requirements": "*", "schemas": "*.json", "scripts": "*.py"}
+SOURCE_FILES = """
+import hashlib, json, sys
+from pathlib import Path
+import tritonstack
+from constructs_lib.build_source import source_files
+files = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in source_files(Path(sys.argv[1]))}
+print(json.dumps([tritonstack.__file__, files]))
+"""
+
+
+def expected(source: Path) -> dict[str, Path]:
+    """Name in the wheel → file of the tree."""
+    found = {path: path for package in PACKAGES for path in (source / package).rglob("*") if path.is_file()}
+    named = {str(path.relative_to(source)): path for path in found}
+    carried = [source / name for name in CARRIED]
+    carried += [path for tree, pattern in CARRIED_TREES.items() for path in (source / tree).rglob(pattern)]
+    named |= {f"tritonstack/_repository/{path.relative_to(source)}": path for path in carried if path.is_file()}
+    return named | {f"tritonstack_stacks/{path.name}": path for path in (source / "stacks").glob("*.py")}
+
+
+def test_the_wheel_holds_the_tree_and_nothing_else(installed: Installed) -> None:
+    tree = expected(installed.source)
+    with zipfile.ZipFile(installed.wheel) as wheel:
+        held = {name for name in wheel.namelist() if ".dist-info/" not in name}
+        assert sorted(held ^ set(tree)) == []
+        assert [name for name in sorted(held) if wheel.read(name) != tree[name].read_bytes()] == []
+    for part in ("tritonstack/_repository/lambda/activation/handler.py", "tritonstack/archives/lint/rules/config.md"):
+        assert part in held
+    assert not [name for name in held if name.startswith(("tests/", "stacks/")) or "/tests/" in name]
+
+
+def test_stacks_name_one_another_relatively() -> None:
+    """A wheel has them under another name."""
+    for file in (REPOSITORY / "stacks").glob("*.py"):
+        wrong = [line for line in file.read_text().splitlines() if "from stacks" in line or "import stacks" in line]
+        assert wrong == [], f"{file.name}: write `from .…`, as the other stacks do"
+
+
+def test_the_command_line_is_installed_and_reads_its_data(installed: Installed, tmp_path: Path) -> None:
+    where = installed.run("python3", "-c", "import tritonstack; print(tritonstack.__file__)", folder=tmp_path).strip()
+    assert Path(where).is_relative_to(installed.packages)
+    assert "`max_batch_size` is 0 or more" in installed.run("tritonstack", "explain", "max-batch-size", folder=tmp_path)
+
+
+def test_what_a_build_starts_from_is_the_same_from_a_wheel_and_from_a_checkout(
+    installed: Installed, tmp_path: Path
+) -> None:
+    models = tmp_path / "model_repos"
+    models.mkdir()
+    (models / "file").write_text("a model")
+    own = json.loads(installed.run("python3", "-c", SOURCE_FILES, str(models), folder=tmp_path).splitlines()[-1])
+    main = str(REPOSITORY / ".envs" / "main" / "bin" / "python")
+    variables = {"PYTHONPATH": str(installed.source), "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20"}
+    command = [main, "-c", SOURCE_FILES, str(models)]
+    checkout = json.loads(run(command, folder=tmp_path, variables={**_path(), **variables}).splitlines()[-1])
+    assert Path(checkout[0]).is_relative_to(installed.source)
+    assert own[1] == checkout[1]
+    assert {"scripts/setup.py", "requirements/main.txt", "tritonstack/cli.py", "model_repos/file"} <= own[1].keys()
+
+
+def test_every_public_name_is_there(installed: Installed, tmp_path: Path) -> None:
+    program = "import constructs_lib as c; print([getattr(c, name).__name__ for name in c.__all__])"
+    assert "'MultiModelEndpoint'" in installed.run("python3", "-c", program, folder=tmp_path)
+
+
+def _path() -> dict[str, str]:
+    return {"PATH": os.environ["PATH"]}
