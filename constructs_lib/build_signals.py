@@ -13,8 +13,10 @@ from constructs import Construct
 from constructs_lib.acknowledgement import acknowledge, acknowledge_wildcard
 from constructs_lib.artifact_bucket import ArtifactBucketReference
 from constructs_lib.build_log import BuildLog
+from constructs_lib.engine_project import EngineProject
 from constructs_lib.handler_function import HandlerFunction
 from constructs_lib.permission import allow
+from constructs_lib.processing_role import ProcessingRole
 
 BUILD_SET_SUFFIX = ".build-set"
 """An ending of its own, so that a permission can name build sets in the staging bucket and nothing else there."""
@@ -44,6 +46,8 @@ class BuildSignals(Construct):
         staging_bucket: str,
         project: codebuild.CfnProject,
         log: BuildLog,
+        engines: EngineProject | None = None,
+        processing: ProcessingRole | None = None,
         permissions_boundary_arn: str | None = None,
     ) -> None:
         """Make function, rule and queue.
@@ -56,6 +60,8 @@ class BuildSignals(Construct):
             staging_bucket: the bucket of assets, where build sets lie.
             project: the project that is given orders.
             log: where its builds write.
+            engines: the project whose builds it starts for engines, if any: those that it leaves behind are stopped.
+            processing: the role of the processing jobs that it starts for engines, if any; likewise.
             permissions_boundary_arn: a managed policy that bounds the function's role.
         """
         super().__init__(scope, construct_id)
@@ -70,12 +76,18 @@ class BuildSignals(Construct):
                 "ARTIFACT_BUCKET": artifacts.bucket_name,
                 "PROJECT": project.ref,
                 "RECORDS": f"/tritonstack/{environment}/",
+                **({} if engines is None else {"ENGINE_PROJECT": engines.project.ref}),
+                **({} if processing is None else {"ENGINE_JOBS": processing.job_names}),
             },
             permissions_boundary_arn=permissions_boundary_arn,
         )
         self._allow_orders(artifacts, staging_bucket)
         self._allow_records()
         self._allow_builds(project, log)
+        if engines is not None:
+            self._allow_to_stop_builds(engines)
+        if processing is not None:
+            self._allow_to_stop_jobs(processing)
         self.undelivered = self._queue()
         self._call_at_the_end(project)
 
@@ -141,6 +153,37 @@ class BuildSignals(Construct):
             resources=[project.attr_arn],
         )
         allow(policy, "ReadBuildLog", actions=["logs:GetLogEvents"], resources=[log.arn])
+
+    def _allow_to_stop_builds(self, engines: EngineProject) -> None:
+        allow(
+            self.function.policy,
+            "StopEngineBuilds",
+            actions=["codebuild:BatchGetBuilds", "codebuild:ListBuildsForProject", "codebuild:StopBuild"],
+            resources=[engines.project.attr_arn],
+        )
+
+    def _allow_to_stop_jobs(self, processing: ProcessingRole) -> None:
+        policy = self.function.policy
+        jobs = processing.jobs_arn
+        allow(policy, "FindEngineJobs", actions=["sagemaker:ListProcessingJobs"], resources=["*"])
+        acknowledge_wildcard(
+            policy,
+            resource="*",
+            reason="sagemaker:ListProcessingJobs has no resource type to name (service authorization reference); it "
+            "tells names and states, and changes nothing.",
+        )
+        allow(
+            policy,
+            "StopEngineJobs",
+            actions=["sagemaker:DescribeProcessingJob", "sagemaker:StopProcessingJob"],
+            resources=[jobs],
+        )
+        acknowledge_wildcard(
+            policy,
+            resource=jobs,
+            reason="A job's name is used once and never again, so each ends in new digits; the pattern covers the "
+            f"engine jobs of {self._environment} alone.",
+        )
 
     def _call_at_the_end(self, project: codebuild.CfnProject) -> None:
         """A lost event would have the deployment wait for twelve hours, so what cannot be delivered is kept."""

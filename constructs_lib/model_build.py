@@ -151,10 +151,7 @@ class ModelBuild(Construct):
 
     def allow_processing(self, processing: ProcessingRole) -> None:
         """The build may run processing jobs of its environment's name with this role, and read what they said."""
-        stack = cdk.Stack.of(self)
-        jobs = stack.format_arn(
-            service="sagemaker", resource="processing-job", resource_name=f"{processing.job_names}*"
-        )
+        jobs = processing.jobs_arn
         allow(
             self.policy,
             "ProcessEngines",

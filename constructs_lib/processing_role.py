@@ -26,6 +26,7 @@ class ProcessingRole(Construct):
         role: the role.
         policy: its one policy.
         job_names: how the names of the jobs begin that run with it.
+        jobs_arn: the pattern of their ARNs.
         log_arn: of the log group that they write into.
         group_arn: of the same, in the form that calls for all its streams are checked against.
         streams_arn: of their streams in it.
@@ -56,6 +57,9 @@ class ProcessingRole(Construct):
         super().__init__(scope, construct_id)
         stack = cdk.Stack.of(self)
         self.job_names = f"{environment}-engine-"
+        self.jobs_arn = stack.format_arn(
+            service="sagemaker", resource="processing-job", resource_name=f"{self.job_names}*"
+        )
         self.log_arn = stack.format_arn(
             service="logs", resource="log-group", resource_name=JOBS_LOG, arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME
         )

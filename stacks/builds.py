@@ -91,6 +91,8 @@ class BuildsStack(cdk.Stack):
             staging_bucket=source.asset.s3_bucket_name,
             project=self.build.project,
             log=self.build.log,
+            engines=self.engines,
+            processing=self.processing,
             permissions_boundary_arn=environment.permissions_boundary,
         )
         if environment.role_path is not None:

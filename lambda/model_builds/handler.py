@@ -7,10 +7,13 @@ Two callers:
   and those that release records name, which are not in the bucket for the set's platform are *missing*. Where nothing
   is, the handle is signalled. Where something is, one *order* for all of it goes to one build, CloudFormation is
   answered at once, and the wait condition waits. Where the build cannot be started, the custom resource fails.
-* EventBridge, when a build of the project has ended. The *wait* that the build names says which handle to signal.
+* EventBridge, when a build of the project has ended. The *wait* that the build names says which handle to signal. A
+  build that did not succeed may have been ended from outside (stopped, timed out, lost), and then could not end the
+  engine jobs that it had started: they are stopped.
 
 The variables ``ARTIFACT_BUCKET``, ``PROJECT`` and ``RECORDS`` (what the names of all release records begin with) say
-where. Every step may be repeated: CloudFormation, EventBridge and Lambda all deliver an event more than once.
+where; ``ENGINE_PROJECT`` and ``ENGINE_JOBS`` (what the names of processing jobs begin with) too, where there are
+engines. Every step may be repeated: CloudFormation, EventBridge and Lambda all deliver an event more than once.
 
 Standard library and boto3 only.
 """

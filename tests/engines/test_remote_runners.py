@@ -266,6 +266,22 @@ def test_processing_is_isolated_encrypted_and_on_one_smallest_instance(way: Way)
     assert job["AppSpecification"]["ImageUri"] == IMAGE
 
 
+@pytest.mark.parametrize(("build", "told"), [("builds:1", {"TRITONSTACK_STARTED_BY": "builds:1"}), (None, {})])
+def test_a_job_says_which_build_started_it(
+    remote: Remote, monkeypatch: pytest.MonkeyPatch, build: str | None, told: dict[str, str]
+) -> None:
+    if build is None:
+        monkeypatch.delenv("CODEBUILD_BUILD_ID", raising=False)
+    else:
+        monkeypatch.setenv("CODEBUILD_BUILD_ID", build)
+    remote.run(BUILT)
+    if remote.kind == "codebuild":
+        variables = remote.described()["environment"]["environmentVariables"]
+        assert {each["name"]: each["value"] for each in variables} == told
+    else:
+        assert remote.described().get("Environment", {}) == told
+
+
 def test_processing_joins_the_network_of_the_environment(way: Way) -> None:
     way.make_builds()
     builder = builder_for(T4, "us-east-1", image=IMAGE)

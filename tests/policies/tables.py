@@ -162,6 +162,17 @@ MAY: dict[str, list[Row]] = {
         ("cloudformation:DescribeStacks", arn("cloudformation", "stack/local-serving-e0/0"), {}),
         ("codebuild:BatchGetBuilds codebuild:StartBuild", arn("codebuild", "project/ModelBuildProject"), {}),
         ("logs:GetLogEvents", log_group("/tritonstack/local/builds"), {}),
+        (
+            "codebuild:BatchGetBuilds codebuild:ListBuildsForProject codebuild:StopBuild",
+            arn("codebuild", "project/EngineProject"),
+            {},
+        ),
+        ("sagemaker:ListProcessingJobs", "*", {}),
+        (
+            "sagemaker:DescribeProcessingJob sagemaker:StopProcessingJob",
+            arn("sagemaker", "processing-job/local-engine-fast-0"),
+            {},
+        ),
         ("sqs:SendMessage", arn("sqs", "SignalsUndelivered"), {}),
     ],
     "builds/EngineProjectRole": [
@@ -217,7 +228,10 @@ MAY: dict[str, list[Row]] = {
         ("logs:GetLogEvents", JOB_STREAM, {}),
     ],
 }
-MAY["serving-e0/ExecutionRole"].append(("cloudwatch:DescribeAlarms", arn("cloudwatch", "alarm:bad-release"), {}))
+MAY["serving-e0/ExecutionRole"] += [
+    ("cloudwatch:DescribeAlarms", arn("cloudwatch", f"alarm:{name}"), {})
+    for name in ("bad-release", "EndpointRollbackAlarmsServerErrors", "EndpointRollbackAlarmsModelErrors")
+]
 MAY["serving-e2/ExecutionRole"] += [
     ("s3:PutObject", f"{BUCKET}/captured/e2/g4dn-xlarge/0.jsonl", {}),
     ("kms:GenerateDataKey", KEY, {}),
@@ -282,7 +296,12 @@ NONE_MAY: list[Row] = [
     ),
     ("sagemaker:DeleteEndpoint sagemaker:UpdateEndpoint", arn("sagemaker", "endpoint/local-e0"), {}),
     ("sagemaker:DescribeEndpointConfig", arn("sagemaker", "model/another"), {}),
-    ("sagemaker:CreateProcessingJob", arn("sagemaker", "processing-job/prod-engine-fast-0"), {}),
+    (
+        "sagemaker:CreateProcessingJob sagemaker:DescribeProcessingJob sagemaker:StopProcessingJob",
+        arn("sagemaker", "processing-job/prod-engine-fast-0"),
+        {},
+    ),
+    ("sagemaker:StopProcessingJob", arn("sagemaker", "processing-job/local-training-0"), {}),
     (
         "ssm:GetParameter ssm:GetParameters ssm:GetParametersByPath ssm:PutParameter ssm:DeleteParameters",
         arn("ssm", "parameter/tritonstack/prod/e0/fast"),
@@ -318,6 +337,11 @@ NONE_MAY: list[Row] = [
 ]
 """Another bucket, key, role, endpoint, environment, network; and the settings of what is one's own."""
 BY_ANOTHER_WAY: dict[str, list[Row]] = {
+    "SignalsHandlerRole": [
+        ("codebuild:StopBuild", arn("codebuild", "project/ModelBuildProject"), {}),
+        ("codebuild:StartBuild", arn("codebuild", "project/EngineProject"), {}),
+        ("sagemaker:CreateProcessingJob", arn("sagemaker", "processing-job/local-engine-fast-0"), {}),
+    ],
     "VerificationHandlerRole": [("kms:Decrypt", KEY, {"kms:ViaService": f"dynamodb.{REGION}.amazonaws.com"})],
 }
 """What a role may not do, though others may."""

@@ -136,7 +136,22 @@ def test_the_build_runs_engine_jobs_of_its_environment_and_nothing_else_of_sagem
         for other in ("local-fast", "prod-engine-fast-01234567", "locals-engine-fast"):
             assert not build.allows(f"sagemaker:{action}", f"{jobs}/{other}")
     assert len(build.actions("sagemaker")) == 4
-    assert not any(policies[name].actions("sagemaker") for name in (*ENGINES, "function"))
+    assert not any(policies[name].actions("sagemaker") for name in ENGINES)
+
+
+def test_the_function_stops_engines_of_its_environment_and_starts_none(
+    policies: dict[str, Policy], template: dict[str, Any]
+) -> None:
+    function, jobs = policies["function"], f"arn:aws:sagemaker:us-east-1:{ACCOUNT}:processing-job"
+    assert function.actions("sagemaker") == {
+        "sagemaker:DescribeProcessingJob", "sagemaker:ListProcessingJobs", "sagemaker:StopProcessingJob",
+    }  # fmt: skip
+    for action in ("DescribeProcessingJob", "StopProcessingJob"):
+        assert function.allows(f"sagemaker:{action}", f"{jobs}/local-engine-fast-01234567")
+        for other in ("local-fast", "prod-engine-fast-01234567", "locals-engine-fast"):
+            assert not function.allows(f"sagemaker:{action}", f"{jobs}/{other}")
+    [engines] = [name for name in of_type(template, "AWS::CodeBuild::Project") if name.startswith("EngineProject")]
+    assert function.resources("codebuild:StopBuild") == {f"${{{engines}.Arn}}"}
 
 
 def test_the_build_starts_engines_and_the_function_starts_the_build(

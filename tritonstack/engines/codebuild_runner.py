@@ -20,6 +20,7 @@ from tritonstack.engines.job_log import log_tail
 from tritonstack.engines.job_staging import OUTPUT, StagedJob, set_output, staged_job
 from tritonstack.engines.polling import poll_seconds
 from tritonstack.engines.remote_job import JobState, await_job
+from tritonstack.engines.started_by import started_by
 from tritonstack.errors import WorkFailedError
 
 SHORTEST_MINUTES, LONGEST_MINUTES = 5, 2160
@@ -83,6 +84,9 @@ class CodeBuildRunner:
             "imagePullCredentialsTypeOverride": "SERVICE_ROLE",
             "environmentTypeOverride": "LINUX_GPU_CONTAINER",
             "computeTypeOverride": self.builder.machine.name,
+            "environmentVariablesOverride": [
+                {"name": name, "value": value, "type": "PLAINTEXT"} for name, value in started_by().items()
+            ],
             "timeoutInMinutesOverride": min(max(minutes, SHORTEST_MINUTES), LONGEST_MINUTES),
         }
 

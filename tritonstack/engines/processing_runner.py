@@ -23,6 +23,7 @@ from tritonstack.engines.job_staging import StagedJob, set_output, staged_job
 from tritonstack.engines.order import JobNetwork
 from tritonstack.engines.polling import poll_seconds
 from tritonstack.engines.remote_job import JobState, await_job
+from tritonstack.engines.started_by import started_by
 from tritonstack.errors import WorkFailedError
 
 JOB_FOLDER = "/opt/ml/processing/input/job"
@@ -88,6 +89,7 @@ class ProcessingRunner:
                 "ContainerEntrypoint": ["python3", f"{JOB_FOLDER}/engine_step.py"],
                 "ContainerArguments": [f"{JOB_FOLDER}/job.json"],
             },
+            "Environment": started_by(),
             "ProcessingInputs": [
                 {
                     "InputName": "job",
