@@ -248,6 +248,7 @@ class FindingChanges:
         gone: open findings that go.
         accepted: findings that are accepted from now on.
         no_longer_accepted: findings whose acceptance is taken back.
+        reworded: findings that stay accepted, for the reason that stands here now.
     """
 
     known: bool
@@ -255,6 +256,7 @@ class FindingChanges:
     gone: tuple[Finding, ...]
     accepted: tuple[Finding, ...]
     no_longer_accepted: tuple[Finding, ...]
+    reworded: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -42,7 +42,8 @@ def _environment(before: EnvironmentSnapshot | None, after: EnvironmentSnapshot 
     elif after is None:
         effect = Effect.REMOVED
     else:
-        moved = findings.new or findings.gone or findings.accepted or findings.no_longer_accepted
+        accepted = findings.accepted or findings.no_longer_accepted or findings.reworded
+        moved = findings.new or findings.gone or accepted
         effect = Effect.CHANGED if stacks or moved else None
     present = after or before
     return EnvironmentChange(
@@ -169,10 +170,13 @@ def finding_changes(before: Findings | None, after: Findings | None) -> FindingC
     """Policy findings that come and go; nothing is known where one side ran without validation."""
     if before is None or after is None:
         return FindingChanges(known=False, new=(), gone=(), accepted=(), no_longer_accepted=())
+    old = {(each.stack, each.path, each.rule): each for each in before.accepted}
+    new = {(each.stack, each.path, each.rule): each for each in after.accepted}
     return FindingChanges(
         known=True,
         new=tuple(sorted(set(after.open) - set(before.open))),
         gone=tuple(sorted(set(before.open) - set(after.open))),
-        accepted=tuple(sorted(set(after.accepted) - set(before.accepted))),
-        no_longer_accepted=tuple(sorted(set(before.accepted) - set(after.accepted))),
+        accepted=tuple(new[key] for key in sorted(new.keys() - old.keys())),
+        no_longer_accepted=tuple(old[key] for key in sorted(old.keys() - new.keys())),
+        reworded=tuple(new[key] for key in sorted(new.keys() & old.keys()) if new[key] != old[key]),
     )

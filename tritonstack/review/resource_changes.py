@@ -90,7 +90,7 @@ def _moved(before: StackSnapshot, after: StackSnapshot) -> dict[tuple[str, str],
         if old[name].get("Default") != new[name].get("Default") or old[name].get("Type") != new[name].get("Type"):
             moved[name, _ALL_OF_IT] = "maybe"  # a parameter in SSM may hold the same value under another name
     for path in before.documents.keys() & after.documents.keys():
-        if before.documents[path] != after.documents[path]:
+        if any(differences(before.documents[path], after.documents[path])):
             moved[path, _ASSET] = "yes"
     for path in before.assets.keys() & after.assets.keys():
         if before.assets[path] != after.assets[path]:

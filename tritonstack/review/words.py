@@ -50,6 +50,7 @@ def _environment(environment: EnvironmentChange) -> Iterator[str]:
         "no longer found": findings.gone,
         "accepted": findings.accepted,
         "no longer accepted": findings.no_longer_accepted,
+        "accepted for another reason": findings.reworded,
     }
     for word, those in told.items():
         for each in those:

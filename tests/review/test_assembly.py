@@ -1,0 +1,146 @@
+"""A cloud assembly as snapshots, read from files as the CDK lays them out."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.review.small import resource, write_assembly, write_json
+from tritonstack.errors import InputError
+from tritonstack.review.assembly import read_assembly
+from tritonstack.review.snapshot import AssetKind, Finding, StackSnapshot
+
+CODE, SET, SOURCE = "aa" * 32, "bb" * 32, "cc" * 32
+TEMPLATE = {
+    "Resources": {
+        "Function1": resource("AWS::Lambda::Function", {"Code": {"S3Key": f"{CODE}.zip"}, "Role": "arn"}),
+        "Records1": resource("Custom::ReleaseRecords", {"ReleaseSetKey": f"{SET}.release-set"}),
+        "Project1": resource("AWS::CodeBuild::Project", {"Source": {"Location": f"bucket/{SOURCE}.zip"}}),
+        "Policy1": resource("AWS::IAM::Policy", {"PolicyDocument": f"arn:aws:s3:::bucket/{SOURCE}.zip"}),
+    }
+}
+
+
+def logical_id(name: str) -> list[dict[str, Any]]:
+    return [{"type": "aws:cdk:logicalId", "data": name}]
+
+
+METADATA = {
+    "/Handler/Function/Resource": logical_id("Function1"),
+    "/Records/Resource/Default": logical_id("Records1"),
+    "/Handler/Policy": [
+        {
+            "type": "aws:cdk:acknowledged-rules",
+            "data": {
+                "Annotation::AwsSolutions-IAM5[Resource::*]": "No resource.",
+                "NIST.800.53.R5::NIST.800.53.R5-IAM": "Inline.",
+            },
+        }
+    ],
+}
+
+
+def asset(folder: str, name: str, packaging: str) -> dict[str, Any]:
+    return {"displayName": name, "source": {"path": folder, "packaging": packaging}, "destinations": {}}
+
+
+def write(folder: Path, **given: Any) -> Path:
+    """An assembly with a function, a release set and the source of builds."""
+    files = {
+        CODE: asset("../code", "Handler/Code", "zip"),
+        SET: asset("../set.release-set", "Activation/ReleaseSet", "file"),
+        SOURCE: asset("../source", "Source/Files", "zip"),
+        "dd" * 32: asset("serving1.template.json", "Template", "file"),
+    }
+    (folder / "code" / "inner").mkdir(parents=True, exist_ok=True)
+    (folder / "code" / "handler.py").write_text("one")
+    (folder / "code" / "inner" / "work.py").write_text("two")
+    (folder / "source").mkdir(exist_ok=True)
+    (folder / "source" / "file").write_text("any")
+    write_json(folder / "set.release-set", {"models": {"b": "2", "a": "1"}, "commits": {"a": "4b97eb8"}})
+    return write_assembly(folder, template=TEMPLATE, metadata=METADATA, files=files, **given)
+
+
+def serving(folder: Path) -> StackSnapshot:
+    return read_assembly(folder).environments["dev"].stacks["serving"]
+
+
+def test_a_stage_is_an_environment_and_a_stack_says_where_it_goes(tmp_path: Path) -> None:
+    stack = serving(write(tmp_path))
+    assert (stack.name, stack.stack_name) == ("serving", "dev-serving")
+    assert (stack.account, stack.region, stack.tags) == ("111111111111", "us-east-1", {"team": "platform"})
+
+
+def test_a_stack_outside_stages_stands_in_an_environment_of_its_own(tmp_path: Path) -> None:
+    folder = write_assembly(tmp_path, template=TEMPLATE, stage=None)
+    assert list(read_assembly(folder).environments) == ["_app"]
+
+
+def test_resources_are_called_by_their_constructs(tmp_path: Path) -> None:
+    paths = {name: each.path for name, each in serving(write(tmp_path)).resources.items()}
+    assert paths == {
+        "Function1": "Handler/Function",
+        "Policy1": "Policy1",
+        "Project1": "Project1",
+        "Records1": "Records",
+    }
+
+
+def test_small_json_files_are_documents_without_the_commits_that_they_name(tmp_path: Path) -> None:
+    stack = serving(write(tmp_path))
+    assert stack.documents == {"Activation/ReleaseSet": {"models": {"a": "1", "b": "2"}}}
+    assert stack.resources["Records1"].properties == {"ReleaseSetKey": "{asset:Activation/ReleaseSet}.release-set"}
+
+
+def test_code_is_kept_by_the_content_of_its_files(tmp_path: Path) -> None:
+    code = serving(write(tmp_path)).assets["Handler/Code"]
+    one, two = (hashlib.sha256(text).hexdigest()[:16] for text in (b"one", b"two"))
+    assert (code.kind, code.files) == (AssetKind.CODE, {"handler.py": one, "inner/work.py": two})
+
+
+def test_nothing_is_kept_of_what_builds_start_from(tmp_path: Path) -> None:
+    before = serving(write(tmp_path))
+    (tmp_path / "source" / "file").write_text("another")
+    assert serving(tmp_path) == before
+    assert before.assets["Source/Files"].kind is AssetKind.SOURCE
+
+
+def test_a_source_that_a_function_runs_too_is_code(tmp_path: Path) -> None:
+    folder = write(tmp_path)
+    shared = {**TEMPLATE["Resources"], "Other": resource("AWS::Lambda::Function", {"Code": {"S3Key": SOURCE}})}
+    write_json(folder / "assembly-dev" / "serving1.template.json", {"Resources": shared})
+    assert serving(folder).assets["Source/Files"].kind is AssetKind.CODE
+
+
+def test_without_a_validation_report_nothing_is_known_of_findings(tmp_path: Path) -> None:
+    assert read_assembly(write(tmp_path)).environments["dev"].findings is None
+
+
+def test_findings_are_those_of_the_report_and_those_accepted(tmp_path: Path) -> None:
+    violation = {
+        "ruleName": "AwsSolutions-SNS3",
+        "severity": "error",
+        "description": "No SSL.",
+        "violatingConstructs": [
+            {"constructPath": "dev/serving/Topic/Resource"},
+            {"constructPath": "prod/serving/Topic/Resource"},
+        ],
+    }
+    folder = write(tmp_path, report={"pluginReports": [{"violations": [violation]}]})
+    findings = read_assembly(folder).environments["dev"].findings
+    assert findings is not None
+    topic = Finding(stack="serving", path="Topic", rule="AwsSolutions-SNS3", severity="error", description="No SSL.")
+    assert findings.open == (topic,)
+    assert {each.rule: each.accepted for each in findings.accepted} == {
+        "AwsSolutions-IAM5[Resource::*]": "No resource.",
+        "NIST.800.53.R5-IAM": "Inline.",
+    }
+    assert {each.path for each in findings.accepted} == {"Handler/Policy"}
+
+
+def test_a_folder_that_is_no_assembly_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"manifest\.json"):
+        read_assembly(tmp_path)

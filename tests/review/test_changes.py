@@ -1,0 +1,127 @@
+"""Environments and stacks compared; and what holds of any two of them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+from hypothesis import given, settings
+
+from tests.review.small import of, resource, serving, stack, stack_change
+from tests.review.values import stacks
+from tritonstack.review.change import Effect
+from tritonstack.review.changes import compare
+from tritonstack.review.layout import stack_text
+from tritonstack.review.snapshot import Asset, AssetKind, Finding, Findings, Resource, Snapshots, StackSnapshot
+from tritonstack.review.words import lines
+
+TOPIC = {"Topic": resource("AWS::SNS::Topic")}
+
+
+def test_environments_come_and_go_and_those_that_stay_are_told_too() -> None:
+    old = Snapshots(environments={**of(stack(TOPIC)).environments, **of(stack(TOPIC), environment="old").environments})
+    new = Snapshots(environments={**of(stack(TOPIC)).environments, **of(stack(TOPIC), environment="new").environments})
+    changes = compare(old, new)
+    assert [(each.name, each.effect) for each in changes.environments] == [
+        ("dev", None),
+        ("new", Effect.NEW),
+        ("old", Effect.REMOVED),
+    ]
+    assert not changes.empty
+
+
+def test_no_deployment_removes_a_stack_that_the_app_lost() -> None:
+    [environment] = compare(of(stack(TOPIC), stack(TOPIC, name="b")), of(stack(TOPIC))).environments
+    [change] = environment.stacks
+    assert (change.name, change.effect) == ("b", Effect.REMOVED)
+    assert "dev-b stays until it is deleted" in change.reasons[0]
+    assert [each.effect for each in change.resources] == [Effect.REMOVED]
+
+
+def test_a_stack_of_another_account_is_another_stack() -> None:
+    change = stack_change(stack(serving()), stack(serving(), account="222222222222"))
+    assert change.effect is Effect.REPLACED
+    assert [each.name for each in change.template] == ["Account"]
+    assert {each.effect for each in change.resources} == {Effect.NEW}
+    assert "dev-serving: it stays until it is deleted" in change.reasons[0]
+
+
+def test_outputs_and_the_stacks_own_tags_are_told() -> None:
+    old = stack(TOPIC, sections={"Outputs": {"A": {"Value": "1"}}})
+    new = stack(TOPIC, sections={"Outputs": {"A": {"Value": "2"}}}, tags={"team": "a"})
+    assert [each.name for each in stack_change(old, new).template] == ["Outputs.A.Value", "StackTags"]
+
+
+def test_the_source_of_builds_is_no_change_and_what_an_asset_is_is_one() -> None:
+    source = {"Source": Asset(path="Source", kind=AssetKind.SOURCE, files={})}
+    assert compare(of(stack(TOPIC, assets=source)), of(stack(TOPIC, assets=source))).empty
+    image = {"Source": replace(source["Source"], kind=AssetKind.IMAGE, files={"Dockerfile": "1"})}
+    [change] = stack_change(stack(TOPIC, assets=source), stack(TOPIC, assets=image)).assets
+    assert (change.kind, change.new) == ("image", ("Dockerfile",))
+
+
+def finding(rule: str, accepted: str | None = None) -> Finding:
+    return Finding(stack="serving", path="Role", rule=rule, accepted=accepted)
+
+
+def test_findings_come_go_and_are_accepted() -> None:
+    old = Findings(open=(finding("A"), finding("B")), accepted=(finding("C", "because"), finding("E", "once")))
+    new = Findings(open=(finding("B"), finding("D")), accepted=(finding("A", "because"), finding("E", "now")))
+    [change] = compare(of(findings=old), of(findings=new)).environments
+    told = change.findings
+    assert change.effect is Effect.CHANGED
+    assert told.known
+    assert [each.rule for each in told.new] == ["D"]
+    assert [each.rule for each in told.gone] == ["A"]
+    assert [each.rule for each in told.accepted] == ["A"]
+    assert [each.rule for each in told.no_longer_accepted] == ["C"]
+    assert [(each.rule, each.accepted) for each in told.reworded] == [("E", "now")]
+
+
+def test_without_validation_on_both_sides_nothing_is_said_of_findings() -> None:
+    known = Findings(open=(finding("A"),), accepted=())
+    for old, new in ((known, None), (None, known), (None, None)):
+        [change] = compare(of(findings=old), of(findings=new)).environments
+        assert (change.effect, change.findings.known, change.findings.new) == (None, False, ())
+
+
+@given(stacks())
+def test_a_stack_compared_with_itself_changes_nothing(one: StackSnapshot) -> None:
+    changes = compare(of(one), of(one))
+    assert changes.empty
+    assert lines(changes) == []
+
+
+@settings(max_examples=50)
+@given(stacks(), stacks())
+def test_what_is_new_one_way_goes_the_other_way(one: StackSnapshot, other: StackSnapshot) -> None:
+    def names(before: StackSnapshot, after: StackSnapshot, *, come: bool) -> set[str]:
+        [environment] = compare(of(before), of(after)).environments
+        return {
+            each.logical_id
+            for change in environment.stacks
+            for each in change.resources
+            if (each.before is None if come else each.after is None)
+        }
+
+    assert names(one, other, come=True) == names(other, one, come=False)
+
+
+@settings(max_examples=50)
+@given(stacks(), stacks())
+def test_every_difference_is_told_once_and_the_same_way_twice(one: StackSnapshot, other: StackSnapshot) -> None:
+    changes = compare(of(one), of(other))
+    assert compare(of(one), of(other)) == changes
+    [environment] = changes.environments
+    told = {each.logical_id for change in environment.stacks for each in change.resources}
+    renamed = {each.renamed_from for change in environment.stacks for each in change.resources}
+    for name in one.resources.keys() | other.resources.keys():
+        if json_of(one.resources.get(name)) != json_of(other.resources.get(name)):
+            assert name in told | renamed
+    assert len(told) == sum(len(change.resources) for change in environment.stacks)
+    assert changes.empty == (stack_text(one) == stack_text(other))
+
+
+def json_of(resource: Resource | None) -> str:
+    """A resource as JSON tells it apart: ``1`` is not ``true``."""
+    return "" if resource is None else json.dumps([resource.type, resource.properties, resource.attributes])

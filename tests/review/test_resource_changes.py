@@ -1,0 +1,270 @@
+"""What a deployment does to each resource: settled from AWS's documentation, source named where it is not plain."""
+
+from __future__ import annotations
+
+from tests.review.small import (
+    CONFIG,
+    ENDPOINT,
+    MODEL,
+    Template,
+    changed,
+    code,
+    resource,
+    serving,
+    stack,
+    stack_change,
+)
+from tritonstack.review.change import Effect, Replaces, ResourceChange
+
+TOPIC, ROLE, FUNCTION = "AWS::SNS::Topic", "AWS::IAM::Role", "AWS::Lambda::Function"
+SSM = "AWS::SSM::Parameter::Value<String>"
+
+
+def effects(changes: dict[str, ResourceChange]) -> dict[str, Effect]:
+    return {name: each.effect for name, each in changes.items()}
+
+
+def properties(change: ResourceChange) -> dict[str, tuple[Replaces, str | None]]:
+    return {each.name: (each.replaces, each.follows) for each in change.properties}
+
+
+def test_nothing_changes_where_nothing_does() -> None:
+    assert changed(serving(), serving()) == {}
+
+
+def test_new_and_removed_resources() -> None:
+    topic = {"Topic": resource(TOPIC)}
+    assert effects(changed({}, topic)) == {"Topic": Effect.NEW}
+    assert effects(changed(topic, {})) == {"Topic": Effect.REMOVED}
+
+
+def test_a_removed_resource_with_a_deletion_policy_stays_in_the_account() -> None:
+    for policy in ("Retain", "RetainExceptOnCreate"):
+        assert effects(changed({"Topic": resource(TOPIC, DeletionPolicy=policy)}, {})) == {"Topic": Effect.RETAINED}
+
+
+def test_a_mutable_property_changes_in_place() -> None:
+    [change] = changed(
+        {"Topic": resource(TOPIC, {"DisplayName": "a"})}, {"Topic": resource(TOPIC, {"DisplayName": "b"})}
+    ).values()
+    assert change.effect is Effect.CHANGED
+    assert properties(change) == {"DisplayName": (Replaces.NO, None)}
+
+
+def test_tags_alone_are_known() -> None:
+    def tagged(team: str) -> Template:
+        return {"Model": resource(MODEL, {"ModelName": "m", "Tags": [{"Key": "team", "Value": team}]})}
+
+    [change] = changed(tagged("a"), tagged("b")).values()
+    assert (change.effect, change.tags_only) == (Effect.CHANGED, True)
+    assert properties(change) == {"Tags.team": (Replaces.NO, None)}
+
+
+def test_an_image_replaces_the_model_which_replaces_the_config_which_updates_the_endpoint() -> None:
+    changes = changed(serving(), serving(image="triton:24.10"))
+    assert effects(changes) == {"Model": Effect.REPLACED, "Config": Effect.REPLACED, "Endpoint": Effect.CHANGED}
+    assert properties(changes["Config"]) == {"ProductionVariants[0].ModelName": (Replaces.YES, "Model")}
+    assert properties(changes["Endpoint"]) == {"EndpointConfigName": (Replaces.NO, "Config")}
+    assert changes["Endpoint"].follows_only
+    assert not changes["Model"].follows_only
+
+
+def test_what_may_be_replaced_makes_what_follows_possible_only() -> None:
+    """Template reference, AWS::EC2::VPC InstanceTenancy: replacement for some values; Subnet VpcId: replacement."""
+
+    def network(tenancy: str) -> Template:
+        return {
+            "Vpc": resource("AWS::EC2::VPC", {"CidrBlock": "10.0.0.0/16", "InstanceTenancy": tenancy}),
+            "Subnet": resource("AWS::EC2::Subnet", {"VpcId": {"Ref": "Vpc"}}),
+            "Group": resource(TOPIC, {"DisplayName": {"Fn::Sub": "of ${Vpc.VpcId}"}}),
+        }
+
+    changes = changed(network("default"), network("dedicated"))
+    assert effects(changes) == {
+        "Vpc": Effect.MAY_BE_REPLACED,
+        "Subnet": Effect.MAY_BE_REPLACED,
+        "Group": Effect.MAY_CHANGE,
+    }
+    assert [each.certain for each in changes["Subnet"].properties] == [False]
+
+
+def test_certainty_wins_over_possibility_whatever_the_order() -> None:
+    """``Z`` may be replaced by its parameter, and is by its VPC; what refers to it follows for certain."""
+    both = {"VpcId": {"Ref": "Zvpc"}, "AvailabilityZone": {"Ref": "Zone"}}
+
+    def network(cidr: str) -> Template:
+        return {
+            "A": resource("AWS::EC2::NatGateway", {"SubnetId": {"Ref": "Z"}}),
+            "Z": resource("AWS::EC2::Subnet", both),
+            "Zvpc": resource("AWS::EC2::VPC", {"CidrBlock": cidr}),
+        }
+
+    old = stack(network("10.0.0.0/16"), sections={"Parameters": {"Zone": {"Type": SSM, "Default": "/a"}}})
+    new = stack(network("10.1.0.0/16"), sections={"Parameters": {"Zone": {"Type": SSM, "Default": "/b"}}})
+    found = {each.logical_id: each.effect for each in stack_change(old, new).resources}
+    assert found == dict.fromkeys(("A", "Z", "Zvpc"), Effect.REPLACED)
+
+
+def test_an_answer_of_a_custom_resource_that_is_updated_may_be_another_one() -> None:
+    def scaled(maximum: int) -> Template:
+        before = resource("Custom::ScalingBefore", {"Maximum": maximum, "ServiceToken": "arn"})
+        count = {"InitialInstanceCount": {"Fn::GetAtt": ["Before", "InitialInstanceCount"]}}
+        return {**serving(variant=count), "Before": before, "Other": resource(TOPIC, {"TopicName": {"Ref": "Before"}})}
+
+    changes = changed(scaled(4), scaled(5))
+    assert effects(changes) == {
+        "Before": Effect.CHANGED,
+        "Config": Effect.MAY_BE_REPLACED,
+        "Endpoint": Effect.MAY_CHANGE,
+    }  # its Ref stays: only a replacement moves that
+
+
+def test_a_parameter_with_another_default_may_move_what_refers_to_it() -> None:
+    old = stack(
+        {"Topic": resource(TOPIC, {"TopicName": {"Ref": "Name"}})},
+        sections={"Parameters": {"Name": {"Type": SSM, "Default": "/a"}}},
+    )
+    new = stack(
+        {"Topic": resource(TOPIC, {"TopicName": {"Ref": "Name"}})},
+        sections={"Parameters": {"Name": {"Type": SSM, "Default": "/b"}}},
+    )
+    change = stack_change(old, new)
+    assert [each.effect for each in change.resources] == [Effect.MAY_BE_REPLACED]
+    assert [each.name for each in change.template] == ["Parameters.Name.Default"]
+
+
+def test_other_code_changes_the_functions_that_run_it_and_not_what_they_answer() -> None:
+    resources = {
+        "Function": resource(FUNCTION, {"Code": {"S3Key": "{asset:Handler/Code}.zip"}, "Role": "arn"}),
+        "Answered": resource("Custom::Thing", {"ServiceToken": {"Fn::GetAtt": ["Function", "Arn"]}}),
+    }
+    old = stack(resources, assets=code("Handler/Code", handler="1", shared="1"))
+    new = stack(resources, assets=code("Handler/Code", handler="2", more="1"))
+    change = stack_change(old, new)
+    [function] = change.resources
+    assert (function.logical_id, function.effect) == ("Function", Effect.CHANGED)
+    assert properties(function) == {"Code.S3Key": (Replaces.NO, "Handler/Code")}
+    [asset] = change.assets
+    assert (asset.changed, asset.new, asset.removed) == (("handler.py",), ("more.py",), ("shared.py",))
+    assert asset.users == ("Function",)
+
+
+def test_another_release_set_updates_the_custom_resources_that_read_it() -> None:
+    resources = {"Records": resource("Custom::ReleaseRecords", {"ReleaseSetKey": "{asset:Set}.release-set"})}
+    old = stack(resources, documents={"Set": {"models": {"a": "1"}}})
+    new = stack(resources, documents={"Set": {"models": {"a": "2", "b": "1"}}})
+    change = stack_change(old, new)
+    assert [each.effect for each in change.resources] == [Effect.CHANGED]
+    [document] = change.documents
+    assert [each.name for each in document.members] == ["models.a", "models.b"]
+
+
+def test_policies_and_order_alone_touch_nothing() -> None:
+    """User guide, "DeletionPolicy attribute": a change of it alone is no change of the resource."""
+    old = {"Topic": resource(TOPIC, {"TopicName": "a"}, DeletionPolicy="Delete")}
+    new = {"Topic": resource(TOPIC, {"TopicName": "a"}, DeletionPolicy="Retain", DependsOn=["B"])}
+    [change] = changed(old, new).values()
+    assert change.effect is Effect.TEMPLATE_ONLY
+    assert [each.name for each in change.attributes] == ["DeletionPolicy", "DependsOn"]
+
+
+def test_the_old_one_of_a_replacement_stays_where_the_template_says_so() -> None:
+    for policy, stays in (("Retain", True), ("Delete", False)):
+        [change] = changed(
+            {"Role": resource(ROLE, {"Path": "/a/"}, UpdateReplacePolicy=policy)},
+            {"Role": resource(ROLE, {"Path": "/b/"}, UpdateReplacePolicy=policy)},
+        ).values()
+        assert (change.effect, change.old_one_stays) == (Effect.REPLACED, stays)
+
+
+def test_another_type_is_another_resource() -> None:
+    [change] = changed({"A": resource(TOPIC)}, {"A": resource("AWS::SQS::Queue")}).values()
+    assert change.effect is Effect.REPLACED
+    assert "Its type was AWS::SNS::Topic" in change.reasons[0]
+
+
+def test_a_type_without_a_schema_may_be_replaced_and_says_why() -> None:
+    [change] = changed(
+        {"A": resource("AWS::Nobody::Knows", {"B": 1})}, {"A": resource("AWS::Nobody::Knows", {"B": 2})}
+    ).values()
+    assert change.effect is Effect.MAY_BE_REPLACED
+    assert "AWS::Nobody::Knows" in change.reasons[0]
+
+
+def test_a_custom_name_that_is_kept_by_a_replacement_is_refused() -> None:
+    """User guide, "Name type": you can't perform an update that causes a custom-named resource to be replaced."""
+    old = {"Role": resource(ROLE, {"RoleName": "mine", "Path": "/a/"})}
+    [change] = changed(old, {"Role": resource(ROLE, {"RoleName": "mine", "Path": "/b/"})}).values()
+    assert change.effect is Effect.REFUSED
+    assert "keeps its name mine" in change.reasons[0]
+    [renamed] = changed(old, {"Role": resource(ROLE, {"RoleName": "other", "Path": "/b/"})}).values()
+    assert renamed.effect is Effect.REPLACED
+
+
+def test_another_service_token_is_refused() -> None:
+    """Template reference, AWS::CloudFormation::CustomResource, ServiceToken: updates are not supported."""
+
+    def answered(runtime: str) -> Template:
+        return {
+            "Function": resource(FUNCTION, {"Code": {}, "Role": "arn", "PackageType": runtime}),
+            "Thing": resource("Custom::Thing", {"ServiceToken": {"Fn::GetAtt": ["Function", "Arn"]}}),
+        }
+
+    changes = changed(answered("Zip"), answered("Image"))
+    assert effects(changes) == {"Function": Effect.REPLACED, "Thing": Effect.REFUSED}
+
+
+def test_a_wait_condition_cannot_be_updated() -> None:
+    """Template reference, AWS::CloudFormation::WaitCondition: updates are not supported."""
+
+    def waiting(count: int) -> Template:
+        return {"Wait": resource("AWS::CloudFormation::WaitCondition", {"Count": count})}
+
+    assert effects(changed(waiting(1), waiting(2))) == {"Wait": Effect.REFUSED}
+
+
+def test_another_logical_id_alone_is_told_as_what_it_is() -> None:
+    """CloudFormation knows a resource by its logical id: it makes another one."""
+    policy = {"PolicyDocument": {"Statement": []}, "PolicyName": "Old1"}
+    [change] = changed(
+        {"Old1": resource("AWS::IAM::Policy", policy)},
+        {"New1": resource("AWS::IAM::Policy", {**policy, "PolicyName": "New1"})},
+    ).values()
+    assert (change.logical_id, change.renamed_from, change.effect) == ("New1", "Old1", Effect.REPLACED)
+
+
+def test_another_logical_id_with_the_same_name_exists_already() -> None:
+    old, new = (
+        {"Old": resource(TOPIC, {"TopicName": "mine"})},
+        {"New": resource(TOPIC, {"TopicName": "mine"})},
+    )
+    [change] = changed(old, new).values()
+    assert (change.effect, change.renamed_from) == (Effect.REFUSED, "Old")
+    changes = changed(old, {"New": resource(TOPIC, {"TopicName": "mine", "DisplayName": "x"})})
+    assert effects(changes) == {"New": Effect.REFUSED, "Old": Effect.REMOVED}
+
+
+def test_two_possible_pairs_are_no_renaming() -> None:
+    old = {name: resource(TOPIC) for name in ("A", "B")}
+    new = {name: resource(TOPIC) for name in ("C", "D")}
+    assert effects(changed(old, new)) == {
+        "A": Effect.REMOVED,
+        "B": Effect.REMOVED,
+        "C": Effect.NEW,
+        "D": Effect.NEW,
+    }
+
+
+def test_a_circle_of_references_ends() -> None:
+    def circle(cidr: str) -> Template:
+        return {
+            "A": resource("AWS::EC2::VPC", {"CidrBlock": cidr, "Tags": [{"Key": "b", "Value": {"Ref": "B"}}]}),
+            "B": resource(CONFIG, {"KmsKeyId": {"Ref": "A"}}),
+            "C": resource(ENDPOINT, {"EndpointConfigName": {"Ref": "B"}, "EndpointName": "e"}),
+        }
+
+    assert effects(changed(circle("10.0.0.0/16"), circle("10.1.0.0/16"))) == {
+        "A": Effect.REPLACED,
+        "B": Effect.REPLACED,
+        "C": Effect.CHANGED,
+    }

@@ -1,0 +1,98 @@
+"""The committed snapshots are what is synthesised now."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.stacks.app_process import ROOT
+from tritonstack.review.assembly import read_assembly
+from tritonstack.review.current import out_of_date
+from tritonstack.review.snapshot import Snapshots
+from tritonstack.review.stored import FOLDER, read_snapshots, texts_of, write_snapshots
+
+COMMITTED = ROOT / FOLDER
+DIGEST_OF_TEXTS = """
+import hashlib, pathlib, sys
+from tritonstack.review.assembly import read_assembly
+from tritonstack.review.stored import texts_of
+texts = texts_of(read_assembly(pathlib.Path(sys.argv[1])))
+print(hashlib.sha256(repr(texts).encode()).hexdigest())
+"""
+
+
+@pytest.fixture(scope="module")
+def synthesised(assembly: Path) -> Snapshots:
+    return read_assembly(assembly)
+
+
+def test_the_committed_snapshots_are_what_is_synthesised(synthesised: Snapshots) -> None:
+    told = out_of_date(synthesised, COMMITTED)
+    if told:
+        pytest.fail("\n".join(["snapshots/ is out of date:", *told]), pytrace=False)
+
+
+def test_every_environment_has_its_stacks_assets_and_findings(synthesised: Snapshots) -> None:
+    names = {path.stem for path in (ROOT / "environments").glob("*.yaml")}
+    assert synthesised.environments.keys() == names
+    for environment in synthesised.environments.values():
+        assert {"artifacts", "serving-digits"} <= environment.stacks.keys()
+        assert environment.findings is not None
+        assert environment.findings.accepted
+        release_set = environment.stacks["serving-digits"].documents["Activation/ReleaseSet"]
+        assert release_set.keys() == {"models", "platform", "schema"}
+
+
+def test_a_change_without_make_snapshots_is_told_by_resource(synthesised: Snapshots, tmp_path: Path) -> None:
+    write_snapshots(synthesised, tmp_path)
+    path = tmp_path / "dev" / "serving-digits.json"
+    text = path.read_text()
+    assert '"InstanceType": "ml.g4dn.xlarge"' in text
+    path.write_text(text.replace('"InstanceType": "ml.g4dn.xlarge"', '"InstanceType": "ml.g5.xlarge"'))
+    told = "\n".join(out_of_date(synthesised, tmp_path))
+    assert "Endpoint/Config (AWS::SageMaker::EndpointConfig): replaced" in told
+    assert "ProductionVariants[0].InstanceType: ml.g5.xlarge → ml.g4dn.xlarge" in told
+    assert "`make snapshots`" in told
+
+
+def test_no_hash_of_an_asset_and_no_commit_is_in_them(synthesised: Snapshots, assembly: Path) -> None:
+    hashes = {digest for path in assembly.rglob("*.assets.json") for digest in json.loads(path.read_text())["files"]}
+    assert hashes
+    commits = {
+        commit
+        for path in assembly.glob("*.release-set")
+        for commit in json.loads(path.read_text())["commits"].values()
+        if len(commit) == 40
+    }
+    for name, text in texts_of(synthesised).items():
+        assert not [each for each in hashes | commits if each in text], name
+
+
+def test_they_do_not_depend_on_the_folder_of_the_assembly(
+    synthesised: Snapshots, assembly: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(assembly, tmp_path / "else where")
+    assert texts_of(read_assembly(tmp_path / "else where")) == texts_of(synthesised)
+
+
+def test_they_read_as_they_were_written(synthesised: Snapshots, tmp_path: Path) -> None:
+    write_snapshots(synthesised, tmp_path)
+    assert read_snapshots(tmp_path) == synthesised
+
+
+@pytest.mark.parametrize("version", ["3.11", "3.12", "3.13"])
+def test_every_python_writes_the_same_bytes(synthesised: Snapshots, assembly: Path, version: str) -> None:
+    """Of the CDK's own output only one Python's is here; what this package makes of it is the same in each."""
+    program = sys.executable if version == "{}.{}".format(*sys.version_info) else shutil.which(f"python{version}")
+    arguments = [program or "", "-c", DIGEST_OF_TEXTS, str(assembly)]
+    ran = None if program is None else subprocess.run(arguments, cwd=ROOT, capture_output=True, text=True, check=False)
+    if ran is None or (ran.returncode == 127 and program != sys.executable):
+        pytest.skip(f"there is no Python {version} on this machine")
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.strip() == hashlib.sha256(repr(texts_of(synthesised)).encode()).hexdigest()
