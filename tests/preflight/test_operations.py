@@ -66,6 +66,12 @@ def test_clients_are_made_in_one_place_and_by_nobody_else() -> None:
     assert makers == ["calls.py"]
 
 
+def test_synthesis_never_asks() -> None:
+    root = PACKAGE.parents[1]
+    for file in (root / "app.py", *(root / "stacks").rglob("*.py"), *(root / "constructs_lib").rglob("*.py")):
+        assert "tritonstack.preflight" not in file.read_text(encoding="utf-8"), file
+
+
 def test_a_call_is_bounded_in_time() -> None:
     bounds: Any = BOUNDED
     assert (bounds.connect_timeout + bounds.read_timeout) * bounds.retries["total_max_attempts"] < LONGEST_SECONDS

@@ -1,0 +1,144 @@
+"""Calls over a real connection: throttling that passes, throttling that stays, silence, and nobody there."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import boto3
+import pytest
+from botocore.config import Config
+
+from tritonstack.preflight import calls
+from tritonstack.preflight.calls import ReadOnlyCalls, not_known_of
+from tritonstack.preflight.once import Once
+from tritonstack.preflight.result import NotKnownError
+
+QUICK = Config(connect_timeout=1, read_timeout=0.3, retries={"mode": "standard", "total_max_attempts": 2}, proxies={})
+
+
+class Session:
+    """Makes clients of one URL."""
+
+    def __init__(self, url: str) -> None:
+        """``url``: of every service."""
+        self._url = url
+
+    def client(self, service_name: str, *, config: Any = None) -> Any:
+        """A boto3 client."""
+        return boto3.client(
+            service_name,
+            endpoint_url=self._url,
+            region_name="us-east-1",
+            aws_access_key_id="testing",
+            aws_secret_access_key="testing",
+            config=config,
+        )
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shorter limits than a person's account gets."""
+    monkeypatch.setattr(calls, "BOUNDED", QUICK)
+
+
+@contextmanager
+def answering(*answers: tuple[int, dict[str, Any]]) -> Iterator[tuple[str, list[str]]]:
+    """A server that gives these answers one after the other, the last for ever; its URL and what it was asked."""
+    asked: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            """Answer."""
+            self.rfile.read(int(self.headers["Content-Length"]))
+            status, body = answers[min(len(asked), len(answers) - 1)]
+            asked.append(self.headers["X-Amz-Target"])
+            content = json.dumps(body).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002  (the base class's name)
+            """Silence."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}", asked
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def ask(url: str) -> dict[str, Any]:
+    """One question to SSM."""
+    return ReadOnlyCalls(Session(url)).must("ssm", "get_parameter", Name="n")
+
+
+THROTTLED = (400, {"__type": "ThrottlingException", "message": "Rate exceeded"})
+
+
+def test_a_throttled_call_is_tried_again() -> None:
+    with answering(THROTTLED, (200, {"Parameter": {"Value": "v"}})) as (url, asked):
+        assert ask(url)["Parameter"]["Value"] == "v"
+    assert len(asked) == 2
+
+
+def test_a_call_that_stays_throttled_is_not_known() -> None:
+    with answering(THROTTLED) as (url, asked), pytest.raises(NotKnownError, match="throttled"):
+        ask(url)
+    assert len(asked) == 2
+
+
+def test_a_service_that_never_answers_is_not_known() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        with pytest.raises(NotKnownError, match="did not answer") as error:
+            ask(f"http://127.0.0.1:{silent.getsockname()[1]}")
+        assert error.value.permission is None
+
+
+def test_nobody_there_is_not_known() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    with pytest.raises(NotKnownError, match="did not answer"):
+        ask(f"http://127.0.0.1:{port}")
+
+
+def test_expired_credentials_are_named() -> None:
+    with answering((400, {"__type": "ExpiredTokenException", "message": "expired"})) as (url, _):
+        with pytest.raises(NotKnownError, match="credentials") as error:
+            ask(url)
+        assert error.value.permission is None
+
+
+def test_a_denial_tells_the_permission_whoever_made_the_call() -> None:
+    with answering((400, {"__type": "AccessDeniedException", "message": "no"})) as (url, _):
+        client = ReadOnlyCalls(Session(url)).client("ssm")
+        with pytest.raises(client.exceptions.ClientError) as error:
+            client.get_parameter(Name="n")
+    assert not_known_of(error.value).permission == "ssm:GetParameter"
+
+
+def test_a_value_is_found_once_and_a_refusal_is_kept() -> None:
+    found: list[int] = []
+
+    def find() -> int:
+        found.append(1)
+        if len(found) == 1:
+            raise NotKnownError("no", advice="a", permission="p")
+        return len(found)
+
+    refused = Once(find)
+    for _ in range(2):
+        with pytest.raises(NotKnownError) as error:
+            refused.get()
+        assert error.value.permission == "p"
+    assert len(found) == 1
+    again = Once(find)
+    assert (again.get(), again.get()) == (2, 2)
