@@ -50,6 +50,40 @@ def test_a_role_can_do_nothing_to_what_is_not_its_own(world: World, name: str) -
     assert [each for each in forbidden(role) if world.verdict(role, each) is Verdict.ALLOWED] == []
 
 
+SERVICES = {
+    "ExecutionRole": "sagemaker.amazonaws.com",
+    "ProcessingRole": "sagemaker.amazonaws.com",
+    "ModelBuildRole": "codebuild.amazonaws.com",
+    "EngineProjectRole": "codebuild.amazonaws.com",
+    "NetworkFlowLogRole": "vpc-flow-logs.amazonaws.com",
+}
+"""Role → the service that may assume it; every other role is a function's."""
+
+
+def may_assume(role: Role, principal: str, *, account: str | None = ACCOUNT) -> bool:
+    context = {} if account is None else {"aws:SourceAccount": account}
+    request = Request(principal=principal, action="sts:AssumeRole", resource=role.arn, context=context)
+    # A trust policy has no resource: the role that it stands on is meant.
+    trust = [{**each, "Resource": role.arn} for each in role.trust]
+    return evaluate(request, resource=trust, resource_must_allow=True) is Verdict.ALLOWED
+
+
+@pytest.mark.parametrize("name", sorted(MAY))
+def test_a_role_is_assumed_by_its_service_for_this_account_and_by_nobody_else(world: World, name: str) -> None:
+    role = world.roles[name]
+    service = SERVICES.get(role.name, "lambda.amazonaws.com")
+    everyone = {*SERVICES.values(), "lambda.amazonaws.com", "ec2.amazonaws.com", "ecs-tasks.amazonaws.com"}
+    assert {each for each in everyone if may_assume(role, each)} == {service}
+    assert not may_assume(role, f"arn:aws:iam::{ACCOUNT}:role/admin")
+    assert not may_assume(role, "arn:aws:iam::999999999999:role/admin")
+    if service == "lambda.amazonaws.com":
+        # Lambda assumes a role for functions of the role's own account alone, and gives no source account.
+        assert may_assume(role, service, account=None)
+    else:
+        assert not may_assume(role, service, account="999999999999")
+        assert not may_assume(role, service, account=None)
+
+
 def mutants(role: Role) -> Iterator[tuple[str, Role]]:
     """The role with one statement removed, turned round, widened to every resource, or without its condition."""
     for index, statement in enumerate(role.statements):

@@ -17,6 +17,7 @@ KEY = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/of-archives"
 BUCKETS = {"ArtifactsArchives": "archives", "ArtifactsAccessLogs": "access-logs"}
 VALUES = {"/tritonstack/local/_artifacts/bucket-name": "archives", "/tritonstack/local/_artifacts/key-arn": KEY}
 FORMS = {
+    "AWS::CloudWatch::Alarm": "alarm:",
     "AWS::Logs::LogGroup": "log-group:",
     "AWS::CodeBuild::Project": "project/",
     "AWS::Lambda::Function": "function:",
@@ -44,12 +45,14 @@ class Role:
         stack: the stack's name without the environment's.
         name: its logical id without the hash at its end.
         statements: of all its policies.
+        trust: who may assume it.
         bounded: whether it has a permissions boundary.
     """
 
     stack: str
     name: str
     statements: tuple[Statement, ...]
+    trust: tuple[Statement, ...]
     bounded: bool
 
     @property
@@ -136,6 +139,7 @@ def _roles(template: dict[str, Any], stack: str) -> Iterator[Role]:
             stack=stack,
             name=_short(logical_id),
             statements=tuple(found),
+            trust=tuple(role["Properties"]["AssumeRolePolicyDocument"]["Statement"]),
             bounded="PermissionsBoundary" in role["Properties"],
         )
 

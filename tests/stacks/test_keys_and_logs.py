@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from cfnlint.schema import PROVIDER_SCHEMA_MANAGER
 
 from stacks.stage import EnvironmentStage
 from tests.constructs_lib.templates import flat, of_type, only, properties, statements, template_of
@@ -58,27 +59,28 @@ def test_every_log_group_has_a_retention_and_those_of_functions_the_one_that_is_
                 assert group["Properties"]["RetentionInDays"] == 365, name
 
 
-TAKES_NO_TAGS = {
-    "AWS::CloudFormation::WaitCondition", "AWS::CloudFormation::WaitConditionHandle", "AWS::CloudWatch::Dashboard",
-    "AWS::EC2::Route", "AWS::EC2::SecurityGroupEgress", "AWS::EC2::SubnetRouteTableAssociation",
-    "AWS::EC2::VPCGatewayAttachment", "AWS::IAM::Policy", "AWS::Lambda::EventInvokeConfig", "AWS::Lambda::Permission",
-    "AWS::S3::BucketPolicy", "AWS::SNS::Subscription", "AWS::SNS::TopicPolicy", "AWS::SQS::QueuePolicy",
-    "AWS::ApplicationAutoScaling::ScalableTarget", "AWS::ApplicationAutoScaling::ScalingPolicy",
-}  # fmt: skip
-"""Types without a property for tags in CloudFormation's schemas."""
+def takes_tags(kind: str) -> bool:
+    """Whether CloudFormation's schema of a type, which comes with cfn-lint, has a property for tags."""
+    return "Tags" in PROVIDER_SCHEMA_MANAGER.get_resource_schema("us-east-1", kind).schema["properties"]
 
 
 def test_everything_that_takes_tags_carries_those_of_the_environment(templates: dict[str, dict[str, Any]]) -> None:
-    seen = set()
-    for template in templates.values():
+    seen, bare = set(), set()
+    for stack, template in templates.items():
         for name, resource in template["Resources"].items():
             kind = resource["Type"]
-            if kind.startswith("Custom::") or kind in TAKES_NO_TAGS:
+            if kind.startswith("Custom::"):
                 continue
-            seen.add(kind)
-            tags = resource["Properties"].get("Tags", {})
-            pairs = tags.items() if isinstance(tags, dict) else [(each["Key"], each["Value"]) for each in tags]
-            assert {("team", "platform"), ("tritonstack:environment", "local")} <= set(pairs), name
+            tags = resource.get("Properties", {}).get("Tags", {})
+            pairs = set(tags.items() if isinstance(tags, dict) else [(each["Key"], each["Value"]) for each in tags])
+            wanted = {("team", "platform"), ("tritonstack:environment", "local")}
+            if stack.startswith("local-serving-"):
+                wanted.add(("tritonstack:endpoint", stack.removeprefix("local-serving-")))
+            if wanted <= pairs:
+                seen.add(kind)
+            elif takes_tags(kind):
+                bare.add(f"{stack}/{name}")
+    assert bare == set()
     assert {"AWS::EC2::VPCEndpoint", "AWS::SageMaker::Endpoint", "AWS::KMS::Key", "AWS::CloudWatch::Alarm"} <= seen
 
 
