@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,11 +14,17 @@ from tests.e2e.project import Project, environment_yaml
 from tests.e2e.verification_project import ON_THE_SERVER, CheckedProject, checked_project
 from tritonstack.local.aws import LocalAws
 
+if TYPE_CHECKING:
+    from mypy_boto3_application_autoscaling.type_defs import TargetTrackingScalingPolicyConfigurationOutputTypeDef
+
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(900)]
 NAME = "scaled"
 T4, A10G = "g4dn-xlarge", "g5-xlarge"
 SCALING = "scaling: {minimum: 1, maximum: 6, gpu_utilization: 60, requests_per_second: 20}"
-TARGETS = {60.0, 600.0}
+BUSY = "scaling: {minimum: 1, maximum: 6, requests_per_second: 0.2, scale_out_cooldown_seconds: 30}"
+"""Six calls a minute and instance: a few callers are more than enough for all six."""
+LONGEST_SECONDS = 420
+"""Three whole minutes above the target, and what it takes to see them."""
 
 
 @pytest.fixture(scope="module")
@@ -32,11 +40,18 @@ def checked(project: Project, local_aws: LocalAws) -> Iterator[CheckedProject]:
         yield checked
 
 
-def write(checked: CheckedProject, *, instance_type: str = "ml.g4dn.xlarge", container: str = "") -> None:
-    """The environment's file."""
+def write(
+    checked: CheckedProject,
+    *,
+    instance_type: str = "ml.g4dn.xlarge",
+    container: str = "",
+    scaling: str = SCALING,
+    header: str = "",
+) -> None:
+    """The environment's file; ``header``: settings of the environment."""
     text = endpoint("checked", [checked.model]).replace("ml.g4dn.xlarge", instance_type).removesuffix("}")
-    text = f"{text}, {SCALING}{f', container: {{{container}}}' if container else ''}}}"
-    checked.project.write(f"environments/{NAME}.yaml", environment_yaml(name=NAME, endpoints=[text]))
+    text = f"{text}, {scaling}{f', container: {{{container}}}' if container else ''}}}"
+    checked.project.write(f"environments/{NAME}.yaml", environment_yaml(name=NAME, endpoints=[text]) + header)
 
 
 def live(checked: CheckedProject) -> tuple[str, int]:
@@ -46,14 +61,14 @@ def live(checked: CheckedProject) -> tuple[str, int]:
     return variant["VariantName"], variant["DesiredInstanceCount"]
 
 
-def registered(checked: CheckedProject) -> dict[str, Any]:
-    """Variant → target values of its policies, of all that is a target."""
+def registered(checked: CheckedProject) -> dict[str, set[tuple[str, float]]]:
+    """Variant → metric and target value of its policies, of all that is a target."""
     scaling = checked.aws.client("application-autoscaling")
     targets = scaling.describe_scalable_targets(ServiceNamespace="sagemaker")["ScalableTargets"]
     policies = scaling.describe_scaling_policies(ServiceNamespace="sagemaker")["ScalingPolicies"]
     return {
         target["ResourceId"].rpartition("/")[2]: {
-            policy["TargetTrackingScalingPolicyConfiguration"]["TargetValue"]
+            tracked(policy["TargetTrackingScalingPolicyConfiguration"])
             for policy in policies
             if policy["ResourceId"] == target["ResourceId"]
         }
@@ -62,19 +77,38 @@ def registered(checked: CheckedProject) -> dict[str, Any]:
     }
 
 
+def tracked(configuration: TargetTrackingScalingPolicyConfigurationOutputTypeDef) -> tuple[str, float]:
+    """What a policy looks at, a custom metric with the values of its dimensions, and its target."""
+    custom = configuration.get("CustomizedMetricSpecification")
+    if custom is None:
+        return configuration["PredefinedMetricSpecification"]["PredefinedMetricType"], configuration["TargetValue"]
+    place = [custom["Namespace"], custom["MetricName"], *(each["Value"] for each in custom["Dimensions"])]
+    return " ".join(place), configuration["TargetValue"]
+
+
+def wanted(variant: str) -> dict[str, set[tuple[str, float]]]:
+    """What the file asks for, of the variant that is live."""
+    return {
+        variant: {
+            (f"/aws/sagemaker/Endpoints GPUUtilization {NAME}-checked {variant}", 60.0),
+            ("SageMakerVariantInvocationsPerInstance", 600.0),
+        }
+    }
+
+
 def test_the_scaled_count_survives_a_deployment(checked: CheckedProject) -> None:
     config = checked.config
     write(checked, container="shm_default_bytes: 33554432")
     checked.deploy()
     assert checked.config != config
-    assert (live(checked), registered(checked)) == ((T4, 3), {T4: TARGETS})
+    assert (live(checked), registered(checked)) == ((T4, 3), wanted(T4))
 
 
 def test_another_type_that_does_not_start_leaves_the_old_one_scaled(checked: CheckedProject) -> None:
     write(checked, instance_type="ml.g5.xlarge", container='additional_args: ["--no-such-flag=1"]')
     checked.deploy(expect=1)
     assert checked.stack_status == "UPDATE_ROLLBACK_COMPLETE"
-    assert (live(checked), registered(checked)) == ((T4, 3), {T4: TARGETS})
+    assert (live(checked), registered(checked)) == ((T4, 3), wanted(T4))
     assert checked.answer(4.0) == 8.0
 
 
@@ -83,12 +117,35 @@ def test_another_type_that_fails_its_verification_leaves_the_old_one_scaled(chec
     checked.write_model(f"x * (3 if {ON_THE_SERVER} else 2)")
     assert "6 expected, 9 found" in checked.deploy(expect=1).stderr
     assert checked.stack_status == "UPDATE_ROLLBACK_COMPLETE"
-    assert (live(checked), registered(checked)) == ((T4, 3), {T4: TARGETS})
+    assert (live(checked), registered(checked)) == ((T4, 3), wanted(T4))
     checked.write_model("x + x")
 
 
 def test_another_type_is_deployed_and_scaled(checked: CheckedProject) -> None:
     write(checked, instance_type="ml.g5.xlarge")
     checked.deploy()
-    assert (live(checked), registered(checked)) == ((A10G, 3), {A10G: TARGETS})
+    assert (live(checked), registered(checked)) == ((A10G, 3), wanted(A10G))
     assert checked.answer(4.0) == 8.0
+
+
+def test_calls_that_go_on_scale_out_to_the_maximum_whose_event_makes_the_alarm(checked: CheckedProject) -> None:
+    write(checked, instance_type="ml.g5.xlarge", scaling=BUSY, header="alarms: {}\n")
+    checked.deploy()
+    alarm, cloudwatch = f"{NAME}-checked-at-maximum-instances", checked.aws.client("cloudwatch")
+    until = time.monotonic() + LONGEST_SECONDS
+    while cloudwatch.describe_alarms(AlarmNames=[alarm])["MetricAlarms"][0]["StateValue"] != "ALARM":
+        assert time.monotonic() < until, f"{alarm} is not on; {live(checked)}"
+        assert checked.answer(4.0) == 8.0
+        time.sleep(0.5)
+    assert live(checked) == (A10G, 6)
+    [composite] = cloudwatch.describe_alarms(AlarmNames=[f"{NAME}-warning"], AlarmTypes=["CompositeAlarm"])[
+        "CompositeAlarms"
+    ]
+    assert composite["StateValue"] == "ALARM"
+    resources = checked.aws.client("cloudformation").describe_stack_resources(StackName=f"{NAME}-observability")
+    [queue] = [
+        each["PhysicalResourceId"] for each in resources["StackResources"] if each["ResourceType"] == "AWS::SQS::Queue"
+    ]
+    [message] = checked.aws.client("sqs").receive_message(QueueUrl=queue)["Messages"]
+    detail = json.loads(message["Body"])["detail"]
+    assert (detail["oldDesiredCapacity"], detail["newDesiredCapacity"], detail["scaledToMax"]) == (3, 6, True)
