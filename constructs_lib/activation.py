@@ -69,7 +69,8 @@ class Activation(Construct):
             release_set: model name → digest, 16 hexadecimal digits.
             around: the endpoint, which is made to wait for the archives.
             commits: model name → the commit that its inputs come from; told in release records, and nothing else.
-            permissions_boundary_arn: a managed policy that bounds the function's role.
+                Default: None.
+            permissions_boundary_arn: a managed policy that bounds the function's role. Default: None.
         """
         super().__init__(scope, construct_id)
         record_path = naming.release_parameter(environment=environment, endpoint=endpoint, model="")

@@ -76,9 +76,10 @@ class ArtifactBucket(Construct):
             incomplete_upload_days: days until an uncompleted multipart upload is gone.
             access_log_days: days until an access log is gone.
             key_arn: a key that exists, whose policy is its owner's; None makes one.
-            endpoint_logs: whether the key that is made encrypts the logs of endpoints too.
-            captured: key prefix of captured requests and answers → days until they are gone.
+            endpoint_logs: whether the key that is made encrypts the logs of endpoints too. Default: False.
+            captured: key prefix of captured requests and answers → days until they are gone. Default: None.
             permissions_boundary_arn: a managed policy that bounds the role of the function that empties the buckets.
+                Default: None.
         """
         super().__init__(scope, construct_id)
         # Logs by bucket policy rather than by ACL, also in an app that does not set this feature flag.

@@ -34,8 +34,8 @@ class BucketEmptying(Construct):
             scope: the parent.
             construct_id: the id in the parent.
             buckets: construct id of the custom resource → bucket. They are emptied in the reverse of this order.
-            key: the key that must outlive the emptying.
-            permissions_boundary_arn: a managed policy that bounds the function's role.
+            key: the key that must outlive the emptying. Default: None.
+            permissions_boundary_arn: a managed policy that bounds the function's role. Default: None.
         """
         super().__init__(scope, construct_id)
         self.function = HandlerFunction(

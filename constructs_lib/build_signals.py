@@ -61,8 +61,9 @@ class BuildSignals(Construct):
             project: the project that is given orders.
             log: where its builds write.
             engines: the project whose builds it starts for engines, if any: those that it leaves behind are stopped.
-            processing: the role of the processing jobs that it starts for engines, if any; likewise.
-            permissions_boundary_arn: a managed policy that bounds the function's role.
+                Default: None.
+            processing: the role of the processing jobs that it starts for engines, if any; likewise. Default: None.
+            permissions_boundary_arn: a managed policy that bounds the function's role. Default: None.
         """
         super().__init__(scope, construct_id)
         self._environment = environment

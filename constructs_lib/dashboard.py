@@ -17,7 +17,7 @@ class Dashboard(Construct):
     """
 
     def __init__(self, scope: Construct, construct_id: str, *, definition: Definition) -> None:
-        """Make the dashboard; values of its dimensions may be known at deployment only."""
+        """Make the dashboard of a ``definition``; values of its dimensions may be known at deployment only."""
         super().__init__(scope, construct_id)
         self.dashboard = cloudwatch.CfnDashboard(
             self, "Dashboard", dashboard_name=definition.name, dashboard_body=dashboard_body(definition)

@@ -102,6 +102,7 @@ class Endpoint(CallableEndpoint):
             rollout: how an update moves the calls to the new fleet; None: all at once, and nothing is watched.
             scaling: how the number of instances follows the load; None: it is the fleet's initial one.
             permissions_boundary_arn: a managed policy that bounds the role of the function that scaling needs.
+                Default: None.
             endpoint_tags: tags on the endpoint alone, besides those of the stack. Default: None, no others.
             models: the models that grants may name. Default: None, any.
         """

@@ -43,7 +43,7 @@ class EndpointLog(Construct):
             days: how long a line is kept; one of the retentions that CloudWatch Logs takes.
             retain: keep the group when the stack is deleted.
             artifacts: whose key encrypts it; that key's policy names the group.
-            permissions_boundary_arn: a managed policy that bounds the function's role.
+            permissions_boundary_arn: a managed policy that bounds the function's role. Default: None.
         """
         super().__init__(scope, construct_id)
         name = endpoint_log_name(endpoint_name)

@@ -63,6 +63,7 @@ class EngineProject(Construct):
             log: where it writes.
             network: the VPC, or None for CodeBuild's own network.
             permissions_boundary_arn: a managed policy that bounds the role, where the account demands one.
+                Default: None.
         """
         super().__init__(scope, construct_id)
         self.log = log

@@ -54,9 +54,10 @@ class ExecutionRole(Construct):
             artifacts: where the archives lie.
             archive_prefix: the platform prefix of this endpoint's archives, with its trailing slash.
             image: the one image that may be pulled.
-            volume_key_arn: the key of the storage volume, where one is set.
+            volume_key_arn: the key of the storage volume, where one is set. Default: None.
             network: the VPC that containers join, or None for SageMaker's own network.
             network_identity: what tells that network from one before it, which the old fleet still is in.
+                Default: empty.
             role: a role of yours, which gets the policy too. Default: None, one is made. Of an imported role the trust
                 policy cannot be written; of one that is imported as immutable, or is another account's, no policy:
                 then ``required_policy`` says what its owner must allow, and a warning says so.

@@ -34,6 +34,7 @@ class FlowLog(Construct):
             vpc_id: the VPC.
             log: where it writes.
             permissions_boundary_arn: a managed policy that bounds the role, where the account demands one.
+                Default: None.
         """
         super().__init__(scope, construct_id)
         account = cdk.Stack.of(self).account

@@ -52,8 +52,8 @@ class HandlerFunction(Construct):
             handler: the folder under ``lambda/``; its ``handler.py`` has ``handler(event, context)``.
             description: of function and role.
             log_retention: how long a line of its log is kept.
-            variables: its environment; nothing that is secret.
-            permissions_boundary_arn: a managed policy that bounds the role.
+            variables: its environment; nothing that is secret. Default: None.
+            permissions_boundary_arn: a managed policy that bounds the role. Default: None.
         """
         super().__init__(scope, construct_id)
         log_group = logs.LogGroup(self, "Log", retention=log_retention, removal_policy=cdk.RemovalPolicy.DESTROY)

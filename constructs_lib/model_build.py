@@ -80,6 +80,7 @@ class ModelBuild(Construct):
             machine: what it runs on.
             log: where it writes.
             permissions_boundary_arn: a managed policy that bounds the role, where the account demands one.
+                Default: None.
         """
         super().__init__(scope, construct_id)
         self.log = log

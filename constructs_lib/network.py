@@ -64,7 +64,7 @@ class Network(Construct):
             settings: what is imported, or what to make.
             artifacts: the environment's bucket, whose key is the flow log's too.
             reach: what the endpoints let through.
-            permissions_boundary_arn: a managed policy that bounds the role of the flow log.
+            permissions_boundary_arn: a managed policy that bounds the role of the flow log. Default: None.
 
         Raises:
             ValueError: neither imported nor created, or no prefix list for the groups that are made.
@@ -195,7 +195,14 @@ class NetworkReference(Construct):
     """The network as another stack sees it, through SSM parameters; what it has is known from the settings alone."""
 
     def __init__(self, scope: Construct, construct_id: str, *, environment: str, settings: NetworkSettings) -> None:
-        """A reference; a parameter of the stack is made for each value that is asked for."""
+        """A reference; a parameter of the stack is made for each value that is asked for.
+
+        Args:
+            scope: the parent.
+            construct_id: the id in the parent.
+            environment: the environment's name.
+            settings: its network's.
+        """
         super().__init__(scope, construct_id)
         self._environment = environment
         self._settings = settings

@@ -46,7 +46,7 @@ class ClosedGroup(Construct):
             vpc_id: the VPC.
             of: whose machines they are, for its description.
             s3_prefix_list_id: S3's prefix list in the region.
-            internet: also to the internet, through a NAT gateway.
+            internet: also to the internet, through a NAT gateway. Default: False.
         """
         super().__init__(scope, construct_id)
         to_s3 = ec2.CfnSecurityGroup.EgressProperty(

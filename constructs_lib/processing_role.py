@@ -53,6 +53,7 @@ class ProcessingRole(Construct):
             images: the Triton images that engines are built in, at least one.
             network: the VPC that jobs join, or None for SageMaker's own network.
             permissions_boundary_arn: a managed policy that bounds the role, where the account demands one.
+                Default: None.
         """
         super().__init__(scope, construct_id)
         stack = cdk.Stack.of(self)

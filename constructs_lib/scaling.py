@@ -145,7 +145,7 @@ class ScalingSteps(Construct):
             construct_id: the id in the parent.
             variant: what is scaled.
             scaling: how.
-            permissions_boundary_arn: a managed policy that bounds the function's role.
+            permissions_boundary_arn: a managed policy that bounds the function's role. Default: None.
 
         Raises:
             ValueError: all that scales the endpoint is more than a function's variables can hold.

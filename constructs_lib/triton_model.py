@@ -78,7 +78,7 @@ class TritonModel(Construct):
             network: the VPC that containers join, or None for SageMaker's own network.
             isolated: whether the container can reach nothing at all, VPC or not; SageMaker still brings it its
                 archives, in both modes (developer guide: "Run Training and Inference Containers in Internet-Free
-                Mode"; model deployment feature matrix).
+                Mode"; model deployment feature matrix). Default: False.
         """
         super().__init__(scope, construct_id)
         self.data = data

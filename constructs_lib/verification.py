@@ -58,7 +58,7 @@ class Verification(Construct):
             manifest_prefix: the platform's prefix of the manifests, with its trailing slash.
             release_set: the file that names every model's digest.
             before: what waits for the verification: the release records.
-            permissions_boundary_arn: a managed policy that bounds the function's role.
+            permissions_boundary_arn: a managed policy that bounds the function's role. Default: None.
         """
         super().__init__(scope, construct_id)
         self.function = HandlerFunction(
