@@ -106,6 +106,14 @@ def test_parameters_of_another_environment_account_or_region_are_refused() -> No
     assert message.count("found:") == 3
 
 
+def test_the_records_that_another_environments_parameter_names_are_not_read() -> None:
+    other = serving("digits", environment="prod", release_records="/tritonstack/prod/digits/")
+    systems = SystemsManager({**smallest(), f"{PATH}serving-digits": other})
+    with pytest.raises(InputError, match="'prod'"):
+        read_told(systems, settings())
+    assert systems.asked == ["/tritonstack/dev/_outputs"]
+
+
 def test_a_path_that_may_not_be_read_is_failed_work_and_names_the_permission() -> None:
     with pytest.raises(WorkFailedError, match=r"ssm:GetParametersByPath.*docs/outputs\.md") as raised:
         read_told(SystemsManager(smallest(), denied=("/tritonstack/dev/_outputs",)), settings())
