@@ -1,0 +1,116 @@
+"""Who may call an endpoint, and its metrics; also of one that was made elsewhere."""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+from pathlib import Path
+from typing import Any
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk import aws_iam as iam
+
+import tritonstack.observability
+from constructs_lib.callable_endpoint import CallableEndpoint
+from constructs_lib.endpoint_metrics import EndpointMetrics
+from tests.constructs_lib.templates import allowed, new_stack, properties, template_of
+from tritonstack.observability.known_metrics import unit_of
+from tritonstack.observability.metric import Metric
+
+METRICS = sorted(name for name in dir(EndpointMetrics) if name.startswith("metric_"))
+
+
+def imported(stack: cdk.Stack, **changes: Any) -> CallableEndpoint:
+    given = {"endpoint_name": "prod-digits", "variant_name": "g4dn-xlarge"}
+    return CallableEndpoint.from_endpoint_attributes(stack, "Imported", **{**given, **changes})
+
+
+def caller(stack: cdk.Stack) -> iam.Role:
+    return iam.Role(stack, "Caller", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
+
+
+def test_an_imported_endpoint_makes_nothing_and_grants_its_call() -> None:
+    stack = new_stack()
+    imported(stack).grant_invoke(caller(stack))
+    template = template_of(stack)
+    assert {each["Type"] for each in template["Resources"].values()} == {"AWS::IAM::Role", "AWS::IAM::Policy"}
+    [statement] = allowed(template)
+    assert statement["Action"] == "sagemaker:InvokeEndpoint"
+    assert str(statement["Resource"]).endswith(":endpoint/prod-digits") or "endpoint/prod-digits" in str(statement)
+    assert "Condition" not in statement
+
+
+def test_a_grant_of_a_model_covers_its_archives_and_no_model_whose_name_begins_alike() -> None:
+    stack = new_stack()
+    imported(stack).grant_invoke(caller(stack), models=["t5", "bert"])
+    [statement] = allowed(template_of(stack))
+    patterns = statement["Condition"]["StringLike"]["sagemaker:TargetModel"]
+    assert patterns == ["bert.*.tar.gz", "t5.*.tar.gz"]
+    covered = [
+        name
+        for name in ("bert", "t5", "bert-large", "my-bert", "t5-small")
+        if any(fnmatch.fnmatchcase(f"{name}.0123456789abcdef.tar.gz", pattern) for pattern in patterns)
+    ]
+    assert covered == ["bert", "t5"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "models", "said"),
+    [
+        ({}, [], "is empty"),
+        ({}, ["*"], "no model's name"),
+        ({}, ["bert.*"], "no model's name"),
+        ({"multi_model": False}, ["bert"], "serves a single model"),
+        ({"models": ["bert"]}, ["brt"], "has no model brt: it has bert"),
+    ],
+)
+def test_a_grant_that_would_not_mean_what_it_says_is_refused(
+    changes: dict[str, Any], models: list[str], said: str
+) -> None:
+    stack = new_stack()
+    with pytest.raises(ValueError, match=said):
+        imported(stack, **changes).grant_invoke(caller(stack), models=models)
+
+
+def test_a_string_in_place_of_a_list_is_refused() -> None:
+    stack = new_stack()
+    with pytest.raises(TypeError, match="is a list of names"):
+        imported(stack).grant_invoke(caller(stack), models="bert")
+
+
+@pytest.mark.parametrize("method", METRICS)
+def test_each_metric_is_one_that_aws_documents(method: str) -> None:
+    metric = getattr(imported(new_stack()), method)()
+    dimensions = {"EndpointName": "prod-digits", "VariantName": "g4dn-xlarge"}
+    assert dict(metric.dimensions) == dimensions
+    known = Metric(
+        namespace=metric.namespace,
+        name=metric.metric_name,
+        dimensions=tuple(dimensions.items()),
+        statistic=metric.statistic,
+    )
+    assert metric.metric_name.lower() == method.removeprefix("metric_").replace("_", "")
+    assert metric.unit.value == unit_of(known).upper()
+    assert metric.period.to_seconds() == 60
+
+
+def test_all_documented_metrics_of_an_endpoint_have_a_method() -> None:
+    [folder] = tritonstack.observability.__path__
+    document = json.loads(Path(folder, "data", "metrics.json").read_text())["namespaces"]
+    names = [name for space in ("AWS/SageMaker", "/aws/sagemaker/Endpoints") for name in document[space]["metrics"]]
+    made = imported(new_stack())
+    assert sorted(getattr(made, method)().metric_name for method in METRICS) == sorted(names)
+
+
+def test_options_are_taken_and_an_undocumented_statistic_is_refused() -> None:
+    stack = new_stack()
+    endpoint = imported(stack)
+    latency = endpoint.metric_model_latency(statistic="p99", period=cdk.Duration.minutes(5))
+    latency.create_alarm(stack, "Slow", threshold=200_000, evaluation_periods=3)
+    alarm = properties(template_of(stack), "AWS::CloudWatch::Alarm")
+    assert (alarm["ExtendedStatistic"], alarm["Period"], alarm["Unit"]) == ("p99", 300, "Microseconds")
+    shown = endpoint.metric_invocations(label="calls", color="#00ff00")
+    assert (shown.label, shown.color, shown.statistic) == ("calls", "#00ff00", "Sum")
+    with pytest.raises(LookupError, match="Average"):
+        endpoint.metric_gpu_utilization(statistic="Sum")

@@ -1,0 +1,179 @@
+"""The endpoint of an app that brings its own network, bucket, key and role."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_s3 as s3
+
+from constructs_lib import ContainerSettings, MultiModelEndpoint
+from tests.constructs_lib.templates import ACCOUNT, flat, new_app, new_stack, of_type, only, properties, template_of
+from tritonstack.errors import InputError
+
+KEY = f"arn:aws:kms:us-east-1:{ACCOUNT}:key/11111111-2222-3333-4444-555555555555"
+ROLE = f"arn:aws:iam::{ACCOUNT}:role/containers"
+
+
+@dataclass(frozen=True)
+class Own:
+    """A stack with a bucket, and what it has besides."""
+
+    stack: cdk.Stack
+    bucket: s3.IBucket
+
+    def endpoint(self, **given: Any) -> MultiModelEndpoint:
+        wanted = {"bucket": self.bucket, "release": "24.09", "instance_type": "ml.g4dn.xlarge", **given}
+        return MultiModelEndpoint(self.stack, "Models", **wanted)
+
+    def notes(self, endpoint: MultiModelEndpoint, kind: str) -> str:
+        """What the construct says to who synthesises."""
+        said = [entry for construct in endpoint.node.find_all() for entry in construct.node.metadata]
+        return "\n".join(str(entry.data) for entry in said if entry.type == f"aws:cdk:{kind}")
+
+
+@pytest.fixture
+def own() -> Own:
+    stack = new_stack()
+    return Own(stack, s3.Bucket.from_bucket_name(stack, "Bucket", "archives"))
+
+
+def test_nothing_is_made_outside_the_construct(own: Own) -> None:
+    vpc = ec2.Vpc.from_vpc_attributes(
+        own.stack, "Vpc", vpc_id="vpc-1", availability_zones=["us-east-1a"], private_subnet_ids=["subnet-1"]
+    )
+    role = iam.Role(own.stack, "Role", assumed_by=iam.ServicePrincipal("sagemaker.amazonaws.com"))
+    key = kms.Key.from_key_arn(own.stack, "Key", KEY)
+    before = [each.node.path for each in own.stack.node.root.node.find_all()]
+    endpoint = own.endpoint(vpc=vpc, role=role, key=key, models=["bert"])
+    after = {each.node.path for each in own.stack.node.root.node.find_all()} - set(before)
+    assert after
+    assert [path for path in after if not path.startswith(f"{endpoint.node.path}")] == []
+
+
+def test_it_reads_the_bucket_with_the_key_and_joins_the_vpc(own: Own) -> None:
+    vpc = ec2.Vpc.from_vpc_attributes(
+        own.stack, "Vpc", vpc_id="vpc-1", availability_zones=["us-east-1a"], private_subnet_ids=["subnet-1"]
+    )
+    endpoint = own.endpoint(vpc=vpc, key=kms.Key.from_key_arn(own.stack, "Key", KEY))
+    template = template_of(own.stack)
+    model = properties(template, "AWS::SageMaker::Model")
+    assert endpoint.archive_prefix == "models/24.09-t4/"
+    assert model["PrimaryContainer"]["ModelDataUrl"] == endpoint.archive_url == "s3://archives/models/24.09-t4/"
+    assert model["VpcConfig"]["Subnets"] == ["subnet-1"]
+    group, resource = only(template, "AWS::EC2::SecurityGroup")
+    assert model["VpcConfig"]["SecurityGroupIds"] == [{"Fn::GetAtt": [group, "GroupId"]}]
+    assert "SecurityGroupIngress" not in resource["Properties"]
+    assert [rule["ToPort"] for rule in resource["Properties"]["SecurityGroupEgress"]] == [443]
+    statements = {each["Sid"]: each for each in _statements(template)}
+    assert statements["DecryptArchives"]["Resource"] == KEY
+    assert flat(statements["ReadArchives"]["Resource"]) in (
+        "arn:${AWS::Partition}:s3:::archives/models/24.09-t4/*",
+        "arn:aws:s3:::archives/models/24.09-t4/*",
+    )
+    assert "its policy cannot be written" in own.notes(endpoint, "warning")
+
+
+def test_given_subnets_and_groups_are_taken_and_no_group_is_made(own: Own) -> None:
+    vpc = ec2.Vpc.from_vpc_attributes(
+        own.stack,
+        "Vpc",
+        vpc_id="vpc-1",
+        availability_zones=["us-east-1a"],
+        private_subnet_ids=["subnet-1"],
+        isolated_subnet_ids=["subnet-2"],
+    )
+    group = ec2.SecurityGroup.from_security_group_id(own.stack, "Group", "sg-1")
+    isolated = ec2.SubnetSelection(subnet_type=ec2.SubnetType.PRIVATE_ISOLATED)
+    own.endpoint(vpc=vpc, vpc_subnets=isolated, security_groups=[group])
+    template = template_of(own.stack)
+    network = properties(template, "AWS::SageMaker::Model")["VpcConfig"]
+    assert network == {"Subnets": ["subnet-2"], "SecurityGroupIds": ["sg-1"]}
+    assert not of_type(template, "AWS::EC2::SecurityGroup")
+
+
+def test_a_bucket_without_a_key_needs_no_statement_and_its_own_key_is_found() -> None:
+    stack = new_stack()
+    Own(stack, s3.Bucket(stack, "Plain")).endpoint()
+    assert "DecryptArchives" not in {each["Sid"] for each in _statements(template_of(stack))}
+    stack = new_stack()
+    endpoint = Own(stack, s3.Bucket(stack, "Encrypted", encryption=s3.BucketEncryption.KMS)).endpoint()
+    key, _ = only(template_of(stack), "AWS::KMS::Key")
+    [decrypt] = [each for each in _statements(template_of(stack)) if each["Sid"] == "DecryptArchives"]
+    assert decrypt["Resource"] == {"Fn::GetAtt": [key, "Arn"]}
+    assert "its policy cannot be written" not in Own(stack, endpoint.bucket).notes(endpoint, "warning")
+
+
+@pytest.mark.parametrize("arn", [ROLE, ROLE.replace(ACCOUNT, "210987654321")])
+def test_a_role_that_cannot_be_written_is_said_with_what_it_must_be_allowed(own: Own, arn: str) -> None:
+    role = iam.Role.from_role_arn(own.stack, "Role", arn, mutable=arn != ROLE)
+    endpoint = own.endpoint(role=role)
+    template = template_of(own.stack)
+    assert not of_type(template, "AWS::IAM::Policy")
+    assert properties(template, "AWS::SageMaker::Model")["ExecutionRoleArn"] == arn
+    assert "`required_policy`" in own.notes(endpoint, "warning")
+    needed = own.stack.resolve(endpoint.execution_role.required_policy.to_json())
+    assert "ReadArchives" in {each["Sid"] for each in needed["Statement"]}
+
+
+def test_an_imported_role_of_the_account_gets_the_policy_and_its_trust_is_said(own: Own) -> None:
+    endpoint = own.endpoint(role=iam.Role.from_role_arn(own.stack, "Role", ROLE))
+    assert properties(template_of(own.stack), "AWS::IAM::Policy")["Roles"] == ["containers"]
+    assert "`required_policy`" not in own.notes(endpoint, "warning")
+    assert "trust policy cannot be written" in own.notes(endpoint, "info")
+
+
+def test_names_are_generated_unless_given(own: Own) -> None:
+    endpoint = own.endpoint()
+    made = properties(template_of(own.stack), "AWS::SageMaker::Endpoint")["EndpointName"]
+    assert endpoint.endpoint_name == made
+    assert made.startswith("stack-Models-")
+    assert len(made) <= 63
+    other = MultiModelEndpoint(
+        new_stack(), "Models", bucket=own.bucket, release="24.09", instance_type="ml.g5.xlarge", endpoint_name="ours"
+    )
+    assert (other.endpoint_name, other.variant_name, other.archive_prefix) == (
+        "ours",
+        "g5-xlarge",
+        "models/24.09-a10g/",
+    )
+
+
+def test_the_container_is_told_what_the_settings_say(own: Own) -> None:
+    own.endpoint(container=ContainerSettings(thread_count=4), model_cache=False)
+    container = properties(template_of(own.stack), "AWS::SageMaker::Model")["PrimaryContainer"]
+    assert container["Environment"]["SAGEMAKER_TRITON_THREAD_COUNT"] == "4"
+    assert container["MultiModelConfig"] == {"ModelCacheSetting": "Disabled"}
+
+
+def test_everything_that_is_wrong_is_said_at_once_by_the_propertys_name(own: Own) -> None:
+    with pytest.raises(InputError) as raised:
+        own.endpoint(release="24", instance_type="t4", initial_instance_count=0)
+    assert {each.field for each in raised.value.problems} == {"release", "instance_type", "initial_instance_count"}
+    with pytest.raises(InputError) as raised:
+        own.endpoint(instance_type="ml.g4dn.12xlarge")
+    assert [each.field for each in raised.value.problems] == ["instance_type"]
+
+
+def test_a_stack_without_a_region_is_told_what_to_give() -> None:
+    stack = cdk.Stack(new_app(), "stack")
+    with pytest.raises(InputError) as raised:
+        Own(stack, s3.Bucket(stack, "Bucket")).endpoint()
+    assert "without a region" in json.dumps([each.found for each in raised.value.problems])
+
+
+def test_a_bucket_of_another_region_is_refused(own: Own) -> None:
+    bucket = s3.Bucket.from_bucket_attributes(own.stack, "Far", bucket_name="far", region="eu-west-1")
+    with pytest.raises(ValueError, match="in eu-west-1, and the stack stack in us-east-1"):
+        own.endpoint(bucket=bucket)
+
+
+def _statements(template: dict[str, Any]) -> list[dict[str, Any]]:
+    policies = of_type(template, "AWS::IAM::Policy").values()
+    return [each for policy in policies for each in policy["Properties"]["PolicyDocument"]["Statement"]]
