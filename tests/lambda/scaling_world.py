@@ -29,6 +29,7 @@ class Template:
     initial: int = 1
     model: int = 1
     schedules: tuple[str, ...] = ()
+    routing: str = "CANARY"
 
     @property
     def policies(self) -> dict[str, dict[str, Any]]:
@@ -56,7 +57,7 @@ class Template:
                 {"ScheduledActionName": when, "Schedule": when, "ScalableTargetAction": {"MinCapacity": 1}}
                 for when in self.schedules
             ],
-            "routing": "CANARY",
+            "routing": self.routing,
         }
         return json.dumps(document)
 

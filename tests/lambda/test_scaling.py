@@ -287,3 +287,16 @@ def test_what_a_delete_asks_nothing_of_is_deleted_whatever_is_broken(
     handler.handler({**event(kind, "Delete"), "ResourceProperties": {}, **calling.IDS}, calling.context())
     [answer] = answers
     assert (answer["Status"], answer["PhysicalResourceId"]) == ("SUCCESS", "given")
+
+
+@pytest.mark.parametrize(
+    ("before", "wanted"), [("ROLLING", "ROLLING"), ("ROLLING", "ALL_AT_ONCE"), ("CANARY", "ROLLING")]
+)
+def test_another_type_with_a_rolling_update_there_or_back_is_refused_before_anything_is_touched(
+    stack: Any, before: str, wanted: str
+) -> None:
+    stack.aws.log.clear()
+    new, old = world.replace(B, routing=wanted), world.replace(A, routing=before)
+    with pytest.raises(custom_resource.NotDoneError, match="Deploy another `kind` of rollout alone"):
+        stack.send("Before", "Update", new, old, in_force=new)
+    assert stack.aws.log == []

@@ -169,6 +169,6 @@ def zipped(folder: Path) -> bytes:
     """A folder's files as a ZIP archive."""
     target = io.BytesIO()
     with zipfile.ZipFile(target, "w") as archive:
-        for path in sorted(folder.iterdir()):
-            archive.write(path, path.name)
+        for path in sorted(folder.rglob("*")):
+            archive.write(path, path.relative_to(folder))
     return target.getvalue()
