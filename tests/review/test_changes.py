@@ -85,6 +85,35 @@ def test_without_validation_on_both_sides_nothing_is_said_of_findings() -> None:
         assert (change.effect, change.findings.known, change.findings.new) == (None, False, ())
 
 
+def test_a_value_that_crosses_by_an_ssm_parameter_moves_what_reads_it() -> None:
+    """Values cross stacks as SSM parameters: a bucket that is replaced replaces the model of another stack."""
+
+    def environment(bucket: str) -> Snapshots:
+        name = "/tritonstack/dev/_artifacts/bucket-name"
+        artifacts = {
+            "Bucket": resource("AWS::S3::Bucket", {"BucketName": bucket}),
+            "Name": resource("AWS::SSM::Parameter", {"Name": name, "Type": "String", "Value": {"Ref": "Bucket"}}),
+        }
+        parameter = {"Type": "AWS::SSM::Parameter::Value<String>", "Default": name}
+        container = {"PrimaryContainer": {"ModelDataUrl": {"Fn::Sub": "s3://${Read}/"}}}
+        return of(
+            stack(artifacts, name="artifacts"),
+            stack(
+                {"Model": resource("AWS::SageMaker::Model", container)}, sections={"Parameters": {"Read": parameter}}
+            ),
+            stack(TOPIC, name="observability"),
+        )
+
+    [change] = compare(environment("a"), environment("b")).environments
+    assert {each.name: {one.path: one.effect for one in each.resources} for each in change.stacks} == {
+        "artifacts": {"Bucket": Effect.REPLACED, "Name": Effect.CHANGED},
+        "serving": {"Model": Effect.REPLACED},
+    }
+    [model] = change.stacks[1].resources
+    assert [(each.name, each.follows) for each in model.properties] == [("PrimaryContainer.ModelDataUrl", "Read")]
+
+
+@settings(deadline=None)
 @given(stacks())
 def test_a_stack_compared_with_itself_changes_nothing(one: StackSnapshot) -> None:
     changes = compare(of(one), of(one))
@@ -92,7 +121,7 @@ def test_a_stack_compared_with_itself_changes_nothing(one: StackSnapshot) -> Non
     assert lines(changes) == []
 
 
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 @given(stacks(), stacks())
 def test_what_is_new_one_way_goes_the_other_way(one: StackSnapshot, other: StackSnapshot) -> None:
     def names(before: StackSnapshot, after: StackSnapshot, *, come: bool) -> set[str]:
@@ -107,7 +136,7 @@ def test_what_is_new_one_way_goes_the_other_way(one: StackSnapshot, other: Stack
     assert names(one, other, come=True) == names(other, one, come=False)
 
 
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 @given(stacks(), stacks())
 def test_every_difference_is_told_once_and_the_same_way_twice(one: StackSnapshot, other: StackSnapshot) -> None:
     changes = compare(of(one), of(other))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from tritonstack.review.change import (
     ABSENT,
@@ -18,7 +18,7 @@ from tritonstack.review.change import (
 )
 from tritonstack.review.intrinsics import assets_in
 from tritonstack.review.property_changes import differences
-from tritonstack.review.resource_changes import resource_changes
+from tritonstack.review.resource_changes import Certainty, moved_values, resource_changes
 from tritonstack.review.snapshot import Asset, EnvironmentSnapshot, Findings, Json, Snapshots, StackSnapshot
 from tritonstack.review.traffic import traffic_changes
 
@@ -34,8 +34,7 @@ def compare(before: Snapshots, after: Snapshots) -> Changes:
 def _environment(before: EnvironmentSnapshot | None, after: EnvironmentSnapshot | None) -> EnvironmentChange:
     old = {} if before is None else before.stacks
     new = {} if after is None else after.stacks
-    found = (_stack(old.get(name), new.get(name)) for name in sorted(old.keys() | new.keys()))
-    stacks = tuple(each for each in found if each is not None)
+    stacks = _stacks(old, new)
     findings = finding_changes(None if before is None else before.findings, None if after is None else after.findings)
     if before is None:
         effect: Effect | None = Effect.NEW
@@ -51,7 +50,21 @@ def _environment(before: EnvironmentSnapshot | None, after: EnvironmentSnapshot 
     )
 
 
-def _stack(before: StackSnapshot | None, after: StackSnapshot | None) -> StackChange | None:
+def _stacks(old: Mapping[str, StackSnapshot], new: Mapping[str, StackSnapshot]) -> tuple[StackChange, ...]:
+    """Every stack that changes; one may change because another writes another value into an SSM parameter."""
+    values: dict[str, Certainty] = {}
+    while True:
+        found = (_stack(old.get(name), new.get(name), values) for name in sorted(old.keys() | new.keys()))
+        stacks = tuple(each for each in found if each is not None)
+        moved = moved_values(each for stack in stacks for each in stack.resources)
+        if moved == values:
+            return stacks
+        values = moved
+
+
+def _stack(
+    before: StackSnapshot | None, after: StackSnapshot | None, values: Mapping[str, Certainty]
+) -> StackChange | None:
     """The change of a stack; None where there is none."""
     if before is None or after is None:
         present = after or before
@@ -73,7 +86,7 @@ def _stack(before: StackSnapshot | None, after: StackSnapshot | None) -> StackCh
             documents=moved.documents,
             traffic=moved.traffic,
         )
-    resources = resource_changes(before, after)
+    resources = resource_changes(before, after, values=values)
     template = tuple(differences(_sections(before), _sections(after)))
     assets = tuple(_assets(before, after))
     documents = tuple(_documents(before, after))

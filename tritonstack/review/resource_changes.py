@@ -16,6 +16,8 @@ from tritonstack.review.snapshot import Json, Resource, StackSnapshot
 
 Certainty = Literal["yes", "maybe"]
 _REF, _ATTRIBUTES, _ASSET = "ref", "attributes", "asset"
+_OF_SSM = "AWS::SSM::Parameter::Value<"
+SSM_PARAMETER = "AWS::SSM::Parameter"
 _ALL_OF_IT = "all"
 """The ``Ref`` of a thing and every attribute of it."""
 
@@ -44,15 +46,20 @@ class _Pending:
         return Replaces.MAYBE if Replaces.MAYBE in found else Replaces.NO
 
 
-def resource_changes(before: StackSnapshot, after: StackSnapshot) -> tuple[ResourceChange, ...]:
-    """Every resource that a deployment of ``after`` over ``before`` changes, by path and logical id."""
+def resource_changes(
+    before: StackSnapshot, after: StackSnapshot, *, values: Mapping[str, Certainty] | None = None
+) -> tuple[ResourceChange, ...]:
+    """Every resource that a deployment of ``after`` over ``before`` changes, by path and logical id.
+
+    ``values``: names of SSM parameters that get another value from another stack, and how certain that is.
+    """
     renamed = renames(before.resources, after.resources)
     pending = {
         name: _pending(before.resources[name], resource)
         for name, resource in after.resources.items()
         if name in before.resources
     }
-    _follow(pending, moved=_moved(before, after))
+    _follow(pending, moved=_moved(before, after, values or {}))
     changes = [change for each in pending.values() if (change := _common(each)) is not None]
     for name, resource in after.resources.items():
         if name in renamed:
@@ -82,13 +89,33 @@ def _replaces(rules: ReplacementRules | None, change: PropertyChange) -> Replace
     return Replaces.MAYBE if answer is Replaces.YES and not change.certain else answer
 
 
-def _moved(before: StackSnapshot, after: StackSnapshot) -> dict[tuple[str, str], Certainty]:
+def moved_values(changes: Iterable[ResourceChange]) -> dict[str, Certainty]:
+    """Names of SSM parameters that keep their names and get other values, and how certain that is."""
+    found: dict[str, Certainty] = {}
+    for each in changes:
+        name = None if each.after is None else each.after.properties.get("Name")
+        if each.type != SSM_PARAMETER or each.before is None or not isinstance(name, str):
+            continue
+        values = [change for change in each.properties if change.path[0] == "Value"]
+        if values and each.before.properties.get("Name") == name:
+            found[name] = "yes" if any(change.certain for change in values) else "maybe"
+    return found
+
+
+def _moved(
+    before: StackSnapshot, after: StackSnapshot, values: Mapping[str, Certainty]
+) -> dict[tuple[str, str], Certainty]:
     """What has another value though its name is the same: parameters, assets and documents."""
     moved: dict[tuple[str, str], Certainty] = {}
+    for name, parameter in after.template.get("Parameters", {}).items():
+        if str(parameter.get("Type", "")).startswith(_OF_SSM) and parameter.get("Default") in values:
+            moved[name, _ALL_OF_IT] = values[parameter["Default"]]
     old, new = before.template.get("Parameters", {}), after.template.get("Parameters", {})
     for name in old.keys() & new.keys():
         if old[name].get("Default") != new[name].get("Default") or old[name].get("Type") != new[name].get("Type"):
-            moved[name, _ALL_OF_IT] = "maybe"  # a parameter in SSM may hold the same value under another name
+            moved.setdefault(
+                (name, _ALL_OF_IT), "maybe"
+            )  # a parameter in SSM may hold the same value under another name
     for path in before.documents.keys() & after.documents.keys():
         if any(differences(before.documents[path], after.documents[path])):
             moved[path, _ASSET] = "yes"
