@@ -40,6 +40,8 @@ OTHER_IMAGE = "763104351884.dkr.ecr.us-east-1.amazonaws.com/sagemaker-tritonserv
 FOREVER = 10_000
 ADDED = "added"
 ADDED_STACK = f"serving-{ADDED}"
+SLOW_JOBS = {"method": "GET", "path": "/staging/jobs/", "status": None, "times": FOREVER, "delay_seconds": 5.0}
+"""An engine's machine gets its job slowly, so that it is at it for a while."""
 
 
 def told(phase: str) -> str:
@@ -232,6 +234,58 @@ def test_a_build_that_is_stopped_by_hand_fails_the_deployment(
         go.touch()
         engines.deploy()
     check_deployed(engines, before)
+
+
+def test_engines_that_a_stopped_build_had_started_are_stopped_with_it(
+    engines: EngineProject, local_aws: LocalAws
+) -> None:
+    engines.add_model(MODEL, seed=11)
+    with serving(local_aws, engines) as before:
+        with s3_answers(local_aws, SLOW_JOBS):
+            deployment = InBackground(lambda: engines.deploy(expect=1))
+            deployment.until(lambda: "InProgress" in job_statuses(engines))
+            local_aws.client("codebuild").stop_build(id=engines.builds()[0]["id"])
+            printed = deployment.ended()
+            eventually(lambda: job_statuses(engines)[0] == "Stopped")
+        expire_jobs(engines)
+        check_failed(engines, before, printed, said=["was stopped by hand"])
+        engines.deploy()
+    check_deployed(engines, before)
+
+
+def test_engines_on_codebuild_s_gpu_machine_are_stopped_with_the_build_too(
+    engines: EngineProject, local_aws: LocalAws
+) -> None:
+    engines.add_model("added-engine", seed=12)
+    engines.write({ENDPOINT: (T4, [MODEL]), ADDED: (A10G, ["added-engine"])})
+    with s3_answers(local_aws, SLOW_JOBS):
+        deployment = InBackground(lambda: engines.deploy(expect=1))
+        deployment.until(lambda: "IN_PROGRESS" in engine_builds(engines))
+        local_aws.client("codebuild").stop_build(id=engines.builds()[0]["id"])
+        deployment.ended()
+        eventually(lambda: engine_builds(engines) == ["STOPPED"])
+    expire_jobs(engines)
+
+
+def expire_jobs(engines: EngineProject) -> None:
+    """What a build that was ended could not remove goes by the bucket's rule for ``staging/``, a week later."""
+    left = engines.keys("staging/jobs/")
+    assert left, "the build was ended before it could do anything more"
+    for key in left:
+        engines.aws.client("s3").delete_object(Bucket=engines.bucket, Key=key)
+
+
+def job_statuses(engines: EngineProject) -> list[str]:
+    """Of the environment's processing jobs, newest first."""
+    return [job["ProcessingJobStatus"] for job in engines.processing_jobs()]
+
+
+def engine_builds(engines: EngineProject) -> list[str]:
+    """The statuses of the engine project's builds, newest first; none before there is such a project."""
+    try:
+        return [build["buildStatus"] for build in engines.builds("engine-project-name")]
+    except engines.aws.client("ssm").exceptions.ParameterNotFound:
+        return []
 
 
 def test_an_archive_that_two_builds_make_at_once_is_committed_once(
