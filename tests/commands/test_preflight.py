@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.preflight.fakes import DENIED, Answer, FakeSession
+from tests.preflight.fakes import DENIED, Answer, FakeSession, RefusalError
 from tests.preflight.subjects import ACCOUNT, served
 from tests.preflight.test_image import FOUND, MISSING
 from tests.preflight.test_stacks import stacks
@@ -101,6 +101,15 @@ def test_a_wrong_environment_and_missing_credentials_are_wrong_input(
         monkeypatch.setenv(name, value)
     with pytest.raises(InputError, match="credentials"):
         CliRunner().invoke(preflight.command, ["test"], standalone_mode=False, catch_exceptions=False)
+
+
+def test_credentials_that_have_expired_are_said_and_no_traceback(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = _run(monkeypatch, {"sts.GetCallerIdentity": RefusalError("ExpiredToken", "it has expired")}, "--strict")
+    assert result.exception is None
+    assert result.return_value == 1
+    assert "credentials do not work: ExpiredToken: it has expired" in result.stdout
 
 
 def test_it_is_a_command_of_the_command_line() -> None:

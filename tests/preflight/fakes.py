@@ -38,10 +38,12 @@ class FakeSession:
         self.answers = dict(answers)
         self.calls: list[tuple[str, dict[str, Any]]] = []
         self._region = region
+        self.clients: list[tuple[str, str]] = []
 
     def client(self, service_name: str, *, config: Any = None) -> Any:
         """A client that never reaches a network."""
         region = config.region_name if config is not None and config.region_name else self._region
+        self.clients.append((service_name, region))
         client = boto3.client(
             service_name,
             region_name=region,

@@ -10,7 +10,7 @@ import pytest
 
 from tests.preflight.fakes import DENIED, SILENCE, Answer
 from tests.preflight.subjects import ACCOUNT, served, subject_of
-from tritonstack.preflight.result import About, Result
+from tritonstack.preflight.result import About, NotKnownError, Result
 from tritonstack.preflight.runner import CHECKS, run_checks
 from tritonstack.preflight.subject import Check, Subject
 
@@ -67,11 +67,14 @@ def test_an_account_that_does_not_say_who_it_is_is_unknown(tmp_path: Path, error
 def test_a_check_that_never_ends_is_unknown_and_keeps_what_it_had_found(tmp_path: Path) -> None:
     never = threading.Event()
     checks = (check_of("stuck", "passes", "passes", after=never), check_of("quick", "passes"))
-    results = run_checks(subject_of(served(tmp_path), caller()), checks=checks, seconds=0.5)
+    subject = subject_of(served(tmp_path), caller())
+    results = run_checks(subject, checks=checks, seconds=0.5)
     never.set()
     found = [(result.check, result.outcome) for result in results[1:]]
     assert found == [("stuck", "passes"), ("stuck", "unknown"), ("quick", "passes")]
     assert "in time" in results[2].found
+    with pytest.raises(NotKnownError, match="no time left"):  # what still runs asks nothing more
+        subject.calls.must("sts", "get_caller_identity")
 
 
 def test_a_mistake_in_a_check_is_no_result(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from tritonstack.local.aws import LocalSession
 from tritonstack.local.paths import project_folder
 from tritonstack.preflight.calls import ReadOnlyCalls
 from tritonstack.preflight.report import PreflightReport, PreflightResult, report_of
-from tritonstack.preflight.result import Outcome
+from tritonstack.preflight.result import NotKnownError, Outcome
 from tritonstack.preflight.runner import run_checks
 from tritonstack.preflight.subject import Subject
 from tritonstack.settings import load_environment
@@ -105,7 +105,9 @@ def _by_advice(report: PreflightReport) -> dict[str, list[PreflightResult]]:
 def _require_credentials(calls: ReadOnlyCalls) -> None:
     """Without credentials nothing can be known: wrong input, as in every command that talks to AWS."""
     try:
-        calls.client("sts").get_caller_identity()
-    except (NoCredentialsError, PartialCredentialsError) as error:
-        problem = Problem(field="AWS settings", found=str(error), allowed="credentials that boto3 can use")
-        raise InputError([problem]) from error
+        calls.must("sts", "get_caller_identity")
+    except NotKnownError as error:
+        if isinstance(error.__cause__, NoCredentialsError | PartialCredentialsError):
+            problem = Problem(field="AWS settings", found=error.found, allowed="credentials that boto3 can use")
+            raise InputError([problem]) from error
+        # Whatever else it is, the check of the account says so.

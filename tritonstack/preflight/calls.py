@@ -14,8 +14,8 @@ from botocore.exceptions import HTTPClientError as NoAnswerError
 from tritonstack.preflight.operations import ACTIONS, refuse_others
 from tritonstack.preflight.result import NotKnownError
 
-BOUNDED = Config(connect_timeout=5, read_timeout=15, retries={"mode": "standard", "total_max_attempts": 4})
-"""A service that is down costs a check some twenty seconds an attempt at most; the runner's own limit is above it."""
+BOUNDED = Config(connect_timeout=5, read_timeout=10, retries={"mode": "standard", "total_max_attempts": 4})
+"""A service that is down costs a call a minute at most; the runner's own limit is above it."""
 
 DENIED = frozenset(
     {"AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "AuthorizationError", "403", "Forbidden"}
@@ -53,6 +53,11 @@ class ReadOnlyCalls:
         self._lock = threading.Lock()
         self._clients: dict[tuple[str, str | None], Any] = {}
         self._made: set[tuple[str, str]] = set()
+        self._over = threading.Event()
+
+    def give_up(self) -> None:
+        """From now on every call is refused, so that threads that nobody waits for end soon."""
+        self._over.set()
 
     @property
     def made(self) -> frozenset[tuple[str, str]]:
@@ -122,6 +127,8 @@ class ReadOnlyCalls:
     def _watch(self, service: str) -> Any:
         def watch(params: Any, model: Any, **_more: Any) -> None:
             refuse_others(service, model.name, params)
+            if self._over.is_set():
+                raise NotKnownError("there is no time left", advice="Run it again.")
             with self._lock:
                 self._made.add((service, model.name))
 

@@ -85,7 +85,7 @@ def run_checks(
     """The results of every check, in order; ``say`` is told how many have ended.
 
     A check that finds the wrong account is the only one: the others are unknown then. What a check does not find out
-    in time is unknown, too; its thread is left to itself.
+    in time is unknown, too; its thread is left to itself, and its next call ends it.
     """
     until = time.monotonic() + seconds
     first = tuple(_run((FIRST,), subject, say=lambda _text: None, until=until))
@@ -105,6 +105,7 @@ def _run(checks: tuple[Check, ...], subject: Subject, *, say: Said, until: float
         try:
             ended = ends.get(timeout=max(0.0, until - time.monotonic()))
         except queue.Empty:
+            subject.calls.give_up()
             break
         ended.ended = True
         if ended.error is not None:
