@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import zipfile
 from pathlib import Path
 
@@ -48,6 +49,26 @@ def test_stacks_name_one_another_relatively() -> None:
     for file in (REPOSITORY / "stacks").glob("*.py"):
         wrong = [line for line in file.read_text().splitlines() if "from stacks" in line or "import stacks" in line]
         assert wrong == [], f"{file.name}: write `from .…`, as the other stacks do"
+
+
+OWN_FOLDER_SOUGHT = ("tritonstack/exporters/inception_dali.py",)
+"""It looks for the folder's name in what it wrote, and for no file."""
+
+
+def test_no_module_looks_beside_the_packages_by_itself() -> None:
+    """A wheel has nothing there: ``tritonstack.repository`` knows the place in both."""
+    known = {"tritonstack/repository.py", *OWN_FOLDER_SOUGHT}
+    found = set()
+    for package in (*PACKAGES, "stacks"):
+        for file in (REPOSITORY / package).rglob("*.py"):
+            name = file.relative_to(REPOSITORY)
+            levels = re.findall(r"__file__\)\.resolve\(\)\.parents\[(\d)\]", file.read_text())
+            above = re.findall(r"__file__\)\.resolve\(\)((?:\.parent\b)+)", file.read_text())
+            highest = max([int(level) + 1 for level in levels] + [len(each) // len(".parent") for each in above] + [0])
+            if highest >= len(name.parts):
+                found.add(name.as_posix())
+    assert found - known == set()
+    assert set(OWN_FOLDER_SOUGHT) <= found
 
 
 def test_the_command_line_is_installed_and_reads_its_data(installed: Installed, tmp_path: Path) -> None:

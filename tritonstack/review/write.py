@@ -11,13 +11,14 @@ import tempfile
 from pathlib import Path
 
 from tritonstack.errors import InputError, TritonstackError
+from tritonstack.repository import machine_folder
 from tritonstack.review.assembly import read_assembly
 from tritonstack.review.current import out_of_date
 from tritonstack.review.snapshot import Snapshots
 from tritonstack.review.stored import FOLDER, write_snapshots
 from tritonstack.review.synthesis import synthesise
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = machine_folder()
 
 
 def main(arguments: list[str]) -> int:
