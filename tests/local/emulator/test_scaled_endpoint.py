@@ -140,7 +140,32 @@ def test_a_change_of_type_goes_all_at_once_whatever_the_rollout(fleets: Emulator
     [pending] = made.described()["PendingDeploymentSummary"]["ProductionVariants"]
     assert pending["VariantStatus"][0]["Status"] == "ActivatingTraffic"
     assert pending["CurrentInstanceCount"] == 2  # all of them: a canary would be one
+    assert taken_over(made, config) == "UPDATE_COMPLETE"
+    assert (made.live, set(made.targets)) == ((A10G, 2), {A10G})
+
+
+def taken_over(made: ScaledEndpoint, config: str) -> str:
+    """Say that two instances of a config take every call; the stack's status then."""
     shifted = {"endpoint_config_name": config, "outcome": "shifted", "instances": 2}
-    fleets._http("POST", f"/_tritonstack/endpoints/{name}/report", json.dumps(shifted).encode())
-    assert fleets.settled(name)["StackStatus"] == "UPDATE_COMPLETE"
+    made.emulator._http("POST", f"/_tritonstack/endpoints/{made.name}/report", json.dumps(shifted).encode())
+    return str(made.emulator.settled(made.name)["StackStatus"])
+
+
+def test_a_change_of_type_waits_until_no_rolling_update_is_on_the_way_there_or_back(
+    fleets: Emulator, name: str
+) -> None:
+    rolling = Rollout.model_validate({"kind": "rolling", "size_instances": 1, "wait_seconds": 600})
+    whole = Rollout(kind="all-at-once")
+    made = ScaledEndpoint(fleets, name)
+    limits = {"minimum": 2}
+    assert made.deploy("in_service", rollout=rolling, scaling=limits) == "CREATE_COMPLETE", fleets.failures(name)
+    for rollout in (rolling, whole):  # the second could not go back to the first
+        assert made.deploy(rollout=rollout, scaling=limits, instance_type=G5) == "UPDATE_ROLLBACK_COMPLETE"
+        assert "Deploy another `kind` of rollout alone" in fleets.failures(name)
+        assert (made.live, made.targets) == ((T4, 2), {T4: (2, 6)})
+    assert made.deploy("in_service", rollout=whole, scaling=limits) == "UPDATE_COMPLETE", fleets.failures(name)
+    made.start(rollout=whole, scaling=limits, instance_type=G5)
+    config = made.pending()
+    fleets.report(name, config, "in_service")
+    assert taken_over(made, config) == "UPDATE_COMPLETE"
     assert (made.live, set(made.targets)) == ((A10G, 2), {A10G})
