@@ -79,6 +79,18 @@ def test_a_stack_outside_stages_stands_in_an_environment_of_its_own(tmp_path: Pa
     assert list(read_assembly(folder).environments) == ["_app"]
 
 
+def test_stages_inside_other_constructs_have_names_of_their_own(tmp_path: Path) -> None:
+    folder = write_assembly(tmp_path, template=TEMPLATE, metadata=METADATA)
+    for path in (folder / "manifest.json", folder / "assembly-dev" / "manifest.json"):
+        path.write_text(path.read_text().replace('"dev', '"Pipeline/dev').replace('"/dev/', '"/Pipeline/dev/'))
+    for path in (folder / "assembly-dev" / "manifest.json",):
+        path.write_text(path.read_text().replace("dev/serving", "dev/Group/serving"))
+    [(name, environment)] = read_assembly(folder).environments.items()
+    assert name == "Pipeline-dev"
+    assert list(environment.stacks) == ["Group-serving"]
+    assert environment.stacks["Group-serving"].resources["Function1"].path == "Handler/Function"
+
+
 def test_resources_are_called_by_their_constructs(tmp_path: Path) -> None:
     paths = {name: each.path for name, each in serving(write(tmp_path)).resources.items()}
     assert paths == {

@@ -40,6 +40,17 @@ def test_a_single_item_is_matched_by_place_so_that_its_name_may_change() -> None
     }
 
 
+def test_a_single_item_has_its_number_even_where_its_name_stays() -> None:
+    assert told([{"Sid": "A", "x": 1}], [{"Sid": "A", "x": 2}]) == {"[0].x": (1, 2)}
+
+
+def test_items_without_a_name_in_common_are_matched_by_place() -> None:
+    assert told([{"Name": "a"}, {"Name": "b"}], [{"Name": "a2"}, {"Name": "b2"}]) == {
+        "[0].Name": ("a", "a2"),
+        "[1].Name": ("b", "b2"),
+    }
+
+
 def test_another_order_of_the_same_items_is_one_difference() -> None:
     before, after = [{"Sid": "A"}, {"Sid": "B"}], [{"Sid": "B"}, {"Sid": "A"}]
     assert told({"S": before}, {"S": after}) == {"S": (before, after)}

@@ -69,6 +69,18 @@ def test_an_image_replaces_the_model_which_replaces_the_config_which_updates_the
     assert not changes["Model"].follows_only
 
 
+def test_a_property_whose_text_changes_is_told_once_though_it_follows_something_too() -> None:
+    def network(cidr: str, name: str) -> Template:
+        return {
+            "Vpc": resource("AWS::EC2::VPC", {"CidrBlock": cidr}),
+            "Topic": resource(TOPIC, {"DisplayName": {"Fn::Sub": f"{name} of ${{Vpc}}"}}),
+        }
+
+    changes = changed(network("10.0.0.0/16", "a"), network("10.1.0.0/16", "b"))
+    assert properties(changes["Topic"]) == {"DisplayName": (Replaces.NO, None)}
+    assert len(changes["Topic"].properties) == 1
+
+
 def test_what_may_be_replaced_makes_what_follows_possible_only() -> None:
     """Template reference, AWS::EC2::VPC InstanceTenancy: replacement for some values; Subnet VpcId: replacement."""
 

@@ -99,6 +99,11 @@ def test_assets_read_as_they_were_written() -> None:
     assert assets_of(json.loads(assets_text(environment))) == {"serving": code("Handler/Code", handler="1")}
 
 
+def test_a_stack_that_is_called_as_another_file_is_refused() -> None:
+    with pytest.raises(InputError, match="dev/findings"):
+        texts_of(of(stack({}, name="findings")))
+
+
 def test_a_folder_without_snapshots_says_what_to_run(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="make snapshots"):
         read_snapshots(tmp_path)

@@ -58,44 +58,51 @@ def read_assembly(folder: Path) -> Snapshots:
         )
     report = _report(folder)
     environments = {}
-    for name, assembly, artifacts in _assemblies(folder, TOP_LEVEL):
+    for stage, assembly, artifacts in _assemblies(folder, ""):
+        name = stage.replace("/", "-") or TOP_LEVEL
         stacks: dict[str, StackSnapshot] = {}
         accepted: list[Finding] = []
+        roots: dict[str, str] = {}
         for artifact in artifacts:
-            stack, of_stack = _stack(assembly, artifact)
+            root = _root(artifact)
+            stack, of_stack = _stack(assembly, artifact, name=root.removeprefix(f"{stage}/").replace("/", "-"))
             stacks[stack.name] = stack
+            roots[f"{root}/"] = stack.name
             accepted += of_stack
         findings = None
         if report is not None:
-            found = tuple(sorted(set(_open(report, name, stacks))))
+            found = tuple(sorted(set(_open(report, roots))))
             findings = Findings(open=found, accepted=tuple(sorted(set(accepted))))
         environments[name] = EnvironmentSnapshot(name=name, stacks=dict(sorted(stacks.items())), findings=findings)
     return Snapshots(environments=dict(sorted(environments.items())))
 
 
-def _assemblies(folder: Path, name: str) -> Iterator[tuple[str, Path, list[dict[str, Any]]]]:
-    """Name, folder and stacks of this assembly and of those inside it, without those that have no stack."""
+def _assemblies(folder: Path, stage: str) -> Iterator[tuple[str, Path, list[dict[str, Any]]]]:
+    """The stage's construct path, folder and stacks of this assembly and of those inside it, where there are stacks."""
     artifacts = _json(folder / "manifest.json").get("artifacts", {})
     stacks = [each for _, each in sorted(artifacts.items()) if each["type"] == "aws:cloudformation:stack"]
     if stacks:
-        yield name, folder, stacks
+        yield stage, folder, stacks
     for each in artifacts.values():
         if each["type"] == "cdk:cloud-assembly":
             properties = each["properties"]
             inner = properties.get("displayName") or properties["directoryName"].removeprefix("assembly-")
-            yield from _assemblies(folder / properties["directoryName"], inner.rpartition("/")[2])
+            yield from _assemblies(folder / properties["directoryName"], inner)
 
 
-def _stack(assembly: Path, artifact: Mapping[str, Any]) -> tuple[StackSnapshot, list[Finding]]:
+def _root(artifact: Mapping[str, Any]) -> str:
+    """The construct path of a stack."""
+    return str(artifact.get("displayName") or artifact["properties"]["stackName"])
+
+
+def _stack(assembly: Path, artifact: Mapping[str, Any], *, name: str) -> tuple[StackSnapshot, list[Finding]]:
     properties = artifact["properties"]
     template = _json(assembly / properties["templateFile"])
-    display = artifact.get("displayName") or properties["stackName"]
-    name = display.rpartition("/")[2]
     metadata = dict(artifact.get("metadata", {}))
     if "additionalMetadataFile" in artifact:
         metadata |= _json(assembly / artifact["additionalMetadataFile"])
-    root = f"/{display}/"
-    files = dict(_asset_files(assembly, artifact, name))
+    root = f"/{_root(artifact)}/"
+    files = dict(_asset_files(assembly, artifact))
     hashes = {digest: file.path for digest, file in files.items()}
     resources = normal_resources(template, paths=dict(_paths(metadata, root)), assets=hashes)
     documents, assets = _contents(files.values(), resources, hashes)
@@ -122,7 +129,7 @@ def _paths(metadata: Mapping[str, Any], root: str) -> Iterator[tuple[str, str]]:
                 yield entry["data"], _construct(path, root)
 
 
-def _asset_files(assembly: Path, artifact: Mapping[str, Any], stack: str) -> Iterator[tuple[str, _AssetFile]]:
+def _asset_files(assembly: Path, artifact: Mapping[str, Any]) -> Iterator[tuple[str, _AssetFile]]:
     """An asset's hash → what it is; the template itself is left out."""
     template = artifact["properties"]["templateFile"]
     for manifest in artifact.get("dependencies", []):
@@ -133,12 +140,12 @@ def _asset_files(assembly: Path, artifact: Mapping[str, Any], stack: str) -> Ite
         for digest, each in given.get("files", {}).items():
             source = each["source"]
             if source.get("path") not in {None, template}:
-                inside = each.get("displayName", digest).removeprefix(f"{stack}/")
+                inside = each.get("displayName", digest)
                 yield digest, _AssetFile(path=inside, source=assembly / source["path"], packaging=source["packaging"])
         for digest, each in given.get("dockerImages", {}).items():
             directory = each["source"].get("directory")
             if directory is not None:
-                inside = each.get("displayName", digest).removeprefix(f"{stack}/")
+                inside = each.get("displayName", digest)
                 yield digest, _AssetFile(path=inside, source=assembly / directory, packaging="image")
 
 
@@ -209,21 +216,21 @@ def _report(folder: Path) -> dict[str, Any] | None:
     return _json(path) if path.is_file() else None
 
 
-def _open(report: Mapping[str, Any], environment: str, stacks: Mapping[str, StackSnapshot]) -> Iterator[Finding]:
-    prefix = "" if environment == TOP_LEVEL else f"{environment}/"
+def _open(report: Mapping[str, Any], roots: Mapping[str, str]) -> Iterator[Finding]:
+    """The report's findings in some stacks; ``roots``: a stack's construct path with a slash → its name."""
     for plugin in report.get("pluginReports", []):
         for violation in plugin.get("violations", []):
             for construct in violation.get("violatingConstructs", []):
                 path = construct.get("constructPath", "")
-                stack, _, inside = path.removeprefix(prefix).partition("/")
-                if path.startswith(prefix) and stack in stacks:
-                    yield Finding(
-                        stack=stack,
-                        path=_construct(inside, ""),
-                        rule=_rule(violation["ruleName"]),
-                        severity=violation.get("severity", ""),
-                        description=violation.get("description", ""),
-                    )
+                for root, stack in roots.items():
+                    if path.startswith(root):
+                        yield Finding(
+                            stack=stack,
+                            path=_construct(path, root),
+                            rule=_rule(violation["ruleName"]),
+                            severity=violation.get("severity", ""),
+                            description=violation.get("description", ""),
+                        )
 
 
 def _construct(path: str, root: str) -> str:

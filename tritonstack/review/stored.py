@@ -23,10 +23,18 @@ _MAKE = "`make snapshots` writes them"
 
 
 def texts_of(snapshots: Snapshots) -> dict[str, str]:
-    """Path in the folder → text, of every file, sorted."""
+    """Path in the folder → text, of every file, sorted.
+
+    Raises:
+        InputError: a stack is called as a file that stands beside the stacks'.
+    """
     texts: dict[str, str] = {}
     for name, environment in snapshots.environments.items():
         for stack in environment.stacks.values():
+            if f"{stack.name}.json" in {ASSETS, FINDINGS}:
+                raise InputError(
+                    [Problem(field=f"{name}/{stack.name}", found=stack.name, allowed="any other id of a stack")]
+                )
             texts[f"{name}/{stack.name}.json"] = stack_text(stack)
         texts[f"{name}/{ASSETS}"] = assets_text(environment)
         if environment.findings is not None:
