@@ -14,8 +14,7 @@ from cfnlint.config import ConfigMixIn, ManualArgs
 from cfnlint.decode.decode import decode_str
 from cfnlint.runner import Runner
 
-import app
-from stacks.stage import EnvironmentStage
+from stacks.stage import EnvironmentStage, builds_of
 from tests.constructs_lib.templates import new_app
 from tests.stacks.app_process import ROOT
 from tests.stacks.everything import everything
@@ -70,7 +69,7 @@ def committed() -> cdk.App:
             whole,
             environment=served.environment,
             release_sets=served.release_sets,
-            builds=app.builds_of(served, models=models),
+            builds=builds_of(served, models=models),
         )
     return whole
 
