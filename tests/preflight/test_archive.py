@@ -15,7 +15,7 @@ from tritonstack.preflight.checks.archive import CHECK
 T4 = Platform(release="24.09", gpu="t4")
 
 
-def bucket(*keys: str, **more: Answer) -> dict[str, Answer]:
+def bucket(*keys: str) -> dict[str, Answer]:
     """An account whose bucket has these keys, and no release record."""
 
     def listed(request: dict[str, Any]) -> dict[str, Any]:
@@ -27,7 +27,6 @@ def bucket(*keys: str, **more: Answer) -> dict[str, Answer]:
         "ssm.GetParametersByPath": pages("Parameters", []),
         "s3.ListObjectsV2": listed,
         "s3.GetObject": RefusalError("NoSuchKey"),
-        **more,
     }
 
 
@@ -65,3 +64,23 @@ def test_a_bucket_that_may_not_be_read_is_unknown(
 ) -> None:
     found = results_of(CHECK, served(tmp_path), bucket() | {operation: error}, project=tmp_path)["test"]
     assert (found.outcome, found.permission) == ("unknown", permission)
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome", "permission"),
+    [(RefusalError("NoSuchKey"), "fails", None), (RefusalError("AccessDenied"), "unknown", "s3:GetObject")],
+)
+def test_a_recorded_digest_whose_inputs_are_gone_fails_and_one_that_may_not_be_read_is_unknown(
+    tmp_path: Path, error: Exception, outcome: str, permission: str | None
+) -> None:
+    what, digest = served(tmp_path), "0" * 16
+    (own,) = what.release_sets["e0"].values()
+    there = [
+        archive_key(endpoint="e0", platform=T4, archive=ArchiveName(model="double", digest=own)),
+        f"inputs/{digest}.zip",  # listed, so that a refusal is not taken for an absence
+    ]
+    record = {"Name": "/tritonstack/test/e0/double", "Value": digest}
+    records: dict[str, Answer] = {"ssm.GetParametersByPath": pages("Parameters", [record])}
+    answers = bucket(*there) | records | {"s3.GetObject": error}
+    found = results_of(CHECK, what, answers, project=tmp_path)["test"]
+    assert (found.outcome, found.permission) == (outcome, permission)

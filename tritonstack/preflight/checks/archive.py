@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from tritonstack.errors import InputError, WorkFailedError
+from tritonstack.errors import InputError, TritonstackError, WorkFailedError
 from tritonstack.preflight.calls import not_known_of
 from tritonstack.preflight.result import About, NotKnownError, Result
 from tritonstack.preflight.subject import Check, Subject
@@ -44,7 +44,10 @@ def _look(about: About, subject: Subject) -> Result:
         raise _not_known(error) from error
     missing = [*(copy.name for copy in plan.copies), *(build.name for build in plan.builds)]
     if plan.refused:
-        refused = plan.refused[0]
+        # Inputs that may not be read are not known; what cannot be made whoever reads them comes first.
+        refused = min(plan.refused, key=lambda failure: _said_by_aws(failure.error) is not None)
+        if _said_by_aws(refused.error) is not None:
+            raise _not_known(refused.error) from refused.error
         return about.fails(f"{refused.name} cannot be made: {refused.error}", advice="Mend what it says.")
     if not missing:
         return about.passes(f"{len(plan.there)} there")
@@ -62,14 +65,19 @@ def _plan(subject: Subject) -> PreparationPlan:
     return archive_plan(subject)
 
 
-def _not_known(error: WorkFailedError) -> NotKnownError:
-    """Why S3 or SSM did not say: the refusal under our own error."""
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, ClientError | BotoCoreError):
-            return not_known_of(cause)
-        cause = cause.__cause__
-    return NotKnownError(str(error), advice="Run it again.")
+def _not_known(error: TritonstackError) -> NotKnownError:
+    """Why S3 or SSM did not say."""
+    said = _said_by_aws(error)
+    return not_known_of(said) if said is not None else NotKnownError(str(error), advice="Run it again.")
+
+
+def _said_by_aws(error: BaseException | None) -> ClientError | BotoCoreError | None:
+    """The refusal of AWS under an error of ours; None where there is none."""
+    while error is not None:
+        if isinstance(error, ClientError | BotoCoreError):
+            return error
+        error = error.__cause__
+    return None
 
 
 CHECK = Check(name="archive", title="archives in the bucket", run=check)
