@@ -100,21 +100,24 @@ def test_what_may_be_replaced_makes_what_follows_possible_only() -> None:
     assert [each.certain for each in changes["Subnet"].properties] == [False]
 
 
-def test_certainty_wins_over_possibility_whatever_the_order() -> None:
-    """``Z`` may be replaced by its parameter, and is by its VPC; what refers to it follows for certain."""
-    both = {"VpcId": {"Ref": "Zvpc"}, "AvailabilityZone": {"Ref": "Zone"}}
+def test_certainty_wins_over_possibility_though_it_is_found_later() -> None:
+    """``Gateway`` may be replaced by its parameter, and is by its subnet, which is by its VPC."""
 
     def network(cidr: str) -> Template:
         return {
-            "A": resource("AWS::EC2::NatGateway", {"SubnetId": {"Ref": "Z"}}),
-            "Z": resource("AWS::EC2::Subnet", both),
-            "Zvpc": resource("AWS::EC2::VPC", {"CidrBlock": cidr}),
+            "Afterwards": resource(TOPIC, {"DisplayName": {"Ref": "Gateway"}}),
+            "Gateway": resource(
+                "AWS::EC2::NatGateway", {"SubnetId": {"Ref": "Subnet"}, "AllocationId": {"Ref": "Address"}}
+            ),
+            "Subnet": resource("AWS::EC2::Subnet", {"VpcId": {"Ref": "Vpc"}}),
+            "Vpc": resource("AWS::EC2::VPC", {"CidrBlock": cidr}),
         }
 
-    old = stack(network("10.0.0.0/16"), sections={"Parameters": {"Zone": {"Type": SSM, "Default": "/a"}}})
-    new = stack(network("10.1.0.0/16"), sections={"Parameters": {"Zone": {"Type": SSM, "Default": "/b"}}})
+    old = stack(network("10.0.0.0/16"), sections={"Parameters": {"Address": {"Type": SSM, "Default": "/a"}}})
+    new = stack(network("10.1.0.0/16"), sections={"Parameters": {"Address": {"Type": SSM, "Default": "/b"}}})
     found = {each.logical_id: each.effect for each in stack_change(old, new).resources}
-    assert found == dict.fromkeys(("A", "Z", "Zvpc"), Effect.REPLACED)
+    replaced = dict.fromkeys(("Gateway", "Subnet", "Vpc"), Effect.REPLACED)
+    assert found == {**replaced, "Afterwards": Effect.CHANGED}
 
 
 def test_an_answer_of_a_custom_resource_that_is_updated_may_be_another_one() -> None:
@@ -128,7 +131,9 @@ def test_an_answer_of_a_custom_resource_that_is_updated_may_be_another_one() -> 
         "Before": Effect.CHANGED,
         "Config": Effect.MAY_BE_REPLACED,
         "Endpoint": Effect.MAY_CHANGE,
-    }  # its Ref stays: only a replacement moves that
+        "Other": Effect.MAY_BE_REPLACED,
+    }
+    assert "its function is called" in changes["Before"].reasons[0].lower()
 
 
 def test_a_parameter_with_another_default_may_move_what_refers_to_it() -> None:

@@ -23,6 +23,7 @@ class Effect(StrEnum):
 
     NEW = "new"
     CHANGED = "changed in place"
+    """Of a custom resource: its function is called, and decides by its answer whether it is replaced."""
     MAY_CHANGE = "may change in place"
     """Nothing of it changes but values that other changes may bring."""
     REPLACED = "replaced"

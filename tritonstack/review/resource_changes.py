@@ -8,18 +8,17 @@ from typing import Literal
 
 from tritonstack.cloudformation.replacement import ReplacementRules, replacement_rules
 from tritonstack.review.change import ABSENT, Effect, PropertyChange, Replaces, ResourceChange
-from tritonstack.review.intrinsics import assets_in, uses
+from tritonstack.review.intrinsics import assets_in, references
 from tritonstack.review.property_changes import differences, leaves
 from tritonstack.review.refusals import refusals
 from tritonstack.review.renames import renames
 from tritonstack.review.snapshot import Json, Resource, StackSnapshot
 
 Certainty = Literal["yes", "maybe"]
-_REF, _ATTRIBUTES, _ASSET = "ref", "attributes", "asset"
+_NAMED, _ASSET = "named", "asset"
+"""A logical id or a parameter, with every attribute of it; an asset or a document."""
 _OF_SSM = "AWS::SSM::Parameter::Value<"
 SSM_PARAMETER = "AWS::SSM::Parameter"
-_ALL_OF_IT = "all"
-"""The ``Ref`` of a thing and every attribute of it."""
 
 
 @dataclass(kw_only=True)
@@ -109,13 +108,11 @@ def _moved(
     moved: dict[tuple[str, str], Certainty] = {}
     for name, parameter in after.template.get("Parameters", {}).items():
         if str(parameter.get("Type", "")).startswith(_OF_SSM) and parameter.get("Default") in values:
-            moved[name, _ALL_OF_IT] = values[parameter["Default"]]
+            moved[name, _NAMED] = values[parameter["Default"]]
     old, new = before.template.get("Parameters", {}), after.template.get("Parameters", {})
     for name in old.keys() & new.keys():
         if old[name].get("Default") != new[name].get("Default") or old[name].get("Type") != new[name].get("Type"):
-            moved.setdefault(
-                (name, _ALL_OF_IT), "maybe"
-            )  # a parameter in SSM may hold the same value under another name
+            moved.setdefault((name, _NAMED), "maybe")  # a parameter in SSM may hold the same value under another name
     for path in before.documents.keys() & after.documents.keys():
         if any(differences(before.documents[path], after.documents[path])):
             moved[path, _ASSET] = "yes"
@@ -128,18 +125,18 @@ def _moved(
 def _follow(pending: Mapping[str, _Pending], *, moved: dict[tuple[str, str], Certainty]) -> None:
     """Add what follows to every resource, until nothing more does.
 
-    A replaced resource has another ``Ref`` and other attributes. A custom resource that is updated may answer with
-    other attributes.
+    A replaced resource has another ``Ref`` and other attributes. The function of a custom resource that is updated may
+    answer with others.
     """
     places = {name: list(_uses(each)) for name, each in pending.items()}
     while True:
         for name, each in pending.items():
             if each.replaces is not Replaces.NO:
                 certain: Certainty = "yes" if each.replaces is Replaces.YES else "maybe"
-                if moved.get((name, _ALL_OF_IT)) != "yes":
-                    moved[name, _ALL_OF_IT] = certain
+                if moved.get((name, _NAMED)) != "yes":
+                    moved[name, _NAMED] = certain
             elif each.properties and _is_custom(each.after):
-                moved.setdefault((name, _ATTRIBUTES), "maybe")
+                moved.setdefault((name, _NAMED), "maybe")
         came = [_take(each, places[name], moved) for name, each in pending.items()]
         if not any(came):
             return
@@ -156,8 +153,7 @@ class _Use:
 
     def certainty(self, moved: Mapping[tuple[str, str], Certainty]) -> Certainty | None:
         """Whether the value moves; None where it does not."""
-        of_kind = moved.get((self.name, self.kind))
-        return of_kind if self.kind == _ASSET else moved.get((self.name, _ALL_OF_IT)) or of_kind
+        return moved.get((self.name, self.kind))
 
 
 def _uses(each: _Pending) -> Iterator[_Use]:
@@ -165,8 +161,8 @@ def _uses(each: _Pending) -> Iterator[_Use]:
     for path, value in leaves(each.after.properties):
         if any(path[: len(prefix)] == prefix for prefix in changed):
             continue
-        for name, attribute in uses(value):
-            yield _Use(path=path, value=value, name=name, kind=_REF if attribute is None else _ATTRIBUTES)
+        for name in references(value):
+            yield _Use(path=path, value=value, name=name, kind=_NAMED)
         for asset in assets_in(value):
             yield _Use(path=path, value=value, name=asset, kind=_ASSET)
 
@@ -198,6 +194,8 @@ def _common(each: _Pending) -> ResourceChange | None:
     reasons: list[str] = []
     if before.type != after.type:
         reasons.append(f"Its type was {before.type}: CloudFormation makes another resource.")
+    if _is_custom(after) and properties:
+        reasons.append("Its function is called, and decides by the physical id that it answers whether it is replaced.")
     if each.rules is None and each.replaces is Replaces.MAYBE:
         reasons.append(f"CloudFormation's schemas do not say what replaces a {after.type}.")
     refused = refusals(before=before, after=after, properties=properties)
