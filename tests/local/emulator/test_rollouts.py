@@ -280,6 +280,19 @@ def test_a_rolling_update_without_a_rollback_batch_goes_back_at_once(fleets: Emu
     assert rollout.settled()["EndpointConfigName"] == name
 
 
+def test_a_rolling_update_of_several_variants_is_refused(aws: Emulator, name: str) -> None:
+    make_config(aws, name)
+    sagemaker = aws.client("sagemaker")
+    [main] = sagemaker.describe_endpoint_config(EndpointConfigName=name)["ProductionVariants"]
+    sagemaker.create_endpoint_config(
+        EndpointConfigName=name + "-2",
+        ProductionVariants=[{**main, "VariantName": each, "InitialInstanceCount": 2} for each in ("main", "other")],
+    )
+    sagemaker.create_endpoint(EndpointName=name, EndpointConfigName=name)
+    with pytest.raises(ClientError, match="not available for multi-variant inference endpoints: 2 variants"):
+        sagemaker.update_endpoint(EndpointName=name, EndpointConfigName=name + "-2", DeploymentConfig=rolling_config())
+
+
 # Through CloudFormation ---------------------------------------------------------------------------------------------
 
 
