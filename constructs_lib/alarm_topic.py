@@ -82,6 +82,11 @@ class AlarmTopic(Construct):
         for number, address in enumerate(email):
             sns.CfnSubscription(self, f"Email{number}", topic_arn=self.topic.ref, protocol="email", endpoint=address)
 
+    @property
+    def topic_arn(self) -> str:
+        """The topic's ARN."""
+        return str(self.topic.ref)
+
 
 def alarm_topic_name(environment: str) -> str:
     """The topic's name."""

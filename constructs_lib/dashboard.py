@@ -22,3 +22,8 @@ class Dashboard(Construct):
         self.dashboard = cloudwatch.CfnDashboard(
             self, "Dashboard", dashboard_name=definition.name, dashboard_body=dashboard_body(definition)
         )
+
+    @property
+    def dashboard_name(self) -> str:
+        """The dashboard's name."""
+        return str(self.dashboard.ref)

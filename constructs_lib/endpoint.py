@@ -18,6 +18,8 @@ from tritonstack.catalogue import load_catalogue
 from tritonstack.settings import Rollout, Scaling
 
 if TYPE_CHECKING:
+    from aws_cdk import aws_iam as iam
+
     from constructs_lib.rollback_alarms import FleetAlarms
     from constructs_lib.scaling import ScalingSteps
 
@@ -144,6 +146,16 @@ class Endpoint(CallableEndpoint):
             self.endpoint.node.add_dependency(self.alarms.let_read(model.role.role))
         for key, value in (endpoint_tags or {}).items():
             cdk.Tags.of(self.endpoint).add(key, value)
+
+    @property
+    def endpoint_config_name(self) -> str:
+        """The generated name of its configuration."""
+        return self.config.attr_endpoint_config_name
+
+    @property
+    def role(self) -> iam.IRole:
+        """What SageMaker runs its containers with."""
+        return self.model.role.role
 
     def _scaling(
         self,

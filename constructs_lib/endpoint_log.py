@@ -19,6 +19,7 @@ class EndpointLog(Construct):
     endpoint was there before this. See ``docs/decisions/0012-an-endpoints-log-group-is-adopted.md``.
 
     Attributes:
+        log_group_name: the group's name.
         resource: the custom resource, which the endpoint waits for.
         function: what answers it.
     """
@@ -46,7 +47,7 @@ class EndpointLog(Construct):
             permissions_boundary_arn: a managed policy that bounds the function's role. Default: None.
         """
         super().__init__(scope, construct_id)
-        name = endpoint_log_name(endpoint_name)
+        name = self.log_group_name = endpoint_log_name(endpoint_name)
         self.function = HandlerFunction(
             self,
             "Handler",

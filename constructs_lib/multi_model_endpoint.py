@@ -195,7 +195,7 @@ class MultiModelEndpoint(CallableEndpoint):
     @property
     def endpoint_config_name(self) -> str:
         """The generated name of the endpoint's configuration."""
-        return self.endpoint.config.attr_endpoint_config_name
+        return self.endpoint.endpoint_config_name
 
     def _join(
         self, vpc: ec2.IVpc, subnets: ec2.SubnetSelection | None, groups: Sequence[ec2.ISecurityGroup] | None

@@ -110,6 +110,7 @@ class ServingStack(cdk.Stack):
             scaling=endpoint.scaling,
             permissions_boundary_arn=environment.permissions_boundary,
             endpoint_tags=local_tags(endpoint),
+            models=release_set,
         )
         if endpoint.data_capture is not None:
             capture_data(
