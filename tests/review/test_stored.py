@@ -13,7 +13,7 @@ from tests.review.small import code, of, resource, serving, stack
 from tests.review.values import json_values, stacks
 from tritonstack.errors import InputError
 from tritonstack.review.current import out_of_date
-from tritonstack.review.layout import assets_of, assets_text, stack_of, stack_text, text_of
+from tritonstack.review.layout import assets_of, assets_text, findings_of, findings_text, stack_of, stack_text, text_of
 from tritonstack.review.snapshot import Finding, Findings, Json, Snapshots, StackSnapshot
 from tritonstack.review.stored import read_snapshots, texts_of, write_snapshots
 
@@ -97,6 +97,19 @@ def test_each_property_has_a_line_of_its_own() -> None:
 def test_assets_read_as_they_were_written() -> None:
     [environment] = example().environments.values()
     assert assets_of(json.loads(assets_text(environment))) == {"serving": code("Handler/Code", handler="1")}
+
+
+def test_a_reason_stands_once_for_all_that_it_is_given_for() -> None:
+    accepted = tuple(
+        Finding(stack="serving", path=path, rule=rule, accepted="Because.")
+        for path, rule in (("A", "R1"), ("A", "R2"), ("B/C", "R1"))
+    )
+    text = findings_text(Findings(open=(), accepted=accepted))
+    assert json.loads(text)["Accepted"] == [
+        {"Rule": "R1", "Reason": "Because.", "On": ["serving/A", "serving/B/C"]},
+        {"Rule": "R2", "Reason": "Because.", "On": ["serving/A"]},
+    ]
+    assert findings_of(json.loads(text)) == Findings(open=(), accepted=accepted)
 
 
 def test_a_stack_that_is_called_as_another_file_is_refused() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from tritonstack.review.snapshot import (
@@ -19,6 +19,7 @@ from tritonstack.review.snapshot import (
 
 _WIDTH = 110
 _FLAT_MEMBERS = 4
+_TOLD = ("Reason", "Severity", "Description")
 
 
 def stack_text(stack: StackSnapshot) -> str:
@@ -75,17 +76,15 @@ def assets_of(document: Mapping[str, Any]) -> dict[str, dict[str, Asset]]:
 
 
 def findings_text(findings: Findings) -> str:
-    """An environment's file of policy findings."""
-    return text_of(
-        {"Accepted": [_finding(each) for each in findings.accepted], "Open": [_finding(each) for each in findings.open]}
-    )
+    """An environment's file of policy findings: a rule and what is said of it once, with every construct it lies on."""
+    return text_of({"Accepted": _grouped(findings.accepted), "Open": _grouped(findings.open)})
 
 
 def findings_of(document: Mapping[str, Any]) -> Findings:
     """The reverse of ``findings_text``."""
     return Findings(
-        accepted=tuple(_finding_of(each) for each in document["Accepted"]),
-        open=tuple(_finding_of(each) for each in document["Open"]),
+        accepted=tuple(sorted(each for group in document["Accepted"] for each in _findings(group))),
+        open=tuple(sorted(each for group in document["Open"] for each in _findings(group))),
     )
 
 
@@ -170,18 +169,26 @@ def _files(asset: Asset) -> dict[str, Json]:
     return {"Files": dict(sorted(asset.files.items()))} if asset.files else {}
 
 
-def _finding(finding: Finding) -> dict[str, Json]:
-    document = {"Stack": finding.stack, "Path": finding.path, "Rule": finding.rule}
-    told = {"Accepted": finding.accepted, "Severity": finding.severity, "Description": finding.description}
-    return document | {key: each for key, each in told.items() if each}
+def _grouped(findings: Iterable[Finding]) -> list[Json]:
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for each in findings:
+        key = (each.rule, each.accepted or "", each.severity, each.description)
+        groups.setdefault(key, []).append(f"{each.stack}/{each.path}")
+    return [
+        {"Rule": key[0], **{name: told for name, told in zip(_TOLD, key[1:], strict=True) if told}, "On": sorted(on)}
+        for key, on in sorted(groups.items())
+    ]
 
 
-def _finding_of(document: Mapping[str, Any]) -> Finding:
-    return Finding(
-        stack=document["Stack"],
-        path=document["Path"],
-        rule=document["Rule"],
-        accepted=document.get("Accepted"),
-        severity=document.get("Severity", ""),
-        description=document.get("Description", ""),
-    )
+def _findings(group: Mapping[str, Any]) -> Iterator[Finding]:
+    accepted, severity, description = (group.get(name, "") for name in _TOLD)
+    for place in group["On"]:
+        stack, _, path = place.partition("/")
+        yield Finding(
+            stack=stack,
+            path=path,
+            rule=group["Rule"],
+            accepted=accepted or None,
+            severity=severity,
+            description=description,
+        )
