@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -28,6 +29,10 @@ def test_after_a_good_deployment_the_model_is_warm_and_verify_finds_nothing_wron
     printed = project.run("verify", checked.name, "--local").stdout
     assert "as expected" in printed
     assert "loads the model at its first call" in printed
+    waited = re.search(r"checked: a call waited ([0-9.]+) s at most", printed)
+    assert waited is not None
+    assert float(waited[1]) > 1.0, "the wheel's server takes a second for each load: CloudWatch has it, the answer not"
+    assert "rollout.slowest_load_seconds: " in printed
 
 
 def test_a_model_that_passed_its_proof_and_answers_wrongly_on_the_server_fails_the_deployment(
