@@ -179,6 +179,24 @@ def test_a_stack_without_a_region_is_told_what_to_give() -> None:
     assert "without a region" in json.dumps([each.found for each in raised.value.problems])
 
 
+def test_the_bucket_may_be_another_stacks_or_an_exported_name() -> None:
+    app = new_app()
+    env = cdk.Environment(account=ACCOUNT, region="us-east-1")
+    theirs, other, named = (cdk.Stack(app, name, env=env) for name in ("theirs", "other", "named"))
+    Own(other, s3.Bucket(theirs, "Bucket", encryption=s3.BucketEncryption.KMS)).endpoint()
+    exported = s3.Bucket.from_bucket_name(named, "Bucket", cdk.Fn.import_value("their-bucket"))
+    Own(named, exported).endpoint()
+    app.synth()
+    read, decrypt = (
+        next(each["Resource"] for each in _statements(template_of(other)) if each["Sid"] == sid)
+        for sid in ("ReadArchives", "DecryptArchives")
+    )
+    assert read["Fn::Join"][1][0]["Fn::ImportValue"].startswith("theirs:ExportsOutput")
+    assert decrypt["Fn::ImportValue"].startswith("theirs:ExportsOutput")
+    [read] = [each["Resource"] for each in _statements(template_of(named)) if each["Sid"] == "ReadArchives"]
+    assert {"Fn::ImportValue": "their-bucket"} in read["Fn::Join"][1]
+
+
 def test_a_bucket_of_another_region_is_refused(own: Own) -> None:
     bucket = s3.Bucket.from_bucket_attributes(own.stack, "Far", bucket_name="far", region="eu-west-1")
     with pytest.raises(ValueError, match="in eu-west-1, and the stack stack in us-east-1"):
