@@ -16,7 +16,7 @@ def merge_base(ref: str, *, repository: Path) -> str:
         InputError: no git repository, an unknown ref, no common commit (in a shallow clone that history is not there).
     """
     _git(["rev-parse", "--git-dir"], repository, refuse=_no_repository)
-    known = _run(["rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}"], repository)
+    known = _run(["rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}"], repository)
     shallow = _git(["rev-parse", "--is-shallow-repository"], repository).strip() == b"true"
     deeper = "this clone is shallow: `git fetch --unshallow` (in CI: a checkout of the whole history, `fetch-depth: 0`)"
     if known.returncode != 0:
