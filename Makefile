@@ -57,6 +57,10 @@ bench: setup ## The benchmarks, each against something in the same run
 snapshots: setup ## Rewrite snapshots/, the synthesised templates of every environment, which `tritonstack review` compares
 	@$(RUN) tritonstack.review.write
 
+.PHONY: docs
+docs: setup ## Rewrite the pages and pictures of docs/ that are made from the code
+	@$(RUN) scripts.documentation
+
 .PHONY: gpu-check
 gpu-check: ## On a machine with an NVIDIA GPU: what of an engine's build can be tried there, tried and reported
 	@$(PYTHON) scripts/setup.py main exporters

@@ -1,0 +1,111 @@
+"""``docs/reference/commands.md``: every command with its options and exit codes, from click; and make's targets."""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+import click
+
+from scripts.documentation.markdown import code, head, link, table
+from tritonstack.cli import COMMANDS, root
+from tritonstack.repository import repository_path
+
+NAME = "tritonstack"
+EXIT_CODES = (
+    ("0", "done"),
+    ("1", "work failed, or AWS or this machine refused: what was tried, and why it failed, is on stderr"),
+    ("2", "wrong input: every problem at once, with file, field, found, allowed and what to do"),
+    ("130", "interrupted"),
+)
+SPECIAL = re.compile(r"exit code \d|\bends? with \d", re.IGNORECASE)
+TARGET = re.compile(r"^([a-z-]+):.*?## (.*)$", re.MULTILINE)
+
+
+def commands_page() -> str:
+    """The whole page."""
+    parts = [
+        head("Commands", source="the command line itself and the Makefile"),
+        f"## Exit codes\n\nOf every command of `{NAME}`; what a command adds stands with it.\n",
+        table(["code", "meaning"], EXIT_CODES),
+        f"## {NAME}\n",
+        table(
+            ["command", "what it does"],
+            [(link(code(name), f"{NAME} {name}"), text) for name, (_, text) in COMMANDS.items()],
+        ),
+    ]
+    for name in COMMANDS:
+        parts += _command(name)
+    makefile = repository_path("Makefile").read_text(encoding="utf-8")
+    rows = [(code(f"make {name}"), text) for name, text in TARGET.findall(makefile)]
+    parts += ["## make\n", table(["target", "what it does"], rows)]
+    return "\n".join(parts)
+
+
+def command_of(name: str) -> click.Command:
+    """The click command of a name.
+
+    Raises:
+        LookupError: there is none.
+    """
+    found = root.get_command(click.Context(root), name)
+    if found is None:
+        raise LookupError(f"no such command: {name}")
+    return found
+
+
+def _command(name: str) -> list[str]:
+    command = command_of(name)
+    context = click.Context(command, info_name=f"{NAME} {name}")
+    text = inspect.cleandoc(command.help or "").replace("\b\n", "").replace("``", "`")
+    parts = [
+        f"## {NAME} {name}\n",
+        f"```text\n{' '.join(command.get_usage(context).split()).removeprefix('Usage: ')}\n```\n",
+        f"{text}\n",
+    ]
+    rows = [_option(each, context) for each in command.params if isinstance(each, click.Option) and not each.hidden]
+    if rows:
+        parts.append(table(["option", "value", "default", "meaning"], rows))
+    special = [sentence for sentence in _sentences(text, command) if SPECIAL.search(sentence)]
+    shown = " ".join(special)
+    parts.append(f"Exit codes: {link('0, 1, 2, 130', 'Exit codes')}.{f' {shown}' if shown else ''}\n")
+    return parts
+
+
+def _sentences(text: str, command: click.Command) -> list[str]:
+    """Those of the help text, and of each option with the option before them."""
+    said = re.split(r"(?<=[.])\s+", " ".join(text.split()))
+    for each in command.params:
+        if isinstance(each, click.Option) and each.help:
+            said += [f"{code(each.opts[-1])}: {sentence}" for sentence in re.split(r"(?<=[.])\s+", each.help)]
+    return said
+
+
+def _option(option: click.Option, context: click.Context) -> list[str]:
+    names = ", ".join(code(each) for each in (*option.opts, *option.secondary_opts))
+    extra = option.get_help_extra(context)
+    default = "required" if option.required else code(extra["default"]) if "default" in extra else ""
+    variable = f" (environment variable {code(str(option.envvar))})" if option.envvar else ""
+    return [names, _value(option), default or _default(option), f"{option.help or ''}{variable}"]
+
+
+def _value(option: click.Option) -> str:
+    if option.is_flag:
+        return ""
+    kind = option.type
+    if isinstance(kind, click.Choice):
+        return ", ".join(code(str(each)) for each in kind.choices)
+    if isinstance(kind, click.IntRange | click.FloatRange):
+        return f"{'number' if isinstance(kind, click.FloatRange) else 'whole number'}, {code(kind._describe_range())}"
+    words = {"INTEGER": "whole number", "TEXT": "text", "FLOAT": "number"}
+    name = option.metavar or kind.name.upper()
+    return words.get(name, "file" if isinstance(kind, click.Path) and not option.metavar else name) + (
+        ", several times" if option.multiple else ""
+    )
+
+
+def _default(option: click.Option) -> str:
+    default = option.to_info_dict()["default"]
+    if option.is_flag or default is None or callable(default) or "UNSET" in str(default):
+        return ""
+    return code(str(default))

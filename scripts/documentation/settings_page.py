@@ -1,0 +1,218 @@
+"""``docs/reference/settings.md`` and ``recipes.md``: every field of a YAML file, from its pydantic model."""
+
+from __future__ import annotations
+
+import json
+import types
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
+
+from scripts.documentation.markdown import code, head, link, table
+from tritonstack.archives.recipe import Recipe
+from tritonstack.settings.environment import Environment
+from tritonstack.settings.fields import PATTERNS
+
+SHOWN_VALUES = 8
+"""Longer lists of allowed values stand once, at the end of the page."""
+
+LIMITS = {
+    "minimum": "≥ {}",
+    "maximum": "≤ {}",
+    "exclusiveMinimum": "> {}",
+    "exclusiveMaximum": "< {}",
+    "minLength": "{} characters or more",
+    "maxLength": "{} characters at most",
+    "minItems": "{} or more",
+    "maxItems": "{} at most",
+    "minProperties": "{} or more",
+    "maxProperties": "{} at most",
+}
+SIMPLE: dict[Any, str] = {
+    str: "text",
+    int: "whole number",
+    float: "number",
+    bool: "true or false",
+    type(None): "null",
+    Any: "anything",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """One mapping of the file: where it stands, and what it is by."""
+
+    path: str
+    model: type[BaseModel]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """A field, and what its page has so far.
+
+    Attributes:
+        path: of the mapping that it is in.
+        name: the field's own.
+        places: model → the path of its section.
+        values: field → its long list of allowed values.
+    """
+
+    path: str
+    name: str
+    places: dict[type[BaseModel], str]
+    values: dict[str, list[str]]
+
+
+def settings_page() -> str:
+    """Every field of an environment file."""
+    return _page(
+        Environment,
+        title="Settings: environments/*.yaml",
+        source="the settings' types",
+        text="A field without a default must be there. What no field alone can tell is checked too, before anything is "
+        "synthesised: whether AWS has the image in the region, the type enough GPUs, a rollout enough instances. "
+        "Every problem is told at once, with field, found, allowed and what to do. "
+        "Editors complete the files by `schemas/environment.schema.json`.\n",
+    )
+
+
+def recipes_page() -> str:
+    """Every field of a model folder's recipe."""
+    return _page(
+        Recipe,
+        title="Recipes: model_repos/*/recipe.yaml",
+        source="the recipe's types",
+        text="What a model folder is made of and how it is proved; [adding a model](../adding-a-model.md) makes one. "
+        "Editors complete the files by `schemas/recipe.schema.json`.\n",
+    )
+
+
+def sections(model: type[BaseModel], path: str = "", seen: set[type[BaseModel]] | None = None) -> Iterator[Section]:
+    """The file's own mapping and every mapping below it, in the order of their fields; each model where it is first."""
+    seen = set() if seen is None else seen
+    if model in seen:
+        return
+    seen.add(model)
+    yield Section(path=path, model=model)
+    for name, field in model.model_fields.items():
+        for suffix, below in _models(field.annotation):
+            yield from sections(below, f"{path}.{field.alias or name}{suffix}".lstrip("."), seen)
+
+
+def _page(model: type[BaseModel], *, title: str, source: str, text: str) -> str:
+    values: dict[str, list[str]] = {}
+    found = list(sections(model))
+    places = {section.model: section.path for section in found}
+    parts = [head(title, source=source), text]
+    for section in found:
+        if section.path:
+            parts.append(f"## {section.path}\n")
+        if section.path and section.model.__doc__:
+            parts.append(" ".join(section.model.__doc__.partition("\n\n")[0].split()) + "\n")
+        schema = section.model.model_json_schema()
+        rows = [
+            _row(
+                Place(path=section.path, name=field.alias or name, places=places, values=values),
+                field,
+                schema=schema["properties"][field.alias or name],
+                whole=schema,
+            )
+            for name, field in section.model.model_fields.items()
+        ]
+        parts.append(table(["field", "type", "default", "allowed", "meaning"], rows))
+    if values:
+        parts.append("## Allowed values\n")
+        parts += [
+            f"### Values of {name}\n\n{', '.join(code(each) for each in listed)}\n" for name, listed in values.items()
+        ]
+    return "\n".join(parts)
+
+
+def _row(place: Place, field: FieldInfo, *, schema: dict[str, Any], whole: dict[str, Any]) -> list[str]:
+    below = [link(place.places[model], place.places[model]) for _, model in _models(field.annotation)]
+    allowed = _allowed(place, schema, whole)
+    shown = "; ".join([*allowed, *(f"fields: {each}" for each in below)])
+    return [code(place.name), _type(field.annotation), _default(field), shown, field.description or ""]
+
+
+def _default(field: FieldInfo) -> str:
+    if field.is_required():
+        return "none: required"
+    default = field.default
+    if field.default_factory is not None or default is PydanticUndefined:
+        return code("{}")
+    if isinstance(default, BaseModel):
+        return code("{}")
+    return code(json.dumps(default, ensure_ascii=False, default=list))
+
+
+def _type(annotation: Any) -> str:
+    """A Python type in the words of a YAML file."""
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        said = _type(arguments[0])
+    elif origin in (Union, types.UnionType):
+        said = " or ".join(dict.fromkeys(_type(each) for each in arguments))
+    elif origin is Literal:
+        said = " or ".join(dict.fromkeys(SIMPLE[type(each)] for each in arguments))
+    elif origin in (tuple, list):
+        said = f"list of {_type(arguments[0])}"
+    elif origin in (dict, Mapping):
+        said = f"mapping of {_type(arguments[0])} to {_type(arguments[1])}"
+    elif isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        said = "mapping"
+    else:
+        said = SIMPLE[annotation]
+    return said
+
+
+def _models(annotation: Any, suffix: str = "") -> Iterator[tuple[str, type[BaseModel]]]:
+    """The models that a field's values are by, with how they stand below it: ``[]`` in a list, ``.*`` in a mapping."""
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield suffix, annotation
+    elif origin in (tuple, list):
+        yield from _models(arguments[0], f"{suffix}[]")
+    elif origin is dict:
+        yield from _models(arguments[1], f"{suffix}.*")
+    elif origin is Annotated:
+        yield from _models(arguments[0], suffix)
+    elif origin in (Union, types.UnionType):
+        for each in arguments:
+            yield from _models(each, suffix)
+
+
+def _allowed(place: Place, schema: dict[str, Any], whole: dict[str, Any]) -> list[str]:
+    """What a value must be, in words: limits, patterns, choices."""
+    if "$ref" in schema:
+        target = whole["$defs"][schema["$ref"].rpartition("/")[2]]
+        return [] if target.get("type") == "object" else _allowed(place, target, whole)
+    said: list[str] = []
+    if "const" in schema:
+        said.append(code(json.dumps(schema["const"])))
+    if "enum" in schema:
+        said.append(_choice(place, [str(each) for each in schema["enum"]]))
+    if "pattern" in schema:
+        said.append(PATTERNS.get(schema["pattern"]) or code(schema["pattern"]))
+    said += [text.format(schema[key]) for key, text in LIMITS.items() if key in schema]
+    for key in ("items", "additionalProperties"):
+        if isinstance(schema.get(key), dict):
+            said += [f"each: {each}" for each in _allowed(place, schema[key], whole)]
+    for key in ("anyOf", "oneOf"):
+        for each in schema.get(key, []):
+            said += [text for text in _allowed(place, each, whole) if text not in said]
+    return said
+
+
+def _choice(place: Place, choices: list[str]) -> str:
+    """Few values as they are; many as a link to where they stand, which fields with the same values share."""
+    if len(choices) <= SHOWN_VALUES:
+        return ", ".join(code(each) for each in choices)
+    full = f"{place.path}.{place.name}".lstrip(".")
+    name = next((name for name, listed in place.values.items() if listed == choices), full)
+    place.values[name] = choices
+    return link(f"one of {len(choices)}", f"Values of {name}")
