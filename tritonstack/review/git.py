@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from tritonstack.errors import InputError, Problem, WorkFailedError
@@ -67,6 +68,37 @@ def files_at(commit: str, folder: str, *, repository: Path, ending: str) -> dict
         texts[name.removeprefix(f"{folder}/")] = told[:size].decode("utf-8")
         told = told[size + 1 :]
     return dict(sorted(texts.items()))
+
+
+def commits_of(commit: str, path: str, *, repository: Path, most: int) -> tuple[str, ...]:
+    """The commits up to ``commit`` that touched a file, newest first; in a shallow clone those that it has.
+
+    Args:
+        commit: its id.
+        path: the file's, from ``repository``.
+        repository: the repository's root or a folder inside.
+        most: how many at most.
+    """
+    told = _git(["log", "--topo-order", f"--max-count={most}", "--format=%H", commit, "--", path], repository)
+    return tuple(told.decode().split())
+
+
+def contents_of(files: Sequence[tuple[str, str]], *, repository: Path) -> tuple[str | None, ...]:
+    """The text of each (commit, path from ``repository``), in their order; None where the commit has no such file."""
+    if not files:
+        return ()
+    asked = "".join(f"{commit}:./{path}\n" for commit, path in files)
+    told = _git(["cat-file", "--batch"], repository, standard_input=asked.encode())
+    texts: list[str | None] = []
+    for _ in files:
+        head, _, told = told.partition(b"\n")
+        if head.endswith(b" missing"):
+            texts.append(None)
+            continue
+        size = int(head.split()[-1])
+        texts.append(told[:size].decode("utf-8"))
+        told = told[size + 1 :]
+    return tuple(texts)
 
 
 def _git(arguments: list[str], repository: Path, *, standard_input: bytes = b"", refuse: object = None) -> bytes:

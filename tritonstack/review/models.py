@@ -1,0 +1,222 @@
+"""Which models an environment serves from now on: added, removed, rebuilt, rolled back, moved to another platform."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tritonstack.naming import Platform
+from tritonstack.review.manifests import ArchiveSize, Sizes, python_target
+from tritonstack.review.model_history import Earlier, EarlierReleases, NoHistory
+from tritonstack.review.served import ServedSet, served_sets
+from tritonstack.review.snapshot import EnvironmentSnapshot
+
+_KIB = 1024
+
+
+class ModelKind(StrEnum):
+    """What happens to a model."""
+
+    ADDED = "added"
+    REMOVED = "removed"
+    REBUILT = "rebuilt"
+    """Another digest: other inputs, so another archive."""
+    ROLLED_BACK = "rolled back"
+    """A digest that the model had before the one that it has."""
+    MOVED = "moved to another platform"
+    """The same digest under another release or GPU."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelChange:
+    """One model of one endpoint.
+
+    Attributes:
+        kind: what happens.
+        stack: the stack's name in the environment.
+        endpoint: the endpoint's name in the environment.
+        model: the model.
+        before: its digest; None where it is added.
+        after: likewise; None where it is removed.
+        platform_before: what its archive is for; None where it is added.
+        platform_after: likewise; None where it is removed.
+        size: of the archive after the change; where it is removed, of the one that goes.
+        size_before: of the archive before; None where it is added.
+        dependency: what the archive's bytes depend on beside its inputs: none, python, engine; None where nobody tells.
+        rebuilt_for_platform: whether the platform alone makes it another archive; None where that is not known.
+        earlier: the release that it is rolled back to.
+        sentence: all of it in words.
+    """
+
+    kind: ModelKind
+    stack: str
+    endpoint: str
+    model: str
+    before: str | None
+    after: str | None
+    platform_before: Platform | None
+    platform_after: Platform | None
+    size: ArchiveSize
+    size_before: ArchiveSize | None
+    dependency: str | None
+    rebuilt_for_platform: bool | None
+    earlier: Earlier | None
+    sentence: str
+
+    @property
+    def size_bytes(self) -> int | None:
+        """Bytes of the archive as an instance fetches it; None where that is not known, which ``size.reason`` tells."""
+        return self.size.packed
+
+
+def model_changes(
+    before: EnvironmentSnapshot | None,
+    after: EnvironmentSnapshot | None,
+    *,
+    sizes: Sizes,
+    earlier: EarlierReleases | None = None,
+) -> tuple[ModelChange, ...]:
+    """Every model that changes, by stack, endpoint and model.
+
+    Args:
+        before: the environment at the base; None where it is new.
+        after: the environment now; None where it goes.
+        sizes: what is known of archives.
+        earlier: which releases were before; None: nothing is known, and a rollback shows as a rebuild.
+    """
+    history = earlier or NoHistory()
+    old = {(each.stack, each.endpoint): each for each in served_sets(before)}
+    new = {(each.stack, each.endpoint): each for each in served_sets(after)}
+    return tuple(
+        change
+        for key in sorted(old.keys() | new.keys())
+        for change in _of_endpoint(old.get(key), new.get(key), sizes, history)
+    )
+
+
+def _of_endpoint(
+    old: ServedSet | None, new: ServedSet | None, sizes: Sizes, history: EarlierReleases
+) -> Iterator[ModelChange]:
+    was: Mapping[str, str] = {} if old is None else old.models
+    is_: Mapping[str, str] = {} if new is None else new.models
+    for model in sorted(was.keys() | is_.keys()):
+        found = _Change(old=old, new=new, model=model, before=was.get(model), after=is_.get(model))
+        kind, release = found.kind(history)
+        if kind is not None:
+            yield found.told(kind, release, sizes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Change:
+    """One model on both sides of one endpoint."""
+
+    old: ServedSet | None
+    new: ServedSet | None
+    model: str
+    before: str | None
+    after: str | None
+
+    def kind(self, history: EarlierReleases) -> tuple[ModelKind | None, Earlier | None]:
+        """What happens, and the release that it is rolled back to."""
+        if self.before is None or self.old is None:
+            return ModelKind.ADDED, None
+        if self.after is None or self.new is None:
+            return ModelKind.REMOVED, None
+        if self.before == self.after:
+            return (None if self.old.platform == self.new.platform else ModelKind.MOVED), None
+        release = history.find(stack=self.new.stack, endpoint=self.new.endpoint, model=self.model, digest=self.after)
+        return (ModelKind.REBUILT if release is None else ModelKind.ROLLED_BACK), release
+
+    def told(self, kind: ModelKind, release: Earlier | None, sizes: Sizes) -> ModelChange:
+        """The change, in words."""
+        present = self.new or self.old
+        assert present is not None  # noqa: S101 - a model stands on one side at least
+        size_before = self._size(self.old, self.before, sizes)
+        size_after = self._size(self.new, self.after, sizes)
+        size = size_after or size_before or ArchiveSize(reason="no archive")
+        dependency = self._dependency(sizes)
+        moves = self._moves(dependency)
+        return ModelChange(
+            kind=kind,
+            stack=present.stack,
+            endpoint=present.endpoint,
+            model=self.model,
+            before=self.before,
+            after=self.after,
+            platform_before=self.old.platform if self.old is not None and self.before is not None else None,
+            platform_after=self.new.platform if self.new is not None and self.after is not None else None,
+            size=size,
+            size_before=size_before,
+            dependency=dependency,
+            rebuilt_for_platform=moves,
+            earlier=release,
+            sentence=" ".join(self._sentences(kind, release, size, size_before, moves)),
+        )
+
+    def _size(self, of: ServedSet | None, digest: str | None, sizes: Sizes) -> ArchiveSize | None:
+        if of is None or digest is None:
+            return None
+        return sizes.size(self.model, digest, endpoint=of.endpoint, platform=of.platform)
+
+    def _dependency(self, sizes: Sizes) -> str | None:
+        for side, digest in ((self.new, self.after), (self.old, self.before)):
+            if side is not None and digest is not None:
+                return sizes.dependency(self.model, digest, endpoint=side.endpoint, platform=side.platform)
+        return None
+
+    def _moves(self, dependency: str | None) -> bool | None:
+        """Whether the platform alone makes another archive."""
+        if self.old is None or self.new is None or self.before is None or self.after is None:
+            return False
+        if self.old.platform == self.new.platform or dependency == "none":
+            return False
+        if dependency == "engine":
+            return True
+        targets = [python_target(each.platform) for each in (self.old, self.new)]
+        return None if dependency is None or None in targets else targets[0] != targets[1]
+
+    def _sentences(
+        self,
+        kind: ModelKind,
+        release: Earlier | None,
+        size: ArchiveSize,
+        size_before: ArchiveSize | None,
+        moves: bool | None,
+    ) -> Iterator[str]:
+        of = f"{self.model} of {(self.new or self.old).endpoint}"  # type: ignore[union-attr]  # one side is there
+        if kind is ModelKind.ADDED:
+            yield f"{of} is added ({self.after}, {size_text(size)})."
+        elif kind is ModelKind.REMOVED:
+            yield f"{of} is removed ({self.before}, {size_text(size)}): calls for it fail from then on."
+        elif kind is ModelKind.MOVED:
+            yield f"{of} keeps its digest ({self.after}, {size_text(size)})."
+        else:
+            was = "" if size_before is None or size_before.packed is None else f", before {size_text(size_before)}"
+            back = f" to what {release.where} had" if release is not None else ""
+            yield f"{of} is {kind.value}{back}: {self.before} → {self.after} ({size_text(size)}{was})."
+        stays = kind not in {ModelKind.ADDED, ModelKind.REMOVED}
+        if stays and self.old is not None and self.new is not None and self.old.platform != self.new.platform:
+            yield f"It moves from {self.old.platform} to {self.new.platform}: {_MOVES[moves]}."
+
+
+_MOVES = {
+    True: "its archive depends on the platform and is built anew",
+    False: "its archive does not depend on that and is the same under another prefix",
+    None: "whether its archive depends on that is not known here",
+}
+
+
+def size_text(size: ArchiveSize) -> str:
+    """A size in words: ``3.8 KiB``, or ``size unknown: no manifest of … in .local/archives``."""
+    return f"size unknown: {size.reason}" if size.packed is None else bytes_text(size.packed)
+
+
+def bytes_text(count: int) -> str:
+    """Bytes in words, by powers of 1024: ``90.2 MiB``."""
+    value = float(count)
+    for unit in ("bytes", "KiB", "MiB"):
+        if value < _KIB:
+            return f"{count} bytes" if unit == "bytes" else f"{value:.1f} {unit}"
+        value /= _KIB
+    return f"{value:.1f} GiB"
