@@ -49,6 +49,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "tritonstack.commands.outputs",
         "Tell other pipelines an environment's endpoints, bucket, key, roles, releases and alarms.",
     ),
+    "review": (
+        "tritonstack.commands.review",
+        "Say what a change does to every environment, against the snapshots of its base.",
+    ),
     "up": ("tritonstack.commands.up", "Start the local AWS and its SageMaker runtime."),
     "down": ("tritonstack.commands.down", "Stop the local AWS and its SageMaker runtime."),
     "status": ("tritonstack.commands.status", "Show local endpoints, loaded models, hit ratios and last errors."),

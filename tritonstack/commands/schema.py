@@ -21,6 +21,7 @@ SCHEMAS: dict[str, tuple[str, str]] = {
     "outputs": ("tritonstack.outputs.document", "OutputsDocument"),
     "outputs-parameter": ("tritonstack.outputs.parameters", "StackParameter"),
     "preflight": ("tritonstack.preflight.report", "PreflightReport"),
+    "review": ("tritonstack.review.document", "ReviewDocument"),
 }
 """Schema → (module, pydantic model); ``<schema>.schema.json`` is its file."""
 

@@ -1,0 +1,114 @@
+"""``tritonstack review``."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from tritonstack.commands.progress import Steps
+from tritonstack.errors import InputError, Problem
+from tritonstack.local.paths import project_folder
+from tritonstack.review.assembly import read_assembly
+from tritonstack.review.document import document_of
+from tritonstack.review.fail_on import allowed_words, matches_of, parse_fail_on
+from tritonstack.review.markdown import LIMIT, WHOLE, markdown
+from tritonstack.review.page import page
+from tritonstack.review.report import Base, report_of
+from tritonstack.review.snapshot import Snapshots
+from tritonstack.review.stored import read_snapshots_at
+from tritonstack.review.synthesis import synthesise
+from tritonstack.review.terminal import show
+
+DEFAULT_BASES = ("origin/main", "main")
+file_option = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.command("review")
+@click.option("--base", help=f"Branch, tag or commit to compare with; default: {', then '.join(DEFAULT_BASES)}.")
+@click.option("--json", "as_json", type=file_option, help="Write the report as data: schemas/review.schema.json.")
+@click.option("--markdown", "as_markdown", type=file_option, help="Write it for a comment of a pull request.")
+@click.option("--html", "as_html", type=file_option, help="Write it as a page that needs nothing else.")
+@click.option("--whole", default=WHOLE, show_default=True, help="Where all of it is, said where Markdown is cut.")
+@click.option("--fail-on", help=f"End with 1 where one of these happens: {allowed_words()}.")
+@click.option(
+    "--no-synth",
+    "assembly",
+    type=click.Path(file_okay=False, exists=True, path_type=Path),
+    help="Compare what lies in this folder (cdk.out) instead of synthesising.",
+)
+def command(
+    *,
+    base: str | None,
+    as_json: Path | None,
+    as_markdown: Path | None,
+    as_html: Path | None,
+    whole: str,
+    fail_on: str | None,
+    assembly: Path | None,
+) -> int:
+    """Say what a deployment of this change does, in every environment, before it is merged.
+
+    The templates are synthesised and compared with the snapshots that are committed where this branch left its base.
+    No AWS credentials are needed, and nothing is asked over a network. Ends with 1 where --fail-on matches.
+    """
+    words = () if fail_on is None else parse_fail_on(fail_on)
+    project = project_folder()
+    with Steps().step("review") as step:
+        compared, before = _base(base, project)
+        step.say("synthesising" if assembly is None else f"reading {assembly}")
+        after = _after(project, assembly)
+        report = report_of(before, after, base=compared)
+        step.end_with(f"compared with {compared.ref} ({compared.commit[:12]})")
+    matches = matches_of(report, words)
+    document = document_of(report, matches)
+    if as_json is not None:
+        _write(as_json, document.text())
+    if as_markdown is not None:
+        _write(as_markdown, markdown(document, limit=LIMIT, whole=whole))
+    if as_html is not None:
+        _write(as_html, page(document))
+    show(document, Console(highlight=False))
+    for each in matches:
+        click.echo(f"--fail-on {each.policy}: {each.environment}: {each.sentence}", err=True)
+    return 1 if matches else 0
+
+
+def _base(named: str | None, project: Path) -> tuple[Base, Snapshots]:
+    """What to compare with: what was named, or the first default that the clone has."""
+    tried: Sequence[str] = DEFAULT_BASES if named is None else (named,)
+    problems: list[Problem] = []
+    for ref in tried:
+        try:
+            commit, snapshots = read_snapshots_at(ref, repository=project)
+        except InputError as error:
+            problems += error.problems
+        else:
+            return Base(ref=ref, commit=commit, chosen=named is not None), snapshots
+    raise InputError(list(dict.fromkeys(problems)))
+
+
+def _after(project: Path, assembly: Path | None) -> Snapshots:
+    if assembly is not None:
+        return read_assembly(assembly)
+    with tempfile.TemporaryDirectory(prefix="review-") as name:
+        synthesise(project, Path(name))
+        return read_assembly(Path(name))
+
+
+def _write(path: Path, text: str) -> None:
+    """Write to a temporary name beside ``path``, then move."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        Path(temporary).chmod(0o644)
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise

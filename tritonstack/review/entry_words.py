@@ -1,0 +1,62 @@
+"""Entries of a report in words, the same in every form of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tritonstack.review.document import (
+    EnvironmentEntry,
+    FilesEntry,
+    PropertyEntry,
+    TrafficEntry,
+)
+
+_NOTES = {"yes": "replaces it", "maybe": "may replace it", "no": ""}
+MOST_FILES = 6
+
+
+def property_note(entry: PropertyEntry) -> str:
+    """What is to be known of a property beside its values; empty where nothing is."""
+    moved = "" if entry.follows is None else f"{'follows' if entry.certain else 'may follow'} {entry.follows}"
+    return ", ".join(each for each in (moved, _NOTES[entry.replaces]) if each)
+
+
+def file_words(entry: FilesEntry) -> str:
+    """``code: changed: handler.py; new: other.py``."""
+    told = {"changed": entry.changed, "new": entry.new, "gone": entry.removed}
+    files = "; ".join(f"{word}: {_some(names)}" for word, names in told.items() if names)
+    return f"{entry.kind}: {files or 'what it is'}"
+
+
+def _some(names: tuple[str, ...]) -> str:
+    rest = len(names) - MOST_FILES
+    return ", ".join(names[:MOST_FILES]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def shown_traffic(environment: EnvironmentEntry) -> Iterator[TrafficEntry]:
+    """The endpoints that a report tells of: all of those in stacks that change, the touched ones first."""
+    order = {True: 0, None: 1, False: 2}
+    return iter(sorted(environment.traffic, key=lambda each: order[each.touched]))
+
+
+def part_lists(environment: EnvironmentEntry) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Title and lines of every part that is a list of sentences; the empty ones are left out."""
+    parts: dict[str, tuple[str, ...]] = {
+        "Stacks as a whole": tuple(
+            f"{stack.stack_name}: {each}" for stack in environment.stacks for each in stack.sentences
+        )
+    }
+    yield from ((title, lines) for title, lines in parts.items() if lines)
+
+
+def finding_words(environment: EnvironmentEntry) -> tuple[str, ...]:
+    """A line for every policy finding that comes, goes or is accepted."""
+    told = (
+        []
+        if environment.findings_known or environment.effect != "changed in place"
+        else ["Not known: one side was synthesised without validation."]
+    )
+    for each in environment.findings:
+        why = each.reason or each.description
+        told.append(f"{each.change}: {each.stack}/{each.path}: {each.rule}{f': {why}' if why else ''}")
+    return tuple(told)

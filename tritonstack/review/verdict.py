@@ -1,0 +1,128 @@
+"""The verdict on an environment: one line that says what to look at."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tritonstack.review.change import Effect, EnvironmentChange, StackChange, TrafficChange, Update
+
+BY_WEIGHT = (
+    Effect.REFUSED,
+    Effect.REPLACED,
+    Effect.MAY_BE_REPLACED,
+    Effect.REMOVED,
+    Effect.RETAINED,
+    Effect.NEW,
+    Effect.CHANGED,
+    Effect.MAY_CHANGE,
+    Effect.TEMPLATE_ONLY,
+)
+"""Effects as a report orders them: what can hurt comes first."""
+ENDS = (Update.REMOVED, Update.REPLACED)
+
+
+class Level(StrEnum):
+    """How closely a change is to be looked at."""
+
+    NOTHING = "nothing changes"
+    PLAIN = "plain"
+    LOOK = "look at it"
+    CLOSE = "look closely"
+
+
+@dataclass(frozen=True)
+class Phrase:
+    """One thing that a verdict says, and how closely to look at it."""
+
+    level: Level
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """What one line says.
+
+    Attributes:
+        level: how closely to look: the closest of its phrases.
+        phrases: what happens.
+    """
+
+    level: Level
+    phrases: tuple[Phrase, ...]
+
+    @property
+    def sentence(self) -> str:
+        """The phrases, parted by semicolons."""
+        return "; ".join(each.text for each in self.phrases)
+
+
+def standing(stacks: Iterable[StackChange]) -> tuple[StackChange, ...]:
+    """The stacks that the app still has.
+
+    A deployment touches nothing of one that it lost: its resources and its endpoints stay, and are no changes to list.
+    """
+    return tuple(each for each in stacks if each.effect is not Effect.REMOVED)
+
+
+def verdict_of(changes: EnvironmentChange) -> Verdict:
+    """The verdict on one environment."""
+    if changes.effect is None:
+        return Verdict(level=Level.NOTHING, phrases=(Phrase(Level.NOTHING, "every template is as it was"),))
+    said = tuple(_phrases(changes)) or (Phrase(Level.PLAIN, "only what is said of policy findings changes"),)
+    return Verdict(level=max((each.level for each in said), key=list(Level).index), phrases=said)
+
+
+def _phrases(changes: EnvironmentChange) -> Iterator[Phrase]:
+    if changes.effect is Effect.NEW:
+        yield Phrase(Level.LOOK, f"a new environment of {_count(len(changes.stacks), 'stack')}")
+    elif changes.effect is Effect.REMOVED:
+        stacks = _count(len(changes.stacks), "stack")
+        yield Phrase(Level.CLOSE, f"the app no longer has it: no deployment removes its {stacks}")
+        return
+    yield from _resources(changes)
+    yield from _traffic([each for stack in standing(changes.stacks) for each in stack.traffic])
+    if changes.findings.new:
+        yield Phrase(Level.CLOSE, _count(len(changes.findings.new), "new policy finding"))
+
+
+def _resources(changes: EnvironmentChange) -> Iterator[Phrase]:
+    gone = [each.stack_name for each in changes.stacks if each.effect is Effect.REMOVED]
+    if gone:
+        yield Phrase(Level.CLOSE, f"the app no longer has {', '.join(gone)}, which no deployment removes")
+    moved = [each.stack_name for each in changes.stacks if each.effect is Effect.REPLACED]
+    if moved:
+        yield Phrase(Level.CLOSE, f"another stack takes the place of {', '.join(moved)}")
+    counts = Counter(each.effect for stack in standing(changes.stacks) for each in stack.resources)
+    levels = {
+        Effect.REFUSED: Level.CLOSE,
+        Effect.REPLACED: Level.LOOK,
+        Effect.MAY_BE_REPLACED: Level.LOOK,
+        Effect.REMOVED: Level.LOOK,
+        Effect.RETAINED: Level.LOOK,
+    }
+    for effect in BY_WEIGHT:
+        if counts[effect]:
+            yield Phrase(levels.get(effect, Level.PLAIN), f"{counts[effect]} {effect.value}")
+
+
+def _traffic(traffic: list[TrafficChange]) -> Iterator[Phrase]:
+    for each in traffic:
+        if each.update is Update.REMOVED:
+            yield Phrase(Level.CLOSE, f"{each.endpoint} is removed: its callers fail")
+        elif each.update is Update.REPLACED:
+            yield Phrase(Level.CLOSE, f"{each.endpoint} is replaced: callers of the old one fail")
+        elif each.update is Update.CREATED:
+            yield Phrase(Level.PLAIN, f"{each.endpoint} is created")
+        elif each.touched:
+            yield Phrase(Level.LOOK, f"calls to {each.endpoint} move ({each.update.value})")
+        elif each.touched is None:
+            yield Phrase(Level.LOOK, f"calls to {each.endpoint} may move ({each.update.value})")
+    if traffic and all(each.touched is False and each.update is Update.NONE for each in traffic):
+        yield Phrase(Level.PLAIN, "no endpoint's calls are touched")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
