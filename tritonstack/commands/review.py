@@ -12,12 +12,14 @@ from rich.console import Console
 
 from tritonstack.commands.progress import Steps
 from tritonstack.errors import InputError, Problem
-from tritonstack.local.paths import project_folder
+from tritonstack.local.paths import LocalPaths, project_folder
 from tritonstack.review.assembly import read_assembly
 from tritonstack.review.document import document_of
 from tritonstack.review.fail_on import allowed_words, matches_of, parse_fail_on
+from tritonstack.review.manifests import BuiltHere, CopyOfBucket, ManifestStore
 from tritonstack.review.markdown import LIMIT, WHOLE, markdown
 from tritonstack.review.page import page
+from tritonstack.review.parts import Known
 from tritonstack.review.report import Base, report_of
 from tritonstack.review.snapshot import Snapshots
 from tritonstack.review.stored import read_snapshots_at
@@ -36,6 +38,12 @@ file_option = click.Path(dir_okay=False, path_type=Path)
 @click.option("--whole", default=WHOLE, show_default=True, help="Where all of it is, said where Markdown is cut.")
 @click.option("--fail-on", help=f"End with 1 where one of these happens: {allowed_words()}.")
 @click.option(
+    "--manifests",
+    multiple=True,
+    type=click.Path(file_okay=False, exists=True, path_type=Path),
+    help="A copy of a bucket's manifests/, for sizes of archives and the time that engines took. May be repeated.",
+)
+@click.option(
     "--no-synth",
     "assembly",
     type=click.Path(file_okay=False, exists=True, path_type=Path),
@@ -49,6 +57,7 @@ def command(
     as_html: Path | None,
     whole: str,
     fail_on: str | None,
+    manifests: tuple[Path, ...],
     assembly: Path | None,
 ) -> int:
     """Say what a deployment of this change does, in every environment, before it is merged.
@@ -62,7 +71,8 @@ def command(
         compared, before = _base(base, project)
         step.say("synthesising" if assembly is None else f"reading {assembly}")
         after = _after(project, assembly)
-        report = report_of(before, after, base=compared)
+        known = Known.of_project(project, base=compared.commit, stores=_stores(manifests))
+        report = report_of(before, after, base=compared, known=known)
         step.end_with(f"compared with {compared.ref} ({compared.commit[:12]})")
     matches = matches_of(report, words)
     document = document_of(report, matches)
@@ -98,6 +108,12 @@ def _after(project: Path, assembly: Path | None) -> Snapshots:
     with tempfile.TemporaryDirectory(prefix="review-") as name:
         synthesise(project, Path(name))
         return read_assembly(Path(name))
+
+
+def _stores(copies: Sequence[Path]) -> tuple[ManifestStore, ...]:
+    """Where manifests of archives are: copies of buckets, then what was built here."""
+    given = (CopyOfBucket(folder=each, name=each.name) for each in copies)
+    return (*given, BuiltHere(folder=LocalPaths.from_environment().archives))
 
 
 def _write(path: Path, text: str) -> None:

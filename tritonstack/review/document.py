@@ -8,148 +8,48 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
+from tritonstack.review.amounts import Amount
 from tritonstack.review.change import (
     ABSENT,
-    Effect,
     PropertyChange,
     ResourceChange,
     StackChange,
 )
+from tritonstack.review.cost import CostChange, CostTotals
+from tritonstack.review.engines import EngineBuildNotice, Need
+from tritonstack.review.entries import (
+    AmountEntry,
+    BaseEntry,
+    CostEntry,
+    DocumentEntry,
+    EngineEntry,
+    EnvironmentEntry,
+    FilesEntry,
+    FindingEntry,
+    MatchEntry,
+    ModelEntry,
+    Part,
+    PhraseEntry,
+    PropertyEntry,
+    ResourceEntry,
+    StackEntry,
+    TrafficEntry,
+)
 from tritonstack.review.fail_on import Match
+from tritonstack.review.models import ModelChange
 from tritonstack.review.report import EnvironmentReport, Report, standing
 from tritonstack.review.snapshot import Finding
 from tritonstack.review.values import texts_of
-from tritonstack.review.verdict import BY_WEIGHT, Level
+from tritonstack.review.verdict import BY_WEIGHT
 
 VERSION = 1
 """Of the document. A field that comes makes no new version; one that goes, or means something else, does."""
 SCHEMA_ID = f"urn:tritonstack:review:{VERSION}"
 
 
-class _Part(BaseModel):
-    # A later form of the same version adds fields: a reader of this one passes over them.
-    model_config = ConfigDict(extra="ignore", frozen=True)
-
-
-class BaseEntry(_Part):
-    """What the change is compared with."""
-
-    ref: str = Field(description="Branch, tag or commit.")
-    commit: str = Field(description="The merge base of it and HEAD: its snapshots are compared.")
-    chosen: bool = Field(description="Whether it was named; if not, it is the default.")
-
-
-class PhraseEntry(_Part):
-    """One thing that a verdict says."""
-
-    level: Level = Field(description="How closely to look at it.")
-    text: str = Field(description="In words.")
-
-
-class PropertyEntry(_Part):
-    """One property, as deep in as the values differ."""
-
-    name: str = Field(description="ProductionVariants[0].InstanceType.")
-    before: str | None = Field(description="Null where it is new.")
-    after: str | None = Field(description="Null where it is gone.")
-    replaces: Literal["no", "maybe", "yes"] = Field(description="Whether it replaces its resource.")
-    follows: str | None = Field(description="What moves the value though its text stays; else null.")
-    certain: bool = Field(description="Whether the value moves; if not, that is known only when it is deployed.")
-
-
-class ResourceEntry(_Part):
-    """One resource that changes."""
-
-    stack: str = Field(description="Its stack's name in the environment.")
-    path: str = Field(description="Its construct's path in the stack.")
-    logical_id: str = Field(description="In the template after the change; before it, where it is gone.")
-    type: str = Field(description="AWS::SageMaker::Endpoint.")
-    effect: Effect = Field(description="What a deployment does to it.")
-    sentences: tuple[str, ...] = Field(description="Why, and what else is to be known.")
-    tags_only: bool = Field(description="Whether nothing but tags changes.")
-    properties: tuple[PropertyEntry, ...] = Field(
-        description="Properties and attributes that change; of a resource that is new or gone, all of them."
-    )
-
-
-class TrafficEntry(_Part):
-    """What happens to the calls that an endpoint answers."""
-
-    stack: str = Field(description="Its stack's name in the environment.")
-    endpoint: str = Field(description="Its SageMaker name, or its logical id where the name is generated.")
-    touched: bool | None = Field(description="Whether calls move or end; null where only the deployment knows.")
-    update: str = Field(description="How it is updated.")
-    sentences: tuple[str, ...] = Field(description="What happens.")
-
-
-class FilesEntry(_Part):
-    """The files of an asset that change."""
-
-    path: str = Field(description="The asset's construct path.")
-    kind: str = Field(description="code or image.")
-    new: tuple[str, ...] = Field(description="Files that come.")
-    changed: tuple[str, ...] = Field(description="Files with other content.")
-    removed: tuple[str, ...] = Field(description="Files that go.")
-    users: tuple[str, ...] = Field(description="Logical ids of the resources that use it.")
-
-
-class DocumentEntry(_Part):
-    """A small document, such as an endpoint's release set."""
-
-    path: str = Field(description="Its construct path.")
-    members: tuple[PropertyEntry, ...] = Field(description="What changes in it.")
-
-
-class StackEntry(_Part):
-    """What changes in a stack beside its resources."""
-
-    name: str = Field(description="Its name in the environment.")
-    stack_name: str = Field(description="Its name in CloudFormation.")
-    effect: Effect = Field(description="new, changed in place, removed, replaced.")
-    sentences: tuple[str, ...] = Field(description="Of the stack as a whole.")
-    template: tuple[PropertyEntry, ...] = Field(description="Other sections of the template.")
-    files: tuple[FilesEntry, ...] = Field(description="Code and images.")
-    documents: tuple[DocumentEntry, ...] = Field(description="Release sets and the like.")
-
-
-class FindingEntry(_Part):
-    """A policy finding."""
-
-    change: Literal["new", "gone", "accepted", "no longer accepted", "accepted for another reason"] = Field(
-        description="What happens to it."
-    )
-    stack: str = Field(description="Its stack's name in the environment.")
-    path: str = Field(description="The construct's path in the stack.")
-    rule: str = Field(description="AwsSolutions-IAM5[Resource::*].")
-    reason: str | None = Field(description="Why it is accepted; null for one that stands open.")
-    description: str = Field(description="What the rule says, of an open one.")
-
-
-class EnvironmentEntry(_Part):
-    """One environment."""
-
-    name: str = Field(description="dev.")
-    effect: Effect | None = Field(description="Null where nothing changes.")
-    level: Level = Field(description="How closely to look at it.")
-    verdict: tuple[PhraseEntry, ...] = Field(description="What happens, in a line.")
-    traffic: tuple[TrafficEntry, ...] = Field(description="Every endpoint of a stack that changes.")
-    resources: tuple[ResourceEntry, ...] = Field(description="By effect, what can hurt first.")
-    stacks: tuple[StackEntry, ...] = Field(description="Every stack that changes.")
-    findings_known: bool = Field(description="Whether both sides were validated.")
-    findings: tuple[FindingEntry, ...] = Field(description="Policy findings that come, go, or are accepted.")
-
-
-class MatchEntry(_Part):
-    """A word of --fail-on that matches."""
-
-    policy: str = Field(description="The word, as it was given.")
-    environment: str = Field(description="Where.")
-    sentence: str = Field(description="What matches.")
-
-
-class ReviewDocument(_Part):
+class ReviewDocument(Part):
     """What `tritonstack review --json` writes."""
 
     model_config = ConfigDict(json_schema_extra={"$id": SCHEMA_ID})
@@ -198,6 +98,12 @@ def _environment(report: EnvironmentReport) -> EnvironmentEntry:
         ),
         resources=_resources(standing(changes.stacks)),
         stacks=tuple(_stack(each) for each in changes.stacks),
+        permissions=(),
+        openings=(),
+        models=tuple(_model(each) for each in report.parts.models),
+        engines=tuple(_engine(each) for each in report.parts.engines),
+        cost=_total(report.parts.cost),
+        costs=tuple(_cost(each) for each in report.parts.costs),
         findings_known=changes.findings.known,
         findings=tuple(_findings(report)),
     )
@@ -299,4 +205,63 @@ def _finding(
         rule=finding.rule,
         reason=finding.accepted,
         description=finding.description,
+    )
+
+
+def _model(change: ModelChange) -> ModelEntry:
+    return ModelEntry(
+        kind=change.kind.value,
+        stack=change.stack,
+        endpoint=change.endpoint,
+        model=change.model,
+        before=change.before,
+        after=change.after,
+        size_bytes=change.size_bytes,
+        size_unknown=change.size.reason,
+        sentence=change.sentence,
+    )
+
+
+def _engine(notice: EngineBuildNotice) -> EngineEntry:
+    return EngineEntry(
+        model=notice.model,
+        digest=notice.digest,
+        platform=str(notice.platform),
+        certain=notice.need is Need.YES,
+        where=notice.site.text,
+        last_seconds=notice.seconds,
+        sentence=notice.sentence,
+    )
+
+
+def _cost(change: CostChange) -> CostEntry:
+    before, after = change.before, change.after
+    return CostEntry(
+        endpoint=change.endpoint,
+        minimum_before=None if before is None else _amount(before.minimum),
+        minimum_after=None if after is None else _amount(after.minimum),
+        maximum_before=None if before is None else _amount(before.maximum),
+        maximum_after=None if after is None else _amount(after.maximum),
+        sentences=change.sentences,
+    )
+
+
+def _total(totals: CostTotals) -> CostEntry:
+    return CostEntry(
+        endpoint=None,
+        minimum_before=_amount(totals.minimum_before),
+        minimum_after=_amount(totals.minimum_after),
+        maximum_before=_amount(totals.maximum_before),
+        maximum_after=_amount(totals.maximum_after),
+        sentences=(totals.sentence,),
+    )
+
+
+def _amount(amount: Amount) -> AmountEntry:
+    whole = amount.usd_per_hour
+    return AmountEntry(
+        usd_per_hour=None if whole is None else float(whole),
+        at_least=float(amount.known),
+        unknown=tuple(sorted(amount.unknown)),
+        text=amount.text,
     )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tritonstack.review.document import (
+from tritonstack.review.cost import OUTSIDE
+from tritonstack.review.entries import (
     EnvironmentEntry,
     FilesEntry,
     PropertyEntry,
@@ -44,9 +45,20 @@ def part_lists(environment: EnvironmentEntry) -> Iterator[tuple[str, tuple[str, 
     parts: dict[str, tuple[str, ...]] = {
         "Stacks as a whole": tuple(
             f"{stack.stack_name}: {each}" for stack in environment.stacks for each in stack.sentences
-        )
+        ),
+        "Models": tuple(each.sentence for each in environment.models),
+        "Engines": tuple(each.sentence for each in environment.engines),
+        "Cost": tuple(_cost(environment)),
     }
     yield from ((title, lines) for title, lines in parts.items() if lines)
+
+
+def _cost(environment: EnvironmentEntry) -> Iterator[str]:
+    """The totals, then what changes of each endpoint; nothing where no endpoint is there at all."""
+    if environment.costs:
+        yield f"All endpoints: {environment.cost.sentences[0]}."
+        yield from (sentence for each in environment.costs for sentence in each.sentences)
+        yield OUTSIDE
 
 
 def finding_words(environment: EnvironmentEntry) -> tuple[str, ...]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from fnmatch import fnmatchcase
 
 from tritonstack.errors import InputError, Problem
 from tritonstack.review.change import Effect, EnvironmentChange
+from tritonstack.review.models import ModelKind
 from tritonstack.review.report import EnvironmentReport, Report, standing
 
 
@@ -98,6 +101,40 @@ def _any(report: EnvironmentReport, _given: str) -> Iterator[str]:
         yield report.verdict.sentence
 
 
+def _model_removal(report: EnvironmentReport, _given: str) -> Iterator[str]:
+    yield from (each.sentence for each in report.parts.models if each.kind is ModelKind.REMOVED)
+
+
+def _engines(report: EnvironmentReport, _given: str) -> Iterator[str]:
+    yield from (each.sentence for each in report.parts.engines)
+
+
+def _cost(report: EnvironmentReport, given: str) -> Iterator[str]:
+    """Where prices are not known, it does not match: that is what ``unknown-cost`` is for."""
+    totals = report.parts.cost
+    if given.endswith("%"):
+        if totals.grow_by_more(Decimal(given[1:-1])):
+            yield totals.sentence
+        return
+    sides = (
+        (totals.minimum_before.usd_per_hour, totals.minimum_after.usd_per_hour),
+        (totals.maximum_before.usd_per_hour, totals.maximum_after.usd_per_hour),
+    )
+    if any(old is not None and new is not None and new - old > Decimal(given[1:]) for old, new in sides):
+        yield totals.sentence
+
+
+def _unknown_cost(report: EnvironmentReport, _given: str) -> Iterator[str]:
+    """What is unknown and was not so before, or stands on an endpoint that changes."""
+    for each in report.parts.costs:
+        for reason in each.after.reasons if each.after is not None and each.changed else ():
+            yield f"{each.endpoint}: {reason}"
+
+
+def _more(given: str) -> bool:
+    return re.fullmatch(r"\+\d+(\.\d+)?%?", given) is not None
+
+
 def _a_type(given: str) -> bool:
     return not given or "::" in given or "*" in given
 
@@ -117,6 +154,15 @@ WORDS: Mapping[str, Word] = {
     ),
     "refused": Word(says="CloudFormation refuses the update of a resource", matches=_effects(Effect.REFUSED)),
     "traffic": Word(says="calls to an endpoint move, end, or may", matches=_traffic),
+    "model-removal": Word(says="an endpoint serves a model no longer", matches=_model_removal),
+    "engine": Word(says="a TensorRT engine is to be built, or may be", matches=_engines),
+    "cost": Word(
+        form="cost:+N%|cost:+N",
+        says="the endpoints of an environment cost more than N % or N USD an hour more, at minimum or maximum",
+        matches=_cost,
+        argument=_more,
+    ),
+    "unknown-cost": Word(says="what an endpoint costs after its change is not known", matches=_unknown_cost),
     "finding": Word(says="a policy finding is new, or findings are not known", matches=_findings),
     "acceptance": Word(says="a policy finding is accepted from now on", matches=_acceptances),
     "any": Word(says="anything changes at all", matches=_any),

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from tritonstack.review.change import Effect
-from tritonstack.review.document import EnvironmentEntry, PropertyEntry, ResourceEntry, ReviewDocument, StackEntry
+from tritonstack.review.document import ReviewDocument
+from tritonstack.review.entries import EnvironmentEntry, PropertyEntry, ResourceEntry, StackEntry
 from tritonstack.review.entry_words import file_words, finding_words, part_lists, property_note, shown_traffic
 from tritonstack.review.values import diff_lines
 from tritonstack.review.verdict import Level

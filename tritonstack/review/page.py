@@ -11,7 +11,8 @@ from pathlib import Path
 import jinja2
 from markupsafe import Markup
 
-from tritonstack.review.document import EnvironmentEntry, ResourceEntry, ReviewDocument
+from tritonstack.review.document import ReviewDocument
+from tritonstack.review.entries import EnvironmentEntry, ResourceEntry
 from tritonstack.review.entry_words import file_words, finding_words, part_lists, property_note, shown_traffic
 from tritonstack.review.values import DiffLine, diff_lines
 from tritonstack.review.verdict import BY_WEIGHT, Level

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from tritonstack.review.change import EnvironmentChange
 from tritonstack.review.changes import compare
+from tritonstack.review.parts import Known, Parts, parts_of
 from tritonstack.review.snapshot import Snapshots
 from tritonstack.review.verdict import Verdict, standing, verdict_of
 
@@ -33,10 +34,12 @@ class EnvironmentReport:
 
     Attributes:
         changes: of its resources, traffic and policy findings.
+        parts: models, engines, cost, permissions, openings.
         verdict: in one line.
     """
 
     changes: EnvironmentChange
+    parts: Parts
     verdict: Verdict
 
     @property
@@ -60,14 +63,13 @@ class Report:
     notes: tuple[str, ...] = ()
 
 
-def report_of(before: Snapshots, after: Snapshots, *, base: Base, notes: tuple[str, ...] = ()) -> Report:
-    """The report of a change from ``before`` to ``after``."""
-    return Report(
-        base=base,
-        environments=tuple(_environment(each) for each in compare(before, after).environments),
-        notes=notes,
-    )
-
-
-def _environment(changes: EnvironmentChange) -> EnvironmentReport:
-    return EnvironmentReport(changes=changes, verdict=verdict_of(changes))
+def report_of(
+    before: Snapshots, after: Snapshots, *, base: Base, known: Known | None = None, notes: tuple[str, ...] = ()
+) -> Report:
+    """The report of a change. ``known``: None where nothing is known but the templates."""
+    reports = []
+    for change in compare(before, after).environments:
+        sides = before.environments.get(change.name), after.environments.get(change.name)
+        parts = parts_of(*sides, change=change, known=known or Known())
+        reports.append(EnvironmentReport(changes=change, parts=parts, verdict=verdict_of(change, parts)))
+    return Report(base=base, environments=tuple(reports), notes=notes)

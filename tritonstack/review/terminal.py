@@ -7,7 +7,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from tritonstack.review.document import EnvironmentEntry, ReviewDocument
+from tritonstack.review.document import ReviewDocument
+from tritonstack.review.entries import EnvironmentEntry
 from tritonstack.review.entry_words import finding_words, part_lists, property_note, shown_traffic
 from tritonstack.review.values import diff_lines
 from tritonstack.review.verdict import Level

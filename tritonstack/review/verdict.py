@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from enum import StrEnum
 
 from tritonstack.review.change import Effect, EnvironmentChange, StackChange, TrafficChange, Update
+from tritonstack.review.engines import Need
+from tritonstack.review.models import ModelKind
+from tritonstack.review.parts import Parts
 
 BY_WEIGHT = (
     Effect.REFUSED,
@@ -67,15 +71,15 @@ def standing(stacks: Iterable[StackChange]) -> tuple[StackChange, ...]:
     return tuple(each for each in stacks if each.effect is not Effect.REMOVED)
 
 
-def verdict_of(changes: EnvironmentChange) -> Verdict:
+def verdict_of(changes: EnvironmentChange, parts: Parts) -> Verdict:
     """The verdict on one environment."""
-    if changes.effect is None:
+    if changes.effect is None and not any(each.changed for each in parts.costs):
         return Verdict(level=Level.NOTHING, phrases=(Phrase(Level.NOTHING, "every template is as it was"),))
-    said = tuple(_phrases(changes)) or (Phrase(Level.PLAIN, "only what is said of policy findings changes"),)
+    said = tuple(_phrases(changes, parts)) or (Phrase(Level.PLAIN, "only what is said of policy findings changes"),)
     return Verdict(level=max((each.level for each in said), key=list(Level).index), phrases=said)
 
 
-def _phrases(changes: EnvironmentChange) -> Iterator[Phrase]:
+def _phrases(changes: EnvironmentChange, parts: Parts) -> Iterator[Phrase]:
     if changes.effect is Effect.NEW:
         yield Phrase(Level.LOOK, f"a new environment of {_count(len(changes.stacks), 'stack')}")
     elif changes.effect is Effect.REMOVED:
@@ -84,6 +88,8 @@ def _phrases(changes: EnvironmentChange) -> Iterator[Phrase]:
         return
     yield from _resources(changes)
     yield from _traffic([each for stack in standing(changes.stacks) for each in stack.traffic])
+    yield from _models(parts)
+    yield from _cost(parts)
     if changes.findings.new:
         yield Phrase(Level.CLOSE, _count(len(changes.findings.new), "new policy finding"))
 
@@ -122,6 +128,27 @@ def _traffic(traffic: list[TrafficChange]) -> Iterator[Phrase]:
             yield Phrase(Level.LOOK, f"calls to {each.endpoint} may move ({each.update.value})")
     if traffic and all(each.touched is False and each.update is Update.NONE for each in traffic):
         yield Phrase(Level.PLAIN, "no endpoint's calls are touched")
+
+
+def _models(parts: Parts) -> Iterator[Phrase]:
+    counts = Counter(each.kind for each in parts.models)
+    for kind in ModelKind:
+        if counts[kind]:
+            level = Level.LOOK if kind in {ModelKind.REMOVED, ModelKind.ROLLED_BACK} else Level.PLAIN
+            yield Phrase(level, f"{_count(counts[kind], 'model')} {kind.value}")
+    sure = sum(each.need is Need.YES for each in parts.engines)
+    if sure:
+        yield Phrase(Level.LOOK, f"{_count(sure, 'engine')} to build")
+    if len(parts.engines) > sure:
+        yield Phrase(Level.LOOK, f"{_count(len(parts.engines) - sure, 'engine')} perhaps to build")
+
+
+def _cost(parts: Parts) -> Iterator[Phrase]:
+    """The cost of an environment, where it changes, and where what it becomes is not known."""
+    totals = parts.cost
+    if any(each.changed for each in parts.costs):
+        less = totals.grow_by_more(Decimal(0)) is False
+        yield Phrase(Level.PLAIN if less else Level.LOOK, f"cost {totals.sentence}")
 
 
 def _count(number: int, noun: str) -> str:

@@ -1,0 +1,203 @@
+"""The parts of the document that a review is written from."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from tritonstack.review.change import Effect
+from tritonstack.review.verdict import Level
+
+
+class Part(BaseModel):
+    """A part of the document."""
+
+    # A later form of the same version adds fields: a reader of this one passes over them.
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class BaseEntry(Part):
+    """What the change is compared with."""
+
+    ref: str = Field(description="Branch, tag or commit.")
+    commit: str = Field(description="The merge base of it and HEAD: its snapshots are compared.")
+    chosen: bool = Field(description="Whether it was named; if not, it is the default.")
+
+
+class PhraseEntry(Part):
+    """One thing that a verdict says."""
+
+    level: Level = Field(description="How closely to look at it.")
+    text: str = Field(description="In words.")
+
+
+class PropertyEntry(Part):
+    """One property, as deep in as the values differ."""
+
+    name: str = Field(description="ProductionVariants[0].InstanceType.")
+    before: str | None = Field(description="Null where it is new.")
+    after: str | None = Field(description="Null where it is gone.")
+    replaces: Literal["no", "maybe", "yes"] = Field(description="Whether it replaces its resource.")
+    follows: str | None = Field(description="What moves the value though its text stays; else null.")
+    certain: bool = Field(description="Whether the value moves; if not, that is known only when it is deployed.")
+
+
+class ResourceEntry(Part):
+    """One resource that changes."""
+
+    stack: str = Field(description="Its stack's name in the environment.")
+    path: str = Field(description="Its construct's path in the stack.")
+    logical_id: str = Field(description="In the template after the change; before it, where it is gone.")
+    type: str = Field(description="AWS::SageMaker::Endpoint.")
+    effect: Effect = Field(description="What a deployment does to it.")
+    sentences: tuple[str, ...] = Field(description="Why, and what else is to be known.")
+    tags_only: bool = Field(description="Whether nothing but tags changes.")
+    properties: tuple[PropertyEntry, ...] = Field(
+        description="Properties and attributes that change; of a resource that is new or gone, all of them."
+    )
+
+
+class TrafficEntry(Part):
+    """What happens to the calls that an endpoint answers."""
+
+    stack: str = Field(description="Its stack's name in the environment.")
+    endpoint: str = Field(description="Its SageMaker name, or its logical id where the name is generated.")
+    touched: bool | None = Field(description="Whether calls move or end; null where only the deployment knows.")
+    update: str = Field(description="How it is updated.")
+    sentences: tuple[str, ...] = Field(description="What happens.")
+
+
+class FilesEntry(Part):
+    """The files of an asset that change."""
+
+    path: str = Field(description="The asset's construct path.")
+    kind: str = Field(description="code or image.")
+    new: tuple[str, ...] = Field(description="Files that come.")
+    changed: tuple[str, ...] = Field(description="Files with other content.")
+    removed: tuple[str, ...] = Field(description="Files that go.")
+    users: tuple[str, ...] = Field(description="Logical ids of the resources that use it.")
+
+
+class DocumentEntry(Part):
+    """A small document, such as an endpoint's release set."""
+
+    path: str = Field(description="Its construct path.")
+    members: tuple[PropertyEntry, ...] = Field(description="What changes in it.")
+
+
+class StackEntry(Part):
+    """What changes in a stack beside its resources."""
+
+    name: str = Field(description="Its name in the environment.")
+    stack_name: str = Field(description="Its name in CloudFormation.")
+    effect: Effect = Field(description="new, changed in place, removed, replaced.")
+    sentences: tuple[str, ...] = Field(description="Of the stack as a whole.")
+    template: tuple[PropertyEntry, ...] = Field(description="Other sections of the template.")
+    files: tuple[FilesEntry, ...] = Field(description="Code and images.")
+    documents: tuple[DocumentEntry, ...] = Field(description="Release sets and the like.")
+
+
+class FindingEntry(Part):
+    """A policy finding."""
+
+    change: Literal["new", "gone", "accepted", "no longer accepted", "accepted for another reason"] = Field(
+        description="What happens to it."
+    )
+    stack: str = Field(description="Its stack's name in the environment.")
+    path: str = Field(description="The construct's path in the stack.")
+    rule: str = Field(description="AwsSolutions-IAM5[Resource::*].")
+    reason: str | None = Field(description="Why it is accepted; null for one that stands open.")
+    description: str = Field(description="What the rule says, of an open one.")
+
+
+class PermissionEntry(Part):
+    """What a principal may do, or may do no longer."""
+
+    kind: str = Field(description="wider, narrower or other.")
+    stack: str = Field(description="Its stack's name in the environment.")
+    principal: str = Field(description="Who may.")
+    sentences: tuple[str, ...] = Field(description="Statement by statement.")
+    wildcards: tuple[str, ...] = Field(description="Actions, resources and principals that stand for many.")
+
+
+class OpeningEntry(Part):
+    """What the network lets through, or no longer."""
+
+    kind: str = Field(description="opened, closed or other.")
+    stack: str = Field(description="Its stack's name in the environment.")
+    sentence: str = Field(description="In words.")
+
+
+class ModelEntry(Part):
+    """A model of an endpoint."""
+
+    kind: str = Field(description="added, removed, rebuilt, rolled back, moved to another platform.")
+    stack: str = Field(description="Its stack's name in the environment.")
+    endpoint: str = Field(description="The endpoint's name in the environment.")
+    model: str = Field(description="Its name.")
+    before: str | None = Field(description="Digest; null where it is added.")
+    after: str | None = Field(description="Digest; null where it is removed.")
+    size_bytes: int | None = Field(description="Of the archive; null where it is not known.")
+    size_unknown: str = Field(description="Why the size is not known; empty where it is.")
+    sentence: str = Field(description="All of it in words.")
+
+
+class EngineEntry(Part):
+    """A TensorRT engine that is to be built."""
+
+    model: str = Field(description="Of this model.")
+    digest: str = Field(description="Of the model's inputs.")
+    platform: str = Field(description="Release and GPU that it is for.")
+    certain: bool = Field(description="Whether it is known that the archive needs one.")
+    where: str = Field(description="What builds it.")
+    last_seconds: float | None = Field(description="How long the last one took; null where nobody knows.")
+    sentence: str = Field(description="All of it in words.")
+
+
+class AmountEntry(Part):
+    """USD an hour."""
+
+    usd_per_hour: float | None = Field(description="Null where a part of it is not known, which is never counted as 0.")
+    at_least: float = Field(description="The parts that are known.")
+    unknown: tuple[str, ...] = Field(description="What is not known.")
+    text: str = Field(description="In words.")
+
+
+class CostEntry(Part):
+    """What an endpoint costs, or all of an environment."""
+
+    endpoint: str | None = Field(description="Its SageMaker name; null for all of them.")
+    minimum_before: AmountEntry | None = Field(description="At its fewest instances; null where it is new.")
+    minimum_after: AmountEntry | None = Field(description="Null where it goes.")
+    maximum_before: AmountEntry | None = Field(description="At its most instances; null where it is new.")
+    maximum_after: AmountEntry | None = Field(description="Null where it goes.")
+    sentences: tuple[str, ...] = Field(description="What changes, and why what is unknown is.")
+
+
+class EnvironmentEntry(Part):
+    """One environment."""
+
+    name: str = Field(description="dev.")
+    effect: Effect | None = Field(description="Null where nothing changes.")
+    level: Level = Field(description="How closely to look at it.")
+    verdict: tuple[PhraseEntry, ...] = Field(description="What happens, in a line.")
+    traffic: tuple[TrafficEntry, ...] = Field(description="Every endpoint of a stack that changes.")
+    resources: tuple[ResourceEntry, ...] = Field(description="By effect, what can hurt first.")
+    stacks: tuple[StackEntry, ...] = Field(description="Every stack that changes.")
+    permissions: tuple[PermissionEntry, ...] = Field(description="Permissions that widen or narrow.")
+    openings: tuple[OpeningEntry, ...] = Field(description="What the network lets through from now on, or no longer.")
+    models: tuple[ModelEntry, ...] = Field(description="Models that change.")
+    engines: tuple[EngineEntry, ...] = Field(description="Engines that are to be built.")
+    cost: CostEntry = Field(description="Of all endpoints together.")
+    costs: tuple[CostEntry, ...] = Field(description="Of each endpoint.")
+    findings_known: bool = Field(description="Whether both sides were validated.")
+    findings: tuple[FindingEntry, ...] = Field(description="Policy findings that come, go, or are accepted.")
+
+
+class MatchEntry(Part):
+    """A word of --fail-on that matches."""
+
+    policy: str = Field(description="The word, as it was given.")
+    environment: str = Field(description="Where.")
+    sentence: str = Field(description="What matches.")

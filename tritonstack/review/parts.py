@@ -1,0 +1,95 @@
+"""The parts of a report beside the comparison of resources: models, engines, cost; permissions, openings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from tritonstack.review.change import EnvironmentChange
+from tritonstack.review.cost import CostChange, CostTotals, cost_changes, cost_totals
+from tritonstack.review.engine_times import EngineTimes
+from tritonstack.review.engines import EngineBuildNotice, dependencies_of, engine_builds
+from tritonstack.review.manifests import ManifestStore, Sizes
+from tritonstack.review.model_history import CommittedReleases, EarlierReleases, NoHistory
+from tritonstack.review.models import ModelChange, model_changes
+from tritonstack.review.prices import Prices, prices_of
+from tritonstack.review.snapshot import EnvironmentSnapshot
+
+
+@dataclass(frozen=True, kw_only=True)
+class Known:
+    """What is known beside the templates; each by the environment's name.
+
+    Attributes:
+        prices: of instances, at the base and now.
+        stores: where manifests of archives are looked up.
+        earlier: which releases were before.
+        dependencies: model → what its archive depends on.
+    """
+
+    prices: Callable[[str], Prices] = lambda _environment: Prices()
+    stores: tuple[ManifestStore, ...] = ()
+    earlier: Callable[[str], EarlierReleases] = lambda _environment: NoHistory()
+    dependencies: Callable[[str], Mapping[str, str]] = field(default=lambda _environment: {})
+
+    @classmethod
+    def of_project(cls, project: Path, *, base: str, stores: tuple[ManifestStore, ...]) -> Known:
+        """What a project's files and commits tell. ``base``: the commit that the change is compared with."""
+        return cls(
+            prices=lambda environment: prices_of(environment, base=base, project=project),
+            stores=stores,
+            earlier=lambda environment: CommittedReleases(environment=environment, base=base, repository=project),
+            dependencies=lambda environment: dependencies_of(environment, project=project),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parts:
+    """What is said of one environment beside its resources.
+
+    Attributes:
+        models: those that change.
+        engines: those that are to be built.
+        costs: of every endpoint.
+    """
+
+    models: tuple[ModelChange, ...] = ()
+    engines: tuple[EngineBuildNotice, ...] = ()
+    costs: tuple[CostChange, ...] = ()
+
+    @property
+    def cost(self) -> CostTotals:
+        """Of all endpoints together."""
+        return cost_totals(self.costs)
+
+
+def parts_of(
+    before: EnvironmentSnapshot | None, after: EnvironmentSnapshot | None, *, change: EnvironmentChange, known: Known
+) -> Parts:
+    """The parts of one environment.
+
+    A stack that the app lost stays deployed, with all that it may and costs: it counts on both sides.
+    """
+    name = change.name
+    deployed = _deployed(before, after)
+    prices = known.prices(name)
+    if after is None:
+        prices = replace(prices, after=prices.before)
+    models = model_changes(before, deployed, sizes=Sizes(known.stores), earlier=known.earlier(name))
+    return Parts(
+        models=models,
+        engines=engine_builds(
+            before, deployed, history=EngineTimes(known.stores), dependencies=known.dependencies(name)
+        )
+        if models
+        else (),
+        costs=cost_changes(before, deployed, prices=prices, change=change),
+    )
+
+
+def _deployed(before: EnvironmentSnapshot | None, after: EnvironmentSnapshot | None) -> EnvironmentSnapshot | None:
+    """What is deployed after the change, the stacks that the app lost included."""
+    if before is None or after is None:
+        return after or before
+    return replace(after, stacks=dict(sorted({**before.stacks, **after.stacks}.items())))
