@@ -1,0 +1,231 @@
+"""What of a role's permissions is said to widen and to narrow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.review.policies import (
+    NARROWER,
+    OTHER,
+    WIDER,
+    allow,
+    bucket,
+    changes,
+    deny,
+    environment,
+    policy,
+    role,
+    told,
+)
+from tests.review.small import resource
+from tritonstack.review.permissions import permission_changes
+from tritonstack.review.snapshot import Finding, Findings
+
+GET, PUT = "s3:GetObject", "s3:PutObject"
+B, C = "arn:aws:s3:::b/*", "arn:aws:s3:::c/*"
+HERE = {"StringEquals": {"aws:SourceAccount": "111111111111"}}
+THERE = {"StringEquals": {"aws:SourceAccount": "222222222222"}}
+BOTH = {"StringEquals": {"aws:SourceAccount": ["222222222222", "111111111111"]}}
+IN_PART = {**HERE, "Bool": {"aws:SecureTransport": "true"}}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ([allow(GET)], [allow([GET, PUT])], [(WIDER, f"may now: {PUT} on {B}")]),
+        ([allow([GET, PUT])], [allow(GET)], [(NARROWER, f"may no longer: {PUT} on {B}")]),
+        ([allow(GET)], [allow(GET, [B, C])], [(WIDER, f"may now: {GET} on {C}")]),
+        ([allow(GET)], [allow("s3:Get*")], [(WIDER, f"may now: s3:Get* on {B}")]),
+        ([allow("s3:Get*")], [allow(GET)], [(NARROWER, f"may no longer: s3:Get* on {B}")]),
+        ([allow("s3:Get*")], [allow(["s3:Get*", GET])], []),
+        ([allow(GET)], [allow("S3:getobject")], []),
+        ([allow(GET, "*")], [allow(GET, ["*", B])], []),
+        ([allow([GET, PUT])], [allow(GET), allow(PUT)], []),
+        ([allow(GET), deny(PUT)], [allow(GET)], [(WIDER, f"is no longer denied: {PUT} on {B}")]),
+        ([allow(GET)], [allow(GET), deny(PUT)], [(NARROWER, f"is denied from now on: {PUT} on {B}")]),
+        (
+            [deny("s3:*")],
+            [deny("s3:*"), allow(GET)],
+            [(OTHER, f"may now: {GET} on {B} (without effect: a Deny stands against it)")],
+        ),
+        (
+            [allow(GET)],
+            [allow(GET, Condition=HERE)],
+            [
+                (
+                    NARROWER,
+                    (
+                        f"may only under stricter conditions now: {GET} on {B} — before: always; "
+                        "now: StringEquals aws:sourceaccount 111111111111"
+                    ),
+                )
+            ],
+        ),
+        (
+            [allow(GET, Condition=IN_PART)],
+            [allow(GET, Condition=HERE)],
+            [
+                (
+                    WIDER,
+                    (
+                        f"may now under weaker conditions: {GET} on {B} — before: Bool aws:securetransport true and "
+                        "StringEquals aws:sourceaccount 111111111111; now: StringEquals aws:sourceaccount 111111111111"
+                    ),
+                )
+            ],
+        ),
+        (
+            [allow(GET, Condition=HERE)],
+            [allow(GET, Condition=THERE)],
+            [
+                (
+                    OTHER,
+                    (
+                        f"may under other conditions: {GET} on {B} — before: StringEquals aws:sourceaccount "
+                        "111111111111; now: StringEquals aws:sourceaccount 222222222222"
+                    ),
+                )
+            ],
+        ),
+    ],
+)
+def test_statement_by_statement(before: list[Any], after: list[Any], expected: list[Any]) -> None:
+    assert told(role(*before), role(*after)) == expected
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "kinds"),
+    [
+        ([allow(GET, Condition=HERE)], [allow(GET, Condition=BOTH)], [WIDER]),
+        ([allow(GET, Condition=BOTH)], [allow(GET, Condition=HERE)], [NARROWER]),
+        ([deny(GET, Condition=HERE)], [deny(GET, Condition=BOTH)], [NARROWER]),
+        ([deny(GET)], [deny(GET, Condition=HERE)], [WIDER]),
+        (
+            [allow(GET, Condition={"StringNotEquals": {"a": ["x", "y"]}})],
+            [allow(GET, Condition={"StringNotEquals": {"a": "x"}})],
+            [WIDER],
+        ),
+        (
+            [allow(GET, Condition={"IpAddress": {"aws:SourceIp": "10.0.0.0/16"}})],
+            [allow(GET, Condition={"IpAddress": {"aws:SourceIp": "10.0.0.0/8"}})],
+            [WIDER],
+        ),
+        (
+            [allow(GET, Condition={"StringEquals": {"a": "x"}})],
+            [allow(GET, Condition={"StringEqualsIfExists": {"a": "x"}})],
+            [WIDER],
+        ),
+        (
+            [allow(GET, Condition={"ArnLike": {"aws:SourceArn": "arn:aws:s3:::*"}})],
+            [allow(GET, Condition={"ArnLike": {"aws:SourceArn": "arn:aws:s3:*:*:*"}})],
+            [WIDER],
+        ),
+        ([{"Effect": "Allow", "NotAction": "iam:*", "Resource": "*"}], [allow(GET, "*")], [NARROWER]),
+        (
+            [{"Effect": "Allow", "NotAction": ["iam:*", GET], "Resource": "*"}],
+            [{"Effect": "Allow", "NotAction": "iam:*", "Resource": "*"}],
+            [WIDER],
+        ),
+        (
+            [{"Effect": "Allow", "NotAction": "iam:*", "Resource": "*"}],
+            [{"Effect": "Allow", "NotAction": "iam:*", "Resource": "*"}, allow(GET)],
+            [],
+        ),
+        (
+            [{"Effect": "Allow", "NotAction": "iam:*", "Resource": "*"}],
+            [{"Effect": "Allow", "NotAction": "iam:*", "Resource": "*"}, allow("iam:PassRole")],
+            [WIDER],
+        ),
+        (
+            [{"Effect": "Allow", "Action": GET, "NotResource": B}],
+            [{"Effect": "Allow", "Action": GET, "NotResource": "arn:aws:s3:::b/x"}],
+            [WIDER],
+        ),
+    ],
+)
+def test_what_is_stricter(before: list[Any], after: list[Any], kinds: list[Any]) -> None:
+    assert [each.kind for each in changes(role(*before), role(*after))] == kinds
+
+
+def test_a_grant_that_moved_to_another_policy_of_its_role_is_no_change() -> None:
+    inline = role(
+        Policies=[{"PolicyName": "P", "PolicyDocument": {"Statement": allow(PUT)}}], ManagedPolicyArns=[{"Ref": "M"}]
+    )
+    managed = resource("AWS::IAM::ManagedPolicy", {"PolicyDocument": {"Statement": [allow("s3:ListBucket")]}})
+    before = {**role(allow([GET, PUT]), allow("s3:ListBucket"))}
+    assert told(before, {**inline, "M": managed, "Access": policy(allow(GET))}) == []
+
+
+def test_a_new_role_lists_what_it_may_do_and_who_may_be_it() -> None:
+    after = role(allow(GET), deny(PUT, Condition=HERE))
+    assert told(None, after) == [
+        (WIDER, f"new: may: {GET} on {B}"),
+        (OTHER, f"new, with a Deny: may not: {PUT} on {B}, if StringEquals aws:sourceaccount 111111111111"),
+        (WIDER, "new: sagemaker.amazonaws.com may assume it: sts:AssumeRole"),
+    ]
+    assert [each.kind for each in permission_changes(None, environment(after))] == [WIDER, OTHER, WIDER]
+    assert [kind for kind, _ in told(after, None)] == [NARROWER, OTHER, NARROWER]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "kind", "words"),
+    [
+        (None, "arn:boundary", NARROWER, "is bounded from now on by arn:boundary"),
+        ("arn:boundary", None, WIDER, "is no longer bounded by arn:boundary"),
+        ("arn:a", "arn:b", OTHER, "is bounded by arn:b, no longer by arn:a; what they allow is not known here"),
+    ],
+)
+def test_a_permissions_boundary(before: str | None, after: str | None, kind: Any, words: str) -> None:
+    templates = [role(allow(GET), **({"PermissionsBoundary": each} if each else {})) for each in (before, after)]
+    assert told(*templates) == [(kind, words)]
+
+
+def test_a_managed_policy_of_aws_is_named() -> None:
+    [change] = changes(role(), role(ManagedPolicyArns=["arn:aws:iam::aws:policy/AdministratorAccess"]))
+    assert change.kind is WIDER
+    assert change.statement == "may now do what the managed policy arn:aws:iam::aws:policy/AdministratorAccess allows"
+    assert change.wildcards == ("managed policy AdministratorAccess is broad by its name",)
+
+
+def test_what_is_known_of_a_reference_stands_in_its_place() -> None:
+    before = {**bucket(), **role(allow(GET, {"Fn::Sub": "arn:${AWS::Partition}:s3:::${Bucket}/*"}))}
+    after = {**bucket(), **role(allow(GET, {"Fn::Sub": "${Bucket.Arn}/*"}))}
+    assert told(before, after) == []
+
+
+def test_a_parameter_that_reads_another_value_is_news() -> None:
+    template = role(allow(GET, {"Fn::Sub": "arn:aws:s3:::${Name}/*"}))
+    sides = [
+        environment(
+            template,
+            sections={"Parameters": {"Name": {"Type": "AWS::SSM::Parameter::Value<String>", "Default": default}}},
+        )
+        for default in ("/a", "/b")
+    ]
+    assert [(each.kind, each.statement) for each in permission_changes(*sides)] == [
+        (WIDER, f"may now: {GET} on arn:aws:s3:::${{ssm:/b}}/*"),
+        (NARROWER, f"may no longer: {GET} on arn:aws:s3:::${{ssm:/a}}/*"),
+    ]
+
+
+def test_wildcards_are_called_out_with_the_reason_for_them() -> None:
+    found = Finding(
+        stack="serving", path="Access", rule="AwsSolutions-IAM5[Resource::<Other.Arn>/*]", accepted="For x."
+    )
+    findings = Findings(open=(), accepted=(found,))
+    after = role(allow(["s3:*"], [{"Fn::Sub": "${Other.Arn}/*"}, "arn:aws:s3:::*"]))
+    [change] = changes(role(allow(GET)), after, findings=findings)[:1]
+    assert change.wildcards == (
+        "action s3:* (every action of s3) — no reason is written",
+        "resource ${Other.Arn}/* — accepted: For x.",
+        "resource arn:aws:s3:::* (every resource of s3) — no reason is written",
+    )
+
+
+def test_where_a_statement_stands_is_told() -> None:
+    [change] = changes(role(allow(GET)), role(allow(GET), allow(PUT, Sid="Write")))
+    assert (change.stack, change.principal) == ("serving", "Role")
+    assert (change.logical_id, change.source) == ("Access", "PolicyDocument.Statement[Write]")
+    assert (change.actions, change.resources, change.who) == ((PUT,), (B,), ())
