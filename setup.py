@@ -19,7 +19,7 @@ CARRIED = (
     "pyproject.toml",
     "requirements/*",
     "schemas/*.json",
-    "scripts/*.py",
+    "scripts/setup.py",
 )
 STACKS = "tritonstack_stacks"
 

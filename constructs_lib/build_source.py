@@ -16,8 +16,7 @@ from constructs import Construct
 from tritonstack.repository import CARRIED, PACKAGE, repository_path
 
 MODELS, REQUIREMENTS = "model_repos", "requirements"
-FOLDERS = (REQUIREMENTS, "scripts")
-FILES = ("pyproject.toml",)
+FILES = ("pyproject.toml", "scripts/setup.py")
 _LEFT_OUT = frozenset({"__pycache__", CARRIED})
 
 
@@ -64,8 +63,7 @@ def source_files(models: Path) -> Iterator[tuple[str, Path]]:
     Lock files that lie beside ``models`` take the place of this repository's: digests cover them.
     """
     found = {name: repository_path(name) for name in FILES}
-    for name in FOLDERS:
-        found |= _below(repository_path(name), name)
+    found |= _below(repository_path(REQUIREMENTS), REQUIREMENTS)
     found |= _below(PACKAGE, PACKAGE.name)
     found |= _below(models.parent / REQUIREMENTS, REQUIREMENTS)
     found |= _below(models, MODELS)

@@ -12,7 +12,7 @@ from tests.examples.installing import REPOSITORY, Installed, run
 
 PACKAGES = ("constructs_lib", "tritonstack")
 CARRIED = ("docs/engines.md", "docs/operations.md", "pyproject.toml")
-CARRIED_TREES = {"lambda": "*.py", "requirements": "*", "schemas": "*.json", "scripts": "*.py"}
+CARRIED_TREES = {"lambda": "*.py", "requirements": "*", "schemas": "*.json", "scripts": "setup.py"}
 SOURCE_FILES = """
 import hashlib, json, sys
 from pathlib import Path

@@ -18,7 +18,8 @@ BERT = "bert.0123456789abcdef.tar.gz"
 @pytest.fixture(scope="module", params=[["bert"], ["bert", "resnet"], None])
 def granted(request: pytest.FixtureRequest) -> tuple[list[str] | None, list[dict[str, Any]]]:
     """The models, and the statements of a caller who is granted them."""
-    stack = stage(environment(DIGITS)).serving["digits"]
+    models = ["bert", "bert-large", "resnet"]
+    stack = stage(environment({**DIGITS, "models": models})).serving["digits"]
     caller = iam.Role(stack, "Caller", assumed_by=iam.ServicePrincipal("ecs-tasks.amazonaws.com"))
     stack.endpoint.grant_invoke(caller, models=request.param)
     policies = of_type(template_of(stack), "AWS::IAM::Policy")

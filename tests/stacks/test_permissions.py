@@ -60,6 +60,10 @@ WILDCARDS = {
     ("WriteFiles", rf"{BUCKET}/staging/jobs/\*"): "each run has a folder of a new name",
     ("WriteFiles", rf"{BUCKET}/(endpoints|manifests|inputs|timing-caches)/\*"): "what is committed, by kind",
     ("RemoveJobs", rf"{BUCKET}/staging/jobs/\*"): "each run has a folder of a new name",
+    ("FindEngineJobs", r"\*"): "sagemaker:ListProcessingJobs has no resource type",
+    ("StopEngineJobs", r"arn:aws:sagemaker:us-east-1:123456789012:processing-job/local-engine-\*"): (
+        "each job has a new name"
+    ),
     ("ReadParameters", r"arn:aws:ssm:us-east-1:123456789012:parameter/tritonstack/local/\*"): "models come and go",
     ("ReadRecords", r"arn:aws:ssm:us-east-1:123456789012:parameter/tritonstack/local/\*"): "models come and go",
     ("ProcessEngines", r"arn:aws:sagemaker:us-east-1:123456789012:processing-job/local-engine-\*"): (
