@@ -10,11 +10,13 @@ from pathlib import Path
 import click
 from rich.console import Console
 
+from tritonstack.archives.resolving import resolved_models
 from tritonstack.commands.progress import Steps
 from tritonstack.errors import InputError, Problem
 from tritonstack.local.paths import LocalPaths, project_folder
+from tritonstack.review.annotations import annotations_of, commands_of
 from tritonstack.review.assembly import read_assembly
-from tritonstack.review.document import document_of
+from tritonstack.review.document import ReviewDocument, document_of
 from tritonstack.review.fail_on import allowed_words, matches_of, parse_fail_on
 from tritonstack.review.manifests import BuiltHere, CopyOfBucket, ManifestStore
 from tritonstack.review.markdown import LIMIT, WHOLE, markdown
@@ -25,6 +27,7 @@ from tritonstack.review.snapshot import Snapshots
 from tritonstack.review.stored import read_snapshots_at
 from tritonstack.review.synthesis import synthesise
 from tritonstack.review.terminal import show
+from tritonstack.settings import load_environment
 
 DEFAULT_BASES = ("origin/main", "main")
 file_option = click.Path(dir_okay=False, path_type=Path)
@@ -36,6 +39,7 @@ file_option = click.Path(dir_okay=False, path_type=Path)
 @click.option("--markdown", "as_markdown", type=file_option, help="Write it for a comment of a pull request.")
 @click.option("--html", "as_html", type=file_option, help="Write it as a page that needs nothing else.")
 @click.option("--whole", default=WHOLE, show_default=True, help="Where all of it is, said where Markdown is cut.")
+@click.option("--annotations", is_flag=True, help="Print workflow commands of GitHub Actions instead of a table.")
 @click.option("--fail-on", help=f"End with 1 where one of these happens: {allowed_words()}.")
 @click.option(
     "--manifests",
@@ -56,6 +60,7 @@ def command(
     as_markdown: Path | None,
     as_html: Path | None,
     whole: str,
+    annotations: bool,
     fail_on: str | None,
     manifests: tuple[Path, ...],
     assembly: Path | None,
@@ -82,7 +87,11 @@ def command(
         _write(as_markdown, markdown(document, limit=LIMIT, whole=whole))
     if as_html is not None:
         _write(as_html, page(document))
-    show(document, Console(highlight=False))
+    if annotations:
+        for line in commands_of(annotations_of(document, project=project, folders=_folders(document, project))):
+            click.echo(line)
+    else:
+        show(document, Console(highlight=False))
     for each in matches:
         click.echo(f"--fail-on {each.policy}: {each.environment}: {each.sentence}", err=True)
     return 1 if matches else 0
@@ -114,6 +123,17 @@ def _stores(copies: Sequence[Path]) -> tuple[ManifestStore, ...]:
     """Where manifests of archives are: copies of buckets, then what was built here."""
     given = (CopyOfBucket(folder=each, name=each.name) for each in copies)
     return (*given, BuiltHere(folder=LocalPaths.from_environment().archives))
+
+
+def _folders(document: ReviewDocument, project: Path) -> dict[str, str]:
+    """Model → its folder, of the models that change."""
+    found: dict[str, str] = {}
+    for environment in document.environments:
+        file = project / "environments" / f"{environment.name}.yaml"
+        if environment.models and file.is_file():
+            for sources in resolved_models(load_environment(file), project / "model_repos", file=file).values():
+                found |= {each.name: each.folder.name for each in sources}
+    return found
 
 
 def _write(path: Path, text: str) -> None:

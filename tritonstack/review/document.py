@@ -31,6 +31,7 @@ from tritonstack.review.entries import (
     MatchEntry,
     ModelEntry,
     Part,
+    PermissionEntry,
     PhraseEntry,
     PropertyEntry,
     ResourceEntry,
@@ -39,6 +40,7 @@ from tritonstack.review.entries import (
 )
 from tritonstack.review.fail_on import Match
 from tritonstack.review.models import ModelChange
+from tritonstack.review.permission_change import PermissionChange
 from tritonstack.review.report import EnvironmentReport, Report, standing
 from tritonstack.review.snapshot import Finding
 from tritonstack.review.values import texts_of
@@ -98,7 +100,7 @@ def _environment(report: EnvironmentReport) -> EnvironmentEntry:
         ),
         resources=_resources(standing(changes.stacks)),
         stacks=tuple(_stack(each) for each in changes.stacks),
-        permissions=(),
+        permissions=tuple(_permission(each) for each in report.parts.permissions),
         openings=(),
         models=tuple(_model(each) for each in report.parts.models),
         engines=tuple(_engine(each) for each in report.parts.engines),
@@ -205,6 +207,20 @@ def _finding(
         rule=finding.rule,
         reason=finding.accepted,
         description=finding.description,
+    )
+
+
+def _permission(change: PermissionChange) -> PermissionEntry:
+    return PermissionEntry(
+        kind=change.kind.value,
+        stack=change.stack,
+        principal=change.principal,
+        statement=change.statement,
+        wildcards=change.wildcards,
+        conditions=change.conditions,
+        other_accounts=change.other_accounts,
+        logical_id=change.logical_id,
+        source=change.source,
     )
 
 

@@ -112,13 +112,17 @@ class FindingEntry(Part):
 
 
 class PermissionEntry(Part):
-    """What a principal may do, or may do no longer."""
+    """What may be done that could not be done before, or no longer."""
 
-    kind: str = Field(description="wider, narrower or other.")
+    kind: str = Field(description="wider, narrower or changed.")
     stack: str = Field(description="Its stack's name in the environment.")
-    principal: str = Field(description="Who may.")
-    sentences: tuple[str, ...] = Field(description="Statement by statement.")
-    wildcards: tuple[str, ...] = Field(description="Actions, resources and principals that stand for many.")
+    principal: str = Field(description="Whom the policy is about: construct path of the role or resource.")
+    statement: str = Field(description="What is other than before: `may now: s3:GetObject on …`.")
+    wildcards: tuple[str, ...] = Field(description="What is broad in it.")
+    conditions: tuple[str, ...] = Field(description="Tests that a request must pass.")
+    other_accounts: tuple[str, ...] = Field(description="Accounts among the principals that are not the stack's.")
+    logical_id: str = Field(description="Of the resource that the statement stands in.")
+    source: str = Field(description="The property there.")
 
 
 class OpeningEntry(Part):

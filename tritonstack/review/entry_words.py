@@ -46,11 +46,19 @@ def part_lists(environment: EnvironmentEntry) -> Iterator[tuple[str, tuple[str, 
         "Stacks as a whole": tuple(
             f"{stack.stack_name}: {each}" for stack in environment.stacks for each in stack.sentences
         ),
+        "Permissions": tuple(_permissions(environment)),
         "Models": tuple(each.sentence for each in environment.models),
         "Engines": tuple(each.sentence for each in environment.engines),
         "Cost": tuple(_cost(environment)),
     }
     yield from ((title, lines) for title, lines in parts.items() if lines)
+
+
+def _permissions(environment: EnvironmentEntry) -> Iterator[str]:
+    for each in environment.permissions:
+        broad = f" Wildcards: {'; '.join(each.wildcards)}." if each.wildcards else ""
+        foreign = f" Of other accounts: {', '.join(each.other_accounts)}." if each.other_accounts else ""
+        yield f"{each.kind}: {each.stack}/{each.principal} {each.statement}.{broad}{foreign}"
 
 
 def _cost(environment: EnvironmentEntry) -> Iterator[str]:

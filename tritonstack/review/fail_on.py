@@ -11,6 +11,7 @@ from fnmatch import fnmatchcase
 from tritonstack.errors import InputError, Problem
 from tritonstack.review.change import Effect, EnvironmentChange
 from tritonstack.review.models import ModelKind
+from tritonstack.review.permission_change import Direction
 from tritonstack.review.report import EnvironmentReport, Report, standing
 
 
@@ -101,6 +102,18 @@ def _any(report: EnvironmentReport, _given: str) -> Iterator[str]:
         yield report.verdict.sentence
 
 
+def _iam(report: EnvironmentReport, _given: str) -> Iterator[str]:
+    for each in report.parts.permissions:
+        if each.kind is Direction.WIDER:
+            yield f"{each.stack}: {each.principal} {each.statement}"
+
+
+def _wildcards(report: EnvironmentReport, _given: str) -> Iterator[str]:
+    for each in report.parts.permissions:
+        if each.kind is Direction.WIDER and each.wildcards:
+            yield f"{each.stack}: {each.principal} {each.statement}: {'; '.join(each.wildcards)}"
+
+
 def _model_removal(report: EnvironmentReport, _given: str) -> Iterator[str]:
     yield from (each.sentence for each in report.parts.models if each.kind is ModelKind.REMOVED)
 
@@ -154,6 +167,8 @@ WORDS: Mapping[str, Word] = {
     ),
     "refused": Word(says="CloudFormation refuses the update of a resource", matches=_effects(Effect.REFUSED)),
     "traffic": Word(says="calls to an endpoint move, end, or may", matches=_traffic),
+    "iam": Word(says="a permission widens", matches=_iam),
+    "wildcard": Word(says="a permission widens, by a wildcard", matches=_wildcards),
     "model-removal": Word(says="an endpoint serves a model no longer", matches=_model_removal),
     "engine": Word(says="a TensorRT engine is to be built, or may be", matches=_engines),
     "cost": Word(

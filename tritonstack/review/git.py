@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 from tritonstack.errors import InputError, Problem, WorkFailedError
+
+_PLACE = re.compile(r"@@ -\S+ \+(\d+)(?:,(\d+))? @@")
 
 
 def merge_base(ref: str, *, repository: Path) -> str:
@@ -99,6 +102,28 @@ def contents_of(files: Sequence[tuple[str, str]], *, repository: Path) -> tuple[
         texts.append(told[:size].decode("utf-8"))
         told = told[size + 1 :]
     return tuple(texts)
+
+
+def changed_lines(commit: str, *, repository: Path) -> dict[str, tuple[tuple[int, int], ...]]:
+    """File → first and last line of each place that changed since a commit, as the working tree has them.
+
+    A place where lines only went is the line before it. Files that are gone, and those that git does not know, are out.
+
+    Args:
+        commit: its id.
+        repository: the repository's root or a folder inside, from which files are named.
+    """
+    options = ["--unified=0", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames", "--no-prefix"]
+    told = _git(["-c", "core.quotePath=false", "diff", *options, "--relative", commit, "--"], repository)
+    found: dict[str, list[tuple[int, int]]] = {}
+    file = ""
+    for line in told.decode("utf-8", errors="replace").splitlines():
+        if line.startswith("+++ "):
+            file = "" if line == "+++ /dev/null" else line.removeprefix("+++ ").rstrip("\t")
+        elif file and (place := _PLACE.match(line)):
+            first, count = int(place[1]), int(place[2] or 1)
+            found.setdefault(file, []).append((max(first, 1), max(first + count - 1, first, 1)))
+    return {name: tuple(places) for name, places in sorted(found.items())}
 
 
 def _git(arguments: list[str], repository: Path, *, standard_input: bytes = b"", refuse: object = None) -> bytes:

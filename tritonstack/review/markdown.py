@@ -11,11 +11,10 @@ from tritonstack.review.change import Effect
 from tritonstack.review.document import ReviewDocument
 from tritonstack.review.entries import EnvironmentEntry, PropertyEntry, ResourceEntry, StackEntry
 from tritonstack.review.entry_words import file_words, finding_words, part_lists, property_note, shown_traffic
+from tritonstack.review.post import MARKER
 from tritonstack.review.values import diff_lines
 from tritonstack.review.verdict import Level
 
-MARKER = "<!-- tritonstack review -->"
-"""The first line: by it the comment is found again and rewritten."""
 LIMIT = 65_536
 """Characters of a comment: a longer body is refused ("body is too long (maximum is 65536 characters)")."""
 WHOLE = "in the HTML page and the JSON of the same run"

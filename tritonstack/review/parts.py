@@ -13,6 +13,8 @@ from tritonstack.review.engines import EngineBuildNotice, dependencies_of, engin
 from tritonstack.review.manifests import ManifestStore, Sizes
 from tritonstack.review.model_history import CommittedReleases, EarlierReleases, NoHistory
 from tritonstack.review.models import ModelChange, model_changes
+from tritonstack.review.permission_change import PermissionChange
+from tritonstack.review.permissions import permission_changes
 from tritonstack.review.prices import Prices, prices_of
 from tritonstack.review.snapshot import EnvironmentSnapshot
 
@@ -52,11 +54,13 @@ class Parts:
         models: those that change.
         engines: those that are to be built.
         costs: of every endpoint.
+        permissions: those that widen, narrow or are others.
     """
 
     models: tuple[ModelChange, ...] = ()
     engines: tuple[EngineBuildNotice, ...] = ()
     costs: tuple[CostChange, ...] = ()
+    permissions: tuple[PermissionChange, ...] = ()
 
     @property
     def cost(self) -> CostTotals:
@@ -85,6 +89,7 @@ def parts_of(
         if models
         else (),
         costs=cost_changes(before, deployed, prices=prices, change=change),
+        permissions=permission_changes(before, deployed),
     )
 
 

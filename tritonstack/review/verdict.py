@@ -12,6 +12,7 @@ from tritonstack.review.change import Effect, EnvironmentChange, StackChange, Tr
 from tritonstack.review.engines import Need
 from tritonstack.review.models import ModelKind
 from tritonstack.review.parts import Parts
+from tritonstack.review.permission_change import Direction
 
 BY_WEIGHT = (
     Effect.REFUSED,
@@ -88,6 +89,7 @@ def _phrases(changes: EnvironmentChange, parts: Parts) -> Iterator[Phrase]:
         return
     yield from _resources(changes)
     yield from _traffic([each for stack in standing(changes.stacks) for each in stack.traffic])
+    yield from _permissions(parts)
     yield from _models(parts)
     yield from _cost(parts)
     if changes.findings.new:
@@ -128,6 +130,19 @@ def _traffic(traffic: list[TrafficChange]) -> Iterator[Phrase]:
             yield Phrase(Level.LOOK, f"calls to {each.endpoint} may move ({each.update.value})")
     if traffic and all(each.touched is False and each.update is Update.NONE for each in traffic):
         yield Phrase(Level.PLAIN, "no endpoint's calls are touched")
+
+
+def _permissions(parts: Parts) -> Iterator[Phrase]:
+    wider = [each for each in parts.permissions if each.kind is Direction.WIDER]
+    broad = sum(bool(each.wildcards) for each in wider)
+    if wider:
+        told = f"{_count(len(wider), 'permission')} wider{f', {broad} by wildcards' if broad else ''}"
+        yield Phrase(Level.CLOSE if broad else Level.LOOK, told)
+    other = Counter(each.kind for each in parts.permissions if each.kind is not Direction.WIDER)
+    for kind, number in sorted(other.items()):
+        yield Phrase(
+            Level.PLAIN if kind is Direction.NARROWER else Level.LOOK, f"{_count(number, 'permission')} {kind.value}"
+        )
 
 
 def _models(parts: Parts) -> Iterator[Phrase]:

@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# What a continuous integration system does with a pull request: lint, test, review, and a comment that is kept current.
+# Needs no AWS credentials. Ends with 1 where a step failed or --fail-on matches, after all steps ran; 2: wrong input.
+#
+#   scripts/review.sh [--base REF] [--fail-on WORDS] [--out FOLDER] [--whole TEXT] [--dry-run] [--no-post] [STEP …]
+#
+# STEP: lint, test, review; without any all three. The report lies in FOLDER (.local/review): review.md, review.html,
+# review.json. Posting: docs/review.md tells the variables; --dry-run says what would be posted, --no-post posts nothing.
+# On GitHub Actions lint and review annotate the lines of the pull request, and the report goes to the job's summary.
+set -euo pipefail
+here=$(cd "$(dirname "$0")/.." && pwd)
+python=${PYTHON:-$here/.envs/main/bin/python}
+out=${TRITONSTACK_PROJECT:-$PWD}/.local/review
+options=() post=() steps=() annotate=${GITHUB_ACTIONS:-false} worst=0
+export PYTHONPATH=$here${PYTHONPATH:+:$PYTHONPATH}
+
+wrong() { printf 'scripts/review.sh: %s\n' "$1" >&2; sed -n '5p' "$here/scripts/review.sh" >&2; exit 2; }
+while (($#)); do
+  case $1 in
+    --base | --fail-on | --whole)
+      (($# > 1)) || wrong "$1 without a value"
+      [[ -z $2 ]] || options+=("$1" "$2")
+      shift ;;
+    --out) (($# > 1)) || wrong "$1 without a value"; out=$2; shift ;;
+    --dry-run) post=(--dry-run) ;;
+    --no-post) post=(none) ;;
+    lint | test | review) steps+=("$1") ;;
+    *) wrong "found $1; allowed: --base, --fail-on, --out, --whole, --dry-run, --no-post, lint, test, review" ;;
+  esac
+  shift
+done
+((${#steps[@]})) || steps=(lint test review)
+
+run() { # a step, in a group of the log; the worst of all exit codes is this script's
+  local code=0
+  if [[ $annotate == true ]]; then echo "::group::$1"; else echo "== $1"; fi
+  "${@:2}" || code=$?
+  if [[ $annotate == true ]]; then echo "::endgroup::"; fi
+  if ((code)); then echo "$1 ended with $code"; fi
+  if ((code > worst)); then worst=$code; fi
+}
+lint() {
+  local form=text
+  [[ $annotate != true ]] || form=annotations
+  "$python" -m tritonstack lint --format "$form"
+}
+review() {
+  local code=0
+  [[ $annotate != true ]] || options+=(--annotations)
+  mkdir -p "$out"
+  rm -f "$out"/review.{md,html,json}
+  "$python" -m tritonstack review ${options[@]+"${options[@]}"} \
+    --markdown "$out/review.md" --html "$out/review.html" --json "$out/review.json" || code=$?
+  if [[ -f $out/review.md && -n ${GITHUB_STEP_SUMMARY:-} ]]; then cat "$out/review.md" >>"$GITHUB_STEP_SUMMARY"; fi
+  return "$code"
+}
+
+for step in "${steps[@]}"; do
+  case $step in
+    lint) run lint lint ;;
+    test) run test make -C "$here" test ;;
+    review) run review review ;;
+  esac
+done
+if [[ " ${steps[*]} " == *" review "* && -f $out/review.md ]]; then
+  if [[ ${post[*]-} == none ]]; then
+    echo "the report lies in $out"
+  elif [[ ${post[*]-} == --dry-run || -n ${GITHUB_TOKEN:-} ]]; then
+    run comment "$python" -m tritonstack.review.post "$out/review.md" ${post[@]+"${post[@]}"}
+  else
+    echo "no comment: GITHUB_TOKEN is not set; the report lies in $out"
+  fi
+fi
+exit "$worst"
