@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.review.small import Template, of, resource, serving, stack
+from tests.review.test_git import commit, git
+from tests.review.test_traffic import CANARY, ROLLING
+from tritonstack.catalogue.prices import hosting_price
+from tritonstack.review.amounts import Amount, grows_by_more, number, relative, total
 from tritonstack.review.changes import compare
-from tritonstack.review.cost import CostChange, cost_changes
-from tritonstack.review.prices import PriceBook, Prices
+from tritonstack.review.cost import CostChange, cost_changes, cost_totals, percent_text
+from tritonstack.review.prices import Price, PriceBook, Prices, price_book, prices_of
 from tritonstack.review.snapshot import EnvironmentSnapshot
 
 BOOK = PriceBook(overrides={"ml.g4dn.xlarge": Decimal("0.7364"), "ml.g5.xlarge": Decimal("1.5")})
@@ -64,3 +71,255 @@ def ends(change: CostChange) -> tuple[Decimal | None, Decimal | None]:
 )
 def test_both_ends_are_read_from_the_template(template: Template, expected: tuple[str, str]) -> None:
     assert ends(cost(None, template)) == tuple(map(Decimal, expected))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "sentence"),
+    [
+        (None, serving(), "dev-digits is new: 0.7364 USD/hour"),
+        (serving(), None, "dev-digits goes: 0.7364 USD/hour less"),
+        (
+            serving(),
+            serving(variant=G5),
+            "dev-digits: 0.7364 USD/hour → 1.50 USD/hour (+103.7 %)",
+        ),
+        (
+            {**serving(), **target(2, 4)},
+            {**serving(), **target(2, 8)},
+            "dev-digits: at minimum 1.4728 USD/hour (no change); at maximum 2.9456 USD/hour → 5.8912 USD/hour (+100 %)",
+        ),
+        (
+            {**serving(), **target(1, 4)},
+            {**serving(), **target(1, 1)},
+            "dev-digits: at minimum 0.7364 USD/hour (no change); at maximum 2.9456 USD/hour → 0.7364 USD/hour (-75 %)",
+        ),
+    ],
+)
+def test_what_changes_is_said_in_one_sentence(before: Template | None, after: Template | None, sentence: str) -> None:
+    assert cost(before, after).sentences[0] == f"{sentence}."
+
+
+@pytest.mark.parametrize(
+    ("variant", "reason"),
+    [
+        (NOBODYS, "no price of ml.nobody.xlarge in us-east-1"),
+        ({"InstanceType": {"Ref": "Type"}}, "the instance type of g4dn-xlarge is ${Type}, which is known only when"),
+        ({"InitialInstanceCount": {"Ref": "Count"}}, "how many instances g4dn-xlarge of dev-digits has: ${Count}"),
+        ({"InstanceType": None, "ServerlessConfig": {"MaxConcurrency": 1}}, "is serverless, which costs by use"),
+        ({"InstanceType": None, "InstancePools": []}, "takes one of several instance types"),
+    ],
+)
+def test_what_is_unknown_is_said_and_has_no_number(variant: dict[str, Any], reason: str) -> None:
+    change = cost(None, serving(variant=variant))
+    assert ends(change) == (None, None)
+    assert change.sentences[0] == "dev-digits is new: unknown."
+    assert reason in change.sentences[1]
+
+
+def test_a_configuration_of_another_stack_is_unknown() -> None:
+    template = serving()
+    del template["Config"]
+    template["Endpoint"]["Properties"]["EndpointConfigName"] = "elsewhere"
+    change = cost(None, template)
+    assert ends(change) == (None, None)
+    assert "the configuration of dev-digits lies outside its template" in change.sentences[1]
+
+
+def test_a_limit_that_is_decided_later_leaves_the_other_end_known() -> None:
+    change = cost(None, {**serving(), **target(2, {"Ref": "Most"})})
+    assert change.after is not None
+    assert change.after.maximum.usd_per_hour is None
+    assert "${Most}" in " ".join(change.sentences)
+
+
+def test_the_live_count_of_a_scaled_endpoint_is_not_asked_for() -> None:
+    told = resource("Custom::ScalingBefore", {"Scaling": '{"initial":2,"maximum":8}', "ServiceToken": "arn"})
+    count = {"InitialInstanceCount": {"Fn::GetAtt": ["Before", "InitialInstanceCount"]}}
+    template = {**serving(variant=count), "Before": told}
+    assert ends(cost(None, template)) == (Decimal("1.4728"), Decimal("1.4728"))
+    assert ends(cost(None, {**template, **target(1, 8)})) == (Decimal("0.7364"), Decimal("5.8912"))
+
+
+def test_a_target_that_refers_to_its_endpoint_is_its_own() -> None:
+    scaled = target(2, 3)
+    reference = {"Fn::Join": ["", ["endpoint/", {"Fn::GetAtt": ["Endpoint", "EndpointName"]}, "/variant/g4dn-xlarge"]]}
+    scaled["Target"]["Properties"]["ResourceId"] = reference
+    assert ends(cost(None, {**serving(), **scaled})) == (Decimal("1.4728"), Decimal("2.2092"))
+
+
+def test_shadow_variants_and_managed_scaling_count_too() -> None:
+    shadow = {"VariantName": "shadow", "InstanceType": "ml.g5.xlarge", "InitialInstanceCount": 2}
+    assert ends(cost(None, serving(config={"ShadowProductionVariants": [shadow]})))[0] == Decimal("3.7364")
+    managed = {"ManagedInstanceScaling": {"Status": "ENABLED", "MinInstanceCount": 1, "MaxInstanceCount": 5}}
+    assert ends(cost(None, serving(variant=managed))) == (Decimal("0.7364"), Decimal("3.682"))
+
+
+def test_a_blue_green_update_runs_both_fleets_at_once() -> None:
+    change = cost({**serving(**CANARY), **target(1, 4)}, {**serving(image="b", **CANARY), **target(1, 4)})
+    assert change.during is not None
+    assert change.during.usd_per_hour == Decimal("5.8912")
+    assert change.sentences == ("While it is updated both fleets run: at most 5.8912 USD/hour.",)
+
+
+def test_a_rolling_update_adds_a_batch_and_an_untouched_endpoint_nothing() -> None:
+    rolling = cost(serving(**ROLLING), serving(image="b", **ROLLING))
+    assert (rolling.during, rolling.sentences) == (
+        None,
+        ("While it is updated one more batch of instances runs beside the fleet.",),
+    )
+    untouched = cost(serving(), {**serving(), "Topic": resource("AWS::SNS::Topic")})
+    assert (untouched.during, untouched.sentences, untouched.changed) == (None, (), False)
+
+
+COUNTS = st.integers(0, 9)
+VARIANTS = st.sampled_from([{}, G5, NOBODYS])
+TEMPLATES = st.builds(
+    lambda variant, low, more: {**serving(variant=variant), **target(low, low + more)}, VARIANTS, COUNTS, COUNTS
+)
+
+
+@given(st.lists(TEMPLATES, max_size=3))
+def test_the_same_on_both_sides_costs_the_same(templates: list[Template]) -> None:
+    side = environment(*templates)
+    found = cost_changes(side, side, prices=PRICES)
+    assert not any(each.changed for each in found)
+    totals = cost_totals(found)
+    assert totals.at_minimum == totals.at_maximum == Decimal(0)
+    assert totals.grow_by_more(Decimal(0)) is False
+    assert "→" not in totals.sentence
+
+
+@given(st.lists(TEMPLATES, max_size=3), st.lists(TEMPLATES, max_size=3))
+def test_totals_are_the_sums_of_the_endpoints(old: list[Template], new: list[Template]) -> None:
+    found = cost_changes(environment(*old), environment(*new), prices=PRICES)
+    totals = cost_totals(found)
+    assert totals.maximum_after.known == sum(each.after.maximum.known for each in found if each.after)
+    assert totals.minimum_before.known == sum(each.before.minimum.known for each in found if each.before)
+    unknown = sum(sum(each.after.maximum.unknown.values()) for each in found if each.after)
+    assert sum(totals.maximum_after.unknown.values()) == unknown
+    assert (totals.maximum_after.usd_per_hour is None) == (unknown > 0)
+
+
+@given(st.lists(TEMPLATES, min_size=1, max_size=3), st.integers(1, 500))
+def test_an_unknown_price_never_gives_a_number(templates: list[Template], cents: int) -> None:
+    """Whatever else is known, neither the sum nor its text is the sum of what is known alone."""
+    templates = [*templates, {**serving(variant=NOBODYS), **target(1, 2)}]
+    totals = cost_totals(cost_changes(None, environment(*templates), prices=PRICES))
+    assert totals.minimum_after.usd_per_hour is None
+    assert "unknown" in totals.minimum_after.text
+    known = Prices(after=PriceBook(overrides={**BOOK.overrides, "ml.nobody.xlarge": Decimal(cents) / 100}))
+    told = cost_totals(cost_changes(None, environment(*templates), prices=known)).minimum_after
+    assert told.usd_per_hour is not None
+    assert told.usd_per_hour > totals.minimum_after.known
+
+
+def test_a_total_with_an_unknown_part_is_a_lower_bound() -> None:
+    found = cost_changes(None, environment(serving(), serving(variant=NOBODYS)), prices=PRICES)
+    totals = cost_totals(found)
+    assert totals.minimum_after.text == "at least 0.7364 USD/hour, plus 1 unknown"
+    assert totals.sentence == "0.00 USD/hour → at least 0.7364 USD/hour, plus 1 unknown"
+
+
+AMOUNTS = st.builds(
+    lambda cents, unknown: Amount(known=Decimal(cents) / 100, unknown=unknown),
+    st.integers(0, 1000),
+    st.dictionaries(st.sampled_from(["x", "y"]), st.integers(1, 5), max_size=2),
+)
+
+
+@given(AMOUNTS, AMOUNTS, st.integers(0, 100), st.integers(1, 1000), st.integers(1, 1000))
+def test_whether_it_grows_by_more_holds_whatever_the_unknown_prices_are(
+    before: Amount, after: Amount, percent: int, x: int, y: int
+) -> None:
+    told = grows_by_more(before, after, percent=Decimal(percent))
+    prices = {"x": Decimal(x) / 100, "y": Decimal(y) / 100}
+    old, new = (
+        each.known + sum(count * prices[name] for name, count in each.unknown.items()) for each in (before, after)
+    )
+    grows = new > old * (1 + Decimal(percent) / 100)
+    assert told in {None, grows}
+    assert told is not None or before.unknown or after.unknown
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "percent", "grows"),
+    [
+        (Amount(known=Decimal(10)), Amount(known=Decimal(11)), 10, False),
+        (Amount(known=Decimal(10)), Amount(known=Decimal("11.01")), 10, True),
+        (Amount(known=Decimal(10)), Amount(known=Decimal(5)), 0, False),
+        (Amount(), Amount(known=Decimal(1)), 1000, True),
+        (Amount(), Amount(), 0, False),
+        (Amount(unknown={"x": 1}), Amount(unknown={"x": 1}), 0, False),
+        (Amount(unknown={"x": 1}), Amount(unknown={"x": 2}), 10, True),
+        (Amount(unknown={"x": 2}), Amount(unknown={"x": 2}, known=Decimal(1)), 10, None),
+        (Amount(unknown={"x": 1}), Amount(unknown={"y": 1}), 10, None),
+        (Amount(), Amount(unknown={"x": 1}), 10, True),
+    ],
+)
+def test_growth_is_measured_against_what_it_was(
+    before: Amount, after: Amount, percent: int, grows: bool | None
+) -> None:
+    assert grows_by_more(before, after, percent=Decimal(percent)) is grows
+
+
+def test_the_relative_change_is_unknown_with_an_unknown_part_and_from_nothing() -> None:
+    assert relative(Amount(known=Decimal(4)), Amount(known=Decimal(5))) == Decimal("0.25")
+    assert relative(Amount(known=Decimal(4)), Amount(known=Decimal(5), unknown={"x": 1})) is None
+    assert relative(Amount(), Amount(known=Decimal(5))) is None
+    assert relative(Amount(unknown={"x": 1}), Amount(unknown={"x": 1})) == 0
+
+
+@given(st.lists(AMOUNTS, max_size=5).flatmap(lambda each: st.tuples(st.just(each), st.permutations(each))))
+def test_the_order_of_a_sum_does_not_show(amounts: tuple[list[Amount], list[Amount]]) -> None:
+    given_order, other_order = (total(each) for each in amounts)
+    assert (given_order, given_order.text) == (other_order, other_order.text)
+    assert list(given_order.unknown) == sorted(given_order.unknown)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [("0", "0.00"), ("1.5", "1.50"), ("0.73645", "0.7365"), ("12.3400", "12.34"), ("7E+1", "70.00")]
+)
+def test_amounts_have_cents(value: str, text: str) -> None:
+    assert number(Decimal(value)) == text
+
+
+@pytest.mark.parametrize(
+    ("part", "text"),
+    [("0.1", "+10 %"), ("-0.255", "-25.5 %"), ("20", "+2000 %"), ("0", "0 %"), ("-0.0001", "-0.1 % or less")],
+)
+def test_parts_are_signed_percentages(part: str, text: str) -> None:
+    assert percent_text(Decimal(part)) == text
+
+
+def test_a_price_is_the_environments_own_before_the_catalogues() -> None:
+    listed = hosting_price(instance_type="ml.g4dn.xlarge", region="us-east-1")
+    assert listed is not None
+    found = PriceBook().price("ml.g4dn.xlarge", "us-east-1")
+    assert isinstance(found, Price)
+    assert found.usd_per_hour == Decimal(str(listed.usd_per_hour))
+    assert price_book("prices: {ml.g4dn.xlarge: 0.1}", file="dev.yaml").price("ml.g4dn.xlarge", None) == Price(
+        usd_per_hour=Decimal("0.1"), source="the environment's file"
+    )
+    assert "`prices: {ml.g4dn.xlarge: …}`" in str(PriceBook().price("ml.g4dn.xlarge", "xx-nowhere-1"))
+    assert "is decided when it is deployed" in str(PriceBook().price("ml.g4dn.xlarge", None))
+
+
+@pytest.mark.parametrize(
+    "text", ["prices: {a: [", "prices: {a: x}", "prices: [a]", "[a]", "prices: {a: 0}", "prices: {a: .nan}"]
+)
+def test_prices_that_cannot_be_read_leave_every_price_unknown(text: str) -> None:
+    book = price_book(text, file="dev.yaml")
+    assert "dev.yaml" in str(book.price("ml.g4dn.xlarge", "us-east-1"))
+
+
+def test_each_side_has_the_prices_of_its_own_commit(tmp_path: Path) -> None:
+    git(tmp_path, "init", "--quiet")
+    file = tmp_path / "environments" / "dev.yaml"
+    file.parent.mkdir()
+    file.write_text("prices: {ml.g4dn.xlarge: 1}")
+    base = commit(tmp_path, "base")
+    file.write_text("prices: {ml.g4dn.xlarge: 2}")
+    prices = prices_of("dev", base=base, project=tmp_path)
+    assert cost(serving(), serving(), prices).sentences == ("dev-digits: 1.00 USD/hour → 2.00 USD/hour (+100 %).",)
+    assert prices_of("prod", base=base, project=tmp_path) == Prices()
+    assert prices_of("dev", base=None, project=tmp_path).before == PriceBook()

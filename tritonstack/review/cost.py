@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import ROUND_HALF_UP, Decimal
 
-from tritonstack.review.amounts import Amount, grows_by_more, number, relative, total
+from tritonstack.review.amounts import Amount, grows_by_more, relative, total
 from tritonstack.review.change import EnvironmentChange, TrafficChange, Update
 from tritonstack.review.fleets import Count, Fleet, Variant, fleets_of
 from tritonstack.review.prices import Price, PriceBook, Prices
@@ -126,9 +126,7 @@ class CostTotals:
     @property
     def sentence(self) -> str:
         """Both ends, before and after, on one line."""
-        minimum = _moved(self.minimum_before, self.minimum_after, self.at_minimum)
-        maximum = _moved(self.maximum_before, self.maximum_after, self.at_maximum)
-        return f"at minimum {minimum}" if minimum == maximum else f"at minimum {minimum}; at maximum {maximum}"
+        return _ends((self.minimum_before, self.maximum_before), (self.minimum_after, self.maximum_after))
 
 
 def cost_changes(
@@ -237,9 +235,7 @@ def _sentences(
     elif new is None and old is not None:
         yield f"{name} goes: {_range(old)} less."
     elif old is not None and new is not None and (old.minimum, old.maximum) != (new.minimum, new.maximum):
-        minimum = _moved(old.minimum, new.minimum, relative(old.minimum, new.minimum))
-        maximum = _moved(old.maximum, new.maximum, relative(old.maximum, new.maximum))
-        yield f"{name}: at minimum {minimum}" + ("." if minimum == maximum else f"; at maximum {maximum}.")
+        yield f"{name}: {_ends((old.minimum, old.maximum), (new.minimum, new.maximum))}."
     reasons = dict.fromkeys(reason for side in (old, new) if side is not None for reason in side.reasons)
     for reason in reasons:
         yield f"Unknown: {reason}."
@@ -256,14 +252,24 @@ def _range(cost: EndpointCost) -> str:
     return f"{cost.minimum.text} at minimum, {cost.maximum.text} at maximum"
 
 
-def _moved(before: Amount, after: Amount, part: Decimal | None) -> str:
+def _ends(before: tuple[Amount, Amount], after: tuple[Amount, Amount]) -> str:
+    """Both ends, (minimum, maximum), before and after; once where they are the same."""
+    minimum, maximum = (_moved(old, new) for old, new in zip(before, after, strict=True))
+    one = before[0] == before[1] and after[0] == after[1]
+    return minimum if one else f"at minimum {minimum}; at maximum {maximum}"
+
+
+def _moved(before: Amount, after: Amount) -> str:
     if before == after:
         return f"{after.text} (no change)"
+    part = relative(before, after)
     told = "" if part is None else f" ({percent_text(part)})"
     return f"{before.text} → {after.text}{told}"
 
 
 def percent_text(part: Decimal) -> str:
-    """A part as a signed percentage: 0.1 is ``+10 %``."""
-    text = number(abs(part) * 100).rstrip("0").rstrip(".")
-    return f"{'-' if part < 0 else '+'}{text} %"
+    """A part as a signed percentage, to a tenth: 0.1 is ``+10 %``."""
+    tenths = (abs(part) * 1000).quantize(Decimal(1), rounding=ROUND_HALF_UP)
+    text = f"{tenths // 10}" + (f".{tenths % 10}" if tenths % 10 else "")
+    sign = "" if not part else "-" if part < 0 else "+"
+    return f"{sign}{text} %" if tenths or not part else f"{sign}0.1 % or less"

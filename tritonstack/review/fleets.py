@@ -133,6 +133,8 @@ def _variant(
 def _without_type(name: str, kind: Json, given: Mapping[str, Any]) -> str:
     if "ServerlessConfig" in given:
         return f"{name} is serverless, which costs by use"
+    if "InstancePools" in given:
+        return f"{name} takes one of several instance types"
     if kind is None:
         return f"{name} names no instance type"
     return f"the instance type of {name} is {readable(kind)}, which is known only when it is deployed"

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from tritonstack.naming import Platform
+from tritonstack.review.bytes_text import bytes_text
 from tritonstack.review.manifests import ArchiveSize, Sizes, python_target
 from tritonstack.review.model_history import Earlier, EarlierReleases, NoHistory
 from tritonstack.review.served import ServedSet, served_sets
 from tritonstack.review.snapshot import EnvironmentSnapshot
-
-_KIB = 1024
 
 
 class ModelKind(StrEnum):
@@ -210,13 +209,3 @@ _MOVES = {
 def size_text(size: ArchiveSize) -> str:
     """A size in words: ``3.8 KiB``, or ``size unknown: no manifest of … in .local/archives``."""
     return f"size unknown: {size.reason}" if size.packed is None else bytes_text(size.packed)
-
-
-def bytes_text(count: int) -> str:
-    """Bytes in words, by powers of 1024: ``90.2 MiB``."""
-    value = float(count)
-    for unit in ("bytes", "KiB", "MiB"):
-        if value < _KIB:
-            return f"{count} bytes" if unit == "bytes" else f"{value:.1f} {unit}"
-        value /= _KIB
-    return f"{value:.1f} GiB"

@@ -1,0 +1,143 @@
+"""Stacks that serve release sets, and manifests of what they serve."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tests.review.small import Template, resource, serving, stack
+from tritonstack.archives.adapters import Adapters
+from tritonstack.archives.manifest import ArchiveEntry, EngineEntry, Manifest, ModelEntry, SampleEntry
+from tritonstack.archives.overlay import Dependency
+from tritonstack.review.snapshot import EnvironmentSnapshot, StackSnapshot
+
+A, B, C = "a" * 16, "b" * 16, "c" * 16
+T4, A10G = "24.09-t4", "24.09-a10g"
+
+
+def release_stack(
+    models: Mapping[str, str],
+    *,
+    endpoint: str = "digits",
+    platform: str = T4,
+    dependencies: Mapping[str, str] | None = None,
+    order: Mapping[str, Any] | None = None,
+    variant: Mapping[str, Any] | None = None,
+    region: str | None = "us-east-1",
+) -> StackSnapshot:
+    """The stack ``serving-<endpoint>`` as our constructs make it.
+
+    Args:
+        models: model → digest.
+        endpoint: the endpoint's name in the environment ``dev``.
+        platform: of its archives.
+        dependencies: model → what the build set says of it; None for a stack without build set.
+        order: members of the build set to take in place of the usual ones.
+        variant: as in ``serving``.
+        region: the stack's.
+    """
+    image = "763104351884.dkr.ecr.us-east-1.amazonaws.com/sagemaker-tritonserver:24.09-py3"
+    records: Template = {
+        "Records": resource(
+            "Custom::ReleaseRecords",
+            {
+                "ReleaseSetKey": "{asset:Activation/ReleaseSet}.release-set",
+                "RecordPath": f"/tritonstack/dev/{endpoint}/",
+            },
+            DependsOn=["Endpoint"],
+        )
+    }
+    documents: dict[str, Any] = {"Activation/ReleaseSet": {"models": dict(models), "platform": platform, "schema": 1}}
+    if dependencies is not None:
+        release, _, gpu = platform.partition("-")
+        documents["Builds/BuildSet"] = {
+            "schema": 1,
+            "environment": "dev",
+            "endpoint": endpoint,
+            "region": "us-east-1",
+            "platform": {"release": release, "gpu": gpu},
+            "image": image,
+            "engine_builder": None,
+            "archives": [
+                {"model": model, "digest": digest, "dependency": dependencies.get(model)}
+                for model, digest in models.items()
+            ],
+            **(order or {}),
+        }
+    resources = {**serving(name=f"dev-{endpoint}", image=image, variant=variant), **records}
+    return stack(resources, name=f"serving-{endpoint}", documents=documents, region=region)
+
+
+def dev(*stacks: StackSnapshot) -> EnvironmentSnapshot:
+    """The environment ``dev``."""
+    return EnvironmentSnapshot(name="dev", stacks={each.name: each for each in stacks}, findings=None)
+
+
+def write_manifest(
+    folder: Path,
+    model: str,
+    digest: str,
+    *,
+    target: str | None = None,
+    dependency: Dependency = "none",
+    sizes: tuple[int, int] = (1000, 3000),
+    seconds: Mapping[str, float] | None = None,
+    stand_in: bool = False,
+) -> None:
+    """A manifest as ``tritonstack build`` leaves it.
+
+    Args:
+        folder: of the archives.
+        model: the archive's model.
+        digest: its digest.
+        target: what it was built for.
+        dependency: what its bytes depend on.
+        sizes: of the .tar.gz and of the tar inside.
+        seconds: step → seconds of its engine's build; None where it has no engine.
+        stand_in: whether a stand-in built the engine.
+    """
+    packed, unpacked = sizes
+    entry = ArchiveEntry(
+        file=f"{model}.{digest}.tar.gz", bytes=packed, sha256="0" * 64, tar_bytes=unpacked, tar_sha256="0" * 64
+    )
+    manifest = Manifest(
+        name=model,
+        digest=digest,
+        description="Doubles a number.",
+        dependency=dependency,
+        target=target,
+        engines={} if seconds is None else {model: _engine(seconds, stand_in=stand_in)},
+        archive=entry,
+        model=ModelEntry(name=model, max_batch_size=0, inputs=(), outputs=()),
+        backends=("tensorrt",),
+        configs={},
+        adapters=Adapters(),
+        sample=SampleEntry(file="request.json", answer={}, tolerance=0.0),
+        figures={},
+        tools={},
+    )
+    path = folder / (target or "") / f"{model}.{digest}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(manifest.to_json(), encoding="utf-8")
+
+
+def _engine(seconds: Mapping[str, float], *, stand_in: bool) -> EngineEntry:
+    return EngineEntry(
+        plan="m/1/model.plan",
+        bytes=4,
+        sha256="0" * 64,
+        stand_in=stand_in,
+        release="24.09",
+        tensorrt="10.4.0",
+        driver="550.127.05",
+        gpu="Tesla T4",
+        compute_capability="7.5",
+        options=(),
+        inputs=(),
+        outputs=(),
+        durations=dict(seconds),
+        difference=0,
+        tolerance=0,
+        proof="sample",
+    )

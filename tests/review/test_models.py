@@ -1,0 +1,221 @@
+"""Models that come, go, change, go back and move, with the sizes of their archives."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.review.releases import A10G, T4, A, B, C, dev, release_stack, write_manifest
+from tests.review.test_git import commit, git
+from tritonstack.releases.record import Record, Version
+from tritonstack.review.endpoint_sizes import endpoint_sizes
+from tritonstack.review.manifests import BuiltHere, CopyOfBucket, Sizes
+from tritonstack.review.model_history import CommittedReleases, NoHistory, RecordedReleases, Several
+from tritonstack.review.models import ModelChange, ModelKind, model_changes
+from tritonstack.review.snapshot import Snapshots
+from tritonstack.review.stored import write_snapshots
+
+NOTHING = Sizes()
+
+
+def here(folder: Path) -> Sizes:
+    return Sizes([BuiltHere(folder=folder)])
+
+
+def changes(
+    before: dict[str, str] | None, after: dict[str, str] | None, *, sizes: Sizes = NOTHING, to: str = T4
+) -> tuple[ModelChange, ...]:
+    old = None if before is None else dev(release_stack(before))
+    new = None if after is None else dev(release_stack(after, platform=to))
+    return model_changes(old, new, sizes=sizes)
+
+
+def test_one_that_comes_one_that_goes_and_one_that_is_rebuilt() -> None:
+    found = changes({"gone": A, "kept": A, "changed": A}, {"kept": A, "changed": B, "new": C})
+    assert [(each.kind, each.endpoint, each.model, each.before, each.after) for each in found] == [
+        (ModelKind.REBUILT, "digits", "changed", A, B),
+        (ModelKind.REMOVED, "digits", "gone", A, None),
+        (ModelKind.ADDED, "digits", "new", None, C),
+    ]
+    assert "calls for it fail from then on" in found[1].sentence
+
+
+def test_a_new_environment_adds_and_one_that_goes_removes_every_model() -> None:
+    assert [each.kind for each in changes(None, {"one": A, "two": B})] == [ModelKind.ADDED] * 2
+    assert [each.kind for each in changes({"one": A}, None)] == [ModelKind.REMOVED]
+
+
+@given(st.dictionaries(st.sampled_from(["one", "two", "three"]), st.sampled_from([A, B, C])))
+def test_the_same_on_both_sides_is_no_change(models: dict[str, str]) -> None:
+    assert changes(models, models) == ()
+
+
+@given(*[st.dictionaries(st.sampled_from(["one", "two", "three"]), st.sampled_from([A, B, C]))] * 2)
+def test_every_model_that_differs_is_told_once(before: dict[str, str], after: dict[str, str]) -> None:
+    differing = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
+    assert [each.model for each in changes(before, after)] == differing
+
+
+@pytest.mark.parametrize(
+    ("dependency", "target", "rebuilt", "words"),
+    [
+        ("none", None, False, "is the same under another prefix"),
+        ("engine", A10G, True, "depends on the platform and is built anew"),
+        ("python", "python-3.10", False, "is the same under another prefix"),
+    ],
+)
+def test_another_gpu_moves_every_model_and_rebuilds_what_depends_on_it(
+    tmp_path: Path, dependency: str, target: str | None, rebuilt: bool, words: str
+) -> None:
+    write_manifest(tmp_path, "one", A, target=target, dependency=dependency)  # type: ignore[arg-type]  # parametrized
+    [change] = changes({"one": A}, {"one": A}, sizes=here(tmp_path), to=A10G)
+    assert (change.kind, change.rebuilt_for_platform) == (ModelKind.MOVED, rebuilt)
+    assert f"from {T4} to {A10G}: its archive" in change.sentence
+    assert words in change.sentence
+
+
+def test_a_release_with_another_python_rebuilds_archives_with_an_environment(tmp_path: Path) -> None:
+    write_manifest(tmp_path, "one", A, target="python-3.12", dependency="python")
+    [change] = changes({"one": A}, {"one": A}, sizes=here(tmp_path), to="24.11-t4")
+    assert (change.kind, change.rebuilt_for_platform) == (ModelKind.MOVED, True)
+
+
+def test_whether_an_archive_depends_on_the_platform_may_be_unknown() -> None:
+    [change] = changes({"one": A}, {"one": A}, to=A10G)
+    assert change.rebuilt_for_platform is None
+    assert "is not known here" in change.sentence
+
+
+def test_a_size_is_that_of_the_manifest_built_here(tmp_path: Path) -> None:
+    write_manifest(tmp_path, "one", A, sizes=(17, 40))
+    write_manifest(tmp_path, "one", B, sizes=(2048, 4096))
+    [change] = changes({"one": A}, {"one": B}, sizes=here(tmp_path))
+    assert (change.size_bytes, change.size.unpacked, change.size.source) == (2048, 4096, ".local/archives")
+    assert "(2.0 KiB, before 17 bytes)" in change.sentence
+
+
+def test_an_unknown_size_has_a_reason_and_no_number(tmp_path: Path) -> None:
+    write_manifest(tmp_path, "one", B)
+    [change] = changes(None, {"one": A}, sizes=here(tmp_path))
+    assert (change.size_bytes, change.size.reason) == (None, f"no manifest of {A} in .local/archives")
+    assert f"size unknown: no manifest of {A}" in change.sentence
+    assert changes(None, {"one": A})[0].size.reason == "no manifests are given"
+
+
+def test_what_is_built_for_the_local_triton_alone_is_not_what_is_served(tmp_path: Path) -> None:
+    write_manifest(tmp_path, "one", A, target="local", dependency="engine")
+    [change] = changes(None, {"one": A}, sizes=here(tmp_path))
+    assert change.size_bytes is None
+    assert "built for the local Triton" in change.size.reason
+    assert change.dependency == "engine"
+
+
+def test_an_engine_of_another_platform_is_not_the_archive(tmp_path: Path) -> None:
+    write_manifest(tmp_path, "one", A, target=A10G, dependency="engine")
+    [change] = changes(None, {"one": A}, sizes=here(tmp_path))
+    assert change.size_bytes is None
+
+
+def test_a_copy_of_the_bucket_tells_sizes_too(tmp_path: Path) -> None:
+    for platform, size in ((T4, 10), (A10G, 20)):
+        write_manifest(tmp_path / "other", "one", A, target=platform, dependency="engine", sizes=(size, 100))
+    store = CopyOfBucket(folder=tmp_path, name="manifests/")
+    [change] = changes(None, {"one": A}, sizes=Sizes([store]))
+    assert (change.size_bytes, change.size.source) == (10, "manifests/")
+
+
+def test_a_manifest_of_another_version_is_as_none(tmp_path: Path) -> None:
+    (tmp_path / f"one.{A}.json").write_text('{"format": 2}')
+    assert changes(None, {"one": A}, sizes=here(tmp_path))[0].size_bytes is None
+
+
+def test_a_digest_of_an_earlier_snapshot_is_a_rollback(tmp_path: Path) -> None:
+    git(tmp_path, "init", "--quiet")
+    commits = []
+    for digest in (A, B, C):
+        snapshots = Snapshots(environments={"dev": dev(release_stack({"one": digest}))})
+        write_snapshots(snapshots, tmp_path / "snapshots")
+        commits.append(commit(tmp_path, digest))
+    history = CommittedReleases(environment="dev", base=commits[-1], repository=tmp_path)
+    before = dev(release_stack({"one": C}))
+    [back] = model_changes(before, dev(release_stack({"one": A})), sizes=NOTHING, earlier=history)
+    assert back.kind is ModelKind.ROLLED_BACK
+    assert back.earlier is not None
+    assert back.earlier.where == f"the snapshots of {commits[0][:12]}"
+    assert f"rolled back to what the snapshots of {commits[0][:12]} had: {C} → {A}" in back.sentence
+    [forward] = model_changes(before, dev(release_stack({"one": "d" * 16})), sizes=NOTHING, earlier=history)
+    assert (forward.kind, forward.earlier) == (ModelKind.REBUILT, None)
+    bounded = CommittedReleases(environment="dev", base=commits[-1], repository=tmp_path, most=2)
+    [unseen] = model_changes(before, dev(release_stack({"one": A})), sizes=NOTHING, earlier=bounded)
+    assert unseen.kind is ModelKind.REBUILT
+    other = CommittedReleases(environment="prod", base=commits[-1], repository=tmp_path)
+    assert other.find(stack="serving-digits", endpoint="digits", model="one", digest=A) is None
+
+
+def test_snapshots_of_another_form_are_passed_over(tmp_path: Path) -> None:
+    git(tmp_path, "init", "--quiet")
+    write_snapshots(Snapshots(environments={"dev": dev(release_stack({"one": A}))}), tmp_path / "snapshots")
+    commit(tmp_path, "sound")
+    file = tmp_path / "snapshots/dev/serving-digits.json"
+    for text in ("{", "[]", '{"Resources": {}}'):
+        file.write_text(text)
+        commit(tmp_path, "wrong")
+    file.unlink()
+    base = commit(tmp_path, "gone")
+    history = CommittedReleases(environment="dev", base=base, repository=tmp_path)
+    assert history.find(stack="serving-digits", endpoint="digits", model="one", digest=A) is not None
+
+
+def test_the_history_of_release_records_tells_a_rollback_too() -> None:
+    time = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+    versions = tuple(
+        Version(number=number, digest=digest, time=time, writer="deployment", platform=T4, commit="unknown")
+        for number, digest in ((2, B), (1, A))
+    )
+    records = RecordedReleases(records=iter([Record(endpoint="digits", model="one", versions=versions)]))
+    history = Several(histories=(NoHistory(), records))
+    old, new = dev(release_stack({"one": B, "two": B})), dev(release_stack({"one": A, "two": A}))
+    back, rebuilt = model_changes(old, new, sizes=NOTHING, earlier=history)
+    assert (back.kind, rebuilt.kind) == (ModelKind.ROLLED_BACK, ModelKind.REBUILT)
+    assert "version 1 of its release record" in back.sentence
+
+
+def test_an_endpoints_archives_add_up_beside_what_an_instance_has(tmp_path: Path) -> None:
+    for model, digest in (("one", A), ("two", B)):
+        write_manifest(tmp_path, model, digest, sizes=(1024, 2048))
+    old, new = dev(release_stack({"one": A})), dev(release_stack({"one": A, "two": B}))
+    [found] = endpoint_sizes(old, new, sizes=here(tmp_path))
+    assert found.after is not None
+    assert (found.after.packed, found.after.unpacked, found.after.unknown, found.exceeds_disk) == (2048, 4096, 0, False)
+    assert found.sentences == (
+        "digits serves 2 archives, 2.0 KiB (4.0 KiB unpacked), before 1 archive, 1.0 KiB (2.0 KiB unpacked).",
+        "An instance (ml.g4dn.xlarge) has 116.4 GiB of disk and 16.0 GiB of GPU memory.",
+    )
+
+
+def test_an_endpoints_total_with_an_unknown_size_is_a_lower_bound(tmp_path: Path) -> None:
+    write_manifest(tmp_path, "one", A, sizes=(1024, 2048))
+    [found] = endpoint_sizes(None, dev(release_stack({"one": A, "two": B})), sizes=here(tmp_path))
+    assert found.exceeds_disk is None
+    assert "2 archives, at least 1.0 KiB (2.0 KiB unpacked), plus 1 of unknown size" in found.sentences[0]
+    [nothing] = endpoint_sizes(None, dev(release_stack({"two": B})), sizes=NOTHING)
+    assert nothing.sentences[0] == "digits serves 1 archive of unknown size."
+
+
+def test_archives_that_do_not_fit_on_a_disk_are_told(tmp_path: Path) -> None:
+    write_manifest(tmp_path, "one", A, sizes=(1024, 3 * 1024**3))
+    variant = {"VolumeSizeInGB": 2}
+    [found] = endpoint_sizes(None, dev(release_stack({"one": A}, variant=variant)), sizes=here(tmp_path))
+    assert found.exceeds_disk is True
+    assert found.sentences[-1] == "All of them do not fit on its disk at once."
+
+
+def test_an_instance_type_that_nobody_knows_has_no_figures() -> None:
+    variant = {"InstanceType": "ml.nobody.xlarge"}
+    [found] = endpoint_sizes(None, dev(release_stack({"one": A}, variant=variant)), sizes=NOTHING)
+    assert (found.capacity.disk_bytes, found.capacity.gpu_bytes, found.exceeds_disk) == (None, None, None)
+    assert "a disk of unknown size and GPU memory of unknown size" in found.sentences[1]
