@@ -13,8 +13,8 @@ class Direction(StrEnum):
 
     WIDER = "wider"
     NARROWER = "narrower"
-    OTHER = "changed"
-    """Other than before, and neither holds the other; or without effect, because a Deny stands against it."""
+    OTHER = "other"
+    """Changed, and neither holds the other; or without effect, because a Deny stands against it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +25,7 @@ class PermissionChange:
         kind: where it goes.
         stack: the stack's name in its environment.
         principal: whom the policy is about: the construct path of the role or of the resource.
+        type: of that resource; None where it is not of the app.
         about: what the policy is to it.
         statement: what is other than before, a sentence without its subject: ``may now: s3:GetObject on …``.
         allows: whether statements that allow are meant; False for a Deny.
@@ -34,6 +35,7 @@ class PermissionChange:
         conditions: tests that a request must pass.
         wildcards: what is broad in it, each with the reason why that is accepted, where a policy finding says it.
         other_accounts: accounts among the principals that are not the stack's.
+        whole: whether the role or the resource itself comes or goes with it.
         logical_id: of the resource that the statement stands in, after the change or before it where it is gone.
         source: the property there, such as ``PolicyDocument.Statement[ReadArchives]``.
     """
@@ -41,6 +43,7 @@ class PermissionChange:
     kind: Direction
     stack: str
     principal: str
+    type: str | None
     about: SubjectKind
     statement: str
     allows: bool = True
@@ -50,6 +53,7 @@ class PermissionChange:
     conditions: tuple[str, ...] = ()
     wildcards: tuple[str, ...] = ()
     other_accounts: tuple[str, ...] = ()
+    whole: bool = False
     logical_id: str
     source: str
 

@@ -1,0 +1,239 @@
+"""What a change is said to open and to close."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.review.policies import allow, bucket, deny, environment
+from tests.review.small import MODEL, Template, resource
+from tritonstack.review.opening_change import OpeningKind
+from tritonstack.review.openings import opening_changes
+
+OPENED, CLOSED, OTHER = OpeningKind.OPENED, OpeningKind.CLOSED, OpeningKind.OTHER
+Told = list[tuple[OpeningKind, str, str]]
+HTTPS = {"IpProtocol": "tcp", "FromPort": 443, "ToPort": 443}
+WORLD, TEN, TEN_ONE = {"CidrIp": "0.0.0.0/0"}, {"CidrIp": "10.0.0.0/8"}, {"CidrIp": "10.1.0.0/16"}
+NOTHING = {"IpProtocol": "icmp", "FromPort": 252, "ToPort": 86, "CidrIp": "255.255.255.255/32"}
+TLS = deny("s3:*", "*", Principal="*", Condition={"Bool": {"aws:SecureTransport": "false"}})
+VPC = {"SecurityGroupIds": ["sg-1"], "Subnets": ["subnet-1"]}
+BLOCK = dict.fromkeys(("BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets"), True)
+
+
+def told(before: Template | None, after: Template | None) -> Told:
+    """Kind, name and sentence of each change; None for an environment that is not there."""
+    sides = [None if each is None else environment(each) for each in (before, after)]
+    return [(each.kind, each.name, each.sentence) for each in opening_changes(*sides)]
+
+
+def group(*rules: dict[str, Any], outward: tuple[dict[str, Any], ...] = (NOTHING,)) -> Template:
+    """A security group with these rules inwards."""
+    properties = {"GroupDescription": "g", "SecurityGroupIngress": list(rules), "SecurityGroupEgress": list(outward)}
+    return {"Group": resource("AWS::EC2::SecurityGroup", properties)}
+
+
+def one(kind: str, /, **properties: Any) -> Template:
+    """One resource of a type."""
+    return {"It": resource(kind, properties)}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ([], [HTTPS | WORLD], [(OPENED, "lets in tcp 443 from 0.0.0.0/0 (every IPv4 address)")]),
+        ([HTTPS | TEN], [], [(CLOSED, "no longer lets in tcp 443 from 10.0.0.0/8 (16777216 addresses)")]),
+        ([HTTPS | TEN], [HTTPS | TEN_ONE, HTTPS | TEN], []),
+        ([HTTPS | TEN_ONE], [HTTPS | TEN], [(OPENED, "lets in tcp 443 from 10.0.0.0/8 (16777216 addresses)")]),
+        (
+            [HTTPS | TEN],
+            [HTTPS | TEN_ONE],
+            [(CLOSED, "no longer lets in tcp 443 from 10.0.0.0/8 (16777216 addresses)")],
+        ),
+        ([HTTPS | TEN], [HTTPS | TEN | {"Description": "other words"}], []),
+        ([HTTPS | TEN], [TEN | {"IpProtocol": "6", "FromPort": "443", "ToPort": "443"}], []),
+        (
+            [HTTPS | TEN],
+            [HTTPS | TEN | {"FromPort": 80}],
+            [(OPENED, "lets in tcp 80-443 from 10.0.0.0/8 (16777216 addresses)")],
+        ),
+        (
+            [HTTPS | TEN],
+            [TEN | {"IpProtocol": -1}],
+            [(OPENED, "lets in every protocol and port from 10.0.0.0/8 (16777216 addresses)")],
+        ),
+        ([], [HTTPS | {"SourcePrefixListId": "pl-1"}], [(OPENED, "lets in tcp 443 from pl-1")]),
+        ([HTTPS | {"CidrIpv6": "fd00::/8"}], [HTTPS | {"CidrIpv6": "fd00::/8"}, HTTPS | {"CidrIpv6": "fd01::/16"}], []),
+    ],
+)
+def test_rules_of_a_security_group(before: list[Any], after: list[Any], expected: list[tuple[Any, str]]) -> None:
+    assert told(group(*before), group(*after)) == [(kind, "Group", words) for kind, words in expected]
+
+
+def test_a_rule_that_moves_out_of_its_group_is_no_change() -> None:
+    own = resource("AWS::EC2::SecurityGroupIngress", HTTPS | TEN | {"GroupId": {"Fn::GetAtt": ["Group", "GroupId"]}})
+    assert told(group(HTTPS | TEN), {**group(), "Rule": own}) == []
+
+
+def test_a_rule_outwards_of_a_group_that_is_not_of_the_app() -> None:
+    after = one("AWS::EC2::SecurityGroupEgress", **HTTPS, **WORLD, GroupId="sg-1")
+    assert told({}, after) == [(OPENED, "sg-1", "lets out tcp 443 to 0.0.0.0/0 (every IPv4 address)")]
+
+
+def test_a_new_group_without_a_rule_outwards_lets_out_everything() -> None:
+    words = "lets out every protocol and port to every address, as AWS adds it to a group without a rule outwards"
+    assert told({}, group(outward=())) == [(OPENED, "Group", words)]
+    assert told({}, group(outward=(NOTHING,))) == []
+    assert told(group(outward=(HTTPS | TEN,)), group(outward=())) == [
+        (CLOSED, "Group", "no longer lets out tcp 443 to 10.0.0.0/8 (16777216 addresses)")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        (
+            one(MODEL, VpcConfig=VPC),
+            one(MODEL),
+            [
+                (
+                    OPENED,
+                    (
+                        "no longer runs in a VPC (SecurityGroupIds: sg-1; Subnets: subnet-1): its traffic leaves "
+                        "the network"
+                    ),
+                )
+            ],
+        ),
+        (
+            one(MODEL),
+            one(MODEL, VpcConfig=VPC),
+            [(CLOSED, "runs in a VPC (SecurityGroupIds: sg-1; Subnets: subnet-1)")],
+        ),
+        (
+            one(MODEL, VpcConfig=VPC),
+            one(MODEL, VpcConfig=VPC | {"Subnets": ["subnet-2"]}),
+            [
+                (
+                    OTHER,
+                    (
+                        "runs in a VPC (SecurityGroupIds: sg-1; Subnets: subnet-2) — before: "
+                        "runs in a VPC (SecurityGroupIds: sg-1; Subnets: subnet-1)"
+                    ),
+                )
+            ],
+        ),
+        (
+            one(MODEL, VpcConfig=VPC | {"Subnets": ["a", "b"]}),
+            one(MODEL, VpcConfig=VPC | {"Subnets": ["b", "a"]}),
+            [],
+        ),
+        (
+            one(MODEL, EnableNetworkIsolation=True),
+            one(MODEL, EnableNetworkIsolation=False),
+            [(OPENED, "is no longer isolated: its containers may make calls (EnableNetworkIsolation)")],
+        ),
+        (
+            {},
+            one(MODEL),
+            [(OPENED, "runs in no VPC and without network isolation: its containers reach the internet")],
+        ),
+        ({}, one(MODEL, EnableNetworkIsolation=True), []),
+        (
+            one("AWS::S3::Bucket", PublicAccessBlockConfiguration=BLOCK),
+            one("AWS::S3::Bucket", PublicAccessBlockConfiguration=BLOCK | {"BlockPublicPolicy": False}),
+            [(OPENED, "no longer blocks public access (BlockPublicPolicy)")],
+        ),
+        (
+            one("AWS::S3::Bucket", PublicAccessBlockConfiguration=BLOCK),
+            one("AWS::S3::Bucket"),
+            [(OPENED, f"no longer blocks public access ({flag})") for flag in sorted(BLOCK)],
+        ),
+        ({}, one("AWS::S3::Bucket"), []),
+        (
+            {},
+            one("AWS::S3::Bucket", PublicAccessBlockConfiguration=BLOCK | {"BlockPublicAcls": False}),
+            [(OPENED, "does not block public access (BlockPublicAcls)")],
+        ),
+        (
+            one("AWS::Logs::LogGroup", KmsKeyId="arn:key"),
+            one("AWS::Logs::LogGroup"),
+            [(OPENED, "no longer encrypts its data by KmsKeyId arn:key")],
+        ),
+        (
+            one("AWS::Logs::LogGroup", KmsKeyId="arn:a"),
+            one("AWS::Logs::LogGroup", KmsKeyId="arn:b"),
+            [(OTHER, "encrypts its data by KmsKeyId arn:b — before: encrypts its data by KmsKeyId arn:a")],
+        ),
+        (
+            one("AWS::EC2::Subnet", MapPublicIpOnLaunch=False),
+            one("AWS::EC2::Subnet", MapPublicIpOnLaunch=True),
+            [(OPENED, "gives what starts in it a public address (MapPublicIpOnLaunch)")],
+        ),
+        ({}, one("AWS::EC2::InternetGateway"), [(OPENED, "an internet gateway comes")]),
+        (
+            {},
+            one("AWS::Lambda::Url", AuthType="NONE"),
+            [(OPENED, "can be called by anybody, without a signature (AuthType NONE)")],
+        ),
+    ],
+)
+def test_what_keeps_data_and_programs_in(before: Template, after: Template, expected: list[tuple[Any, str]]) -> None:
+    assert told(before, after) == [(kind, "It", words) for kind, words in expected]
+
+
+def test_a_subnet_becomes_public_by_the_route_of_its_table() -> None:
+    before = {
+        "Subnet": resource("AWS::EC2::Subnet"),
+        "Table": resource("AWS::EC2::RouteTable"),
+        "Gateway": resource("AWS::EC2::InternetGateway"),
+        "Routed": resource(
+            "AWS::EC2::SubnetRouteTableAssociation", {"RouteTableId": {"Ref": "Table"}, "SubnetId": {"Ref": "Subnet"}}
+        ),
+    }
+    route = {
+        "RouteTableId": {"Ref": "Table"},
+        "DestinationCidrBlock": "0.0.0.0/0",
+        "GatewayId": {"Ref": "Gateway"},
+    }
+    after = {**before, "Route": resource("AWS::EC2::Route", route)}
+    assert told(before, after) == [
+        (OPENED, "Subnet", "is a public subnet: it has a route to an internet gateway"),
+        (OPENED, "Table", "routes to 0.0.0.0/0 (every IPv4 address) through ${Gateway} (an internet gateway)"),
+    ]
+
+
+def test_an_entry_of_a_network_acl_says_something_by_its_number_too() -> None:
+    entry = {"NetworkAclId": "acl-1", "Protocol": 6, "PortRange": {"From": 22, "To": 22}, "CidrBlock": "10.0.0.0/8"}
+    denied = one("AWS::EC2::NetworkAclEntry", **entry, RuleAction="deny", RuleNumber=1)
+    later = one("AWS::EC2::NetworkAclEntry", **entry, RuleAction="deny", RuleNumber=9)
+    words = "denies tcp 22 from 10.0.0.0/8 (16777216 addresses)"
+    assert told(denied, {}) == [(OPENED, "acl-1", f"no longer {words} (rule 1)")]
+    assert told(denied, later) == [(OTHER, "acl-1", f"{words} (rule 9) — before: {words} (rule 1)")]
+
+
+def test_what_a_resources_policy_opens() -> None:
+    read = allow("s3:GetObject", "*", Principal="*")
+    assert told(bucket(TLS), bucket(deny("s3:Put*", "*", Principal="*"))) == [
+        (OPENED, "Bucket", "calls without TLS are no longer refused: s3:*")
+    ]
+    assert told(bucket(), bucket(TLS)) == [(CLOSED, "Bucket", "calls without TLS are refused from now on: s3:*")]
+    assert told(bucket(TLS), bucket(TLS, read)) == [
+        (OPENED, "Bucket", "open to everybody: anybody may now: s3:GetObject")
+    ]
+
+
+def test_a_vpc_endpoint_comes_and_its_policy_changes() -> None:
+    def endpoint(*statements: Any) -> Template:
+        document = {"PolicyDocument": {"Statement": list(statements)}} if statements else {}
+        return one("AWS::EC2::VPCEndpoint", ServiceName="com.amazonaws.us-east-1.s3", **document)
+
+    mine = allow("s3:GetObject", "arn:aws:s3:::b/*", Principal="*")
+    assert told({}, endpoint(mine)) == [(OPENED, "It", "is a private way to com.amazonaws.us-east-1.s3")]
+    assert told(endpoint(mine), endpoint()) == [(OPENED, "It", "its policy: anybody may now: *")]
+    assert [kind for kind, _, _ in told(endpoint(), endpoint(mine))] == [CLOSED]
+
+
+def test_an_environment_that_is_gone_closes_what_was_open() -> None:
+    assert [kind for kind, _, _ in told(group(HTTPS | WORLD), None)] == [CLOSED]
+    assert [kind for kind, _, _ in told(None, group(HTTPS | WORLD))] == [OPENED]
