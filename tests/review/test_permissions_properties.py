@@ -1,0 +1,205 @@
+"""Permissions and openings of drawn policies: what holds whatever the statements are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.policies.evaluator import Request, Verdict, evaluate, glob
+from tests.review.policies import NARROWER, OTHER, WIDER, changes, environment, policy, role
+from tests.review.small import Template, resource
+from tests.review.values import stacks
+from tritonstack.review.opening_change import OpeningKind
+from tritonstack.review.openings import opening_changes
+from tritonstack.review.patterns import covers, may_meet
+from tritonstack.review.permissions import permission_changes
+from tritonstack.review.snapshot import EnvironmentSnapshot
+
+ACTIONS = ("s3:GetObject", "s3:GetAcl", "s3:PutObject", "sns:Publish")
+WIDE_ACTIONS = (*ACTIONS, "s3:Get*", "s3:*", "*")
+RESOURCES = ("arn:a", "arn:ab", "arn:b")
+WIDE_RESOURCES = (*RESOURCES, "arn:a*", "*")
+CONTEXTS: tuple[dict[str, str], ...] = ({}, {"k": "x"}, {"k": "y"}, {"k": "x", "l": "x"})
+SWAPPED = {WIDER: NARROWER, NARROWER: WIDER, OTHER: OTHER}
+OPPOSITE = {
+    OpeningKind.OPENED: OpeningKind.CLOSED,
+    OpeningKind.CLOSED: OpeningKind.OPENED,
+    OpeningKind.OTHER: OpeningKind.OTHER,
+}
+
+CONDITIONS = st.sampled_from(
+    [
+        {},
+        {"StringEquals": {"k": "x"}},
+        {"StringEquals": {"k": ["x", "y"]}},
+        {"StringEquals": {"k": "x", "l": "x"}},
+        {"StringNotEquals": {"k": "x"}},
+        {"StringEqualsIfExists": {"k": "x"}},
+    ]
+)
+
+
+def element(name: str, values: tuple[str, ...]) -> st.SearchStrategy[dict[str, Any]]:
+    """``Action`` or ``NotAction`` with some values."""
+    given_values = st.lists(st.sampled_from(values), min_size=1, max_size=3, unique=True)
+    return st.builds(lambda key, some: {key: some}, st.sampled_from([name, name, f"Not{name}"]), given_values)
+
+
+def statement(effect: str, action: Any, on: Any, condition: Any) -> dict[str, Any]:
+    """A statement of an identity's policy."""
+    return {"Effect": effect, **action, **on, **({"Condition": condition} if condition else {})}
+
+
+STATEMENTS = st.lists(
+    st.builds(
+        statement,
+        st.sampled_from(["Allow", "Allow", "Deny"]),
+        element("Action", WIDE_ACTIONS),
+        element("Resource", WIDE_RESOURCES),
+        CONDITIONS,
+    ),
+    max_size=4,
+)
+RULES = st.lists(
+    st.fixed_dictionaries(
+        {
+            "IpProtocol": st.sampled_from(["tcp", "udp", "-1"]),
+            "FromPort": st.sampled_from([1, 80]),
+            "ToPort": st.sampled_from([80, 443]),
+            "CidrIp": st.sampled_from(["0.0.0.0/0", "10.0.0.0/8", "10.1.0.0/16"]),
+        }
+    ),
+    max_size=4,
+)
+
+
+def cut(statements: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The same statements, one for each action and resource; what is negated cannot be cut."""
+    return [
+        {**each, **({"Action": [action]} if action else {}), **({"Resource": [on]} if on else {})}
+        for each in statements
+        for action in each.get("Action", [None])
+        for on in each.get("Resource", [None])
+    ]
+
+
+def group(rules: list[dict[str, Any]]) -> Template:
+    """A security group with these rules inwards."""
+    return {"Group": resource("AWS::EC2::SecurityGroup", {"SecurityGroupIngress": rules})}
+
+
+def everything(statements: list[dict[str, Any]], rules: list[dict[str, Any]]) -> EnvironmentSnapshot:
+    return environment({**role(*statements), **group(rules)})
+
+
+@given(STATEMENTS, RULES)
+def test_nothing_changes_against_itself(statements: list[Any], rules: list[Any]) -> None:
+    same = everything(statements, rules)
+    assert permission_changes(same, same) == ()
+    assert opening_changes(same, same) == ()
+
+
+@given(stacks())
+def test_no_stack_breaks_it_and_none_changes_against_itself(stack: Any) -> None:
+    same = EnvironmentSnapshot(name="dev", stacks={stack.name: stack}, findings=None)
+    assert permission_changes(same, same) == ()
+    assert opening_changes(same, same) == ()
+
+
+@given(STATEMENTS, STATEMENTS, RULES, RULES)
+def test_the_other_way_round_wider_is_narrower(a: list[Any], b: list[Any], rules: list[Any], others: list[Any]) -> None:
+    before, after = everything(a, rules), everything(b, others)
+    there, back = permission_changes(before, after), permission_changes(after, before)
+    assert sorted((SWAPPED[each.kind], each.allows, each.actions, each.resources) for each in there) == sorted(
+        (each.kind, each.allows, each.actions, each.resources) for each in back
+    )
+    opened, closed = opening_changes(before, after), opening_changes(after, before)
+    assert sorted(OPPOSITE[each.kind] for each in opened) == sorted(each.kind for each in closed)
+
+
+@given(STATEMENTS, st.randoms(use_true_random=False))
+def test_how_statements_are_cut_and_where_they_stand_is_no_change(statements: list[Any], random: Any) -> None:
+    pieces = cut(statements)
+    random.shuffle(pieces)
+    middle = random.randint(0, len(pieces))
+    apart = {**role(*pieces[:middle]), "More": policy(*pieces[middle:])}
+    assert changes(role(*statements), apart) == ()
+    assert changes(apart, role(*statements)) == ()
+
+
+@given(STATEMENTS, STATEMENTS, RULES, RULES, st.randoms(use_true_random=False))
+def test_order_changes_no_word(a: list[Any], b: list[Any], rules: list[Any], others: list[Any], random: Any) -> None:
+    mixed = [
+        {key: random.sample(value, len(value)) if isinstance(value, list) else value for key, value in each.items()}
+        for each in b
+    ]
+    random.shuffle(mixed)
+    shuffled = random.sample(others, len(others))
+    before = everything(a, rules)
+
+    def words(after: EnvironmentSnapshot) -> list[Any]:
+        return [replace(each, source="") for each in permission_changes(before, after)]
+
+    assert words(everything(b, others)) == words(everything(mixed, others))
+    assert opening_changes(before, everything(b, others)) == opening_changes(before, everything(b, shuffled))
+
+
+def allowed(statements: list[Any]) -> set[tuple[str, str, int]]:
+    """What IAM lets a role with these statements do, of all requests here."""
+    return {
+        (action, on, number)
+        for action in (*ACTIONS, "zzz:Else")
+        for on in (*RESOURCES, "arn:else")
+        for number, context in enumerate(CONTEXTS)
+        if evaluate(
+            Request(principal="arn:aws:iam::111111111111:role/r", action=action, resource=on, context=context),
+            identity=statements,
+        )
+        is Verdict.ALLOWED
+    }
+
+
+@given(STATEMENTS, STATEMENTS)
+def test_what_iam_allows_from_now_on_is_never_left_out(before: list[Any], after: list[Any]) -> None:
+    """As IAM evaluates: a request that is allowed after and not before is told as wider, or as changed conditions."""
+    kinds = {each.kind for each in changes(role(*before), role(*after))}
+    was, now = allowed(before), allowed(after)
+    if now - was:
+        assert kinds & {WIDER, OTHER}
+    if was - now:
+        assert kinds & {NARROWER, OTHER}
+    if kinds == {WIDER}:
+        assert was <= now
+    if kinds == {NARROWER}:
+        assert now <= was
+
+
+ONE_ALLOW = st.builds(
+    statement,
+    st.just("Allow"),
+    st.builds(lambda one: {"Action": [one]}, st.sampled_from(WIDE_ACTIONS)),
+    st.builds(lambda one: {"Resource": [one]}, st.sampled_from(WIDE_RESOURCES)),
+    st.just({}),
+)
+
+
+@given(ONE_ALLOW, ONE_ALLOW)
+def test_wider_is_what_iam_allows_after_and_not_before(before: Any, after: Any) -> None:
+    """Of one statement each, so that no two of them hold together what one of the others does."""
+    kinds = {each.kind for each in changes(role(before), role(after))}
+    was, now = allowed([before]), allowed([after])
+    assert (WIDER in kinds) is bool(now - was)
+    assert (NARROWER in kinds) is bool(was - now)
+
+
+PATTERNS = st.text("ab*?", max_size=5)
+
+
+@given(PATTERNS, PATTERNS, st.text("ab", max_size=6))
+def test_a_pattern_that_covers_another_matches_all_that_it_matches(wide: str, narrow: str, text: str) -> None:
+    if glob(narrow, text):
+        assert not covers(wide, narrow) or glob(wide, text)
+        assert not glob(wide, text) or may_meet(wide, narrow)
