@@ -195,7 +195,7 @@ def _told(environment: EnvironmentEntry, stacks: Sequence[str]) -> str:
     wider = sum(each.kind == "wider" for each in environment.permissions if each.stack in stacks)
     if wider:
         said.append(f"Permissions that widen: {wider}.")
-    said += [each.sentence for each in environment.openings if each.stack in stacks]
+    said += [f"{each.name} {each.sentence}." for each in environment.openings if each.stack in stacks]
     if any(each.minimum_before != each.minimum_after for each in environment.costs):
         said.append(f"Cost {environment.cost.sentences[0]}.")
     return " ".join(said) or _verdict(environment)

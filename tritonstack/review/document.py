@@ -30,6 +30,7 @@ from tritonstack.review.entries import (
     FindingEntry,
     MatchEntry,
     ModelEntry,
+    OpeningEntry,
     Part,
     PermissionEntry,
     PhraseEntry,
@@ -40,6 +41,7 @@ from tritonstack.review.entries import (
 )
 from tritonstack.review.fail_on import Match
 from tritonstack.review.models import ModelChange
+from tritonstack.review.opening_change import OpeningChange
 from tritonstack.review.permission_change import PermissionChange
 from tritonstack.review.report import EnvironmentReport, Report, standing
 from tritonstack.review.snapshot import Finding
@@ -101,7 +103,7 @@ def _environment(report: EnvironmentReport) -> EnvironmentEntry:
         resources=_resources(standing(changes.stacks)),
         stacks=tuple(_stack(each) for each in changes.stacks),
         permissions=tuple(_permission(each) for each in report.parts.permissions),
-        openings=(),
+        openings=tuple(_opening(each) for each in report.parts.openings),
         models=tuple(_model(each) for each in report.parts.models),
         engines=tuple(_engine(each) for each in report.parts.engines),
         cost=_total(report.parts.cost),
@@ -221,6 +223,16 @@ def _permission(change: PermissionChange) -> PermissionEntry:
         other_accounts=change.other_accounts,
         logical_id=change.logical_id,
         source=change.source,
+    )
+
+
+def _opening(change: OpeningChange) -> OpeningEntry:
+    return OpeningEntry(
+        kind=change.kind.value,
+        stack=change.stack,
+        name=change.name,
+        sentence=change.sentence,
+        logical_id=change.logical_id,
     )
 
 

@@ -114,7 +114,7 @@ class FindingEntry(Part):
 class PermissionEntry(Part):
     """What may be done that could not be done before, or no longer."""
 
-    kind: str = Field(description="wider, narrower or changed.")
+    kind: str = Field(description="wider, narrower or other.")
     stack: str = Field(description="Its stack's name in the environment.")
     principal: str = Field(description="Whom the policy is about: construct path of the role or resource.")
     statement: str = Field(description="What is other than before: `may now: s3:GetObject on …`.")
@@ -126,11 +126,13 @@ class PermissionEntry(Part):
 
 
 class OpeningEntry(Part):
-    """What the network lets through, or no longer."""
+    """What opens or closes: a network, data, what a program may reach."""
 
     kind: str = Field(description="opened, closed or other.")
     stack: str = Field(description="Its stack's name in the environment.")
-    sentence: str = Field(description="In words.")
+    name: str = Field(description="What is open or closed: mostly a construct path.")
+    sentence: str = Field(description="What comes or goes: `lets in tcp 443 from 0.0.0.0/0`.")
+    logical_id: str = Field(description="Of the resource that says it.")
 
 
 class ModelEntry(Part):

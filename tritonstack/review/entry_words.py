@@ -46,7 +46,12 @@ def part_lists(environment: EnvironmentEntry) -> Iterator[tuple[str, tuple[str, 
         "Stacks as a whole": tuple(
             f"{stack.stack_name}: {each}" for stack in environment.stacks for each in stack.sentences
         ),
-        "Permissions": tuple(_permissions(environment)),
+        "Permissions that widen": tuple(_permissions(environment, "wider")),
+        "Permissions that change otherwise": tuple(_permissions(environment, "other")),
+        "Permissions that narrow": tuple(_permissions(environment, "narrower")),
+        "What opens": tuple(_openings(environment, "opened")),
+        "What is open otherwise": tuple(_openings(environment, "other")),
+        "What closes": tuple(_openings(environment, "closed")),
         "Models": tuple(each.sentence for each in environment.models),
         "Engines": tuple(each.sentence for each in environment.engines),
         "Cost": tuple(_cost(environment)),
@@ -54,11 +59,18 @@ def part_lists(environment: EnvironmentEntry) -> Iterator[tuple[str, tuple[str, 
     yield from ((title, lines) for title, lines in parts.items() if lines)
 
 
-def _permissions(environment: EnvironmentEntry) -> Iterator[str]:
+def _permissions(environment: EnvironmentEntry, kind: str) -> Iterator[str]:
     for each in environment.permissions:
-        broad = f" Wildcards: {'; '.join(each.wildcards)}." if each.wildcards else ""
+        if each.kind != kind:
+            continue
+        called_out = each.wildcards if kind != "narrower" else ()
+        broad = f" Wildcards: {'; '.join(called_out)}." if called_out else ""
         foreign = f" Of other accounts: {', '.join(each.other_accounts)}." if each.other_accounts else ""
-        yield f"{each.kind}: {each.stack}/{each.principal} {each.statement}.{broad}{foreign}"
+        yield f"{each.stack}/{each.principal} {each.statement}.{broad}{foreign}"
+
+
+def _openings(environment: EnvironmentEntry, kind: str) -> Iterator[str]:
+    yield from (f"{each.stack}/{each.name} {each.sentence}." for each in environment.openings if each.kind == kind)
 
 
 def _cost(environment: EnvironmentEntry) -> Iterator[str]:

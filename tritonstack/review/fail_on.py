@@ -11,8 +11,10 @@ from fnmatch import fnmatchcase
 from tritonstack.errors import InputError, Problem
 from tritonstack.review.change import Effect, EnvironmentChange
 from tritonstack.review.models import ModelKind
+from tritonstack.review.opening_change import OpeningKind
 from tritonstack.review.permission_change import Direction
 from tritonstack.review.report import EnvironmentReport, Report, standing
+from tritonstack.review.verdict import broad_without_reason
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,8 +112,14 @@ def _iam(report: EnvironmentReport, _given: str) -> Iterator[str]:
 
 def _wildcards(report: EnvironmentReport, _given: str) -> Iterator[str]:
     for each in report.parts.permissions:
-        if each.kind is Direction.WIDER and each.wildcards:
+        if each.kind is Direction.WIDER and broad_without_reason(each):
             yield f"{each.stack}: {each.principal} {each.statement}: {'; '.join(each.wildcards)}"
+
+
+def _openings(report: EnvironmentReport, _given: str) -> Iterator[str]:
+    for each in report.parts.openings:
+        if each.kind is OpeningKind.OPENED:
+            yield f"{each.stack}: {each.name} {each.sentence}"
 
 
 def _model_removal(report: EnvironmentReport, _given: str) -> Iterator[str]:
@@ -168,7 +176,8 @@ WORDS: Mapping[str, Word] = {
     "refused": Word(says="CloudFormation refuses the update of a resource", matches=_effects(Effect.REFUSED)),
     "traffic": Word(says="calls to an endpoint move, end, or may", matches=_traffic),
     "iam": Word(says="a permission widens", matches=_iam),
-    "wildcard": Word(says="a permission widens, by a wildcard", matches=_wildcards),
+    "wildcard": Word(says="a permission widens by a wildcard that no written reason accepts", matches=_wildcards),
+    "opening": Word(says="a network, data or a program's way out opens", matches=_openings),
     "model-removal": Word(says="an endpoint serves a model no longer", matches=_model_removal),
     "engine": Word(says="a TensorRT engine is to be built, or may be", matches=_engines),
     "cost": Word(

@@ -104,7 +104,10 @@ def _environment(environment: EnvironmentEntry) -> Iterator[Block]:
     if traffic:
         yield Block(text="\n".join(["### Calls", "", *traffic, ""]))
     for title, lines in part_lists(environment):
-        listed = "\n".join([f"### {title}", "", *(f"- {text(each)}" for each in lines), ""])
+        told = "\n".join(f"- {text(each)}" for each in lines)
+        if len(lines) > SHORT:
+            told = f"<details><summary>{len(lines)}</summary>\n\n{told}\n\n</details>"
+        listed = f"### {title}\n\n{told}\n"
         yield Block(
             text=listed,
             short=f"### {title}: {len(lines)}\n",

@@ -13,6 +13,8 @@ from tritonstack.review.engines import EngineBuildNotice, dependencies_of, engin
 from tritonstack.review.manifests import ManifestStore, Sizes
 from tritonstack.review.model_history import CommittedReleases, EarlierReleases, NoHistory
 from tritonstack.review.models import ModelChange, model_changes
+from tritonstack.review.opening_change import OpeningChange
+from tritonstack.review.openings import opening_changes
 from tritonstack.review.permission_change import PermissionChange
 from tritonstack.review.permissions import permission_changes
 from tritonstack.review.prices import Prices, prices_of
@@ -55,12 +57,14 @@ class Parts:
         engines: those that are to be built.
         costs: of every endpoint.
         permissions: those that widen, narrow or are others.
+        openings: of networks, data and programs.
     """
 
     models: tuple[ModelChange, ...] = ()
     engines: tuple[EngineBuildNotice, ...] = ()
     costs: tuple[CostChange, ...] = ()
     permissions: tuple[PermissionChange, ...] = ()
+    openings: tuple[OpeningChange, ...] = ()
 
     @property
     def cost(self) -> CostTotals:
@@ -90,6 +94,7 @@ def parts_of(
         else (),
         costs=cost_changes(before, deployed, prices=prices, change=change),
         permissions=permission_changes(before, deployed),
+        openings=opening_changes(before, deployed),
     )
 
 

@@ -11,8 +11,9 @@ from enum import StrEnum
 from tritonstack.review.change import Effect, EnvironmentChange, StackChange, TrafficChange, Update
 from tritonstack.review.engines import Need
 from tritonstack.review.models import ModelKind
+from tritonstack.review.opening_change import OpeningKind
 from tritonstack.review.parts import Parts
-from tritonstack.review.permission_change import Direction
+from tritonstack.review.permission_change import Direction, PermissionChange
 
 BY_WEIGHT = (
     Effect.REFUSED,
@@ -26,7 +27,9 @@ BY_WEIGHT = (
     Effect.TEMPLATE_ONLY,
 )
 """Effects as a report orders them: what can hurt comes first."""
-ENDS = (Update.REMOVED, Update.REPLACED)
+_WORDS = {Direction.NARROWER: "narrower", Direction.OTHER: "changed otherwise"}
+ACCEPTED = " — accepted: "
+"""How a wildcard goes on in ``PermissionChange.wildcards`` where a written reason accepts it."""
 
 
 class Level(StrEnum):
@@ -90,6 +93,7 @@ def _phrases(changes: EnvironmentChange, parts: Parts) -> Iterator[Phrase]:
     yield from _resources(changes)
     yield from _traffic([each for stack in standing(changes.stacks) for each in stack.traffic])
     yield from _permissions(parts)
+    yield from _openings(parts)
     yield from _models(parts)
     yield from _cost(parts)
     if changes.findings.new:
@@ -134,15 +138,28 @@ def _traffic(traffic: list[TrafficChange]) -> Iterator[Phrase]:
 
 def _permissions(parts: Parts) -> Iterator[Phrase]:
     wider = [each for each in parts.permissions if each.kind is Direction.WIDER]
-    broad = sum(bool(each.wildcards) for each in wider)
+    broad = sum(map(broad_without_reason, wider))
     if wider:
         told = f"{_count(len(wider), 'permission')} wider{f', {broad} by wildcards' if broad else ''}"
         yield Phrase(Level.CLOSE if broad else Level.LOOK, told)
     other = Counter(each.kind for each in parts.permissions if each.kind is not Direction.WIDER)
     for kind, number in sorted(other.items()):
-        yield Phrase(
-            Level.PLAIN if kind is Direction.NARROWER else Level.LOOK, f"{_count(number, 'permission')} {kind.value}"
-        )
+        level = Level.PLAIN if kind is Direction.NARROWER else Level.LOOK
+        yield Phrase(level, f"{_count(number, 'permission')} {_WORDS[kind]}")
+
+
+def _openings(parts: Parts) -> Iterator[Phrase]:
+    levels = {OpeningKind.OPENED: Level.CLOSE, OpeningKind.OTHER: Level.LOOK, OpeningKind.CLOSED: Level.PLAIN}
+    words = {OpeningKind.OPENED: "opened", OpeningKind.OTHER: "open otherwise", OpeningKind.CLOSED: "closed"}
+    counts = Counter(each.kind for each in parts.openings)
+    for kind, level in levels.items():
+        if counts[kind]:
+            yield Phrase(level, f"{_count(counts[kind], 'way')} {words[kind]}")
+
+
+def broad_without_reason(change: PermissionChange) -> bool:
+    """Whether a permission has a wildcard that no written reason accepts."""
+    return any(ACCEPTED not in each for each in change.wildcards)
 
 
 def _models(parts: Parts) -> Iterator[Phrase]:

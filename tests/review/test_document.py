@@ -1,0 +1,77 @@
+"""The report as data, and its schema."""
+
+from __future__ import annotations
+
+import json
+
+import jsonschema
+import pytest
+
+from tests.review.reports import before, document, report
+from tests.review.small import resource, serving
+from tests.stacks.app_process import ROOT
+from tritonstack.commands.schema import schema_text
+from tritonstack.review.document import SCHEMA_ID, VERSION
+from tritonstack.review.entries import EnvironmentEntry
+from tritonstack.review.parts import Known
+
+
+def dev() -> EnvironmentEntry:
+    return next(each for each in document().environments if each.name == "dev")
+
+
+def test_the_committed_schema_is_current_and_has_an_id_with_its_version() -> None:
+    text = (ROOT / "schemas/review.schema.json").read_text()
+    assert text == schema_text("review")
+    assert json.loads(text)["$id"] == SCHEMA_ID == f"urn:tritonstack:review:{VERSION}"
+
+
+def test_a_document_is_as_its_schema_says_and_the_same_twice() -> None:
+    text = document(fail_on="replacement").text()
+    assert text == document(fail_on="replacement").text()
+    jsonschema.Draft202012Validator(json.loads(schema_text("review"))).validate(json.loads(text))
+    broken = json.loads(text)
+    broken["environments"][0]["level"] = "fine"
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(broken, json.loads(schema_text("review")))
+
+
+def test_a_new_resource_is_told_with_all_of_its_properties() -> None:
+    [parameter] = [each for each in dev().resources if each.logical_id == "Parameter"]
+    assert [(each.name, each.before, each.after) for each in parameter.properties][:2] == [
+        ("Name", None, "/new"),
+        ("Tags", None, parameter.properties[1].after),
+    ]
+
+
+def test_the_cost_stands_before_and_after_at_both_ends() -> None:
+    cost = dev().cost
+    assert cost.minimum_before is not None
+    assert cost.maximum_after is not None
+    assert (cost.minimum_before.usd_per_hour, cost.maximum_after.usd_per_hour) == (0.75, 1.5)
+
+
+def test_an_unknown_price_is_no_number() -> None:
+    new = {**before(), **serving(variant={"InstanceType": "ml.nowhere.xlarge"})}
+    [entry] = document(report(before(), new, known=Known())).environments
+    assert entry.cost.minimum_after is not None
+    assert entry.cost.minimum_after.usd_per_hour is None
+    assert "ml.nowhere.xlarge" in entry.cost.minimum_after.unknown[0]
+
+
+def test_the_verdict_is_as_close_as_the_closest_of_its_phrases() -> None:
+    [plain] = document(report(before(), {**before(), "N": resource("AWS::SNS::Topic")})).environments
+    assert (plain.level, [each.text for each in plain.verdict]) == (
+        "plain",
+        ["1 new", "no endpoint's calls are touched"],
+    )
+    [look] = document(
+        report(before(), {**before(), "Queue": resource("AWS::SQS::Queue", {"FifoQueue": True})})
+    ).environments
+    assert look.level == "look at it"
+
+
+def test_a_stack_that_the_app_lost_counts_on_both_sides() -> None:
+    [lost] = [each for each in document().environments if each.name == "lost"]
+    assert (lost.resources, lost.traffic, lost.permissions) == ((), (), ())
+    assert lost.cost.minimum_before == lost.cost.minimum_after

@@ -1,0 +1,102 @@
+"""What each word of --fail-on matches, and which words there are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.review.reports import ALL, READ, before, policy, report, rich_report
+from tests.review.small import resource, serving
+from tritonstack.errors import InputError
+from tritonstack.review.fail_on import WORDS, matches_of, parse_fail_on
+from tritonstack.review.parts import Known
+from tritonstack.review.report import Report
+
+
+def matched(given: Report, words: str) -> list[str]:
+    return [f"{each.environment}: {each.sentence}" for each in matches_of(given, parse_fail_on(words))]
+
+
+def test_an_unknown_word_is_refused_with_all_that_are_allowed() -> None:
+    with pytest.raises(InputError) as raised:
+        parse_fail_on("replacement,nonsense,cost:10,finding:x")
+    [problem] = raised.value.problems
+    assert problem.found == "nonsense, cost:10, finding:x"
+    assert all(name in problem.allowed for name in WORDS)
+    assert "cost:+N%" in problem.allowed
+
+
+@pytest.mark.parametrize("words", ["", ",", "cost", "cost:", "cost:+", "cost:-5%", "replacement:", "iam:", "any:thing"])
+def test_words_that_are_half_written_are_refused(words: str) -> None:
+    with pytest.raises(InputError):
+        parse_fail_on(words)
+
+
+def test_a_word_that_stands_twice_counts_once() -> None:
+    assert parse_fail_on(" iam , cost:+10%,iam,") == ("iam", "cost:+10%")
+
+
+def test_no_word_matches_where_nothing_changes() -> None:
+    same = report(before(), before())
+    every = ",".join({"cost": "cost:+0%"}.get(name, name) for name in WORDS if name != "finding")
+    assert matched(same, every) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        ("replacement:AWS::S3::*", ["dev: serving: Bucket (AWS::S3::Bucket) is replaced"]),
+        (
+            "removal",
+            [
+                "dev: serving: Topic (AWS::SNS::Topic) is removed from the stack, kept in the account",
+                "dev: serving: Queue (AWS::SQS::Queue) is removed",
+                "lost: the stack lost-serving is no longer in the app",
+            ],
+        ),
+        ("removal:AWS::SQS::Queue", ["dev: serving: Queue (AWS::SQS::Queue) is removed"]),
+        ("traffic", ["dev: serving: calls to dev-digits move or end"]),
+        ("finding", ["dev: serving: Bucket: AwsSolutions-S1"]),
+        ("cost:+99%", ["dev: 0.75 USD/hour → 1.50 USD/hour (+100 %)"]),
+        ("cost:+100%", []),
+        ("cost:+0.74", ["dev: 0.75 USD/hour → 1.50 USD/hour (+100 %)"]),
+        ("cost:+0.75", []),
+        ("refused", []),
+        ("opening", ["dev: serving: Group lets in tcp 22 from 0.0.0.0/0 (every IPv4 address)"]),
+    ],
+)
+def test_a_word_matches_what_it_says(words: str, wanted: list[str]) -> None:
+    told = [each.replace("at minimum ", "") for each in matched(rich_report(), words)]
+    assert sorted(each for each in told if not each.startswith("new:")) == sorted(wanted)
+
+
+def test_a_permission_that_widens_matches_iam_and_by_a_wildcard_also_wildcard() -> None:
+    other = {**READ, "Resource": "arn:aws:s3:::models/b.tar.gz"}
+    by_name = report(before(), {**before(), "Policy": policy(READ, other)})
+    [told] = matched(by_name, "iam")
+    assert "s3:GetObject on arn:aws:s3:::models/b.tar.gz" in told
+    assert matched(by_name, "wildcard") == []
+    by_wildcard = report(before(), {**before(), "Policy": policy(READ, ALL)})
+    assert matched(by_wildcard, "iam")
+    assert "s3:*" in matched(by_wildcard, "wildcard")[0]
+    assert matched(report({**before(), "Policy": policy(READ, ALL)}, before()), "iam,wildcard") == []
+
+
+def test_an_unknown_price_is_no_cost_but_an_unknown_cost() -> None:
+    new = {**before(), **serving(variant={"InstanceType": "ml.nowhere.xlarge"})}
+    given = report(before(), new, known=Known())
+    assert matched(given, "cost:+0%") == []
+    [told] = matched(given, "unknown-cost")
+    assert "ml.nowhere.xlarge" in told
+
+
+def test_findings_that_are_not_known_match_finding() -> None:
+    [told] = matched(report(before(), {**before(), "Queue": resource("AWS::SQS::Queue")}), "finding")
+    assert "not known" in told
+
+
+def test_any_matches_whatever_changes() -> None:
+    given = rich_report()
+    assert {each.partition(":")[0] for each in matched(given, "any")} == {"dev", "lost", "new"}
+    assert replace(given, environments=()) != given

@@ -1,0 +1,100 @@
+"""The report for a pull request's comment."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.review.reports import before, document, report
+from tests.review.small import resource
+from tritonstack.review.markdown import LIMIT, code, markdown, text
+from tritonstack.review.post import MARKER
+
+
+@pytest.fixture(scope="module")
+def told() -> str:
+    return markdown(document(fail_on="replacement"))
+
+
+def test_it_begins_with_the_marker_and_a_line_for_every_environment(told: str) -> None:
+    assert told.startswith(f"{MARKER}\n")
+    rows = re.findall(r"^\| `(\w+)` \| \S+ ([\w ]+) \|", told, flags=re.M)
+    assert rows == [
+        ("dev", "look closely"),
+        ("lost", "look closely"),
+        ("new", "look closely"),
+        ("prod", "nothing changes"),
+    ]
+
+
+def test_it_is_the_same_for_the_same_input(told: str) -> None:
+    assert markdown(document(fail_on="replacement")) == told
+
+
+def test_it_says_what_it_compares_with_and_what_the_policy_refuses(told: str) -> None:
+    assert "`0123456789ab`, where this branch left `origin/main` (the default: none was named)" in told
+    assert "- `replacement` dev: serving: Bucket (AWS::S3::Bucket) is replaced" in told
+
+
+def test_changes_stand_by_what_they_mean_what_can_hurt_first(told: str) -> None:
+    [dev] = re.findall(r"^## `dev`\n(.*?)^## ", told, flags=re.M | re.S)
+    titles = re.findall(r"^### ([^:\n]+)(?:: \d+)?$", dev, flags=re.M)
+    wanted = ["Replaced", "Removed", "Removed from the stack, kept in the account", "New", "Changed in place"]
+    assert [each for each in titles if each in wanted] == wanted
+    assert titles[0] == "Calls"
+    assert {"Permissions that widen", "Cost", "Policy findings"} <= set(titles)
+
+
+def test_a_property_is_a_difference_with_signs(told: str) -> None:
+    assert "  @@ BucketName @@ replaces it\n  - models\n  + other-models\n" in told
+
+
+def test_what_is_long_is_folded(told: str) -> None:
+    [folded] = re.findall(r"<details><summary>4 properties</summary>(.*?)</details>", told, flags=re.S)
+    assert "name-029" in folded
+
+
+def test_of_a_stack_that_the_app_lost_no_resource_is_told_to_go(told: str) -> None:
+    [lost] = re.findall(r"^## `lost`\n(.*?)^## ", told, flags=re.M | re.S)
+    assert "lost-serving stays until it is deleted" in lost
+    assert "Removed" not in lost
+
+
+def test_text_of_a_template_is_no_markdown_and_calls_nobody(told: str) -> None:
+    assert "<b>name" not in re.sub(r"```.*?```", "", told, flags=re.S)
+    assert "no @\u2060logs #\u20601" in told
+    assert text("a*b_c <i> @me [x](y)") == "a\\*b\\_c &lt;i&gt; @\u2060me \\[x\\](y)"
+    assert code("a`b|c") == "``a`b\\|c``"
+
+
+def test_backticks_in_a_value_do_not_end_the_fence() -> None:
+    old, new = ({**before(), "T": resource("AWS::SNS::Topic", {"DisplayName": each})} for each in ("```\n# a", "````b"))
+    assert "`````diff\n" in markdown(document(report(old, new)))
+
+
+def big(count: int) -> str:
+    value = "x" * 150
+    many = {
+        f"T{n:03}": resource("AWS::SNS::Topic", {"DisplayName": f"{value}{n}", "TopicName": value})
+        for n in range(count)
+    }
+    new = {**before(), **many, "Bucket": resource("AWS::S3::Bucket", {"BucketName": "other"})}
+    return markdown(document(report(before(), new)), whole="in [this run](https://example.com/1)")
+
+
+def test_a_long_report_is_cut_what_hurts_least_first_with_a_sentence_of_it() -> None:
+    told = big(300)
+    assert len(told.encode("utf-16-le")) // 2 <= LIMIT
+    assert "+ other\n" in told
+    end = told.splitlines()[-1]
+    assert end.startswith("**Cut, for a comment takes 65,536 characters.** Left out: properties of dev/serving/T")
+    assert end.endswith("All of it is in [this run](https://example.com/1).")
+    assert "`serving/T299` AWS::SNS::Topic" in told
+
+
+def test_a_report_that_is_far_too_long_keeps_its_verdicts() -> None:
+    told = big(3000)
+    assert len(told.encode("utf-16-le")) // 2 <= LIMIT
+    assert "| `dev` |" in told
+    assert "and the last parts of it" in told

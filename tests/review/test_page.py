@@ -1,0 +1,124 @@
+"""The page: in a real browser where there is one (``.ci/run`` installs it), and as text."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from tests.review.reports import before, document, report
+from tests.review.small import resource
+from tritonstack.observability.page import chromium
+from tritonstack.observability.page.chromium import find_chromium
+from tritonstack.review.page import page
+
+needs_chromium = pytest.mark.skipif(find_chromium() is None, reason="no Chromium on this system (apt install chromium)")
+
+
+@pytest.fixture(scope="module")
+def html() -> str:
+    return page(document(fail_on="replacement"))
+
+
+def test_the_page_loads_nothing_and_runs_nothing(html: str) -> None:
+    assert "<script" not in html
+    assert re.findall(r'(?:src|srcset|href)="(?!#)[^"]*', html) == []
+    assert "url(" not in html
+    assert "@import" not in html
+    assert "default-src 'none'; style-src 'sha256-" in html
+
+
+def test_the_page_is_the_same_for_the_same_input(html: str) -> None:
+    assert page(document(fail_on="replacement")) == html
+
+
+def test_text_of_a_template_is_no_markup(html: str) -> None:
+    assert "<b>name" not in html
+    assert "old &lt;b&gt;name" in html
+    evil = "</style><script>alert(1)</script>"
+    old, new = ({**before(), "T": resource("AWS::SNS::Topic", {"DisplayName": each})} for each in ("a", evil))
+    assert "<script" not in page(document(report(old, new)))
+
+
+def test_every_link_of_the_contents_leads_somewhere_and_no_id_stands_twice(html: str) -> None:
+    ids = re.findall(r'\bid="([^"]+)"', html)
+    assert len(ids) == len(set(ids))
+    links = re.findall(r'href="#([^"]+)"', html)
+    assert len(links) > 10
+    assert set(links) <= set(ids)
+
+
+# The page forbids scripts, which a test alone adds: with its policy taken off, all else is as it stands.
+LAYOUT = """<script>
+const box = each => each.getBoundingClientRect();
+const wide = document.documentElement.clientWidth;
+const faults = [];
+for (const each of document.querySelectorAll("main *"))
+  if (box(each).width && box(each).right > wide + 1) faults.push(each.className || each.tagName);
+const seen = name => [...document.querySelectorAll(".effect-" + name)].some(each => box(each).height > 0);
+const toggled = [seen("removed"), seen("new")];
+document.querySelector("#show-removed").click();
+toggled.push(seen("removed"), seen("new"));
+const signs = [...document.querySelectorAll(".come .sign, .go .sign")].map(each => each.textContent);
+const loaded = performance.getEntriesByType("resource").length;
+const style = getComputedStyle(document.querySelector(".resource")).borderTopWidth;
+document.title = JSON.stringify({scroll: document.documentElement.scrollWidth <= wide, faults, toggled,
+  signs: [...new Set(signs)].sort(), loaded, style});
+</script>"""
+
+
+@needs_chromium
+@pytest.mark.parametrize("width", [1280, 500])
+def test_in_a_browser_everything_has_its_place_and_filters_hide_an_effect(
+    html: str, tmp_path: Path, width: int
+) -> None:
+    free = re.sub(r"<meta http-equiv=\"Content-Security-Policy\"[^>]*>", "", html).replace(
+        "</body>", f"{LAYOUT}</body>"
+    )
+    seen = _open(free, tmp_path, f"--window-size={width},900", "--dump-dom")
+    [title] = re.findall(r"<title>(\{.*\})</title>", seen)
+    assert json.loads(title.replace("&quot;", '"')) == {
+        "scroll": True,
+        "faults": [],
+        "toggled": [True, True, False, True],
+        "signs": ["+", "\N{MINUS SIGN}"],
+        "loaded": 0,
+        "style": "1px",
+    }
+
+
+@needs_chromium
+def test_its_policy_lets_its_own_style_in_and_no_script(html: str, tmp_path: Path) -> None:
+    seen = _open(html.replace("</body>", f"{LAYOUT}</body>"), tmp_path, "--dump-dom")
+    assert "<title>Review against origin/main</title>" in seen
+
+
+@needs_chromium
+@pytest.mark.parametrize(
+    ("scheme", "colours"),
+    [
+        ("1", [(0xF4, 0xF6, 0xF8), (0xE3, 0xEF, 0xFB), (0xFD, 0xEA, 0xDB)]),
+        ("0", [(0x12, 0x16, 0x1B), (0x14, 0x30, 0x4A), (0x43, 0x29, 0x0F)]),
+    ],
+)
+def test_it_is_light_or_dark_as_the_system_is_with_blue_and_orange_differences(
+    html: str, tmp_path: Path, scheme: str, colours: list[tuple[int, ...]]
+) -> None:
+    target = tmp_path / "page.png"
+    look = f"--blink-settings=preferredColorScheme={scheme}"
+    _open(html, tmp_path, look, "--window-size=1280,3000", f"--screenshot={target}")
+    with Image.open(target) as picture:
+        assert picture.convert("RGB").getpixel((3, 3)) == colours[0]
+        seen = {colour for _, colour in picture.convert("RGB").getcolors(maxcolors=1 << 24) or []}
+    assert set(colours) <= seen
+
+
+def _open(html: str, folder: Path, *arguments: str) -> str:
+    target = folder / "page.html"
+    target.write_text(html, encoding="utf-8")
+    browser = find_chromium()
+    assert browser is not None
+    return chromium._run(browser, folder, *arguments, target.as_uri())
