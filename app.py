@@ -1,5 +1,8 @@
 """The CDK app: one stage for each file under environments/, or for those that ``-c environments=dev,prod`` names.
 
+``-c pipeline=true`` makes the pipeline of ``pipeline.yaml`` and its environments instead (``-c pipeline=<file>``: of
+another file); see docs/pipeline.md.
+
 Synthesis reads files of this repository alone: no credentials, no network, no clock, no randomness. Two more context
 values move those files: ``-c environments-folder=…`` and ``-c model-repositories=…`` (from the working directory).
 """
@@ -42,6 +45,9 @@ def main() -> int:
     app = cdk.App(analytics_reporting=False)
     models = Path(app.node.try_get_context("model-repositories") or ROOT / "model_repos")
     folder = Path(app.node.try_get_context("environments-folder") or ROOT / "environments")
+    asked = app.node.try_get_context("pipeline")
+    if asked is not None and str(asked).lower() != "false":
+        return pipeline_app(app, asked=str(asked), models=models, folder=folder)
     try:
         environments = chosen_environments(folder=folder, names=app.node.try_get_context("environments"))
         for environment in environments:
@@ -59,6 +65,33 @@ def main() -> int:
     check_with_nag(app, nist=any(environment.production for environment in environments))
     app.synth()
     return 0
+
+
+def pipeline_app(app: cdk.App, *, asked: str, models: Path, folder: Path) -> int:
+    """Synthesise a pipeline and its environments. ``asked``: ``true``, or the file of its settings. Returns as main."""
+    from stacks.pipeline_app import add_pipeline  # noqa: PLC0415 - CDK Pipelines' types, which environments do not need
+
+    try:
+        refuse_both(app.node.try_get_context("environments"))
+        loaded = add_pipeline(app, asked=asked, root=ROOT, models=models, folder=folder)
+    except InputError as error:
+        print(error, file=sys.stderr)  # noqa: T201 - this is a command
+        return InputError.exit_code
+    check_with_nag(app, nist=any(stage.environment.production for stage in loaded.stages))
+    app.synth()
+    return 0
+
+
+def refuse_both(names: object) -> None:
+    """Raise InputError where ``-c environments`` stands beside ``-c pipeline``."""
+    if names is not None:
+        problem = Problem(
+            field="-c environments",
+            found=f"{names}, beside -c pipeline",
+            allowed="one of both",
+            advice="A pipeline's file names its environments.",
+        )
+        raise InputError([problem])
 
 
 def chosen_environments(*, folder: Path, names: str | None) -> tuple[Environment, ...]:

@@ -6,12 +6,19 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import aws_cdk as cdk
 from aws_cdk import aws_codebuild as codebuild
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from constructs_lib.acknowledgement import acknowledge, acknowledge_wildcard
+from constructs_lib.acknowledgement import acknowledge
+from constructs_lib.archive_making import (
+    JobArns,
+    allow_archives,
+    allow_engine_builds,
+    allow_engine_jobs,
+    allow_parameters,
+    allow_weights,
+)
 from constructs_lib.artifact_bucket import ArtifactBucketReference
 from constructs_lib.build_access import BuildNetwork, acknowledge_nameless, allow_network, allow_pull
 from constructs_lib.build_log import BuildLog
@@ -19,7 +26,7 @@ from constructs_lib.build_source import BuildSource
 from constructs_lib.codebuild_project import codebuild_principal, log_config, vpc_config
 from constructs_lib.engine_project import EngineProject
 from constructs_lib.permission import allow, boundary
-from constructs_lib.processing_role import JOBS_LOG, ProcessingRole
+from constructs_lib.processing_role import ProcessingRole
 from constructs_lib.triton_image import TritonImage
 
 PYTHON = "3.11"
@@ -93,9 +100,10 @@ class ModelBuild(Construct):
             permissions_boundary=boundary(self, permissions_boundary_arn),
         )
         self.policy = iam.Policy(self, "Access", roles=[self._role])
-        self._allow_source(source, weights)
-        self._allow_archives(artifacts)
-        self._allow_parameters()
+        self._allow_source(source)
+        allow_weights(self.policy, weights)
+        allow_archives(self.policy, artifacts)
+        allow_parameters(self.policy, environment)
         allow(self.policy, "WriteLog", actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[log.arn])
         own_image = None if machine.image.startswith("aws/codebuild/") else TritonImage.from_uri(machine.image)
         if own_image is not None:
@@ -137,61 +145,23 @@ class ModelBuild(Construct):
 
     def allow_engine_project(self, engines: EngineProject) -> None:
         """The build may start builds of this project, stop them, ask after them and read what they said."""
-        allow(
-            self.policy,
-            "BuildEngines",
-            actions=["codebuild:StartBuild", "codebuild:StopBuild", "codebuild:BatchGetBuilds"],
-            resources=[engines.project.attr_arn],
-        )
-        allow(
-            self.policy,
-            "ReadEngineLog",
-            actions=["logs:GetLogEvents", "logs:FilterLogEvents"],
-            resources=[engines.log.arn],
-        )
+        allow_engine_builds(self.policy, project_arn=engines.project.attr_arn, log_arn=engines.log.arn)
 
     def allow_processing(self, processing: ProcessingRole) -> None:
         """The build may run processing jobs of its environment's name with this role, and read what they said."""
-        jobs = processing.jobs_arn
-        allow(
+        allow_engine_jobs(
             self.policy,
-            "ProcessEngines",
-            actions=[
-                "sagemaker:AddTags",
-                "sagemaker:CreateProcessingJob",
-                "sagemaker:DescribeProcessingJob",
-                "sagemaker:StopProcessingJob",
-            ],
-            resources=[jobs],
-        )
-        acknowledge_wildcard(
-            self.policy,
-            resource=jobs,
-            reason="A job's name is used once and never again, so each ends in new digits; the pattern covers the "
-            f"engine jobs of {self._environment} alone.",
-        )
-        allow(
-            self.policy,
-            "PassProcessingRole",
-            actions=["iam:PassRole"],
-            resources=[processing.role.role_arn],
-            conditions={"StringEquals": {"iam:PassedToService": "sagemaker.amazonaws.com"}},
-        )
-        streams = processing.streams_arn
-        allow(
-            self.policy,
-            "ReadProcessingLog",
-            actions=["logs:GetLogEvents", "logs:DescribeLogStreams", "logs:FilterLogEvents"],
-            resources=[processing.log_arn, processing.group_arn, streams],
-        )
-        acknowledge_wildcard(
-            self.policy,
-            resource=streams,
-            reason=f"SageMaker names a stream of {JOBS_LOG} after job and machine; the pattern covers those of the "
-            f"engine jobs of {self._environment} alone.",
+            environment=self._environment,
+            role_arn=processing.role.role_arn,
+            jobs=JobArns(
+                jobs=processing.jobs_arn,
+                log=processing.log_arn,
+                group=processing.group_arn,
+                streams=processing.streams_arn,
+            ),
         )
 
-    def _allow_source(self, source: BuildSource, weights: Sequence[str]) -> None:
+    def _allow_source(self, source: BuildSource) -> None:
         allow(
             self.policy,
             "ReadSource",
@@ -203,69 +173,6 @@ class ModelBuild(Construct):
             "FindSource",
             actions=["s3:GetBucketAcl", "s3:GetBucketLocation"],
             resources=[source.bucket_arn],
-        )
-        if weights:
-            partition = cdk.Stack.of(self).partition
-            objects = [f"arn:{partition}:s3:::{url.removeprefix('s3://')}" for url in sorted(set(weights))]
-            allow(self.policy, "ReadWeights", actions=["s3:GetObject"], resources=objects)
-
-    def _allow_archives(self, artifacts: ArtifactBucketReference) -> None:
-        """By prefix. Nothing that was committed can be deleted, and the waits cannot be read."""
-        reasons = {
-            "staging/orders/": "An order is called after the request that made it.",
-            "staging/jobs/": "Each engine's job gets a folder of a new name, which the build removes.",
-            "endpoints/": "The archives of every endpoint of the environment, under the platform of each order.",
-            "manifests/": "A manifest, and files for clients, beside each archive of the environment.",
-            "inputs/": "The inputs of an archive are called after its digest, which the order names.",
-            "timing-caches/": "One file for each GPU model and TensorRT version that engines are built for.",
-        }
-        patterns = {prefix: artifacts.objects_arn(f"{prefix}*") for prefix in reasons}
-        committed = [patterns[name] for name in ("endpoints/", "manifests/", "inputs/", "timing-caches/")]
-        jobs = patterns["staging/jobs/"]
-        allow(self.policy, "ReadFiles", actions=["s3:GetObject", "s3:GetObjectVersion"], resources=[*patterns.values()])
-        allow(
-            self.policy,
-            "WriteFiles",
-            actions=["s3:AbortMultipartUpload", "s3:ListMultipartUploadParts", "s3:PutObject"],
-            resources=[jobs, *committed],
-        )
-        allow(self.policy, "RemoveJobs", actions=["s3:DeleteObject"], resources=[jobs])
-        for prefix, reason in reasons.items():
-            acknowledge_wildcard(
-                self.policy,
-                resource=patterns[prefix],
-                reason=f"{reason} All keys below {prefix} are of that kind.",
-            )
-        allow(
-            self.policy,
-            "ListFiles",
-            actions=["s3:ListBucket"],
-            resources=[artifacts.bucket_arn],
-            conditions={"StringLike": {"s3:prefix": [f"{prefix}*" for prefix in reasons]}},
-        )
-        allow(
-            self.policy,
-            "UseKey",
-            actions=["kms:Decrypt", "kms:GenerateDataKey"],
-            resources=[artifacts.key_arn],
-        )
-
-    def _allow_parameters(self) -> None:
-        folder = cdk.Stack.of(self).format_arn(
-            service="ssm", resource="parameter", resource_name=f"tritonstack/{self._environment}"
-        )
-        values = f"{folder}/*"
-        allow(
-            self.policy,
-            "ReadParameters",
-            actions=["ssm:GetParameter", "ssm:GetParameters", "ssm:GetParametersByPath"],
-            resources=[folder, values],
-        )
-        acknowledge_wildcard(
-            self.policy,
-            resource=values,
-            reason="Release records and the stacks' own values, all of this environment; models and endpoints come "
-            "and go, so their names are not known here. None of them is a secret.",
         )
 
 

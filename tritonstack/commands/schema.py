@@ -22,6 +22,7 @@ SCHEMAS: dict[str, tuple[str, str]] = {
     "outputs-parameter": ("tritonstack.outputs.parameters", "StackParameter"),
     "preflight": ("tritonstack.preflight.report", "PreflightReport"),
     "review": ("tritonstack.review.document", "ReviewDocument"),
+    "pipeline": ("tritonstack.settings.pipeline", "Pipeline"),
 }
 """Schema → (module, pydantic model); ``<schema>.schema.json`` is its file."""
 

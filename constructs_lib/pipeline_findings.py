@@ -1,0 +1,142 @@
+"""What CDK Pipelines grants more than a pipeline of ours needs is taken away; what stays is accepted, with reasons.
+
+The CDK attaches its statements where no setting reaches: to the roles of its own builds. They are known by their text,
+and a new one of a later version of the CDK is a finding again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import aws_cdk as cdk
+from aws_cdk import aws_codebuild as codebuild
+from aws_cdk import aws_iam as iam
+
+from constructs_lib.acknowledgement import acknowledge, acknowledge_wildcard
+from constructs_lib.codebuild_project import acknowledge_role_path
+
+Statement = dict[str, Any]
+
+_ACTIONS = ("s3:GetObject*", "s3:GetBucket*", "s3:List*", "s3:DeleteObject*", "s3:Abort*")
+_KEY_ACTIONS = ("kms:ReEncrypt*", "kms:GenerateDataKey*")
+_LEGACY_LOGS = "log-group:/aws/codebuild/"
+_REPORTS = "codebuild:CreateReportGroup"
+_STARTS = "codebuild:StartBuild"
+
+
+def narrow(stack: cdk.Stack) -> None:
+    """Take away what is not needed; called when the pipeline is built.
+
+    - logs in groups of CodeBuild's own, for builds write into the pipeline's group, and groups of test reports, for
+      there are none;
+    - the right of asset publishing to start any build of the account: CodePipeline starts builds;
+    - of self-mutation, the right to assume any role with a tag of the bootstrap: it deploys one stack, by two roles.
+    """
+    for policy in _policies(stack):
+        kept = []
+        for statement in _statements(stack, policy):
+            if _is_about(statement, _LEGACY_LOGS) or _does(statement, _REPORTS):
+                continue
+            if _does(statement, _STARTS) and statement["Resource"] == "*":
+                continue
+            if statement["Resource"] == f"arn:*:iam::{stack.account}:role/*":
+                statement = {key: each for key, each in statement.items() if key != "Condition"}  # noqa: PLW2901
+                statement["Resource"] = _bootstrap_roles(stack)
+            kept.append(statement)
+        policy.policy_document = stack.resolve({"Statement": kept, "Version": "2012-10-17"})
+
+
+def acknowledge_pipeline(stack: cdk.Stack) -> None:
+    """Accept what is right in the pipeline's own stack."""
+    store = "CDK Pipelines' own grant for what goes from action to action: the pattern in the action is within one "
+    for policy in _policies(stack):
+        acknowledge(
+            policy,
+            finding="NIST.800.53.R5-IAMNoInlinePolicy",
+            reason="Each policy is of one role and goes with it. As a managed policy it could be attached to another "
+            "principal, and up to four old versions of it would stay.",
+        )
+        for statement in _statements(stack, policy):
+            for action in _listed(statement["Action"]):
+                if action in _ACTIONS:
+                    reason = f"{store}service's reading, listing or removing, and the resource is the artifact bucket."
+                    acknowledge(policy, finding=f"AwsSolutions-IAM5[Action::{action}]", reason=reason)
+                elif action in _KEY_ACTIONS:
+                    reason = f"{store}call of KMS in its two forms, and the resource is the pipeline's key."
+                    acknowledge(policy, finding=f"AwsSolutions-IAM5[Action::{action}]", reason=reason)
+            for resource in _listed(statement["Resource"]):
+                _accept_resource(stack, policy, statement, resource)
+
+
+def acknowledge_role_paths(stack: cdk.Stack) -> None:
+    """Accept what CDK's validator says of each project whose role has a path."""
+    for construct in stack.node.find_all():
+        if isinstance(construct, codebuild.CfnProject):
+            acknowledge_role_path(construct)
+
+
+def _accept_resource(stack: cdk.Stack, policy: iam.CfnPolicy, statement: Statement, resource: Any) -> None:
+    if resource == "*" and set(_listed(statement["Action"])) <= {"cloudformation:DescribeStacks", "s3:ListBucket"}:
+        acknowledge(
+            policy,
+            finding="AwsSolutions-IAM5[Resource::*]",
+            reason="Self-mutation runs the CDK's command line, which looks at the bootstrap's stack and bucket before "
+            "it takes the bootstrap's roles (aws-cdk-lib, pipelines: CodePipeline); both calls read only.",
+        )
+    elif resource == "*" and _does(statement, "lambda:ListFunctions"):
+        acknowledge(
+            policy,
+            finding="AwsSolutions-IAM5[Resource::*]",
+            reason="An action that invokes a function lists functions first, and ListFunctions has no resource type "
+            "(service authorization reference, Lambda); CodePipeline's user guide asks for it of every such action.",
+        )
+    elif _does(statement, "lambda:InvokeFunction") and str(resource).endswith(":*"):
+        acknowledge_wildcard(
+            policy,
+            resource=resource,
+            reason="The versions and aliases of the one function that is a gate.",
+        )
+    elif isinstance(resource, dict) and json.dumps(resource).endswith('"/*"]]}'):
+        acknowledge_wildcard(
+            policy,
+            resource=stack.resolve(resource),
+            reason="CodePipeline names artifacts by execution, in keys that are to come; the bucket is this "
+            "pipeline's own and holds nothing else.",
+        )
+
+
+def _policies(stack: cdk.Stack) -> Iterator[iam.CfnPolicy]:
+    for construct in stack.node.find_all():
+        if isinstance(construct, iam.CfnPolicy):
+            yield construct
+
+
+def _statements(stack: cdk.Stack, policy: iam.CfnPolicy) -> list[Statement]:
+    """The statements as they stand in the template, what was narrowed included."""
+    found: list[Statement] = stack.resolve(policy.policy_document)["Statement"]
+    return found
+
+
+def _is_about(statement: Statement, text: str) -> bool:
+    """Whether every resource of a statement has the text in its ARN."""
+    return all(text in json.dumps(resource) for resource in _listed(statement["Resource"]))
+
+
+def _does(statement: Statement, action: str) -> bool:
+    return action in _listed(statement["Action"])
+
+
+def _bootstrap_roles(stack: cdk.Stack) -> list[Any]:
+    """The roles by which the CDK's command line publishes and deploys a stack of this account."""
+    qualifier = stack.synthesizer.bootstrap_qualifier or cdk.DefaultStackSynthesizer.DEFAULT_QUALIFIER
+    ends = f"{stack.account}-{stack.region}"
+    return [
+        f"arn:{stack.partition}:iam::{stack.account}:role/cdk-{qualifier}-{kind}-role-{ends}"
+        for kind in ("deploy", "file-publishing")
+    ]
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]

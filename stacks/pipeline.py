@@ -1,0 +1,306 @@
+"""The stack of the pipeline: from a push to the last environment, by CDK Pipelines.
+
+Asked for by ``-c pipeline=true`` alone; see ``docs/pipeline.md`` and ``docs/decisions/0018-pipeline.md``.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import aws_cdk as cdk
+from aws_cdk import aws_codebuild as codebuild
+from aws_cdk import aws_codepipeline as codepipeline
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_logs as logs
+from aws_cdk import pipelines
+from constructs import Construct
+
+from constructs_lib.house_rules import HouseRules
+from constructs_lib.pipeline_bucket import PipelineBucket
+from constructs_lib.pipeline_findings import acknowledge_pipeline, acknowledge_role_paths, narrow
+from constructs_lib.pipeline_steps import AssumingRole, FunctionGate, build_step, compute
+from constructs_lib.pipeline_topic import PipelineTopic
+from constructs_lib.tags import tag_all
+from tritonstack.pipeline import commands
+from tritonstack.pipeline.names import PipelineNames, Work
+from tritonstack.settings.pipeline import Pipeline, PipelineGate
+from tritonstack.settings.pipeline_loader import LoadedStage
+
+from .pipeline_access import PipelineAccessStack
+from .stage import EnvironmentStage
+
+CHECK_MINUTES = 60
+"""The longest that synthesis or a verification takes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeployedStage:
+    """One environment of a pipeline, with its stage of the app.
+
+    Attributes:
+        loaded: what the settings say.
+        stage: its stacks.
+        environments: the Python environments that making its archives takes.
+        weights: URLs of the objects in S3 that its recipes take weights from.
+    """
+
+    loaded: LoadedStage
+    stage: EnvironmentStage
+    environments: tuple[str, ...]
+    weights: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """The environment's name."""
+        return self.loaded.environment.environment
+
+
+class PipelineStack(cdk.Stack):
+    """Source, synthesis, self-mutation, assets, and for each environment: approval, deployment, verification, gates.
+
+    An environment's deployment stops after the stacks that its archives lie in and are built by, makes the archives,
+    and goes on with the endpoints: so the wait of a serving stack finds nothing to build.
+
+    Attributes:
+        pipeline: of CDK Pipelines.
+        definition: the low-level pipeline.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        settings: Pipeline,
+        file: str,
+        cli_version: str,
+        stages: Sequence[DeployedStage],
+    ) -> None:
+        """Make the stack, and in each environment's stage the stack that lets the pipeline in.
+
+        Args:
+            scope: the app.
+            construct_id: the id in the app.
+            settings: of the pipeline's file.
+            file: that file as ``-c pipeline=…`` names it: what synthesis is called with.
+            cli_version: of the CDK's command line, which the pipeline changes itself with.
+            stages: in the order of their deployment.
+        """
+        super().__init__(
+            scope,
+            construct_id,
+            stack_name=f"{settings.name}-pipeline",
+            description=f"Deploys {', '.join(stage.name for stage in stages)} one after the other",
+            env=cdk.Environment(account=settings.account, region=settings.region),
+        )
+        tag_all(self, settings.tags)
+        self._settings, self._names = settings, PipelineNames.of(settings)
+        self._keep_house_rules()
+        self._store = PipelineBucket(self, "Store", pipeline=settings.name, artifact_days=settings.artifact_days)
+        self._topic = PipelineTopic(self, "Topic", pipeline=settings.name, key=self._store.key, email=settings.email)
+        self._source = pipelines.CodePipelineSource.connection(
+            settings.source.repository,
+            settings.source.branch,
+            connection_arn=settings.source.connection,
+            action_name="source",
+            code_build_clone_output=True,  # release records tell the commit that a model comes from
+            trigger_on_push=settings.source.paths is None,
+        )
+        self.pipeline = self._pipeline(file, cli_version)
+        for stage in stages:
+            self._add(stage)
+        self.pipeline.build_pipeline()
+        definition = self.pipeline.pipeline.node.default_child
+        if not isinstance(definition, codepipeline.CfnPipeline):
+            raise TypeError("CDK Pipelines made something else than a pipeline")
+        self.definition = definition
+        self._roll_back({stage.name for stage in stages if stage.loaded.settings.rollback})
+        self._start_by_paths()
+        self._topic.tell_of(self.pipeline.pipeline)
+        narrow(self)
+        acknowledge_pipeline(self)
+        if settings.role_path is not None:
+            acknowledge_role_paths(self)
+        cdk.CfnOutput(self, "PipelineName", value=self.pipeline.pipeline.pipeline_name, description="The pipeline")
+        cdk.CfnOutput(self, "TopicArn", value=self._topic.topic.topic_arn, description="Failures, and what waits")
+
+    def _keep_house_rules(self) -> None:
+        settings = self._settings
+        if settings.role_path is not None:
+            cdk.Aspects.of(self).add(HouseRules(role_path=settings.role_path))
+        if settings.permissions_boundary is not None:
+            boundary = iam.ManagedPolicy.from_managed_policy_arn(
+                self, "PermissionsBoundary", settings.permissions_boundary
+            )
+            iam.PermissionsBoundary.of(self).apply(boundary)
+
+    def _pipeline(self, file: str, cli_version: str) -> pipelines.CodePipeline:
+        settings = self._settings
+        log = logs.LogGroup(
+            self,
+            "Log",
+            log_group_name=f"/tritonstack/pipeline/{settings.name}",
+            retention=_retention(settings.log_days),
+            encryption_key=self._store.key,
+            removal_policy=cdk.RemovalPolicy.DESTROY,
+        )
+        synth = pipelines.ShellStep(
+            "synth",
+            input=self._source,
+            commands=list(commands.synthesis(pipeline_file=file)),
+            primary_output_directory="cdk.out",
+        )
+        return pipelines.CodePipeline(
+            self,
+            "Pipeline",
+            pipeline_name=settings.name,
+            pipeline_type=codepipeline.PipelineType.V2,
+            execution_mode=codepipeline.ExecutionMode[settings.mode],
+            artifact_bucket=self._store.bucket,
+            cli_version=cli_version,
+            publish_assets_in_parallel=False,
+            synth=synth,
+            code_build_defaults=pipelines.CodeBuildOptions(
+                build_environment=codebuild.BuildEnvironment(
+                    build_image=codebuild.LinuxBuildImage.from_code_build_image_id(settings.machine.image),
+                    compute_type=compute(settings.machine.compute_type),
+                ),
+                logging=codebuild.LoggingOptions(cloud_watch=codebuild.CloudWatchLoggingOptions(log_group=log)),
+                partial_build_spec=codebuild.BuildSpec.from_object(_RUNTIMES),
+                timeout=cdk.Duration.minutes(CHECK_MINUTES),
+            ),
+        )
+
+    def _add(self, stage: DeployedStage) -> None:
+        """One environment: what must be approved, what is deployed, what must hold then."""
+        if stage.loaded.approved:
+            text = stage.loaded.settings.approval_text or f"Deploy {stage.name}?"
+            step = pipelines.ManualApprovalStep(f"approve-{stage.name}", comment=text)
+            self.pipeline.add_wave(f"approve-{stage.name}", post=[step])
+        access = self._access(stage)
+        checks = self._role(stage, "verify", "Asks what the pipeline deployed")
+        self.pipeline.add_stage(
+            stage.stage,
+            stack_steps=[pipelines.StackSteps(stack=access, post=[self._prepare(stage)])],
+            post=[self._verify(stage, checks)],
+        )
+        gates = [self._gate(gate, stage, checks) for gate in stage.loaded.settings.gates]
+        for before, after in itertools.pairwise(gates):
+            after.add_step_dependency(before)
+        if gates:
+            self.pipeline.add_wave(f"gates-{stage.name}", post=gates)
+
+    def _access(self, stage: DeployedStage) -> PipelineAccessStack:
+        """After all that archives lie in and are built by, before all that serves them."""
+        made, builds = stage.stage, stage.stage.builds
+        access = PipelineAccessStack(
+            made,
+            "pipeline-access",
+            environment=stage.loaded.environment,
+            pipeline=self._names,
+            weights=stage.weights,
+            engines_by_codebuild=builds is not None and builds.engines is not None,
+            engines_by_processing=builds is not None and builds.processing is not None,
+        )
+        access.add_stack_dependency(builds or made.network or made.artifacts)
+        for serving in made.serving.values():
+            serving.add_stack_dependency(access)
+        return access
+
+    def _role(self, stage: DeployedStage, work: Work, description: str) -> AssumingRole:
+        environment = stage.loaded.environment
+        return AssumingRole(
+            self,
+            f"{stage.name}-{work}",
+            role_name=self._names.build_role(stage.name, work),
+            description=f"{description} in {stage.name}",
+            assumed=self._names.access_role_arn(
+                stage.name, work, account=environment.account, role_path=environment.role_path
+            ),
+        )
+
+    def _prepare(self, stage: DeployedStage) -> pipelines.Step:
+        machine, role = self._settings.machine, self._role(stage, "prepare", "Makes the archives that are missing")
+        return build_step(
+            f"prepare-{stage.name}",
+            source=self._source,
+            commands=commands.preparation(stage.name, environments=stage.environments),
+            role=role,
+            variables=_variables(stage, role),
+            compute_type=machine.prepare_compute_type,
+            timeout_minutes=machine.prepare_timeout_minutes,
+        )
+
+    def _verify(self, stage: DeployedStage, role: AssumingRole) -> pipelines.Step:
+        return build_step(
+            f"verify-{stage.name}",
+            source=self._source,
+            commands=commands.verification(stage.name),
+            role=role,
+            variables=_variables(stage, role),
+            compute_type=self._settings.machine.compute_type,
+            timeout_minutes=CHECK_MINUTES,
+        )
+
+    def _gate(self, gate: PipelineGate, stage: DeployedStage, role: AssumingRole) -> pipelines.Step:
+        if gate.function is not None:
+            return FunctionGate(gate.name, function=gate.function, environment=stage.name)
+        return build_step(
+            gate.name,
+            source=self._source,
+            commands=commands.gate(gate.commands or ()),
+            role=role,
+            variables=_variables(stage, role),
+            compute_type=self._settings.machine.compute_type,
+            timeout_minutes=gate.timeout_minutes,
+        )
+
+    def _roll_back(self, names: set[str]) -> None:
+        """A stage that fails goes back to its last successful execution.
+
+        CDK Pipelines has no setting for it (aws/aws-cdk issue 30083), so the low-level pipeline is overridden. Never
+        for the source's stage, which CodePipeline refuses (user guide: "Configuring stage rollback").
+        """
+        for index, made in enumerate(self.pipeline.pipeline.stages):
+            if made.stage_name in names:
+                self.definition.add_property_override(f"Stages.{index}.OnFailure.Result", "ROLLBACK")
+
+    def _start_by_paths(self) -> None:
+        """Only pushes that change certain files start an execution (user guide: "Add trigger with code push …")."""
+        source = self._settings.source
+        if source.paths is None:
+            return
+        push = {"Branches": {"Includes": [source.branch]}, "FilePaths": {"Includes": list(source.paths)}}
+        self.definition.add_property_override(
+            "Triggers",
+            [
+                {
+                    "ProviderType": "CodeStarSourceConnection",
+                    "GitConfiguration": {"SourceActionName": "source", "Push": [push]},
+                }
+            ],
+        )
+
+
+_RUNTIMES = {"phases": {"install": {"runtime-versions": {"python": "3.11", "nodejs": "20"}}}}
+
+
+def _variables(stage: DeployedStage, role: AssumingRole) -> dict[str, str]:
+    return {
+        commands.ROLE_VARIABLE: role.assumed,
+        commands.REGION_VARIABLE: stage.loaded.environment.region,
+    }
+
+
+def _retention(days: int) -> logs.RetentionDays:
+    """The CDK's name of a retention."""
+    known = {
+        1: "ONE_DAY", 3: "THREE_DAYS", 5: "FIVE_DAYS", 7: "ONE_WEEK", 14: "TWO_WEEKS", 30: "ONE_MONTH",
+        60: "TWO_MONTHS", 90: "THREE_MONTHS", 120: "FOUR_MONTHS", 150: "FIVE_MONTHS", 180: "SIX_MONTHS",
+        365: "ONE_YEAR", 400: "THIRTEEN_MONTHS", 545: "EIGHTEEN_MONTHS", 731: "TWO_YEARS", 1096: "THREE_YEARS",
+        1827: "FIVE_YEARS", 2192: "SIX_YEARS", 2557: "SEVEN_YEARS", 2922: "EIGHT_YEARS", 3288: "NINE_YEARS",
+        3653: "TEN_YEARS",
+    }  # fmt: skip
+    return logs.RetentionDays[known[days]]

@@ -1,0 +1,97 @@
+"""The stack that lets a pipeline in: only environments that a pipeline deploys have it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import aws_cdk as cdk
+from aws_cdk import aws_ssm as ssm
+from constructs import Construct
+
+from constructs_lib.artifact_bucket import ArtifactBucket
+from constructs_lib.pipeline_access import (
+    PipelineRole,
+    allow_engines_by_codebuild,
+    allow_engines_by_processing,
+    allow_preparing,
+    allow_verifying,
+)
+from tritonstack import naming
+from tritonstack.pipeline import names
+from tritonstack.settings import Environment
+
+
+class PipelineAccessStack(cdk.Stack):
+    """The roles of one environment that a pipeline's builds assume.
+
+    Attributes:
+        prepare: makes archives.
+        verify: reads what is deployed, and sends sample requests.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        environment: Environment,
+        pipeline: names.PipelineNames,
+        weights: Sequence[str],
+        engines_by_codebuild: bool = False,
+        engines_by_processing: bool = False,
+    ) -> None:
+        """Make the stack.
+
+        Args:
+            scope: the environment's stage.
+            construct_id: the id in the stage.
+            environment: its settings.
+            pipeline: how the pipeline's roles are called.
+            weights: URLs of the objects in S3 that recipes take pretrained weights from.
+            engines_by_codebuild: whether the builds stack has an engine project.
+            engines_by_processing: whether it has a role of processing jobs.
+        """
+        name = environment.environment
+        super().__init__(
+            scope,
+            construct_id,
+            stack_name=f"{name}-pipeline-access",
+            description=f"What the pipeline {pipeline.pipeline} may do in {name}",
+            env=cdk.Environment(account=environment.account, region=environment.region),
+        )
+        artifacts = ArtifactBucket.from_parameters(self, "Artifacts", environment=name)
+        self.prepare = PipelineRole(
+            self,
+            "Prepare",
+            role_name=pipeline.access_role(name, "prepare"),
+            description=f"Makes the archives of {name} before its endpoints need them",
+            trusted=pipeline.build_role_arn(name, "prepare"),
+            permissions_boundary_arn=environment.permissions_boundary,
+        )
+        policy = self.prepare.policy
+        allow_preparing(policy, environment=name, artifacts=artifacts, weights=weights)
+        if engines_by_codebuild:
+            project = self._value(name, "engine-project-name")
+            allow_engines_by_codebuild(policy, environment=name, project_name=project)
+        if engines_by_processing:
+            allow_engines_by_processing(policy, environment=name, role_arn=self._value(name, "processing-role-arn"))
+        self.verify = PipelineRole(
+            self,
+            "Verify",
+            role_name=pipeline.access_role(name, "verify"),
+            description=f"Asks the models of {name} for their samples",
+            trusted=pipeline.build_role_arn(name, "verify"),
+            permissions_boundary_arn=environment.permissions_boundary,
+        )
+        allow_verifying(
+            self.verify.policy,
+            environment=name,
+            endpoints=[endpoint.name for endpoint in environment.endpoints],
+            artifacts=artifacts,
+        )
+
+    def _value(self, environment: str, value: str) -> str:
+        """A value of the builds stack."""
+        return ssm.StringParameter.value_for_string_parameter(
+            self, naming.builds_parameter(environment=environment, value=value)
+        )

@@ -1,0 +1,44 @@
+"""The shell commands of a pipeline's builds, in the order of the pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+PYTHON = ".envs/main/bin/python"
+ROLE_VARIABLE, REGION_VARIABLE = "TRITONSTACK_ROLE_ARN", "TRITONSTACK_REGION"
+
+PROFILE = (
+    "export AWS_CONFIG_FILE=$PWD/.pipeline-aws-config AWS_PROFILE=environment; "
+    r"printf '[profile environment]\nrole_arn = %s\ncredential_source = EcsContainer\nregion = %s\n' "
+    f'"${ROLE_VARIABLE}" "${REGION_VARIABLE}" > "$AWS_CONFIG_FILE"'
+)
+"""What every SDK then does: take the build's own credentials, which CodeBuild serves as a container's, and assume the
+role in the environment's account, anew before each hour is over (SDK reference guide: "Assume role credential
+provider", ``credential_source``)."""
+
+
+def synthesis(*, pipeline_file: str) -> tuple[str, ...]:
+    """Synthesise the environments and the pipeline itself, out of this repository's lock files alone."""
+    return (
+        "python3 scripts/setup.py main node",
+        f"npx --no-install cdk synth --quiet -c pipeline={pipeline_file}",
+    )
+
+
+def preparation(environment: str, *, environments: Sequence[str]) -> tuple[str, ...]:
+    """Make the archives of an environment that are missing. ``environments``: the Python environments to install."""
+    return (
+        f"python3 scripts/setup.py {' '.join(environments)}",
+        PROFILE,
+        f"{PYTHON} -m tritonstack prepare {environment}",
+    )
+
+
+def verification(environment: str) -> tuple[str, ...]:
+    """Ask every recorded model of an environment for its sample."""
+    return ("python3 scripts/setup.py main", PROFILE, f"{PYTHON} -m tritonstack verify {environment}")
+
+
+def gate(commands: Sequence[str]) -> tuple[str, ...]:
+    """A gate's own commands, with what they may count on."""
+    return ("python3 scripts/setup.py main", PROFILE, *commands)
