@@ -132,6 +132,25 @@ def test_a_limit_that_is_decided_later_leaves_the_other_end_known() -> None:
     assert "${Most}" in " ".join(change.sentences)
 
 
+def test_another_default_of_a_parameter_is_another_unknown_price() -> None:
+    """What a parameter holds is not known, but that it may move is."""
+    variant = {"InstanceType": {"Ref": "Type"}, "InitialInstanceCount": {"Ref": "Count"}}
+    old, new = (
+        of(stack(serving(variant=variant), sections={"Parameters": {"Type": {"Type": "String", "Default": each}}}))
+        for each in ("ml.g4dn.xlarge", "ml.g5.xlarge")
+    )
+    found = cost_changes(old.environments["dev"], new.environments["dev"], prices=PRICES)
+    assert cost_totals(found).grow_by_more(Decimal(10)) is None
+    assert "is ${Type} (default ml.g5.xlarge), which is known only when" in " ".join(found[0].sentences)
+
+
+def test_the_order_of_stacks_does_not_show() -> None:
+    side = environment(serving(), serving(variant=NOBODYS), {**serving(variant=G5), **target(1, 3)})
+    turned = EnvironmentSnapshot(name="dev", stacks=dict(reversed(list(side.stacks.items()))), findings=None)
+    assert cost_changes(side, turned, prices=PRICES) == cost_changes(turned, side, prices=PRICES)
+    assert not any(each.changed for each in cost_changes(side, turned, prices=PRICES))
+
+
 def test_the_live_count_of_a_scaled_endpoint_is_not_asked_for() -> None:
     told = resource("Custom::ScalingBefore", {"Scaling": '{"initial":2,"maximum":8}', "ServiceToken": "arn"})
     count = {"InitialInstanceCount": {"Fn::GetAtt": ["Before", "InitialInstanceCount"]}}

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -78,10 +80,30 @@ def test_another_gpu_moves_every_model_and_rebuilds_what_depends_on_it(
     assert words in change.sentence
 
 
-def test_a_release_with_another_python_rebuilds_archives_with_an_environment(tmp_path: Path) -> None:
-    write_manifest(tmp_path, "one", A, target="python-3.12", dependency="python")
+@pytest.mark.parametrize(("dependency", "target", "rebuilt"), [("none", None, False), ("python", "python-3.12", True)])
+def test_a_release_with_another_python_rebuilds_archives_with_an_environment(
+    tmp_path: Path, dependency: str, target: str | None, rebuilt: bool
+) -> None:
+    write_manifest(tmp_path, "one", A, target=target, dependency=dependency)  # type: ignore[arg-type]  # parametrized
     [change] = changes({"one": A}, {"one": A}, sizes=here(tmp_path), to="24.11-t4")
-    assert (change.kind, change.rebuilt_for_platform) == (ModelKind.MOVED, True)
+    assert (change.kind, change.rebuilt_for_platform) == (ModelKind.MOVED, rebuilt)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [[], {"models": {"one": A}}, {"models": [], "platform": T4}, {"models": {"one": "latest"}, "platform": T4}],
+)
+def test_a_document_of_another_form_is_no_release_set(document: Any) -> None:
+    plain = release_stack({})
+    other = dev(replace(plain, documents={"Activation/ReleaseSet": document}))
+    assert model_changes(None, other, sizes=NOTHING) == ()
+
+
+def test_the_order_of_stacks_does_not_show() -> None:
+    stacks = [release_stack({"two": B, "one": A}, endpoint=name) for name in ("b", "a")]
+    forward, backward = (model_changes(None, dev(*each), sizes=NOTHING) for each in (stacks, stacks[::-1]))
+    assert forward == backward
+    assert [(each.endpoint, each.model) for each in forward] == [("a", "one"), ("a", "two"), ("b", "one"), ("b", "two")]
 
 
 def test_whether_an_archive_depends_on_the_platform_may_be_unknown() -> None:

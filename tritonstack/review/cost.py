@@ -196,7 +196,7 @@ def _cost(fleet: Fleet, book: PriceBook) -> EndpointCost:
 
 def _variant(variant: Variant, fleet: Fleet, book: PriceBook) -> VariantCost:
     price = variant.reason if variant.instance_type is None else book.price(variant.instance_type, fleet.region)
-    key = f"{fleet.endpoint} {variant.name}" if variant.instance_type is None else variant.instance_type
+    key = f"{fleet.endpoint}: {variant.reason}" if variant.instance_type is None else variant.instance_type
     counts = [each for each in (variant.minimum, variant.maximum) if isinstance(each, str)]
     uncounted = f"how many instances {variant.name} of {fleet.endpoint} has: {counts[0]}" if counts else ""
     return VariantCost(
@@ -218,7 +218,7 @@ def _amount(count: Count, price: Price | str, *, key: str, uncounted: str) -> Am
 
 def _during(old: EndpointCost | None, new: EndpointCost | None, traffic: TrafficChange | None) -> Amount | None:
     """At most, while two fleets run; of a rolling update no figure is told, for it adds one batch at a time."""
-    if old is None or new is None or traffic is None or traffic.touched is False:
+    if old is None or new is None or traffic is None:
         return None
     return old.maximum + new.maximum if traffic.update in _BOTH_FLEETS else None
 
@@ -242,7 +242,7 @@ def _sentences(
     if during is not None:
         until = "may run" if traffic is not None and traffic.touched is None else "run"
         yield f"While it is updated both fleets {until}: at most {during.text}."
-    elif traffic is not None and traffic.update is Update.ROLLING and traffic.touched is not False:
+    elif traffic is not None and traffic.update is Update.ROLLING:
         yield "While it is updated one more batch of instances runs beside the fleet."
 
 

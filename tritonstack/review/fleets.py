@@ -17,6 +17,7 @@ DIMENSION = "sagemaker:variant:DesiredInstanceCount"
 _VARIANTS = ("ProductionVariants", "ShadowProductionVariants")
 _CAPACITIES = ("MinCapacity", "MaxCapacity")
 
+_Placed = tuple[Resource, StackSnapshot]
 Count = int | str
 """Instances, or what stands in the template where no number does: ``${Instances}``."""
 
@@ -67,7 +68,7 @@ def fleets_of(environment: EnvironmentSnapshot | None) -> tuple[Fleet, ...]:
     """Every endpoint of an environment, by stack and logical id."""
     if environment is None:
         return ()
-    targets = [each for stack in environment.stacks.values() for each in stack.of_type(TARGET)]
+    targets = [(each, stack) for stack in environment.stacks.values() for each in stack.of_type(TARGET)]
     return tuple(
         _fleet(endpoint, stack, targets)
         for _, stack in sorted(environment.stacks.items())
@@ -92,9 +93,9 @@ def name_of(endpoint: Resource) -> str:
     return endpoint.logical_id if name is None else readable(name)
 
 
-def _fleet(endpoint: Resource, stack: StackSnapshot, targets: Iterable[Resource]) -> Fleet:
+def _fleet(endpoint: Resource, stack: StackSnapshot, targets: Iterable[_Placed]) -> Fleet:
     config = config_of(endpoint, stack)
-    limits = {_resource_id(each, endpoint): each for each in targets}
+    limits = {_resource_id(each, endpoint): (each, of) for each, of in targets}
     given = [each for kind in _VARIANTS for each in config.get(kind, [])]
     return Fleet(
         stack=stack.name,
@@ -106,7 +107,7 @@ def _fleet(endpoint: Resource, stack: StackSnapshot, targets: Iterable[Resource]
 
 
 def _variant(
-    given: Mapping[str, Any], endpoint: Resource, stack: StackSnapshot, targets: Mapping[str, Resource]
+    given: Mapping[str, Any], endpoint: Resource, stack: StackSnapshot, targets: Mapping[str, _Placed]
 ) -> Variant:
     name = readable(given.get("VariantName", "AllTraffic"))
     kind = given.get("InstanceType")
@@ -114,9 +115,9 @@ def _variant(
     initial = _initial(given.get("InitialInstanceCount"), stack)
     managed = given.get("ManagedInstanceScaling", {})
     if target is not None:
-        minimum, maximum = _limits(target)
+        minimum, maximum = _limits(*target)
     elif isinstance(managed, dict) and managed.get("Status") == "ENABLED":
-        minimum, maximum = (_count(managed.get(f"{each}InstanceCount")) for each in ("Min", "Max"))
+        minimum, maximum = (_count(managed.get(f"{each}InstanceCount"), stack) for each in ("Min", "Max"))
     else:
         minimum = maximum = initial
     return Variant(
@@ -126,26 +127,27 @@ def _variant(
         minimum=minimum,
         maximum=maximum,
         scaled=target is not None or bool(managed),
-        reason="" if isinstance(kind, str) else _without_type(name, kind, given),
+        reason="" if isinstance(kind, str) else _without_type(name, given, stack),
     )
 
 
-def _without_type(name: str, kind: Json, given: Mapping[str, Any]) -> str:
+def _without_type(name: str, given: Mapping[str, Any], stack: StackSnapshot) -> str:
+    kind = given.get("InstanceType")
     if "ServerlessConfig" in given:
         return f"{name} is serverless, which costs by use"
     if "InstancePools" in given:
         return f"{name} takes one of several instance types"
     if kind is None:
         return f"{name} names no instance type"
-    return f"the instance type of {name} is {readable(kind)}, which is known only when it is deployed"
+    return f"the instance type of {name} is {_shown(kind, stack)}, which is known only when it is deployed"
 
 
-def _limits(target: Resource) -> tuple[Count, Count]:
+def _limits(target: Resource, stack: StackSnapshot) -> tuple[Count, Count]:
     """The fewest and the most instances of a target, its scheduled actions included."""
-    counts = [_count(each) for each in _capacities(target.properties)]
+    counts = [_count(each, stack) for each in _capacities(target.properties)]
     open_ones = [each for each in counts if isinstance(each, str)]
     if open_ones:
-        minimum, maximum = (_count(target.properties.get(each)) for each in _CAPACITIES)
+        minimum, maximum = (_count(target.properties.get(each), stack) for each in _CAPACITIES)
         return (
             minimum if isinstance(minimum, str) else open_ones[0],
             maximum if isinstance(maximum, str) else open_ones[0],
@@ -179,12 +181,20 @@ def _initial(count: Json, stack: StackSnapshot) -> Count:
             scaling = told.get(JSON_TEXT, {}) if isinstance(told, dict) else {}
             if isinstance(scaling.get("initial"), int):
                 return int(scaling["initial"])
-    return _count(count)
+    return _count(count, stack)
 
 
-def _count(value: Json) -> Count:
+def _count(value: Json, stack: StackSnapshot) -> Count:
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     if isinstance(value, str) and value.isdecimal():
         return int(value)
-    return "no number" if value is None else readable(value)
+    return "no number" if value is None else _shown(value, stack)
+
+
+def _shown(value: Json, stack: StackSnapshot) -> str:
+    """A value that is told at deployment, with the defaults of its parameters: another default is another value."""
+    parameters = stack.template.get("Parameters", {})
+    defaults = [parameters[name].get("Default") for name in references(value) if name in parameters]
+    told = [readable(each) for each in defaults if each is not None]
+    return readable(value) + (f" (default {', '.join(told)})" if told else "")
