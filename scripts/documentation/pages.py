@@ -9,6 +9,10 @@ MAKERS: dict[str, tuple[str, str]] = {
     "docs/reference/recipes.md": ("scripts.documentation.settings_page", "recipes_page"),
     "docs/reference/commands.md": ("scripts.documentation.commands_page", "commands_page"),
     "docs/reference/constructs.md": ("scripts.documentation.constructs_page", "constructs_page"),
+    "docs/architecture.md": ("scripts.documentation.architecture_page", "architecture_page"),
+    "docs/pictures/stacks.svg": ("scripts.documentation.stack_picture", "stack_picture"),
+    "docs/pictures/access.svg": ("scripts.documentation.access_picture", "access_picture"),
+    "docs/pictures/packages.svg": ("scripts.documentation.package_picture", "package_picture"),
     "docs/engines.md": ("tritonstack.engines.table", "page"),
 }
 """Path in the repository → (module, function that returns the file's text)."""

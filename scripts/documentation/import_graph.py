@@ -1,0 +1,104 @@
+"""The packages of the code and who imports whom, read from the import statements."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from tritonstack.repository import repository_path
+
+COMMAND_LINE = ("cli.py", "__main__.py")
+"""Counted to the commands, which they start."""
+ROOTS = ("stacks", "constructs_lib", "tritonstack")
+SINGLE = "tritonstack.*.py"
+"""The modules of tritonstack that are in none of its packages."""
+
+Graph = Mapping[str, frozenset[str]]
+
+
+def import_graph() -> Graph:
+    """Package → the packages that it imports; ``app.py`` is one, and each package of tritonstack is."""
+    graph: dict[str, set[str]] = {"app.py": set()}
+    for path in [repository_path("app.py"), *(each for root in ROOTS for each in repository_path(root).rglob("*.py"))]:
+        relative = path.relative_to(repository_path("."))
+        package = package_of(relative)
+        targets = {target for name in imported(path, relative) if (target := owner(name)) is not None}
+        graph.setdefault(package, set()).update(targets - {package})
+    return {name: frozenset(targets) for name, targets in sorted(graph.items())}
+
+
+def package_of(path: Path) -> str:
+    """The box that a file is in."""
+    if len(path.parts) == 1:
+        return "app.py"
+    if path.parts[0] != "tritonstack":
+        return path.parts[0]
+    if path.parts[1] in COMMAND_LINE:
+        return "tritonstack.commands"
+    return f"tritonstack.{path.parts[1]}" if len(path.parts) > 2 else SINGLE
+
+
+def imported(path: Path, relative: Path) -> Iterator[str]:
+    """Full names of the modules that a file imports, relative ones resolved, those inside functions included."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = ".".join(relative.parts[: -node.level]) if node.level else ""
+            module = ".".join(filter(None, (base, node.module or "")))
+            yield from (f"{module}.{alias.name}" for alias in node.names)
+
+
+def owner(name: str) -> str | None:
+    """The box of a module's full name, or None where it is none of ours."""
+    parts = name.split(".")
+    if parts[0] not in ROOTS:
+        return None
+    if parts[0] != "tritonstack":
+        return parts[0]
+    if parts[1:2] == ["cli"]:
+        return "tritonstack.commands"
+    is_package = len(parts) > 1 and repository_path(f"tritonstack/{parts[1]}").is_dir()
+    return f"tritonstack.{parts[1]}" if is_package else SINGLE
+
+
+def reachable(graph: Graph, start: str) -> set[str]:
+    """Everything that a package imports, directly or not."""
+    found, ahead = set[str](), [start]
+    while ahead:
+        for target in graph.get(ahead.pop(), ()):
+            if target not in found:
+                found.add(target)
+                ahead.append(target)
+    return found
+
+
+def joined(graph: Graph) -> Graph:
+    """The graph with each circle of packages as one, called by all of their names, a comma between them."""
+    reach = {name: reachable(graph, name) for name in graph}
+    circle = {a: ", ".join(sorted({a, *(b for b in reach[a] if a in reach[b])})) for a in graph}
+    found: dict[str, set[str]] = {name: set() for name in circle.values()}
+    for a, targets in graph.items():
+        found[circle[a]] |= {circle[b] for b in targets} - {circle[a]}
+    return {name: frozenset(targets) for name, targets in sorted(found.items())}
+
+
+def layers(graph: Graph) -> list[list[str]]:
+    """The packages of a graph without circles in rows: each above all that it imports, and as low as it can be."""
+    height: dict[str, int] = {}
+    while len(height) < len(graph):
+        for name in sorted(graph):
+            if name not in height and all(target in height for target in graph[name]):
+                height[name] = max((height[target] + 1 for target in graph[name]), default=0)
+    rows: list[list[str]] = [[] for _ in range(max(height.values()) + 1)]
+    for name in sorted(graph):
+        rows[height[name]].append(name)
+    return rows[::-1]
+
+
+def direct(graph: Graph) -> Iterator[tuple[str, str]]:
+    """Imports that do not follow from others: a → b without a → c → b. The graph has no circles."""
+    reach = {name: reachable(graph, name) for name in graph}
+    for a, targets in graph.items():
+        yield from ((a, b) for b in sorted(targets) if not any(b in reach[c] for c in targets - {b}))

@@ -1,0 +1,103 @@
+"""``docs/pictures/stacks.svg``: stacks, constructs and resources of an environment, and what reads what."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from scripts.documentation.drawing import LINE, PADDING, Box, Drawing, box_height
+from scripts.documentation.stack_graph import SHOWN, StackGraph, in_order, shown_environment, stack_graph
+
+WIDTH, GAP, BETWEEN, ARCS = 270, 14, 140, 95
+"""Of a construct's box; between boxes of a stack; between columns; right of the boxes, where a stack's lines run."""
+TOP = 60
+COLUMNS = (("artifacts", "network"), ("serving",), ("observability", "builds"))
+"""Which kinds of stack stand above each other; others come into the last column."""
+
+
+def stack_picture() -> str:
+    """The picture of the committed snapshot."""
+    return draw(stack_graph(shown_environment()))
+
+
+def draw(graph: StackGraph) -> str:
+    """The picture of any environment."""
+    drawing = Drawing(
+        title=f"Stacks of environment {SHOWN}",
+        description="Boxes: constructs with their resources. Lines: what refers to what; between stacks by parameters.",
+    )
+    drawing.text(
+        20, 24, "grey: refers to, in the template    blue: reads an SSM parameter of another stack", style="small"
+    )
+    stacks: dict[str, Box] = {}
+    for number, column in enumerate(_columns(graph)):
+        y = float(TOP)
+        for name in column:
+            stacks[name] = _stack(drawing, graph, name, x=20 + number * (WIDTH + ARCS + BETWEEN), y=y)
+            y += stacks[name].height + 60
+    for (reader, written), values in sorted(graph.outer.items()):
+        _between(drawing, stacks[reader], stacks[written], sorted(values))
+    return drawing.svg()
+
+
+def _columns(graph: StackGraph) -> list[list[str]]:
+    kinds = [kind for column in COLUMNS for kind in column]
+    columns: list[list[str]] = [[] for _ in COLUMNS]
+    for name in sorted(
+        graph.types, key=lambda each: (kinds.index(k) if (k := each.partition("-")[0]) in kinds else 99, each)
+    ):
+        place = next((number for number, kinds in enumerate(COLUMNS) if name.partition("-")[0] in kinds), -1)
+        columns[place].append(name)
+    return columns
+
+
+def _stack(drawing: Drawing, graph: StackGraph, name: str, *, x: float, y: float) -> Box:
+    """Draw one stack with its constructs and the lines between these, at the right of them."""
+    names = in_order(graph.types[name], graph.inner[name])
+    texts = {each: _lines(graph.types[name][each]) for each in names}
+    height = LINE + PADDING * 2 + sum(box_height(texts[each]) + GAP for each in names)
+    stack = Box(x=x, y=y, width=WIDTH + ARCS, title=f"{SHOWN}-{name}", style="group", least_height=height)
+    drawing.box(stack)
+    boxes: dict[str, Box] = {}
+    y += LINE + PADDING * 2
+    for each in names:
+        boxes[each] = Box(x=x + PADDING, y=y, width=WIDTH, title=each, lines=texts[each])
+        drawing.box(boxes[each])
+        y += boxes[each].height + GAP
+    for a, b in sorted(graph.inner[name]):
+        start, end = boxes[a], boxes[b]
+        right = start.x + WIDTH
+        bulge = right + 18 + 12 * abs(names.index(a) - names.index(b))
+        up = 5 if start.y > end.y else -5
+        drawing.arrow(
+            f"M{right:g} {start.middle - up:g}C{bulge:g} {start.middle - up:g} {bulge:g} {end.middle + up:g} "
+            f"{right:g} {end.middle + up:g}"
+        )
+    return stack
+
+
+def _lines(types: Counter[str]) -> list[str]:
+    return [f"{count} x {name}" if count > 1 else name for name, count in sorted(types.items())]
+
+
+def _between(drawing: Drawing, reader: Box, written: Box, values: list[str]) -> None:
+    """A line from the stack that reads to the one that writes, with what it reads."""
+    if reader.x == written.x:  # one above the other
+        x = reader.centre
+        drawing.arrow(f"M{x:g} {reader.y:g}L{x:g} {written.y + written.height:g}", style="strong")
+        drawing.text(x + 8, reader.y - 24, ", ".join(values), style="said")
+        return
+    right = written.x + written.width
+    if reader.x - right > BETWEEN:  # past the column between them
+        drawing.arrow(
+            f"M{reader.centre:g} {reader.y:g}V{TOP - 20:g}H{written.centre:g}V{written.y - 1:g}", style="strong"
+        )
+        drawing.text(reader.centre - 8, TOP - 24, ", ".join(values), style="said", anchor="end")
+        return
+    y = min(max(written.middle, reader.y + 40), reader.y + reader.height - 20)
+    drawing.arrow(
+        f"M{reader.x:g} {y:g}C{reader.x - 60:g} {y:g} {right + 60:g} {written.middle:g} {right:g} {written.middle:g}",
+        style="strong",
+    )
+    for number, value in enumerate(values):
+        middle = (y + written.middle) / 2 - 8 - LINE * (len(values) - 1 - number)
+        drawing.text((reader.x + right) / 2, middle, value, style="said", anchor="middle")

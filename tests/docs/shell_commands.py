@@ -1,0 +1,152 @@
+"""The commands of shell lines, and whether the programs that they call have what is asked of them."""
+
+from __future__ import annotations
+
+import functools
+import re
+import shlex
+import subprocess
+from collections.abc import Callable, Iterator
+
+import botocore.session
+import click
+from botocore import xform_name
+
+from tests.e2e.project import REPOSITORY
+from tritonstack.cli import COMMANDS, root
+
+SUBSTITUTION = re.compile(r"\$\(((?:[^()]|\([^()]*\))*)\)")
+PLACEHOLDER = re.compile(r"<([a-z-]+)>")
+ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
+REDIRECTIONS = {">", ">>", "<", ">&", "2>"}
+AWS_GLOBAL = {
+    *("--query", "--output", "--region", "--profile", "--endpoint-url", "--no-cli-pager", "--filters"),
+    *("--cli-input-json", "--no-sign-request", "--max-items"),
+}
+PLAIN = {
+    *("apt", "cat", "cd", "cp", "curl", "docker", "echo", "eval", "export", "git", "jq", "mkdir", "pip", "rm", "sed"),
+    *("set", "test", ".", "true"),
+}
+"""Programs of the machine, whose options are not ours to check."""
+
+
+def filled(text: str) -> str:
+    """Shell lines with a word for each ``<placeholder>``, which a shell would take for redirections."""
+    return PLACEHOLDER.sub(r"\1", text)
+
+
+def commands(text: str) -> Iterator[tuple[str, ...]]:
+    """Every simple command of shell lines, those of ``$(…)`` too, without assignments, redirections and comments."""
+    joined = filled(text).replace("\\\n", " ")
+    for line in joined.splitlines():
+        for inner in SUBSTITUTION.findall(line):
+            yield from commands(inner)
+        lexer = shlex.shlex(SUBSTITUTION.sub("SUBSTITUTED", line), posix=True, punctuation_chars=";|&<>")
+        lexer.whitespace_split = True
+        words: list[str] = []
+        for word in [*lexer, ";"]:
+            if word in {";", "|", "&", "&&", "||"}:
+                yield from _simple(words)
+                words = []
+            else:
+                words.append(word)
+
+
+def _simple(words: list[str]) -> Iterator[tuple[str, ...]]:
+    kept = [
+        word
+        for before, word in zip(["", *words], words, strict=False)
+        if word not in REDIRECTIONS and before not in REDIRECTIONS
+    ]
+    while kept and ASSIGNMENT.fullmatch(kept[0]):
+        kept = kept[1:]
+    if kept:
+        yield tuple(kept)
+
+
+def problem(command: tuple[str, ...]) -> str | None:
+    """What is wrong with a command: a program, subcommand, option or target that is not there. None: nothing is."""
+    program, *arguments = command
+    if program == "npx":
+        return problem(tuple(arguments))
+    check = CHECKS.get(program)
+    if check is not None:
+        return check(arguments)
+    return None if program in PLAIN else f"no program that is known here: {program}"
+
+
+def _tritonstack(arguments: list[str]) -> str | None:
+    if not arguments or arguments[0] not in COMMANDS:
+        return f"tritonstack has no command {arguments[:1]}"
+    command = root.get_command(click.Context(root), arguments[0])
+    assert command is not None
+    try:
+        command.make_context(arguments[0], list(arguments[1:]))
+    except click.exceptions.Exit:
+        return None
+    except click.BadParameter as error:
+        return None if "does not exist" in error.message else error.format_message()
+    except click.UsageError as error:
+        return error.format_message()
+    return None
+
+
+def _aws(arguments: list[str]) -> str | None:
+    if arguments[:1] == ["s3"]:
+        return None if arguments[1] in {"cp", "ls", "rm", "sync"} else f"aws s3 has no {arguments[1]}"
+    session = botocore.session.get_session()
+    service, operation = arguments[:2]
+    if service not in session.get_available_services():
+        return f"aws has no service {service}"
+    model = session.get_service_model(service)
+    names = {xform_name(name, "-"): name for name in model.operation_names}
+    if operation not in names:
+        return f"aws {service} has no operation {operation}"
+    shape = model.operation_model(names[operation]).input_shape
+    options = {f"--{xform_name(name, '-')}" for name in (shape.members if shape else {})} | AWS_GLOBAL
+    wrong = [each for each in arguments if each.startswith("--") and each.partition("=")[0] not in options]
+    return f"aws {service} {operation} has no {wrong}" if wrong else None
+
+
+@functools.cache
+def _cdk_help(command: str) -> str:
+    program = REPOSITORY / "node_modules" / ".bin" / "cdk"
+    environment = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "NODE_NO_WARNINGS": "1"}
+    result = subprocess.run(
+        [str(program), command, "--help"], env=environment, text=True, capture_output=True, timeout=60, check=True
+    )
+    return result.stdout
+
+
+def _cdk(arguments: list[str]) -> str | None:
+    command = next((each for each in arguments if not each.startswith("-")), "")
+    if not re.search(rf"^cdk {re.escape(command)}\b", _cdk_help(command), re.MULTILINE):
+        return f"cdk has no command {command}"
+    options = set(re.findall(r"(?<![\w-])--?[a-z][\w-]*", _cdk_help(command)))
+    wrong = [each for each in arguments if each.startswith("-") and each.partition("=")[0] not in options]
+    return f"cdk {command} has no {wrong}" if wrong else None
+
+
+def _make(arguments: list[str]) -> str | None:
+    makefile = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
+    wrong = [each for each in arguments if each not in targets]
+    return f"make has no target {wrong}" if wrong else None
+
+
+def _python(arguments: list[str]) -> str | None:
+    if arguments[:1] == ["-m"]:
+        path = REPOSITORY / arguments[1].replace(".", "/")
+        there = path.with_suffix(".py").is_file() or (path / "__main__.py").is_file()
+        return None if there else f"no module {arguments[1]}"
+    return None if (REPOSITORY / arguments[0]).is_file() else f"no script {arguments[0]}"
+
+
+CHECKS: dict[str, Callable[[list[str]], str | None]] = {
+    "tritonstack": _tritonstack,
+    "aws": _aws,
+    "cdk": _cdk,
+    "make": _make,
+    "python": _python,
+    "python3": _python,
+}

@@ -1,0 +1,135 @@
+"""Each block of code of every page is run by a test, or its reason stands in blocks.yaml and it is checked."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.docs.pages import SHELL, CodeBlock, code_blocks, pages, tokens
+from tests.docs.registry import DATA, Entry, blocks_that, entries, entries_of, every_block, is_a_test
+from tests.docs.shell_commands import commands, filled, problem
+from tritonstack.settings import load_environment
+
+EVERY = every_block()
+INCOMPLETE = re.compile("^Missing (argument|option)|requires an argument")
+"""What a sentence may leave out of a command that it names."""
+WAYS = "a test that runs it (test:), a run on the local AWS (run:), or the reason why it cannot run here (checked:)"
+
+
+@pytest.mark.parametrize("page", pages())
+def test_every_block_has_exactly_one_entry(page: str) -> None:
+    for block in code_blocks(page):
+        assert len(entries_of(block)) == 1, f"{block}: {len(entries_of(block))} entries in {DATA.name}; give it {WAYS}"
+
+
+def test_every_entry_is_about_a_block() -> None:
+    for page, listed in entries().items():
+        for entry in listed:
+            assert any(entry.matches(block) for block in code_blocks(page)), f"{page}: no block is as {entry!r}"
+
+
+def test_every_named_test_is_there() -> None:
+    assert [entry.test for _, entry in blocks_that(way="test") if entry.test and not is_a_test(entry.test)] == []
+
+
+@pytest.mark.parametrize("block", [block for block in EVERY if block.language in SHELL], ids=str)
+def test_every_command_has_the_options_that_it_is_given(block: CodeBlock) -> None:
+    subprocess.run(["bash", "-n"], input=filled(block.commands), text=True, check=True, capture_output=True)
+    found = list(commands(block.commands))
+    assert found, f"{block} holds no command"
+    assert [said for said in map(problem, found) if said] == []
+
+
+@pytest.mark.parametrize("page", pages())
+def test_commands_in_the_text_have_the_options_that_they_are_given(page: str) -> None:
+    spans = [child.content for token in tokens(page) for child in token.children or () if child.type == "code_inline"]
+    for text in spans:
+        if text.startswith(("tritonstack ", "make ", "cdk ")) and not {"[", "…", "|"} & set(text):
+            wrong = [said for said in map(problem, commands(text)) if said and not INCOMPLETE.search(said)]
+            assert wrong == [], f"{page}: `{text}`"
+
+
+@pytest.mark.parametrize("block", [block for block in EVERY if block.language not in SHELL], ids=str)
+def test_every_other_block_is_of_its_language(block: CodeBlock, tmp_path: Path) -> None:
+    match block.language:
+        case "json":
+            assert json_values(block.text)
+        case "yaml":
+            if "environment" in yaml.safe_load(block.text):
+                load_environment(environment_file(block, tmp_path))
+        case "python":
+            compile(block.text, block.page, "exec")
+        case _:
+            assert block.file or entries_of(block)[0].test, f"{block}: nothing reads a block of «{block.language}»"
+
+
+def json_values(text: str) -> list[object]:
+    """The values that stand one after the other in a block."""
+    values, rest = [], text.strip()
+    while rest:
+        value, end = json.JSONDecoder().raw_decode(rest)
+        values.append(value)
+        rest = rest[end:].strip()
+    return values
+
+
+def environment_file(block: CodeBlock, folder: Path) -> Path:
+    """The block as the file that its environment is called like."""
+    path = folder / f"{yaml.safe_load(block.text)['environment']}.yaml"
+    path.write_text(block.text)
+    return path
+
+
+def test_what_only_is_checked_is_told_with_its_reason(capsys: pytest.CaptureFixture[str]) -> None:
+    """`pytest -s` prints it; a reason stands for each."""
+    told = {str(block): entry.checked for block, entry in blocks_that(way="checked")}
+    with capsys.disabled():
+        print(*(f"\n  not run: {block}: {reason}" for block, reason in told.items()), sep="")
+    assert all(told.values())
+
+
+def test_an_entry_without_a_way_or_with_two_is_refused() -> None:
+    for given in ({}, {"run": "quick", "checked": "a reason that is long enough"}):
+        with pytest.raises(ValueError, match="exactly one of"):
+            Entry.model_validate(given)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("tritonstack verfy dev", "no command"),
+        ("tritonstack verify dev --jsn", "--jsn"),
+        ("tritonstack up --port many", "many"),
+        ("aws ssm get-parametr --name x", "no operation"),
+        ("aws ssm get-parameter --nam x", "--nam"),
+        ("x=$(aws sagemakr list-endpoints)", "no service"),
+        ("cdk deploi x", "no command"),
+        ("cdk deploy x --requre-approval never", "--requre-approval"),
+        ("make demos", "no target"),
+        ("echo a && frobnicate b", "frobnicate"),
+        ("python -m benchmarks.nothing", "no module"),
+        ("python3 scripts/nothing.py", "no script"),
+    ],
+)
+def test_a_command_that_is_not_there_is_found(line: str, said: str) -> None:
+    [found] = [each for each in map(problem, commands(line)) if each]
+    assert said in found
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "tritonstack verify dev --json  # a comment",
+        'export A=b; eval "$(tritonstack env)"',
+        'outputs=$(aws ssm get-parameter --name x --query Parameter.Value --output text) && echo "$outputs" | jq . > f',
+        "cdk deploy 'dev/*' --require-approval never",
+        "CDK_VALIDATION=false make test",
+    ],
+)
+def test_a_command_that_is_there_is_taken(line: str) -> None:
+    assert [each for each in map(problem, commands(line)) if each] == []

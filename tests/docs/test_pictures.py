@@ -1,0 +1,123 @@
+"""The pictures show what the templates and the imports say, and a browser can draw them."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from scripts.documentation import access_picture, package_picture, stack_picture
+from scripts.documentation.architecture_page import MARK
+from scripts.documentation.import_graph import SINGLE, direct, import_graph, joined, layers, reachable
+from scripts.documentation.stack_graph import SHOWN, construct_of, in_order, shown_environment, stack_graph
+from tests.e2e.project import REPOSITORY
+
+PICTURES = sorted((REPOSITORY / "docs" / "pictures").glob("*.svg"))
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def texts(picture: str) -> list[str]:
+    return [each.text or "" for each in ElementTree.fromstring(picture).iter(f"{SVG}text")]  # noqa: S314 - our own
+
+
+def test_every_stack_and_resource_of_the_snapshot_is_drawn() -> None:
+    shown = texts(stack_picture.stack_picture())
+    resources = 0
+    for file in (REPOSITORY / "snapshots" / SHOWN).glob("*.json"):
+        if file.stem in {"assets", "findings"}:
+            continue
+        assert f"{SHOWN}-{file.stem}" in shown
+        found = json.loads(file.read_text())["Resources"].values()
+        resources += len(found)
+        for each in found:
+            kind = each["Type"].removeprefix("AWS::").replace("::", " ")
+            assert any(re.fullmatch(rf"(\d+ x )?{re.escape(kind)}", text) for text in shown), kind
+    drawn = sum(
+        sum(types.values()) for stack in stack_graph(shown_environment()).types.values() for types in stack.values()
+    )
+    assert drawn == resources
+
+
+def test_an_endpoint_reads_bucket_key_and_network() -> None:
+    outer = stack_graph(shown_environment()).outer
+    assert outer["serving-digits", "artifacts"] == {"bucket-name", "key-arn"}
+    assert "security-group-0" in outer["serving-digits", "network"]
+    assert not [pair for pair in outer if pair[0] == "artifacts"], "the artifacts stack reads from nobody"
+
+
+def test_what_has_a_function_of_its_own_is_a_construct_of_its_own() -> None:
+    stack = shown_environment().stacks["serving-digits"]
+    assert construct_of(stack, "Endpoint/Scaling/Target") == "Endpoint/Scaling"
+    assert construct_of(stack, "Endpoint/Endpoint") == "Endpoint"
+    assert construct_of(stack, "Verification") == "Verification"
+
+
+def test_what_is_referred_to_stands_above_and_a_circle_ends() -> None:
+    names = dict.fromkeys("abc")
+    assert in_order(names, frozenset({("a", "b"), ("b", "c")})) == ["c", "b", "a"]
+    assert sorted(in_order(names, frozenset({("a", "b"), ("b", "a")}))) == ["a", "b", "c"]
+
+
+def test_only_the_verification_may_call_and_only_the_activation_moves_records() -> None:
+    found = access_picture.access(shown_environment())
+    may = [
+        who for allowed in found.values() for who, actions in allowed.items() if "sagemaker:InvokeEndpoint" in actions
+    ]
+    assert may == ["serving-digits/Verification"]
+    writes = {who for allowed in found.values() for who, actions in allowed.items() if "ssm:PutParameter" in actions}
+    assert writes == {"serving-digits/Activation"}
+
+
+def test_imports_go_one_way() -> None:
+    """The rule of the architecture page; the picture is drawn from the same graph."""
+    graph = import_graph()
+    for name in graph:
+        if name.startswith("tritonstack"):
+            assert not {"app.py", "stacks", "constructs_lib"} & graph[name], name
+    assert "stacks" not in graph["constructs_lib"]
+    assert "app.py" not in reachable(graph, "stacks")
+
+
+def test_the_graph_of_imports_is_that_of_python_itself() -> None:
+    """What loading a package really brings in is below it in the graph."""
+    code = "import sys, tritonstack.settings; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, text=True, capture_output=True, check=True)
+    packages = {".".join(name.split(".")[:2]) for name in loaded.stdout.split() if name.startswith("tritonstack.")}
+    known = reachable(import_graph(), "tritonstack.settings") | {"tritonstack.settings"}
+    assert {name for name in packages if name in import_graph()} <= known
+    assert "tritonstack.catalogue" in packages
+    assert SINGLE in known
+
+
+def test_each_row_imports_from_rows_below() -> None:
+    graph = {"a": frozenset("bc"), "b": frozenset("c"), "c": frozenset("d"), "d": frozenset("c")}
+    together = joined(graph)
+    assert layers(together) == [["a"], ["b"], ["c, d"]]
+    assert sorted(direct(together)) == [("a", "b"), ("b", "c, d")]
+
+
+def test_every_package_is_drawn() -> None:
+    shown = ", ".join(texts(package_picture.package_picture()))
+    for name in import_graph():
+        assert name == SINGLE or name.removeprefix("tritonstack.") in shown, name
+
+
+@pytest.mark.parametrize("path", PICTURES, ids=lambda path: path.name)
+def test_a_picture_needs_nothing_from_outside_and_no_text_leaves_it(path: Path) -> None:
+    text = path.read_text()
+    assert "http" not in text.replace('xmlns="http://www.w3.org/2000/svg"', "")
+    assert "<script" not in text
+    root = ElementTree.fromstring(text)  # noqa: S314 - our own
+    for rect in root.iter(f"{SVG}rect"):
+        assert float(rect.get("x", 0)) + float(rect.get("width", 0)) <= float(root.get("width", 0))
+        assert float(rect.get("y", 0)) + float(rect.get("height", 0)) <= float(root.get("height", 0))
+
+
+def test_the_page_names_every_table_once() -> None:
+    page = (REPOSITORY / "docs" / "architecture.md").read_text()
+    assert sorted(each[2] for each in MARK.finditer(page)) == ["packages", "stacks"]
