@@ -38,6 +38,11 @@ def one(kind: str, /, **properties: Any) -> Template:
     return {"It": resource(kind, properties)}
 
 
+def encryption(**by_default: str) -> dict[str, Any]:
+    """A bucket's encryption."""
+    return {"ServerSideEncryptionConfiguration": [{"ServerSideEncryptionByDefault": by_default}]}
+
+
 @pytest.mark.parametrize(
     ("before", "after", "expected"),
     [
@@ -164,6 +169,16 @@ def test_a_new_group_without_a_rule_outwards_lets_out_everything() -> None:
             one("AWS::Logs::LogGroup", KmsKeyId="arn:a"),
             one("AWS::Logs::LogGroup", KmsKeyId="arn:b"),
             [(OTHER, "encrypts its data by KmsKeyId arn:b — before: encrypts its data by KmsKeyId arn:a")],
+        ),
+        (
+            one("AWS::S3::Bucket", BucketEncryption=encryption(SSEAlgorithm="aws:kms", KMSMasterKeyID="arn:key")),
+            one("AWS::S3::Bucket", BucketEncryption=encryption(SSEAlgorithm="AES256")),
+            [(OPENED, "no longer encrypts its data by BucketEncryption arn:key")],
+        ),
+        (
+            one("AWS::S3::Bucket"),
+            one("AWS::S3::Bucket", BucketEncryption=encryption(SSEAlgorithm="aws:kms")),
+            [(CLOSED, "encrypts its data by BucketEncryption with AWS's own key of the service in KMS")],
         ),
         (
             one("AWS::EC2::Subnet", MapPublicIpOnLaunch=False),

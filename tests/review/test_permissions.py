@@ -19,9 +19,11 @@ from tests.review.policies import (
     role,
     told,
 )
-from tests.review.small import resource
+from tests.review.small import Template, resource
+from tests.stacks.app_process import ROOT
 from tritonstack.review.permissions import permission_changes
 from tritonstack.review.snapshot import Finding, Findings
+from tritonstack.review.stored import read_snapshots
 
 GET, PUT = "s3:GetObject", "s3:PutObject"
 B, C = "arn:aws:s3:::b/*", "arn:aws:s3:::c/*"
@@ -41,6 +43,7 @@ IN_PART = {**HERE, "Bool": {"aws:SecureTransport": "true"}}
         ([allow("s3:Get*")], [allow(GET)], [(NARROWER, f"may no longer: s3:Get* on {B}")]),
         ([allow("s3:Get*")], [allow(["s3:Get*", GET])], []),
         ([allow(GET)], [allow("S3:getobject")], []),
+        ([], [allow(["s3:Get", "s3:Get*"])], [(WIDER, f"may now: s3:Get* on {B}")]),
         ([allow(GET, "*")], [allow(GET, ["*", B])], []),
         ([allow([GET, PUT])], [allow(GET), allow(PUT)], []),
         ([allow(GET), deny(PUT)], [allow(GET)], [(WIDER, f"is no longer denied: {PUT} on {B}")]),
@@ -224,8 +227,47 @@ def test_wildcards_are_called_out_with_the_reason_for_them() -> None:
     )
 
 
+def test_every_wildcard_of_the_committed_environments_has_its_reason() -> None:
+    """Synthesis refuses one without; here they are found by cdk-nag's way to write a reference."""
+    environments = read_snapshots(ROOT / "snapshots").environments.values()
+    told_of = [wild for each in environments for one in permission_changes(None, each) for wild in one.wildcards]
+    assert any("accepted: " in each and "${" in each for each in told_of)
+    assert [each for each in told_of if "no reason" in each] == []
+
+
 def test_where_a_statement_stands_is_told() -> None:
     [change] = changes(role(allow(GET)), role(allow(GET), allow(PUT, Sid="Write")))
     assert (change.stack, change.principal) == ("serving", "Role")
     assert (change.logical_id, change.source) == ("Access", "PolicyDocument.Statement[Write]")
     assert (change.actions, change.resources, change.who) == ((PUT,), (B,), ())
+
+
+def test_a_resource_that_acts_as_another_role_is_told() -> None:
+    def running(name: str) -> Template:
+        model = resource("AWS::SageMaker::Model", {"ExecutionRoleArn": {"Fn::GetAtt": [name, "Arn"]}})
+        return {**role(), "Other": role()["Role"], "Model": model}
+
+    [change] = changes(running("Role"), running("Other"))
+    assert (change.kind, change.principal, change.source) == (OTHER, "Model", "ExecutionRoleArn")
+    assert change.statement == "acts as Other; before: Role"
+    assert changes(running("Role"), running("Role")) == ()
+
+
+def test_a_managed_policy_that_is_attached_speaks_at_its_role() -> None:
+    managed = {"M": resource("AWS::IAM::ManagedPolicy", {"PolicyDocument": {"Statement": [allow(GET)]}})}
+    before, after = {**role(), **managed}, {**role(ManagedPolicyArns=[{"Ref": "M"}]), **managed}
+    assert [(each.principal, each.kind) for each in changes(before, after)] == [("Role", WIDER)]
+    assert [(each.principal, each.kind) for each in changes(role(), before)] == [("M", WIDER)]
+
+
+def test_a_policy_on_a_role_that_is_named_is_one_on_that_role() -> None:
+    named = role(allow(GET), RoleName="r")
+    by_name = resource("AWS::IAM::Policy", {"PolicyDocument": {"Statement": [allow(GET)]}, "Roles": ["r"]})
+    assert told(named, {**named, "Access": by_name}) == []
+
+
+def test_permissions_of_a_role_outside_the_app_come_and_go() -> None:
+    outside = resource("AWS::IAM::Policy", {"PolicyDocument": {"Statement": [allow(GET)]}, "Roles": ["theirs"]})
+    [change] = changes({}, {"Access": outside})
+    assert (change.kind, change.principal, change.whole) == (WIDER, "theirs", False)
+    assert change.statement == f"may now: {GET} on {B}"

@@ -54,6 +54,8 @@ def test_a_bucket_policy(before: list[Any], after: list[Any], expected: list[Any
 def test_principals_of_other_accounts_and_everybody_are_called_out() -> None:
     [change] = changes(bucket(may(ROLE)), bucket(may(ROLE, OTHERS)))
     assert (change.other_accounts, change.wildcards) == (("222222222222",), (f"resource {B}",))
+    [change] = changes(bucket(), bucket(may(ROLE, OTHERS)))
+    assert change.other_accounts == ("222222222222",)
     [change] = changes(bucket(may(ROLE)), bucket(may("*")))
     assert (change.other_accounts, change.wildcards) == ((), ("principal: anybody", f"resource {B}"))
 

@@ -32,6 +32,8 @@ _KEYS: dict[str, tuple[tuple[str, ...], ...]] = {
     "AWS::EC2::Volume": (("Encrypted",), ("KmsKeyId",)),
 }
 """Type → the properties that say how its data is encrypted."""
+_BY_KEY = ("BucketEncryption", "EncryptionConfiguration")
+"""Those that hold the key deeper in."""
 
 
 def exposure_facts(stack: StackSnapshot) -> Iterator[Fact]:
@@ -128,12 +130,28 @@ def _encryption(stack: StackSnapshot, resource: Resource, reading: Reading) -> I
         value: Json = resource.properties
         for part in path:
             value = value.get(part) if isinstance(value, dict) else None
+        if isinstance(value, dict) and path[-1] in _BY_KEY:
+            value = _key_in(value)
         if value in (None, False, "false", {}):
             continue
         name, shown = ".".join(path), reading.shown(value)
         comes = f"encrypts its data by {name} {shown}"
         goes = f"no longer encrypts its data by {name} {shown}"
         yield _fact(stack, resource, name, shown, comes=comes, goes=goes, paired=True)
+
+
+def _key_in(value: Json) -> Json:
+    """The key of a bucket's or a repository's encryption; None where AWS's own keys encrypt, as they do anyway."""
+    if isinstance(value, list):
+        return next((key for key in map(_key_in, value) if key is not None), None)
+    if not isinstance(value, dict):
+        return None
+    for name in ("KMSMasterKeyID", "KmsKey"):
+        if name in value:
+            return value[name]
+    if "aws:kms" in value.values() or "KMS" in value.values():
+        return "with AWS's own key of the service in KMS"
+    return _key_in(list(value.values()))
 
 
 def _is_on(value: Json) -> bool:

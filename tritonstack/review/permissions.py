@@ -11,6 +11,7 @@ from tritonstack.review.grants import Grant, Source, least
 from tritonstack.review.permission_change import Direction, PermissionChange
 from tritonstack.review.permission_groups import Group, grouped
 from tritonstack.review.policies import Subject, SubjectKind, subjects_of
+from tritonstack.review.roles_used import role_changes
 from tritonstack.review.snapshot import EnvironmentSnapshot, Findings
 from tritonstack.review.wildcards import foreign_accounts, wildcards
 
@@ -22,8 +23,9 @@ def permission_changes(
 
     Statements are split to grants of one principal, action and resource each. A grant that another one covers, through
     wildcards or weaker conditions, is no news; nor is one that moved to another statement or policy of its subject.
-    Sorted; the same for the same snapshots. No CloudFormation knowledge of other accounts' policies, service control
-    policies or session policies is in it.
+    Several grants that together hold another one are not seen to do so: it is told then. Nothing is known of managed
+    policies that are not of the app, of organisations' policies, or of sessions'. Sorted; the same for the same
+    snapshots.
 
     Args:
         before: None where the environment is new.
@@ -34,6 +36,7 @@ def permission_changes(
     for key, subject in sorted({**old, **new}.items(), key=lambda item: item[0]):
         comparison = _Comparison(subject, old.get(key), new.get(key), before=before, after=after)
         changes += comparison.changes()
+    changes += role_changes(before, after)
     return tuple(sorted(changes, key=lambda each: each.order))
 
 
