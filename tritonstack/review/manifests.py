@@ -1,7 +1,7 @@
 """What manifests tell of archives: sizes, dependencies, and how long their engines took. No credentials are needed.
 
 Manifests are those of the archives that were built here (``.local/archives``), or a copy of the bucket's
-(``aws s3 sync s3://<bucket>/manifests/ manifests/``), or the bucket itself.
+(``aws s3 sync s3://<bucket>/manifests/ manifests/``).
 """
 
 from __future__ import annotations
@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from tritonstack.naming import ArchiveName, Platform
+from tritonstack.naming import Platform
 
 if TYPE_CHECKING:
-    from tritonstack.archives.bucket import ArtifactBucket
     from tritonstack.archives.manifest import Manifest
 
 LOCAL = "local"
@@ -87,36 +86,6 @@ class CopyOfBucket:
     def of_model(self, model: str) -> Iterator[Manifest]:
         """By endpoint, platform and digest."""
         return _all(sorted(self.folder.glob(f"*/*/{model}.*.json")), model)
-
-
-@dataclass(frozen=True, kw_only=True)
-class InBucket:
-    """An environment's bucket, which takes credentials.
-
-    Attributes:
-        bucket: the bucket.
-        name: the place, in words.
-    """
-
-    bucket: ArtifactBucket
-    name: str
-
-    def manifest(self, model: str, digest: str, *, endpoint: str, platform: Platform) -> Manifest | None:
-        """Of this endpoint and platform. Raises :class:`WorkFailedError` where AWS refuses."""
-        from tritonstack.engines.stored import Place, stored_manifest  # noqa: PLC0415 - asks S3, which most need not
-
-        place = Place(endpoint=endpoint, platform=platform)
-        return stored_manifest(self.bucket, ArchiveName(model=model, digest=digest), place)
-
-    def of_model(self, model: str) -> Iterator[Manifest]:
-        """By name and place. Raises :class:`WorkFailedError` where AWS refuses."""
-        from tritonstack.engines.stored import stored_archives, stored_manifest  # noqa: PLC0415 - as above
-
-        for name, places in sorted(stored_archives(self.bucket).items()):
-            for place in places if name.model == model else ():
-                found = stored_manifest(self.bucket, name, place)
-                if found is not None:
-                    yield found
 
 
 @dataclass(frozen=True, kw_only=True)
