@@ -1,0 +1,92 @@
+"""What is said beside the lines of a pull request that caused changes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.review.projects import SETTINGS, git, make_project
+from tests.review.reports import PRICES, after, before
+from tests.review.small import code, of, stack
+from tritonstack.review.annotations import MOST, Annotation, annotations_of, commands_of
+from tritonstack.review.document import ReviewDocument, document_of
+from tritonstack.review.git import changed_lines
+from tritonstack.review.report import Base, report_of
+from tritonstack.review.snapshot import Snapshots
+from tritonstack.review.verdict import Level
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    return make_project(tmp_path / "project")
+
+
+def changed(project: Path, old: Snapshots, new: Snapshots) -> ReviewDocument:
+    base = Base(ref="main", commit=git(project, "rev-parse", "main").strip(), chosen=True)
+    return document_of(report_of(old, new, base=base, known=PRICES))
+
+
+def rich(project: Path) -> ReviewDocument:
+    return changed(project, of(stack(before(), name="serving-digits")), of(stack(after(), name="serving-digits")))
+
+
+def test_a_line_of_the_settings_is_told_what_its_stack_does(project: Path) -> None:
+    [told] = annotations_of(rich(project), project=project)
+    assert (told.file, told.line, told.end_line, told.title) == ("environments/dev.yaml", 7, 7, "review: dev")
+    assert told.message.startswith("serving-digits: 2 replaced, 1 removed, ")
+    assert "lets in tcp 22 from 0.0.0.0/0" in told.message
+    assert "0.75 USD/hour → 1.50 USD/hour" in told.message
+
+
+def test_a_line_of_another_section_is_told_the_verdict_where_its_stack_stays(project: Path) -> None:
+    file = project / "environments" / "dev.yaml"
+    file.write_text(SETTINGS.replace("retain: false", "retain: true"))
+    [told] = annotations_of(rich(project), project=project)
+    assert told.line == 4
+    assert told.message.startswith("2 replaced; 1 removed; ")
+
+
+def test_a_changed_file_of_a_function_is_told_which_functions_run_it(project: Path) -> None:
+    (project / "lambda").mkdir()
+    (project / "lambda" / "a.py").write_text("new\n")
+    git(project, "add", "lambda")
+    old, new = (stack(before(), assets=code("Handler/Code", **{"lambda/a": each})) for each in "12")
+    told = annotations_of(changed(project, of(old), of(new)), project=project)
+    mine = [(each.file, each.line, each.message) for each in told if "code" in each.title]
+    assert mine == [("lambda/a.py", 1, "Other code of dev/serving/Handler/Code.")]
+
+
+def test_a_changed_construct_is_told_the_verdict_of_every_environment(project: Path) -> None:
+    (project / "stacks").mkdir()
+    (project / "stacks" / "one.py").write_text("new\n")
+    git(project, "add", "stacks")
+    told = [each for each in annotations_of(rich(project), project=project) if each.file == "stacks/one.py"]
+    assert [each.message.splitlines()[0] for each in told] == ["This change as a whole:"]
+    assert told[0].message.splitlines()[1].startswith("dev: 2 replaced; ")
+
+
+def test_nothing_is_said_where_nothing_changes(project: Path) -> None:
+    same = of(stack(before()))
+    assert annotations_of(changed(project, same, same), project=project) == ()
+
+
+def test_places_of_changes_are_those_of_the_working_tree(project: Path) -> None:
+    (project / "a b.txt").write_text("1\n2\n3\n4\n")
+    git(project, "add", ".")
+    git(project, "commit", "-q", "-m", "x")
+    commit = git(project, "rev-parse", "HEAD").strip()
+    (project / "a b.txt").write_text("1\n3\nx\ny\n")
+    assert changed_lines(commit, repository=project) == {"a b.txt": ((1, 1), (3, 4))}
+
+
+def test_a_command_keeps_to_its_line_whatever_it_says() -> None:
+    given = Annotation(level=Level.CLOSE, file="a,b.py", line=1, end_line=2, title="a: b", message="100%\n::error::x")
+    assert given.command == "::warning file=a%2Cb.py,line=1,endLine=2,title=a%3A b::100%25%0A::error::x"
+
+
+def test_more_than_a_step_shows_are_counted() -> None:
+    many = [Annotation(level=Level.LOOK, file="a", line=n, end_line=n, title="t", message="m") for n in range(1, 15)]
+    told = list(commands_of(many))
+    assert len(told) == MOST
+    assert told[-1] == "::warning title=review::5 more lines cause changes; the report tells all of them"

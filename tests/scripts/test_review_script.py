@@ -1,0 +1,165 @@
+"""``scripts/review.sh`` in a small repository, and the workflow that runs it; the API is a stand-in on loopback."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.review.github import TOKEN, stand_in
+from tests.review.projects import make_project, variables
+from tests.stacks.app_process import ROOT
+from tritonstack.review.post import MARKER
+
+WORKFLOW = ROOT / ".github" / "workflows" / "review.yml"
+SCRIPT = ROOT / "scripts" / "review.sh"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    project = make_project(tmp_path_factory.mktemp("script") / "project")
+    (project / "model_repos").mkdir()
+    return project
+
+
+def script(project: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+    given = {**variables(project), "PYTHON": sys.executable, **more}
+    return subprocess.run(
+        ["bash", str(SCRIPT), *arguments], cwd=project, env=given, capture_output=True, text=True, check=False
+    )
+
+
+def test_it_lints_reviews_and_says_what_it_would_post(made: Path) -> None:
+    ended = script(made, "--dry-run", "--base", "main", "lint", "review")
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "== lint" in ended.stdout
+    assert "dry run: a comment of" in ended.stdout
+    assert sorted(each.name for each in (made / ".local/review").iterdir()) == [
+        "review.html",
+        "review.json",
+        "review.md",
+    ]
+
+
+def test_a_policy_that_matches_ends_with_1_and_the_report_is_there(made: Path, tmp_path: Path) -> None:
+    ended = script(made, "--no-post", "--fail-on", "removal", "--out", str(tmp_path / "r"), "review")
+    assert ended.returncode == 1
+    assert "review ended with 1" in ended.stdout
+    assert "`removal` dev: serving: Queue" in (tmp_path / "r" / "review.md").read_text()
+
+
+def test_on_github_actions_it_annotates_and_fills_the_summary(made: Path, tmp_path: Path) -> None:
+    summary = tmp_path / "summary.md"
+    ended = script(made, "--no-post", "review", GITHUB_ACTIONS="true", GITHUB_STEP_SUMMARY=str(summary))
+    assert ended.returncode == 0, ended.stderr
+    assert "::warning file=environments/dev.yaml,line=7" in ended.stdout
+    assert summary.read_text().startswith(MARKER)
+
+
+def test_it_writes_the_comment_and_rewrites_it(made: Path) -> None:
+    with stand_in() as api:
+        # The guard against networks would refuse loopback, too; the review itself is held to it by other tests.
+        given = {
+            "PYTHONPATH": str(ROOT),
+            "GITHUB_API_URL": api.address,
+            "GITHUB_REPOSITORY": "owner/name",
+            "PULL_REQUEST": "7",
+            "GITHUB_TOKEN": TOKEN,
+        }
+        assert "comment on #7 written" in script(made, "review", **given).stdout
+        again = script(made, "--whole", "elsewhere", "--fail-on", "any", "review", **given)
+        assert "comment on #7 rewritten" in again.stdout
+        assert again.returncode == 1
+        [comment] = api.comments
+        assert "The policy refuses this" in comment["body"]
+
+
+@pytest.mark.parametrize("arguments", [["--nonsense"], ["--base"], ["deploy"]])
+def test_wrong_arguments_end_with_2(made: Path, arguments: list[str]) -> None:
+    ended = script(made, *arguments)
+    assert ended.returncode == 2
+    assert "scripts/review.sh" in ended.stderr
+
+
+def workflow() -> dict[Any, Any]:
+    document: dict[Any, Any] = yaml.safe_load(WORKFLOW.read_text())
+    return document
+
+
+def steps() -> list[tuple[str, dict[str, Any]]]:
+    return [(name, step) for name, job in workflow()["jobs"].items() for step in job["steps"]]
+
+
+def test_the_workflow_runs_for_pull_requests_with_the_least_permissions() -> None:
+    document = workflow()
+    # YAML 1.1 reads the key `on` as true.
+    assert list(document[True]) == ["pull_request"]
+    assert document["permissions"] == {}
+    granted = {name: job["permissions"] for name, job in document["jobs"].items()}
+    assert granted == {
+        "test": {"contents": "read"},
+        "review": {"contents": "read"},
+        "comment": {"contents": "read", "pull-requests": "write"},
+    }
+
+
+def test_every_action_is_pinned_to_a_commit_and_says_its_version() -> None:
+    used = re.findall(r"uses: (\S+)(.*)", WORKFLOW.read_text())
+    assert len(used) == sum("uses" in step for _, step in steps()) > 3
+    for name, comment in used:
+        assert re.fullmatch(r"actions/[\w-]+@[0-9a-f]{40}", name)
+        assert re.fullmatch(r" # v\d+\.\d+\.\d+", comment)
+
+
+def test_no_checkout_leaves_a_token_and_only_the_comment_s_step_gets_one() -> None:
+    for _, step in steps():
+        if step.get("uses", "").startswith("actions/checkout@"):
+            assert step["with"]["persist-credentials"] is False
+    assert [name for name, step in steps() if "token" in str(step.get("env", ""))] == ["comment"]
+    assert "secrets." not in WORKFLOW.read_text()
+
+
+def test_what_a_pull_request_names_reaches_no_shell_as_text() -> None:
+    assert not [step["run"] for _, step in steps() if "${{" in step.get("run", "")]
+
+
+def test_a_fork_s_pull_request_gets_no_comment_job() -> None:
+    assert "github.event.pull_request.head.repo.full_name == github.repository" in workflow()["jobs"]["comment"]["if"]
+
+
+def test_each_command_of_the_workflow_is_there_and_takes_its_arguments(made: Path, tmp_path: Path) -> None:
+    runs = {(name, step["run"]) for name, step in steps() if "run" in step}
+    texts = "\n".join(run for _, run in runs)
+    targets = re.findall(r"^make (\w+)$", texts, flags=re.M)
+    assert targets == ["setup"]
+    assert re.search(r"^setup:", (ROOT / "Makefile").read_text(), flags=re.M)
+    assert "python3 scripts/setup.py main" in texts
+    for program in re.findall(r"^(?:scripts|\.ci)/\S+", texts, flags=re.M):
+        assert (ROOT / program).stat().st_mode & 0o111, program
+    for _, run in runs:
+        checked = subprocess.run(["bash", "-n"], input=run, text=True, capture_output=True, check=False)
+        assert checked.returncode == 0, checked.stderr
+    [review] = [run for name, run in runs if name == "review" and "review.sh" in run]
+    (tmp_path / "scripts").symlink_to(ROOT / "scripts")
+    given = {**variables(made), "PYTHON": sys.executable, "BASE": "main", "FAIL_ON": "", "RUN": "https://example.com/1"}
+    # bash -e: as GitHub starts it.
+    ran = subprocess.run(
+        ["bash", "-e", "-c", review], cwd=tmp_path, env=given, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert (tmp_path / "report" / "review.md").is_file()
+    [comment] = [run for name, run in runs if name == "comment"]
+    dry = subprocess.run(
+        ["bash", "-e", "-c", f"{comment} --dry-run"],
+        cwd=tmp_path,
+        env={"PATH": variables(made)["PATH"], "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "dry run: a comment of" in dry.stdout, dry.stderr
