@@ -29,6 +29,7 @@ TYPES = [
     "AWS::CloudWatch::CompositeAlarm",
     "AWS::CloudWatch::Dashboard",
     "AWS::CodeBuild::Project",
+    "AWS::CodePipeline::Pipeline",
     "AWS::EC2::EIP",
     "AWS::EC2::FlowLog",
     "AWS::EC2::InternetGateway",

@@ -19,6 +19,7 @@ from tritonstack.local.emulator.cloudformation import (
     autoscaling_resources,
     bucket,
     cancelling,
+    codepipeline_resources,
     composite_alarm,
     custom_resources,
     joined_networks,
@@ -34,6 +35,7 @@ from tritonstack.local.emulator.cloudformation import (
 from tritonstack.local.emulator.cloudwatch import api as cloudwatch_api
 from tritonstack.local.emulator.cloudwatch import resources as cloudwatch_resources
 from tritonstack.local.emulator.codebuild import api as codebuild_api
+from tritonstack.local.emulator.codepipeline.service import Pipelines, codepipeline_service
 from tritonstack.local.emulator.gateway import Gateway
 from tritonstack.local.emulator.offers import api as offers_api
 from tritonstack.local.emulator.processing.jobs import ProcessingJobs
@@ -57,6 +59,9 @@ def build(settings: EmulatorSettings) -> Gateway:
     autoscaling = autoscaling_service(targets)
     sagemaker.install()
     autoscaling.install()
+    pipelines = Pipelines()
+    codepipeline = codepipeline_service(pipelines)
+    codepipeline.install()
     log_group_keys.install()
     offers_api.install()
     object_writes.install()
@@ -73,6 +78,7 @@ def build(settings: EmulatorSettings) -> Gateway:
     cloudwatch_resources.install()
     bucket.install()
     cancelling.install()
+    codepipeline_resources.install(codepipeline, pipelines)
     custom_resources.install()
     network_resources.install()
     joined_networks.install(state)
