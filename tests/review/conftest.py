@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from tests.stacks.app_process import ROOT
 from tritonstack.review.synthesis import synthesise
+
+# As in tests/stacks: the corpus synthesises in this process; what the fixture below starts is told to validate.
+os.environ["CDK_VALIDATION"] = "false"
+os.environ.setdefault("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "20")
 
 
 @pytest.fixture(scope="session")

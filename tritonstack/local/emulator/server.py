@@ -30,6 +30,7 @@ from tritonstack.local.emulator.cloudformation import (
     provisioning,
     role_boundaries,
     sagemaker_resources,
+    unchanged_resources,
     waits,
 )
 from tritonstack.local.emulator.cloudwatch import api as cloudwatch_api
@@ -83,6 +84,7 @@ def build(settings: EmulatorSettings) -> Gateway:
     network_resources.install()
     joined_networks.install(state)
     new_resources.install()
+    unchanged_resources.install()
     operation_ids.install()
     waits.install()
     role_boundaries.install()

@@ -1,0 +1,203 @@
+"""What a review says of a change, against what a deployment of it by the real CDK does on the local AWS.
+
+No container is started (``TRITONSTACK_FLEETS=none``), and archives are empty objects under the keys that they would
+have: what is looked at is CloudFormation.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from tests.local.emulator.running import Emulator
+from tests.review.corpus.made import ENVIRONMENT, Made
+from tritonstack.local.aws import plain_environment, sdk_variables
+from tritonstack.local.deployment import JSII_CACHE
+from tritonstack.local.paths import cdk_program
+from tritonstack.naming import ArchiveName, Platform, archive_key
+from tritonstack.review.change import Effect, ResourceChange, StackChange
+from tritonstack.review.changes import compare
+
+BOUNDARY = "boundary"
+REPLACEMENT = "Requested update requires the creation of a new physical resource; hence creating one."
+ALLOWED: Mapping[Effect, frozenset[str]] = {
+    Effect.NEW: frozenset({"new"}),
+    Effect.CHANGED: frozenset({"changed"}),
+    Effect.MAY_CHANGE: frozenset({"changed", "untouched"}),
+    Effect.REPLACED: frozenset({"replaced"}),
+    Effect.MAY_BE_REPLACED: frozenset({"replaced", "changed", "untouched"}),
+    Effect.REMOVED: frozenset({"removed"}),
+    Effect.RETAINED: frozenset({"retained"}),
+    Effect.REFUSED: frozenset({"refused"}),
+    Effect.TEMPLATE_ONLY: frozenset({"untouched"}),
+}
+"""What may happen to a resource of which a review says this."""
+UNTOUCHED = frozenset({"untouched"})
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A stack as CloudFormation shows it: logical id → physical id, and the ids of its events so far."""
+
+    physical: Mapping[str, str]
+    events: frozenset[str]
+
+
+class Account:
+    """A local AWS and what is deployed there, step by step; every step is compared with what a review says of it."""
+
+    def __init__(self, aws: Emulator, made: Made) -> None:
+        """Bootstrapped, with nothing deployed."""
+        self.aws, self._made = aws, made
+        self._deployed: Path | None = None
+        empty = aws.temporary.parent / "empty"
+        empty.mkdir()
+        self._cdk("bootstrap", "aws://123456789012/us-east-1", folder=empty)
+        document = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}
+        aws.client("iam").create_policy(PolicyName=BOUNDARY, PolicyDocument=json.dumps(document))
+
+    def move(self, assembly: Path) -> list[str]:
+        """Deploy an assembly over what is there. Returns what did not happen as predicted, a resource a line."""
+        before = self._deployed
+        if before == assembly:
+            return []
+        self._deployed = assembly
+        if before is None:
+            self._first(assembly)
+            return []
+        old, new = self._made.snapshots(before), self._made.snapshots(assembly)
+        [environment] = compare(old, new).environments
+        changes = {each.stack_name: each for each in environment.stacks}
+        names = {stack.stack_name for each in (old, new) for stack in each.environments[ENVIRONMENT].stacks.values()}
+        seen = {name: self._seen(name) for name in sorted(names)}
+        refused = [each for stack in environment.stacks for each in stack.resources if each.effect is Effect.REFUSED]
+        self._publish(assembly)
+        self._cdk("deploy", "--app", str(assembly), f"{ENVIRONMENT}/*", fails=bool(refused))
+        wrong = [
+            f"{name}: {line}"
+            for name in sorted(names)
+            for line in self._wrong(name, changes.get(name), seen[name], refused=bool(refused))
+        ]
+        if refused:
+            self._deployed = before  # rolled back
+        self._remove_lost(changes.values())
+        return wrong
+
+    def _first(self, assembly: Path) -> None:
+        self._cdk("deploy", "--app", str(assembly), f"{ENVIRONMENT}/artifacts")
+        self._publish(assembly)
+        self._cdk("deploy", "--app", str(assembly), f"{ENVIRONMENT}/*")
+
+    def _publish(self, assembly: Path) -> None:
+        """An empty object for every archive that the assembly's endpoints serve."""
+        name = f"/tritonstack/{ENVIRONMENT}/_artifacts/bucket-name"
+        bucket = self.aws.client("ssm").get_parameter(Name=name)["Parameter"]["Value"]
+        for stack in self._made.snapshots(assembly).environments[ENVIRONMENT].stacks.values():
+            served = stack.documents.get("Activation/ReleaseSet")
+            if served is not None:
+                release, _, gpu = served["platform"].partition("-")
+                for model, digest in served["models"].items():
+                    key = archive_key(
+                        endpoint=stack.name.removeprefix("serving-"),
+                        platform=Platform(release=release, gpu=gpu),
+                        archive=ArchiveName(model=model, digest=digest),
+                    )
+                    self.aws.client("s3").put_object(Bucket=bucket, Key=key, Body=b"")
+
+    def _wrong(self, name: str, change: StackChange | None, before: Seen, *, refused: bool) -> Iterator[str]:
+        """What of a stack is not as predicted."""
+        after = self._seen(name)
+        events = [each for each in self._events(name) if each["EventId"] not in before.events]
+        predicted = {} if change is None or change.effect is Effect.REMOVED else _predicted(change.resources)
+        for logical_id in sorted(before.physical.keys() | after.physical.keys() | predicted.keys()):
+            of_it = [each for each in events if each["LogicalResourceId"] == logical_id]
+            happened = _happened(before.physical.get(logical_id), after.physical.get(logical_id), of_it)
+            allowed, told = predicted.get(logical_id, (UNTOUCHED, None))
+            if refused:  # the rollback leaves everything as it was; the one that is refused says why
+                allowed = allowed if allowed == ALLOWED[Effect.REFUSED] else frozenset({happened})
+            if happened not in allowed:
+                what = "nothing" if told is None else f"{told.effect.value} ({told.type} {told.path})"
+                yield f"{logical_id}: a review says {what}; it was {happened}: {_lines(of_it)}"
+
+    def _remove_lost(self, changes: Iterable[StackChange]) -> None:
+        """Delete the stacks that the app lost, as a person does: no deployment does it."""
+        for each in changes:
+            if each.effect is Effect.REMOVED:
+                assert self.aws.delete_stack(each.stack_name) == "DELETE_COMPLETE"
+
+    def _seen(self, name: str) -> Seen:
+        try:
+            pages = self.aws.client("cloudformation").get_paginator("list_stack_resources").paginate(StackName=name)
+            resources = [each for page in pages for each in page["StackResourceSummaries"]]
+        except ClientError:
+            return Seen({}, frozenset())
+        return Seen(
+            {each["LogicalResourceId"]: each["PhysicalResourceId"] for each in resources},
+            frozenset(each["EventId"] for each in self._events(name)),
+        )
+
+    def _events(self, name: str) -> list[dict[str, Any]]:
+        """Every event of a stack, oldest first."""
+        try:
+            pages = self.aws.client("cloudformation").get_paginator("describe_stack_events").paginate(StackName=name)
+            return [each for page in pages for each in page["StackEvents"]][::-1]
+        except ClientError:
+            return []
+
+    def _cdk(self, *arguments: str, folder: Path | None = None, fails: bool = False) -> None:
+        variables = {
+            **sdk_variables(emulator_url=self.aws.url, runtime_url=self.aws.url),
+            "CDK_VALIDATION": "false",
+            "JSII_RUNTIME_PACKAGE_CACHE_ROOT": str(JSII_CACHE),
+        }
+        more = ["--require-approval", "never", "--progress", "events"] if arguments[0] == "deploy" else []
+        ran = subprocess.run(
+            [str(cdk_program()), *arguments, *more, "--no-notices", "--no-color"],
+            cwd=folder or self.aws.temporary.parent,
+            env={**plain_environment(), **variables},
+            stdin=subprocess.DEVNULL,
+            text=True,
+            capture_output=True,
+            timeout=300,
+            check=False,
+        )
+        assert (ran.returncode != 0) == fails, f"cdk {' '.join(arguments)}\n{ran.stdout[-4000:]}\n{ran.stderr[-4000:]}"
+
+
+def _predicted(changes: tuple[ResourceChange, ...]) -> dict[str, tuple[frozenset[str], ResourceChange | None]]:
+    """Logical id → what may happen, and the change that says so."""
+    found: dict[str, tuple[frozenset[str], ResourceChange | None]] = {}
+    for each in changes:
+        if each.renamed_from is not None and each.effect is Effect.REPLACED:
+            found[each.renamed_from] = ALLOWED[Effect.REMOVED], each
+            found[each.logical_id] = ALLOWED[Effect.NEW], each
+        else:
+            found[each.logical_id] = ALLOWED[each.effect], each
+    return found
+
+
+def _happened(before: str | None, after: str | None, events: list[dict[str, Any]]) -> str:
+    """What CloudFormation did to one resource, by its physical ids and its events."""
+    statuses = {each["ResourceStatus"] for each in events}
+    if statuses & {"UPDATE_FAILED", "CREATE_FAILED"}:
+        return "refused"
+    if before is None and after is not None:
+        return "new" if "CREATE_COMPLETE" in statuses else "new without an event"
+    if before is not None and after is None:
+        # MiniStack has no event of a deletion after an update, only of one that is skipped or fails.
+        return "retained" if "DELETE_SKIPPED" in statuses else "removed"
+    if before != after:
+        return "replaced"
+    if any(each.get("ResourceStatusReason") == REPLACEMENT for each in events):
+        return "replaced under the same physical id"
+    return "changed" if statuses & {"UPDATE_COMPLETE"} else "untouched"
+
+
+def _lines(events: list[dict[str, Any]]) -> str:
+    return "; ".join(f"{each['ResourceStatus']} {each.get('ResourceStatusReason', '')}".strip() for each in events)

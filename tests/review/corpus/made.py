@@ -1,0 +1,152 @@
+"""The sides of a case, synthesised: one app in this process for each, and every side once."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
+
+import aws_cdk as cdk
+import yaml
+
+from stacks.stage import EnvironmentStage
+from tests.archives.folders import write_double
+from tests.constructs_lib.templates import new_app
+from tests.review.corpus.case import Case, base_settings
+from tests.review.corpus.edit import Edit
+from tests.review.corpus.patches import PATCHES
+from tests.review.corpus.said import said
+from tritonstack.review.assembly import read_assembly
+from tritonstack.review.change import EnvironmentChange
+from tritonstack.review.changes import compare
+from tritonstack.review.document import ReviewDocument, document_of
+from tritonstack.review.model_history import Earlier, EarlierReleases
+from tritonstack.review.openings import opening_changes
+from tritonstack.review.parts import Known
+from tritonstack.review.prices import Prices, price_book
+from tritonstack.review.report import Base, Report, report_of
+from tritonstack.review.served import sets_of
+from tritonstack.review.snapshot import EnvironmentSnapshot, Snapshots
+
+ENVIRONMENT = "dev"
+MODELS = ("double", "triple")
+
+
+class ReleasedBefore:
+    """A history in which one environment was deployed."""
+
+    def __init__(self, environment: EnvironmentSnapshot) -> None:
+        """``environment``: what was deployed."""
+        self._sets = {name: list(sets_of(stack)) for name, stack in environment.stacks.items()}
+
+    def find(self, *, stack: str, endpoint: str, model: str, digest: str) -> Earlier | None:
+        """Where the environment served the digest."""
+        for each in self._sets.get(stack, ()):
+            if each.endpoint == endpoint and each.models.get(model) == digest:
+                return Earlier(digest=digest, platform=str(each.platform), where="the snapshots of an earlier commit")
+        return None
+
+
+class Made:
+    """What was synthesised.
+
+    A side is made of files, as an app is: an environment's file and model folders.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """In ``folder``, with nothing yet."""
+        folder.mkdir(parents=True, exist_ok=True)
+        self._folder = folder
+        self._assemblies: dict[str, Path] = {}
+        self._snapshots: dict[Path, Snapshots] = {}
+        self._sources: dict[str, Path] = {}
+
+    def before(self, case: Case) -> Path:
+        """The cloud assembly before a case's change."""
+        return self.assembly(case.base, case.before)
+
+    def after(self, case: Case) -> Path:
+        """The cloud assembly after it."""
+        return self.assembly(case.base, case.after)
+
+    def change(self, case: Case, *, back: bool = False) -> EnvironmentChange:
+        """What a review says of the change; ``back``: of taking it back."""
+        sides = self.snapshots(self.before(case)), self.snapshots(self.after(case))
+        old, new = reversed(sides) if back else sides
+        [environment] = compare(old, new).environments
+        return environment
+
+    def document(self, case: Case) -> ReviewDocument:
+        """The report of the change, as data; what it needs beside the templates is the case's own."""
+        return document_of(self.report(case))
+
+    def report(self, case: Case) -> Report:
+        """The report of the change."""
+        old, new = (self.snapshots(side) for side in (self.before(case), self.after(case)))
+        books = [
+            price_book(self._file(side).read_text(), file="dev.yaml") for side in (self.before(case), self.after(case))
+        ]
+        known = Known(
+            prices=lambda _environment: Prices(before=books[0], after=books[1]),
+            earlier=lambda _environment: self._earlier(case),
+        )
+        return report_of(old, new, base=Base(ref="main", commit="0" * 40, chosen=False), known=known)
+
+    def _earlier(self, case: Case) -> EarlierReleases:
+        """The case's base was deployed before, and nothing else was."""
+        base = self.snapshots(self.assembly(case.base, Edit()))
+        return ReleasedBefore(base.environments[ENVIRONMENT])
+
+    def sides(self, case: Case) -> tuple[EnvironmentSnapshot, EnvironmentSnapshot]:
+        """Both sides, as a review reads them."""
+        old, new = self.snapshots(self.before(case)), self.snapshots(self.after(case))
+        return old.environments[ENVIRONMENT], new.environments[ENVIRONMENT]
+
+    def snapshots(self, assembly: Path) -> Snapshots:
+        """The snapshots of an assembly."""
+        if assembly not in self._snapshots:
+            self._snapshots[assembly] = read_assembly(assembly)
+        return self._snapshots[assembly]
+
+    def assembly(self, base: str, edit: Edit) -> Path:
+        """The cloud assembly of a base with an edit."""
+        key = f"{base} {edit.key}"
+        if key not in self._assemblies:
+            self._assemblies[key] = self._synthesised(base, edit, Path(mkdtemp(dir=self._folder)))
+        return self._assemblies[key]
+
+    def _synthesised(self, base: str, edit: Edit, folder: Path) -> Path:
+        environments = folder / "environments"
+        environments.mkdir()
+        file = environments / f"{ENVIRONMENT}.yaml"
+        file.write_text(yaml.safe_dump(edit.applied(base_settings(base)), sort_keys=False))
+        app = new_app(outdir=str(folder / "cdk.out"))
+        stage = EnvironmentStage.from_file(app, file=file, models=self._models(edit))
+        for name in edit.patches:
+            PATCHES[name](stage)
+        assembly: cdk.cx_api.CloudAssembly = app.synth()
+        return Path(assembly.directory)
+
+    @staticmethod
+    def _file(assembly: Path) -> Path:
+        """The environment's file that an assembly is made of."""
+        return assembly.parent / "environments" / f"{ENVIRONMENT}.yaml"
+
+    def _models(self, edit: Edit) -> Path:
+        """The model folders, with the edit's lines."""
+        key = json.dumps(dict(edit.models), sort_keys=True)
+        if key not in self._sources:
+            root = self._folder / f"models-{len(self._sources)}"
+            for name in MODELS:
+                folder = write_double(root, name=name)
+                with (folder / name / "1" / "model.py").open("a") as program:
+                    program.write(edit.models.get(name, ""))
+            self._sources[key] = root / "model_repos"
+        return self._sources[key]
+
+
+def said_of(made: Made, case: Case) -> dict[str, Any]:
+    """What a review says of a case."""
+    [environment] = made.document(case).environments
+    return said(environment, opening_changes(*made.sides(case)))
