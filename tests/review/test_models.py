@@ -112,6 +112,13 @@ def test_whether_an_archive_depends_on_the_platform_may_be_unknown() -> None:
     assert "is not known here" in change.sentence
 
 
+def test_where_no_manifest_tells_the_folder_does(tmp_path: Path) -> None:
+    write_manifest(tmp_path, "told", A)
+    old, new = (dev(release_stack({"one": A, "told": A}, platform=each)) for each in (T4, A10G))
+    found = model_changes(old, new, sizes=here(tmp_path), dependencies={"one": "engine", "told": "engine"})
+    assert [(each.dependency, each.rebuilt_for_platform) for each in found] == [("engine", True), ("none", False)]
+
+
 def test_a_size_is_that_of_the_manifest_built_here(tmp_path: Path) -> None:
     write_manifest(tmp_path, "one", A, sizes=(17, 40))
     write_manifest(tmp_path, "one", B, sizes=(2048, 4096))

@@ -75,6 +75,7 @@ def model_changes(
     *,
     sizes: Sizes,
     earlier: EarlierReleases | None = None,
+    dependencies: Mapping[str, str] | None = None,
 ) -> tuple[ModelChange, ...]:
     """Every model that changes, by stack, endpoint and model.
 
@@ -83,27 +84,34 @@ def model_changes(
         after: the environment now; None where it goes.
         sizes: what is known of archives.
         earlier: which releases were before; None: nothing is known, and a rollback shows as a rebuild.
+        dependencies: model → what its archive depends on (none, python, engine), as its folder says; used where no
+            manifest tells. Default: None.
     """
-    history = earlier or NoHistory()
+    known = _Known(sizes=sizes, history=earlier or NoHistory(), dependencies=dependencies or {})
     old = {(each.stack, each.endpoint): each for each in served_sets(before)}
     new = {(each.stack, each.endpoint): each for each in served_sets(after)}
     return tuple(
-        change
-        for key in sorted(old.keys() | new.keys())
-        for change in _of_endpoint(old.get(key), new.get(key), sizes, history)
+        change for key in sorted(old.keys() | new.keys()) for change in _of_endpoint(old.get(key), new.get(key), known)
     )
 
 
-def _of_endpoint(
-    old: ServedSet | None, new: ServedSet | None, sizes: Sizes, history: EarlierReleases
-) -> Iterator[ModelChange]:
+@dataclass(frozen=True, kw_only=True)
+class _Known:
+    """What is known beside the templates."""
+
+    sizes: Sizes
+    history: EarlierReleases
+    dependencies: Mapping[str, str]
+
+
+def _of_endpoint(old: ServedSet | None, new: ServedSet | None, known: _Known) -> Iterator[ModelChange]:
     was: Mapping[str, str] = {} if old is None else old.models
     is_: Mapping[str, str] = {} if new is None else new.models
     for model in sorted(was.keys() | is_.keys()):
         found = _Change(old=old, new=new, model=model, before=was.get(model), after=is_.get(model))
-        kind, release = found.kind(history)
+        kind, release = found.kind(known.history)
         if kind is not None:
-            yield found.told(kind, release, sizes)
+            yield found.told(kind, release, known)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,14 +135,14 @@ class _Change:
         release = history.find(stack=self.new.stack, endpoint=self.new.endpoint, model=self.model, digest=self.after)
         return (ModelKind.REBUILT if release is None else ModelKind.ROLLED_BACK), release
 
-    def told(self, kind: ModelKind, release: Earlier | None, sizes: Sizes) -> ModelChange:
+    def told(self, kind: ModelKind, release: Earlier | None, known: _Known) -> ModelChange:
         """The change, in words."""
         present = self.new or self.old
         assert present is not None  # noqa: S101 - a model stands on one side at least
-        size_before = self._size(self.old, self.before, sizes)
-        size_after = self._size(self.new, self.after, sizes)
+        size_before = self._size(self.old, self.before, known.sizes)
+        size_after = self._size(self.new, self.after, known.sizes)
         size = size_after or size_before or ArchiveSize(reason="no archive")
-        dependency = self._dependency(sizes)
+        dependency = self._dependency(known)
         moves = self._moves(dependency)
         return ModelChange(
             kind=kind,
@@ -158,10 +166,12 @@ class _Change:
             return None
         return sizes.size(self.model, digest, endpoint=of.endpoint, platform=of.platform)
 
-    def _dependency(self, sizes: Sizes) -> str | None:
+    def _dependency(self, known: _Known) -> str | None:
+        """As the manifest says; else as the folder does, where the model still has one."""
         for side, digest in ((self.new, self.after), (self.old, self.before)):
             if side is not None and digest is not None:
-                return sizes.dependency(self.model, digest, endpoint=side.endpoint, platform=side.platform)
+                told = known.sizes.dependency(self.model, digest, endpoint=side.endpoint, platform=side.platform)
+                return told or known.dependencies.get(self.model)
         return None
 
     def _moves(self, dependency: str | None) -> bool | None:

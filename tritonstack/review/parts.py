@@ -84,12 +84,13 @@ def parts_of(
     prices = known.prices(name)
     if after is None:
         prices = replace(prices, after=prices.before)
-    models = model_changes(before, deployed, sizes=Sizes(known.stores), earlier=known.earlier(name))
+    dependencies = known.dependencies(name)
+    models = model_changes(
+        before, deployed, sizes=Sizes(known.stores), earlier=known.earlier(name), dependencies=dependencies
+    )
     return Parts(
         models=models,
-        engines=engine_builds(
-            before, deployed, history=EngineTimes(known.stores), dependencies=known.dependencies(name)
-        )
+        engines=engine_builds(before, deployed, history=EngineTimes(known.stores), dependencies=dependencies)
         if models
         else (),
         costs=cost_changes(before, deployed, prices=prices, change=change),
