@@ -67,6 +67,11 @@ def encryption(**by_default: str) -> dict[str, Any]:
             [TEN | {"IpProtocol": -1}],
             [(OPENED, "lets in every protocol and port from 10.0.0.0/8 (16777216 addresses)")],
         ),
+        (
+            [],
+            [HTTPS | TEN, HTTPS | TEN | {"FromPort": 80}],
+            [(OPENED, "lets in tcp 80-443 from 10.0.0.0/8 (16777216 addresses)")],
+        ),
         ([], [HTTPS | {"SourcePrefixListId": "pl-1"}], [(OPENED, "lets in tcp 443 from pl-1")]),
         ([HTTPS | {"CidrIpv6": "fd00::/8"}], [HTTPS | {"CidrIpv6": "fd00::/8"}, HTTPS | {"CidrIpv6": "fd01::/16"}], []),
     ],
@@ -247,6 +252,12 @@ def test_a_vpc_endpoint_comes_and_its_policy_changes() -> None:
     assert told({}, endpoint(mine)) == [(OPENED, "It", "is a private way to com.amazonaws.us-east-1.s3")]
     assert told(endpoint(mine), endpoint()) == [(OPENED, "It", "its policy: anybody may now: *")]
     assert [kind for kind, _, _ in told(endpoint(), endpoint(mine))] == [CLOSED]
+
+
+def test_what_opens_is_told_first() -> None:
+    before = {"Log": resource("AWS::Logs::LogGroup", {"KmsKeyId": "k"}), "Model": resource(MODEL)}
+    after = {"Log": resource("AWS::Logs::LogGroup"), "Model": resource(MODEL, {"EnableNetworkIsolation": True})}
+    assert [(kind, name) for kind, name, _ in told(before, after)] == [(OPENED, "Log"), (CLOSED, "Model")]
 
 
 def test_an_environment_that_is_gone_closes_what_was_open() -> None:

@@ -54,6 +54,14 @@ IN_PART = {**HERE, "Bool": {"aws:SecureTransport": "true"}}
             [(OTHER, f"may now: {GET} on {B} (without effect: a Deny stands against it)")],
         ),
         (
+            [],
+            [allow(GET, Condition=HERE), allow(PUT)],
+            [
+                (WIDER, f"may now: {GET} on {B}, if StringEquals aws:sourceaccount 111111111111"),
+                (WIDER, f"may now: {PUT} on {B}"),
+            ],
+        ),
+        (
             [allow(GET)],
             [allow(GET, Condition=HERE)],
             [

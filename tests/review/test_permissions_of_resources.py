@@ -123,6 +123,30 @@ def test_a_permission_to_invoke_is_a_statement_of_the_function() -> None:
     assert [kind for kind, _ in told(after, before)] == [NARROWER]
 
 
+@pytest.mark.parametrize("value", [{"Ref": "Given"}, {"Effect": {"Ref": "Given"}, "Action": "s3:*", "Resource": B}])
+def test_a_statement_that_only_the_deployment_knows_is_told(value: Any) -> None:
+    [change] = changes(bucket(may(ROLE)), bucket(may(ROLE), value))
+    assert change.kind is WIDER
+    assert change.statement.startswith("whoever is named there may now: what is known only when deployed: ")
+    assert "${Given}" in change.statement
+
+
+def test_a_document_that_only_the_deployment_knows_is_told() -> None:
+    def key(document: Any) -> Template:
+        return {"It": resource("AWS::KMS::Key", {"KeyPolicy": document})}
+
+    changed = told(key({"Ref": "One"}), key({"Ref": "Two"}))
+    assert [kind for kind, _ in changed] == [WIDER, NARROWER]
+    assert "${Two}" in changed[0][1]
+
+
+def test_everybody_may_invoke_and_so_may_a_service_that_is_none_of_them() -> None:
+    anybody = {"FunctionName": "f", "Action": "lambda:InvokeFunction", "Principal": "*"}
+    before = {"All": resource("AWS::Lambda::Permission", anybody)}
+    after = {**before, "More": resource("AWS::Lambda::Permission", {**anybody, "Principal": "s3.amazonaws.com"})}
+    assert told(before, after) == [(WIDER, "s3.amazonaws.com may now: lambda:InvokeFunction")]
+
+
 def test_a_deny_of_a_new_resource_narrows_nothing() -> None:
     refused = deny("s3:*", B, Principal="*")
     assert [kind for kind, _ in told({}, bucket(refused))] == [OTHER]
@@ -133,4 +157,7 @@ def test_a_statement_under_a_condition_of_the_template_is_not_the_same_as_withou
     wide = may(OTHERS)
     chosen = {"Fn::If": ["IsShared", wide, {"Ref": "AWS::NoValue"}]}
     [change] = changes(bucket(chosen), bucket(wide))
+    assert (change.kind, change.who) == (WIDER, (OTHERS,))
+    otherwise = {"Fn::If": ["IsShared", {"Ref": "AWS::NoValue"}, wide]}
+    [change] = changes(bucket(), bucket(otherwise))
     assert (change.kind, change.who) == (WIDER, (OTHERS,))

@@ -17,8 +17,6 @@ _NEGATED_TOO = ("NumericNotEquals", "DateNotEquals", "NotIpAddress")
 _STRINGS = ("StringLike", "StringNotLike")
 _ARNS = ("ArnLike", "ArnNotLike", "ArnEquals", "ArnNotEquals")
 """Each part of an ARN is compared by itself."""
-_ALONE = ("Null", TEMPLATE_CONDITION)
-"""Operators whose values are compared as they stand."""
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
@@ -45,8 +43,6 @@ class Test:
         if self.key != other.key or not _same_operator(self.operator, other.operator):
             return False
         plain = self.operator.rpartition(":")[2].removesuffix("IfExists")
-        if plain in _ALONE:
-            return self.values == other.values
         if plain in (*_NEGATED, *_NEGATED_TOO):
             return all(any(_value_covers(plain, mine, theirs) for mine in self.values) for theirs in other.values)
         return all(any(_value_covers(plain, theirs, mine) for theirs in other.values) for mine in self.values)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import product
 
 from tritonstack.review.conditions import TEMPLATE_CONDITION, Conditions, Test, conditions_of, stricter
+from tritonstack.review.intrinsics import readable
 from tritonstack.review.patterns import covers, may_meet
 from tritonstack.review.reading import Reading
 from tritonstack.review.snapshot import Json
@@ -144,7 +145,8 @@ def grants_of(
     """
     if isinstance(document, dict) and document.keys() == {"$json"}:
         document = document["$json"]
-    statements = document.get("Statement", []) if isinstance(document, dict) else []
+    is_document = isinstance(document, dict) and "Statement" in document
+    statements = document["Statement"] if is_document else [] if document is None else document
     listed = statements if isinstance(statements, list) else [statements]
     for number, statement in enumerate(listed):
         for each, when in _branches(statement, frozenset()):
@@ -165,6 +167,16 @@ def _branches(statement: Json, when: Conditions) -> Iterator[tuple[Mapping[str, 
                 yield from _branches(branch, when | {test})
         case {"Effect": str()}:
             yield statement, when
+        case {"Ref": "AWS::NoValue"}:
+            pass
+        case _:
+            yield _not_readable(statement), when
+
+
+def _not_readable(statement: Json) -> Mapping[str, Json]:
+    """What stands for a statement that only the deployment knows, so that it is told when it is another one."""
+    text = f"what is known only when deployed: {readable(statement)}"
+    return {"Effect": "Allow", "Principal": {"AWS": "whoever is named there"}, "Action": text, "Resource": "*"}
 
 
 def _of_statement(
