@@ -21,6 +21,7 @@ BENCHMARKS: dict[str, tuple[str, str]] = {
     "bodies": ("benchmarks.bodies", "building a request's body: binary against JSON and against tritonclient's"),
     "exporter-proofs": ("benchmarks.exporter_proofs", "exported models against their source framework, in FP32"),
     "synthesis": ("benchmarks.synthesis", "synthesis of one environment against an empty CDK app"),
+    "review": ("benchmarks.review", "a review against one synthesis, and ten environments against one"),
     "invoke-overhead": ("benchmarks.invoke_overhead", "a call through the runtime against one straight to Triton"),
     "proxy-overhead": ("benchmarks.proxy_overhead", "a call through tritonstack proxy against one by boto3"),
     "demo": ("benchmarks.demo", "make demo in a fresh clone, from nothing and again"),
