@@ -85,9 +85,10 @@ def script(block: CodeBlock, entry: Entry) -> str:
 
 
 def interrupted(line: str) -> str:
-    """A command that goes on until Ctrl-C, and gets it; it must end as one that was interrupted, or well."""
-    limit = f"timeout --signal=INT --preserve-status {INTERRUPTED_AFTER_SECONDS}"
-    return f"{{ code=0; {limit} {line} || code=$?; test $code -eq 0 -o $code -eq 130; }}"
+    """A command in a terminal that goes on until Ctrl-C, and gets it; it ends as one that was interrupted, or well."""
+    limited = f"timeout --foreground --signal=INT --preserve-status {INTERRUPTED_AFTER_SECONDS} {line}"
+    terminal = f"script --quiet --return --command {shlex.quote(limited)} /dev/null"
+    return f"{{ code=0; {terminal} || code=$?; test $code -eq 0 -o $code -eq 130; }}"
 
 
 def run_sequence(root: Path, blocks: Sequence[tuple[CodeBlock, Entry]], *, seconds: float) -> list[str]:
