@@ -16,12 +16,14 @@ from tritonstack.errors import WorkFailedError
 SCHEMAS: dict[str, tuple[str, str]] = {
     "environment": ("tritonstack.settings.environment", "Environment"),
     "recipe": ("tritonstack.archives.recipe", "Recipe"),
+    "scenario": ("tritonstack.sizing.fleet.scenario", "Scenario"),
     "lint-report": ("tritonstack.archives.lint.report", "LintReport"),
     "releases": ("tritonstack.releases.report", "ReleasesReport"),
     "outputs": ("tritonstack.outputs.document", "OutputsDocument"),
     "outputs-parameter": ("tritonstack.outputs.parameters", "StackParameter"),
     "preflight": ("tritonstack.preflight.report", "PreflightReport"),
     "review": ("tritonstack.review.document", "ReviewDocument"),
+    "bench": ("tritonstack.bench.document", "BenchDocument"),
     "pipeline": ("tritonstack.settings.pipeline", "Pipeline"),
 }
 """Schema → (module, pydantic model); ``<schema>.schema.json`` is its file."""

@@ -1,0 +1,89 @@
+"""``tritonstack simulate``."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from tritonstack.commands.simulate_view import simulate_view
+from tritonstack.errors import InputError, Problem
+from tritonstack.sizing.fleet.answer import Answer, answer
+from tritonstack.sizing.fleet.answer_document import answer_document
+from tritonstack.sizing.fleet.scenario_file import prepare
+
+WIDTH = 120
+FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.command("simulate")
+@click.argument("scenario", type=FILE)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of all that is drawn.")
+@click.option("--trace", type=FILE, help="CSV: time_seconds,model; instead of the scenario's calls.")
+@click.option("--json", "json_file", type=FILE, help="Write the answer as JSON (- for the output).")
+@click.option("--html", type=FILE, help="Write the plots as a page that needs nothing else.")
+@click.option("--png", type=FILE, help="Draw that page as a picture, with a Chromium of this system.")
+def command(
+    *, scenario: Path, seed: int, trace: Path | None, json_file: Path | None, html: Path | None, png: Path | None
+) -> None:
+    """Say what a fleet would do, before it exists: hits, cold starts, latency, instances, cost.
+
+    SCENARIO is a YAML or JSON file (schemas/scenario.schema.json). Reads files alone. Exit code 2 where the scenario's
+    latency limit is not kept: the answer is given all the same.
+    """
+    found = answer(prepare(scenario, seed=seed, trace=trace), seed=seed)
+    document = json.dumps(answer_document(found), indent=2) + "\n"
+    if json_file is not None and str(json_file) == "-":
+        click.echo(document, nl=False)
+    else:
+        _print(found)
+        if json_file is not None:
+            _write(json_file, document)
+    if html is not None or png is not None:
+        _draw(found, html=html, png=png)
+    if found.keeps_limit is False:
+        raise InputError([_missed(found, scenario)])
+
+
+def _print(found: Answer) -> None:
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(width=WIDTH, highlight=False)
+    console.print(simulate_view(found))
+
+
+def _draw(found: Answer, *, html: Path | None, png: Path | None) -> None:
+    # Only here: a run without plots does not need them.
+    from tritonstack.observability.page.chromium import write_picture  # noqa: PLC0415
+    from tritonstack.sizing.fleet.page import simulation_page  # noqa: PLC0415
+
+    text = simulation_page(found)
+    if html is not None:
+        _write(html, text)
+    if png is not None:
+        write_picture(text, png)
+
+
+def _write(file: Path, text: str) -> None:
+    """Writes to a temporary name beside ``file``, then moves."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    temporary = file.with_name(f".{file.name}.{os.getpid()}")
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(file)
+
+
+def _missed(found: Answer, scenario: Path) -> Problem:
+    reached = found.calls.everyone.percentiles[95]
+    warm = found.calls.warm.percentiles.get(95)
+    cold = warm is not None and warm <= (found.scenario.latency_limit_ms or 0)
+    busy = "Cold starts are what is late: more GPU memory, or fewer models on an endpoint." if cold else ""
+    return Problem(
+        file=str(scenario),
+        field="latency_limit_ms",
+        found=f"{found.scenario.latency_limit_ms:g} ms, and 95 % of the calls are answered within {reached:,.0f} ms",
+        allowed="a limit that this fleet keeps",
+        advice=busy or "The GPUs are what is late: more instances, a larger type, or batches.",
+    )

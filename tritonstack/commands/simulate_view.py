@@ -1,0 +1,66 @@
+"""What ``tritonstack simulate`` prints."""
+
+from __future__ import annotations
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from tritonstack.sizing.fleet.answer import Answer
+from tritonstack.sizing.fleet.figures import PERCENTILES, Latencies
+from tritonstack.sizing.fleet.words import holding_sentence, sentences
+
+NONE = "-"
+
+
+def simulate_view(found: Answer) -> RenderableType:
+    """Tables of calls and latencies, the rest in sentences, and what it rests on."""
+    parts: list[RenderableType] = [_calls(found), _latencies(found)]
+    parts += [Text(line) for line in sentences(found)]
+    parts += [Text(holding_sentence(found)), "", _memory(found), Text("assumed:")]
+    parts += [Text(f"- {line}") for line in found.assumptions]
+    return Group(*parts)
+
+
+def _calls(found: Answer) -> Table:
+    calls = found.calls
+    title = f"{calls.calls:,} calls of {len(found.models):,} models in {found.trace.seconds / 60:,.1f} min"
+    view = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=title, title_justify="left")
+    view.add_column("met")
+    view.add_column("calls", justify="right")
+    view.add_column("share", justify="right")
+    rows = (
+        ("a loaded model (hit)", calls.hits),
+        ("a load or unload under way", calls.waited),
+        ("began a load from the disk", calls.from_disk),
+        ("began a download and a load", calls.downloaded),
+    )
+    for name, count in rows:
+        view.add_row(name, f"{count:,}", f"{100 * count / calls.calls:.2f} %" if calls.calls else NONE)
+    return view
+
+
+def _latencies(found: Answer) -> Table:
+    view = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    view.add_column("latency, ms")
+    for name in ("mean", *(f"p{percent}" for percent in PERCENTILES), "greatest"):
+        view.add_column(name, justify="right")
+    view.add_row("all calls", *_cells(found.calls.everyone))
+    view.add_row("calls of loaded models", *_cells(found.calls.warm))
+    return view
+
+
+def _cells(each: Latencies) -> list[str]:
+    values = [each.mean, *(each.percentiles.get(percent) for percent in PERCENTILES), each.greatest]
+    return [NONE if value is None else f"{value:,.1f}" for value in values]
+
+
+def _memory(found: Answer) -> Table:
+    title = "hit ratio with other sizes of an instance (memory, disk, most models), by Che's approximation"
+    view = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=title, title_justify="left")
+    view.add_column("size")
+    for scale, _ in found.holding.by_memory:
+        view.add_column(f"x {scale:g}", justify="right")
+    view.add_row("hit ratio", *(f"{100 * ratio:.2f} %" for _, ratio in found.holding.by_memory))
+    return view

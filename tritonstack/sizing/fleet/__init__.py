@@ -1,0 +1,1 @@
+"""A fleet before it exists: models, their calls and instances, simulated."""

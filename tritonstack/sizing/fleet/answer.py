@@ -1,0 +1,186 @@
+"""All that a simulation answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tritonstack.sizing.fleet.figures import CallFigures, LoadFigures, call_figures, load_figures
+from tritonstack.sizing.fleet.fleet import FleetPlan, simulate
+from tritonstack.sizing.fleet.fleet_cost import FleetCost, fleet_cost
+from tritonstack.sizing.fleet.happening import Happening
+from tritonstack.sizing.fleet.holding import Holding, estimate, holding
+from tritonstack.sizing.fleet.model_table import ModelTable
+from tritonstack.sizing.fleet.routing import ASSUMPTIONS
+from tritonstack.sizing.fleet.scenario import MIB, Scenario
+from tritonstack.sizing.fleet.scenario_file import PreparedScenario
+from tritonstack.sizing.fleet.split import Split, SplitAdvice, split_advice
+from tritonstack.sizing.fleet.trace import MINUTE, Trace
+
+MOST_REPLAYED = 300_000
+"""Calls up to which a split is simulated, too, and not only estimated."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replayed:
+    """One endpoint and its best split, simulated with the same calls: hit ratios after the warm-up."""
+
+    one: float | None
+    split: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What a fleet would do.
+
+    Attributes:
+        happening: the simulation itself.
+        calls, loads, cost, holding: see their classes.
+        instances: (least, mean, greatest) that took calls.
+        held: models loaded on an instance, on average over the time after the warm-up, and at most; None where that
+            is shorter than a minute.
+        busiest: share of what the GPUs can execute that the calls of the busiest minute take, with the mean number of
+            instances.
+        loading: the same of what the containers can load, in the steady state of Che's approximation.
+        split: whether two endpoints are better; None where fewer than two models are called.
+        replayed: the same, simulated; None where it was not.
+        assumptions: what the answer rests on, in sentences.
+    """
+
+    scenario: Scenario
+    models: ModelTable
+    trace: Trace
+    happening: Happening
+    seed: int
+    calls: CallFigures
+    loads: LoadFigures
+    cost: FleetCost
+    holding: Holding
+    instances: tuple[int, float, int]
+    held: tuple[float, float] | None
+    busiest: float
+    loading: float
+    split: SplitAdvice | None
+    replayed: Replayed | None
+    assumptions: tuple[str, ...]
+
+    @property
+    def keeps_limit(self) -> bool | None:
+        """Whether the 95th percentile of all calls is within the limit; None without a limit, or without calls."""
+        limit = self.scenario.latency_limit_ms
+        return None if limit is None or not self.calls.calls else self.calls.everyone.percentiles[95] <= limit
+
+
+def answer(prepared: PreparedScenario, *, seed: int) -> Answer:
+    """Simulate, and sum up."""
+    scenario, models, trace, plan = prepared.scenario, prepared.models, prepared.trace, prepared.plan
+    happening = simulate(plan, models, trace, seed=seed)
+    after = scenario.warm_up_minutes * MINUTE
+    instances = _instances(happening)
+    typical = max(1, round(instances[1]))
+    peak = peak_rate(trace)
+    each = models.of_each("least_seconds_each")
+    advice = split_advice(models, plan.machine, count=typical, routing=plan.routing, peak_rate=peak)
+    return Answer(
+        scenario=scenario,
+        models=models,
+        trace=trace,
+        happening=happening,
+        seed=seed,
+        calls=call_figures(happening, trace, after=after),
+        loads=load_figures(happening, after=after, thrash_seconds=scenario.thrash_seconds),
+        cost=fleet_cost(
+            scenario.instance,
+            instance_seconds=happening.instance_seconds(),
+            seconds=trace.seconds,
+            calls=len(trace),
+        ),
+        holding=holding(models, plan.machine, count=typical, routing=plan.routing),
+        instances=instances,
+        held=_held(happening, after=after),
+        busiest=float((models.popularity * each).sum() * peak / (plan.machine.executions * instances[1])),
+        loading=loading_share(models, plan, count=instances[1], rate=peak),
+        split=advice,
+        replayed=_replayed(advice, prepared, after=after, seed=seed),
+        assumptions=tuple(_assumptions(scenario, plan)),
+    )
+
+
+def loading_share(models: ModelTable, plan: FleetPlan, *, count: float, rate: float) -> float:
+    """Loading time that ``rate`` calls a second ask for, of the time for loads that ``count`` instances have.
+
+    Above 1 loads pile up without end, and every model that is loaded is evicted at once for the next one.
+    """
+    held = estimate(models, plan.machine, count=max(1, round(count)), routing=plan.routing).held
+    wanted = rate * float((models.popularity * (1 - held) * models.of_each("load_seconds")).sum())
+    return wanted / (plan.machine.parallel_loads * count)
+
+
+def peak_rate(trace: Trace) -> float:
+    """Calls a second in the minute that has the most."""
+    span = min(MINUTE, trace.seconds)
+    return float(np.bincount((trace.times // MINUTE).astype(np.int64)).max()) / span
+
+
+def _instances(happening: Happening) -> tuple[int, float, int]:
+    ends = [change.seconds for change in happening.fleet[1:]] + [happening.seconds]
+    lasting = [
+        (min(end, happening.seconds) - each.seconds, each) for each, end in zip(happening.fleet, ends, strict=True)
+    ]
+    counted = [(weight, each) for weight, each in lasting if weight > 0]
+    total = sum(weight for weight, _ in counted)
+    mean = sum(weight * each.serving for weight, each in counted) / total
+    return min(each.serving for _, each in counted), mean, max(each.serving for _, each in counted)
+
+
+def _held(happening: Happening, *, after: float) -> tuple[float, float] | None:
+    counts = [loaded / serving for now, loaded, _, serving in happening.loaded if after <= now <= happening.seconds]
+    return (sum(counts) / len(counts), max(counts)) if counts else None
+
+
+def _replayed(advice: SplitAdvice | None, prepared: PreparedScenario, *, after: float, seed: int) -> Replayed | None:
+    if advice is None or advice.best is None or len(prepared.trace) > MOST_REPLAYED:
+        return None
+    one = _hits(prepared, prepared.trace, count=advice.instances, after=after, seed=seed)
+    both = _split_hits(advice.best, prepared, after=after, seed=seed)
+    calls = int((prepared.trace.times >= after).sum())
+    return Replayed(one=one / calls if calls else None, split=both / calls if calls else None)
+
+
+def _split_hits(split: Split, prepared: PreparedScenario, *, after: float, seed: int) -> int:
+    sides = ((split.hot, split.hot_instances), (1 - split.hot, split.cold_instances))
+    return sum(
+        _hits(prepared, prepared.trace.only(chosen), count=count, after=after, seed=seed) for chosen, count in sides
+    )
+
+
+def _hits(prepared: PreparedScenario, trace: Trace, *, count: int, after: float, seed: int) -> int:
+    """Of a fixed number of instances."""
+    plan = FleetPlan(machine=prepared.plan.machine, count=count, routing=prepared.plan.routing)
+    return call_figures(simulate(plan, prepared.models, trace, seed=seed), trace, after=after).hits
+
+
+def _assumptions(scenario: Scenario, plan: FleetPlan) -> list[str]:
+    machine, cold = plan.machine, scenario.cold_start
+    executions = "one execution" if machine.executions == 1 else f"{machine.executions} executions"
+    several = plan.count > 1 or (plan.scaling is not None and plan.scaling.maximum > 1)
+    found = []
+    if several:
+        found.append(f"routing (SageMaker does not publish it): {ASSUMPTIONS[plan.routing]}")
+    found += [
+        f"a GPU does {executions} at once, each as fast as alone; models whose instances are free take turns",
+        "the least recently used idle model is evicted, as by the local runtime; SageMaker says only: unused models",
+        "evicted models' files stay on the disk while there is room" if cold.keep_on_disk else "eviction deletes files",
+        f"an instance has {machine.memory / MIB:,.0f} MiB of GPU memory and {machine.disk / MIB:,.0f} MiB of disk",
+        f"downloads at {cold.download_mib_per_second:g} MiB/s each, {cold.parallel_loads} loads at once",
+        "no call fails or is tried again: one that takes more than 60 s, where SageMaker would give up, is counted",
+    ]
+    if plan.scaling is not None:
+        speed = plan.speed
+        found.append(
+            f"metrics come {speed.metric_delay_seconds:g} s late; {speed.periods_out} periods above the target add "
+            f"instances, {speed.periods_in} below 0.9 of it remove them, the youngest first; an instance takes calls "
+            f"{speed.startup_seconds:g} s after the decision, cold, and is paid from the decision on"
+        )
+    return found

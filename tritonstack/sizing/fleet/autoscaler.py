@@ -1,0 +1,122 @@
+"""Target tracking: what Application Auto Scaling would do, from metrics that come late.
+
+The two alarms of a policy are those that Application Auto Scaling makes for SageMaker's metrics: so many periods above
+the target, or below nine tenths of it. Neither the counts nor the share is published: the counts are settings.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tritonstack.settings.scaling import Scaling
+from tritonstack.sizing.fleet.instance import Instance
+from tritonstack.sizing.fleet.scenario import Autoscaling
+
+LOW_SHARE = 0.9
+PERIODS = {"invocations_per_instance": 60.0, "gpu_utilization": 60.0, "gpu_memory": 60.0, "concurrency": 10.0}
+"""Seconds that one value of a metric covers."""
+FINEST = 10.0
+
+
+@dataclass
+class _Metric:
+    """Values of one metric, the oldest first; ``ends`` are the ends of their periods in seconds."""
+
+    name: str
+    target: float
+    period: float
+    values: list[float]
+    ends: list[float]
+
+    def known(self, now: float, *, delay: float, count: int) -> list[float] | None:
+        """The last ``count`` values that have come by ``now``; None where there are not as many."""
+        last = len(self.ends)
+        while last and self.ends[last - 1] + delay > now:
+            last -= 1
+        return self.values[last - count : last] if last >= count else None
+
+
+class _Counters:
+    """What instances counted until the last period's end."""
+
+    def __init__(self) -> None:
+        self.arrivals: dict[int, int] = {}
+        self.busy: dict[int, float] = {}
+
+
+class Autoscaler:
+    """Decides how many instances there shall be. ``wanted`` is its last decision."""
+
+    def __init__(self, scaling: Scaling, speed: Autoscaling, *, wanted: int) -> None:
+        """Begins with ``wanted`` instances."""
+        self.wanted = wanted
+        self._scaling = scaling
+        self._speed = speed
+        self._metrics = [_Metric(name, target, PERIODS[name], [], []) for name, target in scaling.targets.items()]
+        self._counters = {name: _Counters() for name in scaling.targets}
+        self._out = self._in = -math.inf
+
+    def look(self, now: float, serving: Sequence[Instance]) -> int:
+        """Every ``FINEST`` seconds: measure, and decide. How many instances there shall be."""
+        for metric in self._metrics:
+            if now % metric.period == 0:
+                metric.values.append(_MEASURES[metric.name](serving, self._counters[metric.name], metric.period))
+                metric.ends.append(now)
+        more = max(
+            (self._wish(metric, now, above=True) for metric in self._metrics), default=None, key=lambda w: w or 0
+        )
+        if more is not None and more > self.wanted:
+            if now - self._out >= self._scaling.scale_out_cooldown_seconds:
+                self._out, self.wanted = now, more
+            return self.wanted
+        fewer = [self._wish(metric, now, above=False) for metric in self._metrics]
+        least = max((each for each in fewer if each is not None), default=None)
+        if None not in fewer and least is not None and least < self.wanted:
+            quiet = now - max(self._in, self._out)
+            if quiet >= self._scaling.scale_in_cooldown_seconds:
+                self._in, self.wanted = now, least
+        return self.wanted
+
+    def _wish(self, metric: _Metric, now: float, *, above: bool) -> int | None:
+        """How many instances a metric asks for; None where its alarm is off."""
+        count = self._speed.periods_out if above else self._speed.periods_in
+        values = metric.known(now, delay=self._speed.metric_delay_seconds, count=count)
+        if values is None:
+            return None
+        on = all(value > metric.target if above else value < metric.target * LOW_SHARE for value in values)
+        if not on:
+            return None
+        asked = math.ceil(self.wanted * values[-1] / metric.target)
+        return min(max(asked, self._scaling.minimum), self._scaling.maximum)
+
+
+def _invocations(serving: Sequence[Instance], counters: _Counters, _: float) -> float:
+    grown = sum(each.arrivals - counters.arrivals.get(each.number, 0) for each in serving)
+    counters.arrivals = {each.number: each.arrivals for each in serving}
+    return grown / len(serving)
+
+
+def _gpu_utilization(serving: Sequence[Instance], counters: _Counters, period: float) -> float:
+    """Executions that began in the period, as a share of what the GPU could do at once; at most 100."""
+    grown = sum(each.busy - counters.busy.get(each.number, 0.0) for each in serving)
+    counters.busy = {each.number: each.busy for each in serving}
+    return min(100.0, 100 * grown / (period * sum(each.machine.executions for each in serving)))
+
+
+def _gpu_memory(serving: Sequence[Instance], _: _Counters, __: float) -> float:
+    size = sum(each.machine.memory for each in serving)
+    return 100 * (1 - sum(each.memory_left for each in serving) / size)
+
+
+def _concurrency(serving: Sequence[Instance], _: _Counters, __: float) -> float:
+    return sum(each.in_flight for each in serving) / len(serving)
+
+
+_MEASURES: dict[str, Callable[[Sequence[Instance], _Counters, float], float]] = {
+    "invocations_per_instance": _invocations,
+    "gpu_utilization": _gpu_utilization,
+    "gpu_memory": _gpu_memory,
+    "concurrency": _concurrency,
+}

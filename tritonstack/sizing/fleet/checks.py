@@ -1,0 +1,206 @@
+"""What pydantic cannot see: fields of a scenario against each other, the catalogue, and other files."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from tritonstack.catalogue import load_catalogue
+from tritonstack.settings.findings import Finding
+from tritonstack.settings.scaling import Scaling
+from tritonstack.sizing.fleet.archive_sizes import read_archive_sizes
+from tritonstack.sizing.fleet.scenario import MIB, MOST_CALLS, MOST_MODELS, Arrivals, Instance, ModelGroup
+from tritonstack.sizing.fleet.trace import MINUTE, expected_calls
+
+GIGABYTE = 10**9
+Groups = Sequence[tuple[int, ModelGroup]]
+"""Groups that could be read, each with its place in the file."""
+
+
+def memory_for_models(instance: Instance) -> int | None:
+    """GPU memory less what is reserved, bytes; None where the type is unknown."""
+    found = load_catalogue().instance(instance.type)
+    whole = instance.gpu_memory_mib
+    if whole is None:
+        whole = None if found is None else float(found.gpu_memory_mib * found.gpu_count)
+    return None if whole is None else round((whole - instance.reserved_gpu_memory_mib) * MIB)
+
+
+def disk_for_models(instance: Instance) -> int | None:
+    """Bytes; None where neither the file nor the catalogue tells it."""
+    if instance.disk_mib is not None:
+        return round(instance.disk_mib * MIB)
+    found = load_catalogue().instance(instance.type)
+    return found.local_nvme_gb * GIGABYTE if found is not None and found.local_nvme_gb else None
+
+
+def disk_size(group: ModelGroup, folder: Path) -> int | None:
+    """Unpacked bytes of one model; None where they cannot be known."""
+    if group.disk_mib is not None:
+        return round(group.disk_mib * MIB)
+    sizes = None if group.manifest is None else read_archive_sizes(folder / group.manifest)
+    return None if sizes is None or isinstance(sizes, str) else sizes.unpacked
+
+
+def check_instance(instance: Instance) -> Iterator[Finding]:
+    """The type, its region, and what the catalogue does not know of it."""
+    catalogue = load_catalogue()
+    if catalogue.instance(instance.type) is None:
+        yield Finding(
+            location=("instance", "type"),
+            found=instance.type,
+            allowed=f"a GPU instance type of the catalogue: {', '.join(list(catalogue.instances)[:6])}, …",
+        )
+    elif instance.region not in catalogue.regions:
+        yield Finding(location=("instance", "region"), found=instance.region, allowed=", ".join(catalogue.regions))
+    elif disk_for_models(instance) is None:
+        yield Finding(
+            location=("instance", "disk_mib"),
+            found="nothing",
+            allowed="MiB of disk for models",
+            advice=f"{instance.type} has no disk of its own: write the size of its volume.",
+        )
+    memory = memory_for_models(instance)
+    if memory is not None and memory <= 0:
+        yield Finding(
+            location=("instance", "reserved_gpu_memory_mib"),
+            found=f"{instance.reserved_gpu_memory_mib:g}",
+            allowed=f"less than the GPU's memory, {memory / MIB + instance.reserved_gpu_memory_mib:g} MiB",
+        )
+
+
+def check_models(groups: Groups, *, instance: Instance | None, folder: Path) -> Iterator[Finding]:
+    """Names, sizes and times of the groups, and whether each model fits."""
+    repeated = [name for name, times in Counter(group.name for _, group in groups).items() if times > 1]
+    for place, group in groups:
+        if group.name in repeated:
+            yield Finding(location=("models", place, "name"), found=group.name, allowed="a name of its own")
+        yield from _check_group(place, group, folder=folder)
+        if instance is not None:
+            yield from _check_fit(place, group, instance=instance, folder=folder)
+    if sum(group.count for _, group in groups) > MOST_MODELS:
+        count = sum(group.count for _, group in groups)
+        yield Finding(location=("models",), found=f"{count} models", allowed=f"at most {MOST_MODELS}")
+    found = None if instance is None else load_catalogue().instance(instance.type)
+    if found is not None and found.gpu_count > 1 and sum(group.count for _, group in groups) > 1:
+        yield Finding(
+            location=("instance", "type"),
+            found=f"{found.name} with {found.gpu_count} GPUs, for several models",
+            allowed="a type with one GPU: multi-model endpoints take no other",
+        )
+
+
+def _check_group(place: int, group: ModelGroup, *, folder: Path) -> Iterator[Finding]:
+    if group.service.fixed_ms + group.service.per_item_ms <= 0:
+        yield Finding(location=("models", place, "service"), found="no time at all", allowed="fixed_ms or per_item_ms")
+    if group.max_queue_delay_ms and group.max_batch == 1:
+        yield Finding(
+            location=("models", place, "max_queue_delay_ms"),
+            found=f"{group.max_queue_delay_ms:g} with max_batch 1",
+            allowed="a delay only where requests are batched",
+        )
+    if group.manifest is not None:
+        sizes = read_archive_sizes(folder / group.manifest)
+        if isinstance(sizes, str):
+            allowed = "the manifest of an archive that `tritonstack build` made"
+            found = f"{group.manifest}: {sizes}"
+            yield Finding(location=("models", place, "manifest"), found=found, allowed=allowed)
+    elif group.disk_mib is None:
+        allowed = "disk_mib, or a manifest that tells it"
+        yield Finding(location=("models", place, "disk_mib"), found="nothing", allowed=allowed)
+
+
+def _check_fit(place: int, group: ModelGroup, *, instance: Instance, folder: Path) -> Iterator[Finding]:
+    memory, disk = memory_for_models(instance), disk_for_models(instance)
+    if memory is not None and 0 < memory < group.gpu_memory_mib * MIB:
+        yield Finding(
+            location=("models", place, "gpu_memory_mib"),
+            found=f"{group.gpu_memory_mib:g}",
+            allowed=f"at most {memory / MIB:g} MiB, the GPU memory for models of {instance.type}",
+            advice="Take a larger instance type.",
+        )
+    needed = disk_size(group, folder)
+    if disk is not None and needed is not None and needed > disk:
+        yield Finding(
+            location=("models", place, "manifest" if group.disk_mib is None else "disk_mib"),
+            found=f"{needed / MIB:g} MiB",
+            allowed=f"at most {disk / MIB:g} MiB, the disk for models of {instance.type}",
+        )
+
+
+def check_arrivals(arrivals: Arrivals, *, traced: bool) -> Iterator[Finding]:
+    """One source of calls, in order, with calls in it. ``traced``: a trace was named beside the file."""
+    if traced:
+        return
+    if bool(arrivals.curve) == (arrivals.trace is not None):
+        found = "both a curve and a trace" if arrivals.curve else "neither a curve nor a trace"
+        yield Finding(location=("arrivals",), found=found, allowed="one of curve and trace")
+        return
+    if not arrivals.curve:
+        return
+    minutes = [point.minute for point in arrivals.curve]
+    if minutes[0] != 0:
+        location = ("arrivals", "curve", 0, "minute")
+        yield Finding(location=location, found=f"{minutes[0]:g}", allowed="0: what holds at the beginning")
+    for place in range(1, len(minutes)):
+        if minutes[place] <= minutes[place - 1]:
+            allowed = f"more than {minutes[place - 1]:g}, the point before"
+            location = ("arrivals", "curve", place, "minute")
+            yield Finding(location=location, found=f"{minutes[place]:g}", allowed=allowed)
+    if arrivals.duration_minutes is None:
+        yield Finding(location=("arrivals", "duration_minutes"), found="nothing", allowed="minutes, above zero")
+        return
+    calls = expected_calls(arrivals.curve, seconds=arrivals.duration_minutes * MINUTE) if minutes[0] == 0 else 1.0
+    if calls < 1:
+        found = f"{calls:g} calls in all"
+        yield Finding(location=("arrivals", "curve"), found=found, allowed="a load: one call at least")
+    elif calls > MOST_CALLS:
+        allowed = f"at most {MOST_CALLS:,}"
+        yield Finding(location=("arrivals", "curve"), found=f"{calls:,.0f} calls", allowed=allowed)
+
+
+def check_scaling(scaling: Scaling, *, instance: Instance | None) -> Iterator[Finding]:
+    """Limits, targets, and what has no meaning here."""
+    if scaling.schedules:
+        found = f"{len(scaling.schedules)} schedules"
+        yield Finding(location=("scaling", "schedules"), found=found, allowed="none: a scenario has no calendar")
+    if not scaling.targets:
+        allowed = "a target: invocations_per_instance, requests_per_second, gpu_utilization, gpu_memory or concurrency"
+        yield Finding(location=("scaling",), found="no target", allowed=allowed)
+    if scaling.maximum < scaling.minimum:
+        allowed = f"{scaling.minimum} or more, the minimum"
+        yield Finding(location=("scaling", "maximum"), found=str(scaling.maximum), allowed=allowed)
+    elif instance is not None and not scaling.minimum <= instance.count <= scaling.maximum:
+        allowed = f"{scaling.minimum} to {scaling.maximum}, as scaling says"
+        yield Finding(location=("instance", "count"), found=str(instance.count), allowed=allowed)
+
+
+def check_limit(limit_ms: float, groups: Groups) -> Iterator[Finding]:
+    """A limit that even calls that meet nothing else would miss."""
+    shares = [(group, group.count if group.share is None else group.share) for _, group in groups]
+    late = sum(share * _late(group, limit_ms) for group, share in shares)
+    if late <= 0.05 * sum(share for _, share in shares):
+        return
+    slowest = max(_alone_ms(group) for group, _ in shares)
+    yield Finding(
+        location=("latency_limit_ms",),
+        found=f"{limit_ms:g} ms, which nothing keeps: more than 5 % of the calls take longer alone on a warm instance",
+        allowed=f"{slowest:g} ms or more, the slowest group's own time",
+        advice="Raise the limit, or take models or an instance type that execute faster.",
+    )
+
+
+def _alone_ms(group: ModelGroup) -> float:
+    delay = group.max_queue_delay_ms if group.max_batch > 1 else 0.0
+    return delay + group.service.fixed_ms + group.service.per_item_ms
+
+
+def _late(group: ModelGroup, limit_ms: float) -> float:
+    """The share of a group's calls that would be too late alone."""
+    if group.service.distribution == "constant":
+        return float(_alone_ms(group) > limit_ms)
+    delay = group.max_queue_delay_ms if group.max_batch > 1 else 0.0
+    mean = group.service.fixed_ms + group.service.per_item_ms
+    return 1.0 if limit_ms <= delay else math.exp(-(limit_ms - delay) / mean) if mean else 0.0

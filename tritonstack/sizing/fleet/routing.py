@@ -1,0 +1,57 @@
+"""How calls spread over instances: an assumption, for SageMaker does not publish it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from hashlib import blake2b
+
+from tritonstack.sizing.fleet.instance import Instance
+from tritonstack.sizing.fleet.model_table import ModelTable
+from tritonstack.sizing.fleet.scenario import Routing
+
+Choose = Callable[[int], Instance]
+
+ASSUMPTIONS: dict[Routing, str] = {
+    "random": "each call goes to any instance with equal probability, whatever model it is of",
+    "least_outstanding": "each call goes to the instance with the fewest calls in progress, whatever model it is of",
+    "sticky": "all calls of a model go to one instance, by a hash of its name, while the fleet stays as it is",
+}
+"""What the output says of the assumption."""
+
+
+class Router:
+    """Chooses among the instances that take calls now."""
+
+    def __init__(self, routing: Routing, *, models: ModelTable, uniform: Callable[[], float]) -> None:
+        """``uniform`` gives the next number in [0, 1)."""
+        self.serving: Sequence[Instance] = ()
+        self._names = models.names
+        self._uniform = uniform
+        self._homes: dict[int, Instance] = {}
+        self._choose: Choose = {"random": self._any, "least_outstanding": self._idlest, "sticky": self._home}[routing]
+
+    def changed(self, serving: Sequence[Instance]) -> Choose:
+        """These instances take calls from now on; what chooses among them."""
+        self.serving = serving
+        self._homes.clear()
+        if len(serving) == 1:
+            only = serving[0]
+            return lambda _: only
+        return self._choose
+
+    def _any(self, _: int) -> Instance:
+        return self.serving[int(self._uniform() * len(self.serving))]
+
+    def _idlest(self, _: int) -> Instance:
+        fewest = min(each.in_flight for each in self.serving)
+        equal = [each for each in self.serving if each.in_flight == fewest]
+        return equal[0] if len(equal) == 1 else equal[int(self._uniform() * len(equal))]
+
+    def _home(self, model: int) -> Instance:
+        """By rendezvous hashing (Thaler and Ravishankar, 1998): a change of the fleet moves as few models as it can."""
+        home = self._homes.get(model)
+        if home is None:
+            name = self._names[model]
+            home = max(self.serving, key=lambda each: blake2b(f"{name} {each.number}".encode(), digest_size=8).digest())
+            self._homes[model] = home
+        return home

@@ -1,0 +1,184 @@
+"""A scenario: which models are called how often, on what, as ``tritonstack simulate`` reads it from a file."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from tritonstack.catalogue import load_catalogue
+from tritonstack.settings.fields import Name, SettingsModel, choices
+from tritonstack.settings.scaling import Scaling
+
+MOST_MODELS = 1_000_000
+MOST_CALLS = 20_000_000
+MIB = 2**20
+Share = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Mebibytes = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Seconds = Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)]
+Milliseconds = Annotated[float, Field(ge=0, le=3_600_000, allow_inf_nan=False)]
+
+
+class ServiceTime(SettingsModel):
+    """How long an execution of a batch of n requests keeps one instance of the model busy: fixed_ms + per_item_ms * n.
+
+    ``tritonstack bench`` measures both: the latencies of two batch sizes, without load, give a line.
+    """
+
+    fixed_ms: Milliseconds = Field(default=0.0, description="Of an execution, whatever its batch size, milliseconds.")
+    per_item_ms: Milliseconds = Field(default=0.0, description="More for each request in the batch, milliseconds.")
+    distribution: Literal["constant", "exponential"] = Field(
+        default="constant", description="Whether that is each execution's time, or the mean of exponential times."
+    )
+
+
+class ModelGroup(SettingsModel):
+    """Models that are alike but for how often they are called."""
+
+    name: Name = Field(description="Models are called <name>-<number>, from 0; a single one is called <name>.")
+    count: int = Field(default=1, ge=1, le=MOST_MODELS, description="How many models.")
+    gpu_memory_mib: Mebibytes = Field(description="GPU memory of one loaded model, all of its instances, MiB.")
+    disk_mib: Mebibytes | None = Field(
+        default=None, description="Unpacked files of one model, MiB; needed without a manifest."
+    )
+    download_mib: Mebibytes | None = Field(
+        default=None, description="The archive that is downloaded, MiB; null: the manifest's, else as disk_mib."
+    )
+    manifest: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Manifest of a built archive (.local/archives/<model>.<digest>.json), whose sizes are taken; "
+        "from this file's folder.",
+    )
+    load_seconds: Seconds | None = Field(
+        default=None, description="Loading into Triton once the files are there, seconds; null: cold_start's."
+    )
+    service: ServiceTime = Field(description="How long an execution takes.")
+    max_batch: int = Field(default=1, ge=1, le=100_000, description="Dynamic batching: most requests; 1: none.")
+    max_queue_delay_ms: Milliseconds = Field(
+        default=0.0, description="Dynamic batching: how long a request waits for others while an instance is free."
+    )
+    instances: int = Field(default=1, ge=1, le=64, description="instance_group's count: executions at once.")
+    share: Share | None = Field(
+        default=None, description="Of all calls, relative to the other groups' shares; null: the number of models."
+    )
+    zipf: float = Field(
+        default=0.0,
+        ge=0,
+        le=10,
+        allow_inf_nan=False,
+        description="The k-th model of the group gets calls in proportion to k ** -zipf; 0: all alike.",
+    )
+
+
+class RatePoint(SettingsModel):
+    """A rate that holds from a minute on."""
+
+    minute: Annotated[float, Field(ge=0, allow_inf_nan=False)] = Field(description="From when on, minutes.")
+    per_minute: Annotated[float, Field(ge=0, allow_inf_nan=False)] = Field(description="Calls a minute, all models.")
+
+
+class Arrivals(SettingsModel):
+    """When calls come: a curve, or a trace."""
+
+    duration_minutes: Annotated[float, Field(gt=0, le=100_000, allow_inf_nan=False)] | None = Field(
+        default=None, description="How long calls come; needed with a curve."
+    )
+    curve: Annotated[tuple[RatePoint, ...], Field(strict=False, max_length=10_000)] = Field(
+        default=(), description="Calls a minute over time; each holds until the next, the first is at minute 0."
+    )
+    process: Literal["poisson", "even"] = Field(
+        default="poisson", description="Calls of the curve independently of each other, or at equal distances."
+    )
+    trace: str | None = Field(
+        default=None,
+        min_length=1,
+        description="CSV with the columns time_seconds,model, in the order of time, instead of a curve; from this "
+        "file's folder.",
+    )
+
+
+class Instance(SettingsModel):
+    """What models run on."""
+
+    type: str = Field(
+        description="SageMaker instance type; its GPU memory, disk and price are the catalogue's.",
+        json_schema_extra=choices(load_catalogue().instances),
+    )
+    region: str = Field(default="us-east-1", description="Whose price is taken.")
+    count: int = Field(default=1, ge=1, le=10_000, description="Instances at the beginning; without scaling, always.")
+    gpu_memory_mib: Mebibytes | None = Field(default=None, description="All of its GPUs'; null: the catalogue's.")
+    reserved_gpu_memory_mib: Annotated[float, Field(ge=0, allow_inf_nan=False)] = Field(
+        default=0.0, description="Of it, not for models: CUDA contexts, Triton's pools."
+    )
+    disk_mib: Mebibytes | None = Field(default=None, description="For models' files; null: the catalogue's disk.")
+    max_loaded_models: int | None = Field(default=None, ge=1, description="Most models at once, as the local runtime.")
+    concurrent_executions: int | None = Field(
+        default=None,
+        ge=1,
+        le=1024,
+        description="Executions that the GPU does at once, each as fast as alone; null: the greatest `instances` of a "
+        "group.",
+    )
+    usd_per_hour: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(
+        default=None, description="Price of one; null: the catalogue's, where it has one."
+    )
+
+
+class ColdStart(SettingsModel):
+    """From a call of a model that is not loaded to its first execution."""
+
+    download_mib_per_second: Annotated[float, Field(gt=0, allow_inf_nan=False)] = Field(
+        default=100.0, description="Download and unpacking of an archive; downloads do not slow each other."
+    )
+    load_seconds: Seconds = Field(default=3.0, description="Loading into Triton, for groups that do not say.")
+    unload_seconds: Seconds = Field(default=0.0, description="Unloading of an evicted model.")
+    parallel_loads: int = Field(default=2, ge=1, le=64, description="Loads at once in one container.")
+    patience_seconds: Seconds = Field(
+        default=2.0,
+        description="How long a load waits for an idle model to evict, before the least recently used one takes no "
+        "new calls.",
+    )
+    keep_on_disk: bool = Field(
+        default=True, description="An unloaded model's files stay while there is disk; false: as the local runtime."
+    )
+
+
+class Autoscaling(SettingsModel):
+    """How fast scaling is: AWS publishes none of it."""
+
+    metric_delay_seconds: Seconds = Field(default=60.0, description="From a period's end to its value.")
+    startup_seconds: Seconds = Field(default=300.0, description="From the decision to an instance that takes calls.")
+    periods_out: int = Field(default=3, ge=1, le=60, description="Periods above the target before instances come.")
+    periods_in: int = Field(default=15, ge=1, le=120, description="Periods under 0.9 of it before instances go.")
+
+
+Routing = Literal["random", "least_outstanding", "sticky"]
+
+
+class Scenario(SettingsModel):
+    """A fleet that could be."""
+
+    description: str = Field(default="", max_length=1000, description="What it is, for the report.")
+    instance: Instance = Field(description="What models run on.")
+    models: Annotated[tuple[ModelGroup, ...], Field(strict=False, min_length=1, max_length=1000)] = Field(
+        description="Groups of models."
+    )
+    arrivals: Arrivals = Field(description="When calls come.")
+    cold_start: ColdStart = Field(default=ColdStart(), description="How models are loaded and unloaded.")
+    routing: Routing = Field(
+        default="random",
+        description="How calls spread over instances, which SageMaker does not publish: each to any; to the one with "
+        "the fewest calls in progress; each model's to one instance (by a hash of its name).",
+    )
+    scaling: Scaling | None = Field(default=None, description="As in an environment file, less its schedules.")
+    autoscaling: Autoscaling = Field(default=Autoscaling(), description="How fast scaling is.")
+    latency_limit_ms: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(
+        default=None, description="What the 95th percentile of all calls' latency may be at most, milliseconds."
+    )
+    warm_up_minutes: Annotated[float, Field(ge=0, allow_inf_nan=False)] = Field(
+        default=0.0, description="Calls before this are simulated, and left out of the shares and percentiles."
+    )
+    thrash_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = Field(
+        default=300.0, description="A model that is loaded again within this time after it was evicted is thrash."
+    )

@@ -1,0 +1,240 @@
+"""From a scenario's file to what is simulated, or every problem of it at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from pydantic import BaseModel, ValidationError
+
+from tritonstack.errors import InputError, Problem
+from tritonstack.settings.findings import Finding, to_problems
+from tritonstack.settings.scaling import Scaling
+from tritonstack.settings.type_errors import echoes_bad_items, type_findings
+from tritonstack.settings.yaml_source import YamlDocument, read_yaml
+from tritonstack.sizing.fleet.archive_sizes import ArchiveSizes, read_archive_sizes
+from tritonstack.sizing.fleet.checks import (
+    check_arrivals,
+    check_instance,
+    check_limit,
+    check_models,
+    check_scaling,
+    disk_for_models,
+    memory_for_models,
+)
+from tritonstack.sizing.fleet.fleet import FleetPlan
+from tritonstack.sizing.fleet.instance import Machine
+from tritonstack.sizing.fleet.model_table import ModelKind, ModelTable, model_names, popularity_of
+from tritonstack.sizing.fleet.scenario import MIB, MOST_MODELS, Arrivals, Instance, ModelGroup, Scenario
+from tritonstack.sizing.fleet.trace import MINUTE, Trace, trace_of_curve
+from tritonstack.sizing.fleet.trace_file import read_trace
+
+Part = TypeVar("Part", bound=BaseModel)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PreparedScenario:
+    """A scenario with its calls. ``models.popularity`` is that of a trace where there is one."""
+
+    scenario: Scenario
+    models: ModelTable
+    trace: Trace
+    plan: FleetPlan
+
+
+def prepare(path: Path, *, seed: int, trace: Path | None = None) -> PreparedScenario:
+    """Read the scenario at ``path`` (YAML, of which JSON is a part), and draw or read its calls.
+
+    Args:
+        path: the file.
+        seed: of everything that is drawn.
+        trace: a CSV file whose calls are taken instead of the scenario's.
+
+    Raises:
+        InputError: with every problem of the file, of the manifests that it names, and of its trace.
+    """
+    document = read_yaml(path)
+    findings, scenario = _read(document, folder=path.parent, traced=trace is not None)
+    problems = to_problems(findings=findings, path=path, document=document)
+    calls: Trace | None = None
+    names = _names(document.value)
+    file = trace if trace is not None else _trace_file(document.value, path.parent)
+    if file is not None:
+        try:
+            calls = read_trace(file, names=names)
+        except InputError as error:
+            problems += error.problems
+    if scenario is None or problems:
+        raise InputError(problems)
+    if names is None or len(set(names)) != len(names):
+        raise InputError([_equal_names(path, model_names(scenario.models))])
+    models = _model_table(scenario, path.parent)
+    if calls is None:
+        calls = _drawn(scenario, models, seed=seed)
+    else:
+        counts = np.bincount(calls.models, minlength=len(models)).astype(np.float64)
+        models = ModelTable(
+            kinds=models.kinds, kind_of=models.kind_of, popularity=counts / counts.sum(), names=models.names
+        )
+    if scenario.warm_up_minutes * MINUTE >= calls.seconds or not len(calls):
+        raise InputError([_nothing_left(path, document, scenario, calls)])
+    return PreparedScenario(scenario=scenario, models=models, trace=calls, plan=_plan(scenario))
+
+
+def _read(document: YamlDocument, *, folder: Path, traced: bool) -> tuple[list[Finding], Scenario | None]:
+    findings = [
+        Finding(
+            location=at, found=f"{at[-1]} again in line {later}", allowed=f"each key once (it stands in line {first})"
+        )
+        for at, first, later in document.repeated
+    ]
+    scenario = None
+    try:
+        scenario = Scenario.model_validate(document.value)
+    except ValidationError as error:
+        errors = [
+            each for each in error.errors(include_url=False) if not echoes_bad_items(error=each, value=document.value)
+        ]
+        findings += type_findings(errors=errors, model=Scenario, document=document)
+    if isinstance(document.value, dict):
+        findings += _cross_checks(document.value, folder=folder, traced=traced)
+    return findings, scenario
+
+
+def _cross_checks(value: dict[str, Any], *, folder: Path, traced: bool) -> Iterator[Finding]:
+    """Checks between fields, of the parts that can be read by themselves."""
+    instance = _part(Instance, value.get("instance"))
+    groups = list(_groups(value))
+    if instance is not None:
+        yield from check_instance(instance)
+    yield from check_models(groups, instance=instance, folder=folder)
+    arrivals = _part(Arrivals, value.get("arrivals"))
+    if arrivals is not None:
+        yield from check_arrivals(arrivals, traced=traced)
+    scaling = _part(Scaling, value.get("scaling"))
+    if scaling is not None:
+        yield from check_scaling(scaling, instance=instance)
+    limit = value.get("latency_limit_ms")
+    if isinstance(limit, int | float) and limit > 0 and groups:
+        yield from check_limit(float(limit), groups)
+
+
+def _part(model: type[Part], raw: object) -> Part | None:
+    try:
+        return model.model_validate(raw)
+    except ValidationError:
+        return None
+
+
+def _groups(value: object) -> Iterator[tuple[int, ModelGroup]]:
+    raw = value.get("models") if isinstance(value, dict) else None
+    for place, each in enumerate(raw if isinstance(raw, list) else []):
+        group = _part(ModelGroup, each)
+        if group is not None:
+            yield place, group
+
+
+def _names(value: object) -> tuple[str, ...] | None:
+    """Of all models; None where a group cannot be read, or there are too many."""
+    groups = tuple(group for _, group in _groups(value))
+    raw = value.get("models") if isinstance(value, dict) else None
+    readable = isinstance(raw, list) and len(raw) == len(groups) and sum(each.count for each in groups) <= MOST_MODELS
+    return model_names(groups) if readable else None
+
+
+def _trace_file(value: object, folder: Path) -> Path | None:
+    arrivals = _part(Arrivals, value.get("arrivals")) if isinstance(value, dict) else None
+    return None if arrivals is None or arrivals.trace is None or arrivals.curve else folder / arrivals.trace
+
+
+def _model_table(scenario: Scenario, folder: Path) -> ModelTable:
+    groups = scenario.models
+    kinds = tuple(_kind(group, scenario, folder) for group in groups)
+    return ModelTable(
+        kinds=kinds,
+        kind_of=np.repeat(np.arange(len(groups)), [group.count for group in groups]),
+        popularity=popularity_of(groups),
+        names=model_names(groups),
+    )
+
+
+def _kind(group: ModelGroup, scenario: Scenario, folder: Path) -> ModelKind:
+    sizes = None if group.manifest is None else read_archive_sizes(folder / group.manifest)
+    measured = sizes if isinstance(sizes, ArchiveSizes) else None
+    disk = measured.unpacked / MIB if group.disk_mib is None and measured is not None else group.disk_mib or 0.0
+    download = group.download_mib
+    if download is None:
+        download = disk if measured is None else measured.download / MIB
+    cold = scenario.cold_start
+    return ModelKind(
+        name=group.name,
+        memory=round(group.gpu_memory_mib * MIB),
+        disk=round(disk * MIB),
+        download_seconds=download / cold.download_mib_per_second,
+        load_seconds=cold.load_seconds if group.load_seconds is None else group.load_seconds,
+        fixed=group.service.fixed_ms / 1000,
+        per_item=group.service.per_item_ms / 1000,
+        exponential=group.service.distribution == "exponential",
+        max_batch=group.max_batch,
+        delay=group.max_queue_delay_ms / 1000,
+        copies=group.instances,
+    )
+
+
+def _drawn(scenario: Scenario, models: ModelTable, *, seed: int) -> Trace:
+    arrivals = scenario.arrivals
+    if arrivals.duration_minutes is None:
+        raise TypeError("a curve without a duration passed the checks")
+    return trace_of_curve(
+        arrivals.curve,
+        seconds=arrivals.duration_minutes * MINUTE,
+        poisson=arrivals.process == "poisson",
+        popularity=models.popularity,
+        random=np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(2,))),
+    )
+
+
+def _plan(scenario: Scenario) -> FleetPlan:
+    instance, cold = scenario.instance, scenario.cold_start
+    memory, disk = memory_for_models(instance), disk_for_models(instance)
+    if memory is None or disk is None:
+        raise TypeError("an instance without memory or disk passed the checks")
+    machine = Machine(
+        memory=memory,
+        disk=disk,
+        most_models=instance.max_loaded_models,
+        executions=instance.concurrent_executions or max(group.instances for group in scenario.models),
+        unload_seconds=cold.unload_seconds,
+        parallel_loads=cold.parallel_loads,
+        patience=cold.patience_seconds,
+        keep_on_disk=cold.keep_on_disk,
+    )
+    return FleetPlan(
+        machine=machine,
+        count=instance.count,
+        routing=scenario.routing,
+        scaling=scenario.scaling,
+        speed=scenario.autoscaling,
+    )
+
+
+def _equal_names(path: Path, names: tuple[str, ...]) -> Problem:
+    seen: set[str] = set()
+    name = next(each for each in names if each in seen or seen.add(each))  # type: ignore[func-returns-value]  # by design
+    return Problem(file=str(path), field="models", found=f"two models called {name}", allowed="different names")
+
+
+def _nothing_left(path: Path, document: YamlDocument, scenario: Scenario, calls: Trace) -> Problem:
+    if not len(calls):
+        return Problem(
+            file=str(path), field="arrivals", found="no call was drawn with this seed", allowed="a greater load"
+        )
+    return Problem(
+        file=f"{path}:{document.line(('warm_up_minutes',))}",
+        field="warm_up_minutes",
+        found=f"{scenario.warm_up_minutes:g}",
+        allowed=f"less than {calls.seconds / MINUTE:g} minutes, how long calls come",
+    )

@@ -1,0 +1,132 @@
+"""One endpoint, or two: the models that are called often on one, the others on another.
+
+Both are compared with the same number of instances, at the same price, by Che's approximation; calls are enough to keep
+the instances of each endpoint at most so busy (``BUSIEST``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tritonstack.sizing.fleet.holding import estimate
+from tritonstack.sizing.fleet.instance import Machine
+from tritonstack.sizing.fleet.model_table import Integers, ModelTable
+from tritonstack.sizing.fleet.scenario import Routing
+
+BUSIEST = 0.8
+"""Share of an instance's executions that the calls of the busiest minute may take."""
+CUTS = 16
+COUNTS = 8
+WORTH_WHILE = 0.005
+"""A hit ratio that much higher is worth a second endpoint; less is within the approximation's error."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Split:
+    """Two endpoints.
+
+    Attributes:
+        hot: 1 for each model on the first, 0 for those on the second; hot is what is called most for its size.
+        hot_models: how many those are.
+        hot_instances, cold_instances: of each.
+        hit_ratio: of all calls, on both together.
+    """
+
+    hot: Integers
+    hot_models: int
+    hot_instances: int
+    cold_instances: int
+    hit_ratio: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class SplitAdvice:
+    """One endpoint against the best split of it.
+
+    Attributes:
+        instances: of both sides; at least 2, since two endpoints have one each.
+        one: hit ratio of one endpoint with that many.
+        best: the split with the highest hit ratio; None where no split has instances enough for its calls.
+        fewer: instances of the smallest split that keeps ``one``; None where none needs fewer.
+    """
+
+    instances: int
+    one: float
+    best: Split | None
+    fewer: int | None
+
+    @property
+    def worth_while(self) -> bool:
+        """Whether to split: a higher hit ratio at the same cost, or the same for fewer instances."""
+        return self.fewer is not None or (self.best is not None and self.best.hit_ratio - self.one > WORTH_WHILE)
+
+
+def split_advice(
+    models: ModelTable, machine: Machine, *, count: int, routing: Routing, peak_rate: float
+) -> SplitAdvice | None:
+    """Whether to split an endpoint of ``count`` instances; ``peak_rate``: calls a second in the busiest minute.
+
+    None where fewer than two models are called.
+    """
+    called = int((models.popularity > 0).sum())
+    if called < 2:
+        return None
+    search = _Search(models, machine, routing=routing, peak_rate=peak_rate)
+    instances = max(2, count)
+    one = estimate(models, machine, count=instances, routing=routing).hit_ratio
+    best = search.best(instances)
+    fewer = None
+    for total in range(2, instances):
+        found = search.best(total)
+        # One endpoint of that size is the fairer rival: fewer instances may do without a split as well.
+        alone = estimate(models, machine, count=total, routing=routing).hit_ratio
+        if found is not None and found.hit_ratio >= one and alone < one:
+            fewer = total
+            break
+    return SplitAdvice(instances=instances, one=one, best=best, fewer=fewer)
+
+
+class _Search:
+    """Splits at a number of places in the order of calls for size, and between a number of counts."""
+
+    def __init__(self, models: ModelTable, machine: Machine, *, routing: Routing, peak_rate: float) -> None:
+        self._models, self._machine, self._routing = models, machine, routing
+        self._order = np.argsort(-models.popularity / models.of_each("memory"), kind="stable")
+        busy = models.popularity * models.of_each("least_seconds_each") * peak_rate / machine.executions
+        self._busy = np.cumsum(busy[self._order])
+        called = int((models.popularity > 0).sum())
+        self._cuts = sorted({int(cut) for cut in np.geomspace(1, called - 1, CUTS)})
+        self._known: dict[tuple[int, bool, int], float] = {}
+
+    def best(self, instances: int) -> Split | None:
+        """The split of so many with the highest hit ratio; of equal ones that with the fewest hot models."""
+        found: Split | None = None
+        for cut in self._cuts:
+            for hot_instances in sorted({int(each) for each in np.linspace(1, instances - 1, COUNTS)}):
+                split = self._split(cut, hot_instances, instances - hot_instances)
+                if split is not None and (found is None or split.hit_ratio > found.hit_ratio):
+                    found = split
+        return found
+
+    def _split(self, cut: int, hot_instances: int, cold_instances: int) -> Split | None:
+        hot_busy = float(self._busy[cut - 1])
+        cold_busy = float(self._busy[-1]) - hot_busy
+        if hot_busy > BUSIEST * hot_instances or cold_busy > BUSIEST * cold_instances:
+            return None
+        hot = np.zeros(len(self._models), dtype=np.int64)
+        hot[self._order[:cut]] = 1
+        share = float(self._models.popularity[hot == 1].sum())
+        hits = share * self._hit_ratio(cut, hot, count=hot_instances, of_hot=True)
+        hits += (1 - share) * self._hit_ratio(cut, 1 - hot, count=cold_instances, of_hot=False)
+        return Split(
+            hot=hot, hot_models=cut, hot_instances=hot_instances, cold_instances=cold_instances, hit_ratio=hits
+        )
+
+    def _hit_ratio(self, cut: int, chosen: Integers, *, count: int, of_hot: bool) -> float:
+        key = (cut, of_hot, count if self._routing == "sticky" else 1)
+        if key not in self._known:
+            found = estimate(self._models, self._machine, count=count, routing=self._routing, chosen=chosen)
+            self._known[key] = found.hit_ratio
+        return self._known[key]

@@ -1,0 +1,89 @@
+"""The answer in sentences, for the command line and the page."""
+
+from __future__ import annotations
+
+from tritonstack.sizing.fleet.answer import Answer
+from tritonstack.sizing.fleet.split import BUSIEST, SplitAdvice
+
+UNKNOWN = "unknown"
+
+
+def sentences(found: Answer) -> list[str]:
+    """Loads, limit, instances, cost, and whether to split."""
+    loads, calls = found.loads, found.calls
+    least, mean, greatest = found.instances
+    rate = f"{loads.loads_per_minute:,.1f} a minute (at most {loads.peak_loads_per_minute:,})"
+    again = f"{loads.again:,} loads of a model that was evicted less than {loads.thrash_seconds:g} s before"
+    lines = [f"{loads.loads:,} loads, {rate}, {loads.evictions:,} evictions; {again}"]
+    if calls.late:
+        lines.append(f"{calls.late:,} calls take longer than 60 s: SageMaker would have answered with an error")
+    if found.keeps_limit is not None:
+        word = "is kept" if found.keeps_limit else "is not kept"
+        lines.append(
+            f"the limit of {found.scenario.latency_limit_ms:g} ms {word}: 95 % of the calls within "
+            f"{calls.everyone.percentiles[95]:,.0f} ms"
+        )
+    count = f"{least}" if least == greatest else f"{least} to {greatest}, on average {mean:.2f}"
+    lines.append(f"instances: {count}; the busiest minute's calls take {100 * found.busiest:.0f} % of what they can do")
+    if found.busiest > 1:
+        lines.append("that is too much: calls pile up, and latency is as long as the overload lasts")
+    if found.loading > 1:
+        lines.append(
+            f"loads are too much: in the busiest minute they ask for {100 * found.loading:.0f} % of the time that "
+            "containers have for them; models are evicted as soon as they are loaded, and no estimate of hits holds"
+        )
+    lines.append(cost_sentence(found))
+    lines.append(split_sentence(found))
+    return lines
+
+
+def cost_sentence(found: Answer) -> str:
+    """What it costs; an unknown price is said."""
+    cost = found.cost
+    if cost.total is None or cost.mean_per_hour is None:
+        return f"cost: unknown ({cost.source}); {cost.instance_hours:,.2f} instance hours"
+    million = UNKNOWN if cost.per_million is None else f"{cost.per_million:,.2f}"
+    return (
+        f"cost: {cost.total:,.2f} USD for {cost.instance_hours:,.2f} instance hours, {cost.mean_per_hour:,.2f} an hour"
+        f", {million} a million calls (price: {cost.source})"
+    )
+
+
+def holding_sentence(found: Answer) -> str:
+    """How many models an instance holds."""
+    simulated = "" if found.held is None else f"{found.held[0]:,.1f} on average, at most {found.held[1]:,.1f}; "
+    limit = "all models fit" if found.holding.bound == "nothing" else f"limited by {found.holding.bound}"
+    return (
+        f"models on an instance: {simulated}in the long run {found.holding.models:,.1f} with a hit ratio of "
+        f"{100 * found.holding.hit_ratio:.2f} %, by Che's approximation ({limit})"
+    )
+
+
+def split_sentence(found: Answer) -> str:
+    """One endpoint, or two."""
+    advice = found.split
+    if advice is None:
+        return "split: there is one called model, and nothing to split"
+    if advice.best is None:
+        return (
+            f"split: not with {advice.instances} instances: no division keeps both sides at most "
+            f"{100 * BUSIEST:.0f} % busy"
+        )
+    best = advice.best
+    same = f"{advice.instances} instances{_price(found, advice)}"
+    parts = (
+        f"{best.hot_models:,} hot models on {best.hot_instances} and the others on {best.cold_instances}: "
+        f"{100 * best.hit_ratio:.2f} % hits against {100 * advice.one:.2f} % of one endpoint, both with {same}"
+    )
+    replayed = found.replayed
+    if replayed is not None and replayed.one is not None and replayed.split is not None:
+        parts += f" (simulated: {100 * replayed.split:.2f} % against {100 * replayed.one:.2f} %)"
+    if advice.fewer is not None:
+        parts += f"; {advice.fewer} instances in a split hit as often as {advice.instances} in one"
+    verdict = "split" if advice.worth_while else "do not split"
+    return f"{verdict} the models over two endpoints: {parts}"
+
+
+def _price(found: Answer, advice: SplitAdvice) -> str:
+    price = found.cost.usd_per_hour
+    return ", price unknown" if price is None else f", {price * advice.instances:,.2f} USD an hour"
