@@ -39,6 +39,6 @@ def test_the_memory_is_that_of_a_process_and_of_what_it_starts() -> None:
 
 
 def test_a_review_that_sees_no_change_is_no_measurement(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(review.sys, "executable", "/bin/true")
+    monkeypatch.setattr(sys, "executable", "/bin/true")
     with pytest.raises(WorkFailedError, match="ended with 0"):
         review.review(tmp_path)

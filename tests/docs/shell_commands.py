@@ -72,7 +72,8 @@ def problem(command: tuple[str, ...]) -> str | None:
     check = CHECKS.get(program)
     if check is not None:
         return check(arguments)
-    return None if program in PLAIN else f"no program that is known here: {program}"
+    ours = "/" in program and (REPOSITORY / program).is_file()
+    return None if ours or program in PLAIN else f"no program that is known here: {program}"
 
 
 def _tritonstack(arguments: list[str]) -> str | None:
@@ -142,6 +143,14 @@ def _python(arguments: list[str]) -> str | None:
     return None if (REPOSITORY / arguments[0]).is_file() else f"no script {arguments[0]}"
 
 
+def _review_script(arguments: list[str]) -> str | None:
+    """Its options are those of its own cases."""
+    text = (REPOSITORY / "scripts" / "review.sh").read_text(encoding="utf-8")
+    known = set(re.findall(r"--[a-z-]+(?= *[|)])", text))
+    unknown = [each for each in arguments if each.startswith("--") and each not in known]
+    return f"scripts/review.sh has no option {unknown}" if unknown else None
+
+
 CHECKS: dict[str, Callable[[list[str]], str | None]] = {
     "tritonstack": _tritonstack,
     "aws": _aws,
@@ -149,4 +158,5 @@ CHECKS: dict[str, Callable[[list[str]], str | None]] = {
     "make": _make,
     "python": _python,
     "python3": _python,
+    "scripts/review.sh": _review_script,
 }
