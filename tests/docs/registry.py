@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import re
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -82,5 +83,23 @@ def is_a_test(name: str) -> bool:
     path = REPOSITORY / file
     if not path.is_file() or not function.startswith("test_"):
         return False
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    return any(isinstance(node, ast.FunctionDef) and node.name == function for node in ast.walk(tree))
+    return any(isinstance(node, ast.FunctionDef) and node.name == function for node in ast.walk(_parsed(path)))
+
+
+def reads(name: str, page: str) -> bool:
+    """Whether the file of a test, or a module of ours that it imports, names the page: what does not cannot run it."""
+    path = REPOSITORY / name.partition("::")[0]
+    imported = {
+        source
+        for node in ast.walk(_parsed(path))
+        if isinstance(node, ast.ImportFrom) and node.module
+        if (source := REPOSITORY / f"{node.module.replace('.', '/')}.py").is_file()
+    }
+    wanted = re.compile(rf"(?<![\w-]){re.escape(Path(page).name)}")
+    folder = Path(page).parent.name
+    texts = [each.read_text(encoding="utf-8") for each in (path, *imported)]
+    return any(wanted.search(text) and folder in text for text in texts)
+
+
+def _parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from tests.docs.pages import SHELL, CodeBlock, code_blocks, pages, tokens
-from tests.docs.registry import DATA, Entry, blocks_that, entries, entries_of, every_block, is_a_test
+from tests.docs.registry import DATA, Entry, blocks_that, entries, entries_of, every_block, is_a_test, reads
 from tests.docs.shell_commands import commands, filled, problem
 from tritonstack.settings import load_environment
 
@@ -33,8 +33,19 @@ def test_every_entry_is_about_a_block() -> None:
             assert any(entry.matches(block) for block in code_blocks(page)), f"{page}: no block is as {entry!r}"
 
 
-def test_every_named_test_is_there() -> None:
-    assert [entry.test for _, entry in blocks_that(way="test") if entry.test and not is_a_test(entry.test)] == []
+def test_every_named_test_is_there_and_reads_the_page() -> None:
+    named = {(block.page, entry.test) for block, entry in blocks_that(way="test") if entry.test}
+    assert [test for _, test in named if not is_a_test(test)] == []
+    assert [pair for pair in named if not reads(pair[1], pair[0])] == [], (
+        "a test that does not name the page runs no block"
+    )
+
+
+def test_a_test_that_does_not_name_a_page_does_not_read_it() -> None:
+    assert reads("tests/client/test_documentation.py::test_no_block_is_left_out", "docs/clients.md")
+    assert not reads("tests/client/test_documentation.py::test_no_block_is_left_out", "docs/outputs.md")
+    assert not is_a_test("tests/client/test_documentation.py::test_nothing")
+    assert not is_a_test("tests/client/nothing.py::test_no_block_is_left_out")
 
 
 @pytest.mark.parametrize("block", [block for block in EVERY if block.language in SHELL], ids=str)
