@@ -58,6 +58,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "tritonstack.commands.review",
         "Say what a change does to every environment, against the snapshots of its base.",
     ),
+    "pipeline": ("tritonstack.commands.pipeline", "Print what each account needs before a pipeline deploys into it."),
     "up": ("tritonstack.commands.up", "Start the local AWS and its SageMaker runtime."),
     "down": ("tritonstack.commands.down", "Stop the local AWS and its SageMaker runtime."),
     "status": ("tritonstack.commands.status", "Show local endpoints, loaded models, hit ratios and last errors."),

@@ -1,0 +1,168 @@
+"""A checkout as a pipeline's builds find it, its builds run as processes, and the credentials that CodeBuild serves."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import shutil
+import subprocess
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.e2e.project import REPOSITORY, Project, environment_yaml
+from tritonstack.local.aws import ACCOUNT, REGION, LocalAws
+
+CONNECTION = f"arn:aws:codeconnections:{REGION}:{ACCOUNT}:connection/11111111-2222-3333-4444-555555555555"
+LINKED = (
+    ".envs", "constructs_lib", "lambda", "node_modules", "package.json", "pyproject.toml", "requirements", "schemas",
+    "scripts", "stacks", "tritonstack",
+)  # fmt: skip
+"""What of this repository a build works with; app.py is copied, for it looks beside itself."""
+SECRET = "of the build itself"
+
+
+@dataclass(frozen=True)
+class Ran:
+    """One build."""
+
+    project: str
+    code: int
+    said: str
+
+
+class Checkout:
+    """This repository with environments, models and a pipeline of the tests."""
+
+    def __init__(self, project: Project, aws: LocalAws, *, name: str) -> None:
+        """``name``: of the pipeline; its environments are ``<name>-dev`` and ``<name>-live``."""
+        self.project, self.aws, self.name = project, aws, name
+        self.root = project.root
+        self.dev, self.live = f"{name}-dev", f"{name}-live"
+        for each in LINKED:
+            (self.root / each).symlink_to(REPOSITORY / each)
+        for each in ("app.py", "cdk.json"):
+            shutil.copy(REPOSITORY / each, self.root / each)
+        project.add_python_model("doubles", execute="x * 2", answer_to_3=6.0)
+        for each in (self.dev, self.live):
+            endpoint = (
+                '{name: small, mode: single-model, release: "24.09", instance_type: ml.g4dn.xlarge, '
+                "initial_instance_count: 1, models: [doubles]}"
+            )
+            text = environment_yaml(name=each, endpoints=[endpoint])
+            project.write(f"environments/{each}.yaml", f"{text}builds: {{on_deploy: true}}\n")
+        self.write(["true"])
+
+    def write(self, commands: list[str]) -> None:
+        """The pipeline's file; ``commands``: of the gate behind the first environment."""
+        gate = {"name": "sound", "commands": commands}
+        document = {
+            "name": self.name,
+            "account": ACCOUNT,
+            "region": REGION,
+            "source": {"connection": CONNECTION, "repository": "example/models"},
+            "stages": [
+                {"environment": self.dev, "gates": [gate]},
+                {"environment": self.live, "approval": True},
+            ],
+        }
+        self.project.write("pipeline.yaml", yaml.safe_dump(document, sort_keys=False))
+
+    def cdk(self, *arguments: str) -> str:
+        """The CDK's command line, in the checkout, on the local AWS."""
+        command = [str(REPOSITORY / "node_modules/.bin/cdk"), *arguments]
+        return self.project.execute(command, variables=self.variables(), timeout=400).stdout
+
+    def deploy_pipeline(self) -> None:
+        """What a person does once."""
+        self.cdk("deploy", "pipeline", "-c", "pipeline=true", "--require-approval", "never", "-o", "cdk.first")
+
+    def variables(self) -> dict[str, str]:
+        """The local AWS, and no validation by cdk-nag, which has a gate of its own."""
+        return {**self.aws.variables(), "CDK_VALIDATION": "false", "PYTHONDONTWRITEBYTECODE": "1"}
+
+    def build(self, project: str, *, given: Mapping[str, str]) -> Ran:
+        """Run the build commands of a deployed CodeBuild project, in one shell, until one fails.
+
+        ``given``: variables beside the project's own. The commands of its install phase are left out where they fetch
+        a command line from the internet: the lock file's is on PATH.
+        """
+        [found] = self.aws.client("codebuild").batch_get_projects(names=[project])["projects"]
+        phases = yaml.safe_load(found["source"]["buildspec"])["phases"]
+        script = "\n".join(["set -e", *phases["build"]["commands"]])
+        own = {each["name"]: each["value"] for each in found["environment"].get("environmentVariables", [])}
+        ran = subprocess.run(
+            ["bash", "-c", script],
+            cwd=self.root,
+            env={
+                **dict(self.project.variables.items()),
+                "PATH": f"{REPOSITORY / 'node_modules/.bin'}:{self.project.variables['PATH']}",
+                **without_keys(self.variables()),
+                **own,
+                **given,
+            },
+            capture_output=True,
+            text=True,
+            timeout=400,
+            check=False,
+        )
+        return Ran(project=project, code=ran.returncode, said=ran.stdout + ran.stderr)
+
+
+def without_keys(variables: Mapping[str, str]) -> dict[str, str]:
+    """The variables without credentials: a build has those that CodeBuild serves, and no others."""
+    return {name: value for name, value in variables.items() if "ACCESS_KEY" not in name and "TOKEN" not in name}
+
+
+@contextmanager
+def container_credentials() -> Iterator[tuple[dict[str, str], list[str]]]:
+    """What CodeBuild serves to its builds, in the form of a container's credentials; and how often it was asked."""
+    asked: list[str] = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            body = json.dumps(
+                {
+                    "AccessKeyId": "testing",
+                    "SecretAccessKey": "testing",
+                    "Token": "testing",
+                    "Expiration": "2099-01-01T00:00:00Z",
+                }
+            ).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  the base class's name
+            """Silence."""
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        url = f"http://127.0.0.1:{server.server_address[1]}/build"
+        yield {"AWS_CONTAINER_CREDENTIALS_FULL_URI": url}, asked
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def stack_of(root: Path, action: Mapping[str, Any]) -> str:
+    """The construct path of the stack that a CloudFormation action deploys, from the assembly that synthesis left."""
+    template = action["configuration"]["TemplatePath"].partition("::")[2]
+    folder, _, file = template.rpartition("/")
+    manifest = json.loads((root / "cdk.out" / folder / "manifest.json").read_text())
+    [found] = [
+        artifact["displayName"]
+        for artifact in manifest["artifacts"].values()
+        if artifact["type"] == "aws:cloudformation:stack" and artifact["properties"]["templateFile"] == file
+    ]
+    return str(found)

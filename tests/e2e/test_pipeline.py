@@ -1,0 +1,168 @@
+"""The pipeline's stack deploys and reads back; then its build commands are run in its order, by hand: nothing here
+executes a pipeline."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.pipeline_checkout import Checkout, container_credentials, stack_of
+from tests.e2e.project import Project
+from tritonstack.local.aws import LocalAws
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
+
+
+@pytest.fixture(scope="module")
+def checkout(local_aws: LocalAws, tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+    """A checkout whose pipeline is deployed; the account is bootstrapped."""
+    project = Project(tmp_path_factory.mktemp("checkout"))
+    made = Checkout(project, local_aws, name="line")
+    empty = project.root / "empty"
+    empty.mkdir()
+    command = [str(project.root / "node_modules/.bin/cdk"), "bootstrap", "aws://123456789012/us-east-1"]
+    project.execute(["sh", "-c", f"cd empty && {' '.join(command)}"], variables=made.variables())
+    made.deploy_pipeline()
+    return made
+
+
+def declared(checkout: Checkout) -> dict[str, Any]:
+    """The pipeline as CodePipeline has it."""
+    found = checkout.aws.client("codepipeline").get_pipeline(name=checkout.name)
+    pipeline: dict[str, Any] = found["pipeline"]
+    return pipeline
+
+
+def actions(checkout: Checkout) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Stage and action, in the order in which CodePipeline would run them."""
+    for stage in declared(checkout)["stages"]:
+        for action in sorted(stage["actions"], key=lambda each: each["runOrder"]):
+            yield stage["name"], action
+
+
+def test_the_pipelines_stack_deploys_and_reads_back_and_says_that_it_never_ran(checkout: Checkout) -> None:
+    template = json.loads((checkout.root / "cdk.first" / "pipeline.template.json").read_text())
+    [written] = [
+        each["Properties"] for each in template["Resources"].values() if each["Type"] == "AWS::CodePipeline::Pipeline"
+    ]
+    kept = declared(checkout)
+    assert [stage["name"] for stage in kept["stages"]] == [stage["Name"] for stage in written["Stages"]]
+    assert [stage["name"] for stage in kept["stages"]] == [
+        "Source",
+        "Build",
+        "UpdatePipeline",
+        "Assets",
+        checkout.dev,
+        f"gates-{checkout.dev}",
+        f"approve-{checkout.live}",
+        checkout.live,
+    ]
+    rolled_back = [stage["name"] for stage in kept["stages"] if stage.get("onFailure") == {"result": "ROLLBACK"}]
+    assert rolled_back == [checkout.dev, checkout.live]
+    client = checkout.aws.client("codepipeline")
+    states = client.get_pipeline_state(name=checkout.name)["stageStates"]
+    assert not any("latestExecution" in state for state in states)
+    projects = {each["configuration"]["ProjectName"] for _, each in actions(checkout) if is_build(each)}
+    found = checkout.aws.client("codebuild").batch_get_projects(names=sorted(projects))["projects"]
+    assert {each["name"] for each in found} == projects
+
+
+def is_build(action: Mapping[str, Any]) -> bool:
+    return bool(action["actionTypeId"]["provider"] == "CodeBuild")
+
+
+class Execution:
+    """A person who does what the pipeline would, action by action."""
+
+    def __init__(self, checkout: Checkout, credentials: Mapping[str, str]) -> None:
+        """``credentials``: of builds."""
+        self.checkout, self._credentials = checkout, credentials
+        self.done: list[str] = []
+        self.said: dict[str, str] = {}
+
+    def run(self) -> str | None:
+        """Every action in order; the name of that which failed, or None."""
+        for stage, action in list(actions(self.checkout)):
+            name, provider = action["name"], action["actionTypeId"]["provider"]
+            if is_build(action) and stage not in ("UpdatePipeline", "Assets"):
+                ran = self.checkout.build(action["configuration"]["ProjectName"], given=self._given(action))
+                self.said[name] = ran.said
+                if ran.code != 0:
+                    return str(name)
+            elif provider == "CloudFormation" and action["configuration"]["ActionMode"] == "CHANGE_SET_EXECUTE":
+                self._deploy(stage, action)
+            elif provider == "Manual":
+                assert not self._deployed(self.checkout.live), "nothing of it is touched before the approval"
+            self.done.append(f"{stage}/{name}")
+        return None
+
+    def _given(self, action: Mapping[str, Any]) -> dict[str, str]:
+        """Synthesis calls nobody, so that it gets no credentials."""
+        return {} if action["name"] == "synth" else dict(self._credentials)
+
+    def _deploy(self, stage: str, action: Mapping[str, Any]) -> None:
+        """What the actions Prepare and Deploy of a stack do, and asset publishing before them: the CDK does all."""
+        prepare = next(
+            each
+            for _, each in actions(self.checkout)
+            if each["actionTypeId"]["provider"] == "CloudFormation"
+            and each["configuration"]["ActionMode"] == "CHANGE_SET_REPLACE"
+            and each["configuration"]["StackName"] == action["configuration"]["StackName"]
+        )
+        self.checkout.cdk(
+            "deploy", stack_of(self.checkout.root, prepare), "--app", "cdk.out", "--exclusively",
+            "--require-approval", "never",
+        )  # fmt: skip
+        assert stage in (self.checkout.dev, self.checkout.live)
+
+    def _deployed(self, environment: str) -> list[str]:
+        stacks = self.checkout.aws.client("cloudformation").describe_stacks()["Stacks"]
+        return [each["StackName"] for each in stacks if each["StackName"].startswith(f"{environment}-")]
+
+
+@pytest.mark.long
+def test_the_build_commands_in_the_pipelines_order_bring_both_environments_up_and_the_deployment_builds_nothing(
+    checkout: Checkout,
+) -> None:
+    with container_credentials() as (credentials, asked):
+        execution = Execution(checkout, credentials)
+        assert execution.run() is None, execution.said
+        assert asked, "the builds took the credentials that CodeBuild serves"
+    done = execution.done
+    for environment in (checkout.dev, checkout.live):
+        order = [
+            f"{environment}/artifacts.Deploy",
+            f"{environment}/builds.Deploy",
+            f"{environment}/pipeline-access.Deploy",
+            f"{environment}/pipeline-access.prepare-{environment}",
+            f"{environment}/serving-small.Deploy",
+            f"{environment}/verify-{environment}",
+        ]
+        places = [done.index(each) for each in order]
+        assert places == sorted(places)
+        assert "doubles" in execution.said[f"verify-{environment}"]
+        assert builds_started(checkout, environment) == [], "the wait of the deployment found nothing to build"
+    assert done.index(f"gates-{checkout.dev}/sound") < done.index(f"approve-{checkout.live}/approve-{checkout.live}")
+
+
+def builds_started(checkout: Checkout, environment: str) -> list[str]:
+    """The builds of an environment's own project."""
+    name = f"/tritonstack/{environment}/_builds/project-name"
+    project = checkout.aws.client("ssm").get_parameter(Name=name)["Parameter"]["Value"]
+    found: list[str] = checkout.aws.client("codebuild").list_builds_for_project(projectName=project)["ids"]
+    return found
+
+
+@pytest.mark.long
+def test_a_gate_that_fails_stops_the_line_before_the_approval(checkout: Checkout, tmp_path: Path) -> None:
+    checkout.write(["echo the cost is too high", "false"])
+    checkout.deploy_pipeline()
+    with container_credentials() as (credentials, _):
+        execution = Execution(checkout, credentials)
+        assert execution.run() == "sound"
+    assert "the cost is too high" in execution.said["sound"]
+    assert not any(each.startswith((f"approve-{checkout.live}", f"{checkout.live}/")) for each in execution.done)
