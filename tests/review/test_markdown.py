@@ -46,6 +46,12 @@ def test_changes_stand_by_what_they_mean_what_can_hurt_first(told: str) -> None:
     assert {"Permissions that widen", "Cost", "Policy findings"} <= set(titles)
 
 
+def test_the_cost_is_a_table_of_both_ends(told: str) -> None:
+    assert "| endpoint | at the fewest instances | at the most |" in told
+    assert "| `dev-digits` | 0.75 USD/hour → 1.50 USD/hour | 0.75 USD/hour → 1.50 USD/hour |" in told
+    assert "| `new-digits` | nothing → 0.75 USD/hour | nothing → 0.75 USD/hour |" in told
+
+
 def test_a_property_is_a_difference_with_signs(told: str) -> None:
     assert "  @@ BucketName @@ replaces it\n  - models\n  + other-models\n" in told
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from tritonstack.review.cost import OUTSIDE
 from tritonstack.review.entries import (
+    AmountEntry,
     EnvironmentEntry,
     FilesEntry,
     PropertyEntry,
@@ -14,6 +15,9 @@ from tritonstack.review.entries import (
 
 _NOTES = {"yes": "replaces it", "maybe": "may replace it", "no": ""}
 MOST_FILES = 6
+COST = "Cost"
+"""The part that has a table beside its sentences."""
+COST_COLUMNS = ("endpoint", "at the fewest instances", "at the most")
 
 
 def property_note(entry: PropertyEntry) -> str:
@@ -54,7 +58,7 @@ def part_lists(environment: EnvironmentEntry) -> Iterator[tuple[str, tuple[str, 
         "What closes": tuple(_openings(environment, "closed")),
         "Models": tuple(each.sentence for each in environment.models),
         "Engines": tuple(each.sentence for each in environment.engines),
-        "Cost": tuple(_cost(environment)),
+        COST: tuple(_cost(environment)),
     }
     yield from ((title, lines) for title, lines in parts.items() if lines)
 
@@ -74,11 +78,28 @@ def _openings(environment: EnvironmentEntry, kind: str) -> Iterator[str]:
 
 
 def _cost(environment: EnvironmentEntry) -> Iterator[str]:
-    """The totals, then what changes of each endpoint; nothing where no endpoint is there at all."""
+    """What is to be known beside the table of ``cost_rows``; nothing where no endpoint is there at all."""
+    for each in environment.costs:
+        # The table has the amounts, which the sentences that begin with the endpoint's name tell, too.
+        yield from (sentence for sentence in each.sentences if not sentence.startswith(str(each.endpoint)))
     if environment.costs:
-        yield f"All endpoints: {environment.cost.sentences[0]}."
-        yield from (sentence for each in environment.costs for sentence in each.sentences)
         yield OUTSIDE
+
+
+def cost_rows(environment: EnvironmentEntry) -> Iterator[tuple[str, str, str]]:
+    """Endpoint, cost at its fewest instances, at its most; of several endpoints also all of them together."""
+    totals = (environment.cost,) if len(environment.costs) > 1 else ()
+    for each in (*environment.costs, *totals):
+        yield (
+            each.endpoint or "all endpoints",
+            _moved(each.minimum_before, each.minimum_after),
+            _moved(each.maximum_before, each.maximum_after),
+        )
+
+
+def _moved(before: AmountEntry | None, after: AmountEntry | None) -> str:
+    old, new = "nothing" if before is None else before.text, "nothing" if after is None else after.text
+    return new if before == after else f"{old} → {new}"
 
 
 def finding_words(environment: EnvironmentEntry) -> tuple[str, ...]:

@@ -10,7 +10,16 @@ from itertools import groupby
 from tritonstack.review.change import Effect
 from tritonstack.review.document import ReviewDocument
 from tritonstack.review.entries import EnvironmentEntry, PropertyEntry, ResourceEntry, StackEntry
-from tritonstack.review.entry_words import file_words, finding_words, part_lists, property_note, shown_traffic
+from tritonstack.review.entry_words import (
+    COST,
+    COST_COLUMNS,
+    cost_rows,
+    file_words,
+    finding_words,
+    part_lists,
+    property_note,
+    shown_traffic,
+)
 from tritonstack.review.post import MARKER
 from tritonstack.review.values import diff_lines
 from tritonstack.review.verdict import Level
@@ -107,7 +116,8 @@ def _environment(environment: EnvironmentEntry) -> Iterator[Block]:
         told = "\n".join(f"- {text(each)}" for each in lines)
         if len(lines) > SHORT:
             told = f"<details><summary>{len(lines)}</summary>\n\n{told}\n\n</details>"
-        listed = f"### {title}\n\n{told}\n"
+        table = _cost_table(environment) if title == COST else ""
+        listed = f"### {title}\n\n{table}{told}\n"
         yield Block(
             text=listed,
             short=f"### {title}: {len(lines)}\n",
@@ -125,6 +135,11 @@ def _environment(environment: EnvironmentEntry) -> Iterator[Block]:
             about=f"policy findings of {environment.name}",
             rank=_KEPT - 1,
         )
+
+
+def _cost_table(environment: EnvironmentEntry) -> str:
+    rows = [f"| {code(name)} | {text(least)} | {text(most)} |" for name, least, most in cost_rows(environment)]
+    return "\n".join([f"| {' | '.join(COST_COLUMNS)} |", "|---|---|---|", *rows, "", ""])
 
 
 def _group(environment: str, effect: Effect, resources: Sequence[ResourceEntry]) -> Iterator[Block]:

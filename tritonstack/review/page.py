@@ -13,7 +13,16 @@ from markupsafe import Markup
 
 from tritonstack.review.document import ReviewDocument
 from tritonstack.review.entries import EnvironmentEntry, ResourceEntry
-from tritonstack.review.entry_words import file_words, finding_words, part_lists, property_note, shown_traffic
+from tritonstack.review.entry_words import (
+    COST,
+    COST_COLUMNS,
+    cost_rows,
+    file_words,
+    finding_words,
+    part_lists,
+    property_note,
+    shown_traffic,
+)
 from tritonstack.review.values import DiffLine, diff_lines
 from tritonstack.review.verdict import BY_WEIGHT, Level
 
@@ -49,6 +58,9 @@ def page(document: ReviewDocument) -> str:
         files=file_words,
         findings=finding_words,
         parts=part_lists,
+        cost=COST,
+        cost_columns=COST_COLUMNS,
+        cost_rows=cost_rows,
         traffic=shown_traffic,
         slug=slug,
     )

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from tritonstack.review.document import ReviewDocument
 from tritonstack.review.entries import EnvironmentEntry
-from tritonstack.review.entry_words import finding_words, part_lists, property_note, shown_traffic
+from tritonstack.review.entry_words import COST, cost_rows, finding_words, part_lists, property_note, shown_traffic
 from tritonstack.review.values import diff_lines
 from tritonstack.review.verdict import Level
 
@@ -43,6 +43,9 @@ def _environment(environment: EnvironmentEntry, console: Console) -> None:
         console.print(Text(f"  {traffic.endpoint}: {' '.join(traffic.sentences)}"))
     for title, lines in part_lists(environment):
         console.print(Text(f"  {title}"))
+        if title == COST:
+            for name, least, most in cost_rows(environment):
+                console.print(Text(f"    {name}: {least} at minimum, {most} at maximum"))
         for line in lines:
             console.print(Text(f"    {line}"))
     for each in environment.resources:

@@ -154,7 +154,7 @@ def _openings(parts: Parts) -> Iterator[Phrase]:
     counts = Counter(each.kind for each in parts.openings)
     for kind, level in levels.items():
         if counts[kind]:
-            yield Phrase(level, f"{_count(counts[kind], 'way')} {words[kind]}")
+            yield Phrase(level, f"{_count(counts[kind], 'way')} in or out {words[kind]}")
 
 
 def broad_without_reason(change: PermissionChange) -> bool:
