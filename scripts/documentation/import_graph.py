@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -17,6 +18,7 @@ SINGLE = "tritonstack.*.py"
 Graph = Mapping[str, frozenset[str]]
 
 
+@functools.cache
 def import_graph() -> Graph:
     """Package → the packages that it imports; ``app.py`` is one, and each package of tritonstack is."""
     graph: dict[str, set[str]] = {"app.py": set()}

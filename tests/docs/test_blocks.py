@@ -13,6 +13,7 @@ import yaml
 from tests.docs.pages import SHELL, CodeBlock, code_blocks, pages, tokens
 from tests.docs.registry import DATA, Entry, blocks_that, entries, entries_of, every_block, is_a_test, reads
 from tests.docs.shell_commands import commands, filled, problem
+from tritonstack.errors import InputError
 from tritonstack.settings import load_environment
 
 EVERY = every_block()
@@ -67,16 +68,40 @@ def test_commands_in_the_text_have_the_options_that_they_are_given(page: str) ->
 
 @pytest.mark.parametrize("block", [block for block in EVERY if block.language not in SHELL], ids=str)
 def test_every_other_block_is_of_its_language(block: CodeBlock, tmp_path: Path) -> None:
+    check_language(block, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "error"),
+    [
+        ("json", '{"a": 1,}', ValueError),
+        ("python", "for x in y print(x)", SyntaxError),
+        ("yaml", "a: [", yaml.YAMLError),
+        ("yaml", "environment: dev\nregion: us-east-1\n", InputError),
+        ("rust", "fn main() {}", AssertionError),
+    ],
+)
+def test_a_block_that_is_not_of_its_language_is_found(
+    language: str, text: str, error: type[Exception], tmp_path: Path
+) -> None:
+    block = CodeBlock(page="a.md", heading="", line=1, language=language, file="", text=text)
+    with pytest.raises(error):
+        check_language(block, tmp_path)
+
+
+def check_language(block: CodeBlock, folder: Path) -> None:
+    """Parse a block, an environment's file as the command line does."""
     match block.language:
         case "json":
             assert json_values(block.text)
         case "yaml":
             if "environment" in yaml.safe_load(block.text):
-                load_environment(environment_file(block, tmp_path))
+                load_environment(environment_file(block, folder))
         case "python":
             compile(block.text, block.page, "exec")
         case _:
-            assert block.file or entries_of(block)[0].test, f"{block}: nothing reads a block of «{block.language}»"
+            tested = [entry.test for entry in entries_of(block)]
+            assert block.file or any(tested), f"{block}: nothing reads a block of «{block.language}»"
 
 
 def json_values(text: str) -> list[object]:

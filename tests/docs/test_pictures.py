@@ -13,11 +13,28 @@ import pytest
 
 from scripts.documentation import access_picture, package_picture, stack_picture
 from scripts.documentation.architecture_page import MARK
+from scripts.documentation.drawing import Box, Drawing
 from scripts.documentation.import_graph import SINGLE, direct, import_graph, joined, layers, reachable
 from scripts.documentation.stack_graph import SHOWN, construct_of, in_order, shown_environment, stack_graph
 from tests.e2e.project import REPOSITORY
+from tritonstack.observability.page import chromium
+from tritonstack.observability.page.chromium import find_chromium
 
 PICTURES = sorted((REPOSITORY / "docs" / "pictures").glob("*.svg"))
+MEASURE = """
+let box = null, out = [];
+for (const each of document.querySelectorAll('svg > rect, svg > text')) {
+  if (each.tagName == 'rect') box = each.classList.contains('page') ? null : each.getBoundingClientRect();
+  else if (box && (each.classList.contains('title') || each.classList.contains('small'))) {
+    const text = each.getBoundingClientRect();
+    if (text.left < box.left || text.right > box.right || text.top < box.top || text.bottom > box.bottom)
+      out.push(each.textContent);
+  }
+}
+const told = document.createElement('pre');
+told.textContent = out.join(', ') || 'all inside';
+document.body.append(told);
+"""
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -116,6 +133,31 @@ def test_a_picture_needs_nothing_from_outside_and_no_text_leaves_it(path: Path) 
     for rect in root.iter(f"{SVG}rect"):
         assert float(rect.get("x", 0)) + float(rect.get("width", 0)) <= float(root.get("width", 0))
         assert float(rect.get("y", 0)) + float(rect.get("height", 0)) <= float(root.get("height", 0))
+
+
+@pytest.mark.skipif(find_chromium() is None, reason="no Chromium on this system (apt install chromium)")
+@pytest.mark.parametrize("path", PICTURES, ids=lambda path: path.name)
+def test_in_a_browser_every_text_lies_in_its_box(path: Path, tmp_path: Path) -> None:
+    assert seen_in_a_browser(path.read_text(), tmp_path) == "all inside"
+
+
+@pytest.mark.skipif(find_chromium() is None, reason="no Chromium on this system (apt install chromium)")
+def test_a_text_that_leaves_its_box_is_seen(tmp_path: Path) -> None:
+    drawing = Drawing(title="t", description="d")
+    drawing.box(Box(x=10, y=10, width=40, title="far too long for its box"))
+    assert seen_in_a_browser(drawing.svg(), tmp_path) == "far too long for its box"
+
+
+def seen_in_a_browser(picture: str, folder: Path) -> str:
+    """The texts that leave the box before them, as Chromium lays them out."""
+    browser = find_chromium()
+    assert browser is not None
+    page = folder / "page.html"
+    page.write_text(f"<!doctype html><meta charset='utf-8'><body>{picture}<script>{MEASURE}</script></body>")
+    document = chromium._run(browser, folder, "--window-size=1600,1400", "--dump-dom", page.as_uri())
+    found = re.search(r"<pre>(.*?)</pre>", document, re.DOTALL)
+    assert found, document[:500]
+    return found[1]
 
 
 def test_the_page_names_every_table_once() -> None:
