@@ -1,0 +1,143 @@
+"""The whole bench: every configuration in every format, one after the other, kept as it goes."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from botocore.exceptions import BotoCoreError
+
+from tritonstack.bench.cloudwatch import endpoint_figures
+from tritonstack.bench.configurations import configured_names
+from tritonstack.bench.document import BenchDocument, EndpointPart, ResultPart
+from tritonstack.bench.machine import machine, versions
+from tritonstack.bench.one_model import OneModel, Subject
+from tritonstack.bench.parts import settings_part
+from tritonstack.bench.payload import payload_of
+from tritonstack.bench.results_folder import ResultsFolder
+from tritonstack.bench.settings import BenchSettings
+from tritonstack.bench.target import find_target
+from tritonstack.client.model_client import ModelClient
+from tritonstack.errors import InputError, Problem, WorkFailedError
+from tritonstack.local.aws import LocalSession
+
+POLL_SECONDS = 10.0
+
+
+class Bench:
+    """Runs a bench. Everything is found and refused before the first load begins."""
+
+    def __init__(
+        self, settings: BenchSettings, *, session: Any, model_repos: Path, progress: Callable[[str], None]
+    ) -> None:
+        """``session``: makes AWS clients; ``model_repos``: the model folders, whose overlays are configurations."""
+        self._settings = settings
+        self._session = session
+        self._model_repos = model_repos
+        self._progress = progress
+        self._client = ModelClient(environment=settings.environment, session=session)
+
+    def subjects(self) -> list[Subject]:
+        """What will be measured, in order.
+
+        Raises:
+            InputError: names that lead nowhere, payloads that do not fit; all of them.
+        """
+        found: list[Subject] = []
+        problems: list[Problem] = []
+        for configuration, name in self._names().items():
+            try:
+                found += self._subjects_of(configuration, name)
+            except InputError as error:
+                problems += error.problems
+        if problems:
+            raise InputError(problems)
+        return found
+
+    async def run(self, subjects: list[Subject], folder: ResultsFolder) -> BenchDocument:
+        """Measure them. What is measured so far lies in ``folder`` at any time.
+
+        Raises:
+            WorkFailedError: a first call fails, or nothing was answered at all.
+        """
+        document = self._new_document()
+        done: list[ResultPart] = []
+
+        def keep(result: ResultPart) -> None:
+            folder.write(document.model_copy(update={"results": [*done, result]}))
+
+        for subject in subjects:
+            began = datetime.now(UTC)
+            one = OneModel(self._settings, subject, session=self._session, progress=self._progress, keep=keep)
+            try:
+                result = await one.run()
+            except BotoCoreError as error:
+                raise WorkFailedError(f"{subject.target.name} cannot be called: {error}") from error
+            figures = list(self._endpoint_figures(subject, result, began))
+            done.append(result.model_copy(update={"endpoint_figures": figures}))
+            keep(done.pop())
+            done.append(result.model_copy(update={"endpoint_figures": figures}))
+        whole = document.model_copy(
+            update={"results": done, "complete": True, "ended": datetime.now(UTC).isoformat(timespec="seconds")}
+        )
+        folder.write(whole)
+        return whole
+
+    def _names(self) -> dict[str, str]:
+        settings = self._settings
+        if not settings.configurations:
+            return {name: name for name in settings.names}
+        return configured_names(settings.names[0], settings.configurations, model_repos=self._model_repos)
+
+    def _subjects_of(self, configuration: str, name: str) -> Iterator[Subject]:
+        settings = self._settings
+        target = find_target(self._client, self._session, environment=settings.environment, name=name)
+        if settings.cold_starts and not target.fleet.multi_model:
+            found = f"{settings.cold_starts}, and {target.call.endpoint_name} is in single-model mode"
+            advice = "there a cold start is a deployment: tritonstack releases shows how long its load took"
+            raise InputError([Problem(field="--cold-starts", found=found, allowed="0", advice=advice)])
+        payload = payload_of(self._client, name, files=settings.files, outputs=settings.outputs)
+        manifest = self._client.manifest(name)
+        for payload_format in settings.formats:
+            payload.body(payload_format)  # JSON cannot carry every datatype
+            yield Subject(
+                configuration=configuration,
+                target=target,
+                payload=payload,
+                payload_format=payload_format,
+                manifest=manifest,
+            )
+
+    def _new_document(self) -> BenchDocument:
+        return BenchDocument(
+            complete=False,
+            started=datetime.now(UTC).isoformat(timespec="seconds"),
+            ended=None,
+            environment=self._settings.environment,
+            local=isinstance(self._session, LocalSession),
+            machine=machine(),
+            versions=versions(),
+            seed=self._settings.seed,
+            settings=settings_part(self._settings),
+            results=[],
+        )
+
+    def _endpoint_figures(self, subject: Subject, result: ResultPart, began: datetime) -> Iterator[EndpointPart]:
+        """SageMaker's own figures of the test, once it has those of most of its calls."""
+        variant = subject.target.fleet.variant
+        if variant is None or self._settings.container:
+            return
+        cloudwatch, end = self._session.client("cloudwatch"), datetime.now(UTC)
+        calls = sum(point.all.answered for point in result.points)
+        deadline = time.monotonic() + self._settings.cloudwatch_wait_seconds
+        while True:
+            found = endpoint_figures(cloudwatch, endpoint=result.endpoint, variant=variant, begin=began, end=end)
+            if (found and found[0].invocations >= calls) or time.monotonic() >= deadline:
+                break
+            self._progress("waiting for SageMaker's own figures")
+            time.sleep(min(POLL_SECONDS, max(0.0, deadline - time.monotonic())))
+        yield from (EndpointPart(**dataclasses.asdict(one)) for one in found)

@@ -1,0 +1,36 @@
+"""The most that a run may take, so that it ends whatever happens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+
+class Budget:
+    """Calls and time that are left to a run."""
+
+    def __init__(self, *, calls: int, seconds: float, now: Callable[[], float]) -> None:
+        """``now``: seconds of a monotonic clock."""
+        self._calls = calls
+        self._most = calls
+        self._seconds = seconds
+        self._now = now
+        self._end = now() + seconds
+
+    def take(self) -> bool:
+        """Take one call; False where no call or no time is left."""
+        if self.spent:
+            return False
+        self._calls -= 1
+        return True
+
+    @property
+    def spent(self) -> bool:
+        """Whether nothing is left."""
+        return self._calls <= 0 or self._now() >= self._end
+
+    @property
+    def why(self) -> str:
+        """Which of the two is spent, in words; empty while both last."""
+        if self._calls <= 0:
+            return f"all {self._most} calls were made (--max-calls)"
+        return f"{self._seconds:g} s were over (--max-seconds)" if self._now() >= self._end else ""

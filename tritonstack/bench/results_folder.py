@@ -1,0 +1,56 @@
+"""Where results lie, written anew after each load: to a temporary name, then moved."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from tritonstack.bench.document import BenchDocument
+from tritonstack.bench.measurements_csv import measurements_csv
+from tritonstack.bench.page import page
+from tritonstack.errors import InputError, Problem
+
+JSON, CSV, PAGE = "results.json", "measurements.csv", "index.html"
+
+
+class ResultsFolder:
+    """One folder of results."""
+
+    def __init__(self, folder: Path) -> None:
+        """The folder is made when something is written."""
+        self.folder = folder
+
+    def write(self, document: BenchDocument) -> None:
+        """The document, its table for `tritonstack size`, and its page."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._put(JSON, json.dumps(document.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n")
+        self._put(CSV, measurements_csv(document))
+        self._put(PAGE, page(document))
+
+    def _put(self, name: str, text: str) -> None:
+        temporary = self.folder / f".{name}.{os.getpid()}"
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(self.folder / name)
+
+
+def read_results(file: Path) -> BenchDocument:
+    """Results that were written earlier. Raises InputError."""
+    try:
+        return BenchDocument.model_validate_json(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        found = error.strerror or "unreadable"
+        raise InputError([Problem(file=str(file), found=found, allowed="results of tritonstack bench")]) from error
+    except ValidationError as error:
+        problems = [
+            Problem(
+                file=str(file),
+                field=".".join(map(str, one["loc"])),
+                found=one["msg"],
+                allowed="results of tritonstack bench, schema_version 1",
+            )
+            for one in error.errors()[:10]
+        ]
+        raise InputError(problems) from error

@@ -1,0 +1,95 @@
+"""Lines and bars as SVG, in the look of the dashboard's page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from tritonstack.observability.page.axis import value_marks, value_text
+
+WIDTH, HEIGHT = 392, 210
+LEFT, RIGHT, TOP, BOTTOM = 52, 14, 8, 34
+COLOURS = 8
+"""Classes ``c0`` to ``c7`` of the page's style."""
+HEADROOM = 1.05
+BAR = 20
+LABEL = 150
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """Places to connect in their order; ``colour``: its place among the page's lines."""
+
+    label: str
+    colour: int
+    points: Sequence[tuple[float, float]]
+
+
+def xy_plot(lines: Sequence[Line], *, title: str, x_label: str, limit: float | None = None) -> str:
+    """Both axes begin at 0. ``limit``: a value across, which nothing should be above."""
+    places = [point for line in lines for point in line.points]
+    across = value_marks(max(x for x, _ in places) * HEADROOM)
+    up = value_marks(max([y for _, y in places] + ([limit] if limit is not None else [])) * HEADROOM)
+    frame = _Frame(right=across[-1], top=up[-1])
+    parts = [*_grid(frame, across, up, x_label)]
+    if limit is not None:
+        y = frame.y(limit)
+        parts.append(f'<line class="limit" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
+        parts.append(f'<text class="limit" x="{WIDTH - RIGHT - 2}" y="{y - 3:.1f}" text-anchor="end">limit</text>')
+    for line in lines:
+        path = " ".join(f"{frame.x(x):.1f},{frame.y(y):.1f}" for x, y in line.points)
+        parts.append(f'<polyline points="{path}" class="c{line.colour % COLOURS}"/>')
+        parts += [
+            f'<circle cx="{frame.x(x):.1f}" cy="{frame.y(y):.1f}" r="2.6" class="c{line.colour % COLOURS}">'
+            f"<title>{escape(line.label)}: {value_text(x)}, {value_text(y)}</title></circle>"
+            for x, y in line.points
+        ]
+    return _svg(parts, title=title, height=HEIGHT)
+
+
+def bars(values: Sequence[tuple[str, float, int]], *, title: str, unit: str) -> str:
+    """A bar each: label, value, colour; the values stand behind them."""
+    most = max(value for _, value, _ in values) or 1.0
+    room = WIDTH - LABEL - 60
+    parts = []
+    for number, (label, value, colour) in enumerate(values):
+        y = TOP + number * BAR
+        width = max(1.0, value / most * room)
+        parts.append(f'<text class="mark" x="{LABEL - 6}" y="{y + 11:.1f}" text-anchor="end">{escape(label)}</text>')
+        parts.append(
+            f'<rect x="{LABEL}" y="{y}" width="{width:.1f}" height="{BAR - 6}" rx="2" class="c{colour % COLOURS}"/>'
+        )
+        parts.append(
+            f'<text class="mark" x="{LABEL + width + 5:.1f}" y="{y + 11:.1f}">{value_text(value)}{unit}</text>'
+        )
+    return _svg(parts, title=title, height=TOP * 2 + len(values) * BAR)
+
+
+class _Frame:
+    def __init__(self, *, right: float, top: float) -> None:
+        self._right, self._top = right, top
+
+    def x(self, value: float) -> float:
+        return LEFT + value / self._right * (WIDTH - LEFT - RIGHT)
+
+    def y(self, value: float) -> float:
+        return TOP + (1 - value / self._top) * (HEIGHT - TOP - BOTTOM)
+
+
+def _grid(frame: _Frame, across: Sequence[float], up: Sequence[float], x_label: str) -> Iterator[str]:
+    for mark in up:
+        y = frame.y(mark)
+        yield f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
+        yield f'<text class="mark" x="{LEFT - 6}" y="{y + 3.5:.1f}" text-anchor="end">{value_text(mark)}</text>'
+    for mark in across:
+        x = frame.x(mark)
+        anchor = "end" if x > WIDTH - 30 else "middle"
+        place = f'x="{x:.1f}" y="{HEIGHT - BOTTOM + 14}" text-anchor="{anchor}"'
+        yield f'<text class="mark" {place}>{value_text(mark)}</text>'
+    middle = (LEFT + WIDTH - RIGHT) / 2
+    yield f'<text class="mark" x="{middle:.0f}" y="{HEIGHT - 5}" text-anchor="middle">{escape(x_label)}</text>'
+
+
+def _svg(parts: Sequence[str], *, title: str, height: float) -> str:
+    return f'<svg viewBox="0 0 {WIDTH} {height:g}" role="img" aria-label="{escape(title)}">{"".join(parts)}</svg>'
