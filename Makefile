@@ -56,6 +56,7 @@ bench: setup ## The benchmarks, each against something in the same run
 .PHONY: snapshots
 snapshots: setup ## Rewrite snapshots/, the synthesised templates of every environment, which `tritonstack review` compares
 	@$(RUN) tritonstack.review.write
+	@$(RUN) tritonstack.pipeline.snapshot
 
 .PHONY: docs
 docs: setup ## Rewrite the pages and pictures of docs/ that are made from the code

@@ -16,6 +16,9 @@ from tests.stacks.app_process import ROOT, files_under, run_app
 from tritonstack.errors import InputError
 from tritonstack.pipeline.bootstrap import environment_policy, pipeline_policy
 from tritonstack.pipeline.names import PipelineNames
+from tritonstack.pipeline.snapshot import FOLDER, added_by_pipeline
+from tritonstack.review.assembly import read_assembly
+from tritonstack.review.current import out_of_date
 from tritonstack.settings.pipeline_loader import load_pipeline
 
 Template = dict[str, Any]
@@ -325,6 +328,12 @@ def test_a_changed_model_changes_no_pipeline_so_that_a_rollback_stays_possible(
     ]
     assert served[0] != served[1], "the model did change"
     assert changed.definition == other.definition
+
+
+def test_the_committed_snapshots_of_the_pipeline_are_what_is_synthesised(committed: Synthesised) -> None:
+    told = out_of_date(added_by_pipeline(read_assembly(committed.folder)), ROOT / FOLDER)
+    if told:
+        pytest.fail("\n".join([f"{FOLDER}/ is out of date:", *told]), pytrace=False)
 
 
 def test_wrong_settings_end_the_app_with_every_problem_and_no_template(tmp_path: Path) -> None:

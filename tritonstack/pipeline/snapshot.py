@@ -1,0 +1,57 @@
+"""Rewrites the committed snapshots of what a pipeline adds: its own stack, and the one that lets it into environments.
+
+python -m tritonstack.pipeline.snapshot
+
+The environments' other stacks are the same with a pipeline as without; ``snapshots/`` has those.
+"""
+
+# ruff: noqa: T201 - a command
+from __future__ import annotations
+
+import dataclasses
+import sys
+import tempfile
+from pathlib import Path
+
+from tritonstack.errors import InputError, TritonstackError
+from tritonstack.repository import machine_folder
+from tritonstack.review.assembly import read_assembly
+from tritonstack.review.snapshot import Snapshots
+from tritonstack.review.stored import write_snapshots
+from tritonstack.review.synthesis import synthesise
+
+FOLDER = "snapshots-pipeline"
+ADDED = ("pipeline", "pipeline-access")
+
+
+def added_by_pipeline(synthesised: Snapshots) -> Snapshots:
+    """Of a synthesised pipeline, the stacks that are there only because of it."""
+    return Snapshots(
+        environments={
+            name: dataclasses.replace(
+                environment, stacks={each: stack for each, stack in environment.stacks.items() if each in ADDED}
+            )
+            for name, environment in synthesised.environments.items()
+        }
+    )
+
+
+def main(arguments: list[str]) -> int:
+    """Synthesise and write. Returns 0, or an error's exit code after its message."""
+    root = machine_folder()
+    if arguments:
+        print(__doc__, file=sys.stderr)
+        return InputError.exit_code
+    try:
+        with tempfile.TemporaryDirectory(prefix="snapshots-") as name:
+            synthesise(root, Path(name), validation=False, context={"pipeline": "true"})
+            touched = write_snapshots(added_by_pipeline(read_assembly(Path(name))), root / FOLDER)
+    except TritonstackError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    print("\n".join(f"{FOLDER}/{path}" for path in touched) or f"{FOLDER}/ is what is synthesised now.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
