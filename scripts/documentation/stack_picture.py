@@ -26,7 +26,7 @@ def draw(graph: StackGraph) -> str:
         description="Boxes: constructs with their resources. Lines: what refers to what; between stacks by parameters.",
     )
     drawing.text(
-        20, 24, "grey: refers to, in the template    blue: reads an SSM parameter of another stack", style="small"
+        20, 24, "grey: refers to, in the template; blue: reads an SSM parameter of another stack", style="small"
     )
     stacks: dict[str, Box] = {}
     for number, column in enumerate(_columns(graph)):
