@@ -16,7 +16,8 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from tests.local.emulator.running import Emulator
-from tests.review.corpus.made import ENVIRONMENT, Made
+from tests.review.corpus.made import Made
+from tests.review.corpus.side import ENVIRONMENT
 from tritonstack.local.aws import plain_environment, sdk_variables
 from tritonstack.local.deployment import JSII_CACHE
 from tritonstack.local.paths import cdk_program
@@ -178,8 +179,14 @@ def _predicted(changes: tuple[ResourceChange, ...]) -> dict[str, tuple[frozenset
             found[each.renamed_from] = ALLOWED[Effect.REMOVED], each
             found[each.logical_id] = ALLOWED[Effect.NEW], each
         else:
-            found[each.logical_id] = ALLOWED[each.effect], each
+            found[each.logical_id] = _allowed(each), each
     return found
+
+
+def _allowed(change: ResourceChange) -> frozenset[str]:
+    """What may happen; the function of a custom resource decides, as the review says, whether it is replaced."""
+    custom = change.type.startswith("Custom::") and change.effect in {Effect.CHANGED, Effect.MAY_CHANGE}
+    return ALLOWED[change.effect] | {"replaced"} if custom else ALLOWED[change.effect]
 
 
 def _happened(before: str | None, after: str | None, events: list[dict[str, Any]]) -> str:

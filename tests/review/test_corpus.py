@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.constructs_lib.templates import ROOT
 from tests.review.corpus.case import Case, case, cases
 from tests.review.corpus.made import Made, said_of
+from tests.review.corpus.settled import Settled, settled_by_hand
+from tritonstack.cloudformation.replacement import replacement_rules
+from tritonstack.review.assembly import read_assembly
+from tritonstack.review.change import Effect, Replaces
 from tritonstack.review.document import document_of
 from tritonstack.review.markdown import markdown
 from tritonstack.review.page import page
+from tritonstack.review.report import Base, report_of
+from tritonstack.review.synthesis import synthesise
 
 NAMES = [each.name for each in cases()]
 
@@ -35,6 +44,48 @@ def test_what_a_review_must_say(made: Made, name: str) -> None:
         assert told[part] == words, f"{name}: {part}"
 
 
+SETTLED = settled_by_hand()
+IN_CASES = [each for each in SETTLED if each.case is not None]
+
+
+def test_many_cases_are_settled_by_hand() -> None:
+    assert len({each.case for each in IN_CASES}) >= 8
+    assert {each.type for each in IN_CASES} >= {
+        "AWS::SageMaker::Model",
+        "AWS::SageMaker::EndpointConfig",
+        "AWS::SageMaker::Endpoint",
+        "AWS::S3::Bucket",
+        "AWS::IAM::Role",
+    }
+
+
+@pytest.mark.parametrize("settled", SETTLED, ids=str)
+def test_what_replaces_is_what_aws_documents(settled: Settled) -> None:
+    rules = replacement_rules(settled.type)
+    assert rules is not None
+    assert rules.of((settled.property,)) == ("yes" if settled.replaces else "no")
+
+
+@pytest.mark.parametrize("settled", IN_CASES, ids=str)
+def test_a_review_says_of_a_case_what_aws_documents(made: Made, settled: Settled) -> None:
+    changes = [
+        (resource, [each for each in resource.properties if each.path[0] == settled.property])
+        for stack in made.change(case(settled.case or "")).stacks
+        for resource in stack.resources
+        if f"{stack.name}/{resource.path}" == settled.at
+    ]
+    [(resource, properties)] = changes
+    assert resource.type == settled.type
+    certain = [each for each in properties if each.certain]
+    if settled.replaces:
+        assert {each.replaces for each in certain} == {Replaces.YES}
+        assert resource.effect is Effect.REPLACED
+    else:
+        assert {each.replaces for each in certain} == {Replaces.NO}
+        if len(properties) == len(resource.properties):
+            assert resource.effect is Effect.CHANGED
+
+
 def test_a_report_has_the_same_bytes_from_another_folder(made: Made, tmp_path: Path) -> None:
     again = Made(tmp_path / "an other folder")
     for each in _one_of_each_base():
@@ -51,3 +102,30 @@ def _texts(made: Made, each: Case) -> Iterator[str]:
     yield document.text()
     yield markdown(document)
     yield page(document)
+
+
+@pytest.mark.long
+def test_a_policy_finding_that_a_change_brings_is_told(tmp_path: Path) -> None:
+    """With cdk-nag, which the cases are synthesised without: it takes longer than all of them."""
+    sides = []
+    for side in ("before", "after"):
+        context = {"case": "containers may do everything in S3", "side": side, "folder": str(tmp_path / side)}
+        synthesise(_validated(tmp_path), tmp_path / f"{side}.out", context=context)
+        sides.append(read_assembly(tmp_path / f"{side}.out"))
+    [environment] = report_of(*sides, base=Base(ref="main", commit="0" * 40, chosen=False)).environments
+    told = environment.changes.findings
+    assert told.known
+    assert {(each.stack, each.path, each.rule) for each in told.new} == {
+        ("serving-digits", "ExecutionRole/Access3a26eb68", "AwsSolutions-IAM5[Action::s3:*]"),
+    }
+    assert "1 new policy finding" in environment.verdict.sentence
+
+
+def _validated(folder: Path) -> Path:
+    """A project whose app is a side of a case, with validation."""
+    project = folder / "project"
+    project.mkdir(exist_ok=True)
+    command = f"env PYTHONPATH={ROOT} {sys.executable} -m tests.review.corpus.validated"
+    context = json.loads((ROOT / "cdk.json").read_text())["context"]
+    (project / "cdk.json").write_text(json.dumps({"app": command, "context": context}))
+    return project

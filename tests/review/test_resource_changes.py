@@ -185,6 +185,21 @@ def test_policies_and_order_alone_touch_nothing() -> None:
     assert [each.name for each in change.attributes] == ["DeletionPolicy", "DependsOn"]
 
 
+def test_another_order_makes_nothing_certain_that_is_only_possible() -> None:
+    """What the resource follows may stay as it is; the deployment then passes over it, whatever its order is."""
+    scaling = resource("Custom::Scaling", {"ServiceToken": "arn:a", "Maximum": "4"})
+    config = resource("AWS::SSM::Parameter", {"Type": "String", "Value": {"Fn::GetAtt": ["Scaling", "Count"]}})
+    before = {"Scaling": scaling, "Other": resource("AWS::SNS::Topic"), "Config": {**config, "DependsOn": ["Other"]}}
+    after = {
+        **before,
+        "Scaling": resource("Custom::Scaling", {"ServiceToken": "arn:a", "Maximum": "8"}),
+        "Config": config,
+    }
+    found = changed(before, after)
+    assert found["Config"].attributes
+    assert found["Config"].effect is Effect.MAY_CHANGE
+
+
 def test_the_old_one_of_a_replacement_stays_where_the_template_says_so() -> None:
     for policy, stays in (("Retain", True), ("Delete", False)):
         [change] = changed(

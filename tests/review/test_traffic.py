@@ -148,3 +148,15 @@ def test_an_alarm_of_the_stack_is_named() -> None:
     deployment["DeploymentConfig"]["AutoRollbackConfiguration"]["Alarms"] = [{"AlarmName": {"Ref": "Alarm"}}]
     change = traffic(serving(**deployment), serving(image="b", **deployment))
     assert "These alarms take it back: ${Alarm}." in change.sentences
+
+
+def test_what_a_refused_deployment_would_move_is_said_not_to_come() -> None:
+    before, after = serving(), serving(image="triton:24.10")
+    for template in (before, after):
+        template["Model"]["Properties"]["ModelName"] = "chosen"
+    [change] = stack_change(stack(before), stack(after)).traffic
+    assert change.sentences[0] == (
+        "CloudFormation refuses the change of Model: the deployment is rolled back, and what follows does not come."
+    )
+    [other] = stack_change(stack(serving()), stack(serving(image="triton:24.10"))).traffic
+    assert change.sentences[1:] == other.sentences

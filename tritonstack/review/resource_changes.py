@@ -204,7 +204,7 @@ def _common(each: _Pending) -> ResourceChange | None:
     elif not properties and before.type == after.type:
         effect = Effect.TEMPLATE_ONLY
     else:
-        certain = bool(attributes) or any(change.certain for change in properties)
+        certain = any(change.certain for change in properties)  # order and policies alone touch nothing
         in_place = Effect.CHANGED if certain else Effect.MAY_CHANGE
         of = {Replaces.YES: Effect.REPLACED, Replaces.MAYBE: Effect.MAY_BE_REPLACED, Replaces.NO: in_place}
         effect = of[each.replaces]

@@ -7,7 +7,7 @@ variant names before and after) and API reference, UpdateEndpoint (RetainAllVari
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tritonstack.review.change import (
@@ -86,7 +86,19 @@ def traffic_changes(
             found.append(_replaced(old, endpoint, change))
         else:
             found.append(_kept(_sides(old, endpoint, before, after, by_name)))
-    return tuple(sorted(found, key=lambda each: each.logical_id))
+    refused = [each.path for each in changes if each.effect is Effect.REFUSED]
+    return tuple(_refused(each, refused) for each in sorted(found, key=lambda each: each.logical_id))
+
+
+def _refused(change: TrafficChange, paths: Sequence[str]) -> TrafficChange:
+    """The change, which does not come where CloudFormation takes something of its stack not."""
+    if not paths or change.touched is False:
+        return change
+    told = (
+        f"CloudFormation refuses the change of {', '.join(paths)}: the deployment is rolled back, and what follows "
+        "does not come."
+    )
+    return replace(change, sentences=(told, *change.sentences))
 
 
 def _gone(endpoint: Resource) -> TrafficChange:

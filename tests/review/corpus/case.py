@@ -13,8 +13,8 @@ from typing import Any
 import yaml
 
 from tests.review.corpus.edit import Edit
+from tests.review.corpus.side import FOLDER, Side
 
-FOLDER = Path(__file__).parent
 _MEMBERS = {"base", "before", "change", "not_deployed"}
 
 
@@ -24,25 +24,22 @@ class Case:
 
     Attributes:
         name: what changes.
-        base: the file in ``bases/``.
-        before: what differs from the base before the change.
-        after: what differs from the base after it.
+        before: a base, and what differs from it before the change.
+        after: likewise after it.
         says: what a review must say of it, as ``said.py`` has it.
         not_deployed: why it is not deployed on the local AWS; None where it is.
     """
 
     name: str
-    base: str
-    before: Edit
-    after: Edit
+    before: Side
+    after: Side
     says: Mapping[str, Any]
     not_deployed: str | None = None
 
-
-def base_settings(name: str) -> dict[str, Any]:
-    """The settings of a base, to be changed."""
-    settings: dict[str, Any] = yaml.safe_load((FOLDER / "bases" / f"{name}.yaml").read_text())
-    return settings
+    @property
+    def base(self) -> str:
+        """The base of both sides."""
+        return self.after.base
 
 
 def cases() -> tuple[Case, ...]:
@@ -72,9 +69,8 @@ def _case(name: str, given: Mapping[str, Any], says: Mapping[str, Any]) -> Case:
     assert not unknown, f"{name}: a case has no {sorted(unknown)}"
     return Case(
         name=name,
-        base=given["base"],
-        before=Edit.of(given.get("before", {})),
-        after=Edit.of(given.get("change", {})),
+        before=Side(base=given["base"], edit=Edit.of(given.get("before", {}))),
+        after=Side(base=given["base"], edit=Edit.of(given.get("change", {}))),
         says=says,
         not_deployed=given.get("not_deployed"),
     )

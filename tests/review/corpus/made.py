@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
 
 import aws_cdk as cdk
-import yaml
 
-from stacks.stage import EnvironmentStage
-from tests.archives.folders import write_double
 from tests.constructs_lib.templates import new_app
-from tests.review.corpus.case import Case, base_settings
+from tests.review.corpus.case import Case
 from tests.review.corpus.edit import Edit
-from tests.review.corpus.patches import PATCHES
 from tests.review.corpus.said import said
+from tests.review.corpus.side import ENVIRONMENT, Side, environment_file
 from tritonstack.review.assembly import read_assembly
 from tritonstack.review.change import EnvironmentChange
 from tritonstack.review.changes import compare
@@ -28,9 +24,6 @@ from tritonstack.review.prices import Prices, price_book
 from tritonstack.review.report import Base, Report, report_of
 from tritonstack.review.served import sets_of
 from tritonstack.review.snapshot import EnvironmentSnapshot, Snapshots
-
-ENVIRONMENT = "dev"
-MODELS = ("double", "triple")
 
 
 class ReleasedBefore:
@@ -51,7 +44,7 @@ class ReleasedBefore:
 class Made:
     """What was synthesised.
 
-    A side is made of files, as an app is: an environment's file and model folders.
+    Each side is made of files, as an app is: an environment's file and model folders.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -60,15 +53,14 @@ class Made:
         self._folder = folder
         self._assemblies: dict[str, Path] = {}
         self._snapshots: dict[Path, Snapshots] = {}
-        self._sources: dict[str, Path] = {}
 
     def before(self, case: Case) -> Path:
         """The cloud assembly before a case's change."""
-        return self.assembly(case.base, case.before)
+        return self.assembly(case.before)
 
     def after(self, case: Case) -> Path:
         """The cloud assembly after it."""
-        return self.assembly(case.base, case.after)
+        return self.assembly(case.after)
 
     def change(self, case: Case, *, back: bool = False) -> EnvironmentChange:
         """What a review says of the change; ``back``: of taking it back."""
@@ -83,10 +75,10 @@ class Made:
 
     def report(self, case: Case) -> Report:
         """The report of the change."""
-        old, new = (self.snapshots(side) for side in (self.before(case), self.after(case)))
-        books = [
-            price_book(self._file(side).read_text(), file="dev.yaml") for side in (self.before(case), self.after(case))
-        ]
+        sides = self.before(case), self.after(case)
+        old, new = (self.snapshots(side) for side in sides)
+        texts = (environment_file(side.parent).read_text() for side in sides)
+        books = [price_book(text, file="dev.yaml") for text in texts]
         known = Known(
             prices=lambda _environment: Prices(before=books[0], after=books[1]),
             earlier=lambda _environment: self._earlier(case),
@@ -95,7 +87,7 @@ class Made:
 
     def _earlier(self, case: Case) -> EarlierReleases:
         """The case's base was deployed before, and nothing else was."""
-        base = self.snapshots(self.assembly(case.base, Edit()))
+        base = self.snapshots(self.assembly(Side(base=case.after.base, edit=Edit())))
         return ReleasedBefore(base.environments[ENVIRONMENT])
 
     def sides(self, case: Case) -> tuple[EnvironmentSnapshot, EnvironmentSnapshot]:
@@ -109,41 +101,19 @@ class Made:
             self._snapshots[assembly] = read_assembly(assembly)
         return self._snapshots[assembly]
 
-    def assembly(self, base: str, edit: Edit) -> Path:
-        """The cloud assembly of a base with an edit."""
-        key = f"{base} {edit.key}"
-        if key not in self._assemblies:
-            self._assemblies[key] = self._synthesised(base, edit, Path(mkdtemp(dir=self._folder)))
-        return self._assemblies[key]
+    def assembly(self, side: Side) -> Path:
+        """The cloud assembly of one side of a case."""
+        if side.key not in self._assemblies:
+            self._assemblies[side.key] = self._synthesised(side)
+        return self._assemblies[side.key]
 
-    def _synthesised(self, base: str, edit: Edit, folder: Path) -> Path:
-        environments = folder / "environments"
-        environments.mkdir()
-        file = environments / f"{ENVIRONMENT}.yaml"
-        file.write_text(yaml.safe_dump(edit.applied(base_settings(base)), sort_keys=False))
+    def _synthesised(self, side: Side) -> Path:
+        folder = Path(mkdtemp(dir=self._folder))
+        side.written(folder)
         app = new_app(outdir=str(folder / "cdk.out"))
-        stage = EnvironmentStage.from_file(app, file=file, models=self._models(edit))
-        for name in edit.patches:
-            PATCHES[name](stage)
+        side.stage(app, folder)
         assembly: cdk.cx_api.CloudAssembly = app.synth()
         return Path(assembly.directory)
-
-    @staticmethod
-    def _file(assembly: Path) -> Path:
-        """The environment's file that an assembly is made of."""
-        return assembly.parent / "environments" / f"{ENVIRONMENT}.yaml"
-
-    def _models(self, edit: Edit) -> Path:
-        """The model folders, with the edit's lines."""
-        key = json.dumps(dict(edit.models), sort_keys=True)
-        if key not in self._sources:
-            root = self._folder / f"models-{len(self._sources)}"
-            for name in MODELS:
-                folder = write_double(root, name=name)
-                with (folder / name / "1" / "model.py").open("a") as program:
-                    program.write(edit.models.get(name, ""))
-            self._sources[key] = root / "model_repos"
-        return self._sources[key]
 
 
 def said_of(made: Made, case: Case) -> dict[str, Any]:

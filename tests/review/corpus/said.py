@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from tritonstack.review.entries import EnvironmentEntry, PropertyEntry, ResourceEntry
+from tritonstack.review.entries import EnvironmentEntry, PermissionEntry, PropertyEntry, ResourceEntry
 from tritonstack.review.opening_change import OpeningChange
 
 LONGEST = 100
 """Characters of a value; a dashboard's or a document's is longer, and what changes in it is said in parts."""
+LONGEST_STATEMENT = 200
+"""Characters of a permission; the rest of one that is longer is conditions and further resources."""
 MOST = 8
 """Properties of one resource; the rest, such as every graph of a dashboard, is counted."""
 
@@ -25,12 +28,7 @@ def said(environment: EnvironmentEntry, openings: Sequence[OpeningChange]) -> di
             each.endpoint: {"touched": each.touched, "update": each.update, "sentences": list(each.sentences)}
             for each in environment.traffic
         },
-        "permissions": [
-            f"{each.kind}: {each.stack}/{each.principal} {each.statement}"
-            + (f" ({'; '.join(each.wildcards)})" if each.wildcards else "")
-            + (f" of {', '.join(each.other_accounts)}" if each.other_accounts else "")
-            for each in environment.permissions
-        ],
+        "permissions": list(_permissions(environment.permissions)),
         "openings": [f"{each.kind.value}: {each.stack}/{each.name} {each.sentence}" for each in openings],
         "models": [each.sentence for each in environment.models],
         "engines": [each.sentence for each in environment.engines],
@@ -38,6 +36,20 @@ def said(environment: EnvironmentEntry, openings: Sequence[OpeningChange]) -> di
         "findings": [f"{each.change}: {each.stack}/{each.path}: {each.rule}" for each in environment.findings],
     }
     return {name: part for name, part in parts.items() if part}
+
+
+def _permissions(entries: Sequence[PermissionEntry]) -> Iterator[str]:
+    """What changes for roles and resources on both sides; of those that come or go whole, how much that is."""
+    whole: Counter[str] = Counter()
+    for each in entries:
+        if each.statement.startswith(("new", "gone")):
+            whole[f"{each.kind}, {each.statement.partition(':')[0]}"] += 1
+            continue
+        line = f"{each.kind}: {each.stack}/{each.principal} {each.statement}"
+        broad = f" (broad: {len(each.wildcards)})" if each.wildcards else ""
+        foreign = f" of {', '.join(each.other_accounts)}" if each.other_accounts else ""
+        yield (line if len(line) <= LONGEST_STATEMENT else f"{line[: LONGEST_STATEMENT - 1]}…") + broad + foreign
+    yield from (f"{kind}: {count}" for kind, count in whole.items())
 
 
 def _resources(environment: EnvironmentEntry) -> dict[str, dict[str, list[str]]]:

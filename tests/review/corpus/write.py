@@ -9,15 +9,15 @@ from pathlib import Path
 
 import yaml
 
-from tests.review.corpus.case import FOLDER, cases
-
 HEAD = "# What a review must say of each case; `python -m tests.review.corpus.write` writes it.\n"
 
 
 def main() -> int:
     """Every file."""
-    os.environ["CDK_VALIDATION"] = "false"  # before the CDK starts
+    os.environ["CDK_VALIDATION"] = "false"  # before the CDK starts, and so before it is imported
+    from tests.review.corpus.case import cases
     from tests.review.corpus.made import Made, said_of
+    from tests.review.corpus.side import FOLDER
 
     with tempfile.TemporaryDirectory() as folder:
         made = Made(Path(folder))
