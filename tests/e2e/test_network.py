@@ -5,6 +5,7 @@ The first test is the plain one; those that change the network after it run in `
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 
@@ -97,6 +98,25 @@ def test_a_zone_is_left_and_then_taken_away(project: Project, aws: LocalAws) -> 
     project.run("deploy-local", NAME)
     assert inventory(aws)["subnet"] == set(left_one["VpcConfig"]["Subnets"])
     assert live_model(aws) == left_one, "nothing moved"
+
+
+@pytest.mark.long
+def test_preflight_says_that_a_network_cannot_be_taken_away_in_one_step(project: Project, aws: LocalAws) -> None:
+    imported, _ = walled.imported(aws)
+    joined = live_model(aws)["VpcConfig"]
+    walled.write(project, network=f"{{imported: {imported}}}", isolated=True)
+    [said] = left_network(project, expect=1)
+    assert (said["subject"], said["outcome"]) == (FULL, "fails")
+    assert all(part in said["found"] for part in (*joined["Subnets"], *joined["SecurityGroupIds"]))
+    walled.write(project, network=created("a", "c", more=f"imported: {imported}, join: imported"), isolated=True)
+    [said] = left_network(project, expect=0)
+    assert (said["subject"], said["outcome"]) == (f"{NAME}-network", "passes")
+
+
+def left_network(project: Project, *, expect: int) -> list[dict[str, str]]:
+    """What preflight says of it."""
+    printed = project.run("preflight", NAME, "--local", "--json", expect=expect).stdout
+    return [each for each in json.loads(printed)["results"] if each["check"] == "left-network"]
 
 
 @pytest.mark.long

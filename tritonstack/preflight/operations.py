@@ -27,6 +27,7 @@ ACTIONS: dict[tuple[str, str], str] = {
     ("s3", "ListObjectsV2"): "s3:ListBucket",
     ("sagemaker", "DescribeEndpoint"): "sagemaker:DescribeEndpoint",
     ("sagemaker", "DescribeEndpointConfig"): "sagemaker:DescribeEndpointConfig",
+    ("sagemaker", "DescribeModel"): "sagemaker:DescribeModel",
     ("sagemaker", "DescribeProcessingJob"): "sagemaker:DescribeProcessingJob",
     ("sagemaker", "ListEndpoints"): "sagemaker:ListEndpoints",
     ("sagemaker", "ListProcessingJobs"): "sagemaker:ListProcessingJobs",
