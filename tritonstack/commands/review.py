@@ -20,7 +20,6 @@ from tritonstack.review.document import ReviewDocument, document_of
 from tritonstack.review.fail_on import allowed_words, matches_of, parse_fail_on
 from tritonstack.review.manifests import BuiltHere, CopyOfBucket, ManifestStore
 from tritonstack.review.markdown import LIMIT, WHOLE, markdown
-from tritonstack.review.page import page
 from tritonstack.review.parts import Known
 from tritonstack.review.report import Base, report_of
 from tritonstack.review.snapshot import Snapshots
@@ -86,6 +85,8 @@ def command(
     if as_markdown is not None:
         _write(as_markdown, markdown(document, limit=LIMIT, whole=whole))
     if as_html is not None:
+        from tritonstack.review.page import page  # noqa: PLC0415 - Jinja is loaded for a page alone
+
         _write(as_html, page(document))
     if annotations:
         for line in commands_of(annotations_of(document, project=project, folders=_folders(document, project))):

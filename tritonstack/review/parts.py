@@ -18,6 +18,7 @@ from tritonstack.review.openings import opening_changes
 from tritonstack.review.permission_change import PermissionChange
 from tritonstack.review.permissions import permission_changes
 from tritonstack.review.prices import Prices, prices_of
+from tritonstack.review.served import served_sets
 from tritonstack.review.snapshot import EnvironmentSnapshot
 
 
@@ -84,7 +85,9 @@ def parts_of(
     prices = known.prices(name)
     if after is None:
         prices = replace(prices, after=prices.before)
-    dependencies = known.dependencies(name)
+    # Settings and recipes are read only where a release set is another one: elsewhere nobody asks for them.
+    same = served_sets(before) == served_sets(deployed)
+    dependencies = {} if same else known.dependencies(name)
     models = model_changes(
         before, deployed, sizes=Sizes(known.stores), earlier=known.earlier(name), dependencies=dependencies
     )
