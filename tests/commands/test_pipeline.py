@@ -11,7 +11,8 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from tests.e2e.project import environment_yaml
+from tests.e2e.project import REPOSITORY, environment_yaml
+from tritonstack.cli import root
 from tritonstack.commands.pipeline import command
 
 ENDPOINT = (
@@ -89,6 +90,16 @@ def test_a_policy_covers_roles_of_the_environment_alone_and_with_a_boundary_none
     assert "iam:DeleteRolePermissionsBoundary" not in second["Roles"]["Action"]
     assert "codebuild:*" not in first["Services"]["Action"], "it builds nothing when it is deployed"
     assert "codebuild:*" in second["Services"]["Action"]
+
+
+def test_the_documented_line_writes_the_policies(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (REPOSITORY / "docs" / "pipeline.md").read_text()
+    [line] = [line for line in page.splitlines() if line.startswith("$ tritonstack ")]
+    monkeypatch.chdir(project)
+    result = CliRunner().invoke(root, shlex.split(line)[2:])
+    assert result.exit_code == 0, result.output
+    assert "--policy-document file://policies/first-execution.json" in result.output
+    assert (project / "policies" / "first-execution.json").is_file()
 
 
 def test_wrong_settings_are_told_without_a_traceback(project: Path) -> None:

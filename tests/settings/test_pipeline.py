@@ -71,6 +71,16 @@ def test_the_committed_pipeline_goes_from_dev_to_prod_which_somebody_approves() 
     ]
 
 
+def test_the_documented_file_is_taken(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "pipeline.md").read_text()
+    file = tmp_path / "pipeline.yaml"
+    file.write_text(page.partition("```yaml\n")[2].partition("```")[0])
+    pipeline = load_pipeline(file, environments=ROOT / "environments")
+    gates = pipeline.stages[1].settings.gates
+    assert [(gate.name, gate.function) for gate in gates] == [("load-test", None), ("cost", "cost-gate")]
+    assert pipeline.settings.source.paths == ("model_repos/**", "environments/**")
+
+
 def test_production_is_approved_unless_the_file_says_otherwise(folder: Path) -> None:
     assert [stage.approved for stage in loaded(document(), folder).stages] == [False, True]
     said = document(stages=[{"environment": "first", "approval": True}, {"environment": "second", "approval": False}])
@@ -126,9 +136,15 @@ def test_an_approvals_text_without_an_approval_is_refused(folder: Path) -> None:
     assert "approval: true" in found["stages[0].approval_text"]
 
 
-def test_an_environment_of_another_partition_is_refused(folder: Path) -> None:
+def test_an_environment_in_another_region_is_refused(folder: Path) -> None:
     found = refused(document(stages=[{"environment": "beijing"}]), folder)
     assert "beijing is in cn-north-1" in found["stages[0].environment"]
+
+
+def test_a_connection_of_another_partition_is_refused(folder: Path) -> None:
+    source = {"connection": CONNECTION.replace("arn:aws:", "arn:aws-cn:"), "repository": "a/b"}
+    found = refused(document(source=source), folder)
+    assert "aws-cn" in found["source.connection"]
 
 
 def test_a_role_name_that_iam_would_refuse_is_refused(folder: Path) -> None:

@@ -206,15 +206,16 @@ def _check_gates(gates: object, index: int) -> Iterator[Finding]:
 
 def _across(pipeline: Pipeline, stages: Sequence[LoadedStage]) -> Iterator[Finding]:
     """What only holds between the file and the environments."""
-    catalogue_partition = _partition(pipeline.region)
+    partition = _partition(pipeline.region)
     order = {stage.environment: index for index, stage in enumerate(pipeline.stages)}
     for stage in stages:
         index = order[stage.settings.environment]
-        if _partition(stage.environment.region) != catalogue_partition:
+        if stage.environment.region != pipeline.region:
             yield Finding(
                 location=("stages", index, "environment"),
                 found=f"{stage.environment.environment} is in {stage.environment.region}",
-                allowed=f"an environment of the partition of {pipeline.region}: roles do not reach beyond",
+                allowed=f"an environment in {pipeline.region}, where the pipeline is",
+                advice="Write a file for a pipeline in that region: npx cdk deploy -c pipeline=<file> pipeline.",
             )
         if stage.settings.approval_text is not None and not stage.approved:
             yield Finding(
@@ -224,11 +225,11 @@ def _across(pipeline: Pipeline, stages: Sequence[LoadedStage]) -> Iterator[Findi
                 advice="Write approval: true, or remove the text.",
             )
     connection = pipeline.source.connection.split(":")
-    if connection[1] != catalogue_partition:
+    if connection[1] != partition:
         yield Finding(
             location=("source", "connection"),
             found=f"a connection of the partition {connection[1]}",
-            allowed=f"one of {catalogue_partition}, where {pipeline.region} is",
+            allowed=f"one of {partition}, where {pipeline.region} is",
         )
 
 
