@@ -34,7 +34,7 @@ def commands_page() -> str:
             [(link(code(name), f"{NAME} {name}"), text) for name, (_, text) in COMMANDS.items()],
         ),
     ]
-    for name in COMMANDS:
+    for name in every_command():
         parts += _command(name)
     makefile = repository_path("Makefile").read_text(encoding="utf-8")
     rows = [(code(f"make {name}"), text) for name, text in TARGET.findall(makefile)]
@@ -43,15 +43,27 @@ def commands_page() -> str:
 
 
 def command_of(name: str) -> click.Command:
-    """The click command of a name.
+    """The click command of a name; that of a group's command is two words.
 
     Raises:
         LookupError: there is none.
     """
-    found = root.get_command(click.Context(root), name)
+    found: click.Command | None = root
+    for word in name.split():
+        found = found.get_command(click.Context(found), word) if isinstance(found, click.Group) else None
     if found is None:
         raise LookupError(f"no such command: {name}")
     return found
+
+
+def every_command() -> list[str]:
+    """The names of all commands, those of a group behind the group."""
+    names = []
+    for name in COMMANDS:
+        command = command_of(name)
+        below = command.list_commands(click.Context(command)) if isinstance(command, click.Group) else []
+        names += [name, *(f"{name} {each}" for each in below)]
+    return names
 
 
 def _command(name: str) -> list[str]:

@@ -13,7 +13,7 @@ import click
 from botocore import xform_name
 
 from tests.e2e.project import REPOSITORY
-from tritonstack.cli import COMMANDS, root
+from tritonstack.cli import root
 
 SUBSTITUTION = re.compile(r"\$\(((?:[^()]|\([^()]*\))*)\)")
 PLACEHOLDER = re.compile(r"<([a-z-]+)>")
@@ -77,12 +77,18 @@ def problem(command: tuple[str, ...]) -> str | None:
 
 
 def _tritonstack(arguments: list[str]) -> str | None:
-    if not arguments or arguments[0] not in COMMANDS:
-        return f"tritonstack has no command {arguments[:1]}"
-    command = root.get_command(click.Context(root), arguments[0])
-    assert command is not None
+    command, path, rest = (
+        root.get_command(click.Context(root), arguments[0]) if arguments else None,
+        "",
+        list(arguments),
+    )
+    while isinstance(command, click.Group) and len(rest) > 1:
+        path, rest = f"{path} {rest[0]}", rest[1:]
+        command = command.get_command(click.Context(command), rest[0])
+    if command is None:
+        return f"tritonstack{path} has no command {rest[:1]}"
     try:
-        command.make_context(arguments[0], list(arguments[1:]))
+        command.make_context(rest[0], rest[1:])
     except click.exceptions.Exit:
         return None
     except click.BadParameter as error:

@@ -140,6 +140,7 @@ def test_an_entry_without_a_way_or_with_two_is_refused() -> None:
     [
         ("tritonstack verfy dev", "no command"),
         ("tritonstack verify dev --jsn", "--jsn"),
+        ("tritonstack pipeline nothing", "pipeline has no command"),
         ("tritonstack up --port many", "many"),
         ("aws ssm get-parametr --name x", "no operation"),
         ("aws ssm get-parameter --nam x", "--nam"),

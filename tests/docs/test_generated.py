@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import re
 
+import click
 import pytest
 
+from scripts.documentation import commands_page
 from scripts.documentation.__main__ import main
-from scripts.documentation.commands_page import command_of
+from scripts.documentation.commands_page import command_of, every_command
 from scripts.documentation.markdown import COMMAND, anchor, cell
 from scripts.documentation.pages import MAKERS, page_text
 from tests.e2e.project import REPOSITORY
-from tritonstack.cli import COMMANDS
+from tritonstack.cli import root
 
 
 @pytest.mark.parametrize("path", MAKERS)
@@ -41,11 +43,20 @@ def test_every_field_of_the_schema_has_its_row(page: str, schema: str) -> None:
 
 def test_every_command_has_its_usage_and_every_option() -> None:
     text = (REPOSITORY / "docs/reference/commands.md").read_text(encoding="utf-8")
-    for name in COMMANDS:
+    for name in every_command():
         section = text.partition(f"## tritonstack {name}\n")[2].partition("\n## ")[0]
         assert "Exit codes: " in section, name
         options = [each.opts[-1] for each in command_of(name).params if each.opts[-1].startswith("-")]
         assert [option for option in options if f"`{option}`" not in section] == [], name
+
+
+def test_the_commands_of_a_group_are_commands(monkeypatch: pytest.MonkeyPatch) -> None:
+    group = click.Group("group", commands={"part": click.Command("part")})
+    monkeypatch.setattr(root, "get_command", lambda _context, name: group if name == "group" else None)
+    monkeypatch.setattr(commands_page, "COMMANDS", {"group": ("", "")})
+    assert every_command() == ["group", "group part"]
+    with pytest.raises(LookupError, match="group other"):
+        command_of("group other")
 
 
 def test_what_is_not_generated_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
