@@ -7,13 +7,14 @@ import json
 import jsonschema
 import pytest
 
-from tests.review.reports import before, document, report
-from tests.review.small import resource, serving
+from tests.review.reports import BASE, PRICES, before, document, report
+from tests.review.small import of, resource, serving, stack
 from tests.stacks.app_process import ROOT
 from tritonstack.commands.schema import schema_text
 from tritonstack.review.document import SCHEMA_ID, VERSION
 from tritonstack.review.entries import EnvironmentEntry
 from tritonstack.review.parts import Known
+from tritonstack.review.report import report_of
 
 
 def dev() -> EnvironmentEntry:
@@ -75,3 +76,13 @@ def test_a_stack_that_the_app_lost_counts_on_both_sides() -> None:
     [lost] = [each for each in document().environments if each.name == "lost"]
     assert (lost.resources, lost.traffic, lost.permissions) == ((), (), ())
     assert lost.cost.minimum_before == lost.cost.minimum_after
+
+
+def test_a_lost_stack_of_an_environment_that_stays_keeps_what_it_costs_and_may() -> None:
+    both = of(stack(before(), name="serving"), stack({**serving(name="dev-other")}, name="other"))
+    [entry] = document(report_of(both, of(stack(before(), name="serving")), base=BASE, known=PRICES)).environments
+    assert entry.verdict[0].text == "the app no longer has dev-other, which no deployment removes"
+    assert (entry.resources, entry.traffic, entry.permissions, entry.openings) == ((), (), (), ())
+    assert entry.cost.minimum_after == entry.cost.minimum_before
+    assert entry.cost.minimum_after is not None
+    assert entry.cost.minimum_after.usd_per_hour == 1.5
