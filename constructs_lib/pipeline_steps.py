@@ -27,7 +27,15 @@ class AssumingRole(Construct):
     """
 
     def __init__(self, scope: Construct, construct_id: str, *, role_name: str, description: str, assumed: str) -> None:
-        """Make the role. ``role_name`` is fixed: the trust policy of ``assumed`` names it."""
+        """Make the role.
+
+        Args:
+            scope: the parent.
+            construct_id: the id in the parent.
+            role_name: fixed, for the trust policy of ``assumed`` names it.
+            description: what it is for.
+            assumed: the ARN of the role that it may assume.
+        """
         super().__init__(scope, construct_id)
         self.assumed = assumed
         self.role = iam.Role(

@@ -22,7 +22,15 @@ class PipelineTopic(Construct):
     def __init__(
         self, scope: Construct, construct_id: str, *, pipeline: str, key: kms.IKey, email: Sequence[str]
     ) -> None:
-        """Make the topic. ``email``: who is told; each confirms a message first."""
+        """Make the topic.
+
+        Args:
+            scope: the parent.
+            construct_id: the id in the parent.
+            pipeline: its name.
+            key: encrypts messages; its policy lets EventBridge use it.
+            email: who is told; each confirms a message first.
+        """
         super().__init__(scope, construct_id)
         self.topic = sns.Topic(self, "Topic", display_name=f"Pipeline {pipeline}", master_key=key, enforce_ssl=True)
         for number, address in enumerate(email):

@@ -61,6 +61,6 @@ def test_a_property_of_which_only_a_part_replaces_is_not_one_that_replaces() -> 
 
 
 def test_types_that_the_local_aws_lacks_have_their_lists_too() -> None:
-    assert "AWS::CodePipeline::Pipeline" not in resource_schemas()
-    assert replacement_lists("AWS::CodePipeline::Pipeline") == {"create_only": ["Name"]}
+    assert "AWS::Athena::WorkGroup" not in resource_schemas()
+    assert replacement_lists("AWS::Athena::WorkGroup") == {"create_only": ["Name"]}
     assert replacement_lists("AWS::Nobody::Knows") is None

@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from tests.stacks.app_process import ROOT, files_under, run_app
+from tests.stacks.test_cfn_lint import linter, passed_over, said
 from tritonstack.errors import InputError
 from tritonstack.pipeline.bootstrap import environment_policy, pipeline_policy
 from tritonstack.pipeline.names import PipelineNames
@@ -334,6 +335,46 @@ def test_the_committed_snapshots_of_the_pipeline_are_what_is_synthesised(committ
     told = out_of_date(added_by_pipeline(read_assembly(committed.folder)), ROOT / FOLDER)
     if told:
         pytest.fail("\n".join([f"{FOLDER}/ is out of date:", *told]), pytrace=False)
+
+
+@pytest.mark.long
+def test_cdk_nag_finds_nothing_that_is_not_accepted_with_a_reason(other: Synthesised, tmp_path: Path) -> None:
+    """AwsSolutions and NIST 800-53 R5 with every setting on."""
+    context = {"pipeline": str(other.folder.parent / "pipeline.yaml")}
+    ran = run_app(tmp_path / "out", context=context, variables={"CDK_VALIDATION": "true"})
+    report = tmp_path / "out" / "validation-report.json"
+    assert ran.returncode == 0, report.read_text() if report.is_file() else ran.stderr
+
+
+PASSED_OVER = {
+    "E3703": "It asks for Fn::Sub instead of Fn::Join in a role's ARN; CDK Pipelines writes it, and both are the same."
+}
+
+
+@pytest.mark.long
+def test_cfn_lint_finds_nothing_that_is_not_passed_over_with_a_reason(
+    committed: Synthesised, other: Synthesised
+) -> None:
+    lints = linter("us-east-1")
+    found: dict[str, list[str]] = {}
+    for made in (committed, other):
+        files = [made.folder / "pipeline.template.json", *made.folder.glob("assembly-*/*pipelineaccess*.template.json")]
+        assert len(files) > 2
+        for file in files:
+            for check, where in said(file.read_text(), by=lints):
+                found.setdefault(check, []).append(f"{file.name}: {where}")
+    accepted = {*PASSED_OVER, *passed_over()}
+    assert {check: where for check, where in found.items() if check not in accepted} == {}
+    assert set(PASSED_OVER) <= set(found), "what finds nothing any more is passed over no more"
+
+
+def test_environments_alone_import_nothing_of_the_pipeline(tmp_path: Path) -> None:
+    ran = run_app(tmp_path / "out", context={"environments": "local"}, variables={"PYTHONPROFILEIMPORTTIME": "1"})
+    assert ran.returncode == 0, ran.stderr
+    imported = {line.rpartition("|")[2].strip() for line in ran.stderr.splitlines() if line.startswith("import time:")}
+    assert "stacks.stage" in imported
+    wanted = ("aws_cdk.pipelines", "aws_cdk.aws_codepipeline", "stacks.pipeline", "tritonstack.settings.pipeline")
+    assert not [name for name in imported if name.startswith(wanted)]
 
 
 def test_wrong_settings_end_the_app_with_every_problem_and_no_template(tmp_path: Path) -> None:
