@@ -78,8 +78,8 @@ def clock_ahead(aws: LocalAws) -> float:
 
 
 @contextmanager
-def s3_answers(aws: LocalAws, *faults: dict[str, Any]) -> Iterator[None]:
-    """Faults of S3 while the block runs: ``{"method", "path", "status", "times"}``."""
+def aws_fails(aws: LocalAws, *faults: dict[str, Any]) -> Iterator[None]:
+    """Faults while the block runs; the fields are those of ``emulator.faults.Fault``."""
     try:
         for fault in faults:
             _ask(aws, "faults", fault)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.deployments import InBackground, advance, eventually, faults_left, s3_answers
+from tests.e2e.deployments import InBackground, advance, aws_fails, eventually, faults_left
 from tests.e2e.engine_failures import (
     ENDPOINT,
     MODEL,
@@ -169,7 +169,7 @@ def test_what_s3_refuses_fails_the_deployment_and_a_retry_with_the_same_inputs_w
     engines.add_model(MODEL, seed=refused.seed)
     fault = {"method": "PUT", "path": refused.path, "status": refused.status, "times": FOREVER}
     with serving(local_aws, engines) as before:
-        with s3_answers(local_aws, fault):
+        with aws_fails(local_aws, fault):
             printed = engines.deploy(expect=1)
         said = [told(refused.phase), "could not write s3://", refused.path, refused.code]
         check_failed(engines, before, printed, said=said)
@@ -197,7 +197,7 @@ def test_s3_that_stumbles_for_a_few_requests_fails_nothing(engines: EngineProjec
         {"method": "PUT", "path": "/inputs/", "status": 500, "times": 2},
         {"method": "PUT", "path": "/endpoints/", "status": 503, "times": 3},
     ]
-    with serving(local_aws, engines) as before, s3_answers(local_aws, *faults):
+    with serving(local_aws, engines) as before, aws_fails(local_aws, *faults):
         engines.deploy()
         assert faults_left(local_aws) == 0
     check_deployed(engines, before)
@@ -241,7 +241,7 @@ def test_engines_that_a_stopped_build_had_started_are_stopped_with_it(
 ) -> None:
     engines.add_model(MODEL, seed=11)
     with serving(local_aws, engines) as before:
-        with s3_answers(local_aws, SLOW_JOBS):
+        with aws_fails(local_aws, SLOW_JOBS):
             deployment = InBackground(lambda: engines.deploy(expect=1))
             deployment.until(lambda: "InProgress" in job_statuses(engines))
             local_aws.client("codebuild").stop_build(id=engines.builds()[0]["id"])
@@ -258,7 +258,7 @@ def test_engines_on_codebuild_s_gpu_machine_are_stopped_with_the_build_too(
 ) -> None:
     engines.add_model("added-engine", seed=12)
     engines.write({ENDPOINT: (T4, [MODEL]), ADDED: (A10G, ["added-engine"])})
-    with s3_answers(local_aws, SLOW_JOBS):
+    with aws_fails(local_aws, SLOW_JOBS):
         deployment = InBackground(lambda: engines.deploy(expect=1))
         deployment.until(lambda: "IN_PROGRESS" in engine_builds(engines))
         local_aws.client("codebuild").stop_build(id=engines.builds()[0]["id"])

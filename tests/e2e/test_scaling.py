@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.e2e.conftest import endpoint
+from tests.e2e.deployments import aws_fails, faults_left
 from tests.e2e.project import Project, environment_yaml
 from tests.e2e.verification_project import ON_THE_SERVER, CheckedProject, checked_project
 from tritonstack.local.aws import LocalAws
@@ -119,6 +120,28 @@ def test_another_type_that_fails_its_verification_leaves_the_old_one_scaled(chec
     assert checked.stack_status == "UPDATE_ROLLBACK_COMPLETE"
     assert (live(checked), registered(checked)) == ((T4, 3), wanted(T4))
     checked.write_model("x + x")
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        pytest.param({"endpoint": f"{NAME}-checked"}, f"variant/{A10G}", id="taken back in silence"),
+        pytest.param({"operation": "RegisterScalableTarget", "status": 403}, "RegisterScalableTarget", id="target"),
+        pytest.param({"operation": "PutScalingPolicy", "status": 403}, "PutScalingPolicy", id="policy"),
+        pytest.param({"operation": "PutParameter", "status": 403}, "PutParameter", id="activation"),
+    ],
+)
+def test_another_type_whose_deployment_fails_after_the_endpoint_leaves_the_old_one_scaled(
+    checked: CheckedProject, fault: dict[str, Any], said: str
+) -> None:
+    write(checked, instance_type="ml.g5.xlarge")
+    checked.write_model("2 * x")  # so that there is a record to write
+    with aws_fails(checked.aws, {**fault, "times": 1}):
+        assert said in checked.deploy(expect=1).stderr
+        assert faults_left(checked.aws) == 0
+    assert checked.stack_status == "UPDATE_ROLLBACK_COMPLETE"
+    assert (live(checked), registered(checked)) == ((T4, 3), wanted(T4))
+    assert checked.answer(4.0) == 8.0
 
 
 def test_another_type_is_deployed_and_scaled(checked: CheckedProject) -> None:

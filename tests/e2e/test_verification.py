@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.e2e.deployments import aws_fails, faults_left
 from tests.e2e.project import Project
 from tests.e2e.verification_project import ON_THE_SERVER, CheckedProject, checked_project
 from tritonstack.local.aws import LocalAws
@@ -62,6 +63,40 @@ def test_what_changed_the_config_too_is_put_back_and_the_next_deployment_works(c
     assert checked.target != before
     assert checked.config != config
     assert (checked.stack_status, checked.loaded, checked.answer(5.0)) == ("UPDATE_COMPLETE", {checked.target}, 10.0)
+
+
+def test_an_update_that_sagemaker_takes_back_while_it_reports_success_fails_the_deployment(
+    checked: CheckedProject,
+) -> None:
+    before, config = checked.target, checked.config
+    checked.write_environment(more=", container: {shm_default_bytes: 50331648}")
+    with aws_fails(checked.aws, {"endpoint": f"{checked.name}-checked", "times": 1}):
+        said = " ".join(checked.deploy(expect=1).stderr.split())
+        assert faults_left(checked.aws) == 0
+    assert f"endpoint {checked.name}-checked runs config {config}, not " in said
+    assert "SageMaker rolled the update back by itself" in said
+    assert (checked.target, checked.config, checked.stack_status) == (before, config, "UPDATE_ROLLBACK_COMPLETE")
+    assert checked.answer(6.0) == 12.0
+    checked.deploy()
+    assert checked.config != config
+    assert (checked.target, checked.stack_status, checked.answer(6.0)) == (before, "UPDATE_COMPLETE", 12.0)
+
+
+def test_a_record_that_cannot_be_written_fails_the_deployment_and_the_next_one_writes_it(
+    checked: CheckedProject,
+) -> None:
+    before, config = checked.target, checked.config
+    checked.write_model("2 * x")
+    checked.write_environment(more=", container: {shm_default_bytes: 67108864}")
+    with aws_fails(checked.aws, {"operation": "PutParameter", "status": 403, "times": 1}):
+        said = checked.deploy(expect=1).stderr
+        assert faults_left(checked.aws) == 0
+    assert "PutParameter" in said
+    assert (checked.target, checked.config, checked.stack_status) == (before, config, "UPDATE_ROLLBACK_COMPLETE")
+    assert checked.answer(6.0) == 12.0
+    checked.deploy()
+    assert checked.target != before
+    assert (checked.stack_status, checked.answer(6.0)) == ("UPDATE_COMPLETE", 12.0)
 
 
 def test_a_model_that_cannot_be_loaded_fails_the_deployment_with_the_containers_words(checked: CheckedProject) -> None:

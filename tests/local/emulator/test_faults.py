@@ -10,7 +10,7 @@ from typing import Any
 import boto3
 import pytest
 from botocore.config import Config
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, WaiterError
 
 from tests.local.emulator.processing_jobs import ended_job, start_job
 from tests.local.emulator.running import Emulator, make_role
@@ -84,6 +84,48 @@ def test_a_fault_without_a_status_only_delays(aws: Emulator, bucket: str) -> Non
     assert ask(aws, "GET") == (200, {"faults": []})
 
 
-@pytest.mark.parametrize("wrong", [{"method": "PUT"}, fault(status=418), fault(status=503, times=0)])
+def refused(operation: str, *, times: int = 1) -> dict[str, Any]:
+    """A fault of a JSON service's operation."""
+    return {"operation": operation, "status": 403, "times": times}
+
+
+def test_an_operation_is_refused_in_its_services_own_words_and_no_other_is(aws: Emulator, bucket: str) -> None:
+    ask(aws, "POST", refused("PutParameter"))
+    ssm = aws.client("ssm")
+    assert ssm.describe_parameters(MaxResults=10)["Parameters"] == []
+    with pytest.raises(ClientError, match="PutParameter") as error:
+        ssm.put_parameter(Name="/faulty", Value="1", Type="String")
+    assert error.value.response["Error"]["Code"] == "AccessDeniedException"
+    ssm.put_parameter(Name="/faulty", Value="1", Type="String")
+    ssm.delete_parameter(Name="/faulty")
+    assert ask(aws, "GET") == (200, {"faults": []})
+
+
+def test_cloudformations_own_calls_are_refused_too_and_the_stack_fails_with_the_words(
+    aws: Emulator, bucket: str
+) -> None:
+    ask(aws, "POST", refused("CreateModel"))
+    cloudformation = aws.client("cloudformation")
+    role = "arn:aws:iam::123456789012:role/any"
+    resource = {"Type": "AWS::SageMaker::Model", "Properties": {"ExecutionRoleArn": role}}
+    cloudformation.create_stack(StackName="faulty", TemplateBody=json.dumps({"Resources": {"Model": resource}}))
+    with pytest.raises(WaiterError):
+        cloudformation.get_waiter("stack_create_complete").wait(StackName="faulty", WaiterConfig={"Delay": 1})
+    events = cloudformation.describe_stack_events(StackName="faulty")["StackEvents"]
+    cloudformation.delete_stack(StackName="faulty")
+    reasons = [each.get("ResourceStatusReason", "") for each in events if each["LogicalResourceId"] == "Model"]
+    assert any("a fault that was asked for at /_tritonstack/faults: CreateModel" in each for each in reasons)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"method": "PUT"},
+        {"times": 1},
+        {**fault(status=503), "endpoint": "both"},
+        fault(status=418),
+        fault(status=503, times=0),
+    ],
+)
 def test_what_is_no_fault_is_refused(aws: Emulator, wrong: dict[str, Any]) -> None:
     assert ask(aws, "POST", wrong)[0] == 400

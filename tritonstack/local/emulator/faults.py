@@ -1,54 +1,66 @@
-"""Faults that tests ask for: requests to a path that S3 answers with an error, or not for a while."""
+"""Faults that tests ask for: requests that AWS refuses, or answers late, and updates that end in silence."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from threading import Lock
 from typing import Any
+
+from tritonstack.local.emulator.refusal import RefusedError
 
 LONGEST_DELAY = 60.0
 
 _CODES = {403: "AccessDenied", 500: "InternalError", 503: "SlowDown"}
+_OPERATION_CODES = {403: "AccessDeniedException", 500: "InternalFailure", 503: "ServiceUnavailable"}
+_SOURCE = "a fault that was asked for at /_tritonstack/faults"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fault:
-    """What becomes of requests.
+    """What becomes of requests, or of an endpoint's update: ``path``, ``operation`` or ``endpoint`` says of which.
 
     Attributes:
         method: of the request (``PUT``).
-        path: a part of its path (``/endpoints/``).
+        path: a part of its path (``/endpoints/``); S3's error is the answer.
+        operation: of a JSON service (``PutParameter``), called by a program or, of our own services, by CloudFormation.
+        endpoint: its next update ends InService with the old config and without a FailureReason, once the new fleet is
+            up: SageMaker has rolled it back, and says that all is well.
         status: the answer, one of 403, 500, 503; None lets the request through after the delay.
         times: how many requests it befalls still.
         delay_seconds: how long the answer takes.
     """
 
-    method: str
-    path: str
-    status: int | None
+    method: str = ""
+    path: str = ""
+    operation: str = ""
+    endpoint: str = ""
+    status: int | None = None
     times: int
     delay_seconds: float = 0.0
 
     def answer(self) -> tuple[int, bytes] | None:
-        """S3's error, as its REST interface has it; None where there is none."""
+        """The error, as S3's REST interface or a JSON service has it; None where there is none."""
         if self.status is None:
             return None
-        code = _CODES[self.status]
-        message = f"a fault that was asked for at /_tritonstack/faults: {self.method} {self.path}"
-        return self.status, f"<Error><Code>{code}</Code><Message>{message}</Message></Error>".encode()
+        message = f"{_SOURCE}: {self.method} {self.path}{self.operation}"
+        if self.operation:
+            return self.status, json.dumps({"__type": _OPERATION_CODES[self.status], "message": message}).encode()
+        return self.status, f"<Error><Code>{_CODES[self.status]}</Code><Message>{message}</Message></Error>".encode()
 
 
 class Faults:
-    """The faults that are still to come."""
+    """The faults that are still to come. Services ask from threads, the gateway from its loop."""
 
     def __init__(self) -> None:
         """There are none."""
         self._waiting: list[Fault] = []
+        self._lock = Lock()
 
     def add(self, body: bytes) -> None:
-        """``{"method", "path", "status", "times", "delay_seconds"}``; raises ValueError for what is no fault."""
+        """A fault's fields as JSON; raises ValueError for what is no fault."""
         try:
             told: Mapping[str, Any] = json.loads(body)
             fault = Fault(**told)
@@ -56,24 +68,53 @@ class Faults:
             raise ValueError(str(error)) from error
         if not (fault.status is None or fault.status in _CODES):
             raise ValueError(f"status {fault.status}: null or one of {', '.join(map(str, _CODES))}")
-        if not (fault.times >= 1 and 0 <= fault.delay_seconds <= LONGEST_DELAY and fault.path):
-            raise ValueError(f"times from 1, delay_seconds from 0 to {LONGEST_DELAY:g}, and a path")
-        self._waiting.append(fault)
+        if len([each for each in (fault.path, fault.operation, fault.endpoint) if each]) != 1:
+            raise ValueError("one of path, operation and endpoint")
+        if not (fault.times >= 1 and 0 <= fault.delay_seconds <= LONGEST_DELAY):
+            raise ValueError(f"times from 1, delay_seconds from 0 to {LONGEST_DELAY:g}")
+        with self._lock:
+            self._waiting.append(fault)
 
     def clear(self) -> None:
         """Forget those that are still to come."""
-        self._waiting.clear()
+        with self._lock:
+            self._waiting.clear()
 
     def shown(self) -> list[dict[str, Any]]:
         """Those that are still to come."""
-        return [dict(vars(fault)) for fault in self._waiting]
+        with self._lock:
+            return [dict(vars(fault)) for fault in self._waiting]
 
-    async def befall(self, method: str, path: str) -> tuple[int, bytes] | None:
-        """The answer to a request in place of S3's, after the fault's delay; None lets the request through."""
-        for place, fault in enumerate(self._waiting):
-            if fault.method == method and fault.path in path:
-                left = replace(fault, times=fault.times - 1)
-                self._waiting[place : place + 1] = [left] if left.times else []
-                await asyncio.sleep(fault.delay_seconds)
-                return fault.answer()
+    async def befall(self, method: str, path: str, operation: str = "") -> tuple[int, bytes] | None:
+        """The answer to a request in place of AWS's, after the fault's delay; None lets the request through."""
+        fault = self._next(
+            lambda one: (
+                (one.path != "" and one.method == method and one.path in path)
+                or (one.operation != "" and one.operation == operation)
+            )
+        )
+        if fault is None:
+            return None
+        await asyncio.sleep(fault.delay_seconds)
+        return fault.answer()
+
+    def refuse(self, operation: str) -> None:
+        """Raise RefusedError where a call of this operation inside the local AWS is to fail."""
+        fault = self._next(lambda one: one.operation == operation and one.status is not None)
+        if fault is not None and fault.status is not None:
+            message = f"{_SOURCE}: {operation}"
+            raise RefusedError(_OPERATION_CODES[fault.status], message, source="tritonstack.local.emulator.faults")
+
+    def silently_back(self, endpoint: str) -> bool:
+        """Whether an update of this endpoint is to end with the old config, and nobody told."""
+        return self._next(lambda one: one.endpoint == endpoint) is not None
+
+    def _next(self, befalls: Callable[[Fault], bool]) -> Fault | None:
+        """The first fault of these; it is counted."""
+        with self._lock:
+            for place, fault in enumerate(self._waiting):
+                if befalls(fault):
+                    left = replace(fault, times=fault.times - 1)
+                    self._waiting[place : place + 1] = [left] if left.times else []
+                    return fault
         return None

@@ -29,12 +29,12 @@ _LARGEST_BODY = 32 * 1024 * 1024  # SageMaker's own limit is 25 MiB and the runt
 class Gateway:
     """The ASGI application."""
 
-    def __init__(self, settings: EmulatorSettings, endpoints: Endpoints) -> None:
-        """``endpoints`` take the runtime's reports."""
+    def __init__(self, settings: EmulatorSettings, endpoints: Endpoints, faults: Faults) -> None:
+        """``endpoints`` take the runtime's reports; ``faults`` are those that were asked for."""
         self._settings = settings
         self._endpoints = endpoints
         self._forwarder = RuntimeForwarder(settings.runtime_url)
-        self._faults = Faults()
+        self._faults = faults
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One connection's request, or the server's life cycle."""
@@ -44,12 +44,14 @@ class Gateway:
         elif scope["type"] == "http" and scope["method"] == "POST" and INVOCATION.match(path):
             await _answer(send, await self._invoke(scope, receive))
         else:
-            fault = await self._faults.befall(scope["method"], path) if scope["type"] == "http" else None
+            operation = _operation(scope) if scope["type"] == "http" else ""
+            fault = await self._faults.befall(scope["method"], path, operation) if scope["type"] == "http" else None
             if fault is None:
                 await ministack.app.app(scope, receive, send)
             else:
                 await _body(receive)
-                await _answer(send, (fault[0], [("Content-Type", "application/xml")], fault[1]))
+                kind = "application/xml" if fault[1].startswith(b"<") else "application/x-amz-json-1.1"
+                await _answer(send, (fault[0], [("Content-Type", kind)], fault[1]))
 
     async def _internal(self, method: str, path: str, receive: Receive) -> Answer:
         if path == "/_tritonstack/health" and method == "GET":
@@ -112,6 +114,12 @@ class Gateway:
         path = scope.get("raw_path", b"").decode("ascii") or urllib.parse.quote(scope["path"])
         answer: Answer = await run_reentrant(self._forwarder.forward, path, headers, body)
         return answer
+
+
+def _operation(scope: Scope) -> str:
+    """The operation of a JSON service's request (``X-Amz-Target: AmazonSSM.PutParameter``); empty for any other."""
+    targets = [value.decode("latin-1") for name, value in scope["headers"] if name == b"x-amz-target"]
+    return targets[0].rpartition(".")[2] if targets else ""
 
 
 def _move_clock(body: bytes | None) -> Answer:

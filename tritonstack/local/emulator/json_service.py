@@ -33,6 +33,8 @@ class JsonService:
         self._target_prefix = target_prefix
         self._operations = operations
         self._forget = forget
+        self.before: Callable[[str], None] = lambda _operation: None
+        """Called with each operation's name; what it raises is the answer (``faults``)."""
 
     def call(self, operation: str, request: Request) -> dict[str, Any]:
         """One operation, checked; raises ``RefusedError``."""
@@ -43,6 +45,7 @@ class JsonService:
                 source="tritonstack.local.emulator",
             )
         request_validation.validate(self.service, operation, request)
+        self.before(operation)
         return self._operations[operation](request) or {}
 
     def call_from_template(self, operation: str, request: Request) -> dict[str, Any]:

@@ -37,6 +37,7 @@ from tritonstack.local.emulator.cloudwatch import api as cloudwatch_api
 from tritonstack.local.emulator.cloudwatch import resources as cloudwatch_resources
 from tritonstack.local.emulator.codebuild import api as codebuild_api
 from tritonstack.local.emulator.codepipeline.service import Pipelines, codepipeline_service
+from tritonstack.local.emulator.faults import Faults
 from tritonstack.local.emulator.gateway import Gateway
 from tritonstack.local.emulator.offers import api as offers_api
 from tritonstack.local.emulator.processing.jobs import ProcessingJobs
@@ -90,7 +91,10 @@ def build(settings: EmulatorSettings) -> Gateway:
     role_boundaries.install()
     provisioning.install_schemas()
     patience.install(seconds=settings.stack_patience_seconds)
-    return Gateway(settings, endpoints)
+    faults = Faults()
+    sagemaker.before = autoscaling.before = faults.refuse
+    endpoints.silently_back = faults.silently_back
+    return Gateway(settings, endpoints, faults)
 
 
 def serve(settings: EmulatorSettings) -> int:

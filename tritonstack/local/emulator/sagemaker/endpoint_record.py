@@ -62,8 +62,11 @@ class EndpointRecord(Record):
         self.failure_reason = None
         self.modified = clock.now()
 
-    def fail(self, reason: str) -> None:
-        """The new fleet could not be started: a first one leaves nothing, a later one leaves the old fleet serving."""
+    def fail(self, reason: str | None) -> None:
+        """The new fleet could not be started: a first one leaves nothing, a later one leaves the old fleet serving.
+
+        Without a ``reason`` nobody is told of it.
+        """
         self.status = "Failed" if self.status == "Creating" else "InService"
         self.pending = None
         self.failure_reason = reason

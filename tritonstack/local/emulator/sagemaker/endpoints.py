@@ -36,6 +36,8 @@ class Endpoints:
         """Works on ``state``."""
         self._state = state
         self._baking = Baking(state)
+        self.silently_back: Callable[[str], bool] = lambda _name: False
+        """Whether an endpoint's update is to be rolled back without a word (``faults``)."""
 
     def create(self, request: Request) -> dict[str, Any]:
         """CreateEndpoint: the endpoint is Creating until its fleet is reported."""
@@ -169,9 +171,20 @@ class Endpoints:
         """
         with self._state.changed:
             meant = [record for record in self._state.endpoints.everywhere() if _deploys(record, endpoint, config)]
-            told = [_told(record, outcome, reason=reason, instances=instances) for record in meant]
+            told = [
+                None if self._goes_back(record, outcome) else _told(record, outcome, reason=reason, instances=instances)
+                for record in meant
+            ]
             self._state.changed.notify_all()
         return next((one for one in told if one is not None), None)
+
+    def _goes_back(self, record: EndpointRecord, outcome: Outcome) -> bool:
+        """Whether the new fleet's being up ends the update with the old one, and nobody told. Nobody awaits it then."""
+        if outcome != "in_service" or record.status != "Updating" or not self.silently_back(record.name):
+            return False
+        logger.warning("%s: rolled back to %s in silence, as it was asked for", record.name, record.config_name)
+        record.fail(None)
+        return True
 
     def mark(self) -> str:
         """A digest of all that describes the endpoints, tags included: while it stays the same, so does everything.
