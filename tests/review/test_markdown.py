@@ -8,6 +8,7 @@ import pytest
 
 from tests.review.reports import before, document, report
 from tests.review.small import resource
+from tritonstack.review.entry_words import part_lists
 from tritonstack.review.markdown import LIMIT, code, markdown, text
 from tritonstack.review.post import MARKER
 
@@ -44,6 +45,18 @@ def test_changes_stand_by_what_they_mean_what_can_hurt_first(told: str) -> None:
     assert [each for each in titles if each in wanted] == wanted
     assert titles[0] == "Calls"
     assert {"Permissions that widen", "Cost", "Policy findings"} <= set(titles)
+
+
+def test_a_wildcard_is_called_out_where_a_permission_widens(told: str) -> None:
+    assert r"- serving/Role may now: s3:\* on \*. Wildcards: action s3:\* (every action of s3) — no reason" in told
+
+
+def test_the_reason_of_a_wildcard_ends_with_one_full_stop() -> None:
+    [dev] = [each for each in document().environments if each.name == "dev"]
+    [permission] = dev.permissions
+    reasoned = permission.model_copy(update={"wildcards": ("resource a* — accepted: Why.", "resource b*")})
+    [(_, lines)] = part_lists(dev.model_copy(update={"permissions": (reasoned,), "openings": (), "costs": ()}))
+    assert lines == ("serving/Role may now: s3:* on *. Wildcards: resource a* — accepted: Why; resource b*.",)
 
 
 def test_the_cost_is_a_table_of_both_ends(told: str) -> None:

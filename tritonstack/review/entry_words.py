@@ -68,7 +68,7 @@ def _permissions(environment: EnvironmentEntry, kind: str) -> Iterator[str]:
         if each.kind != kind:
             continue
         called_out = each.wildcards if kind != "narrower" else ()
-        broad = f" Wildcards: {'; '.join(called_out)}." if called_out else ""
+        broad = f" Wildcards: {'; '.join(one.rstrip('.') for one in called_out)}." if called_out else ""
         foreign = f" Of other accounts: {', '.join(each.other_accounts)}." if each.other_accounts else ""
         yield f"{each.stack}/{each.principal} {each.statement}.{broad}{foreign}"
 
