@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal, get_args
 
 import aws_cdk as cdk
@@ -23,11 +23,13 @@ STAGING_PREFIX, STAGING_DAYS = "staging/", 7
 is kept for a week, so that somebody can still look at it."""
 ENDPOINT_LOGS = "/aws/sagemaker/Endpoints/"
 """Where SageMaker writes what containers say (developer guide: "Log Groups and Streams")."""
-BuildLogOf = Literal["builds", "engines", "network"]
+BuildLogOf = Literal["builds", "engines", "network", "load-tests"]
+ON_REQUEST = frozenset({"load-tests"})
+"""Logs that the key's policy names only where they are asked for."""
 
 
 def build_log_name(*, environment: str, of: BuildLogOf) -> str:
-    """The log group of an environment's builds, of its engines, or of its network's flows."""
+    """The log group of an environment's builds, of its engines, of its network's flows, or of its load tests."""
     return f"/tritonstack/{environment}/{of}"
 
 
@@ -62,6 +64,7 @@ class ArtifactBucket(Construct):
         access_log_days: int,
         key_arn: str | None = None,
         endpoint_logs: bool = False,
+        load_test_logs: bool = False,
         captured: Mapping[str, int] | None = None,
         permissions_boundary_arn: str | None = None,
     ) -> None:
@@ -77,6 +80,7 @@ class ArtifactBucket(Construct):
             access_log_days: days until an access log is gone.
             key_arn: a key that exists, whose policy is its owner's; None makes one.
             endpoint_logs: whether the key that is made encrypts the logs of endpoints too. Default: False.
+            load_test_logs: likewise of those of load tests. Default: False.
             captured: key prefix of captured requests and answers → days until they are gone. Default: None.
             permissions_boundary_arn: a managed policy that bounds the role of the function that empties the buckets.
                 Default: None.
@@ -85,7 +89,8 @@ class ArtifactBucket(Construct):
         # Logs by bucket policy rather than by ACL, also in an app that does not set this feature flag.
         self.node.set_context("@aws-cdk/aws-s3:serverAccessLogsUseBucketPolicy", True)
         policy = cdk.RemovalPolicy.RETAIN if retain else cdk.RemovalPolicy.DESTROY
-        self.key = self._key(key_arn, environment=environment, retain=retain, endpoint_logs=endpoint_logs)
+        log_groups = _log_groups(environment, endpoints=endpoint_logs, load_tests=load_test_logs)
+        self.key = self._key(key_arn, environment=environment, retain=retain, log_groups=log_groups)
         self.access_logs = s3.Bucket(
             self,
             "AccessLogs",
@@ -155,7 +160,7 @@ class ArtifactBucket(Construct):
         """
         return OwnBucket(scope, construct_id, bucket=bucket, key=key)
 
-    def _key(self, key_arn: str | None, *, environment: str, retain: bool, endpoint_logs: bool) -> kms.IKey:
+    def _key(self, key_arn: str | None, *, environment: str, retain: bool, log_groups: Sequence[str]) -> kms.IKey:
         """The key that is named, or one that is made with a policy that lets in exactly the services that need it."""
         if key_arn is not None:
             return kms.Key.from_key_arn(self, "Key", key_arn)
@@ -167,11 +172,11 @@ class ArtifactBucket(Construct):
             pending_window=None if retain else cdk.Duration.days(KEY_DELETION_DAYS),
             removal_policy=cdk.RemovalPolicy.RETAIN if retain else cdk.RemovalPolicy.DESTROY,
         )
-        self._allow_logs(key, environment, endpoint_logs=endpoint_logs)
+        self._allow_logs(key, log_groups)
         self._allow_alarms(key, environment)
         return key
 
-    def _allow_logs(self, key: kms.Key, environment: str, *, endpoint_logs: bool) -> None:
+    def _allow_logs(self, key: kms.Key, log_groups: Sequence[str]) -> None:
         """CloudWatch Logs may use the key for the logs of builds and of the network, and for no other log group.
 
         Those of the environment's endpoints are added where their groups are the stacks' own.
@@ -184,20 +189,11 @@ class ArtifactBucket(Construct):
             stack.format_arn(
                 service="logs",
                 resource="log-group",
-                resource_name=build_log_name(environment=environment, of=of),
+                resource_name=name,
                 arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
             )
-            for of in get_args(BuildLogOf)
+            for name in log_groups
         ]
-        if endpoint_logs:
-            groups.append(
-                stack.format_arn(
-                    service="logs",
-                    resource="log-group",
-                    resource_name=endpoint_log_name(f"{environment}-*"),
-                    arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
-                )
-            )
         key.add_to_resource_policy(
             iam.PolicyStatement(
                 sid="EncryptBuildLogs",
@@ -278,6 +274,16 @@ class ArtifactBucketReference(Construct):
             default=naming.artifact_parameter(environment=environment, value=value),
         )
         return parameter.value_as_string
+
+
+def _log_groups(environment: str, *, endpoints: bool, load_tests: bool) -> list[str]:
+    """The log groups that the key encrypts: of builds and network always, the others where they are asked for."""
+    names = [
+        build_log_name(environment=environment, of=of)
+        for of in get_args(BuildLogOf)
+        if load_tests or of not in ON_REQUEST
+    ]
+    return [*names, endpoint_log_name(f"{environment}-*")] if endpoints else names
 
 
 def _expire_captured(captured: Mapping[str, int]) -> list[s3.LifecycleRule]:

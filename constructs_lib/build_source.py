@@ -27,16 +27,16 @@ class BuildSource(Construct):
         asset: the asset, unpacked by the build.
     """
 
-    def __init__(self, scope: Construct, construct_id: str, *, models: Path) -> None:
+    def __init__(self, scope: Construct, construct_id: str, *, models: Path | None) -> None:
         """Make the asset.
 
         Args:
             scope: the parent.
             construct_id: the id in the parent.
-            models: the folder of the model folders; in the asset it is ``model_repos``.
+            models: the folder of the model folders; in the asset it is ``model_repos``. None: the asset has none.
         """
         super().__init__(scope, construct_id)
-        folder, digest = _gathered(models.resolve())
+        folder, digest = _gathered(None if models is None else models.resolve())
         self.asset = s3_assets.Asset(
             self, "Files", path=folder, asset_hash=digest, asset_hash_type=cdk.AssetHashType.CUSTOM
         )
@@ -57,7 +57,7 @@ class BuildSource(Construct):
         return f"{self.bucket_arn}/{self.asset.s3_object_key}"
 
 
-def source_files(models: Path) -> Iterator[tuple[str, Path]]:
+def source_files(models: Path | None) -> Iterator[tuple[str, Path]]:
     """Name in the asset → file, in the order of the names. Links and compiled Python are left out.
 
     Lock files that lie beside ``models`` take the place of this repository's: digests cover them.
@@ -65,8 +65,9 @@ def source_files(models: Path) -> Iterator[tuple[str, Path]]:
     found = {name: repository_path(name) for name in FILES}
     found |= _below(repository_path(REQUIREMENTS), REQUIREMENTS)
     found |= _below(PACKAGE, PACKAGE.name)
-    found |= _below(models.parent / REQUIREMENTS, REQUIREMENTS)
-    found |= _below(models, MODELS)
+    if models is not None:
+        found |= _below(models.parent / REQUIREMENTS, REQUIREMENTS)
+        found |= _below(models, MODELS)
     yield from sorted(found.items())
 
 
@@ -79,7 +80,7 @@ def _below(folder: Path, name: str) -> dict[str, Path]:
 
 
 @functools.cache
-def _gathered(models: Path) -> tuple[str, str]:
+def _gathered(models: Path | None) -> tuple[str, str]:
     """A folder with the files, which goes with the process, and the SHA-256 of what they are called and contain."""
     digest = hashlib.sha256()
     folder = Path(_temporary().name, hashlib.sha256(str(models).encode()).hexdigest()[:16])

@@ -38,6 +38,7 @@ class ArtifactsStack(cdk.Stack):
             access_log_days=environment.artifacts.access_log_days,
             key_arn=environment.artifacts.key_arn,
             endpoint_logs=environment.logs.endpoint_days is not None,
+            load_test_logs=environment.load_test is not None,
             captured={
                 naming.captured_prefix(folder=each.data_capture.folder, endpoint=each.name): each.data_capture.days
                 for each in environment.endpoints

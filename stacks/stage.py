@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tritonstack.engines.deployed_builds import DeployedBuilds
 
     from .builds import BuildsStack
+    from .load_test import LoadTestStack
     from .network import NetworkStack
     from .observability import ObservabilityStack
 
@@ -36,6 +37,7 @@ class EnvironmentStage(cdk.Stage):
         network: the network stack, deployed second; None where containers are in SageMaker's own network.
         builds: the builds stack, deployed next; None where a deployment builds nothing.
         serving: endpoint name → serving stack.
+        load_test: what load tests run on; None where the environment has none.
         observability: deployed last; None where an environment has neither dashboard nor alarms.
     """
 
@@ -82,6 +84,7 @@ class EnvironmentStage(cdk.Stage):
             if self.builds is not None:
                 stack.add_stack_dependency(self.builds)
             self.serving[endpoint.name] = stack
+        self.load_test = self._load_test(environment)
         self.observability = self._observability(environment)
 
     @classmethod
@@ -129,6 +132,15 @@ class EnvironmentStage(cdk.Stage):
         from .builds import BuildsStack  # noqa: PLC0415 - CodeBuild's types, which most environments do not need
 
         stack = BuildsStack(self, "builds", environment=environment, builds=builds)
+        stack.add_stack_dependency(self.network or self.artifacts)
+        return stack
+
+    def _load_test(self, environment: Environment) -> LoadTestStack | None:
+        if environment.load_test is None:
+            return None
+        from .load_test import LoadTestStack  # noqa: PLC0415 - as the builds stack's types
+
+        stack = LoadTestStack(self, "load-test", environment=environment, settings=environment.load_test)
         stack.add_stack_dependency(self.network or self.artifacts)
         return stack
 

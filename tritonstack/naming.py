@@ -86,6 +86,16 @@ def builds_parameter(*, environment: str, value: str) -> str:
     return f"/tritonstack/{environment}/_builds/{value}"
 
 
+def load_test_parameter(*, environment: str, value: str) -> str:
+    """The SSM parameter that carries a value of the load-test stack (``project-name``, ``state-machine-arn``)."""
+    return f"/tritonstack/{environment}/_load-test/{value}"
+
+
+def load_test_prefix(*, test: str = "") -> str:
+    """Where a load test's plan, payloads and results lie, with a trailing slash; "": where all lie."""
+    return f"load-tests/{test}/" if test else "load-tests/"
+
+
 def network_parameter(*, environment: str, value: str) -> str:
     """The SSM parameter that carries a value of the network stack (``vpc-id``, ``subnet-us-east-1a``)."""
     return f"/tritonstack/{environment}/_network/{value}"

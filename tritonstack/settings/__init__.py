@@ -7,6 +7,7 @@ from tritonstack.settings.container import ContainerSettings
 from tritonstack.settings.data_capture import DataCapture
 from tritonstack.settings.endpoint import Endpoint, LocalSettings, Timeouts
 from tritonstack.settings.environment import ArtifactSettings, Environment, engines_built_on_deploy
+from tritonstack.settings.load_test import GateSettings, LoadTestSettings
 from tritonstack.settings.loader import load_environment, load_environments
 from tritonstack.settings.logs import LogSettings
 from tritonstack.settings.network import CreatedNetwork, ImportedNetwork, NetworkSettings
@@ -24,7 +25,9 @@ __all__ = [
     "DataCapture",
     "Endpoint",
     "Environment",
+    "GateSettings",
     "ImportedNetwork",
+    "LoadTestSettings",
     "LocalSettings",
     "LogSettings",
     "NetworkSettings",

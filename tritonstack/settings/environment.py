@@ -11,6 +11,7 @@ from tritonstack.settings.alarms import AlarmSettings
 from tritonstack.settings.builds import BuildSettings
 from tritonstack.settings.endpoint import PRODUCTION_INSTANCES, Endpoint
 from tritonstack.settings.fields import EnvironmentName, SettingsModel, choices
+from tritonstack.settings.load_test import LoadTestSettings
 from tritonstack.settings.logs import LogSettings
 from tritonstack.settings.network import NetworkSettings
 
@@ -76,6 +77,9 @@ class Environment(SettingsModel):
     dashboard: bool = Field(default=False, description="Whether CloudWatch gets a dashboard of the environment.")
     alarms: AlarmSettings | None = Field(
         default=None, description="What wakes somebody; {}: the defaults; null: no alarms."
+    )
+    load_test: LoadTestSettings | None = Field(
+        default=None, description="Load tests in the cloud; {}: the defaults; null: nothing is made for them."
     )
     prices: dict[str, float] = Field(
         default={},

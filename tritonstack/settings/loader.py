@@ -19,6 +19,7 @@ from tritonstack.settings.checks import (
     Site,
     check_builds,
     check_endpoint,
+    check_load_test,
     check_names_across,
     check_network,
     check_prices,
@@ -29,6 +30,7 @@ from tritonstack.settings.checks import (
 from tritonstack.settings.endpoint import Endpoint
 from tritonstack.settings.environment import Environment
 from tritonstack.settings.findings import Finding, to_problems
+from tritonstack.settings.load_test import LoadTestSettings
 from tritonstack.settings.network import NetworkSettings
 from tritonstack.settings.type_errors import echoes_bad_items, location_of, type_findings
 from tritonstack.settings.yaml_source import Location, YamlDocument, read_yaml
@@ -156,6 +158,7 @@ def _cross_checks(*, document: YamlDocument, faulty: set[Location], stem: str) -
     yield from check_prices(prices=prices, catalogue=site.catalogue)
     endpoints = value.get("endpoints")
     named: dict[int, str] = {}
+    known: dict[str, Endpoint] = {}
     for index, raw in enumerate(endpoints if isinstance(endpoints, list) else []):
         location: Location = ("endpoints", index)
         inside = {at[2:] for at in faulty if at[:2] == location}
@@ -171,7 +174,17 @@ def _cross_checks(*, document: YamlDocument, faulty: set[Location], stem: str) -
             yield from check_thresholds(
                 endpoint=endpoint, location=location, alarms=alarms, prices=prices, region=site.region
             )
+        if not unusable:
+            known[endpoint.name] = endpoint
     yield from check_repeated_names(named)
+    raw_test = value.get("load_test")
+    if isinstance(raw_test, dict) and not any(at[:1] == ("load_test",) for at in faulty):
+        yield from check_load_test(
+            LoadTestSettings.model_validate(raw_test),
+            endpoints=known,
+            names=frozenset(named.values()),
+            catalogue=site.catalogue,
+        )
 
 
 def _usable_builds(*, raw: Any, faulty: set[Location]) -> BuildSettings | None:

@@ -8,6 +8,7 @@ from tritonstack.settings.checks.archives import check_archives, with_archives, 
 from tritonstack.settings.checks.builds import check_builds
 from tritonstack.settings.checks.endpoint import check_endpoint
 from tritonstack.settings.checks.environment import check_names_across, check_repeated_names, check_site
+from tritonstack.settings.checks.load_test import check_load_test
 from tritonstack.settings.checks.network import check_network
 from tritonstack.settings.checks.site import Site
 
@@ -16,6 +17,7 @@ __all__ = [
     "check_archives",
     "check_builds",
     "check_endpoint",
+    "check_load_test",
     "check_names_across",
     "check_network",
     "check_prices",

@@ -1,0 +1,108 @@
+"""The state machine of load tests on single-model endpoints, its role, and where it writes."""
+
+from __future__ import annotations
+
+import json
+
+import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_stepfunctions as stepfunctions
+from constructs import Construct
+
+from constructs_lib.acknowledgement import acknowledge_wildcard
+from constructs_lib.build_log import BuildLog
+from constructs_lib.load_test_function import LoadTestFunction
+from constructs_lib.permission import allow, boundary
+from tritonstack.bench.cloud_machine import definition
+
+LOG_DELIVERY = (
+    "logs:CreateLogDelivery",
+    "logs:DeleteLogDelivery",
+    "logs:DescribeLogGroups",
+    "logs:DescribeResourcePolicies",
+    "logs:GetLogDelivery",
+    "logs:ListLogDeliveries",
+    "logs:PutResourcePolicy",
+    "logs:UpdateLogDelivery",
+)
+"""What a state machine that logs asks for (Step Functions guide: "Logging to CloudWatch Logs")."""
+TRACES = (
+    "xray:GetSamplingRules",
+    "xray:GetSamplingTargets",
+    "xray:PutTelemetryRecords",
+    "xray:PutTraceSegments",
+)
+"""Likewise of one that is traced (guide: "Tracing with X-Ray")."""
+
+
+class LoadTestMachine(Construct):
+    """The state machine.
+
+    Attributes:
+        machine: the state machine.
+        policy: the one policy of its role.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        environment: str,
+        at_once: int,
+        steps: LoadTestFunction,
+        log: BuildLog,
+        permissions_boundary_arn: str | None = None,
+    ) -> None:
+        """Make the state machine.
+
+        Args:
+            scope: the parent.
+            construct_id: the id in the parent.
+            environment: the environment's name.
+            at_once: jobs at once.
+            steps: the function that does its steps.
+            log: where it writes.
+            permissions_boundary_arn: a managed policy that bounds its role. Default: None.
+        """
+        super().__init__(scope, construct_id)
+        stack = cdk.Stack.of(self)
+        role = iam.Role(
+            self,
+            "Role",
+            description=f"Runs load tests of {environment}",
+            assumed_by=iam.ServicePrincipal(
+                "states.amazonaws.com", conditions={"StringEquals": {"aws:SourceAccount": stack.account}}
+            ),
+            permissions_boundary=boundary(self, permissions_boundary_arn),
+        )
+        self.policy = iam.Policy(self, "Access", roles=[role])
+        allow(self.policy, "CallSteps", actions=["lambda:InvokeFunction"], resources=[steps.function.arn])
+        allow(self.policy, "DeliverLog", actions=LOG_DELIVERY, resources=["*"])
+        allow(self.policy, "Trace", actions=TRACES, resources=["*"])
+        acknowledge_wildcard(
+            self.policy,
+            resource="*",
+            reason="CloudWatch Logs' deliveries and X-Ray's traces have no resource type to name (Step Functions "
+            'guide: "Logging to CloudWatch Logs", "Tracing with X-Ray").',
+        )
+        self.machine = stepfunctions.CfnStateMachine(
+            self,
+            "Machine",
+            role_arn=role.role_arn,
+            definition_string=json.dumps(definition(at_once=at_once), separators=(",", ":")),
+            definition_substitutions={"Function": steps.function.arn, "Partition": stack.partition},
+            logging_configuration=stepfunctions.CfnStateMachine.LoggingConfigurationProperty(
+                level="ALL",
+                include_execution_data=True,
+                destinations=[
+                    stepfunctions.CfnStateMachine.LogDestinationProperty(
+                        cloud_watch_logs_log_group=stepfunctions.CfnStateMachine.CloudWatchLogsLogGroupProperty(
+                            log_group_arn=log.arn
+                        )
+                    )
+                ],
+            ),
+            tracing_configuration=stepfunctions.CfnStateMachine.TracingConfigurationProperty(enabled=True),
+        )
+        self.machine.node.add_dependency(self.policy)  # both are checked when the state machine is made

@@ -1,0 +1,207 @@
+"""The CodeBuild project of load tests on multi-model endpoints: ``tritonstack bench``, in the region."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import aws_cdk as cdk
+from aws_cdk import aws_codebuild as codebuild
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from constructs_lib.acknowledgement import acknowledge, acknowledge_wildcard
+from constructs_lib.artifact_bucket import ArtifactBucketReference
+from constructs_lib.build_access import acknowledge_nameless, allow_network, allow_pull
+from constructs_lib.build_log import BuildLog
+from constructs_lib.build_source import BuildSource
+from constructs_lib.codebuild_project import codebuild_principal, log_config, vpc_config
+from constructs_lib.model_build import PYTHON, BuildMachine
+from constructs_lib.permission import allow, boundary
+from constructs_lib.triton_image import TritonImage
+from tritonstack import naming
+
+
+class LoadTestProject(Construct):
+    """The project and its role, which may call the tested endpoints and write results, and nothing else.
+
+    Attributes:
+        project: the project.
+        policy: the one policy of its role.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        environment: str,
+        endpoints: Sequence[str],
+        artifacts: ArtifactBucketReference,
+        source: BuildSource,
+        machine: BuildMachine,
+        log: BuildLog,
+        permissions_boundary_arn: str | None = None,
+    ) -> None:
+        """Make the project.
+
+        Args:
+            scope: the parent.
+            construct_id: the id in the parent.
+            environment: the environment's name.
+            endpoints: the tested endpoints, by their names in the environment.
+            artifacts: where plans, manifests and results lie.
+            source: what it starts from.
+            machine: what it runs on.
+            log: where it writes.
+            permissions_boundary_arn: a managed policy that bounds its role. Default: None.
+        """
+        super().__init__(scope, construct_id)
+        self._environment = environment
+        role = iam.Role(
+            self,
+            "Role",
+            description=f"Puts load on endpoints of {environment}",
+            assumed_by=codebuild_principal(self),
+            permissions_boundary=boundary(self, permissions_boundary_arn),
+        )
+        self.policy = iam.Policy(self, "Access", roles=[role])
+        self._allow_calls(endpoints)
+        self._allow_records(endpoints)
+        self._allow_objects(endpoints, artifacts)
+        self._allow_source(source)
+        allow(self.policy, "WriteLog", actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[log.arn])
+        own_image = None if machine.image.startswith("aws/codebuild/") else TritonImage.from_uri(machine.image)
+        if own_image is not None:
+            allow_pull(self.policy, images=[own_image])
+        if machine.network is not None:
+            allow_network(self.policy, network=machine.network, service="codebuild")
+        allow(self.policy, "ReadFigures", actions=["cloudwatch:GetMetricStatistics"], resources=["*"])
+        acknowledge_nameless(self.policy)
+        self.project = codebuild.CfnProject(
+            self,
+            "Project",
+            description=f"tritonstack bench on the multi-model endpoints of {environment}",
+            artifacts=codebuild.CfnProject.ArtifactsProperty(type="NO_ARTIFACTS"),
+            environment=codebuild.CfnProject.EnvironmentProperty(
+                type="LINUX_CONTAINER",
+                image=machine.image,
+                image_pull_credentials_type="CODEBUILD" if own_image is None else "SERVICE_ROLE",
+                compute_type=machine.compute_type,
+            ),
+            source=codebuild.CfnProject.SourceProperty(type="S3", location=source.location, build_spec=buildspec()),
+            service_role=role.role_arn,
+            encryption_key=artifacts.key_arn,
+            timeout_in_minutes=machine.timeout_minutes,
+            queued_timeout_in_minutes=machine.queue_minutes,
+            logs_config=log_config(log),
+            vpc_config=vpc_config(machine.network),
+        )
+        if own_image is not None:
+            acknowledge(
+                self.project,
+                finding="AwsSolutions-CB5",
+                reason="The settings name an image of the account's own in ECR; by default it is one of CodeBuild's.",
+            )
+        self.project.node.add_dependency(self.policy, log.group)
+
+    def _allow_calls(self, endpoints: Sequence[str]) -> None:
+        stack = cdk.Stack.of(self)
+        names = [naming.endpoint_name(environment=self._environment, endpoint=each) for each in endpoints]
+        arns = [stack.format_arn(service="sagemaker", resource="endpoint", resource_name=name) for name in names]
+        allow(
+            self.policy,
+            "CallEndpoints",
+            actions=["sagemaker:DescribeEndpoint", "sagemaker:InvokeEndpoint"],
+            resources=arns,
+        )
+        described = [
+            stack.format_arn(service="sagemaker", resource=resource, resource_name="*")
+            for resource in ("endpoint-config", "model")
+        ]
+        allow(
+            self.policy,
+            "DescribeFleets",
+            actions=["sagemaker:DescribeEndpointConfig", "sagemaker:DescribeModel"],
+            resources=described,
+        )
+        for each in described:
+            acknowledge_wildcard(
+                self.policy,
+                resource=each,
+                reason="CloudFormation names configs and models anew with each replacement; they are described, for "
+                "the results to say what was measured, and not changed.",
+            )
+
+    def _allow_records(self, endpoints: Sequence[str]) -> None:
+        stack = cdk.Stack.of(self)
+
+        def parameter(name: str) -> str:
+            return stack.format_arn(service="ssm", resource="parameter", resource_name=name.removeprefix("/"))
+
+        records = [parameter(f"tritonstack/{self._environment}/{each}/*") for each in endpoints]
+        named = parameter(naming.artifact_parameter(environment=self._environment, value="bucket-name"))
+        allow(self.policy, "ReadRecords", actions=["ssm:GetParameter"], resources=[*records, named])
+        every = parameter(f"tritonstack/{self._environment}/*")
+        allow(self.policy, "FindRecords", actions=["ssm:GetParametersByPath"], resources=[every])
+        for each in (*records, every):
+            acknowledge_wildcard(
+                self.policy,
+                resource=each,
+                reason="The release records of the tested endpoints, which come and go with models; none is written.",
+            )
+
+    def _allow_objects(self, endpoints: Sequence[str], artifacts: ArtifactBucketReference) -> None:
+        tests = artifacts.objects_arn("load-tests/*")
+        manifests = [artifacts.objects_arn(f"manifests/{each}/*") for each in endpoints]
+        allow(self.policy, "KeepTests", actions=["s3:GetObject", "s3:PutObject"], resources=[tests])
+        allow(self.policy, "ReadManifests", actions=["s3:GetObject"], resources=manifests)
+        for each in (tests, *manifests):
+            acknowledge_wildcard(
+                self.policy,
+                resource=each,
+                reason="A test has a folder of its own, a manifest is named after its archive's digest; both come "
+                "after the deployment that made this role.",
+            )
+        allow(
+            self.policy,
+            "FindManifests",
+            actions=["s3:ListBucket"],
+            resources=[artifacts.bucket_arn],
+            conditions={"StringLike": {"s3:prefix": [f"manifests/{each}/*" for each in endpoints]}},
+        )
+        allow(self.policy, "UseKey", actions=["kms:Decrypt", "kms:GenerateDataKey"], resources=[artifacts.key_arn])
+
+    def _allow_source(self, source: BuildSource) -> None:
+        allow(
+            self.policy,
+            "ReadSource",
+            actions=["s3:GetObject", "s3:GetObjectVersion"],
+            resources=[source.object_arn],
+        )
+        allow(
+            self.policy,
+            "FindSource",
+            actions=["s3:GetBucketAcl", "s3:GetBucketLocation"],
+            resources=[source.bucket_arn],
+        )
+
+
+def buildspec() -> str:
+    """What a test's build does, as a buildspec: the main environment first, unless the image brings it."""
+    document = {
+        "version": "0.2",
+        "env": {"variables": {"PYTHONUNBUFFERED": "1"}},
+        "phases": {
+            "install": {
+                "runtime-versions": {"python": PYTHON},
+                "commands": ["test -e .envs/main/bin/python || python3 scripts/setup.py main"],
+            },
+            "build": {
+                "commands": [
+                    '.envs/main/bin/python -m tritonstack.bench.cloud_build "$TRITONSTACK_BUCKET" "$TRITONSTACK_TEST"'
+                ]
+            },
+        },
+    }
+    return json.dumps(document, indent=1)

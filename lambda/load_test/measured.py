@@ -1,0 +1,55 @@
+"""What CloudWatch has of a job's endpoint: its percentiles, which Inference Recommender does not tell."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mypy_boto3_cloudwatch.client import CloudWatchClient
+
+NAMESPACE = "AWS/SageMaker"
+METRICS = ("ModelLatency", "OverheadLatency")
+"""In microseconds (developer guide: "Endpoint invocation metrics")."""
+SHARES = ("p50", "p95", "p99")
+MINUTE = 60
+
+
+def endpoint_figures(recommendation: Mapping[str, Any], cloudwatch: CloudWatchClient) -> list[dict[str, Any]]:
+    """Each metric over the whole test, milliseconds; nothing where CloudWatch has none, or the time is unknown."""
+    began, ended = recommendation.get("InvocationStartTime"), recommendation.get("InvocationEndTime")
+    if began is None or ended is None:
+        return []
+    endpoint = recommendation["EndpointConfiguration"]
+    question: dict[str, Any] = {
+        "Namespace": NAMESPACE,
+        "Dimensions": [
+            {"Name": "EndpointName", "Value": endpoint["EndpointName"]},
+            {"Name": "VariantName", "Value": endpoint["VariantName"]},
+        ],
+        "StartTime": began,
+        "EndTime": ended,
+        "Period": max(MINUTE, math.ceil((ended - began).total_seconds() / MINUTE) * MINUTE),
+    }
+    found = (_figures(name, question, cloudwatch) for name in METRICS)
+    return [each for each in found if each is not None]
+
+
+def _figures(metric: str, question: dict[str, Any], cloudwatch: CloudWatchClient) -> dict[str, Any] | None:
+    """One period covers the test; where its bounds cut it in two, the part with more calls is taken."""
+    plain = cloudwatch.get_metric_statistics(**question, MetricName=metric, Statistics=["Average", "SampleCount"])
+    shares = cloudwatch.get_metric_statistics(**question, MetricName=metric, ExtendedStatistics=list(SHARES))
+    if not plain["Datapoints"] or not shares["Datapoints"]:
+        return None
+    point = max(plain["Datapoints"], key=lambda each: each["SampleCount"])
+    extended = next(
+        (each for each in shares["Datapoints"] if each["Timestamp"] == point["Timestamp"]), shares["Datapoints"][0]
+    )["ExtendedStatistics"]
+    return {
+        "metric": metric,
+        "invocations": int(point["SampleCount"]),
+        "mean_ms": point["Average"] / 1000,
+        **{f"{share}_ms": extended[share] / 1000 for share in SHARES},
+    }

@@ -1,0 +1,116 @@
+"""The steps: register, start, look, gather, clean up. Each may be repeated."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+from . import jobs, leftovers, packages
+from .plan import exists, find_plan, job_of, jobs_of, read_plan, write
+from .results import gathered, table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from .plan import Plan
+    from .services import Clients, Place
+
+RESULTS, TABLE, CLEANED = "results.json", "measurements.csv", "cleaned.json"
+RESERVE_SECONDS = 90.0
+"""Of a run's time: for what follows once no job runs any more."""
+LOOK_SECONDS = 5.0
+
+
+def register(event: Mapping[str, Any], clients: Clients, place: Place) -> dict[str, Any]:
+    """A model package of each configuration, in a group of the test's own. Tells the state machine the jobs."""
+    plan = read_plan(clients, place, event["id"])
+    packages.register(plan, clients)
+    return {"id": event["id"], "poll_seconds": plan["poll_seconds"], "jobs": jobs_of(plan)}
+
+
+def start(event: Mapping[str, Any], clients: Clients, place: Place) -> dict[str, Any]:
+    """Start one job."""
+    plan = read_plan(clients, place, event["id"])
+    job = job_of(plan, event["job"])
+    package = packages.registered(plan, clients)[job["configuration"]]
+    jobs.start(job, package=package, role=place.job_role, clients=clients)
+    return _looked(event, "running")
+
+
+def look(event: Mapping[str, Any], clients: Clients, place: Place) -> dict[str, Any]:  # noqa: ARG001 - a step's form
+    """How far one job is: running or ended."""
+    described = jobs.describe(event["job"], clients)
+    ended = described is None or described["Status"] in jobs.FINAL
+    return _looked(event, "ended" if ended else "running")
+
+
+def gather(event: Mapping[str, Any], clients: Clients, place: Place) -> dict[str, Any]:
+    """Write what the jobs found, as JSON and CSV, and say how many of them failed."""
+    plan = read_plan(clients, place, event["id"])
+    failed = _gather(event["id"], plan, clients, place, complete=True)
+    return {"id": event["id"], "failed": len(failed), "reason": "; ".join(failed)[:2000]}
+
+
+STEPS: dict[str, Callable[[Mapping[str, Any], Clients, Place], dict[str, Any]]] = {
+    "register": register,
+    "start": start,
+    "look": look,
+    "gather": gather,
+}
+
+
+def clean_up(
+    event: Mapping[str, Any],
+    clients: Clients,
+    place: Place,
+    *,
+    seconds: float,
+    wait: Callable[[float], None] = time.sleep,
+) -> dict[str, Any]:
+    """Stop what runs, keep what was found, remove what the test made.
+
+    Args:
+        event: the test's ``id``, and ``why`` in words.
+        clients: the services.
+        place: where everything is.
+        seconds: how long jobs are waited for.
+        wait: waits so many seconds.
+
+    Raises:
+        TimeoutError: a job has not ended in time; whoever called does it again.
+    """
+    test = event["id"]
+    plan = find_plan(clients, place, test)
+    if plan is None:
+        return {"id": test, "stopped": [], "removed": []}
+    stopped = [name for name in jobs_of(plan) if jobs.stop(name, clients)]
+    _await_end(jobs_of(plan), clients, seconds=seconds, wait=wait)
+    if not exists(clients, place, test, RESULTS):
+        _gather(test, plan, clients, place, complete=False)
+    removed = [*leftovers.remove(plan, clients), *packages.remove(plan, clients)]
+    if stopped or removed or not exists(clients, place, test, CLEANED):
+        note = {"id": test, "why": event.get("why", ""), "stopped": stopped, "removed": removed}
+        write(clients, place, test, CLEANED, json.dumps(note, indent=1))
+    return {"id": test, "stopped": stopped, "removed": removed}
+
+
+def _gather(test: str, plan: Plan, clients: Clients, place: Place, *, complete: bool) -> list[str]:
+    """Write the results; what went wrong, a sentence a job."""
+    described = {name: jobs.describe(name, clients) for name in jobs_of(plan)}
+    document, failed = gathered(plan, described, clients, complete=complete)
+    write(clients, place, test, TABLE, table(plan, described))
+    write(clients, place, test, RESULTS, json.dumps(document, indent=1))  # last: it says that the table is there
+    return failed
+
+
+def _await_end(names: list[str], clients: Clients, *, seconds: float, wait: Callable[[float], None]) -> None:
+    until = time.monotonic() + seconds
+    while running := [name for name in names if jobs.runs(name, clients)]:
+        if time.monotonic() >= until:
+            raise TimeoutError(f"{', '.join(running)}: asked to stop, and not ended in {seconds:.0f} seconds")
+        wait(LOOK_SECONDS)
+
+
+def _looked(event: Mapping[str, Any], status: str) -> dict[str, Any]:
+    return {"id": event["id"], "job": event["job"], "poll_seconds": event["poll_seconds"], "status": status}

@@ -1,0 +1,152 @@
+"""The stack of load tests: what ``tritonstack bench --cloud`` starts. It costs nothing while no test runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import aws_cdk as cdk
+from aws_cdk import aws_ssm as ssm
+from constructs import Construct
+
+from constructs_lib.artifact_bucket import ArtifactBucket
+from constructs_lib.build_access import BuildNetwork, JoinedNetwork
+from constructs_lib.build_log import BuildLog
+from constructs_lib.build_source import BuildSource
+from constructs_lib.codebuild_project import acknowledge_role_path
+from constructs_lib.load_test_function import LoadTestFunction
+from constructs_lib.load_test_machine import LoadTestMachine
+from constructs_lib.load_test_project import LoadTestProject
+from constructs_lib.load_test_role import LoadTestRole
+from constructs_lib.model_build import BuildMachine
+from constructs_lib.triton_image import TritonImage
+from tritonstack import naming
+from tritonstack.bench.cloud_machine import job_prefix
+from tritonstack.settings import Endpoint, Environment, LoadTestSettings
+from tritonstack.settings.checks.builds import QUEUE_MINUTES
+
+
+class LoadTestStack(cdk.Stack):
+    """The load tests of one environment.
+
+    Attributes:
+        project: calls multi-model endpoints; None where none is tested.
+        machine: tests single-model endpoints; None likewise.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        environment: Environment,
+        settings: LoadTestSettings,
+    ) -> None:
+        """Make the stack for one environment, and what its ``load_test`` says."""
+        super().__init__(
+            scope,
+            construct_id,
+            stack_name=f"{environment.environment}-load-test",
+            description=f"Load tests of {environment.environment}",
+            env=cdk.Environment(account=environment.account, region=environment.region),
+        )
+        self._environment = environment
+        self._settings = settings
+        self._artifacts = ArtifactBucket.from_parameters(self, "Artifacts", environment=environment.environment)
+        self._log = BuildLog(
+            self,
+            "Log",
+            environment=environment.environment,
+            of="load-tests",
+            days=settings.log_days,
+            artifacts=self._artifacts,
+        )
+        builds, containers = self._networks()
+        tested = [
+            each for each in environment.endpoints if settings.endpoints is None or each.name in settings.endpoints
+        ]
+        self.project = self._project([each for each in tested if each.multi_model], builds)
+        self.machine = self._machine([each for each in tested if not each.multi_model], containers)
+        self._record("log-group-name", self._log.name)
+
+    def _project(self, endpoints: Sequence[Endpoint], network: BuildNetwork | None) -> LoadTestProject | None:
+        if not endpoints:
+            return None
+        environment, bench = self._environment, self._settings.bench
+        project = LoadTestProject(
+            self,
+            "Bench",
+            environment=environment.environment,
+            endpoints=[each.name for each in endpoints],
+            artifacts=self._artifacts,
+            source=BuildSource(self, "Source", models=None),
+            machine=BuildMachine(
+                image=bench.image,
+                compute_type=bench.compute_type,
+                timeout_minutes=bench.timeout_minutes,
+                queue_minutes=QUEUE_MINUTES,
+                network=network,
+            ),
+            log=self._log,
+            permissions_boundary_arn=environment.permissions_boundary,
+        )
+        if environment.role_path is not None:
+            acknowledge_role_path(project.project)
+        self._record("project-name", project.project.ref)
+        return project
+
+    def _machine(self, endpoints: Sequence[Endpoint], network: JoinedNetwork | None) -> LoadTestMachine | None:
+        if not endpoints:
+            return None
+        environment = self._environment
+        names = job_prefix(environment.environment)
+        prefixes = [naming.platform_prefix(endpoint=each.name, platform=each.platform) for each in endpoints]
+        uris = sorted({each.image_uri(environment.region) for each in endpoints})
+        role = LoadTestRole(
+            self,
+            "Jobs",
+            environment=environment.environment,
+            names=names,
+            artifacts=self._artifacts,
+            archive_prefixes=prefixes,
+            images=[TritonImage.from_uri(uri) for uri in uris],
+            network=network,
+            permissions_boundary_arn=environment.permissions_boundary,
+        )
+        steps = LoadTestFunction(
+            self,
+            "Steps",
+            environment=environment.environment,
+            names=names,
+            artifacts=self._artifacts,
+            jobs=role,
+            archive_prefixes=prefixes,
+            permissions_boundary_arn=environment.permissions_boundary,
+        )
+        machine = LoadTestMachine(
+            self,
+            "Recommender",
+            environment=environment.environment,
+            at_once=self._settings.recommender.at_once,
+            steps=steps,
+            log=self._log,
+            permissions_boundary_arn=environment.permissions_boundary,
+        )
+        steps.clean_up_after(state_machine_arn=machine.machine.attr_arn, environment=environment.environment)
+        self._record("state-machine-arn", machine.machine.attr_arn)
+        self._record("undelivered-queue-name", steps.undelivered.attr_queue_name)
+        return machine
+
+    def _networks(self) -> tuple[BuildNetwork | None, JoinedNetwork | None]:
+        """The network of the build that calls, and that of the jobs' containers: the environment's, where it has one."""
+        joined = self._environment.joined_network
+        if joined is None:
+            return None, None
+        from constructs_lib.network import NetworkReference  # noqa: PLC0415 - EC2's types, which most need not
+
+        reference = NetworkReference(self, "Network", environment=self._environment.environment, settings=joined)
+        builds = None if self._environment.builds.outside_network else reference.of_builds()
+        return builds, reference.of_containers()
+
+    def _record(self, value: str, is_: str) -> None:
+        name = naming.load_test_parameter(environment=self._environment.environment, value=value)
+        ssm.CfnParameter(self, f"Parameter-{value}", name=name, type="String", value=is_)

@@ -1,0 +1,82 @@
+"""``load_test`` against the endpoints that it is of, and against itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from tritonstack.catalogue import Catalogue
+from tritonstack.settings.endpoint import Endpoint
+from tritonstack.settings.findings import Finding, shown
+from tritonstack.settings.load_test import GateSettings, LoadTestSettings, RecommenderSettings
+
+Endpoints = Mapping[str, Endpoint]
+"""Name → endpoint; of those whose own settings are usable."""
+
+
+def check_load_test(
+    settings: LoadTestSettings, *, endpoints: Endpoints, names: frozenset[str], catalogue: Catalogue
+) -> Iterator[Finding]:
+    """Tests that nothing would run, or that the service would refuse.
+
+    ``names``: of all endpoints of the file, also of those whose settings have problems of their own.
+    """
+    for index, name in enumerate(settings.endpoints or ()):
+        if name not in names:
+            yield Finding(
+                location=("load_test", "endpoints", index),
+                found=shown(name),
+                allowed=f"endpoints of this file: {', '.join(sorted(names)) or 'none'}",
+            )
+    tested = [each for name, each in endpoints.items() if settings.endpoints is None or name in settings.endpoints]
+    single = [each for each in tested if not each.multi_model]
+    yield from _check_jobs(settings.recommender)
+    yield from _check_instance_types(settings.recommender, single=single, catalogue=catalogue)
+    if settings.gate is not None:
+        yield from _check_gate(settings.gate)
+
+
+def _check_jobs(recommender: RecommenderSettings) -> Iterator[Finding]:
+    together = sum(phase.seconds for phase in recommender.phases)
+    if together > recommender.duration_seconds:
+        yield Finding(
+            location=("load_test", "recommender", "phases"),
+            found=f"{together} seconds together",
+            allowed=f"{recommender.duration_seconds} or less (load_test.recommender.duration_seconds): a phase does "
+            "not outlast its job (SageMaker API reference: Phase)",
+        )
+
+
+def _check_instance_types(
+    recommender: RecommenderSettings, *, single: list[Endpoint], catalogue: Catalogue
+) -> Iterator[Finding]:
+    for index, name in enumerate(recommender.instance_types):
+        location = ("load_test", "recommender", "instance_types", index)
+        instance = catalogue.instance(name)
+        if name in recommender.instance_types[:index]:
+            yield Finding(location=location, found=f"{name} twice", allowed="each instance type once")
+        if instance is None:
+            yield Finding(location=location, found=shown(name), allowed="GPU instance types of the catalogue")
+            continue
+        others = sorted({each.name for each in single if each.platform.gpu.lower() != instance.gpu.lower()})
+        if others:
+            yield Finding(
+                location=location,
+                found=f"{name} with {instance.gpu}, and archives of {', '.join(others)} are for another GPU",
+                allowed="instance types with the GPU of every single-model endpoint that is tested",
+                advice="An archive is built for one GPU. Give such endpoints an environment of their own.",
+            )
+
+
+def _check_gate(gate: GateSettings) -> Iterator[Finding]:
+    if gate.p95_ms is None and gate.usd_per_million is None:
+        yield Finding(
+            location=("load_test", "gate"),
+            found="neither p95_ms nor usd_per_million",
+            allowed="one of the two at least, or gate: null",
+        )
+    if gate.per_minute is not None and gate.p95_ms is None:
+        yield Finding(
+            location=("load_test", "gate", "per_minute"),
+            found=f"{gate.per_minute:g} without p95_ms",
+            allowed="the load at which p95_ms holds",
+        )
