@@ -24,6 +24,7 @@ from tritonstack.local.paths import cdk_program
 from tritonstack.naming import ArchiveName, Platform, archive_key
 from tritonstack.review.change import Effect, ResourceChange, StackChange
 from tritonstack.review.changes import compare
+from tritonstack.review.in_use import LEFT
 
 BOUNDARY = "boundary"
 REPLACEMENT = "Requested update requires the creation of a new physical resource; hence creating one."
@@ -75,15 +76,19 @@ class Account:
         old, new = self._made.snapshots(before), self._made.snapshots(assembly)
         [environment] = compare(old, new).environments
         changes = {each.stack_name: each for each in environment.stacks}
-        names = {stack.stack_name for each in (old, new) for stack in each.environments[ENVIRONMENT].stacks.values()}
-        seen = {name: self._seen(name) for name in sorted(names)}
+        known: dict[str, set[str]] = {}
+        for side in (old, new):
+            for stack in side.environments[ENVIRONMENT].stacks.values():
+                known.setdefault(stack.stack_name, set()).update(stack.resources)
+        names = sorted(known)
+        seen = {name: self._seen(name) for name in names}
         refused = [each for stack in environment.stacks for each in stack.resources if each.effect is Effect.REFUSED]
         self._publish(assembly)
         self._cdk("deploy", "--app", str(assembly), f"{ENVIRONMENT}/*", fails=bool(refused))
         wrong = [
             f"{name}: {line}"
-            for name in sorted(names)
-            for line in self._wrong(name, changes.get(name), seen[name], refused=bool(refused))
+            for name in names
+            for line in self._wrong(name, changes.get(name), seen[name], known=known[name], refused=bool(refused))
         ]
         if refused:
             self._deployed = before  # rolled back
@@ -111,12 +116,14 @@ class Account:
                     )
                     self.aws.client("s3").put_object(Bucket=bucket, Key=key, Body=b"")
 
-    def _wrong(self, name: str, change: StackChange | None, before: Seen, *, refused: bool) -> Iterator[str]:
-        """What of a stack is not as predicted."""
+    def _wrong(
+        self, name: str, change: StackChange | None, before: Seen, *, known: set[str], refused: bool
+    ) -> Iterator[str]:
+        """What of a stack is not as predicted. ``known``: its logical ids, without what was left."""
         after = self._seen(name)
         events = [each for each in self._events(name) if each["EventId"] not in before.events]
         predicted = {} if change is None or change.effect is Effect.REMOVED else _predicted(change.resources)
-        for logical_id in sorted(before.physical.keys() | after.physical.keys() | predicted.keys()):
+        for logical_id in sorted(known):
             of_it = [each for each in events if each["LogicalResourceId"] == logical_id]
             happened = _happened(before.physical.get(logical_id), after.physical.get(logical_id), of_it)
             allowed, told = predicted.get(logical_id, (UNTOUCHED, None))
@@ -185,6 +192,8 @@ def _predicted(changes: tuple[ResourceChange, ...]) -> dict[str, tuple[frozenset
 
 def _allowed(change: ResourceChange) -> frozenset[str]:
     """What may happen; the function of a custom resource decides, as the review says, whether it is replaced."""
+    if change.effect is Effect.REMOVED and any(LEFT in each for each in change.reasons):
+        return frozenset({"left behind"})
     custom = change.type.startswith("Custom::") and change.effect in {Effect.CHANGED, Effect.MAY_CHANGE}
     return ALLOWED[change.effect] | {"replaced"} if custom else ALLOWED[change.effect]
 
@@ -194,16 +203,17 @@ def _happened(before: str | None, after: str | None, events: list[dict[str, Any]
     statuses = {each["ResourceStatus"] for each in events}
     if statuses & {"UPDATE_FAILED", "CREATE_FAILED"}:
         return "refused"
-    if before is None and after is not None:
-        return "new" if "CREATE_COMPLETE" in statuses else "new without an event"
-    if before is not None and after is None:
+    if before is None:
+        return "new" if "CREATE_COMPLETE" in statuses else "nowhere" if after is None else "new without an event"
+    if after is None:
         # MiniStack has no event of a deletion after an update, only of one that is skipped or fails.
         return "retained" if "DELETE_SKIPPED" in statuses else "removed"
-    if before != after:
+    # MiniStack gives some resources no id of their own, such as a rule of a security group: the event tells.
+    if before != after or any(each.get("ResourceStatusReason") == REPLACEMENT for each in events):
         return "replaced"
-    if any(each.get("ResourceStatusReason") == REPLACEMENT for each in events):
-        return "replaced under the same physical id"
-    return "changed" if statuses & {"UPDATE_COMPLETE"} else "untouched"
+    if "DELETE_FAILED" in statuses:
+        return "left behind"  # CloudFormation drops it from the stack, MiniStack keeps it there
+    return "changed" if "UPDATE_COMPLETE" in statuses else "untouched"
 
 
 def _lines(events: list[dict[str, Any]]) -> str:

@@ -93,7 +93,7 @@ def test_a_report_has_the_same_bytes_from_another_folder(made: Made, tmp_path: P
 
 
 def _one_of_each_base() -> tuple[Case, ...]:
-    return case("instance type"), case("single-model becomes multi-model"), case("VPC switched")
+    return case("instance type"), case("single-model becomes multi-model"), case("VPC switched at once")
 
 
 def _texts(made: Made, each: Case) -> Iterator[str]:

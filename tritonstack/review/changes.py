@@ -16,6 +16,7 @@ from tritonstack.review.change import (
     ResourceChange,
     StackChange,
 )
+from tritonstack.review.in_use import left_behind
 from tritonstack.review.intrinsics import assets_in
 from tritonstack.review.property_changes import differences
 from tritonstack.review.resource_changes import Certainty, moved_values, resource_changes
@@ -58,7 +59,7 @@ def _stacks(old: Mapping[str, StackSnapshot], new: Mapping[str, StackSnapshot]) 
         stacks = tuple(each for each in found if each is not None)
         moved = moved_values(each for stack in stacks for each in stack.resources)
         if moved == values:
-            return stacks
+            return left_behind(stacks, before=old)
         values = moved
 
 

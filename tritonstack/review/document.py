@@ -133,8 +133,6 @@ def _resource(stack: str, change: ResourceChange) -> ResourceEntry:
 
 def _sentences(change: ResourceChange) -> Iterator[str]:
     yield from change.reasons
-    if change.renamed_from is not None:
-        yield f"Its logical id was {change.renamed_from}."
     if change.old_one_stays:
         yield "The old one stays in the account."
 

@@ -15,7 +15,7 @@ import yaml
 from tests.review.corpus.edit import Edit
 from tests.review.corpus.side import FOLDER, Side
 
-_MEMBERS = {"base", "before", "change", "not_deployed"}
+_MEMBERS = {"base", "before", "change", "not_deployed", "not_back"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +28,7 @@ class Case:
         after: likewise after it.
         says: what a review must say of it, as ``said.py`` has it.
         not_deployed: why it is not deployed on the local AWS; None where it is.
+        not_back: why it is not taken back there; None where it is.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Case:
     after: Side
     says: Mapping[str, Any]
     not_deployed: str | None = None
+    not_back: str | None = None
 
     @property
     def base(self) -> str:
@@ -73,4 +75,5 @@ def _case(name: str, given: Mapping[str, Any], says: Mapping[str, Any]) -> Case:
         after=Side(base=given["base"], edit=Edit.of(given.get("change", {}))),
         says=says,
         not_deployed=given.get("not_deployed"),
+        not_back=given.get("not_back"),
     )

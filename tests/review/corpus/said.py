@@ -13,6 +13,8 @@ LONGEST = 100
 """Characters of a value; a dashboard's or a document's is longer, and what changes in it is said in parts."""
 LONGEST_STATEMENT = 200
 """Characters of a permission; the rest of one that is longer is conditions and further resources."""
+ONE_SIDED = {"new", "removed", "removed from the stack, kept in the account"}
+"""Effects of resources that are on one side alone, all of whose properties a report lists."""
 MOST = 8
 """Properties of one resource; the rest, such as every graph of a dashboard, is counted."""
 
@@ -63,14 +65,13 @@ def _resources(environment: EnvironmentEntry) -> dict[str, dict[str, list[str]]]
 
 
 def _properties(resource: ResourceEntry) -> Iterator[str]:
-    """The properties whose text changes, of a resource that is on both sides; tags, whose lists are long, once."""
-    if resource.tags_only or resource.effect.value in {"new", "removed", "removed from the stack, kept in the account"}:
-        return
-    lines = [line for each in resource.properties if (line := _property(each)) is not None]
+    """The properties whose text changes, of a resource on both sides, but for tags; and what else is said of it."""
     where = f"{resource.stack}/{resource.path}"
-    yield from (f"{where} {line}" for line in lines[:MOST])
-    if len(lines) > MOST:
-        yield f"{where} and {len(lines) - MOST} more"
+    if not resource.tags_only and resource.effect.value not in ONE_SIDED:
+        lines = [line for each in resource.properties if (line := _property(each)) is not None]
+        yield from (f"{where} {line}" for line in lines[:MOST])
+        if len(lines) > MOST:
+            yield f"{where} and {len(lines) - MOST} more"
     yield from (f"{where}: {each}" for each in resource.sentences if "Its function is called" not in each)
 
 
