@@ -24,6 +24,7 @@ BENCHMARKS: dict[str, tuple[str, str]] = {
     "review": ("benchmarks.review", "a review against one synthesis, and ten environments against one"),
     "invoke-overhead": ("benchmarks.invoke_overhead", "a call through the runtime against one straight to Triton"),
     "proxy-overhead": ("benchmarks.proxy_overhead", "a call through tritonstack proxy against one by boto3"),
+    "simulate": ("benchmarks.simulate", "five million calls of ten thousand models, replayed: time, memory, bits"),
     "demo": ("benchmarks.demo", "make demo in a fresh clone, from nothing and again"),
 }
 OUTCOMES = {0: "PASS", 1: "FAIL: a bound is missed"}

@@ -22,20 +22,21 @@ FINEST = 10.0
 
 @dataclass
 class _Metric:
-    """Values of one metric, the oldest first; ``ends`` are the ends of their periods in seconds."""
+    """Values of one metric, the oldest first; each with the end of its period and the instances that it is of."""
 
     name: str
     target: float
     period: float
     values: list[float]
     ends: list[float]
+    counts: list[int]
 
-    def known(self, now: float, *, delay: float, count: int) -> list[float] | None:
-        """The last ``count`` values that have come by ``now``; None where there are not as many."""
+    def known(self, now: float, *, delay: float, count: int) -> tuple[list[float], int] | None:
+        """The last ``count`` values that have come by ``now``, and the instances of the last; None for fewer values."""
         last = len(self.ends)
         while last and self.ends[last - 1] + delay > now:
             last -= 1
-        return self.values[last - count : last] if last >= count else None
+        return (self.values[last - count : last], self.counts[last - 1]) if last >= count else None
 
 
 class _Counters:
@@ -54,16 +55,23 @@ class Autoscaler:
         self.wanted = wanted
         self._scaling = scaling
         self._speed = speed
-        self._metrics = [_Metric(name, target, PERIODS[name], [], []) for name, target in scaling.targets.items()]
+        self._metrics = [_Metric(name, target, PERIODS[name], [], [], []) for name, target in scaling.targets.items()]
         self._counters = {name: _Counters() for name in scaling.targets}
         self._out = self._in = -math.inf
 
-    def look(self, now: float, serving: Sequence[Instance]) -> int:
-        """Every ``FINEST`` seconds: measure, and decide. How many instances there shall be."""
+    def look(self, now: float, serving: Sequence[Instance], *, starting: int) -> int:
+        """Every ``FINEST`` seconds: measure, and decide. How many instances there shall be.
+
+        While instances are ``starting`` the endpoint is Updating, and nothing is decided; the cooldown begins after it.
+        """
         for metric in self._metrics:
             if now % metric.period == 0:
                 metric.values.append(_MEASURES[metric.name](serving, self._counters[metric.name], metric.period))
                 metric.ends.append(now)
+                metric.counts.append(len(serving))
+        if starting:
+            self._out = now
+            return self.wanted
         more = max(
             (self._wish(metric, now, above=True) for metric in self._metrics), default=None, key=lambda w: w or 0
         )
@@ -80,15 +88,19 @@ class Autoscaler:
         return self.wanted
 
     def _wish(self, metric: _Metric, now: float, *, above: bool) -> int | None:
-        """How many instances a metric asks for; None where its alarm is off."""
+        """How many instances a metric asks for; None where its alarm is off.
+
+        In proportion to the last value, and to the instances that it was measured with.
+        """
         count = self._speed.periods_out if above else self._speed.periods_in
-        values = metric.known(now, delay=self._speed.metric_delay_seconds, count=count)
-        if values is None:
+        known = metric.known(now, delay=self._speed.metric_delay_seconds, count=count)
+        if known is None:
             return None
+        values, instances = known
         on = all(value > metric.target if above else value < metric.target * LOW_SHARE for value in values)
         if not on:
             return None
-        asked = math.ceil(self.wanted * values[-1] / metric.target)
+        asked = math.ceil(instances * values[-1] / metric.target)
         return min(max(asked, self._scaling.minimum), self._scaling.maximum)
 
 

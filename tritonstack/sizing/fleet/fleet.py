@@ -94,7 +94,7 @@ class _Simulation:
 
     def _look(self, scaler: Autoscaler, now: float) -> None:
         """Follow the scaling. Looking ends with the calls."""
-        wanted = scaler.look(now, self._instances)
+        wanted = scaler.look(now, self._instances, starting=self._starting)
         there = len(self._instances) + self._starting
         for _ in range(wanted - there):
             self._starting += 1

@@ -91,7 +91,8 @@ class Instance:
         self._used: OrderedDict[int, HeldModel] = OrderedDict()  # loaded ones, the least recently used first
         self._free = machine.executions
         self._line: deque[HeldModel] = deque()
-        self._room: deque[HeldModel] = deque()  # loads that wait for disk or memory
+        self._disk_line: deque[HeldModel] = deque()  # loads that wait for disk
+        self._memory_line: deque[HeldModel] = deque()  # and those that wait for memory or a place
         self._loads: deque[HeldModel] = deque()  # loads that wait for their turn in the container
         self._loading = 0
         self._patient = False  # whether the end of the patience is planned
@@ -186,7 +187,7 @@ class Instance:
             if held.state is State.RETIRING:
                 self._unload(held, now)
                 self._serve_room(now)
-            elif self._room:
+            elif self._memory_line or self._disk_line:
                 self._serve_room(now)
 
     def _next_in_line(self, now: float) -> None:
@@ -215,18 +216,17 @@ class Instance:
 
     def _want_room(self, held: HeldModel, now: float) -> None:
         """Disk for a model that is to be downloaded, memory and a place for one that is."""
-        self._room.append(held)
+        (self._memory_line if held.downloaded else self._disk_line).append(held)
         self._serve_room(now)
 
     def _serve_room(self, now: float) -> None:
-        """Loads get room in the order in which they asked."""
-        while self._room:
-            if not self._take_room(self._room[0], now):
-                if not self._patient:
-                    self._patient = True
-                    self._at(now + self.machine.patience, self._patience_over, None)
-                return
-            self._got_room(self._room.popleft(), now)
+        """Loads get room in the order in which they asked; memory first, since who waits for it has disk already."""
+        for line in (self._memory_line, self._disk_line):
+            while line and self._take_room(line[0], now):
+                self._got_room(line.popleft(), now)
+        if (self._memory_line or self._disk_line) and not self._patient:
+            self._patient = True
+            self._at(now + self.machine.patience, self._patience_over, None)
 
     def _take_room(self, held: HeldModel, now: float) -> bool:
         """Room for the next step, by evicting idle models where needed. False: not yet."""
@@ -265,15 +265,15 @@ class Instance:
         held.state = State.LOADED
         self._used[held.model] = held
         self._offer(held, now)
-        if self._room:
-            self._serve_room(now)
+        self._serve_room(now)
 
     # Evicting -------------------------------------------------------------------------------------------------------
 
     def _patience_over(self, _: None, __: float) -> None:
         """No model was idle for a while: the least recently used one takes no new calls from now on."""
         self._patient = False
-        if not self._room or self._leaving or any(each.state is State.RETIRING for each in self._used.values()):
+        retiring = any(each.state is State.RETIRING for each in self._used.values())
+        if retiring or self._leaving or not (self._memory_line or self._disk_line):
             return
         oldest = next(iter(self._used.values()), None)
         if oldest is not None:

@@ -1,0 +1,152 @@
+"""What is concluded: figures, cost, what an instance holds, and whether to split."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.sizing.fleet.plans import KIND, MACHINE, calls, equal_models, one_by_one, plan, table
+from tests.sizing.fleet.test_scenario_file import GOOD, read
+from tritonstack.sizing.fleet.answer import Answer, answer
+from tritonstack.sizing.fleet.figures import call_figures, load_figures
+from tritonstack.sizing.fleet.fleet import simulate
+from tritonstack.sizing.fleet.holding import holding
+from tritonstack.sizing.fleet.split import SplitAdvice, split_advice
+from tritonstack.sizing.fleet.words import sentences
+
+MACHINE_OF_100 = replace(MACHINE, most_models=100)
+
+
+def answered(folder: Path, *changes: tuple[str, str]) -> Answer:
+    text = GOOD
+    for before, after in changes:
+        assert before in text
+        text = text.replace(before, after)
+    return answer(read(folder, text), seed=0)
+
+
+def test_loads_are_counted_by_minute_and_those_that_come_again_soon_by_themselves() -> None:
+    trace = one_by_one([0, 1, 0, 1, 1, 2, 2, 2, 0], apart=25.0)
+    happening = simulate(plan(most_models=1), table(KIND, KIND, KIND), trace, seed=0)
+    found = load_figures(happening, after=0.0, thrash_seconds=100.0)
+    assert (found.loads, found.evictions, found.peak_loads_per_minute) == (6, 5, 2)
+    assert found.again == 2  # the second 0 and the second 1; the last 0 was gone for 125 s
+    assert load_figures(happening, after=0.0, thrash_seconds=200.0).again == 3
+    assert load_figures(happening, after=60.0, thrash_seconds=200.0).loads == 4
+
+
+def test_percentiles_are_measured_values_and_the_warm_up_is_left_out() -> None:
+    cold = replace(KIND, load_seconds=80.0, fixed=1.0)
+    trace = calls((1.0, 0), *[(200.0 + 10 * place, 0) for place in range(19)])
+    happening = simulate(plan(), table(cold), trace, seed=0)
+    everyone = call_figures(happening, trace, after=0.0)
+    assert everyone.everyone.percentiles[95] == pytest.approx(1000.0)
+    assert everyone.everyone.percentiles[99] == pytest.approx(81_000.0)
+    assert everyone.warm.percentiles[99] == pytest.approx(1000.0)
+    assert (everyone.late, everyone.cold_starts, everyone.hit_ratio) == (1, 1, 0.95)
+    assert call_figures(happening, trace, after=100.0).hit_ratio == 1.0
+
+
+def test_an_unknown_price_is_said_and_never_zero(tmp_path: Path) -> None:
+    unknown = answered(tmp_path, ("xlarge}", "xlarge, region: af-south-1}"))
+    assert unknown.cost.total is None
+    assert unknown.cost.per_million is None
+    [line] = [each for each in sentences(unknown) if each.startswith("cost")]
+    assert "unknown" in line
+    assert "af-south-1" in line
+    known = answered(tmp_path, ("xlarge}", "xlarge, usd_per_hour: 6, count: 2}"))
+    assert known.cost.total == pytest.approx(6 * 2 * 10 / 60)
+    assert known.cost.per_million == pytest.approx(2e6 / len(known.trace))
+
+
+def test_an_instance_holds_what_its_tightest_limit_lets_it() -> None:
+    kind = replace(KIND, memory=10, disk=20)
+    models = equal_models(100, kind=kind, zipf=0.7)
+
+    def held(**machine: Any) -> tuple[str, float]:
+        found = holding(models, plan(**machine).machine, count=1, routing="random")
+        return found.bound, round(found.models, 6)
+
+    assert held(memory=300) == ("GPU memory", 30)
+    assert held(memory=300, disk=400) == ("disk", 20)
+    assert held(memory=300, disk=400, most_models=10) == ("max_loaded_models", 10)
+    assert held() == ("nothing", 100)
+    by_memory = holding(models, plan(memory=300).machine, count=1, routing="random").by_memory
+    ratios = [ratio for _, ratio in by_memory]
+    assert ratios == sorted(ratios)
+    assert ratios[-1] == 1.0  # four times 30 places hold all hundred
+
+
+def advised(models_zipf: float, *, count: int, seconds: float = 0.0, rate: float = 1.0) -> SplitAdvice:
+    models = equal_models(1000, kind=replace(KIND, fixed=seconds or 0.001), zipf=models_zipf)
+    found = split_advice(models, MACHINE_OF_100, count=count, routing="random", peak_rate=rate)
+    assert found is not None
+    return found
+
+
+def test_a_split_hits_more_where_random_routing_makes_each_instance_hold_the_same() -> None:
+    advice = advised(0.9, count=2)
+    assert advice.worth_while
+    assert advice.best is not None
+    assert advice.best.hit_ratio > advice.one + 0.05
+    assert advice.best.hot_instances + advice.best.cold_instances == 2
+    assert advice.best.hot.sum() == advice.best.hot_models
+
+
+def test_a_split_gains_nothing_where_each_model_has_one_home() -> None:
+    models = equal_models(1000, zipf=0.9)
+    advice = split_advice(models, MACHINE_OF_100, count=4, routing="sticky", peak_rate=1.0)
+    assert advice is not None
+    assert advice.best is not None
+    assert advice.best.hit_ratio <= advice.one + 0.03
+
+
+def test_neither_side_of_a_split_is_given_more_calls_than_it_can_answer() -> None:
+    assert advised(0.0, count=2, seconds=1.0, rate=1.7).best is None
+    with_room = advised(0.0, count=3, seconds=1.0, rate=1.7).best
+    assert with_room is not None
+    share = with_room.hot_models / 1000
+    assert share * 1.7 <= 0.8 * with_room.hot_instances
+    assert (1 - share) * 1.7 <= 0.8 * with_room.cold_instances
+
+
+def test_one_called_model_cannot_be_split() -> None:
+    only = table(KIND, KIND, popularity=np.array([1.0, 0.0]))
+    assert split_advice(only, MACHINE, count=2, routing="random", peak_rate=1.0) is None
+
+
+def test_a_small_scenario_replays_the_split_and_finds_the_estimate_right(tmp_path: Path) -> None:
+    found = answered(
+        tmp_path,
+        ("count: 3, gpu_memory_mib: 100", "count: 1500, gpu_memory_mib: 100"),
+        ("xlarge}", "xlarge, count: 2}\ncold_start: {load_seconds: 0.01, download_mib_per_second: 100000}"),
+        ("duration_minutes: 10", "duration_minutes: 90"),
+        ("arrivals:", "warm_up_minutes: 30\narrivals:"),
+    )
+    assert found.split is not None
+    assert found.split.best is not None
+    assert found.replayed is not None
+    assert found.replayed.one == pytest.approx(found.split.one, abs=0.02)
+    assert found.replayed.split == pytest.approx(found.split.best.hit_ratio, abs=0.02)
+
+
+def test_loads_that_take_more_time_than_there_is_are_said(tmp_path: Path) -> None:
+    changes = (("count: 3, gpu_memory_mib: 100", "count: 1500, gpu_memory_mib: 100"), ("zipf: 1", "zipf: 0"))
+    slow = answered(tmp_path, *changes)
+    assert slow.loading > 1
+    assert any("loads are too much" in line for line in sentences(slow))
+    assert slow.calls.late > 0
+    small = answered(tmp_path)
+    assert small.loading == 0
+    assert not any("too much" in line for line in sentences(small))
+
+
+def test_the_routing_assumption_is_stated_where_there_may_be_several_instances(tmp_path: Path) -> None:
+    one = answered(tmp_path)
+    assert not any("SageMaker does not publish" in line for line in one.assumptions)
+    two = answered(tmp_path, ("xlarge}", "xlarge, count: 2}\nrouting: sticky"))
+    assert any("does not publish" in line and "one instance" in line for line in two.assumptions)

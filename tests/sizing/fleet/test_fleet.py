@@ -1,0 +1,142 @@
+"""Several instances: routing, scaling, and what is paid."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.sizing.fleet.plans import KIND, calls, drawn, equal_models, hits, one_by_one, plan, table
+from tritonstack.settings.scaling import Scaling
+from tritonstack.sizing.fleet.fleet import simulate
+from tritonstack.sizing.fleet.happening import LOAD
+from tritonstack.sizing.fleet.scenario import Autoscaling
+from tritonstack.sizing.fleet.trace import Trace
+
+SPEED = Autoscaling(metric_delay_seconds=30, startup_seconds=200)
+
+
+def steady(*rates: float, minutes: int) -> Trace:
+    """Calls of model 0 at equal distances: so many a minute for so many minutes, one rate after the other."""
+    times: list[float] = []
+    for place, rate in enumerate(rates):
+        count = int(rate * minutes)
+        times += [60.0 * minutes * (place + (number + 0.5) / count) for number in range(count)]
+    return Trace(
+        times=np.array(times), models=np.zeros(len(times), dtype=np.int64), seconds=60.0 * minutes * len(rates)
+    )
+
+
+def test_sticky_calls_of_a_model_stay_on_one_instance_and_random_ones_do_not() -> None:
+    models = equal_models(30)
+    trace = drawn(models, count=3000, apart=1.0, seed=1)
+    where = {
+        routing: simulate(plan(count=3, routing=routing), models, trace, seed=1).events.of_kind(LOAD)
+        for routing in ("sticky", "random")
+    }
+    homes = {model: set(where["sticky"][2][where["sticky"][1] == model].tolist()) for model in range(30)}
+    assert {len(instances) for instances in homes.values()} == {1}
+    assert {instance for instances in homes.values() for instance in instances} == {0, 1, 2}
+    assert len(where["random"][0]) > 80  # nearly each of 30 models on each of 3 instances
+
+
+def test_sticky_instances_are_one_large_cache_and_random_ones_are_copies_of_a_small_one() -> None:
+    models = equal_models(200, zipf=0.8)
+    trace = drawn(models, count=30_000, apart=1.0, seed=2)
+
+    def ratio(**how: Any) -> float:
+        return float(np.mean(hits(simulate(plan(**how), models, trace, seed=2))[10_000:]))
+
+    alone, large = ratio(most_models=20), ratio(most_models=80)
+    assert ratio(most_models=20, count=4, routing="random") == pytest.approx(alone, abs=0.01)
+    assert ratio(most_models=20, count=4, routing="sticky") == pytest.approx(large, abs=0.03)
+
+
+def test_the_least_outstanding_instance_is_taken() -> None:
+    slow = replace(KIND, fixed=10.0)
+    trace = calls(*[(1.0 + place, 0) for place in range(4)])
+    happening = simulate(plan(count=4, routing="least_outstanding"), table(slow), trace, seed=0)
+    assert list(happening.calls.latencies) == pytest.approx([10.0] * 4)  # none waits for another
+    one_home = simulate(plan(count=4, routing="sticky"), table(slow), trace, seed=0)
+    assert list(one_home.calls.latencies) == pytest.approx([10.0, 19.0, 28.0, 37.0])
+
+
+def test_instances_come_when_the_late_metric_was_above_the_target_three_times_and_they_have_started() -> None:
+    scaling = Scaling(minimum=1, maximum=10, invocations_per_instance=100)
+    happening = simulate(plan(scaling=scaling, speed=SPEED), table(KIND), steady(60, 360, minutes=20), seed=0)
+    changes = [(each.seconds, each.serving, each.paid) for each in happening.fleet]
+    # The rate changes at 1200. Three full minutes end at 1380, the last value comes 30 s later: 4 for 360 calls.
+    assert changes[:3] == [(0.0, 1, 1), (1410.0, 1, 4), (1610.0, 2, 4)]
+    assert max(each.serving for each in happening.fleet) == 4
+
+
+def test_instances_go_after_fifteen_quiet_periods_and_the_cooldown() -> None:
+    scaling = Scaling(minimum=1, maximum=10, invocations_per_instance=100, scale_in_cooldown_seconds=60)
+    happening = simulate(plan(count=4, scaling=scaling, speed=SPEED), table(KIND), steady(360, 60, minutes=20), seed=0)
+    first = happening.fleet[1]
+    # 360 calls on 4 instances are 90 each: not below nine tenths of the target. From 1200 on they are 15.
+    assert (first.seconds, first.serving) == (1200.0 + 15 * 60 + 30, 1)
+    assert happening.fleet[-1].paid == 1
+
+
+def test_a_cooldown_holds_the_next_addition_back() -> None:
+    quick = Autoscaling(metric_delay_seconds=0, startup_seconds=10)
+
+    def additions(cooldown: int) -> list[float]:
+        scaling = Scaling(minimum=1, maximum=20, invocations_per_instance=100, scale_out_cooldown_seconds=cooldown)
+        trace = steady(150, 600, minutes=10)
+        fleet = simulate(plan(scaling=scaling, speed=quick), table(KIND), trace, seed=0).fleet
+        return [after.seconds for before, after in pairwise(fleet) if after.paid > before.paid]
+
+    assert additions(60)[:2] == [180.0, 780.0]
+    assert additions(900)[:2] == [180.0, 1080.0]
+
+
+@pytest.mark.parametrize(
+    ("targets", "expected"),
+    [({"gpu_utilization": 50.0}, 4), ({"concurrency": 0.5}, 4), ({"invocations_per_instance": 1000.0}, 1)],
+)
+def test_each_target_scales_by_what_it_measures(targets: dict[str, float], expected: int) -> None:
+    """Two calls a second of 0.9 s each: 1.8 under way, 180 % of a GPU that does one at once, 120 calls a minute."""
+    busy = replace(KIND, fixed=0.9, copies=4)
+    scaling = Scaling(minimum=1, maximum=10, **targets)  # type: ignore[arg-type]  # a test names the fields
+    executions = 1 if "gpu_utilization" in targets else 4
+    happening = simulate(
+        plan(executions=executions, scaling=scaling, speed=SPEED, routing="least_outstanding"),
+        table(busy),
+        steady(120, minutes=60),
+        seed=0,
+    )
+    assert happening.fleet[-1].serving == expected
+
+
+def test_memory_that_is_full_adds_instances_up_to_the_maximum_though_they_fill_too() -> None:
+    scaling = Scaling(minimum=1, maximum=3, gpu_memory=50.0)
+    models = equal_models(10)
+    trace = drawn(models, count=4000, apart=1.0, seed=0)
+    happening = simulate(plan(memory=8, scaling=scaling, speed=SPEED), models, trace, seed=0)
+    assert max(each.serving for each in happening.fleet) == 3
+
+
+def test_a_removed_instance_finishes_its_calls_and_is_paid_until_then() -> None:
+    slow = replace(KIND, fixed=400.0, copies=400)
+    scaling = Scaling(minimum=1, maximum=2, invocations_per_instance=100, scale_in_cooldown_seconds=0)
+    happening = simulate(
+        plan(count=2, executions=400, scaling=scaling, speed=SPEED), table(slow), steady(10, minutes=40), seed=0
+    )
+    assert list(happening.calls.latencies) == pytest.approx([400.0] * 400)
+    removal = next(each for each in happening.fleet if each.serving == 1)
+    end = next(each for each in happening.fleet if each.paid == 1)
+    assert removal.paid == 2
+    assert end.seconds - removal.seconds > 300
+
+
+def test_paid_time_counts_instances_from_the_decision_on() -> None:
+    happening = simulate(plan(count=3), table(KIND), one_by_one([0] * 10, apart=100.0), seed=0)
+    assert happening.instance_seconds() == pytest.approx(3 * 1001.0)
+    scaling = Scaling(minimum=1, maximum=10, invocations_per_instance=100)
+    scaled = simulate(plan(scaling=scaling, speed=SPEED), table(KIND), steady(60, 360, minutes=20), seed=0)
+    assert scaled.instance_seconds() == pytest.approx(1410 + 4 * (2400 - 1410))

@@ -1,0 +1,195 @@
+"""Scenarios and traces as files: what is read, and every problem at once."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tritonstack.errors import InputError
+from tritonstack.sizing.fleet.scenario import MIB
+from tritonstack.sizing.fleet.scenario_file import PreparedScenario, prepare
+
+GOOD = """\
+instance: {type: ml.g4dn.xlarge}
+models:
+  - {name: small, count: 3, gpu_memory_mib: 100, disk_mib: 50, service: {fixed_ms: 5}, zipf: 1}
+  - {name: large, gpu_memory_mib: 4000, disk_mib: 2000, service: {fixed_ms: 20}, share: 1}
+arrivals: {duration_minutes: 10, curve: [{minute: 0, per_minute: 600}]}
+"""
+
+
+def written(folder: Path, text: str = GOOD, *, name: str = "scenario.yaml") -> Path:
+    file = folder / name
+    file.write_text(text)
+    return file
+
+
+def problems(folder: Path, text: str, *, trace: str | None = None) -> dict[str, str]:
+    """Field → what is said of it."""
+    file = None if trace is None else written(folder, trace, name="calls.csv")
+    with pytest.raises(InputError) as caught:
+        prepare(written(folder, text), seed=0, trace=file)
+    assert caught.value.exit_code == 2
+    return {each.field: str(each) for each in caught.value.problems}
+
+
+def read(folder: Path, text: str = GOOD, *, seed: int = 0) -> PreparedScenario:
+    return prepare(written(folder, text), seed=seed)
+
+
+def test_groups_become_models_with_names_sizes_and_shares(tmp_path: Path) -> None:
+    found = read(tmp_path)
+    assert found.models.names == ("small-0", "small-1", "small-2", "large")
+    assert list(found.models.of_each("memory") / MIB) == [100, 100, 100, 4000]
+    weights = np.array([1, 1 / 2, 1 / 3]) / (1 + 1 / 2 + 1 / 3) * 3
+    assert list(found.models.popularity) == pytest.approx([*(weights / 4), 1 / 4])
+    assert found.plan.machine.memory == 16_384 * MIB
+    assert found.models.kind(3).download_seconds == 20.0
+
+
+def test_json_is_read_like_yaml(tmp_path: Path) -> None:
+    document = {
+        "instance": {"type": "ml.g4dn.xlarge"},
+        "models": [{"name": "m", "gpu_memory_mib": 1, "disk_mib": 1, "service": {"fixed_ms": 1}}],
+        "arrivals": {"duration_minutes": 1, "curve": [{"minute": 0, "per_minute": 60}], "process": "even"},
+    }
+    assert len(prepare(written(tmp_path, json.dumps(document), name="scenario.json"), seed=0).trace) == 60
+
+
+def test_a_poisson_curve_has_its_rates_and_another_seed_other_calls(tmp_path: Path) -> None:
+    curve = "[{minute: 0, per_minute: 3000}, {minute: 2, per_minute: 0}, {minute: 5, per_minute: 6000}]"
+    text = GOOD.replace("[{minute: 0, per_minute: 600}]", curve)
+    found = read(tmp_path, text)
+    minutes = np.bincount((found.trace.times // 60).astype(int), minlength=10)
+    assert (minutes[2:5] == 0).all()
+    assert minutes[:2].mean() == pytest.approx(3000, rel=0.05)
+    assert minutes[5:].mean() == pytest.approx(6000, rel=0.05)
+    assert minutes.std() > 0
+    shares = np.bincount(found.trace.models) / len(found.trace)
+    assert list(shares) == pytest.approx(list(found.models.popularity), abs=0.01)
+    assert (found.trace.times[:100] != read(tmp_path, text, seed=1).trace.times[:100]).all()
+
+
+def test_a_manifest_of_a_built_archive_tells_the_sizes(tmp_path: Path) -> None:
+    manifest = {"archive": {"bytes": 10 * MIB, "tar_bytes": 30 * MIB}}
+    written(tmp_path, json.dumps(manifest), name="m.json")
+    found = read(tmp_path, GOOD.replace("disk_mib: 2000", "manifest: m.json"))
+    assert found.models.kind(3).disk == 30 * MIB
+    assert found.models.kind(3).download_seconds == pytest.approx(0.1)
+
+
+def test_every_problem_of_every_kind_is_told_at_once_with_its_line(tmp_path: Path) -> None:
+    text = """\
+instance: {type: ml.g4dn.xlarge, reserved_gpu_memory_mib: 1000}
+instance: {type: ml.t2.medium}
+models:
+  - {name: huge, gpu_memory_mib: 20000, disk_mib: 500000, service: {fixed_ms: 5}}
+  - {name: idle, gpu_memory_mib: 1, disk_mib: 1, service: {}}
+  - {name: idle, gpu_memory_mib: -1, disk_mib: 1, service: {fixed_ms: 5}}
+  - {name: sizeless, gpu_memory_mib: 1, service: {fixed_ms: 5}, max_queue_delay_ms: 3}
+  - {name: lost, gpu_memory_mib: 1, manifest: none.json, service: {fixed_ms: 5}}
+arrivals: {duration_minutes: 5, curve: [{minute: 1, per_minute: 1}, {minute: 1, per_minute: 1}]}
+routing: nearest
+scaling: {minimum: 3, maximum: 2, schedules: [{name: n, when: at(2026-01-01T00:00:00), minimum: 1}]}
+fleet: 3
+"""
+    found = problems(tmp_path, text)
+    expected = {
+        "instance": "again in line 2",
+        "models[0].gpu_memory_mib": "at most 15384 MiB",
+        "models[0].disk_mib": "the disk for models of ml.g4dn.xlarge",
+        "models[1].service": "no time at all",
+        "models[2].gpu_memory_mib": "more than 0",
+        "models[3].disk_mib": "a manifest that tells it",
+        "models[3].max_queue_delay_ms": "with max_batch 1",
+        "models[4].manifest": "none.json: No such file or directory",
+        "arrivals.curve[0].minute": "what holds at the beginning",
+        "arrivals.curve[1].minute": "more than 1, the point before",
+        "routing": '"nearest"',
+        "scaling.schedules": "no calendar",
+        "scaling": "no target",
+        "scaling.maximum": "3 or more, the minimum",
+        "fleet": "the field fleet",
+    }
+    assert expected.keys() == found.keys()
+    for field, words in expected.items():
+        assert words in found[field]
+    assert "scenario.yaml:4: models[0].gpu_memory_mib" in found["models[0].gpu_memory_mib"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "field", "words"),
+    [
+        ("per_minute: 600", "per_minute: 0", "arrivals.curve", "0 calls in all"),
+        ("per_minute: 600", "per_minute: 1000000000", "arrivals.curve", "at most 20,000,000"),
+        ("duration_minutes: 10, ", "", "arrivals.duration_minutes", "nothing"),
+        (", curve: [{minute: 0, per_minute: 600}]", "", "arrivals", "neither a curve nor a trace"),
+        ("curve:", "trace: t.csv, curve:", "arrivals", "both a curve and a trace"),
+        ("ml.g4dn.xlarge", "ml.t2.medium", "instance.type", "a GPU instance type"),
+        ("xlarge}", "xlarge, region: moon}", "instance.region", "us-east-1"),
+        ("ml.g4dn.xlarge", "ml.g4dn.12xlarge", "instance.type", "multi-model endpoints take no other"),
+        ("xlarge}", "xlarge, reserved_gpu_memory_mib: 17000}", "instance.reserved_gpu_memory_mib", "less than"),
+        ("count: 3", "count: 0", "models[0].count", "1 or more"),
+        ("count: 3", "count: 9999999", "models[0].count", "1000000 or less"),
+        ("name: large", "name: small-1", "models", "two models called small-1"),
+        ("name: large", "name: small", "models[0].name", "a name of its own"),
+        ("arrivals:", "latency_limit_ms: 4\narrivals:", "latency_limit_ms", "which nothing keeps"),
+        ("arrivals:", "warm_up_minutes: 10\narrivals:", "warm_up_minutes", "less than 10 minutes"),
+        ("xlarge}", "xlarge, count: 5}\nscaling: {minimum: 1, maximum: 4, concurrency: 1}", "instance.count", "1 to 4"),
+    ],
+)
+def test_what_cannot_be_simulated_is_refused(tmp_path: Path, before: str, after: str, field: str, words: str) -> None:
+    assert before in GOOD
+    assert words in problems(tmp_path, GOOD.replace(before, after, 1))[field]
+
+
+def test_a_limit_that_few_calls_miss_alone_is_none_of_the_files_faults(tmp_path: Path) -> None:
+    slow_few = GOOD.replace("share: 1", "share: 0.1").replace("arrivals:", "latency_limit_ms: 10\narrivals:")
+    assert read(tmp_path, slow_few).scenario.latency_limit_ms == 10
+
+
+def test_a_trace_is_read_and_tells_the_popularity(tmp_path: Path) -> None:
+    trace = written(tmp_path, "time_seconds,model\n0.5,small-1\n0.5,large\n7,small-1\n7.25,small-1\n", name="t.csv")
+    found = prepare(written(tmp_path), seed=0, trace=trace)
+    assert list(found.trace.times) == [0.5, 0.5, 7.0, 7.25]
+    assert list(found.trace.models) == [1, 3, 1, 1]
+    assert list(found.models.popularity) == [0, 0.75, 0, 0.25]
+    arrivals = "arrivals: {trace: t.csv}\n"
+    named = read(tmp_path, GOOD[: GOOD.index("arrivals:")] + arrivals)
+    assert (named.trace.times == found.trace.times).all()
+
+
+@pytest.mark.parametrize(
+    ("trace", "field", "words"),
+    [
+        ("", "line 1", "time_seconds,model"),
+        ("model,time_seconds\n", "line 1", "model,time_seconds"),
+        ("time_seconds,model\n", "", "no call"),
+        ("time_seconds,model\nsoon,large\n", "line 2, time_seconds", "soon"),
+        ("time_seconds,model\nnan,large\n", "line 2, time_seconds", "nan"),
+        ("time_seconds,model\n-1,large\n", "line 2, time_seconds", "0 or more"),
+        ("time_seconds,model\n5,large\n4,large\n", "line 3, time_seconds", "5 or more (the call before)"),
+        ("time_seconds,model\n5,tiny\n", "line 2, model", "a model of the scenario: small-0, small-1, small-2"),
+        ("time_seconds,model\n5\n", "line 2", "1 values"),
+        ("time_seconds,model\n5,large,3\n", "line 2", "3 values"),
+        ("time_seconds,model\n" + "x,y\n" * 50, "", "80 more such problems"),
+    ],
+)
+def test_a_trace_that_is_none_is_refused(tmp_path: Path, trace: str, field: str, words: str) -> None:
+    assert words in problems(tmp_path, GOOD, trace=trace)[field]
+
+
+def test_problems_of_a_trace_come_with_those_of_its_scenario(tmp_path: Path) -> None:
+    found = problems(tmp_path, GOOD.replace("fixed_ms: 20", "fixed_ms: no"), trace="time_seconds,model\nx,tiny\n")
+    assert found.keys() == {"models[1].service.fixed_ms", "line 2, time_seconds"}
+
+
+def test_bytes_that_are_no_text_are_no_trace(tmp_path: Path) -> None:
+    (tmp_path / "calls.csv").write_bytes(b"time_seconds,model\n\xff\xfe,large\n")
+    with pytest.raises(InputError, match="no CSV"):
+        prepare(written(tmp_path), seed=0, trace=tmp_path / "calls.csv")
+    with pytest.raises(InputError, match="No such file"):
+        prepare(written(tmp_path), seed=0, trace=tmp_path / "none.csv")
