@@ -308,7 +308,8 @@ def test_the_same_commit_gives_the_same_bytes(committed: Synthesised, tmp_path: 
     assert files_under(synthesised(tmp_path).folder) == files_under(committed.folder)
 
 
-def test_a_changed_model_changes_no_pipeline_so_that_a_rollback_stays_possible(
+@pytest.mark.long
+def test_neither_a_changed_model_nor_another_number_of_assets_changes_the_pipeline_that_a_rollback_needs(
     other: Synthesised, tmp_path: Path
 ) -> None:
     """CodePipeline goes back only to executions of the current pipeline structure (user guide: "Stage rollback")."""
@@ -319,7 +320,17 @@ def test_a_changed_model_changes_no_pipeline_so_that_a_rollback_stays_possible(
     recipe.write_text(recipe.read_text().replace("description: ", "description: Changed. ", 1))
     export = next(path for path in (models / "digits-onnx").rglob("*.py"))
     export.write_text(f"{export.read_text()}\n# changed\n")
-    context = {"pipeline": str(other.folder.parent / "pipeline.yaml"), "model-repositories": str(models)}
+    environments = tmp_path / "environments"
+    shutil.copytree(ROOT / "environments", environments)
+    dev = (environments / "dev.yaml").read_text()
+    assert "retain: " in dev
+    turned = dev.replace("retain: false", "retain: true") if "retain: false" in dev else dev.replace("true", "false", 1)
+    (environments / "dev.yaml").write_text(turned)
+    context = {
+        "pipeline": str(other.folder.parent / "pipeline.yaml"),
+        "model-repositories": str(models),
+        "environments-folder": str(environments),
+    }
     ran = run_app(tmp_path / "out", context=context)
     assert ran.returncode == 0, ran.stderr
     changed = Synthesised(tmp_path / "out")
@@ -328,6 +339,8 @@ def test_a_changed_model_changes_no_pipeline_so_that_a_rollback_stays_possible(
         for made in (other, changed)
     ]
     assert served[0] != served[1], "the model did change"
+    assets = [len(list(made.folder.glob("asset.*"))) for made in (other, changed)]
+    assert assets[0] != assets[1], "one function more or less"
     assert changed.definition == other.definition
 
 
