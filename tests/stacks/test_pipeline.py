@@ -2,111 +2,39 @@
 
 from __future__ import annotations
 
-import fnmatch
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
 from tests.stacks.app_process import ROOT, files_under, run_app
+from tests.stacks.pipeline_templates import (
+    Synthesised,
+    committed_pipeline,
+    of_type,
+    other_pipeline,
+    settings,
+    synthesised,
+)
 from tests.stacks.test_cfn_lint import linter, passed_over, said
 from tritonstack.errors import InputError
-from tritonstack.pipeline.bootstrap import environment_policy, pipeline_policy
-from tritonstack.pipeline.names import PipelineNames
 from tritonstack.pipeline.snapshot import FOLDER, added_by_pipeline
 from tritonstack.review.assembly import read_assembly
 from tritonstack.review.current import out_of_date
-from tritonstack.settings.pipeline_loader import load_pipeline
-
-Template = dict[str, Any]
 
 
-class Synthesised:
-    """The app with a pipeline."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.pipeline = self.template("pipeline.template.json")
-        [self.definition] = [each["Properties"] for each in of_type(self.pipeline, "AWS::CodePipeline::Pipeline")]
-        self.stages: dict[str, Template] = {stage["Name"]: stage for stage in self.definition["Stages"]}
-
-    def template(self, name: str) -> Template:
-        """A template of the assembly."""
-        template: Template = json.loads((self.folder / name).read_text())
-        return template
-
-    def actions(self, stage: str) -> list[str]:
-        """Names of a stage's actions in the order of their run."""
-        ordered = sorted(self.stages[stage]["Actions"], key=lambda action: int(action["RunOrder"]))
-        assert len({action["RunOrder"] for action in ordered}) == len(ordered), "none beside another"
-        return [action["Name"] for action in ordered]
-
-    def access(self, environment: str) -> Template:
-        """The stack that lets the pipeline into an environment."""
-        [found] = (self.folder / f"assembly-{environment}").glob("*pipelineaccess*.template.json")
-        template: Template = json.loads(found.read_text())
-        return template
+@pytest.fixture(scope="module")
+def committed() -> Synthesised:
+    """The repository's own pipeline."""
+    return committed_pipeline()
 
 
-def of_type(template: Template, kind: str) -> list[Template]:
-    return [each for each in template["Resources"].values() if each["Type"] == kind]
-
-
-def synthesised(folder: Path, *, pipeline: Template | None = None) -> Synthesised:
-    """The committed pipeline, or another over the committed environments."""
-    file = "true"
-    if pipeline is not None:
-        (folder / "pipeline.yaml").write_text(yaml.safe_dump(pipeline))
-        file = str(folder / "pipeline.yaml")
-    ran = run_app(folder / "out", context={"pipeline": file})
-    assert ran.returncode == 0, ran.stderr
-    return Synthesised(folder / "out")
-
-
-@pytest.fixture(scope="session")
-def committed(tmp_path_factory: pytest.TempPathFactory) -> Synthesised:
-    """The repository's own pipeline, synthesised without credentials and network."""
-    return synthesised(tmp_path_factory.mktemp("pipeline"))
-
-
-def settings(**more: Any) -> Template:
-    """A pipeline over dev and prod."""
-    return {
-        "name": "other",
-        "account": "444444444444",
-        "region": "us-east-1",
-        "source": {
-            "connection": "arn:aws:codeconnections:us-east-1:444444444444:connection/"
-            "11111111-2222-3333-4444-555555555555",
-            "repository": "a/b",
-            "paths": ["model_repos/**"],
-        },
-        "permissions_boundary": "arn:aws:iam::444444444444:policy/boundary",
-        "role_path": "/team/",
-        "email": ["team@example.com"],
-        "stages": [
-            {
-                "environment": "dev",
-                "rollback": False,
-                "gates": [
-                    {"name": "cost", "function": "cost-gate"},
-                    {"name": "load-test", "commands": ["scripts/load.sh"], "timeout_minutes": 30},
-                ],
-            },
-            {"environment": "prod"},
-        ],
-        **more,
-    }
-
-
-@pytest.fixture(scope="session")
-def other(tmp_path_factory: pytest.TempPathFactory) -> Synthesised:
-    """A pipeline with everything else on: paths, a path of roles, a boundary, gates of both kinds, no rollback."""
-    return synthesised(tmp_path_factory.mktemp("other"), pipeline=settings())
+@pytest.fixture(scope="module")
+def other() -> Synthesised:
+    """A pipeline with everything else on."""
+    return other_pipeline()
 
 
 def test_the_stages_go_from_the_source_to_production_which_is_approved_after_the_gates(committed: Synthesised) -> None:
@@ -162,108 +90,6 @@ def test_only_pushes_that_change_named_files_start_it(other: Synthesised, commit
         "Push": [{"Branches": {"Includes": ["main"]}, "FilePaths": {"Includes": ["model_repos/**"]}}],
     }
     assert "Triggers" not in committed.definition
-
-
-def statements(template: Template) -> Iterator[Template]:
-    for policy in of_type(template, "AWS::IAM::Policy"):
-        yield from policy["Properties"]["PolicyDocument"]["Statement"]
-
-
-def listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
-
-
-def test_no_statement_of_the_pipeline_has_a_wildcard_for_a_resource_but_three_reading_ones(
-    committed: Synthesised, other: Synthesised
-) -> None:
-    for made in (committed, other):
-        everything = [each for each in statements(made.pipeline) if "*" in listed(each["Resource"])]
-        allowed = {"cloudformation:DescribeStacks", "s3:ListBucket", "lambda:ListFunctions"}
-        assert {action for each in everything for action in listed(each["Action"])} <= allowed
-        whole = json.dumps(list(statements(made.pipeline)))
-        assert "role/*" not in whole
-        assert "report-group" not in whole
-        assert "/aws/codebuild/" not in whole
-
-
-def test_each_build_may_assume_the_one_role_that_trusts_it(committed: Synthesised, other: Synthesised) -> None:
-    """Both sides name the other by a fixed name: the pair must fit, with the path of the roles."""
-    for made, path, environments in ((committed, "/", ("dev", "staging", "prod")), (other, "/team/", ("dev", "prod"))):
-        trusted: dict[str, str] = {}
-        for environment in environments:
-            for role in of_type(made.access(environment), "AWS::IAM::Role"):
-                [statement] = role["Properties"]["AssumeRolePolicyDocument"]["Statement"]
-                assert "444444444444:root" in json.dumps(statement["Principal"])
-                account = {"dev": "111111111111", "staging": "222222222222", "prod": "333333333333"}[environment]
-                own = f"arn:aws:iam::{account}:role/{role['Properties']['RoleName']}"
-                trusted[statement["Condition"]["ArnEquals"]["aws:PrincipalArn"]] = own
-        assumed: dict[str, str] = {}
-        roles = {name: each for name, each in made.pipeline["Resources"].items() if each["Type"] == "AWS::IAM::Role"}
-        for policy in of_type(made.pipeline, "AWS::IAM::Policy"):
-            for statement in policy["Properties"]["PolicyDocument"]["Statement"]:
-                if statement.get("Sid") == "WorkInEnvironment":
-                    [role] = policy["Properties"]["Roles"]
-                    name = roles[role["Ref"]]["Properties"]["RoleName"]
-                    assert roles[role["Ref"]]["Properties"].get("Path", "/") == path
-                    assumed[f"arn:aws:iam::444444444444:role{path}{name}"] = statement["Resource"]
-        assert assumed == trusted
-        assert len(assumed) == 2 * len(environments)
-
-
-def test_who_verifies_writes_nothing_and_who_prepares_calls_no_endpoint(committed: Synthesised) -> None:
-    access = committed.access("prod")
-    by_role: dict[str, list[str]] = {}
-    for policy in of_type(access, "AWS::IAM::Policy"):
-        [role] = policy["Properties"]["Roles"]
-        name = access["Resources"][role["Ref"]]["Properties"]["RoleName"]
-        by_role[name] = [
-            action
-            for statement in policy["Properties"]["PolicyDocument"]["Statement"]
-            for action in listed(statement["Action"])
-        ]
-    prepare, verify = by_role["tritonstack-prod-prepare"], by_role["tritonstack-prod-verify"]
-    writing = ("*:Put*", "*:Delete*", "*:Create*", "*:Update*", "*:Start*", "*:Stop*", "*:Pass*")
-    assert not [action for action in verify for pattern in writing if fnmatch.fnmatchcase(action, pattern)]
-    assert not [action for action in prepare if "InvokeEndpoint" in action]
-    assert not [action for action in prepare + verify if "*" in action]
-
-
-def test_execution_policies_cover_every_type_and_every_role_that_the_stacks_have(committed: Synthesised) -> None:
-    """What ``tritonstack pipeline bootstrap`` writes is enough for what is synthesised."""
-    loaded = load_pipeline(ROOT / "pipeline.yaml", environments=ROOT / "environments")
-    names = PipelineNames.of(loaded.settings)
-    made = {"pipeline": ([committed.folder / "pipeline.template.json"], pipeline_policy(loaded))}
-    for stage in loaded.stages:
-        name = stage.environment.environment
-        files = sorted((committed.folder / f"assembly-{name}").glob("*.template.json"))
-        made[name] = (files, environment_policy(stage.environment, names))
-    for name, (files, policy) in made.items():
-        allowed = {action for each in policy["Statement"] for action in listed(each["Action"])}
-        roles = next(each["Resource"] for each in policy["Statement"] if each["Sid"] == "Roles")
-        assert files
-        for file in files:
-            for resource in json.loads(file.read_text())["Resources"].values():
-                service = resource["Type"].split("::")[1].lower()
-                if resource["Type"].startswith("Custom::") or service == "iam":
-                    continue
-                service = {"applicationautoscaling": "application-autoscaling"}.get(service, service)
-                assert f"{service}:*" in allowed, f"{name}: {resource['Type']} of {file.name}"
-            for logical_id, resource in json.loads(file.read_text())["Resources"].items():
-                if resource["Type"] == "AWS::IAM::Role":
-                    start = "tritonstack-pipeline" if name == "pipeline" else name
-                    made_name = resource["Properties"].get("RoleName", f"{start}-{logical_id}")
-                    account = roles[0].split(":")[4]
-                    arn = f"arn:aws:iam::{account}:role/{made_name}"
-                    assert any(fnmatch.fnmatchcase(arn, pattern) for pattern in roles), f"{file.name}: {made_name}"
-
-
-def test_every_role_has_the_boundary_and_the_path(other: Synthesised) -> None:
-    roles = of_type(other.pipeline, "AWS::IAM::Role")
-    assert len(roles) > 8
-    assert {role["Properties"].get("Path") for role in roles} == {"/team/"}
-    assert {role["Properties"].get("PermissionsBoundary") for role in roles} == {
-        "arn:aws:iam::444444444444:policy/boundary"
-    }
 
 
 def test_artifacts_expire_encrypted_and_people_are_told(other: Synthesised) -> None:

@@ -1,0 +1,110 @@
+"""The app with a pipeline, synthesised once a process, and what its templates are read by."""
+
+from __future__ import annotations
+
+import functools
+import json
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.constructs_lib.templates import ASSEMBLIES
+from tests.stacks.app_process import run_app
+
+Template = dict[str, Any]
+
+
+class Synthesised:
+    """The app with a pipeline."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.pipeline = self.template("pipeline.template.json")
+        [self.definition] = [each["Properties"] for each in of_type(self.pipeline, "AWS::CodePipeline::Pipeline")]
+        self.stages: dict[str, Template] = {stage["Name"]: stage for stage in self.definition["Stages"]}
+
+    def template(self, name: str) -> Template:
+        """A template of the assembly."""
+        template: Template = json.loads((self.folder / name).read_text())
+        return template
+
+    def actions(self, stage: str) -> list[str]:
+        """Names of a stage's actions in the order of their run."""
+        ordered = sorted(self.stages[stage]["Actions"], key=lambda action: int(action["RunOrder"]))
+        assert len({action["RunOrder"] for action in ordered}) == len(ordered), "none beside another"
+        return [action["Name"] for action in ordered]
+
+    def access(self, environment: str) -> Template:
+        """The stack that lets the pipeline into an environment."""
+        [found] = (self.folder / f"assembly-{environment}").glob("*pipelineaccess*.template.json")
+        template: Template = json.loads(found.read_text())
+        return template
+
+
+def of_type(template: Template, kind: str) -> list[Template]:
+    return [each for each in template["Resources"].values() if each["Type"] == kind]
+
+
+def synthesised(folder: Path, *, pipeline: Template | None = None) -> Synthesised:
+    """The committed pipeline, or another over the committed environments."""
+    file = "true"
+    if pipeline is not None:
+        (folder / "pipeline.yaml").write_text(yaml.safe_dump(pipeline))
+        file = str(folder / "pipeline.yaml")
+    ran = run_app(folder / "out", context={"pipeline": file})
+    assert ran.returncode == 0, ran.stderr
+    return Synthesised(folder / "out")
+
+
+def settings(**more: Any) -> Template:
+    """A pipeline over dev and prod."""
+    return {
+        "name": "other",
+        "account": "444444444444",
+        "region": "us-east-1",
+        "source": {
+            "connection": "arn:aws:codeconnections:us-east-1:444444444444:connection/"
+            "11111111-2222-3333-4444-555555555555",
+            "repository": "a/b",
+            "paths": ["model_repos/**"],
+        },
+        "permissions_boundary": "arn:aws:iam::444444444444:policy/boundary",
+        "role_path": "/team/",
+        "email": ["team@example.com"],
+        "stages": [
+            {
+                "environment": "dev",
+                "rollback": False,
+                "gates": [
+                    {"name": "cost", "function": "cost-gate"},
+                    {"name": "load-test", "commands": ["scripts/load.sh"], "timeout_minutes": 30},
+                ],
+            },
+            {"environment": "prod"},
+        ],
+        **more,
+    }
+
+
+@functools.cache
+def committed_pipeline() -> Synthesised:
+    """The repository's own pipeline, synthesised without credentials and network."""
+    return synthesised(Path(tempfile.mkdtemp(dir=ASSEMBLIES.name)))
+
+
+@functools.cache
+def other_pipeline() -> Synthesised:
+    """A pipeline with everything else on: paths, a path of roles, a boundary, gates of both kinds, no rollback."""
+    return synthesised(Path(tempfile.mkdtemp(dir=ASSEMBLIES.name)), pipeline=settings())
+
+
+def statements(template: Template) -> Iterator[Template]:
+    for policy in of_type(template, "AWS::IAM::Policy"):
+        yield from policy["Properties"]["PolicyDocument"]["Statement"]
+
+
+def listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]

@@ -1,0 +1,201 @@
+"""Who may do what: the pipeline's roles, those that it takes in environments, and the execution policies."""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import re
+from typing import Any
+
+import pytest
+
+from tests.policies.evaluator import Request, Verdict, evaluate
+from tests.stacks.app_process import ROOT
+from tests.stacks.pipeline_templates import Synthesised, committed_pipeline, listed, of_type, other_pipeline, statements
+from tritonstack.pipeline.bootstrap import environment_policy, pipeline_policy
+from tritonstack.pipeline.names import PipelineNames
+from tritonstack.review.intrinsics import readable
+from tritonstack.review.normal_form import normal
+from tritonstack.settings.pipeline_loader import load_pipeline
+
+KEY = "arn:aws:kms:us-east-1:333333333333:key/1"
+BUCKET = "arn:aws:s3:::archives"
+HERE = "us-east-1:333333333333"
+FROM_S3 = {"kms:ViaService": "s3.us-east-1.amazonaws.com"}
+ARCHIVE = "digits/24.09-t4/digits-onnx.0123456789abcdef"
+STACK = f"arn:aws:cloudformation:{HERE}:stack/prod-serving-digits/1"
+VERIFIES = [
+    ("ssm:GetParametersByPath", f"arn:aws:ssm:{HERE}:parameter/tritonstack/prod", {}),
+    ("ssm:GetParameter", f"arn:aws:ssm:{HERE}:parameter/tritonstack/prod/_artifacts/bucket-name", {}),
+    ("cloudformation:DescribeStacks", STACK, {}),
+    ("cloudformation:GetTemplate", STACK, {}),
+    ("cloudformation:DescribeStackResources", STACK, {}),
+    ("s3:GetObject", "arn:aws:s3:::cdk-hnb659fds-assets-333333333333-us-east-1/0.release-set", {}),
+    ("s3:GetObject", f"{BUCKET}/manifests/{ARCHIVE}.json", {}),
+    ("s3:GetObject", f"{BUCKET}/endpoints/{ARCHIVE}.tar.gz", {}),
+    ("kms:Decrypt", KEY, FROM_S3),
+    ("sagemaker:DescribeEndpoint", f"arn:aws:sagemaker:{HERE}:endpoint/prod-digits", {}),
+    ("sagemaker:InvokeEndpoint", f"arn:aws:sagemaker:{HERE}:endpoint/prod-digits", {}),
+    ("cloudwatch:GetMetricData", "*", {}),
+]
+"""What ``tritonstack verify`` calls."""
+PREPARES = [
+    ("ssm:GetParametersByPath", f"arn:aws:ssm:{HERE}:parameter/tritonstack/prod", {}),
+    ("s3:GetObject", f"{BUCKET}/inputs/0123456789abcdef.zip", {}),
+    ("s3:PutObject", f"{BUCKET}/inputs/0123456789abcdef.zip", {}),
+    ("s3:PutObject", f"{BUCKET}/manifests/{ARCHIVE}.json", {}),
+    ("s3:PutObject", f"{BUCKET}/endpoints/{ARCHIVE}.tar.gz", {}),
+    ("s3:AbortMultipartUpload", f"{BUCKET}/endpoints/{ARCHIVE}.tar.gz", {}),
+    ("s3:ListBucket", BUCKET, {"s3:prefix": "endpoints/digits/"}),
+    ("kms:GenerateDataKey", KEY, {}),
+    ("kms:Decrypt", KEY, {}),
+]
+"""What ``tritonstack prepare`` calls where no engine is built."""
+NEITHER: list[tuple[str, str, dict[str, str]]] = [
+    ("s3:DeleteObject", f"{BUCKET}/endpoints/{ARCHIVE}.tar.gz", {}),
+    ("s3:GetObject", f"{BUCKET}/staging/waits/1.json", {}),
+    ("ssm:PutParameter", f"arn:aws:ssm:{HERE}:parameter/tritonstack/prod/digits/digits-onnx", {}),
+    ("ssm:GetParameter", f"arn:aws:ssm:{HERE}:parameter/tritonstack/production/digits/digits-onnx", {}),
+    ("sagemaker:InvokeEndpoint", f"arn:aws:sagemaker:{HERE}:endpoint/prod-other", {}),
+    ("sagemaker:UpdateEndpoint", f"arn:aws:sagemaker:{HERE}:endpoint/prod-digits", {}),
+    ("cloudformation:GetTemplate", f"arn:aws:cloudformation:{HERE}:stack/prod-serving-digits-2/1", {}),
+    ("iam:PassRole", "arn:aws:iam::333333333333:role/prod-serving-digits-Role", {}),
+]
+
+
+@pytest.fixture(scope="module")
+def committed() -> Synthesised:
+    """The repository's own pipeline."""
+    return committed_pipeline()
+
+
+@pytest.fixture(scope="module")
+def other() -> Synthesised:
+    """A pipeline with everything else on."""
+    return other_pipeline()
+
+
+def test_no_statement_of_the_pipeline_has_a_wildcard_for_a_resource_but_three_reading_ones(
+    committed: Synthesised, other: Synthesised
+) -> None:
+    for made in (committed, other):
+        everything = [each for each in statements(made.pipeline) if "*" in listed(each["Resource"])]
+        allowed = {"cloudformation:DescribeStacks", "s3:ListBucket", "lambda:ListFunctions"}
+        assert {action for each in everything for action in listed(each["Action"])} <= allowed
+        whole = json.dumps(list(statements(made.pipeline)))
+        assert "role/*" not in whole
+        assert "report-group" not in whole
+        assert "/aws/codebuild/" not in whole
+
+
+def test_each_build_may_assume_the_one_role_that_trusts_it(committed: Synthesised, other: Synthesised) -> None:
+    """Both sides name the other by a fixed name: the pair must fit, with the path of the roles."""
+    for made, path, environments in ((committed, "/", ("dev", "staging", "prod")), (other, "/team/", ("dev", "prod"))):
+        trusted: dict[str, str] = {}
+        for environment in environments:
+            for role in of_type(made.access(environment), "AWS::IAM::Role"):
+                [statement] = role["Properties"]["AssumeRolePolicyDocument"]["Statement"]
+                assert "444444444444:root" in json.dumps(statement["Principal"])
+                account = {"dev": "111111111111", "staging": "222222222222", "prod": "333333333333"}[environment]
+                own = f"arn:aws:iam::{account}:role/{role['Properties']['RoleName']}"
+                trusted[statement["Condition"]["ArnEquals"]["aws:PrincipalArn"]] = own
+        assumed: dict[str, str] = {}
+        roles = {name: each for name, each in made.pipeline["Resources"].items() if each["Type"] == "AWS::IAM::Role"}
+        for policy in of_type(made.pipeline, "AWS::IAM::Policy"):
+            for statement in policy["Properties"]["PolicyDocument"]["Statement"]:
+                if statement.get("Sid") == "WorkInEnvironment":
+                    [role] = policy["Properties"]["Roles"]
+                    name = roles[role["Ref"]]["Properties"]["RoleName"]
+                    assert roles[role["Ref"]]["Properties"].get("Path", "/") == path
+                    assumed[f"arn:aws:iam::444444444444:role{path}{name}"] = statement["Resource"]
+        assert assumed == trusted
+        assert len(assumed) == 2 * len(environments)
+
+
+def test_who_verifies_writes_nothing_and_who_prepares_calls_no_endpoint(committed: Synthesised) -> None:
+    access = committed.access("prod")
+    by_role: dict[str, list[str]] = {}
+    for policy in of_type(access, "AWS::IAM::Policy"):
+        [role] = policy["Properties"]["Roles"]
+        name = access["Resources"][role["Ref"]]["Properties"]["RoleName"]
+        by_role[name] = [
+            action
+            for statement in policy["Properties"]["PolicyDocument"]["Statement"]
+            for action in listed(statement["Action"])
+        ]
+    prepare, verify = by_role["tritonstack-prod-prepare"], by_role["tritonstack-prod-verify"]
+    writing = ("*:Put*", "*:Delete*", "*:Create*", "*:Update*", "*:Start*", "*:Stop*", "*:Pass*")
+    assert not [action for action in verify for pattern in writing if fnmatch.fnmatchcase(action, pattern)]
+    assert not [action for action in prepare if "InvokeEndpoint" in action]
+    assert not [action for action in prepare + verify if "*" in action]
+
+
+def test_execution_policies_cover_every_type_and_every_role_that_the_stacks_have(committed: Synthesised) -> None:
+    """What ``tritonstack pipeline bootstrap`` writes is enough for what is synthesised."""
+    loaded = load_pipeline(ROOT / "pipeline.yaml", environments=ROOT / "environments")
+    names = PipelineNames.of(loaded.settings)
+    made = {"pipeline": ([committed.folder / "pipeline.template.json"], pipeline_policy(loaded))}
+    for stage in loaded.stages:
+        name = stage.environment.environment
+        files = sorted((committed.folder / f"assembly-{name}").glob("*.template.json"))
+        made[name] = (files, environment_policy(stage.environment, names))
+    for name, (files, policy) in made.items():
+        allowed = {action for each in policy["Statement"] for action in listed(each["Action"])}
+        roles = next(each["Resource"] for each in policy["Statement"] if each["Sid"] == "Roles")
+        assert files
+        for file in files:
+            for resource in json.loads(file.read_text())["Resources"].values():
+                service = resource["Type"].split("::")[1].lower()
+                if resource["Type"].startswith("Custom::") or service == "iam":
+                    continue
+                service = {"applicationautoscaling": "application-autoscaling"}.get(service, service)
+                assert f"{service}:*" in allowed, f"{name}: {resource['Type']} of {file.name}"
+            for logical_id, resource in json.loads(file.read_text())["Resources"].items():
+                if resource["Type"] == "AWS::IAM::Role":
+                    start = "tritonstack-pipeline" if name == "pipeline" else name
+                    made_name = resource["Properties"].get("RoleName", f"{start}-{logical_id}")
+                    account = roles[0].split(":")[4]
+                    arn = f"arn:aws:iam::{account}:role/{made_name}"
+                    assert any(fnmatch.fnmatchcase(arn, pattern) for pattern in roles), f"{file.name}: {made_name}"
+
+
+def test_every_role_has_the_boundary_and_the_path(other: Synthesised) -> None:
+    roles = of_type(other.pipeline, "AWS::IAM::Role")
+    assert len(roles) > 8
+    assert {role["Properties"].get("Path") for role in roles} == {"/team/"}
+    assert {role["Properties"].get("PermissionsBoundary") for role in roles} == {
+        "arn:aws:iam::444444444444:policy/boundary"
+    }
+
+
+def policy_of(access: dict[str, Any], work: str) -> list[dict[str, Any]]:
+    """The statements of the role for this work, with the bucket and key that its parameters would name."""
+    [found] = [
+        policy["Properties"]["PolicyDocument"]["Statement"]
+        for name, policy in access["Resources"].items()
+        if policy["Type"] == "AWS::IAM::Policy" and name.startswith(work)
+    ]
+
+    def text(value: Any) -> str:
+        said = readable(normal(value, {}))
+        said = re.sub(r"\$\{ArtifactsBucketName\w+\}", "archives", said)
+        return re.sub(r"\$\{ArtifactsKeyArn\w+\}", KEY, said)
+
+    return [{**each, "Resource": [text(one) for one in listed(each["Resource"])]} for each in found]
+
+
+@pytest.mark.parametrize("work", ["Verify", "Prepare"])
+def test_each_role_may_do_its_work_and_nothing_that_is_not(committed: Synthesised, work: str) -> None:
+    policy = policy_of(committed.access("prod"), work)
+    own, foreign = (VERIFIES, PREPARES) if work == "Verify" else (PREPARES, VERIFIES)
+    role = f"arn:aws:iam::333333333333:role/tritonstack-prod-{work.lower()}"
+
+    def allowed(row: tuple[str, str, dict[str, str]]) -> bool:
+        action, resource, context = row
+        request = Request(principal=role, action=action, resource=resource, context=context)
+        return evaluate(request, identity=policy) is Verdict.ALLOWED
+
+    assert [row[:2] for row in own if not allowed(row)] == []
+    assert [row[:2] for row in NEITHER if allowed(row)] == []
+    other_work = "s3:PutObject" if work == "Verify" else "sagemaker:InvokeEndpoint"
+    assert [row[:2] for row in foreign if row[0] == other_work and allowed(row)] == []
