@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import mkdtemp
 
 import pytest
 
@@ -29,16 +30,13 @@ class Accounts:
         self.made = Made(folder / "made")
 
     def of(self, base: str) -> Account:
-        """The account in which a base is deployed."""
+        """The account in which a base is deployed; another one where something was left behind in it."""
+        if base in self._of and self._of[base].left_behind:
+            self._of.pop(base).aws.stop()
         if base not in self._of:
-            folder = self._folder / base
-            folder.mkdir()
+            folder = Path(mkdtemp(dir=self._folder))
             self._of[base] = Account(Emulator(folder, TRITONSTACK_FLEETS="none").wait_ready(), self.made)
         return self._of[base]
-
-    def forget(self, base: str) -> None:
-        """The next test with this base gets an account of its own."""
-        self._of.pop(base).aws.stop()
 
     def stop(self) -> None:
         """End every emulator."""
@@ -69,5 +67,3 @@ def test_what_a_review_says_is_what_happens_there_and_back(accounts: Accounts, n
     assert account.move(after) == []
     if each.not_back is None:
         assert account.move(before) == []
-    else:
-        accounts.forget(each.base)

@@ -263,3 +263,8 @@ def test_what_opens_is_told_first() -> None:
 def test_an_environment_that_is_gone_closes_what_was_open() -> None:
     assert [kind for kind, _, _ in told(group(HTTPS | WORLD), None)] == [CLOSED]
     assert [kind for kind, _, _ in told(None, group(HTTPS | WORLD))] == [OPENED]
+
+
+def test_what_has_another_logical_id_and_is_the_same_else_opens_and_closes_nothing() -> None:
+    before = {"Model": resource(MODEL, {"ExecutionRoleArn": "arn:role"})}
+    assert told(before, {"Renamed": before["Model"]}) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from tritonstack.review.exposure_facts import exposure_facts
 from tritonstack.review.network_facts import network_facts
@@ -11,6 +12,7 @@ from tritonstack.review.opening_facts import Fact, Owners, compare_facts
 from tritonstack.review.permission_change import Direction, PermissionChange
 from tritonstack.review.permissions import permission_changes
 from tritonstack.review.policies import SubjectKind
+from tritonstack.review.renames import renames
 from tritonstack.review.snapshot import EnvironmentSnapshot
 
 _KINDS = {
@@ -32,9 +34,10 @@ def opening_changes(before: EnvironmentSnapshot | None, after: EnvironmentSnapsh
         before: None where the environment is new.
         after: None where it is gone.
     """
-    changes = list(
-        compare_facts(_facts(before), _facts(after), owners_before=_owners(before), owners_after=_owners(after))
-    )
+    renamed = _renamed(before, after)
+    old = (replace(each, owner=renamed.get((each.stack, each.owner), each.owner)) for each in _facts(before))
+    owners = frozenset((stack, renamed.get((stack, name), name)) for stack, name in _owners(before))
+    changes = list(compare_facts(old, _facts(after), owners_before=owners, owners_after=_owners(after)))
     for permission in permission_changes(before, after):
         changes += _of_permission(permission)
     return tuple(sorted(changes, key=lambda each: each.order))
@@ -44,6 +47,17 @@ def _facts(environment: EnvironmentSnapshot | None) -> Iterator[Fact]:
     for stack in environment.stacks.values() if environment is not None else ():
         yield from network_facts(stack)
         yield from exposure_facts(stack)
+
+
+def _renamed(before: EnvironmentSnapshot | None, after: EnvironmentSnapshot | None) -> dict[tuple[str, str], str]:
+    """Stack and logical id before → logical id after, of what is the same but for that: it opens and closes nothing."""
+    if before is None or after is None:
+        return {}
+    return {
+        (name, old): new
+        for name in before.stacks.keys() & after.stacks.keys()
+        for new, old in renames(before.stacks[name].resources, after.stacks[name].resources).items()
+    }
 
 
 def _owners(environment: EnvironmentSnapshot | None) -> Owners:

@@ -17,8 +17,8 @@ from tritonstack.review.assembly import read_assembly
 from tritonstack.review.change import EnvironmentChange
 from tritonstack.review.changes import compare
 from tritonstack.review.document import ReviewDocument, document_of
+from tritonstack.review.engines import dependencies_of
 from tritonstack.review.model_history import Earlier, EarlierReleases
-from tritonstack.review.openings import opening_changes
 from tritonstack.review.parts import Known
 from tritonstack.review.prices import Prices, price_book
 from tritonstack.review.report import Base, Report, report_of
@@ -82,6 +82,7 @@ class Made:
         known = Known(
             prices=lambda _environment: Prices(before=books[0], after=books[1]),
             earlier=lambda _environment: self._earlier(case),
+            dependencies=lambda environment: dependencies_of(environment, project=sides[1].parent),
         )
         return report_of(old, new, base=Base(ref="main", commit="0" * 40, chosen=False), known=known)
 
@@ -89,11 +90,6 @@ class Made:
         """The case's base was deployed before, and nothing else was."""
         base = self.snapshots(self.assembly(Side(base=case.after.base, edit=Edit())))
         return ReleasedBefore(base.environments[ENVIRONMENT])
-
-    def sides(self, case: Case) -> tuple[EnvironmentSnapshot, EnvironmentSnapshot]:
-        """Both sides, as a review reads them."""
-        old, new = self.snapshots(self.before(case)), self.snapshots(self.after(case))
-        return old.environments[ENVIRONMENT], new.environments[ENVIRONMENT]
 
     def snapshots(self, assembly: Path) -> Snapshots:
         """The snapshots of an assembly."""
@@ -119,4 +115,4 @@ class Made:
 def said_of(made: Made, case: Case) -> dict[str, Any]:
     """What a review says of a case."""
     [environment] = made.document(case).environments
-    return said(environment, opening_changes(*made.sides(case)))
+    return said(environment)

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tritonstack.review.entries import EnvironmentEntry, PermissionEntry, PropertyEntry, ResourceEntry
-from tritonstack.review.opening_change import OpeningChange
 
 LONGEST = 100
 """Characters of a value; a dashboard's or a document's is longer, and what changes in it is said in parts."""
@@ -19,7 +18,7 @@ MOST = 8
 """Properties of one resource; the rest, such as every graph of a dashboard, is counted."""
 
 
-def said(environment: EnvironmentEntry, openings: Sequence[OpeningChange]) -> dict[str, Any]:
+def said(environment: EnvironmentEntry) -> dict[str, Any]:
     """All that matters; a part of which nothing is said is left out."""
     parts: dict[str, Any] = {
         "verdict": [each.text for each in environment.verdict],
@@ -31,7 +30,7 @@ def said(environment: EnvironmentEntry, openings: Sequence[OpeningChange]) -> di
             for each in environment.traffic
         },
         "permissions": list(_permissions(environment.permissions)),
-        "openings": [f"{each.kind.value}: {each.stack}/{each.name} {each.sentence}" for each in openings],
+        "openings": [f"{each.kind}: {each.stack}/{each.name} {each.sentence}" for each in environment.openings],
         "models": [each.sentence for each in environment.models],
         "engines": [each.sentence for each in environment.engines],
         "cost": [*environment.cost.sentences, *(line for each in environment.costs for line in each.sentences)],
