@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+
 import aws_cdk as cdk
 from aws_cdk import aws_logs as logs
 from constructs import Construct
@@ -13,7 +16,7 @@ from constructs_lib.permission import allow
 
 
 class EndpointLog(Construct):
-    """A custom resource that makes the log group or adopts it, and sets its retention and its key.
+    """A custom resource that makes the log group or adopts it, and sets its retention, its key and its tags.
 
     No ``AWS::Logs::LogGroup``: that fails where the group exists, as after a deletion that retained it, or where the
     endpoint was there before this. See ``docs/decisions/0012-an-endpoints-log-group-is-adopted.md``.
@@ -33,6 +36,7 @@ class EndpointLog(Construct):
         days: int,
         retain: bool,
         artifacts: ArtifactBucketReference,
+        tags: Mapping[str, str],
         permissions_boundary_arn: str | None = None,
     ) -> None:
         """Make custom resource and function.
@@ -44,6 +48,7 @@ class EndpointLog(Construct):
             days: how long a line is kept; one of the retentions that CloudWatch Logs takes.
             retain: keep the group when the stack is deleted.
             artifacts: whose key encrypts it; that key's policy names the group.
+            tags: key → value; CloudFormation's tags reach no group that a function makes.
             permissions_boundary_arn: a managed policy that bounds the function's role. Default: None.
         """
         super().__init__(scope, construct_id)
@@ -59,7 +64,8 @@ class EndpointLog(Construct):
         group = cdk.Stack.of(self).format_arn(
             service="logs", resource="log-group", resource_name=name, arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME
         )
-        actions = ["logs:AssociateKmsKey", "logs:CreateLogGroup", "logs:PutRetentionPolicy"]
+        names = ("AssociateKmsKey", "CreateLogGroup", "PutRetentionPolicy", "TagResource", "UntagResource")
+        actions = [f"logs:{each}" for each in names]
         # Both forms: of these actions CloudWatch Logs checks some against `<group>:*`.
         both = [group, f"{group}:*"]
         policy = self.function.policy
@@ -76,8 +82,10 @@ class EndpointLog(Construct):
             resource_type="Custom::EndpointLogGroup",
             properties={
                 "LogGroupName": name,
+                "LogGroupArn": group,
                 "RetentionInDays": str(days),
                 "KmsKeyId": artifacts.key_arn,
                 "Retain": str(retain).lower(),
+                "Tags": json.dumps(dict(tags), sort_keys=True),
             },
         )

@@ -16,7 +16,7 @@ from constructs_lib.endpoint import Endpoint, Fleet, Timeouts
 from constructs_lib.endpoint_log import EndpointLog
 from constructs_lib.execution_role import ExecutionRole
 from constructs_lib.outputs import tell
-from constructs_lib.tags import ENDPOINT_TAG, LOCAL_MAX_LOADED_MODELS_TAG, tag_all
+from constructs_lib.tags import ENDPOINT_TAG, ENVIRONMENT_TAG, LOCAL_MAX_LOADED_MODELS_TAG, tag_all
 from constructs_lib.triton_image import TritonImage
 from constructs_lib.triton_model import MultiModelData, SingleModelData, TritonModel
 from constructs_lib.verification import Verification
@@ -121,7 +121,7 @@ class ServingStack(cdk.Stack):
                 artifacts=self.artifacts,
             )
         if environment.logs.endpoint_days is not None:
-            self._own_log(environment, days=environment.logs.endpoint_days)
+            self._own_log(environment, endpoint=endpoint.name, days=environment.logs.endpoint_days)
         self.activation = Activation(
             self,
             "Activation",
@@ -153,7 +153,7 @@ class ServingStack(cdk.Stack):
         self._outputs(prefix=prefix)
         self._tell(environment, endpoint, prefix=prefix, builds=build_set is not None)
 
-    def _own_log(self, environment: Environment, *, days: int) -> None:
+    def _own_log(self, environment: Environment, *, endpoint: str, days: int) -> None:
         """The log group of the containers is there, with retention and key, before they write into it."""
         log = EndpointLog(
             self,
@@ -162,6 +162,7 @@ class ServingStack(cdk.Stack):
             days=days,
             retain=environment.artifacts.retain,
             artifacts=self.artifacts,
+            tags={**environment.tags, ENVIRONMENT_TAG: environment.environment, ENDPOINT_TAG: endpoint},
             permissions_boundary_arn=environment.permissions_boundary,
         )
         self.endpoint.endpoint.node.add_dependency(log.resource)

@@ -57,6 +57,10 @@ def test_a_model_in_a_vpc_answers_and_everything_is_as_the_settings_say(project:
     groups = {each["logGroupName"]: each for each in aws.client("logs").describe_log_groups()["logGroups"]}
     for name, days in ((GROUP, 30), (f"/tritonstack/{NAME}/network", 30)):
         assert (groups[name]["retentionInDays"], groups[name]["kmsKeyId"]) == (days, key)
+    arn = groups[GROUP]["arn"].removesuffix(":*")
+    tagged = aws.client("logs").list_tags_for_resource(resourceArn=arn)["tags"]
+    tags = {"team": "platform", "tritonstack:environment": NAME, "tritonstack:endpoint": ENDPOINT}
+    assert tags.items() <= tagged.items(), "by the function that makes it: CloudFormation's tags do not reach it"
     of_functions = [each for name, each in groups.items() if f"{NAME}-serving" in name]
     assert {each["retentionInDays"] for each in of_functions} == {14}
     sagemaker = aws.client("sagemaker")
@@ -64,8 +68,7 @@ def test_a_model_in_a_vpc_answers_and_everything_is_as_the_settings_say(project:
     capture = sagemaker.describe_endpoint_config(EndpointConfigName=endpoint["EndpointConfigName"])["DataCaptureConfig"]
     assert (capture["EnableCapture"], capture["KmsKeyId"]) == (True, key)
     assert capture["DestinationS3Uri"].endswith(f"/captured/{ENDPOINT}/")
-    tags = sagemaker.list_tags(ResourceArn=endpoint["EndpointArn"])["Tags"]
-    assert {"Key": "team", "Value": "platform"} in tags
+    assert {"Key": "team", "Value": "platform"} in sagemaker.list_tags(ResourceArn=endpoint["EndpointArn"])["Tags"]
 
 
 @pytest.mark.long

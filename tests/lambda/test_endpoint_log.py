@@ -13,7 +13,14 @@ calling: Any = importlib.import_module("tests.lambda.calling")
 handler: Any = importlib.import_module("lambda.endpoint_log.handler")
 
 NAME = "/aws/sagemaker/Endpoints/dev-digits"
-PROPERTIES = {"LogGroupName": NAME, "RetentionInDays": "90", "KmsKeyId": "arn:key", "Retain": "true"}
+PROPERTIES = {
+    "LogGroupName": NAME,
+    "LogGroupArn": f"arn:{NAME}",
+    "RetentionInDays": "90",
+    "KmsKeyId": "arn:key",
+    "Retain": "true",
+    "Tags": '{"team": "platform"}',
+}
 
 
 class Logs:
@@ -29,10 +36,17 @@ class Logs:
     def __init__(self, *names: str) -> None:
         self.groups: dict[str, dict[str, Any]] = {name: {} for name in names}
 
-    def create_log_group(self, *, logGroupName: str) -> None:  # noqa: N803 - as boto3 spells it
+    def create_log_group(self, *, logGroupName: str, tags: dict[str, str]) -> None:  # noqa: N803 - as boto3 spells it
         if logGroupName in self.groups:
             raise self.exceptions.ResourceAlreadyExistsException
-        self.groups[logGroupName] = {}
+        self.groups[logGroupName] = {"tags": dict(tags)} if tags else {}
+
+    def tag_resource(self, *, resourceArn: str, tags: dict[str, str]) -> None:  # noqa: N803
+        self._group(resourceArn.removeprefix("arn:")).setdefault("tags", {}).update(tags)
+
+    def untag_resource(self, *, resourceArn: str, tagKeys: list[str]) -> None:  # noqa: N803
+        for key in tagKeys:
+            del self._group(resourceArn.removeprefix("arn:"))["tags"][key]
 
     def put_retention_policy(self, *, logGroupName: str, retentionInDays: int) -> None:  # noqa: N803
         self._group(logGroupName)["days"] = retentionInDays
@@ -62,7 +76,23 @@ def test_a_group_has_retention_and_key_whoever_made_it(
 ) -> None:
     logs = Logs("/another", *there)
     assert log_group.apply(logs, request_type, PROPERTIES) == done
-    assert logs.groups == {"/another": {}, NAME: {"days": 90, "key": "arn:key"}}
+    assert logs.groups == {"/another": {}, NAME: {"days": 90, "key": "arn:key", "tags": {"team": "platform"}}}
+
+
+def test_tags_follow_the_settings_and_those_of_others_stay(log_group: ModuleType) -> None:
+    logs = Logs()
+    log_group.apply(logs, "Create", PROPERTIES | {"Tags": '{"team": "platform", "cost": "1"}'})
+    logs.groups[NAME]["tags"]["by hand"] = "stays"
+    log_group.apply(logs, "Update", PROPERTIES, PROPERTIES | {"Tags": '{"team": "x", "cost": "1"}'})
+    assert logs.groups[NAME]["tags"] == {"team": "platform", "by hand": "stays"}
+
+
+def test_properties_of_a_version_without_tags_are_taken(log_group: ModuleType) -> None:
+    before = {name: value for name, value in PROPERTIES.items() if name not in ("Tags", "LogGroupArn")}
+    logs = Logs(NAME)
+    log_group.apply(logs, "Update", PROPERTIES, before)
+    log_group.apply(logs, "Update", before, PROPERTIES)
+    assert logs.groups[NAME]["days"] == 90
 
 
 def test_a_repeated_event_changes_nothing(log_group: ModuleType) -> None:

@@ -80,7 +80,10 @@ def functions(endpoint: str, platform: str = "24.09-t4") -> dict[str, list[Row]]
     stack = arn("cloudformation", f"stack/local-serving-{endpoint}/0")
     served = arn("sagemaker", f"endpoint/local-{endpoint}")
     group = arn("logs", f"log-group:/aws/sagemaker/Endpoints/local-{endpoint}")
-    setting_up = "logs:AssociateKmsKey logs:CreateLogGroup logs:DeleteLogGroup logs:PutRetentionPolicy"
+    setting_up = (
+        "logs:AssociateKmsKey logs:CreateLogGroup logs:DeleteLogGroup logs:PutRetentionPolicy logs:TagResource "
+        "logs:UntagResource"
+    )
     moved = "ssm:DeleteParameters ssm:GetParameterHistory ssm:GetParameters ssm:PutParameter"
     return {
         "EndpointLogHandlerRole": [
