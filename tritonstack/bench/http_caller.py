@@ -17,6 +17,8 @@ from tritonstack.bench.signed_request import FRESH_SECONDS
 
 OpenSocket = Callable[[], socket.socket]
 """Gives a socket that is not connected; for what lies in a network of its own."""
+PAUSE_SECONDS = 1.0
+"""The least between two signatures, where making one takes long."""
 SHOWN = 160
 """Characters of an answer that is none."""
 
@@ -91,7 +93,7 @@ async def http_caller(
 async def _refresh(caller: HttpCaller, prepare: Prepare) -> None:
     made = time.monotonic()
     while True:
-        await asyncio.sleep(max(1.0, made + FRESH_SECONDS - time.monotonic()))
+        await asyncio.sleep(max(PAUSE_SECONDS, made + FRESH_SECONDS - time.monotonic()))
         made = time.monotonic()
         caller.request = await asyncio.to_thread(prepare)
 

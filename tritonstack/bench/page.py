@@ -22,6 +22,7 @@ rect { fill: var(--own); }
 .wide td.bad { color: var(--fault); }
 """
 DRAWN = ("50", "90", "95", "99")
+MARKS = [(float(place), f"p{share}") for place, share in enumerate(DRAWN)]
 
 
 def page(document: BenchDocument) -> str:
@@ -64,7 +65,7 @@ def _pictures(document: BenchDocument) -> Iterator[str]:
         if (best := _busiest(result)) is not None
     ]
     title = "Percentiles at the highest throughput"
-    yield _figure(title, "ms", xy_plot(spread, title=title, x_label="percentile") + _legend(spread))
+    yield _figure(title, "ms", xy_plot(spread, title=title, x_label="percentile", x_marks=MARKS) + _legend(spread))
     yield _figure(*_speed_ups(results))
     yield "</div></section>"
 
@@ -75,7 +76,7 @@ def _curve(result: ResultPart, percentile: str) -> list[tuple[float, float]]:
 
 
 def _percentiles(point: PointPart) -> list[tuple[float, float]]:
-    return [(float(share), point.all.percentiles_ms[share]) for share in DRAWN]
+    return [(place, point.all.percentiles_ms[share]) for place, share in enumerate(DRAWN)]
 
 
 def _busiest(result: ResultPart) -> PointPart | None:

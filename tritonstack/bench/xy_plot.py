@@ -26,12 +26,27 @@ class Line:
     points: Sequence[tuple[float, float]]
 
 
-def xy_plot(lines: Sequence[Line], *, title: str, x_label: str, limit: float | None = None) -> str:
-    """Both axes begin at 0. ``limit``: a value across, which nothing should be above."""
+def xy_plot(
+    lines: Sequence[Line],
+    *,
+    title: str,
+    x_label: str,
+    limit: float | None = None,
+    x_marks: Sequence[tuple[float, str]] = (),
+) -> str:
+    """Both axes begin at 0.
+
+    Args:
+        lines: at least one, of at least one point.
+        title: what the picture shows.
+        x_label: below the horizontal axis.
+        limit: a value across, which nothing should be above.
+        x_marks: place and text of each mark; without them round values.
+    """
     places = [point for line in lines for point in line.points]
-    across = value_marks(max(x for x, _ in places) * HEADROOM)
+    across = list(x_marks) or [(mark, value_text(mark)) for mark in value_marks(max(x for x, _ in places) * HEADROOM)]
     up = value_marks(max([y for _, y in places] + ([limit] if limit is not None else [])) * HEADROOM)
-    frame = _Frame(right=across[-1], top=up[-1])
+    frame = _Frame(right=across[-1][0], top=up[-1])
     parts = [*_grid(frame, across, up, x_label)]
     if limit is not None:
         y = frame.y(limit)
@@ -77,16 +92,16 @@ class _Frame:
         return TOP + (1 - value / self._top) * (HEIGHT - TOP - BOTTOM)
 
 
-def _grid(frame: _Frame, across: Sequence[float], up: Sequence[float], x_label: str) -> Iterator[str]:
+def _grid(frame: _Frame, across: Sequence[tuple[float, str]], up: Sequence[float], x_label: str) -> Iterator[str]:
     for mark in up:
         y = frame.y(mark)
         yield f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
         yield f'<text class="mark" x="{LEFT - 6}" y="{y + 3.5:.1f}" text-anchor="end">{value_text(mark)}</text>'
-    for mark in across:
-        x = frame.x(mark)
+    for place_of_mark, text in across:
+        x = frame.x(place_of_mark)
         anchor = "end" if x > WIDTH - 30 else "middle"
         place = f'x="{x:.1f}" y="{HEIGHT - BOTTOM + 14}" text-anchor="{anchor}"'
-        yield f'<text class="mark" {place}>{value_text(mark)}</text>'
+        yield f'<text class="mark" {place}>{text}</text>'
     middle = (LEFT + WIDTH - RIGHT) / 2
     yield f'<text class="mark" x="{middle:.0f}" y="{HEIGHT - 5}" text-anchor="middle">{escape(x_label)}</text>'
 

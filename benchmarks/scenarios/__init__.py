@@ -1,0 +1,1 @@
+"""The published claims as scenarios that are measured on the local Triton."""

@@ -1,0 +1,72 @@
+"""What is written: a document by its schema, a page that loads nothing, and files that are never half there."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from tests.bench.documents import document, point, result
+from tritonstack.bench.page import page
+from tritonstack.bench.results_folder import ResultsFolder, read_results
+from tritonstack.errors import InputError
+
+SCHEMA = Path(__file__).resolve().parents[2] / "schemas" / "bench.schema.json"
+FOUND = document(
+    result("plain", point(users=1, per_minute=1000, p95=60), point(users=8, per_minute=2000, p95=200)),
+    result("both <b>", point(users=1, per_minute=3000, p95=50)),
+    limit_ms=500,
+)
+
+
+def test_the_document_is_what_its_schema_says_and_reads_back(tmp_path: Path) -> None:
+    folder = ResultsFolder(tmp_path / "results")
+    folder.write(FOUND)
+    written = tmp_path / "results" / "results.json"
+
+    jsonschema.validate(json.loads(written.read_text()), json.loads(SCHEMA.read_text()))
+    assert read_results(written) == FOUND
+    assert sorted(path.name for path in written.parent.iterdir()) == ["index.html", "measurements.csv", "results.json"]
+
+
+def test_results_of_another_version_are_refused_by_name(tmp_path: Path) -> None:
+    file = tmp_path / "results.json"
+    file.write_text(json.dumps({**FOUND.model_dump(mode="json"), "schema_version": 2}))
+
+    with pytest.raises(InputError, match="schema_version"):
+        read_results(file)
+
+
+def test_a_write_that_fails_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = ResultsFolder(tmp_path)
+    folder.write(FOUND)
+    before = (tmp_path / "results.json").read_bytes()
+
+    def broken(*_: object, **__: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", broken)
+    with pytest.raises(OSError, match="No space"):
+        folder.write(FOUND.model_copy(update={"complete": False}))
+
+    assert (tmp_path / "results.json").read_bytes() == before
+
+
+def test_the_page_shows_every_configuration_and_loads_nothing() -> None:
+    html = page(FOUND)
+
+    assert "both &lt;b&gt;, binary" in html
+    assert "<b>" not in html
+    assert html.count("<svg") == 3
+    assert "3 times" in html or "1.5 times" in html
+    assert not any(word in html for word in ("http://", "https://", "<script", "<link"))
+
+
+def test_the_page_of_a_test_without_an_answer_says_so() -> None:
+    assert "Nothing was answered yet." in page(document(result("plain")))
+
+
+def test_results_that_are_not_whole_say_so_on_the_page() -> None:
+    assert "(not complete)" in page(FOUND.model_copy(update={"complete": False}))

@@ -1,0 +1,85 @@
+"""A load test's objects in the bucket, seen from the person's machine."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from tritonstack.bench.measurements_csv import measurements_csv
+from tritonstack.bench.one_model import THIS_MACHINE
+from tritonstack.bench.results_folder import CSV, JSON, PAGE, read_results
+from tritonstack.naming import load_test_prefix
+
+GONE = frozenset({"404", "NoSuchKey"})
+
+
+class TestObjects:
+    """Plan and results of one test.
+
+    Attributes:
+        bucket: where they lie.
+    """
+
+    __test__ = False  # no test of ours, whatever its name begins with
+
+    def __init__(self, s3: Any, *, bucket: str, test: str) -> None:
+        """``test``: its id."""
+        self._s3, self.bucket, self._prefix = s3, bucket, load_test_prefix(test=test)
+
+    def put_plan(self, plan: dict[str, Any]) -> None:
+        """Write the plan."""
+        body = json.dumps(plan, indent=1).encode()
+        self._s3.put_object(
+            Bucket=self.bucket, Key=f"{self._prefix}plan.json", Body=body, ContentType="application/json"
+        )
+
+    def exists(self, name: str) -> bool:
+        """Whether the test has such an object."""
+        return self._read(name) is not None
+
+    def fetch(self, folder: Path, *, local: bool) -> bool:
+        """Write the results into ``folder``; whether there were any.
+
+        ``local``: they are of the local AWS. Then the document says so, and what was measured here bears the name of no
+        instance type of SageMaker's.
+        """
+        found = {name: content for name in (CSV, PAGE, JSON) if (content := self._read(name)) is not None}
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, content in found.items():
+            _put(folder / name, content)
+        if local and JSON in found:
+            _mark_local(folder)
+        return JSON in found
+
+    def _read(self, name: str) -> bytes | None:
+        try:
+            answer = self._s3.get_object(Bucket=self.bucket, Key=f"{self._prefix}{name}")
+        except ClientError as error:
+            if error.response["Error"]["Code"] in GONE:
+                return None
+            raise
+        content: bytes = answer["Body"].read()
+        return content
+
+
+def _mark_local(folder: Path) -> None:
+    document = read_results(folder / JSON)
+    recommended = "recommender" in document.settings
+    results = [
+        each if recommended else each.model_copy(update={"instance_type": THIS_MACHINE, "instance_count": 1})
+        for each in document.results
+    ]
+    document = document.model_copy(update={"local": True, "results": results})
+    _put(folder / JSON, (json.dumps(document.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n").encode())
+    if not recommended:
+        _put(folder / CSV, measurements_csv(document).encode())
+
+
+def _put(path: Path, content: bytes) -> None:
+    """To a temporary name, then moved."""
+    temporary = path.with_name(f".{path.name}.part")
+    temporary.write_bytes(content)
+    temporary.replace(path)
