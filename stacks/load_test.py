@@ -137,7 +137,7 @@ class LoadTestStack(cdk.Stack):
         return machine
 
     def _networks(self) -> tuple[BuildNetwork | None, JoinedNetwork | None]:
-        """The network of the build that calls, and that of the jobs' containers: the environment's, where it has one."""
+        """The network of the build that calls, and that of the jobs' containers: the environment's, if any."""
         joined = self._environment.joined_network
         if joined is None:
             return None, None

@@ -1,4 +1,4 @@
-"""What a load test in the cloud does, as its plan in the bucket has it: the requests to SageMaker, or bench's options."""
+"""What a load test in the cloud does, as its plan in the bucket has it: requests to SageMaker, or options of bench."""
 
 from __future__ import annotations
 

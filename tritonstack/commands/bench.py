@@ -16,7 +16,17 @@ MINUTES_OF_CLOUDWATCH = 180.0
 
 
 @click.command("bench")
-@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@click.argument("names", nargs=-1, metavar="NAME...")
+@click.option(
+    "--cloud",
+    metavar="ENVIRONMENT",
+    help="A load test in the cloud instead, on the deployed endpoints NAME... of ENVIRONMENT (none: all that may be).",
+)
+@click.option(
+    "--gate",
+    is_flag=True,
+    help="Measure nothing: hold the results NAME... (files or folders) against their environment's load_test.gate.",
+)
 @click.option("--environment", default="local", show_default=True, help="The environment that the names belong to.")
 @click.option(
     "--local", is_flag=True, help="Call the local AWS, whatever the shell points at. Implied by environment local."
@@ -83,6 +93,8 @@ MINUTES_OF_CLOUDWATCH = 180.0
 def command(
     *,
     names: Sequence[str],
+    cloud: str | None,
+    gate: bool,
     environment: str,
     local: bool,
     configurations: str | None,
@@ -95,12 +107,24 @@ def command(
     folder: Path | None,
     as_json: bool,
     **options: Any,
-) -> None:
+) -> int:
     """Put load on models by their NAMEs, [endpoint/]model, and measure what comes of it.
 
     Results are written after each load: results.json, measurements.csv for `tritonstack size --measurements`, and a
-    page of plots. Ctrl-C leaves what was measured so far.
+    page of plots. Ctrl-C leaves what was measured so far, and stops what runs in the cloud (docs/load-tests.md).
     """
+    if gate or cloud is not None:
+        from tritonstack.commands.bench_cloud import run_cloud, run_gate  # noqa: PLC0415
+
+        if gate and cloud is not None:
+            raise click.UsageError("--cloud and --gate: give one of the two; --cloud holds the gate at its end")
+        if cloud is not None:
+            return run_cloud(cloud, names, local=local, folder=folder, as_json=as_json)
+        if not names:
+            raise click.UsageError("--gate: name the results, files or folders")
+        return run_gate([Path(name) for name in names])
+    if not names:
+        raise click.UsageError("Missing argument 'NAME...'.")
     # Imported here so that --help and wrong options answer at once.
     import uvloop  # noqa: PLC0415
 
@@ -151,6 +175,7 @@ def command(
         click.echo(f"what was measured so far: {results.folder}", err=True)
         raise
     bench_view.show(document, results, as_json=as_json)
+    return 0
 
 
 def _grouped(options: dict[str, Any]) -> dict[str, Any]:

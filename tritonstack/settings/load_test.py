@@ -38,7 +38,7 @@ class LatencyLimit(SettingsModel):
     """The model latency that ends a load test."""
 
     percentile: Percentile = Field(default="P95", description="Which calls are looked at.")
-    milliseconds: int = Field(ge=1, description="What they may take in the model.")
+    milliseconds: int = Field(default=500, ge=1, description="What they may take in the model.")
 
 
 PUBLISHED_PHASES = (TrafficPhase(initial_users=2, users_per_minute=2, seconds=1500),)
@@ -59,11 +59,9 @@ class RecommenderSettings(SettingsModel):
     phases: Annotated[tuple[TrafficPhase, ...], Field(strict=False, min_length=1)] = Field(
         default=PUBLISHED_PHASES, description="Of an advanced job, one after the other."
     )
-    max_invocations: int | None = Field(
-        default=None, ge=1, description="Invocations a minute that end an advanced job; null: no such end."
-    )
-    latency: LatencyLimit | None = Field(
-        default=None, description="Latency that ends an advanced job; null: no such end."
+    max_invocations: int = Field(default=30_000, ge=1, description="Invocations a minute that end an advanced job.")
+    latency: LatencyLimit = Field(
+        default_factory=LatencyLimit, description="Model latency that ends an advanced job; by default the published."
     )
     flat_invocations: Literal["continue", "stop"] = Field(
         default="stop", description="What an advanced job does where more users bring no more invocations."

@@ -5,6 +5,8 @@ from __future__ import annotations
 from tritonstack.local.emulator.json_service import JsonService, Operation
 from tritonstack.local.emulator.processing.jobs import ProcessingJobs
 from tritonstack.local.emulator.processing.record import PROCESSING_JOB
+from tritonstack.local.emulator.recommender.jobs import RecommendationJobs
+from tritonstack.local.emulator.recommender.packages import ModelPackages
 from tritonstack.local.emulator.sagemaker.endpoint_configs import EndpointConfigs
 from tritonstack.local.emulator.sagemaker.endpoints import Endpoints
 from tritonstack.local.emulator.sagemaker.listing import listing
@@ -15,8 +17,10 @@ from tritonstack.local.emulator.sagemaker.tags import Tags
 
 
 def sagemaker_service(state: SageMakerState, endpoints: Endpoints, jobs: ProcessingJobs) -> JsonService:
-    """SageMaker as far as hosting and processing go."""
+    """SageMaker as far as hosting, processing and Inference Recommender go."""
     models, configs, tagging = Models(state), EndpointConfigs(state), Tags(state)
+    packages = ModelPackages(state)
+    recommendations = RecommendationJobs(state, packages)
     operations: dict[str, Operation] = {
         "CreateModel": models.create,
         "DescribeModel": models.describe,
@@ -36,6 +40,16 @@ def sagemaker_service(state: SageMakerState, endpoints: Endpoints, jobs: Process
         "DescribeProcessingJob": jobs.describe,
         "StopProcessingJob": jobs.stop,
         "ListProcessingJobs": lambda request: listing(PROCESSING_JOB, state.processing_jobs, request),
+        "CreateModelPackageGroup": packages.create_group,
+        "DescribeModelPackageGroup": packages.describe_group,
+        "DeleteModelPackageGroup": packages.delete_group,
+        "CreateModelPackage": packages.create,
+        "DescribeModelPackage": packages.describe,
+        "DeleteModelPackage": packages.delete,
+        "ListModelPackages": packages.list,
+        "CreateInferenceRecommendationsJob": recommendations.create,
+        "DescribeInferenceRecommendationsJob": recommendations.describe,
+        "StopInferenceRecommendationsJob": recommendations.stop,
         "AddTags": tagging.add,
         "DeleteTags": tagging.delete,
         "ListTags": tagging.list,
@@ -43,6 +57,8 @@ def sagemaker_service(state: SageMakerState, endpoints: Endpoints, jobs: Process
 
     def forget() -> None:
         jobs.end_all()
+        recommendations.clear()
+        packages.clear()
         state.clear()
 
     return JsonService(service="sagemaker", target_prefix="SageMaker", operations=operations, forget=forget)

@@ -1,0 +1,133 @@
+"""``tritonstack bench --cloud`` and ``--gate``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from tritonstack.bench.cloud_gate import hold, p95_of, passes
+from tritonstack.bench.results_folder import JSON, read_results
+from tritonstack.catalogue.prices import hosting_price
+from tritonstack.errors import InputError, Problem
+from tritonstack.local.paths import LocalPaths, project_folder
+from tritonstack.settings import load_environment
+
+if TYPE_CHECKING:
+    from tritonstack.bench.cloud import Fetched
+    from tritonstack.bench.document import BenchDocument
+    from tritonstack.settings import Environment
+
+WIDTH = 160
+
+
+def run_cloud(environment: str, endpoints: Sequence[str], *, local: bool, folder: Path | None, as_json: bool) -> int:
+    """Run load tests on endpoints of ``environment``, print what was found; 1 where not all was, or the gate fails."""
+    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - a gate needs no AWS
+
+    from tritonstack.bench.cloud import CloudTests  # noqa: PLC0415
+    from tritonstack.commands.session import require_account, session_of  # noqa: PLC0415
+    from tritonstack.errors import WorkFailedError  # noqa: PLC0415
+    from tritonstack.local.aws import LocalSession  # noqa: PLC0415
+
+    settings = _environment(environment)
+    session = session_of(settings, local=local)
+    require_account(session, settings)
+    tests = CloudTests(
+        settings,
+        session=session,
+        local=isinstance(session, LocalSession),
+        progress=lambda line: click.echo(line, err=True),
+    )
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
+    target = folder or LocalPaths.from_environment().root / "bench" / f"{environment}-cloud-{stamp}"
+    try:
+        fetched = tests.run(endpoints, target)
+    except KeyboardInterrupt:
+        click.echo(f"what was measured so far: {target}", err=True)
+        raise
+    except (BotoCoreError, ClientError) as error:
+        raise WorkFailedError(f"the load test came to nothing: {error}") from error
+    documents = [read_results(each.folder / JSON) for each in fetched]
+    if as_json:
+        click.echo(json.dumps([one.model_dump(mode="json") for one in documents], indent=2, ensure_ascii=False))
+    else:
+        for one, document in zip(fetched, documents, strict=True):
+            _show(one, document)
+    for each in fetched:
+        if each.failed:
+            click.echo(f"{each.kind}: {each.failed}", err=True)
+    has_gate = settings.load_test is not None and settings.load_test.gate is not None
+    code = _gate(documents, settings) if has_gate else 0
+    return 1 if any(each.failed for each in fetched) else code
+
+
+def run_gate(files: Sequence[Path]) -> int:
+    """Hold results against the gates of their environments; 1 where they fail."""
+    code = 0
+    for file in files:
+        document = read_results(file / JSON if file.is_dir() else file)
+        code = max(code, _gate([document], _environment(document.environment)))
+    return code
+
+
+def _gate(documents: Sequence[BenchDocument], settings: Environment) -> int:
+    gate = None if settings.load_test is None else settings.load_test.gate
+    if gate is None:
+        problem = Problem(
+            file=f"environments/{settings.environment}.yaml",
+            field="load_test.gate",
+            found="no gate",
+            allowed="load_test: {gate: {p95_ms: …, usd_per_million: …}}",
+        )
+        raise InputError([problem])
+
+    def usd_per_hour(instance_type: str) -> float | None:
+        if instance_type in settings.prices:
+            return settings.prices[instance_type]
+        listed = hosting_price(instance_type=instance_type, region=settings.region)
+        return None if listed is None else listed.usd_per_hour
+
+    lines = [line for document in documents for line in hold(document, gate, usd_per_hour=usd_per_hour)]
+    for line in lines:
+        click.echo(f"{line.verdict}: {line.sentence}", err=True)
+    good = passes(lines, gate)
+    click.echo(f"gate of {settings.environment}: {'passed' if good else 'FAILED'}", err=True)
+    return 0 if good else 1
+
+
+def _show(fetched: Fetched, document: BenchDocument) -> None:
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=WIDTH)
+    table = Table("configuration", "instance type", "load", title=f"Load test {fetched.test}", title_justify="left")
+    for name in ("a minute", "latency", "p95", "ended by"):
+        table.add_column(name, justify="right" if name != "ended by" else "left")
+    for result in document.results:
+        for point in result.points:
+            p95, latency = p95_of(result, point), point.latency_ms
+            table.add_row(
+                result.configuration,
+                result.instance_type,
+                point.load,
+                f"{point.per_minute.mean:,.0f}",
+                "" if latency is None else f"{latency.mean:,.1f} ms",
+                "" if p95 is None else f"{p95:,.1f} ms",
+                result.ended_by,
+            )
+        if not result.points:
+            table.add_row(result.configuration, result.instance_type, "", "", "", "", result.ended_by)
+    console.print(table)
+    if document.local and fetched.kind == "recommender":
+        console.print("Constructed answers of the local AWS: nothing was measured.")
+    console.print(f"{fetched.folder}: results.json, measurements.csv", soft_wrap=True)
+
+
+def _environment(name: str) -> Environment:
+    return load_environment(project_folder() / "environments" / f"{name}.yaml")

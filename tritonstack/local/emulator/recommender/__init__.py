@@ -1,0 +1,1 @@
+"""SageMaker's model packages and Inference Recommender, whose figures are constructed: nothing is measured here."""
