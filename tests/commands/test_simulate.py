@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 from tests.sizing.fleet.test_scenario_file import GOOD, written
 from tritonstack.commands import simulate
 from tritonstack.errors import InputError
+from tritonstack.local.paths import REPOSITORY
 from tritonstack.observability.page.chromium import find_chromium
 
 SCALED = GOOD.replace(
@@ -99,3 +100,20 @@ def test_wrong_scenarios_end_with_two(tmp_path: Path) -> None:
     missing = CliRunner().invoke(simulate.command, [str(tmp_path / "none.yaml")])
     assert isinstance(missing.exception, InputError)
     assert "No such file" in str(missing.exception)
+
+
+def test_the_documented_scenario_and_commands_run_as_they_stand(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (REPOSITORY / "docs" / "simulate.md").read_text(encoding="utf-8")
+    [scenario] = re.findall(r"```yaml scenario.yaml\n(.*?)```", page, flags=re.DOTALL)
+    [commands] = re.findall(r"```sh\n(.*?)```", page, flags=re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path, scenario)
+    for line in commands.splitlines():
+        program, name, *arguments = line.split()
+        assert (program, name) == ("tritonstack", "simulate")
+        result = CliRunner().invoke(simulate.command, arguments)
+        assert result.exit_code == 0, result.output
+    assert json.loads((tmp_path / "answer.json").read_text())["split"]["worth_while"] is True
+    assert (tmp_path / "answer.html").is_file()

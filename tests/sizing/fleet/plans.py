@@ -93,12 +93,13 @@ def one_by_one(models: Sequence[int], *, apart: float = 1.0) -> Trace:
 def drawn(models: ModelTable, *, count: int, apart: float, seed: int) -> Trace:
     """Independent calls of models by their popularity, at equal distances."""
     numbers = draw_models(count, popularity=models.popularity, random=np.random.default_rng(seed))
-    return Trace(times=apart * (np.arange(count) + 1.0), models=numbers, seconds=apart * (count + 1))
+    times: Floats = apart * np.arange(1, count + 1, dtype=np.float64)
+    return Trace(times=times, models=numbers, seconds=apart * (count + 1))
 
 
 def poisson(*, rate: float, count: int, seed: int) -> Trace:
     """Calls of model 0 at independent moments, ``rate`` a second."""
-    times = np.cumsum(np.random.default_rng(seed).exponential(1 / rate, count)).astype(np.float64)
+    times: Floats = np.cumsum(np.random.default_rng(seed).standard_exponential(count) / rate)
     return Trace(times=times, models=np.zeros(count, dtype=np.int64), seconds=float(times[-1]) + 1.0)
 
 

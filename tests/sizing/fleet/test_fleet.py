@@ -43,6 +43,17 @@ def test_sticky_calls_of_a_model_stay_on_one_instance_and_random_ones_do_not() -
     assert len(where["random"][0]) > 80  # nearly each of 30 models on each of 3 instances
 
 
+def test_a_new_instance_takes_over_some_models_and_the_others_stay() -> None:
+    models = equal_models(40)
+    trace = drawn(models, count=3600, apart=1.0, seed=1)
+    scaling = Scaling(minimum=1, maximum=2, invocations_per_instance=50)
+    happening = simulate(plan(routing="sticky", scaling=scaling, speed=SPEED), models, trace, seed=1)
+    _, loads, instances = happening.events.of_kind(LOAD)
+    moved = loads[instances == 1]
+    assert 10 < len(moved) == len(set(moved.tolist())) < 30
+    assert sorted(loads[instances == 0].tolist()) == list(range(40))
+
+
 def test_sticky_instances_are_one_large_cache_and_random_ones_are_copies_of_a_small_one() -> None:
     models = equal_models(200, zipf=0.8)
     trace = drawn(models, count=30_000, apart=1.0, seed=2)
@@ -93,6 +104,15 @@ def test_a_cooldown_holds_the_next_addition_back() -> None:
 
     assert additions(60)[:2] == [180.0, 780.0]
     assert additions(900)[:2] == [180.0, 1080.0]
+
+
+def test_nothing_is_decided_while_instances_start_and_the_cooldown_begins_after_it() -> None:
+    scaling = Scaling(minimum=1, maximum=20, invocations_per_instance=100, scale_out_cooldown_seconds=60)
+    slow = Autoscaling(metric_delay_seconds=0, startup_seconds=1400)
+    fleet = simulate(plan(scaling=scaling, speed=slow), table(KIND), steady(150, 600, minutes=20), seed=0).fleet
+    paid = [after.seconds for before, after in pairwise(fleet) if after.paid > before.paid]
+    # At 1380 three minutes of the greater rate have passed; what was asked for at 180 takes calls from 1580 on.
+    assert paid == [180.0, 1640.0]
 
 
 @pytest.mark.parametrize(

@@ -36,10 +36,10 @@ def test_files_of_an_evicted_model_spare_the_download_where_they_stay() -> None:
 
 
 def test_a_full_disk_loses_the_files_that_were_used_least_recently_and_are_not_loaded() -> None:
-    happening = simulate(
-        plan(most_models=1, disk=2), table(COLD, COLD, COLD), one_by_one([0, 1, 0, 2, 0, 1], apart=20.0), seed=0
-    )
-    assert list(happening.calls.outcomes) == [DOWNLOADED, DOWNLOADED, FROM_DISK, DOWNLOADED, FROM_DISK, DOWNLOADED]
+    sequence = [0, 1, 2, 0, 1, 3, 0, 2]
+    happening = simulate(plan(most_models=1, disk=3), table(*[COLD] * 4), one_by_one(sequence, apart=20.0), seed=0)
+    again = [FROM_DISK, FROM_DISK, DOWNLOADED, FROM_DISK, DOWNLOADED]
+    assert list(happening.calls.outcomes) == [DOWNLOADED] * 3 + again
 
 
 def test_a_disk_full_of_loaded_models_evicts_one() -> None:

@@ -91,3 +91,10 @@ def test_models_take_turns_on_the_gpu() -> None:
     kind = replace(KIND, fixed=0.1)
     happening = simulate(plan(), table(kind, kind), calls((1.0, 0), (1.0, 0), (1.0, 0), (1.0, 1)), seed=0)
     assert list(happening.calls.latencies) == pytest.approx([0.1, 0.3, 0.4, 0.2])
+
+
+def test_a_model_in_line_does_not_get_in_line_again() -> None:
+    quick, slow = replace(KIND, fixed=0.1, copies=2), replace(KIND, fixed=1.0)
+    trace = calls((1.0, 0), (1.0, 1), (1.0, 0), (1.0, 0), (1.25, 2))
+    happening = simulate(plan(executions=2), table(quick, slow, quick), trace, seed=0)
+    assert list(happening.calls.latencies) == pytest.approx([0.1, 1.0, 0.2, 0.3, 0.15])

@@ -70,7 +70,6 @@ class Autoscaler:
                 metric.ends.append(now)
                 metric.counts.append(len(serving))
         if starting:
-            self._out = now
             return self.wanted
         more = max(
             (self._wish(metric, now, above=True) for metric in self._metrics), default=None, key=lambda w: w or 0
@@ -86,6 +85,10 @@ class Autoscaler:
             if quiet >= self._scaling.scale_in_cooldown_seconds:
                 self._in, self.wanted = now, least
         return self.wanted
+
+    def started(self, now: float) -> None:
+        """An instance takes calls from now on: the cooldown begins."""
+        self._out = now
 
     def _wish(self, metric: _Metric, now: float, *, above: bool) -> int | None:
         """How many instances a metric asks for; None where its alarm is off.

@@ -98,7 +98,7 @@ class _Simulation:
         there = len(self._instances) + self._starting
         for _ in range(wanted - there):
             self._starting += 1
-            self._clock.at(now + self._plan.speed.startup_seconds, self._started, None)
+            self._clock.at(now + self._plan.speed.startup_seconds, self._started, scaler)
         if wanted < there:
             self._remove(there - wanted, now)
         if wanted != there:
@@ -108,7 +108,8 @@ class _Simulation:
         if now < self._trace.seconds:
             self._clock.at(now + FINEST, self._look, scaler)
 
-    def _started(self, _: None, now: float) -> None:
+    def _started(self, scaler: Autoscaler, now: float) -> None:
+        scaler.started(now)
         self._starting -= 1
         self._instances = [*self._instances, self._new(self._born)]
         self._born += 1

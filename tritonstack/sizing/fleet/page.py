@@ -107,7 +107,7 @@ def _charts(found: Answer) -> list[Chart]:
         Chart(
             key="memory",
             title="Hits by size of an instance",
-            unit="percent, by Che's approximation",
+            unit="percent, estimated",
             lines={"hits": [(scale, 100 * ratio) for scale, ratio in found.holding.by_memory]},
             across="times its size",
             top=100.0,
