@@ -113,9 +113,9 @@ def test_time_for_less_than_a_round_is_refused() -> None:
 
 
 def test_what_perf_analyzer_cannot_do_is_refused() -> None:
-    ramp = replace(SETTINGS, generator="perf-analyzer", loads=(), phases=(PHASE,))
+    ramp = replace(SETTINGS, generator="perf-analyzer", loads=(), phases=(PHASE,), formats=("binary", "json"))
 
-    assert refused(ramp) == ["--generator"]
+    assert refused(ramp) == ["--format", "--generator"]
 
 
 def test_a_ramp_to_too_many_users_is_refused() -> None:

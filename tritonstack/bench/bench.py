@@ -18,6 +18,7 @@ from tritonstack.bench.machine import machine, versions
 from tritonstack.bench.one_model import OneModel, Subject
 from tritonstack.bench.parts import settings_part
 from tritonstack.bench.payload import payload_of
+from tritonstack.bench.perf_analyzer import find_program
 from tritonstack.bench.results_folder import ResultsFolder
 from tritonstack.bench.settings import BenchSettings
 from tritonstack.bench.target import find_target
@@ -46,7 +47,10 @@ class Bench:
 
         Raises:
             InputError: names that lead nowhere, payloads that do not fit; all of them.
+            WorkFailedError: the generator is not installed.
         """
+        if self._settings.generator == "perf-analyzer":
+            find_program()
         found: list[Subject] = []
         problems: list[Problem] = []
         for configuration, name in self._names().items():
@@ -78,8 +82,6 @@ class Bench:
             except BotoCoreError as error:
                 raise WorkFailedError(f"{subject.target.name} cannot be called: {error}") from error
             figures = list(self._endpoint_figures(subject, result, began))
-            done.append(result.model_copy(update={"endpoint_figures": figures}))
-            keep(done.pop())
             done.append(result.model_copy(update={"endpoint_figures": figures}))
         whole = document.model_copy(
             update={"results": done, "complete": True, "ended": datetime.now(UTC).isoformat(timespec="seconds")}

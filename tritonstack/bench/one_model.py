@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -12,6 +13,7 @@ from typing import Any
 
 from botocore.config import Config
 
+from tritonstack.bench.analyser import Analyser
 from tritonstack.bench.budget import Budget
 from tritonstack.bench.cloudwatch import publish_latencies
 from tritonstack.bench.cold_start import copies, first_calls
@@ -130,8 +132,9 @@ class OneModel:
                     yield point, between(before, after), reason
                     before = after
             return
+        analyser = self._analyser() if settings.generator == "perf-analyzer" else None
         for load in settings.loads:
-            found = await measuring.level(load)
+            found = await (measuring.level(load) if analyser is None else asyncio.to_thread(analyser.level, load))
             if found is None:
                 return
             after = self._counters(container)
@@ -140,6 +143,17 @@ class OneModel:
             before = after
             if reason is not None:
                 return
+
+    def _analyser(self) -> Analyser:
+        subject = self._subject
+        return Analyser(
+            self._settings,
+            payload=subject.payload,
+            endpoint=subject.target.release.endpoint,
+            model=subject.target.release.model,
+            manifest=subject.manifest,
+            local=isinstance(self._session, LocalSession),
+        )
 
     async def _first(self, caller: HttpCaller) -> float:
         """The first call, whose answer must be one. Milliseconds."""
@@ -227,7 +241,9 @@ class OneModel:
             instance_count=1 if local else target.fleet.instance_count or 1,
             image=target.fleet.image,
             way="container" if self._settings.container else "endpoint",
-            generator="aiohttp, one process",
+            generator="aiohttp, one process"
+            if self._settings.generator == "client"
+            else "perf_analyzer through the proxy",
             payload_format=subject.payload_format,
             payload=subject.payload.source,
             request_bytes=len(self._body.content),

@@ -152,9 +152,18 @@ def check(settings: BenchSettings, reader: Reader, *, local: bool) -> None:
         )
     if settings.configurations and len(settings.names) > 1:
         reader.refuse("--configurations", found=f"{len(settings.names)} names", allowed="one folder's name")
+    if settings.generator == "perf-analyzer" and settings.formats != ("binary",):
+        reader.refuse("--format", found="json with perf-analyzer", allowed="binary, which the proxy gets from it")
     if settings.generator == "perf-analyzer" and (settings.phases or settings.publish_metric):
         reader.refuse(
             "--generator", found="perf-analyzer with --phase or --publish-metric", allowed="client, which does both"
+        )
+    if settings.generator == "perf-analyzer" and settings.container:
+        reader.refuse(
+            "--generator",
+            found="perf-analyzer with --container",
+            allowed="an endpoint: SageMaker's front end has none of its protocols",
+            advice="python -m tritonstack.local.container bench REPOSITORY opens a server's own ports for it",
         )
     twice = sorted({name for name in settings.names if settings.names.count(name) > 1})
     if twice:
