@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
@@ -45,17 +45,12 @@ class Alarms(Construct):
             alarms: their definitions.
             runbooks: where docs/operations.md is read.
             topic: ARN of the topic that is told when a composite alarm fires, and when it is over.
-
-        Raises:
-            ValueError: more alarms of one severity than a composite alarm names.
         """
         super().__init__(scope, construct_id)
         self.alarms = {each.name: self._alarm(each, runbooks=runbooks) for each in alarms}
         self.composites: dict[Severity, cloudwatch.CfnCompositeAlarm] = {}
         for severity in SEVERITIES:
             names = [each.name for each in alarms if each.kind.severity == severity]
-            if len(names) > MOST_CHILDREN:
-                raise ValueError(f"{len(names)} {severity} alarms, and a composite alarm names {MOST_CHILDREN} at most")
             if names:
                 self.composites[severity] = self._composite(environment, severity, names=names, topic=topic)
 
@@ -94,17 +89,47 @@ class Alarms(Construct):
     def _composite(
         self, environment: str, severity: Severity, *, names: Sequence[str], topic: str
     ) -> cloudwatch.CfnCompositeAlarm:
+        """The alarm that tells; of more alarms than it can name, it names parts, which tell nobody."""
+        children: dict[str, cloudwatch.CfnAlarm | cloudwatch.CfnCompositeAlarm] = {
+            name: self.alarms[name] for name in names
+        }
+        if len(children) > MOST_CHILDREN:
+            every = list(children.items())
+            parts = [dict(every[start : start + MOST_CHILDREN]) for start in range(0, len(every), MOST_CHILDREN)]
+            children = {}
+            for number, part in enumerate(parts, start=1):
+                name = f"{environment}-{severity}-{number}"
+                says = f"{environment}: part {number} of its {severity} alarms; {environment}-{severity} tells of it."
+                children[name] = self._any_of(f"{severity}-{number}", name=name, says=says, children=part)
+        return self._any_of(
+            severity,
+            name=f"{environment}-{severity}",
+            says=f"{environment}: at least one {severity} alarm is on; each says where its runbook is.",
+            children=children,
+            topic=topic,
+        )
+
+    def _any_of(
+        self,
+        construct_id: str,
+        *,
+        name: str,
+        says: str,
+        children: Mapping[str, cloudwatch.CfnAlarm | cloudwatch.CfnCompositeAlarm],
+        topic: str | None = None,
+    ) -> cloudwatch.CfnCompositeAlarm:
+        actions = None if topic is None else [topic]
         composite = cloudwatch.CfnCompositeAlarm(
             self,
-            severity,
-            alarm_name=f"{environment}-{severity}",
-            alarm_description=f"{environment}: at least one {severity} alarm is on; each says where its runbook is.",
-            alarm_rule=" OR ".join(f'ALARM("{name}")' for name in names),
-            alarm_actions=[topic],
-            ok_actions=[topic],
+            construct_id,
+            alarm_name=name,
+            alarm_description=says,
+            alarm_rule=" OR ".join(f'ALARM("{child}")' for child in children),
+            alarm_actions=actions,
+            ok_actions=actions,
         )
-        for name in names:
-            composite.add_resource_dependency(self.alarms[name])
+        for child in children.values():
+            composite.add_resource_dependency(child)
         return composite
 
 

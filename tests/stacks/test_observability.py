@@ -120,6 +120,28 @@ def test_each_severity_has_one_composite_alarm_of_all_its_alarms_and_only_they_t
     assert 'ALARM("dev-digits-server-errors")' in composites["dev-critical"]["Properties"]["AlarmRule"]
 
 
+def test_more_alarms_than_a_composite_alarm_can_name_are_told_in_parts_by_the_one_that_tells() -> None:
+    settings = environment(*({**DIGITS, "name": f"e{number}"} for number in range(40)), alarms={})
+    stack = ObservabilityStack(new_app(), "observability", environment=settings, builds=False, engines=False)
+    template = template_of(stack)
+    rules = {
+        each["Properties"]["AlarmName"]: each["Properties"]
+        for each in of_type(template, "AWS::CloudWatch::CompositeAlarm").values()
+    }
+    assert rules.keys() == {"dev-critical", "dev-warning", "dev-warning-1", "dev-warning-2"}
+    assert rules["dev-warning"]["AlarmRule"] == 'ALARM("dev-warning-1") OR ALARM("dev-warning-2")'
+    assert {name for name, each in rules.items() if "AlarmActions" in each} == {"dev-critical", "dev-warning"}
+    named = [child for name in ("dev-critical", "dev-warning-1", "dev-warning-2") for child in children(rules[name])]
+    assert sorted(named) == sorted(alarms(template))
+    assert max(len(children(each)) for each in rules.values()) <= 100
+    assert max(len(each["AlarmRule"]) for each in rules.values()) <= 10240, "API reference, PutCompositeAlarm"
+
+
+def children(composite: dict[str, Any]) -> list[str]:
+    """The alarms that a composite alarm names."""
+    return [part.split('"')[1] for part in composite["AlarmRule"].split(" OR ")]
+
+
 def test_only_this_environment_s_alarms_write_into_the_topic_and_only_encrypted(template: dict[str, Any]) -> None:
     statements = properties(template, "AWS::SNS::TopicPolicy")["PolicyDocument"]["Statement"]
     [allowed] = [each for each in statements if each["Effect"] == "Allow"]
