@@ -108,18 +108,20 @@ def test_preflight_says_that_a_network_cannot_be_taken_away_in_one_step(project:
     imported, _ = walled.imported(aws)
     joined = live_model(aws)["VpcConfig"]
     walled.write(project, network=f"{{imported: {imported}}}", isolated=True)
-    [said] = left_network(project, expect=1)
+    [said] = left_network(project)
     assert (said["subject"], said["outcome"]) == (FULL, "fails")
     assert all(part in said["found"] for part in (*joined["Subnets"], *joined["SecurityGroupIds"]))
-    walled.write(project, network=created("a", "c", more=f"imported: {imported}, join: imported"), isolated=True)
-    [said] = left_network(project, expect=0)
+    zones = [zone[-1] for zone in walled.zones_of(aws, joined["Subnets"])]
+    walled.write(project, network=created(*zones, more=f"imported: {imported}, join: imported"), isolated=True)
+    [said] = left_network(project)
     assert (said["subject"], said["outcome"]) == (f"{NAME}-network", "passes")
 
 
-def left_network(project: Project, *, expect: int) -> list[dict[str, str]]:
-    """What preflight says of it."""
-    printed = project.run("preflight", NAME, "--local", "--json", expect=expect).stdout
-    return [each for each in json.loads(printed)["results"] if each["check"] == "left-network"]
+def left_network(project: Project) -> list[dict[str, str]]:
+    """What preflight says of it; of the rest nothing but the prefix list, which is not the local AWS's, may fail."""
+    results = json.loads(project.run("preflight", NAME, "--local", "--json", expect=1).stdout)["results"]
+    assert {each["check"] for each in results if each["outcome"] != "passes"} <= {"left-network", "prefix-list"}
+    return [each for each in results if each["check"] == "left-network"]
 
 
 @pytest.mark.long

@@ -97,6 +97,16 @@ def test_groups_and_route_tables_are_of_the_vpc(tmp_path: Path, vpcs: list[str],
     assert {name: result.outcome for name, result in found.items()} == {"sg-01": outcome, "rtb-01": outcome}
 
 
+def test_a_group_that_was_not_asked_for_does_not_count(tmp_path: Path) -> None:
+    """As where an EC2 that knows not the filter answers with every group."""
+    others: list[Any] = [{"GroupId": "sg-02", "VpcId": "vpc-02"}, {"GroupId": "sg-01", "VpcId": "vpc-01"}]
+    answers: dict[str, Answer] = {
+        "ec2.DescribeSecurityGroups": {"SecurityGroups": others},
+        "ec2.DescribeRouteTables": {"RouteTables": [{"RouteTableId": "rtb-01", "VpcId": "vpc-01"}]},
+    }
+    assert results_of(security_group.CHECK, served(tmp_path, network=NETWORK), answers)["sg-01"].outcome == "passes"
+
+
 @pytest.mark.parametrize(
     ("there", "outcome"), [(["us-east-1a", "us-east-1b"], "passes"), (["us-east-1b"], "passes"), ([], "fails")]
 )

@@ -53,9 +53,8 @@ def _in_what_goes(about: About, subject: Subject, goes: Mapping[str, str], stack
 
 def _goes(subject: Subject, network: NetworkSettings, *, stack: str) -> dict[str, str]:
     """The stack's subnets and security groups that the settings no longer have, by id, with words for them."""
-    subnets = _described(
-        subject, "describe_subnets", "Subnets", "subnet-id", subject.stacks.made(stack, "AWS::EC2::Subnet")
-    )
+    made = subject.stacks.made(stack, "AWS::EC2::Subnet")
+    subnets = _described(subject, "describe_subnets", "Subnets", named="subnet-id", member="SubnetId", ids=made)
     kept = [row for row in subnets if _keeps_subnet(network, row)]
     goes = {
         row["SubnetId"]: f"subnet {row['SubnetId']} ({row['AvailabilityZone']})" for row in subnets if row not in kept
@@ -63,8 +62,10 @@ def _goes(subject: Subject, network: NetworkSettings, *, stack: str) -> dict[str
     stays = {row["VpcId"] for row in kept}
     if network.imported is not None and not network.imported.security_group_ids:
         stays.add(network.imported.vpc_id)
-    groups = subject.stacks.made(stack, "AWS::EC2::SecurityGroup")
-    for row in _described(subject, "describe_security_groups", "SecurityGroups", "group-id", groups):
+    made = subject.stacks.made(stack, "AWS::EC2::SecurityGroup")
+    for row in _described(
+        subject, "describe_security_groups", "SecurityGroups", named="group-id", member="GroupId", ids=made
+    ):
         if row["VpcId"] not in stays:
             goes[row["GroupId"]] = f"security group {row['GroupId']}"
     return goes
@@ -80,12 +81,14 @@ def _keeps_subnet(network: NetworkSettings, row: Mapping[str, Any]) -> bool:
     )
 
 
-def _described(subject: Subject, operation: str, rows: str, named: str, ids: tuple[str, ...]) -> list[dict[str, Any]]:
-    """EC2's rows of these ids; of those that are gone there is none."""
+def _described(
+    subject: Subject, operation: str, rows: str, *, named: str, member: str, ids: tuple[str, ...]
+) -> list[dict[str, Any]]:
+    """EC2's rows of these ids, which ``member`` holds; of those that are gone there is none."""
     if not ids:
         return []
-    filters = [{"Name": named, "Values": list(ids)}]
-    return list(subject.calls.must("ec2", operation, Filters=filters).get(rows, []))
+    answer = subject.calls.must("ec2", operation, Filters=[{"Name": named, "Values": list(ids)}])
+    return [row for row in answer.get(rows, []) if row[member] in ids]  # the local AWS knows not every filter
 
 
 def _endpoints(subject: Subject) -> list[str]:

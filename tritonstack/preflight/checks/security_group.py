@@ -29,7 +29,8 @@ def check(subject: Subject) -> Iterator[Result]:
 def _group(about: About, subject: Subject, vpc: str) -> Result:
     filters = [{"Name": "group-id", "Values": [about.subject]}]
     rows = subject.calls.must("ec2", "describe_security_groups", Filters=filters).get("SecurityGroups", [])
-    return _of_vpc(about, [row["VpcId"] for row in rows], vpc)
+    # The local AWS knows no such filter, and answers with every group.
+    return _of_vpc(about, [row["VpcId"] for row in rows if row["GroupId"] == about.subject], vpc)
 
 
 def _table(about: About, subject: Subject, vpc: str) -> Result:
