@@ -19,7 +19,7 @@ BUSIEST = 0.8
 """Share of an instance's executions that the calls of the busiest minute may take."""
 CUTS = 16
 COUNTS = 8
-WORTH_WHILE = 0.005
+WORTH_WHILE = 0.01
 """A hit ratio that much higher is worth a second endpoint; less is within the approximation's error."""
 
 
