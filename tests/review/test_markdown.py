@@ -35,7 +35,7 @@ def test_it_is_the_same_for_the_same_input(told: str) -> None:
 
 def test_it_says_what_it_compares_with_and_what_the_policy_refuses(told: str) -> None:
     assert "`0123456789ab`, where this branch left `origin/main` (the default: none was named)" in told
-    assert "- `replacement` dev: serving: Bucket (AWS::S3::Bucket) is replaced" in told
+    assert "- `replacement` dev: serving: Bucket (`AWS::S3::Bucket`) is replaced" in told
 
 
 def test_changes_stand_by_what_they_mean_what_can_hurt_first(told: str) -> None:
@@ -48,7 +48,7 @@ def test_changes_stand_by_what_they_mean_what_can_hurt_first(told: str) -> None:
 
 
 def test_a_wildcard_is_called_out_where_a_permission_widens(told: str) -> None:
-    assert r"- serving/Role may now: s3:\* on \*. Wildcards: action s3:\* (every action of s3) — no reason" in told
+    assert "- serving/Role may now: `s3:*` on `*`. Wildcards: action `s3:*` (every action of s3) — no reason" in told
 
 
 def test_the_reason_of_a_wildcard_ends_with_one_full_stop() -> None:
@@ -83,8 +83,24 @@ def test_of_a_stack_that_the_app_lost_no_resource_is_told_to_go(told: str) -> No
 def test_text_of_a_template_is_no_markdown_and_calls_nobody(told: str) -> None:
     assert "<b>name" not in re.sub(r"```.*?```", "", told, flags=re.S)
     assert "no @\u2060logs #\u20601" in told
-    assert text("a*b_c <i> @me [x](y)") == "a\\*b\\_c &lt;i&gt; @\u2060me \\[x\\](y)"
+    assert text("<i> @me a~b |") == "&lt;i&gt; @\u2060me a\\~b \\|"
     assert code("a`b|c") == "``a`b\\|c``"
+
+
+def test_names_in_a_sentence_are_code_and_nothing_in_them_is_escaped() -> None:
+    arn = "arn:aws:s3:::${ssm:/t/dev/_artifacts/bucket-name}/endpoints/*"
+    assert text(f"may: s3:Get*, on {arn}. (AWS::S3::Bucket) x") == f"may: `s3:Get*`, on `{arn}`. (`AWS::S3::Bucket`) x"
+    assert text("a*b_c [x](y) `a_b` *") == "`a*b_c` `[x](y`) `` `a_b` `` `*`"
+    assert text("a_b|c https://aws.amazon.com/a_b") == "a\\_b\\|c https://aws.amazon.com/a\\_b"
+
+
+def test_of_many_matches_of_a_policy_the_first_stand_and_the_rest_is_folded() -> None:
+    topics = {f"T{n}": resource("AWS::SNS::Topic", {}) for n in range(9)}
+    told = markdown(document(report({**before(), **topics}, before()), fail_on="removal"))
+    policy = told[told.index("## The policy refuses this") : told.index("## `dev`")]
+    assert policy.count("- `removal` dev: serving: T") == 3
+    assert "<details><summary>6 more</summary>\n\n  - serving: T3 (" in policy
+    assert "serving: T8 (`AWS::SNS::Topic`) is removed" in policy
 
 
 def test_backticks_in_a_value_do_not_end_the_fence() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,12 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.review.releases import A10G, T4, A, B, C, dev, release_stack, write_manifest
+from tests.review.reports import BASE
 from tests.review.test_git import commit, git
-from tritonstack.releases.record import Record, Version
+from tritonstack.review.document import document_of
 from tritonstack.review.endpoint_sizes import endpoint_sizes
+from tritonstack.review.entry_words import part_lists
 from tritonstack.review.manifests import BuiltHere, CopyOfBucket, Sizes
-from tritonstack.review.model_history import CommittedReleases, NoHistory, RecordedReleases, Several
+from tritonstack.review.model_history import CommittedReleases
 from tritonstack.review.models import ModelChange, ModelKind, model_changes
+from tritonstack.review.parts import Known
+from tritonstack.review.report import report_of
 from tritonstack.review.snapshot import Snapshots
 from tritonstack.review.stored import write_snapshots
 
@@ -199,20 +202,6 @@ def test_snapshots_of_another_form_are_passed_over(tmp_path: Path) -> None:
     assert history.find(stack="serving-digits", endpoint="digits", model="one", digest=A) is not None
 
 
-def test_the_history_of_release_records_tells_a_rollback_too() -> None:
-    time = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
-    versions = tuple(
-        Version(number=number, digest=digest, time=time, writer="deployment", platform=T4, commit="unknown")
-        for number, digest in ((2, B), (1, A))
-    )
-    records = RecordedReleases(records=iter([Record(endpoint="digits", model="one", versions=versions)]))
-    history = Several(histories=(NoHistory(), records))
-    old, new = dev(release_stack({"one": B, "two": B})), dev(release_stack({"one": A, "two": A}))
-    back, rebuilt = model_changes(old, new, sizes=NOTHING, earlier=history)
-    assert (back.kind, rebuilt.kind) == (ModelKind.ROLLED_BACK, ModelKind.REBUILT)
-    assert "version 1 of its release record" in back.sentence
-
-
 def test_an_endpoints_archives_add_up_beside_what_an_instance_has(tmp_path: Path) -> None:
     for model, digest in (("one", A), ("two", B)):
         write_manifest(tmp_path, model, digest, sizes=(1024, 2048))
@@ -248,3 +237,19 @@ def test_an_instance_type_that_nobody_knows_has_no_figures() -> None:
     [found] = endpoint_sizes(None, dev(release_stack({"one": A}, variant=variant)), sizes=NOTHING)
     assert (found.capacity.disk_bytes, found.capacity.gpu_bytes, found.exceeds_disk) == (None, None, None)
     assert "a disk of unknown size and GPU memory of unknown size" in found.sentences[1]
+
+
+def test_a_report_tells_what_an_endpoints_archives_come_to_where_its_models_change(tmp_path: Path) -> None:
+    for model, digest in (("one", A), ("two", B)):
+        write_manifest(tmp_path, model, digest, sizes=(1024, 2048))
+    old, new = dev(release_stack({"one": A})), dev(release_stack({"one": A, "two": B}))
+    known = Known(stores=(BuiltHere(folder=tmp_path),))
+    sides = [Snapshots(environments={"dev": each}) for each in (old, new)]
+    [environment] = document_of(report_of(sides[0], sides[1], base=BASE, known=known)).environments
+    [archives] = environment.archives
+    assert (archives.count, archives.packed_bytes, archives.unpacked_bytes, archives.unknown) == (2, 2048, 4096, 0)
+    assert archives.exceeds_disk is False
+    told = dict(part_lists(environment))["Models"]
+    assert told[-1].startswith("digits serves 2 archives, 2.0 KiB (4.0 KiB unpacked), before 1 archive, ")
+    [same] = document_of(report_of(sides[0], sides[0], base=BASE, known=known)).environments
+    assert same.archives == ()

@@ -17,6 +17,7 @@ from tritonstack.local.paths import LocalPaths, project_folder
 from tritonstack.review.annotations import annotations_of, commands_of
 from tritonstack.review.assembly import read_assembly
 from tritonstack.review.document import ReviewDocument, document_of
+from tritonstack.review.entry_words import match_groups
 from tritonstack.review.fail_on import allowed_words, matches_of, parse_fail_on
 from tritonstack.review.manifests import BuiltHere, CopyOfBucket, ManifestStore
 from tritonstack.review.markdown import LIMIT, WHOLE, markdown
@@ -38,6 +39,7 @@ file_option = click.Path(dir_okay=False, path_type=Path)
 @click.option("--markdown", "as_markdown", type=file_option, help="Write it for a comment of a pull request.")
 @click.option("--html", "as_html", type=file_option, help="Write it as a page that needs nothing else.")
 @click.option("--whole", default=WHOLE, show_default=True, help="Where all of it is, said where Markdown is cut.")
+@click.option("--verbose", is_flag=True, help="Print all of it, where the terminal else gets the first of many.")
 @click.option("--annotations", is_flag=True, help="Print workflow commands of GitHub Actions instead of a table.")
 @click.option("--fail-on", help=f"End with 1 where one of these happens: {allowed_words()}.")
 @click.option(
@@ -59,6 +61,7 @@ def command(
     as_markdown: Path | None,
     as_html: Path | None,
     whole: str,
+    verbose: bool,
     annotations: bool,
     fail_on: str | None,
     manifests: tuple[Path, ...],
@@ -92,9 +95,13 @@ def command(
         for line in commands_of(annotations_of(document, project=project, folders=_folders(document, project))):
             click.echo(line)
     else:
-        show(document, Console(highlight=False))
-    for each in matches:
-        click.echo(f"--fail-on {each.policy}: {each.environment}: {each.sentence}", err=True)
+        show(document, Console(highlight=False), verbose=verbose)
+    for word in match_groups(document):
+        head = f"--fail-on {word.policy}: {word.environment}:"
+        for sentence in (*word.first, *(word.rest if verbose else ())):
+            click.echo(f"{head} {sentence}", err=True)
+        if word.rest and not verbose:
+            click.echo(f"{head} … {len(word.rest)} more", err=True)
     return 1 if matches else 0
 
 

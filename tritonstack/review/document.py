@@ -18,9 +18,11 @@ from tritonstack.review.change import (
     StackChange,
 )
 from tritonstack.review.cost import CostChange, CostTotals
+from tritonstack.review.endpoint_sizes import EndpointSizes
 from tritonstack.review.engines import EngineBuildNotice, Need
 from tritonstack.review.entries import (
     AmountEntry,
+    ArchivesEntry,
     BaseEntry,
     CostEntry,
     DocumentEntry,
@@ -105,6 +107,7 @@ def _environment(report: EnvironmentReport) -> EnvironmentEntry:
         permissions=tuple(_permission(each) for each in report.parts.permissions),
         openings=tuple(_opening(each) for each in report.parts.openings),
         models=tuple(_model(each) for each in report.parts.models),
+        archives=tuple(_archives(each) for each in report.parts.archives),
         engines=tuple(_engine(each) for each in report.parts.engines),
         cost=_total(report.parts.cost),
         costs=tuple(_cost(each) for each in report.parts.costs),
@@ -245,6 +248,20 @@ def _model(change: ModelChange) -> ModelEntry:
         size_bytes=change.size_bytes,
         size_unknown=change.size.reason,
         sentence=change.sentence,
+    )
+
+
+def _archives(sizes: EndpointSizes) -> ArchivesEntry:
+    total = sizes.after
+    return ArchivesEntry(
+        stack=sizes.stack,
+        endpoint=sizes.endpoint,
+        count=0 if total is None else total.models,
+        packed_bytes=0 if total is None else total.packed,
+        unpacked_bytes=0 if total is None else total.unpacked,
+        unknown=0 if total is None else total.unknown,
+        exceeds_disk=sizes.exceeds_disk,
+        sentences=sizes.sentences,
     )
 
 

@@ -149,6 +149,21 @@ class ModelEntry(Part):
     sentence: str = Field(description="All of it in words.")
 
 
+class ArchivesEntry(Part):
+    """All archives of an endpoint whose models change."""
+
+    stack: str = Field(description="Its stack's name in the environment.")
+    endpoint: str = Field(description="The endpoint's name in the environment.")
+    count: int = Field(description="How many there are after the change; 0 where the endpoint goes.")
+    packed_bytes: int = Field(description="Of those whose size is known, as an instance fetches them.")
+    unpacked_bytes: int = Field(description="Likewise, as they lie on its disk.")
+    unknown: int = Field(description="How many sizes are not known.")
+    exceeds_disk: bool | None = Field(
+        description="Whether they are more than an instance's disk holds; null where that is not known."
+    )
+    sentences: tuple[str, ...] = Field(description="All of it in words, before and after, beside what an instance has.")
+
+
 class EngineEntry(Part):
     """A TensorRT engine that is to be built."""
 
@@ -194,6 +209,7 @@ class EnvironmentEntry(Part):
     permissions: tuple[PermissionEntry, ...] = Field(description="Permissions that widen or narrow.")
     openings: tuple[OpeningEntry, ...] = Field(description="What the network lets through from now on, or no longer.")
     models: tuple[ModelEntry, ...] = Field(description="Models that change.")
+    archives: tuple[ArchivesEntry, ...] = Field(description="What the archives of their endpoints come to.")
     engines: tuple[EngineEntry, ...] = Field(description="Engines that are to be built.")
     cost: CostEntry = Field(description="Of all endpoints together.")
     costs: tuple[CostEntry, ...] = Field(description="Of each endpoint.")

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
 
 from tritonstack.review.cost import OUTSIDE
+from tritonstack.review.document import ReviewDocument
 from tritonstack.review.entries import (
     AmountEntry,
     EnvironmentEntry,
@@ -15,9 +18,37 @@ from tritonstack.review.entries import (
 
 _NOTES = {"yes": "replaces it", "maybe": "may replace it", "no": ""}
 MOST_FILES = 6
+MOST_MATCHES = 3
+"""Of a word of the policy in one environment: a new environment has dozens of permissions that are new."""
 COST = "Cost"
 """The part that has a table beside its sentences."""
 COST_COLUMNS = ("endpoint", "at the fewest instances", "at the most")
+
+
+@dataclass(frozen=True, kw_only=True)
+class MatchGroup:
+    """What a word of ``--fail-on`` matches in one environment.
+
+    Attributes:
+        policy: the word, as it was given.
+        environment: the environment's name.
+        first: what is always shown.
+        rest: what is folded, or counted.
+    """
+
+    policy: str
+    environment: str
+    first: tuple[str, ...]
+    rest: tuple[str, ...]
+
+
+def match_groups(document: ReviewDocument) -> Iterator[MatchGroup]:
+    """What the policy matches, in the report's order."""
+    for (policy, environment), matches in groupby(document.matches, key=lambda each: (each.policy, each.environment)):
+        told = tuple(each.sentence for each in matches)
+        # One line that says "1 more" is as long as the one that it leaves out.
+        first = MOST_MATCHES if len(told) > MOST_MATCHES + 1 else len(told)
+        yield MatchGroup(policy=policy, environment=environment, first=told[:first], rest=told[first:])
 
 
 def property_note(entry: PropertyEntry) -> str:
@@ -56,7 +87,10 @@ def part_lists(environment: EnvironmentEntry) -> Iterator[tuple[str, tuple[str, 
         "What opens": tuple(_openings(environment, "opened")),
         "What is open otherwise": tuple(_openings(environment, "other")),
         "What closes": tuple(_openings(environment, "closed")),
-        "Models": tuple(each.sentence for each in environment.models),
+        "Models": (
+            *(each.sentence for each in environment.models),
+            *(" ".join(each.sentences) for each in environment.archives),
+        ),
         "Engines": tuple(each.sentence for each in environment.engines),
         COST: tuple(_cost(environment)),
     }

@@ -13,9 +13,11 @@ from tritonstack.review.entries import EnvironmentEntry, PropertyEntry, Resource
 from tritonstack.review.entry_words import (
     COST,
     COST_COLUMNS,
+    MatchGroup,
     cost_rows,
     file_words,
     finding_words,
+    match_groups,
     part_lists,
     property_note,
     shown_traffic,
@@ -44,6 +46,8 @@ _RANKS = (
     Effect.REFUSED,
 )
 _KEPT = len(_RANKS)
+# What tells an ARN, an action, a pattern or a reference from a word.
+_NAME = re.compile(r"[*_\[]|\$\{|\w:+[\w*/]")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +98,7 @@ def _head(document: ReviewDocument) -> Iterator[Block]:
     lines += [f"{text(each)}" for each in document.notes]
     yield Block(text="\n".join([*lines, ""]))
     if document.matches:
-        said = [f"- {code(each.policy)} {text(each.environment)}: {text(each.sentence)}" for each in document.matches]
+        said = [line for word in match_groups(document) for line in _refused(word)]
         title = "## The policy refuses this"
         short = f"{title}\n\n" + ", ".join(code(each) for each in dict.fromkeys(one.policy for one in document.matches))
         yield Block(
@@ -103,6 +107,14 @@ def _head(document: ReviewDocument) -> Iterator[Block]:
             about="what each word of the policy matches",
             rank=_KEPT - 1,
         )
+
+
+def _refused(word: MatchGroup) -> Iterator[str]:
+    head = f"- {code(word.policy)} {text(word.environment)}"
+    yield from (f"{head}: {text(each)}" for each in word.first)
+    if word.rest:
+        rest = "".join(f"\n  - {text(each)}" for each in word.rest)
+        yield f"{head}: <details><summary>{len(word.rest)} more</summary>\n{rest}\n\n  </details>\n"
 
 
 def _environment(environment: EnvironmentEntry) -> Iterator[Block]:
@@ -212,8 +224,22 @@ def code(value: str) -> str:
 
 
 def text(value: str) -> str:
-    """A sentence whose signs mean nothing to Markdown, and that calls nobody by ``@``."""
-    plain = " ".join(value.split()).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    """A sentence whose signs mean nothing to Markdown, and that calls nobody by ``@``; names in it are code."""
+    return " ".join(_word(each) for each in value.split())
+
+
+def _word(word: str) -> str:
+    """``s3:Get*,`` is code and a comma: escaped, it would be hard to read. Others are words."""
+    opening = word[: len(word) - len(word.lstrip("("))]
+    name = word[len(opening) :].rstrip(".,;:)")
+    # In a table a bar ends the cell even in code, and a link is to stay one.
+    if not _NAME.search(name) or "|" in name or name.startswith(("http://", "https://")):
+        return _escaped(word)
+    return f"{opening}{code(name)}{word[len(opening) + len(name) :]}"
+
+
+def _escaped(word: str) -> str:
+    plain = word.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return re.sub(r"([\\`*_\[\]|~])", r"\\\1", plain).replace("@", "@\u2060").replace("#", "#\u2060")
 
 

@@ -1,21 +1,17 @@
-"""Which digests a model had before: in the snapshots that were committed, or in the release records' history."""
+"""Which digests a model had before: in the snapshots that were committed."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from tritonstack.review.git import commits_of, contents_of
 from tritonstack.review.layout import stack_of
 from tritonstack.review.served import sets_of
 from tritonstack.review.snapshot import StackSnapshot
-
-if TYPE_CHECKING:
-    from tritonstack.releases.record import Record
 
 MOST_COMMITS = 200
 """How far back commits of snapshots are looked through."""
@@ -93,41 +89,3 @@ class CommittedReleases:
                     yield commit, stack_of(stack, json.loads(text), {})
             except (ValueError, KeyError, TypeError, AttributeError):
                 continue
-
-
-@dataclass(frozen=True, kw_only=True)
-class RecordedReleases:
-    """The history of release records, as Systems Manager keeps it: what was deployed, whatever was committed.
-
-    Attributes:
-        records: of the environment's models.
-    """
-
-    records: Iterable[Record]
-
-    @cached_property
-    def _by_name(self) -> Mapping[tuple[str, str], Record]:
-        return {(each.endpoint, each.model): each for each in self.records}
-
-    def find(self, *, stack: str, endpoint: str, model: str, digest: str) -> Earlier | None:
-        """The newest version of the model's record with the digest."""
-        del stack
-        record = self._by_name.get((endpoint, model))
-        version = None if record is None else record.last(digest)
-        if version is None:
-            return None
-        return Earlier(
-            digest=digest, platform=version.platform, where=f"version {version.number} of its release record"
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Several:
-    """Several histories: the first that knows a release tells it."""
-
-    histories: tuple[EarlierReleases, ...]
-
-    def find(self, *, stack: str, endpoint: str, model: str, digest: str) -> Earlier | None:
-        """What the first history tells that knows it."""
-        told = (each.find(stack=stack, endpoint=endpoint, model=model, digest=digest) for each in self.histories)
-        return next((each for each in told if each is not None), None)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tritonstack.review.change import EnvironmentChange
 from tritonstack.review.cost import CostChange, CostTotals, cost_changes, cost_totals
+from tritonstack.review.endpoint_sizes import EndpointSizes, endpoint_sizes
 from tritonstack.review.engine_times import EngineTimes
 from tritonstack.review.engines import EngineBuildNotice, dependencies_of, engine_builds
 from tritonstack.review.manifests import ManifestStore, Sizes
@@ -55,6 +56,7 @@ class Parts:
 
     Attributes:
         models: those that change.
+        archives: what all archives of each endpoint come to whose models change.
         engines: those that are to be built.
         costs: of every endpoint.
         permissions: those that widen, narrow or are others.
@@ -62,6 +64,7 @@ class Parts:
     """
 
     models: tuple[ModelChange, ...] = ()
+    archives: tuple[EndpointSizes, ...] = ()
     engines: tuple[EngineBuildNotice, ...] = ()
     costs: tuple[CostChange, ...] = ()
     permissions: tuple[PermissionChange, ...] = ()
@@ -88,11 +91,16 @@ def parts_of(
     # Settings and recipes are read only where a release set is another one: elsewhere nobody asks for them.
     same = served_sets(before) == served_sets(deployed)
     dependencies = {} if same else known.dependencies(name)
-    models = model_changes(
-        before, deployed, sizes=Sizes(known.stores), earlier=known.earlier(name), dependencies=dependencies
-    )
+    sizes = Sizes(known.stores)
+    models = model_changes(before, deployed, sizes=sizes, earlier=known.earlier(name), dependencies=dependencies)
+    touched = {(each.stack, each.endpoint) for each in models}
     return Parts(
         models=models,
+        archives=tuple(
+            each for each in endpoint_sizes(before, deployed, sizes=sizes) if (each.stack, each.endpoint) in touched
+        )
+        if models
+        else (),
         engines=engine_builds(before, deployed, history=EngineTimes(known.stores), dependencies=dependencies)
         if models
         else (),

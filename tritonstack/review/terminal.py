@@ -1,25 +1,34 @@
-"""The report on a terminal: verdicts, then what hurts; the whole of it is in the files."""
+"""The report on a terminal: verdicts, then what hurts; the whole of it is in the files, and by ``--verbose``."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from tritonstack.review.change import Effect
 from tritonstack.review.document import ReviewDocument
-from tritonstack.review.entries import EnvironmentEntry
+from tritonstack.review.entries import EnvironmentEntry, PropertyEntry, ResourceEntry
 from tritonstack.review.entry_words import COST, cost_rows, finding_words, part_lists, property_note, shown_traffic
 from tritonstack.review.values import diff_lines
 from tritonstack.review.verdict import Level
 
 COLOURS = {Level.NOTHING: "dim", Level.PLAIN: "blue", Level.LOOK: "yellow", Level.CLOSE: "red"}
 MOST_LINES = 6
-"""Lines of one property."""
+"""Lines of a property, of a list, resources of an effect. What is replaced, removed or refused is shown whole."""
+MOST_DETAILED = 8
+"""Resources of an environment whose differences are shown; of more, the properties are named."""
+_COUNTED = {Effect.NEW, Effect.CHANGED, Effect.MAY_CHANGE, Effect.TEMPLATE_ONLY}
+_WITHOUT_VALUES = {Effect.NEW, Effect.REMOVED, Effect.RETAINED}
+WHERE = "--verbose shows all of it, --markdown, --html and --json write it"
 
 
-def show(document: ReviewDocument, console: Console) -> None:
-    """Print it."""
+def show(document: ReviewDocument, console: Console, *, verbose: bool = False) -> None:
+    """Print it; ``verbose``: all of it, however long it is."""
     base = document.base
     named = "" if base.chosen else ", the default"
     console.print(Text(f"compared with the snapshots at {base.commit[:12]}, where this branch left {base.ref}{named}"))
@@ -32,43 +41,83 @@ def show(document: ReviewDocument, console: Console) -> None:
         words = "; ".join(one.text for one in each.verdict)
         table.add_row(Text(each.name), Text(each.level.value, style=COLOURS[each.level]), Text(words))
     console.print(table)
+    printer = _Printer(console, verbose=verbose)
     for each in document.environments:
         if each.effect is not None:
-            _environment(each, console)
+            printer.environment(each)
+    if printer.left_out:
+        console.print(Text(f"Parts are left out: {WHERE}."))
 
 
-def _environment(environment: EnvironmentEntry, console: Console) -> None:
-    console.print(Text(environment.name, style="bold"))
-    for traffic in shown_traffic(environment):
-        console.print(Text(f"  {traffic.endpoint}: {' '.join(traffic.sentences)}"))
-    for title, lines in part_lists(environment):
-        console.print(Text(f"  {title}"))
-        if title == COST:
-            for name, least, most in cost_rows(environment):
-                console.print(Text(f"    {name}: {least} at minimum, {most} at maximum"))
-        for line in lines:
-            console.print(Text(f"    {line}"))
-    for each in environment.resources:
-        console.print(Text(f"  {each.effect.value}: {each.stack}/{each.path} ({each.type})"))
-        for sentence in each.sentences:
-            console.print(Text(f"    {sentence}", style="dim"))
-        if each.effect.value == "new":
-            continue
-        for entry in each.properties:
-            _property(entry.name, property_note(entry), entry.before, entry.after, console, follows=entry.follows)
-    for line in finding_words(environment):
-        console.print(Text(f"  policy finding {line}"))
+class _Printer:
+    """Prints environments, and knows whether something was left out."""
+
+    def __init__(self, console: Console, *, verbose: bool) -> None:
+        self.console = console
+        self.verbose = verbose
+        self.left_out = False
+
+    def environment(self, environment: EnvironmentEntry) -> None:
+        self._say(environment.name, style="bold")
+        for traffic in shown_traffic(environment):
+            self._say(f"  {traffic.endpoint}: {' '.join(traffic.sentences)}")
+        for title, lines in part_lists(environment):
+            self._say(f"  {title}")
+            if title == COST:
+                for name, least, most in cost_rows(environment):
+                    self._say(f"    {name}: {least} at minimum, {most} at maximum")
+            self._list(lines, indent="    ")
+        detailed = self.verbose or len(environment.resources) <= MOST_DETAILED
+        for effect, group in groupby(environment.resources, key=lambda each: each.effect):
+            self._resources(effect, list(group), detailed=detailed)
+        self._list([f"policy finding {line}" for line in finding_words(environment)], indent="  ")
+
+    def _resources(self, effect: Effect, resources: Sequence[ResourceEntry], *, detailed: bool) -> None:
+        shown = len(resources) if self.verbose or effect not in _COUNTED else MOST_LINES
+        for each in resources[:shown]:
+            self._resource(each, detailed=detailed)
+        self._rest(len(resources) - shown, f"  {effect.value}")
+
+    def _resource(self, resource: ResourceEntry, *, detailed: bool) -> None:
+        self._say(f"  {resource.effect.value}: {resource.stack}/{resource.path} ({resource.type})")
+        for sentence in resource.sentences:
+            self._say(f"    {sentence}", style="dim")
+        if resource.effect in _WITHOUT_VALUES and not self.verbose:
+            return
+        if detailed:
+            for entry in resource.properties:
+                self._property(entry)
+        elif resource.properties:
+            self.left_out = True
+            self._say(f"    {', '.join(_named(each) for each in resource.properties)}")
+
+    def _property(self, entry: PropertyEntry) -> None:
+        self._say(f"    {_named(entry)}")
+        if entry.follows is not None:
+            return
+        lines = diff_lines(entry.before, entry.after)
+        shown = len(lines) if self.verbose else MOST_LINES
+        for line in lines[:shown]:
+            style = {"+": "blue", "-": "yellow"}.get(line.sign, "dim")
+            self._say(f"      {line.sign} {line.text}", style=style)
+        self._rest(len(lines) - shown, "     ", noun=" lines")
+
+    def _list(self, lines: Iterable[str], *, indent: str) -> None:
+        told = list(lines)
+        shown = len(told) if self.verbose else MOST_LINES
+        for line in told[:shown]:
+            self._say(f"{indent}{line}")
+        self._rest(len(told) - shown, indent.removesuffix(" "))
+
+    def _rest(self, count: int, before: str, *, noun: str = "") -> None:
+        if count > 0:
+            self.left_out = True
+            self._say(f"{before} … {count} more{noun}", style="dim")
+
+    def _say(self, line: str, *, style: str = "") -> None:
+        self.console.print(Text(line, style=style))
 
 
-def _property(
-    name: str, note: str, before: str | None, after: str | None, console: Console, *, follows: str | None
-) -> None:
-    console.print(Text(f"    {name}{f'  ({note})' if note else ''}"))
-    if follows is not None:
-        return
-    lines = diff_lines(before, after)
-    for line in lines[:MOST_LINES]:
-        style = {"+": "blue", "-": "yellow"}.get(line.sign, "dim")
-        console.print(Text(f"      {line.sign} {line.text}", style=style))
-    if len(lines) > MOST_LINES:
-        console.print(Text(f"      … {len(lines) - MOST_LINES} more lines", style="dim"))
+def _named(entry: PropertyEntry) -> str:
+    note = property_note(entry)
+    return f"{entry.name}{f'  ({note})' if note else ''}"
