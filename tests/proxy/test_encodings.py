@@ -40,7 +40,7 @@ def test_what_unfolds_beyond_the_limit_is_refused_without_unfolding_it() -> None
     ("body", "coding", "status", "words"),
     [
         (b"not compressed", "gzip", 400, "no gzip"),
-        (gzip.compress(b"cut off" * 100)[:-9], "gzip", 400, "cut off"),
+        (gzip.compress(b"cut off" * 100, mtime=0)[:-9], "gzip", 400, "cut off"),
         (zlib.compress(b"a") + b"b", "deflate", 400, "more follows"),
         (b"", "deflate", 400, "cut off"),
         (b"x", "br", 415, "allowed: gzip, deflate"),
