@@ -1,7 +1,7 @@
 """The published claims, tried on the local Triton: ``python -m benchmarks.measurements [SCENARIO …] [--write]``.
 
 Each scenario serves one model in several ways, in a container of its own each, straight at SageMaker's front end, with
-the load generator of `tritonstack bench`. The table goes to the terminal, the figures to ``.local/bench``;
+the load generator of `tritonstack bench`. The ways take turns. Tables go to the terminal, figures to ``.local/bench``;
 ``--write`` puts the table into ``docs/measurements.md``, between its two marks.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import statistics
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -16,8 +17,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from benchmarks.results import RESULTS
-from benchmarks.scenarios.served import RULE, TIMING, Measured, Variant, measure
+from benchmarks.scenarios.served import CONFIDENCE, Load, Measured, Variant, measure
 from benchmarks.scenarios.variants import SCENARIOS, Scenario
+from tritonstack.bench.confidence import mean_interval
 from tritonstack.bench.machine import machine, versions
 from tritonstack.errors import TritonstackError
 from tritonstack.local.paths import REPOSITORY
@@ -42,20 +44,20 @@ def main(arguments: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="measurements-") as folder:
         for name in names or SCENARIOS:
             scenario = SCENARIOS[name]
-            found: list[tuple[Variant, Measured]] = []
             try:
-                for variant in scenario.variants(Path(folder)):
-                    found.append((variant, measure(variant)))
-                    print(f"{name}: {variant.name}: {_said(found[-1][1])}", flush=True)
+                variants = list(scenario.variants(Path(folder)))
+                found = list(zip(variants, measure(variants), strict=True))
             except TritonstackError as error:
                 print(f"{name}: {error}", flush=True)
                 failed = True
-            lines += [*_table(scenario, found), ""]
+                continue
+            table = [*_table(scenario, found), ""]
+            print("\n".join(table), flush=True)
+            lines += table
             rows += [{"scenario": name, "variant": one.name, **dataclasses.asdict(got)} for one, got in found]
     text = "\n".join([_machine_line(stated), "", *lines])
     RESULTS.mkdir(parents=True, exist_ok=True)
     (RESULTS / "measurements.json").write_text(json.dumps({"stated": stated, "rows": rows}, indent=2) + "\n")
-    print(text)
     if "--write" in arguments and not failed:
         before, _, rest = PAGE.read_text().partition(BEGIN)
         PAGE.write_text(f"{before}{BEGIN}\n{text}\n{END}{rest.partition(END)[2]}")
@@ -74,44 +76,38 @@ def _machine_line(stated: dict[str, str]) -> str:
 
 
 def _table(scenario: Scenario, found: Sequence[tuple[Variant, Measured]]) -> list[str]:
-    lines = [f"### {scenario.title}", "", f"Claim: {scenario.claim}", ""]
-    if not found:
-        return [*lines, "Could not be measured."]
-    loaded = any(got.point is not None for _, got in found)
+    first = found[0][1].load
     head = ["configuration"]
-    head += ["users", "answers/s", "± %", "times first", "p50 ms", "p95 ms", "mean batch"] if loaded else []
+    head += [] if first is None else ["users", "answers/s", "± %", "times first", "p50 ms", "p95 ms", "mean batch"]
     head += ["unpack s", "load s", "first call ms", "cold start s"]
+    lines = [f"### {scenario.title}", "", f"Claim: {scenario.claim}", ""]
     lines += [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
-    first = found[0][1].point
     for variant, got in found:
         cells = [variant.name]
-        if loaded:
-            cells += _load_cells(variant, got, base=None if first is None else first.all.per_minute)
-        cells += [f"{got.unpack_seconds:.2f}", f"{got.load_seconds:.2f}", f"{got.first_call_seconds * 1000:.1f}"]
-        lines.append(f"| {' | '.join([*cells, f'{got.cold_seconds:.2f}'])} |")
-    return [*lines, "", scenario.remark]
+        if first is not None and got.load is not None:
+            cells += _load_cells(variant, got.load, first)
+        parts = (got.median(lambda one: one.unpack), got.median(lambda one: one.load))
+        cells += [f"{value:.2f}" for value in parts]
+        cells += [f"{got.median(lambda one: one.first_call) * 1000:.1f}", f"{got.median(lambda one: one.whole):.2f}"]
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
 
 
-def _load_cells(variant: Variant, got: Measured, *, base: float | None) -> list[str]:
-    if got.point is None:
-        return [""] * 7
-    all_, share = got.point.all, got.point.agreement.per_minute.share
+def _load_cells(variant: Variant, got: Load, first: Load) -> list[str]:
+    """The ratio is the median of the turns' own ratios, with the least and the most of them."""
+    share = mean_interval(got.rates, confidence=CONFIDENCE).share
+    ratios = [own / others for own, others in zip(got.rates, first.rates, strict=True)]
+    spread = "" if got is first else f" ({min(ratios):.2f} to {max(ratios):.2f})"
     return [
         str(variant.users),
-        f"{all_.per_minute / 60:.1f}",
-        "" if share is None else f"{share * 100:.0f}{'' if got.point.agreement.stable else ' (unstable)'}",
-        "" if not base else f"{all_.per_minute / base:.2f}",
-        f"{all_.percentiles_ms[50.0]:.1f}",
-        f"{all_.percentiles_ms[95.0]:.1f}",
-        "" if got.server is None else f"{got.server.mean_batch:.1f}",
+        f"{statistics.median(got.rates):.1f}",
+        "" if share is None else f"{share * 100:.0f}",
+        f"{statistics.median(ratios):.2f}{spread}",
+        f"{got.p50_ms:.1f}",
+        f"{got.p95_ms:.1f}",
+        "" if got.mean_batch is None else f"{got.mean_batch:.1f}",
     ]
 
 
-def _said(got: Measured) -> str:
-    rate = "" if got.point is None else f"{got.point.all.per_minute / 60:.1f}/s, "
-    return f"{rate}cold start {got.cold_seconds:.2f} s"
-
-
 if __name__ == "__main__":
-    print(f"rounds of {TIMING.round:g} s, {RULE.least} to {RULE.most} of them")
     sys.exit(main(sys.argv[1:]))

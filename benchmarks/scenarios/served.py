@@ -7,25 +7,27 @@ import functools
 import http.client
 import json
 import socket
+import statistics
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import uvloop
 
 from tritonstack.archives.config_merge import ConfigFile, merge_configs
 from tritonstack.archives.unpacking import UnpackLimits, unpack
 from tritonstack.bench.budget import Budget
 from tritonstack.bench.entrance import entrance
-from tritonstack.bench.http_caller import OpenSocket, http_caller
+from tritonstack.bench.http_caller import HttpCaller, OpenSocket, http_caller
 from tritonstack.bench.load import Users
-from tritonstack.bench.measuring import Measuring, Point, Timing
+from tritonstack.bench.measuring import Measuring, Timing
 from tritonstack.bench.request import ReadyRequest
 from tritonstack.bench.stability import StabilityRule
-from tritonstack.bench.triton_statistics import ServerFigures, between, read_counters
+from tritonstack.bench.triton_statistics import between, read_counters
 from tritonstack.client.body import Body
 from tritonstack.errors import WorkFailedError
 from tritonstack.local.container import ContainerSettings, TritonContainer, prepare_model_data
@@ -34,9 +36,12 @@ TARGET_MODEL = "X-Amzn-SageMaker-Target-Model"
 HASH = "0123456789abcdef"
 METRICS_PORT = 8002
 LIMITS = UnpackLimits(max_bytes=2**33, max_members=10_000)
-TIMING = Timing(warm_up=2.0, round=5.0)
-RULE = StabilityRule(within=0.1, confidence=0.95, least=3, most=5, percentile=95.0)
-MOST_CALLS, MOST_SECONDS, TIMEOUT_SECONDS = 1_000_000, 60.0, 60.0
+TIMING = Timing(warm_up=1.0, round=4.0)
+ONCE = StabilityRule(within=0.1, confidence=0.95, least=1, most=1, percentile=95.0)
+CONFIDENCE = 0.95
+COLD_STARTS = 3
+TURNS = 5
+MOST_CALLS, MOST_SECONDS, TIMEOUT_SECONDS = 10_000_000, 600.0, 60.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,25 +68,79 @@ class Variant:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Measured:
-    """What came of a variant. Seconds; ``first_call_seconds``: of the first call after the load."""
+class ColdStart:
+    """Seconds; ``first_call``: of the first call after the load."""
 
-    unpack_seconds: float
-    load_seconds: float
-    first_call_seconds: float
-    answer_bytes: int
-    point: Point | None
-    server: ServerFigures | None
+    unpack: float
+    load: float
+    first_call: float
 
     @property
-    def cold_seconds(self) -> float:
+    def whole(self) -> float:
         """From the archive on the disk to the first answer."""
-        return self.unpack_seconds + self.load_seconds + self.first_call_seconds
+        return self.unpack + self.load + self.first_call
 
 
-def measure(variant: Variant) -> Measured:
-    """Serve a variant and measure it. Raises WorkFailedError."""
-    with tempfile.TemporaryDirectory(prefix="measurements-") as name, _container(variant, Path(name)) as container:
+@dataclass(frozen=True, kw_only=True)
+class Load:
+    """What came of a variant's turns.
+
+    Attributes:
+        rates: answers a second of each turn.
+        p50_ms, p95_ms: of all turns' calls.
+        mean_batch: inferences in one execution, as Triton counts them; None where it executed nothing.
+    """
+
+    rates: list[float]
+    p50_ms: float
+    p95_ms: float
+    mean_batch: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """What came of a variant."""
+
+    cold: list[ColdStart]
+    load: Load | None
+
+    def median(self, part: Callable[[ColdStart], float]) -> float:
+        """Of the cold starts."""
+        return statistics.median(part(one) for one in self.cold)
+
+
+def measure(variants: Sequence[Variant]) -> list[Measured]:
+    """Cold starts, then loads. All take turns, so that what else runs on this machine meets each of them alike.
+
+    Raises:
+        WorkFailedError: a model is not loaded, or a call fails.
+    """
+    colds: list[list[ColdStart]] = [[] for _ in variants]
+    for turn in range(COLD_STARTS):
+        for number in _order(len(variants), turn):
+            with _served(variants[number]) as (cold, _):
+                colds[number].append(cold)
+    if not all(variant.users for variant in variants):
+        return [Measured(cold=cold, load=None) for cold in colds]
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(_served(variant))[1] for variant in variants]
+        loads = uvloop.run(_loads(variants, sockets))
+    return [Measured(cold=cold, load=load) for cold, load in zip(colds, loads, strict=True)]
+
+
+def _order(count: int, turn: int) -> list[int]:
+    """Every other turn the other way round."""
+    return list(range(count))[:: -1 if turn % 2 else 1]
+
+
+@contextmanager
+def _served(variant: Variant) -> Iterator[tuple[ColdStart, OpenSocket]]:
+    """The variant loaded in a container of its own, and called once."""
+    with (
+        tempfile.TemporaryDirectory(prefix="measurements-") as name,
+        _container(variant, Path(name)) as container,
+        _open_socket(container) as open_socket,
+    ):
         began = time.perf_counter()
         folder = container.model_folder(HASH)
         folder.parent.mkdir(parents=True)
@@ -91,63 +150,65 @@ def measure(variant: Variant) -> Measured:
         began_load = time.perf_counter()
         _load(container, variant)
         loaded = time.perf_counter()
-        with _open_socket(container) as open_socket:
-            parts = uvloop.run(_calls(variant, open_socket))
-        return Measured(
-            unpack_seconds=unpacked - began,
-            load_seconds=loaded - began_load,
-            first_call_seconds=parts.first_call_seconds,
-            answer_bytes=parts.answer_bytes,
-            point=parts.point,
-            server=parts.server,
-        )
+        first_call = uvloop.run(_first_call(variant, open_socket))
+        yield ColdStart(unpack=unpacked - began, load=loaded - began_load, first_call=first_call), open_socket
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Calls:
-    first_call_seconds: float
-    answer_bytes: int
-    point: Point | None
-    server: ServerFigures | None
+async def _first_call(variant: Variant, open_socket: OpenSocket) -> float:
+    async with _caller(variant, open_socket) as caller:
+        began = time.perf_counter()
+        failure = await caller()
+        if failure is not None:
+            raise WorkFailedError(f"{variant.name}: {failure}")
+        return time.perf_counter() - began
 
 
-async def _calls(variant: Variant, open_socket: OpenSocket) -> _Calls:
+async def _loads(variants: Sequence[Variant], sockets: Sequence[OpenSocket]) -> list[Load]:
+    async with contextlib.AsyncExitStack() as stack:
+        measuring = []
+        for variant, open_socket in zip(variants, sockets, strict=True):
+            caller = await stack.enter_async_context(_caller(variant, open_socket))
+            measuring.append(_measuring(variant, caller))
+        before = [read_counters(_metrics(open_socket)) for open_socket in sockets]
+        rates: list[list[float]] = [[] for _ in variants]
+        for turn in range(TURNS):
+            for number in _order(len(variants), turn):
+                point = await measuring[number].level(Users(count=variants[number].users))
+                if point is None or point.all.failed:
+                    told = "no whole round" if point is None else point.failures
+                    raise WorkFailedError(f"{variants[number].name}: {told}")
+                rates[number].append(point.all.per_minute / 60)
+        found = []
+        for number, open_socket in enumerate(sockets):
+            counted = between(before[number], read_counters(_metrics(open_socket)))
+            p50, p95 = np.percentile(measuring[number].latencies_ms(), (50, 95))
+            batch = counted[0].mean_batch if counted and counted[0].mean_batch else None
+            found.append(Load(rates=rates[number], p50_ms=float(p50), p95_ms=float(p95), mean_batch=batch))
+        return found
+
+
+def _measuring(variant: Variant, caller: HttpCaller) -> Measuring:
+    return Measuring(
+        caller,
+        timing=TIMING,
+        rule=ONCE,
+        budget=Budget(calls=MOST_CALLS, seconds=MOST_SECONDS, now=time.perf_counter),
+        seed=0,
+        most_under_way=variant.users,
+        now=time.perf_counter,
+    )
+
+
+def _caller(variant: Variant, open_socket: OpenSocket) -> contextlib.AbstractAsyncContextManager[HttpCaller]:
     headers = {"Content-Type": variant.body.content_type, TARGET_MODEL: _target(variant)}
     url = f"http://127.0.0.1:8080/models/{HASH}/invoke"
     request = ReadyRequest(url=url, headers=headers, body=variant.body.content)
-    async with http_caller(
+    return http_caller(
         lambda: request,
         connections=max(1, variant.users),
         timeout_seconds=TIMEOUT_SECONDS,
         open_socket=open_socket,
-    ) as caller:
-        began = time.perf_counter()
-        failure = await caller()
-        first = time.perf_counter() - began
-        if failure is not None or caller.last is None:
-            raise WorkFailedError(f"{variant.name}: {failure}")
-        if not variant.users:
-            return _Calls(first_call_seconds=first, answer_bytes=len(caller.last[0]), point=None, server=None)
-        measuring = Measuring(
-            caller,
-            timing=TIMING,
-            rule=RULE,
-            budget=Budget(calls=MOST_CALLS, seconds=MOST_SECONDS, now=time.perf_counter),
-            seed=0,
-            most_under_way=variant.users,
-            now=time.perf_counter,
-        )
-        before = read_counters(_metrics(open_socket))
-        point = await measuring.level(Users(count=variant.users))
-        counted = between(before, read_counters(_metrics(open_socket)))
-        if point is None or point.all.failed:
-            raise WorkFailedError(f"{variant.name}: {'no whole round' if point is None else point.failures}")
-        return _Calls(
-            first_call_seconds=first,
-            answer_bytes=len(caller.last[0]),
-            point=point,
-            server=counted[0] if counted else None,
-        )
+    )
 
 
 @contextmanager

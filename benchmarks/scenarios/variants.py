@@ -42,7 +42,6 @@ class Scenario:
     title: str
     claim: str
     variants: Callable[[Path], Iterator[Variant]]
-    remark: str
 
 
 def memory_bound(folder: Path) -> Variant:
@@ -167,48 +166,40 @@ SCENARIOS: dict[str, Scenario] = {
         title="Dynamic batching and instances, 16 callers",
         claim="dynamic batching about doubles throughput, a second instance too (BERT large on T4 GPUs).",
         variants=batching,
-        remark="",
     ),
     "one-caller": Scenario(
         title="Dynamic batching with one caller",
         claim="batching costs nothing where there is nothing to batch.",
         variants=batching_without_need,
-        remark="",
     ),
     "frameworks": Scenario(
         title="PyTorch against ONNX Runtime: ResNet-50, random weights, 2 callers",
         claim="ONNX 168 ms against PyTorch's 176 ms, cold start 4.4 s against 6 s (RoBERTa on a T4).",
         variants=frameworks,
-        remark="",
     ),
     "onnxruntime": Scenario(
         title="ONNX Runtime's options: ResNet-50, 2 callers",
         claim="graph optimisation, heuristics and parallel execution: cold start 4.4 s → 1.61 s (RoBERTa on a T4).",
         variants=knobs,
-        remark="",
     ),
     "payload": Scenario(
         title="Binary against JSON: an image of 3 by 224 by 224 FP32, 4 callers",
         claim="the posts recommend binary; their figures were taken with JSON.",
         variants=payloads,
-        remark="",
     ),
     "archives": Scenario(
         title="Stored against compressed archives at cold start: 134 MB of random weights",
         claim="weights do not compress: an archive that stores them loads faster.",
         variants=archives,
-        remark="",
     ),
     "response-cache": Scenario(
         title="Response cache: the same request again and again, 4 callers",
         claim="an answer that is known need not be computed.",
         variants=response_cache,
-        remark="",
     ),
     "warm-up": Scenario(
         title="Warm-up",
         claim="`model_warmup` moves the first run's cost from the first caller to the load.",
         variants=warm_up,
-        remark="",
     ),
 }

@@ -44,7 +44,8 @@ def test_a_write_that_fails_leaves_what_was_there(tmp_path: Path, monkeypatch: p
     folder.write(FOUND)
     before = (tmp_path / "results.json").read_bytes()
 
-    def broken(*_: object, **__: object) -> int:
+    def broken(file: Path, text: str, encoding: str) -> int:
+        file.write_bytes(text[:10].encode(encoding))
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Path, "write_text", broken)

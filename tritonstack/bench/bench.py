@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import time
 from collections.abc import Callable, Iterator
@@ -81,7 +82,7 @@ class Bench:
                 result = await one.run()
             except BotoCoreError as error:
                 raise WorkFailedError(f"{subject.target.name} cannot be called: {error}") from error
-            figures = list(self._endpoint_figures(subject, result, began))
+            figures = await self._endpoint_figures(subject, result, began)
             done.append(result.model_copy(update={"endpoint_figures": figures}))
         whole = document.model_copy(
             update={"results": done, "complete": True, "ended": datetime.now(UTC).isoformat(timespec="seconds")}
@@ -128,11 +129,11 @@ class Bench:
             results=[],
         )
 
-    def _endpoint_figures(self, subject: Subject, result: ResultPart, began: datetime) -> Iterator[EndpointPart]:
+    async def _endpoint_figures(self, subject: Subject, result: ResultPart, began: datetime) -> list[EndpointPart]:
         """SageMaker's own figures of the test, once it has those of most of its calls."""
         variant = subject.target.fleet.variant
         if variant is None or self._settings.container:
-            return
+            return []
         cloudwatch, end = self._session.client("cloudwatch"), datetime.now(UTC)
         calls = sum(point.all.answered for point in result.points)
         deadline = time.monotonic() + self._settings.cloudwatch_wait_seconds
@@ -141,5 +142,5 @@ class Bench:
             if (found and found[0].invocations >= calls) or time.monotonic() >= deadline:
                 break
             self._progress("waiting for SageMaker's own figures")
-            time.sleep(min(POLL_SECONDS, max(0.0, deadline - time.monotonic())))
-        yield from (EndpointPart(**dataclasses.asdict(one)) for one in found)
+            await asyncio.sleep(min(POLL_SECONDS, max(0.0, deadline - time.monotonic())))
+        return [EndpointPart(**dataclasses.asdict(one)) for one in found]
