@@ -47,6 +47,42 @@ def test_a_line_of_another_section_is_told_the_verdict_where_its_stack_stays(pro
     assert told.message.startswith("2 replaced; 1 removed; ")
 
 
+def test_a_second_line_of_the_same_stack_names_the_first(project: Path) -> None:
+    git(project, "checkout", "-q", "main")
+    file = project / "environments" / "dev.yaml"
+    old = f"{SETTINGS}    initial_instance_count: 1\n    routing: RANDOM\n"
+    file.write_text(old)
+    git(project, "commit", "-qam", "more")
+    file.write_text(old.replace("ml.g4dn.xlarge", "ml.g5.2xlarge").replace("RANDOM", "LEAST_OUTSTANDING_REQUESTS"))
+    told = [each for each in annotations_of(rich(project), project=project) if each.file]
+    assert [each.line for each in told] == [7, 9]
+    assert told[1].message == "Part of what is said beside line 7."
+
+
+def test_an_environment_whose_file_is_gone_is_told_without_a_line(project: Path) -> None:
+    (project / "environments" / "dev.yaml").unlink()
+    lost = changed(project, of(stack(before(), name="serving-digits")), Snapshots(environments={}))
+    [told] = annotations_of(lost, project=project)
+    assert told.command.startswith("::warning title=review%3A dev::the app no longer has it: ")
+
+
+def test_a_change_that_no_known_file_causes_is_told_all_the_same(project: Path) -> None:
+    git(project, "checkout", "-q", "main", "--", "environments")
+    (project / "elsewhere.txt").write_text("new\n")
+    git(project, "add", "elsewhere.txt")
+    [told] = annotations_of(rich(project), project=project)
+    assert (told.file, told.title) == ("", "review: dev")
+    assert told.message.startswith("2 replaced; 1 removed; ")
+
+
+def test_the_catalogue_and_the_settings_code_make_templates_too(project: Path) -> None:
+    (project / "tritonstack" / "catalogue").mkdir(parents=True)
+    (project / "tritonstack" / "catalogue" / "releases.json").write_text("{}\n")
+    git(project, "add", "tritonstack")
+    files = [each.file for each in annotations_of(rich(project), project=project)]
+    assert "tritonstack/catalogue/releases.json" in files
+
+
 def test_a_changed_file_of_a_function_is_told_which_functions_run_it(project: Path) -> None:
     (project / "lambda").mkdir()
     (project / "lambda" / "a.py").write_text("new\n")

@@ -18,7 +18,19 @@ from tritonstack.review.verdict import BY_WEIGHT, Level
 
 SETTINGS = "environments"
 MODELS = "model_repos"
-CONSTRUCTS = ("constructs_lib/", "stacks/", "app.py", "cdk.json")
+CONSTRUCTS = (
+    "constructs_lib/",
+    "stacks/",
+    "tritonstack/catalogue/",
+    "tritonstack/settings/",
+    "tritonstack/naming.py",
+    "tritonstack_stacks.py",
+    "requirements/main.txt",
+    "requirements.txt",
+    "app.py",
+    "cdk.json",
+)
+"""What makes templates, beside the settings themselves."""
 MOST = 10
 """Annotations of one level that a step shows."""
 # Which stack a section of an environment's settings makes; any other is of all of them.
@@ -39,9 +51,9 @@ class Annotation:
 
     Attributes:
         level: how closely to look.
-        file: from the project's folder.
-        line: the first.
-        end_line: the last.
+        file: from the project's folder; empty where no line that is left causes it.
+        line: the first; 0 without a file.
+        end_line: the last; 0 without a file.
         title: what it is about.
         message: what the line causes.
     """
@@ -57,7 +69,9 @@ class Annotation:
     def command(self) -> str:
         """The workflow command."""
         kind = "warning" if self.level in {Level.LOOK, Level.CLOSE} else "notice"
-        places = {"file": self.file, "line": self.line, "endLine": self.end_line, "title": self.title}
+        places: dict[str, object] = {"title": self.title}
+        if self.file:
+            places = {"file": self.file, "line": self.line, "endLine": self.end_line, **places}
         given = ",".join(f"{name}={_property(str(value))}" for name, value in places.items())
         return f"::{kind} {given}::{_escaped(self.message)}"
 
@@ -79,7 +93,10 @@ def annotations_of(
         *_models(changing, places, folders or {}),
         *_code(changing, places),
         *_constructs(changing, places),
+        *_lost(changing, project),
     ]
+    if not found:
+        found = [_without_place(each) for each in changing]
     order = list(reversed(Level))
     return tuple(sorted(found, key=lambda each: order.index(each.level)))
 
@@ -100,17 +117,32 @@ def commands_of(annotations: Sequence[Annotation]) -> Iterator[str]:
 def _settings(environment: EnvironmentEntry, places: Places, project: Path) -> Iterator[Annotation]:
     """Beside the changed lines of an environment's settings."""
     file = f"{SETTINGS}/{environment.name}.yaml"
+    said: dict[str, int] = {}
     for first, last in places.get(file, ()):
         stacks = {stack for line in range(first, last + 1) for stack in _stacks_of(project / file, line)}
         named = sorted(stacks & {each.name for each in environment.stacks})
+        message = _told(environment, named) if named else _verdict(environment)
+        where = said.setdefault(message, first)
         yield Annotation(
             level=environment.level,
             file=file,
             line=first,
             end_line=last,
             title=f"review: {environment.name}",
-            message=_told(environment, named) if named else _verdict(environment),
+            message=message if where == first else f"Part of what is said beside line {where}.",
         )
+
+
+def _lost(changing: Sequence[EnvironmentEntry], project: Path) -> Iterator[Annotation]:
+    """Of environments whose file is gone: a line of it cannot be shown."""
+    for each in changing:
+        if not (project / SETTINGS / f"{each.name}.yaml").exists():
+            yield _without_place(each)
+
+
+def _without_place(environment: EnvironmentEntry) -> Annotation:
+    title = f"review: {environment.name}"
+    return Annotation(level=environment.level, file="", line=0, end_line=0, title=title, message=_verdict(environment))
 
 
 def _stacks_of(file: Path, line: int) -> Iterator[str]:
