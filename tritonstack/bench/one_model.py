@@ -293,7 +293,7 @@ def _line(result: ResultPart, point: Point) -> str:
         f", p{share:g} {value:.4g} ms" for share, value in point.all.percentiles_ms.items() if share >= 50
     )
     rounds = f"{len(point.rounds)} round{'' if len(point.rounds) == 1 else 's'}"
-    stable = "" if point.agreement.stable else ", not stable"
+    stable = "" if point.agreement.stable or len(point.rounds) == 1 else ", not stable"
     failed = f", {point.all.failed} failed" if point.all.failed else ""
     return (
         f"{result.configuration} ({result.payload_format}): {point.load}: {point.all.per_minute:,.0f} a minute"

@@ -66,7 +66,8 @@ def _pictures(document: BenchDocument) -> Iterator[str]:
     ]
     title = "Percentiles at the highest throughput"
     yield _figure(title, "ms", xy_plot(spread, title=title, x_label="percentile", x_marks=MARKS) + _legend(spread))
-    yield _figure(*_speed_ups(results))
+    if len(results) > 1:
+        yield _figure(*_speed_ups(results))
     yield "</div></section>"
 
 
@@ -126,7 +127,8 @@ def _cells(result: ResultPart, point: PointPart, percentile: str) -> Iterator[st
     numbers = [point.all.per_minute, share, *(values.get(name) for name in ("50", percentile, "99"))]
     yield f"<td>{escape(_name(result))}</td><td>{escape(point.load)}</td>"
     yield from (f"<td>{'' if value is None else value_text(value)}</td>" for value in numbers)
-    yield f"<td>{len(point.rounds)}{'' if point.stable else ', unstable'}</td>"
+    unstable = len(point.rounds) > 1 and not point.stable
+    yield f"<td>{len(point.rounds)}{', unstable' if unstable else ''}</td>"
     yield f'<td class="bad">{point.all.failed}</td>' if point.all.failed else "<td>0</td>"
     server = point.server[0] if point.server else None
     told = [] if server is None else [server.request_ms, server.queue_ms, server.compute_ms, server.mean_batch]

@@ -59,7 +59,7 @@ def _row(result: ResultPart, point: PointPart, *, percentile: str) -> list[str]:
         point.load,
         f"{point.all.per_minute:,.0f}{share}",
         *latency,
-        f"{len(point.rounds)}{'' if point.stable else ' unstable'}",
+        f"{len(point.rounds)}{' unstable' if len(point.rounds) > 1 and not point.stable else ''}",
         *inside,
         *batch,
         str(point.all.failed or ""),
