@@ -90,8 +90,8 @@ class LoadTestMachine(Construct):
             self,
             "Machine",
             role_arn=role.role_arn,
-            definition_string=json.dumps(definition(at_once=at_once), separators=(",", ":")),
-            definition_substitutions={"Function": steps.function.arn, "Partition": stack.partition},
+            definition_string=json.dumps(definition(at_once=at_once, partition=stack.partition), separators=(",", ":")),
+            definition_substitutions={"Function": steps.function.arn},
             logging_configuration=stepfunctions.CfnStateMachine.LoggingConfigurationProperty(
                 level="ALL",
                 include_execution_data=True,

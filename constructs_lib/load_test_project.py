@@ -115,20 +115,12 @@ class LoadTestProject(Construct):
             actions=["sagemaker:DescribeEndpoint", "sagemaker:InvokeEndpoint"],
             resources=arns,
         )
-        described = [
-            stack.format_arn(service="sagemaker", resource=resource, resource_name="*")
-            for resource in ("endpoint-config", "model")
-        ]
-        allow(
-            self.policy,
-            "DescribeFleets",
-            actions=["sagemaker:DescribeEndpointConfig", "sagemaker:DescribeModel"],
-            resources=described,
-        )
-        for each in described:
+        for action, resource in (("DescribeEndpointConfig", "endpoint-config"), ("DescribeModel", "model")):
+            any_of_them = stack.format_arn(service="sagemaker", resource=resource, resource_name="*")
+            allow(self.policy, action, actions=[f"sagemaker:{action}"], resources=[any_of_them])
             acknowledge_wildcard(
                 self.policy,
-                resource=each,
+                resource=any_of_them,
                 reason="CloudFormation names configs and models anew with each replacement; they are described, for "
                 "the results to say what was measured, and not changed.",
             )

@@ -143,9 +143,11 @@ class LoadTestStack(cdk.Stack):
             return None, None
         from constructs_lib.network import NetworkReference  # noqa: PLC0415 - EC2's types, which most need not
 
-        reference = NetworkReference(self, "Network", environment=self._environment.environment, settings=joined)
-        builds = None if self._environment.builds.outside_network else reference.of_builds()
-        return builds, reference.of_containers()
+        def reference(construct_id: str) -> NetworkReference:
+            return NetworkReference(self, construct_id, environment=self._environment.environment, settings=joined)
+
+        builds = None if self._environment.builds.outside_network else reference("BuildNetwork").of_builds()
+        return builds, reference("ContainerNetwork").of_containers()
 
     def _record(self, value: str, is_: str) -> None:
         name = naming.load_test_parameter(environment=self._environment.environment, value=value)

@@ -21,9 +21,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 def wanted(world: World, role: Role) -> list[Request]:
     """What a role must be able to do; a build also reads its source, whose key is a digest."""
-    source: list[Row] = (
-        [("s3:GetObject s3:GetObjectVersion", world.source, {})] if role.name == "ModelBuildRole" else []
-    )
+    sources = {"ModelBuildRole": world.source, "BenchRole": world.test_source}
+    source: list[Row] = [("s3:GetObject s3:GetObjectVersion", sources[role.name], {})] if role.name in sources else []
     return requests([*MAY[role.key], *source])
 
 
@@ -56,6 +55,9 @@ SERVICES = {
     "ModelBuildRole": "codebuild.amazonaws.com",
     "EngineProjectRole": "codebuild.amazonaws.com",
     "NetworkFlowLogRole": "vpc-flow-logs.amazonaws.com",
+    "BenchRole": "codebuild.amazonaws.com",
+    "JobsRole": "sagemaker.amazonaws.com",
+    "RecommenderRole": "states.amazonaws.com",
 }
 """Role → the service that may assume it; every other role is a function's."""
 

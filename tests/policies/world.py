@@ -76,6 +76,7 @@ class World:
         key_policy: of its key.
         endpoints: service → the policy of its VPC endpoint.
         source: the ARN of the object that builds start from, as their project names it.
+        test_source: likewise of load tests.
     """
 
     roles: Mapping[str, Role]
@@ -83,6 +84,7 @@ class World:
     key_policy: tuple[Statement, ...]
     endpoints: Mapping[str, tuple[Statement, ...]]
     source: str
+    test_source: str
 
     def verdict(self, role: Role, request: Request) -> Verdict:
         """What comes of a request by a role, whose statements may be others than those of the world."""
@@ -105,7 +107,7 @@ def world_of(stage: EnvironmentStage) -> World:
     buckets: list[Statement] = []
     keys: list[Statement] = []
     endpoints: dict[str, tuple[Statement, ...]] = {}
-    sources: list[str] = []
+    sources: dict[str, str] = {}
     for stack in stacks_of(stage):
         template = _resolved(template_of(stack), stack.stack_name)
         roles |= {role.key: role for role in _roles(template, stack.stack_name.removeprefix("local-"))}
@@ -118,10 +120,16 @@ def world_of(stage: EnvironmentStage) -> World:
             service = each["Properties"]["ServiceName"].removeprefix(f"com.amazonaws.{REGION}.")
             endpoints[service] = tuple(each["Properties"]["PolicyDocument"]["Statement"])
         for name, each in of_type(template, "AWS::CodeBuild::Project").items():
-            if name.startswith("ModelBuild"):
-                sources.append(f"arn:aws:s3:::{each['Properties']['Source']['Location']}")
-    [source] = sources
-    return World(roles=roles, source=source, bucket_policy=tuple(buckets), key_policy=tuple(keys), endpoints=endpoints)
+            if "Location" in each["Properties"]["Source"]:
+                sources[name] = f"arn:aws:s3:::{each['Properties']['Source']['Location']}"
+    return World(
+        roles=roles,
+        source=next(where for name, where in sources.items() if name.startswith("ModelBuild")),
+        test_source=next(where for name, where in sources.items() if name.startswith("Bench")),
+        bucket_policy=tuple(buckets),
+        key_policy=tuple(keys),
+        endpoints=endpoints,
+    )
 
 
 def _roles(template: dict[str, Any], stack: str) -> Iterator[Role]:

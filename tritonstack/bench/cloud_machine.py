@@ -25,12 +25,14 @@ class Definition(TypedDict):
     States: dict[str, dict[str, Any]]
 
 
-def definition(*, at_once: int) -> Definition:
-    """The state machine, with ``${Function}`` and ``${Partition}`` left for DefinitionSubstitutions.
+def definition(*, at_once: int, partition: str = "aws") -> Definition:
+    """The state machine, with ``${Function}`` left for DefinitionSubstitutions.
 
-    ``at_once``: jobs at once (``MaxConcurrency`` of its Map, which no path may give where it is a number).
+    Args:
+        at_once: jobs at once (``MaxConcurrency`` of its Map).
+        partition: of AWS, in the ARN of the integration with Lambda.
     """
-    document: Definition = json.loads(_text())
+    document: Definition = json.loads(_text().replace("arn:aws:", f"arn:{partition}:"))
     document["States"]["Measure"]["MaxConcurrency"] = at_once
     return document
 

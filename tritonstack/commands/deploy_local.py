@@ -95,6 +95,9 @@ def deploy(settings: Environment, aws: LocalAws, steps: Steps, *, builds: bool =
     else:
         with steps.step(f"deploy {name}/serving-*: {what} (cdk deploy)") as step:
             _following(deployment, step).deploy(f"{name}/serving-*")
+    if settings.load_test is not None:
+        with steps.step(f"deploy {name}/load-test: what load tests run on (cdk deploy)") as step:
+            _following(deployment, step).deploy(f"{name}/load-test")
 
 
 def _following(deployment: LocalDeployment, step: Step) -> LocalDeployment:

@@ -1,0 +1,199 @@
+"""Load tests in the cloud, on the local AWS: a real deployment, the real command, the state machine run by MiniStack.
+
+What Inference Recommender answers is constructed by the local AWS; what CodeBuild's bench measures is this machine.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.conftest import endpoint
+from tests.e2e.deployments import advance, eventually
+from tests.e2e.project import PROGRAM, Project, environment_yaml
+from tritonstack.bench.document import BenchDocument
+from tritonstack.bench.results_folder import read_results
+from tritonstack.local.aws import LocalAws
+from tritonstack.sizing.measurements_file import read_measurements
+
+pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(900)]
+
+PHASE_SECONDS = 600
+LOAD_TEST = f"""
+load_test:
+  recommender:
+    phases: [{{initial_users: 2, users_per_minute: 2, seconds: {PHASE_SECONDS}}}]
+    poll_seconds: 1
+    at_once: 2
+  bench: {{users: [1], max_seconds: 60}}
+"""
+
+
+@dataclass(frozen=True)
+class LoadTests:
+    """The environment ``loads``, deployed, and the command on it."""
+
+    project: Project
+    aws: LocalAws
+
+    def start(self, folder: Path, *endpoints: str) -> subprocess.Popen[str]:
+        """``bench --cloud`` in the background."""
+        return subprocess.Popen(
+            [str(PROGRAM), "bench", "--cloud", "loads", "--local", "--to", str(folder), *endpoints],
+            cwd=self.project.root,
+            env=self.project.variables,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
+    def executions(self) -> list[dict[str, Any]]:
+        """Of the state machine, newest first."""
+        parameter = self.aws.client("ssm").get_parameter(Name="/tritonstack/loads/_load-test/state-machine-arn")
+        machine = parameter["Parameter"]["Value"]
+        found: list[dict[str, Any]] = self.aws.client("stepfunctions").list_executions(stateMachineArn=machine)[
+            "executions"
+        ]
+        return sorted(found, key=lambda each: each["startDate"], reverse=True)
+
+    def jobs(self, test: str) -> dict[str, str]:
+        """Name → status of the test's jobs that were started."""
+        sagemaker = self.aws.client("sagemaker")
+        found = {}
+        for number in range(1, 3):
+            try:
+                name = f"loads-lt-{test}-{number}"
+                found[name] = str(sagemaker.describe_inference_recommendations_job(JobName=name)["Status"])
+            except sagemaker.exceptions.ClientError:
+                break
+        return found
+
+    def leftovers(self) -> list[str]:
+        """Models that jobs made, and groups of packages."""
+        sagemaker = self.aws.client("sagemaker")
+        names = [one["ModelName"] for one in sagemaker.list_models(NameContains="loads-lt-")["Models"]]
+        for execution in self.executions():
+            try:
+                sagemaker.describe_model_package_group(ModelPackageGroupName=f"loads-lt-{execution['name']}")
+                names.append(execution["name"])
+            except sagemaker.exceptions.ClientError:
+                pass
+        return names
+
+    def objects(self, test: str) -> set[str]:
+        """What lies in the test's folder."""
+        ssm, s3 = self.aws.client("ssm"), self.aws.client("s3")
+        bucket = ssm.get_parameter(Name="/tritonstack/loads/_artifacts/bucket-name")["Parameter"]["Value"]
+        prefix = f"load-tests/{test}/"
+        listed = s3.list_objects_v2(Bucket=bucket, Prefix=prefix)
+        return {one["Key"].removeprefix(prefix) for one in listed.get("Contents", [])}
+
+
+@pytest.fixture(scope="module")
+def loads(project: Project, local_aws: LocalAws) -> Iterator[LoadTests]:
+    text = environment_yaml(
+        name="loads",
+        endpoints=[
+            endpoint("several", ["adds-00"]),
+            endpoint("one", ["fits"], mode="single-model"),
+        ],
+    )
+    file = project.write("environments/loads.yaml", text)
+    file.write_text(file.read_text() + LOAD_TEST)
+    project.run("deploy-local", "loads", timeout=600)
+    yield LoadTests(project, local_aws)
+    file.unlink(missing_ok=True)
+
+
+def ended(process: subprocess.Popen[str], *, expect: int) -> str:
+    printed, told = process.communicate(timeout=300)
+    assert process.returncode == expect, f"{process.returncode}\n{printed}\n{told}"
+    return printed + told
+
+
+def running_test(loads: LoadTests, before: int) -> str:
+    """The id of the test that was started, once its job is under way."""
+    test = eventually(lambda: len(loads.executions()) > before and str(loads.executions()[0]["name"]))
+    eventually(lambda: "IN_PROGRESS" in loads.jobs(test).values())
+    return str(test)
+
+
+def test_a_single_model_endpoint_is_tested_by_the_state_machine_and_nothing_is_left(
+    loads: LoadTests, tmp_path: Path
+) -> None:
+    process = loads.start(tmp_path, "one")
+    test = running_test(loads, 0)
+    assert loads.leftovers(), "a test that found nothing to leave would prove nothing"
+    advance(loads.aws, PHASE_SECONDS)
+    told = ended(process, expect=0)
+    assert "Constructed answers of the local AWS" in told
+    assert loads.executions()[0]["status"] == "SUCCEEDED"
+    assert loads.leftovers() == []
+    document = read_results(tmp_path / "recommender" / "results.json")
+    assert document.complete
+    [result] = document.results
+    assert (result.configuration, result.instance_type, result.ended_by) == ("fits", "ml.g4dn.xlarge", "COMPLETED")
+    assert result.endpoint_figures[0].metric == "ModelLatency"
+    [row] = read_measurements(tmp_path / "recommender" / "measurements.csv").rows
+    assert row.invocations_per_minute == round(result.points[0].per_minute.mean)
+    assert row.usd_per_hour is not None
+    assert {"plan.json", "payloads/fits.tar.gz", "results.json", "measurements.csv"} <= loads.objects(test)
+
+
+def test_ctrl_c_stops_what_runs_and_the_event_of_it_has_it_cleaned_up(loads: LoadTests, tmp_path: Path) -> None:
+    process = loads.start(tmp_path, "one")
+    test = running_test(loads, len(loads.executions()))
+    process.send_signal(signal.SIGINT)
+    told = ended(process, expect=130)
+    assert "nothing is left of it" in told
+    assert loads.executions()[0]["status"] == "ABORTED"
+    assert set(loads.jobs(test).values()) == {"STOPPED"}
+    assert loads.leftovers() == []
+    document: BenchDocument = read_results(tmp_path / "recommender" / "results.json")
+    assert not document.complete
+    assert document.results[0].ended_by == "STOPPED"
+
+
+def test_a_job_that_fails_fails_the_test_which_says_why_and_leaves_nothing(loads: LoadTests, tmp_path: Path) -> None:
+    s3, ssm = loads.aws.client("s3"), loads.aws.client("ssm")
+    bucket = ssm.get_parameter(Name="/tritonstack/loads/_artifacts/bucket-name")["Parameter"]["Value"]
+    [archive] = [one["Key"] for one in s3.list_objects_v2(Bucket=bucket, Prefix="endpoints/one/")["Contents"]]
+    content = s3.get_object(Bucket=bucket, Key=archive)["Body"].read()
+    s3.delete_object(Bucket=bucket, Key=archive)
+    try:
+        told = ended(loads.start(tmp_path, "one"), expect=1)
+    finally:
+        s3.put_object(Bucket=bucket, Key=archive, Body=content)
+    assert "LoadTest.JobsFailed" in told
+    assert archive in told
+    assert loads.leftovers() == []
+
+
+def test_a_multi_model_endpoint_is_called_by_bench_in_codebuild(loads: LoadTests, tmp_path: Path) -> None:
+    ended(loads.start(tmp_path, "several"), expect=0)
+    document = read_results(tmp_path / "bench" / "results.json")
+    assert document.local
+    assert [point.users for point in document.results[0].points] == [1]
+    assert {each.instance_type for each in document.results} == {"this-machine"}
+    assert read_measurements(tmp_path / "bench" / "measurements.csv").rows[0].instance_type == "this-machine"
+
+
+def test_the_gate_of_the_environment_file_fails_results_above_it(loads: LoadTests, tmp_path: Path) -> None:
+    process = loads.start(tmp_path, "one")
+    running_test(loads, len(loads.executions()))
+    advance(loads.aws, PHASE_SECONDS)
+    ended(process, expect=0)
+    file = loads.project.root / "environments/loads.yaml"
+    text = file.read_text()
+    for p95, code in ((1000, 0), (1, 1)):
+        file.write_text(text + f"  gate: {{p95_ms: {p95}, usd_per_million: 1000}}\n")
+        loads.project.run("bench", "--gate", str(tmp_path / "recommender"), expect=code)
+    file.write_text(text)
+    assert json.loads((tmp_path / "recommender" / "results.json").read_text())["environment"] == "loads"

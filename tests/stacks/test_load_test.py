@@ -1,0 +1,131 @@
+"""The stack of load tests: what is in it for which endpoints, and its state machine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from cfnlint.config import ConfigMixIn, ManualArgs
+from cfnlint.decode.decode import decode_str
+from cfnlint.runner import Runner
+
+from tests.constructs_lib.templates import of_type, only, properties, template_of
+from tests.stacks.environments import DIGITS, SINGLE, environment, stage
+from tritonstack.bench.cloud_machine import definition, job_prefix
+
+LOAD_TEST = {"recommender": {"at_once": 3}, "log_days": 30}
+
+
+@pytest.fixture(scope="module")
+def template() -> dict[str, Any]:
+    made = stage(environment(DIGITS, SINGLE, load_test=LOAD_TEST)).load_test
+    assert made is not None
+    return template_of(made)
+
+
+def test_an_environment_without_load_tests_has_no_such_stack_and_no_such_log_in_its_key_s_policy() -> None:
+    made = stage(environment())
+    assert made.load_test is None
+    assert "load-tests" not in json.dumps(template_of(made.artifacts))
+
+
+def test_with_them_the_key_encrypts_their_log() -> None:
+    made = stage(environment(load_test={}))
+    assert "/tritonstack/dev/load-tests" in json.dumps(template_of(made.artifacts))
+
+
+def test_multi_model_endpoints_alone_need_no_state_machine_and_single_models_no_project() -> None:
+    for endpoint, wanted, absent in (
+        (DIGITS, "AWS::CodeBuild::Project", "AWS::StepFunctions::StateMachine"),
+        (SINGLE, "AWS::StepFunctions::StateMachine", "AWS::CodeBuild::Project"),
+    ):
+        made = stage(environment(endpoint, load_test={})).load_test
+        assert made is not None
+        assert of_type(template_of(made), wanted)
+        assert not of_type(template_of(made), absent)
+
+
+def test_the_log_is_kept_as_long_as_the_settings_say_and_the_state_machine_is_traced(template: dict[str, Any]) -> None:
+    logs = of_type(template, "AWS::Logs::LogGroup").values()
+    assert {each["Properties"]["RetentionInDays"] for each in logs} == {30, 90}
+    machine = properties(template, "AWS::StepFunctions::StateMachine")
+    assert machine["TracingConfiguration"] == {"Enabled": True}
+    assert machine["LoggingConfiguration"]["Level"] == "ALL"
+
+
+def test_an_execution_that_was_cancelled_has_the_function_called(template: dict[str, Any]) -> None:
+    rule = properties(template, "AWS::Events::Rule")
+    machine, _ = only(template, "AWS::StepFunctions::StateMachine")
+    function, _ = only(template, "AWS::Lambda::Function")
+    assert rule["EventPattern"]["detail"] == {
+        "stateMachineArn": [{"Fn::GetAtt": [machine, "Arn"]}],
+        "status": ["ABORTED", "FAILED", "TIMED_OUT"],
+    }
+    [target] = rule["Targets"]
+    assert target["Arn"] == {"Fn::GetAtt": [function, "Arn"]}
+
+
+def test_the_function_s_names_are_those_that_its_role_may_use(template: dict[str, Any]) -> None:
+    variables = properties(template, "AWS::Lambda::Function")["Environment"]["Variables"]
+    assert variables["NAMES"] == "dev-lt-"
+
+
+def states(document: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str, dict[str, Any]]]:
+    """Each state with the machine that it is in."""
+    for name, state in document["States"].items():
+        yield document, name, state
+        if "ItemProcessor" in state:
+            yield from states(state["ItemProcessor"])
+
+
+def test_every_state_can_be_reached_and_every_next_one_is_there() -> None:
+    for machine, name, state in states(dict(definition(at_once=2))):
+        following = {state.get("Next"), state.get("Default"), *(one["Next"] for one in state.get("Choices", []))}
+        following |= {one["Next"] for one in state.get("Catch", [])}
+        assert following - {None} <= set(machine["States"]), name
+        everywhere = {
+            each
+            for other in machine["States"].values()
+            for each in (
+                other.get("Next"),
+                other.get("Default"),
+                *(one["Next"] for one in (*other.get("Choices", []), *other.get("Catch", []))),
+            )
+        }
+        assert name in everywhere | {machine["StartAt"]}, f"{name} is never reached"
+
+
+def test_each_step_that_may_leave_something_leads_to_the_clean_up_and_none_waits_with_sync() -> None:
+    text = json.dumps(definition(at_once=2))
+    assert ".sync" not in text
+    for name in ("Register", "Measure", "Gather"):
+        [catch] = definition(at_once=2)["States"][name]["Catch"]
+        assert (catch["ErrorEquals"], catch["Next"]) == (["States.ALL"], "CleanUpAfterFailure")
+
+
+def test_the_definition_passes_cfn_lint_s_schema_of_states_and_a_wrong_one_does_not(template: dict[str, Any]) -> None:
+    assert said(template) == []
+    name, machine = only(template, "AWS::StepFunctions::StateMachine")
+    wrong = json.loads(machine["Properties"]["DefinitionString"])
+    wrong["States"]["Register"]["Type"] = "Tusk"
+    changed = {**machine, "Properties": {**machine["Properties"], "DefinitionString": json.dumps(wrong)}}
+    found = said({**template, "Resources": {**template["Resources"], name: changed}})
+    assert [each for each in found if each.startswith("E3601") and "Tusk" in each]
+
+
+def said(template: dict[str, Any]) -> list[str]:
+    """What cfn-lint's check of state machines finds in a template."""
+    text = json.dumps(template)
+    parsed, problems = decode_str(text)
+    assert not problems
+    runner = Runner(ConfigMixIn(**ManualArgs(regions=["us-east-1"])))
+    return [f"{each.rule.id} {each.message}" for each in runner.validate_template(parsed or {})]
+
+
+def test_names_of_jobs_leave_room_for_their_test_and_no_two_environments_share_them() -> None:
+    long = [f"{'a' * 40}-{end}" for end in ("one", "two")]
+    assert {len(job_prefix(each)) <= 16 for each in (*long, "dev")} == {True}
+    assert job_prefix(long[0]) != job_prefix(long[1])
+    assert job_prefix("dev") == "dev-lt-"
