@@ -46,6 +46,7 @@ check: setup ## Lint, types, and tests with a coverage floor
 	@$(RUN) ruff check .
 	@$(RUN) ruff format --check .
 	@$(RUN) mypy
+	@for each in examples/*/app.py; do $(RUN) mypy "$$each" || exit 1; done # apart: all are modules named app
 	@CDK_VALIDATION=false $(RUN) pytest $(PARALLEL) -m "not long and not e2e" --cov --cov-fail-under=80 -q
 
 .PHONY: bench

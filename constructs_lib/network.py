@@ -120,6 +120,20 @@ class Network(Construct):
             groups_of_builds=[groups.get("builds", groups["containers"]).group_id],
         )
 
+    @staticmethod
+    def from_parameters(
+        scope: Construct, construct_id: str, *, environment: str, settings: NetworkSettings
+    ) -> NetworkReference:
+        """The network of another stack of the same environment, found through its SSM parameters at deployment.
+
+        Args:
+            scope: the parent.
+            construct_id: the id in the parent.
+            environment: the environment's name.
+            settings: its network's.
+        """
+        return NetworkReference(scope, construct_id, environment=environment, settings=settings)
+
     def _take(self, imported: ImportedNetwork) -> Vpc:
         """An imported VPC. What is made in it has a scope of its own: it may stand beside a created one."""
         scope = Construct(self, "Imported")

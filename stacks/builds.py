@@ -128,9 +128,9 @@ class BuildsStack(cdk.Stack):
         joined = environment.joined_network
         if joined is None or environment.builds.outside_network:
             return None, None
-        from constructs_lib.network import NetworkReference  # noqa: PLC0415 - EC2's types, which most need not
+        from constructs_lib.network import Network  # noqa: PLC0415 - EC2's types, which most need not
 
-        reference = NetworkReference(self, "Network", environment=environment.environment, settings=joined)
+        reference = Network.from_parameters(self, "Network", environment=environment.environment, settings=joined)
         return reference.of_builds(), None
 
     def _engine_project(self, builders: Sequence[Builder]) -> EngineProject | None:

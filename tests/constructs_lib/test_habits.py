@@ -86,6 +86,15 @@ def test_imports_are_called_from_and_take_scope_and_id_first(name: str) -> None:
             assert {each.kind for each in taken[2:]} == {inspect.Parameter.KEYWORD_ONLY}, method
 
 
+@pytest.mark.parametrize("name", sorted(each for each in CONSTRUCTS if each.endswith("Reference")))
+def test_what_refers_to_another_stacks_construct_is_made_by_an_import_of_that_construct(name: str) -> None:
+    """``ArtifactBucketReference`` by ``ArtifactBucket.from_parameters``: nobody has to know the other class."""
+    owner = CONSTRUCTS[name.removesuffix("Reference")]
+    imports = [method for method in vars(owner) if method.startswith("from_")]
+    made = [inspect.get_annotations(getattr(owner, each)).get("return") for each in imports]
+    assert name in made
+
+
 def test_the_package_names_what_it_exports_and_each_is_there() -> None:
     assert sorted(constructs_lib.__all__) == dir(constructs_lib)
     for name in constructs_lib.__all__:
