@@ -57,3 +57,17 @@ def test_what_is_replaced_is_never_counted_only() -> None:
     )
     lines = shown(document(report(old, new)))
     assert sum(line.startswith("  replaced: ") for line in lines) == 12
+
+
+def test_of_many_properties_the_first_are_shown() -> None:
+    old, new = (
+        resource("AWS::CloudWatch::Alarm", {f"P{n:02}": f"{side}{n}" for n in range(20)}) for side in ("old", "new")
+    )
+    few = document(report({**before(), "A": old}, {**before(), "A": new}))
+    lines = shown(few)
+    assert sum(line.startswith("    P") for line in lines) == MOST_LINES
+    assert "    … 14 more properties" in lines
+    assert sum(line.startswith("    P") for line in shown(few, verbose=True)) == 20
+    others = {f"T{n:02}": resource("AWS::SNS::Topic", {}) for n in range(9)}
+    named = shown(document(report({**before(), "A": old}, {**before(), **others, "A": new})))
+    assert "    P00, P01, P02, P03, P04, P05 and 14 more" in named

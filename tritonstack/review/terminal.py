@@ -84,12 +84,17 @@ class _Printer:
             self._say(f"    {sentence}", style="dim")
         if resource.effect in _WITHOUT_VALUES and not self.verbose:
             return
+        whole = self.verbose or resource.effect not in _COUNTED
+        shown = len(resource.properties) if whole else MOST_LINES
+        rest = len(resource.properties) - shown
         if detailed:
-            for entry in resource.properties:
+            for entry in resource.properties[:shown]:
                 self._property(entry)
+            self._rest(rest, "   ", noun=" properties")
         elif resource.properties:
             self.left_out = True
-            self._say(f"    {', '.join(_named(each) for each in resource.properties)}")
+            names = ", ".join(_named(each) for each in resource.properties[:shown])
+            self._say(f"    {names}{f' and {rest} more' if rest > 0 else ''}")
 
     def _property(self, entry: PropertyEntry) -> None:
         self._say(f"    {_named(entry)}")
