@@ -53,6 +53,14 @@ def test_a_policy_that_matches_ends_with_1_and_the_report_is_there(made: Path, t
     assert "`removal` dev: serving: Queue" in (tmp_path / "r" / "review.md").read_text()
 
 
+def test_manifests_are_passed_on_and_an_unset_variable_is_none(made: Path, tmp_path: Path) -> None:
+    ended = script(made, "--no-post", "--manifests", str(tmp_path / "nowhere"), "review")
+    assert ended.returncode == 2
+    assert "nowhere" in ended.stderr
+    assert "--manifests" in ended.stderr
+    assert script(made, "--no-post", "--manifests", "", "review").returncode == 0
+
+
 def test_on_github_actions_it_annotates_and_fills_the_summary(made: Path, tmp_path: Path) -> None:
     summary = tmp_path / "summary.md"
     ended = script(made, "--no-post", "review", GITHUB_ACTIONS="true", GITHUB_STEP_SUMMARY=str(summary))
