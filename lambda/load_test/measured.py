@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from mypy_boto3_cloudwatch.client import CloudWatchClient
 
@@ -23,6 +24,8 @@ def endpoint_figures(recommendation: Mapping[str, Any], cloudwatch: CloudWatchCl
     if began is None or ended is None:
         return []
     endpoint = recommendation["EndpointConfiguration"]
+    # CloudWatch keeps a minute's figures under its first second, and leaves out what bears the end's own time.
+    began, ended = _minute(began.timestamp(), math.floor), _minute(ended.timestamp() + 1, math.ceil)
     question: dict[str, Any] = {
         "Namespace": NAMESPACE,
         "Dimensions": [
@@ -31,10 +34,14 @@ def endpoint_figures(recommendation: Mapping[str, Any], cloudwatch: CloudWatchCl
         ],
         "StartTime": began,
         "EndTime": ended,
-        "Period": max(MINUTE, math.ceil((ended - began).total_seconds() / MINUTE) * MINUTE),
+        "Period": max(MINUTE, int((ended - began).total_seconds())),
     }
     found = (_figures(name, question, cloudwatch) for name in METRICS)
     return [each for each in found if each is not None]
+
+
+def _minute(seconds: float, rounded: Callable[[float], int]) -> datetime:
+    return datetime.fromtimestamp(rounded(seconds / MINUTE) * MINUTE, tz=UTC)
 
 
 def _figures(metric: str, question: dict[str, Any], cloudwatch: CloudWatchClient) -> dict[str, Any] | None:

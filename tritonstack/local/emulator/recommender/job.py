@@ -8,6 +8,7 @@ from typing import Any
 
 from tritonstack.catalogue.prices import hosting_price
 from tritonstack.local.emulator.clock import clock
+from tritonstack.local.emulator.cloudwatch.caller_time import ahead_seconds
 from tritonstack.local.emulator.recommender.checks import seconds_of
 from tritonstack.local.emulator.sagemaker.records import Kind, Record
 
@@ -111,8 +112,9 @@ class RecommendationJob(Record):
                 "InitialInstanceCount": 1,
             },
             "ModelConfiguration": {},
-            "InvocationStartTime": self.started,
-            "InvocationEndTime": self.ended,
+            # In the time that CloudWatch's figures are asked for in, also where the clock was moved.
+            "InvocationStartTime": (self.started or 0.0) - ahead_seconds(),
+            "InvocationEndTime": (self.ended or 0.0) - ahead_seconds(),
         }
 
     def _users(self) -> float:

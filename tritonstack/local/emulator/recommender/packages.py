@@ -94,8 +94,11 @@ class ModelPackages:
             "Task",
             "SamplePayloadUrl",
         )
-        return {**_summary(version, package), **_kept(package.request, *members)} | {
-            "ModelPackageStatusDetails": {"ValidationStatuses": []}
+        return {
+            "ModelPackageName": package.name,
+            **_summary(version, package),
+            **_kept(package.request, *members),
+            "ModelPackageStatusDetails": {"ValidationStatuses": []},
         }
 
     def delete(self, request: Request) -> None:
