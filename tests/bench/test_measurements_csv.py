@@ -5,9 +5,11 @@ from __future__ import annotations
 from decimal import Decimal
 from pathlib import Path
 
-from tests.bench.documents import document, point, result
+import pytest
+
+from tests.bench.documents import CONFIG, document, point, result
 from tritonstack.bench.document import BenchDocument
-from tritonstack.bench.measurements_csv import measurements_csv
+from tritonstack.bench.measurements_csv import COLUMNS, measurements_csv
 from tritonstack.sizing.capacity import Demand, capacity_table
 from tritonstack.sizing.measurement import Measurements
 from tritonstack.sizing.measurements_file import read_measurements
@@ -67,13 +69,20 @@ def test_a_local_endpoint_is_no_instance_type_of_sagemakers(tmp_path: Path) -> N
     assert row.gpus is None
 
 
-def test_it_tells_what_the_configuration_is() -> None:
-    header, row = measurements_csv(document(result("both", SLOW_AND_FAST[0]))).splitlines()
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        (CONFIG, ("tensorrt_plan", "Yes", "2")),
+        ('backend: "python"\n# no dynamic_batching\ninstance_group {\n  count: 3\n}\n', ("python", "No", "3")),
+        ("}", ("NA", "NA", "NA")),
+    ],
+    ids=["as a person writes it", "as a build writes it", "no text format"],
+)
+def test_it_tells_what_the_configuration_is(config: str, expected: tuple[str, ...]) -> None:
+    header, row = measurements_csv(document(result("both", SLOW_AND_FAST[0], config={"bert": config}))).splitlines()
 
     told = dict(zip(header.split(","), row.split(","), strict=True))
-    assert told["model_optimization"] == "tensorrt_plan"
-    assert told["dynamic_batching"] == "Yes"
-    assert told["instance_group_config"] == "2"
+    assert tuple(told[name] for name in COLUMNS[1:4]) == expected
 
 
 def test_a_result_without_an_answer_has_no_row() -> None:

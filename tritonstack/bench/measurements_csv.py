@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from collections.abc import Iterator, Mapping
 
+from tritonstack.archives.pbtxt import Message, PbtxtError, Scalar, parse
 from tritonstack.bench.document import BenchDocument, PointPart, ResultPart
 from tritonstack.catalogue import load_catalogue
 from tritonstack.sizing.measurements_file import CONFIGURATION, GPUS, INSTANCE_TYPE, LATENCY, RATE
@@ -29,8 +29,6 @@ COLUMNS = (
     "way",
 )
 ABSENT = "NA"
-_COUNT = re.compile(r"instance_group\s*\[.*?count\s*:\s*(\d+)", re.DOTALL)
-_PLATFORM = re.compile(r'(?:platform|backend)\s*:\s*"([^"]+)"')
 
 
 def measurements_csv(document: BenchDocument) -> str:
@@ -65,13 +63,9 @@ def best_point(result: ResultPart, *, percentile: str, limit_ms: float | None) -
 
 def _row(result: ResultPart, point: PointPart, *, name: str, percentile: str) -> Iterator[tuple[str, str]]:
     instance = load_catalogue().instance(result.instance_type)
-    config = addressed_config(result.config, result.name)
-    count = _COUNT.search(config)
-    platform = _PLATFORM.search(config)
+    told = _told(addressed_config(result.config, result.name))
     yield CONFIGURATION, name
-    yield "model_optimization", platform[1] if platform else ABSENT
-    yield "dynamic_batching", "Yes" if "dynamic_batching" in config else "No"
-    yield "instance_group_config", count[1] if count else ABSENT
+    yield from told.items()
     yield INSTANCE_TYPE, result.instance_type
     yield "vcpus", ABSENT if instance is None else str(instance.vcpu)
     yield GPUS, ABSENT if instance is None else str(instance.gpu_count)
@@ -87,3 +81,24 @@ def _row(result: ResultPart, point: PointPart, *, name: str, percentile: str) ->
 def addressed_config(config: Mapping[str, str], name: str) -> str:
     """The addressed model's ``config.pbtxt``: that of its own name, else the first; empty where none is known."""
     return config.get(name.rpartition("/")[2], next(iter(config.values()), ""))
+
+
+def _told(config: str) -> dict[str, str]:
+    """What a ``config.pbtxt`` says of backend, batching and instances."""
+    try:
+        message = parse(config)
+    except PbtxtError:
+        return {"model_optimization": ABSENT, "dynamic_batching": ABSENT, "instance_group_config": ABSENT}
+    groups = [field.value for field in message.all("instance_group") if isinstance(field.value, Message)]
+    counts = [count for group in groups if (count := _text(group, "count")) is not None]
+    known = bool(message.fields)
+    return {
+        "model_optimization": _text(message, "platform") or _text(message, "backend") or ABSENT,
+        "dynamic_batching": ("Yes" if message.all("dynamic_batching") else "No") if known else ABSENT,
+        "instance_group_config": counts[0] if counts else ABSENT,
+    }
+
+
+def _text(message: Message, name: str) -> str | None:
+    values = [field.value.value for field in message.all(name) if isinstance(field.value, Scalar)]
+    return str(values[-1]) if values else None
