@@ -1,0 +1,168 @@
+"""The gate: what passes, what fails, and what is only said."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from tests.settings.environment_file import write_environment
+from tritonstack.bench.cloud_gate import Verdict, hold, passes
+from tritonstack.bench.document import BenchDocument
+from tritonstack.commands.bench import command
+from tritonstack.settings import GateSettings
+
+PRICE = 0.736
+
+
+def point(rate: float, *, p95: float | None) -> dict[str, Any]:
+    figures = {
+        "seconds": 10.0,
+        "answered": 100,
+        "failed": 0,
+        "per_minute": rate,
+        "mean_ms": None,
+        "least_ms": None,
+        "most_ms": None,
+        "percentiles_ms": {} if p95 is None else {"95": p95},
+        "late_ms": 0.0,
+    }
+    return {
+        "load": "users",
+        "users": 1,
+        "rate_per_second": None,
+        "stable": True,
+        "per_minute": {"mean": rate, "half_width": None},
+        "latency_ms": None,
+        "all": figures,
+        "rounds": [],
+        "failures": {},
+        "server": [],
+    }
+
+
+def document(*points: dict[str, Any], results: int = 1, figures: float | None = None, **changes: Any) -> BenchDocument:
+    of_endpoint = {"metric": "ModelLatency", "invocations": 9, "mean_ms": 1.0, "p50_ms": 1.0, "p99_ms": 9.0}
+    result = {
+        "configuration": "fast",
+        "name": "one/fast",
+        "endpoint": "local-one",
+        "archive": "fast.0.tar.gz",
+        "archive_sha256": None,
+        "config": {},
+        "variant": None,
+        "instance_type": "ml.g4dn.xlarge",
+        "instance_count": 1,
+        "image": None,
+        "way": "endpoint",
+        "generator": "a test",
+        "payload_format": "json",
+        "payload": "a sample",
+        "request_bytes": 1,
+        "answer_bytes": 1,
+        "first_call_ms": 1.0,
+        "cold": None,
+        "points": list(points),
+        "endpoint_figures": [] if figures is None else [{**of_endpoint, "p95_ms": figures}],
+        "published": 0,
+        "ended_by": "FAILED: no capacity",
+        **changes,
+    }
+    whole = {
+        "complete": True,
+        "started": "then",
+        "ended": "now",
+        "environment": "local",
+        "local": False,
+        "machine": {},
+        "versions": {},
+        "seed": 0,
+        "settings": {},
+        "results": [result] * results,
+    }
+    return BenchDocument.model_validate(whole)
+
+
+def verdicts(found: BenchDocument, price: float | None = PRICE, **gate: Any) -> list[Verdict]:
+    return [line.verdict for line in hold(found, GateSettings(**gate), usd_per_hour=lambda _: price)]
+
+
+LADDER = (point(600, p95=40), point(1000, p95=90), point(1100, p95=200))
+
+
+@pytest.mark.parametrize(("limit", "verdict"), [(40, "passed"), (39.9, "failed")])
+def test_the_95th_percentile_is_that_of_the_least_load(limit: float, verdict: str) -> None:
+    assert verdicts(document(*LADDER), p95_ms=limit) == [verdict]
+
+
+@pytest.mark.parametrize(("wanted", "verdict"), [(1000, "passed"), (1001, "failed"), (601, "passed")])
+def test_a_wanted_load_must_be_answered_within_it(wanted: float, verdict: str) -> None:
+    assert verdicts(document(*LADDER), p95_ms=100, per_minute=wanted) == [verdict]
+
+
+def test_a_wanted_load_is_of_each_instance() -> None:
+    assert verdicts(document(*LADDER, instance_count=2), p95_ms=100, per_minute=501) == ["failed"]
+
+
+@pytest.mark.parametrize(("limit", "verdict"), [(12.27, "passed"), (12.26, "failed")])
+def test_cost_is_that_of_the_best_rate_within_the_latency(limit: float, verdict: str) -> None:
+    """0.736 USD an hour at 1,000 a minute are 12.2667 USD a million; at 1,100, past the latency, it would be 11.15."""
+    assert verdicts(document(*LADDER), p95_ms=100, usd_per_million=limit) == ["passed", verdict]
+
+
+def test_an_unknown_price_is_said_and_fails_only_where_the_gate_says_so() -> None:
+    for fails in (False, True):
+        gate = GateSettings(usd_per_million=1, unknown_price_fails=fails)
+        lines = hold(document(*LADDER), gate, usd_per_hour=lambda _: None)
+        assert [line.verdict for line in lines] == ["unknown"]
+        assert "no source gives a price of ml.g4dn.xlarge" in lines[0].sentence
+        assert passes(lines, gate) is not fails
+
+
+def test_this_machine_has_no_price() -> None:
+    assert verdicts(document(*LADDER, instance_type="this-machine"), usd_per_million=1) == ["unknown"]
+
+
+def test_without_a_percentile_of_its_own_cloudwatch_s_counts_and_without_both_it_fails() -> None:
+    assert verdicts(document(point(600, p95=None), figures=50.0), p95_ms=50) == ["passed"]
+    assert verdicts(document(point(600, p95=None), figures=50.0), p95_ms=49) == ["failed"]
+    assert verdicts(document(point(600, p95=None)), p95_ms=49) == ["failed"]
+
+
+def test_a_result_without_figures_and_a_document_without_results_fail() -> None:
+    [line] = hold(document(), GateSettings(p95_ms=1), usd_per_hour=lambda _: PRICE)
+    assert (line.verdict, "FAILED: no capacity" in line.sentence) == ("failed", True)
+    assert verdicts(document(results=0), p95_ms=1) == ["failed"]
+
+
+def gate_command(folder: Path, monkeypatch: pytest.MonkeyPatch, header: str, *arguments: str) -> Any:
+    (folder / "environments").mkdir()
+    write_environment(folder / "environments", header=header)
+    (folder / "results.json").write_text(json.dumps(document(*LADDER).model_dump(mode="json")))
+    monkeypatch.setenv("TRITONSTACK_PROJECT", str(folder))
+    return CliRunner().invoke(command, ["--gate", *arguments], standalone_mode=False)
+
+
+@pytest.mark.parametrize(("limit", "code"), [(40, 0), (10, 1)])
+def test_the_command_exits_by_the_gate_of_the_results_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int, code: int
+) -> None:
+    ran = gate_command(tmp_path, monkeypatch, f"load_test: {{gate: {{p95_ms: {limit}}}}}", str(tmp_path))
+    assert ran.return_value == code, ran.output
+    assert ("FAILED" in ran.stderr) is bool(code)
+
+
+def test_an_environment_s_own_price_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    header = "load_test: {gate: {usd_per_million: 1}}\nprices: {ml.g4dn.xlarge: 0.066}"
+    ran = gate_command(tmp_path, monkeypatch, header, str(tmp_path / "results.json"))
+    assert ran.return_value == 0, ran.stderr
+
+
+def test_an_environment_without_a_gate_is_wrong_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran = gate_command(tmp_path, monkeypatch, "load_test: {}", str(tmp_path))
+    assert ran.exception is not None
+    assert getattr(ran.exception, "exit_code", None) == 2
+    assert "load_test.gate" in str(ran.exception)
