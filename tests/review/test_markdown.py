@@ -99,7 +99,7 @@ def test_of_many_matches_of_a_policy_the_first_stand_and_the_rest_is_folded() ->
     told = markdown(document(report({**before(), **topics}, before()), fail_on="removal"))
     policy = told[told.index("## The policy refuses this") : told.index("## `dev`")]
     assert policy.count("- `removal` dev: serving: T") == 3
-    assert "<details><summary>6 more</summary>\n\n  - serving: T3 (" in policy
+    assert "- <details><summary><code>removal</code> dev: 6 more</summary>\n\n  - serving: T3 (" in policy
     assert "serving: T8 (`AWS::SNS::Topic`) is removed" in policy
 
 

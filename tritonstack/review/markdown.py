@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from html import escape
 from itertools import groupby
 
 from tritonstack.review.change import Effect
@@ -114,7 +115,9 @@ def _refused(word: MatchGroup) -> Iterator[str]:
     yield from (f"{head}: {text(each)}" for each in word.first)
     if word.rest:
         rest = "".join(f"\n  - {text(each)}" for each in word.rest)
-        yield f"{head}: <details><summary>{len(word.rest)} more</summary>\n{rest}\n\n  </details>\n"
+        # An item that begins with the tag is HTML up to the empty line; behind words it would stand in a paragraph.
+        named = f"<code>{escape(word.policy)}</code> {escape(word.environment)}"
+        yield f"- <details><summary>{named}: {len(word.rest)} more</summary>\n{rest}\n\n  </details>\n"
 
 
 def _environment(environment: EnvironmentEntry) -> Iterator[Block]:
