@@ -55,6 +55,7 @@ class Activation(Construct):
         release_set: Mapping[str, str],
         around: IConstruct,
         commits: Mapping[str, str] | None = None,
+        tags: Mapping[str, str] | None = None,
         permissions_boundary_arn: str | None = None,
     ) -> None:
         """Make the custom resource.
@@ -70,6 +71,8 @@ class Activation(Construct):
             around: the endpoint, which is made to wait for the archives.
             commits: model name → the commit that its inputs come from; told in release records, and nothing else.
                 Default: None.
+            tags: key → value, of the release records; CloudFormation's tags reach no parameter that a function writes.
+                Default: None, and the function leaves tags alone.
             permissions_boundary_arn: a managed policy that bounds the function's role. Default: None.
         """
         super().__init__(scope, construct_id)
@@ -99,6 +102,8 @@ class Activation(Construct):
         self.archives = self.function.custom_resource(
             self, "Archives", resource_type=ARCHIVES_TYPE, properties=properties
         )
+        if tags:
+            properties = {**properties, "Tags": json.dumps(dict(tags), sort_keys=True)}
         self.records = self.function.custom_resource(self, "Records", resource_type=RECORDS_TYPE, properties=properties)
         around.node.add_dependency(self.archives)
         self.records.node.add_dependency(around)
@@ -136,8 +141,9 @@ class Activation(Construct):
             for name in (f"{head}/{endpoint}", f"{head}/{REMOVED}/{endpoint}")
         ]
         records = [f"{folder}/*" for folder in folders]
-        actions = ["ssm:GetParameters", "ssm:GetParameterHistory", "ssm:PutParameter", "ssm:DeleteParameters"]
-        allow(self.function.policy, "MoveRecords", actions=actions, resources=records)
+        reading = ["ssm:GetParameters", "ssm:GetParameterHistory"]
+        writing = ["ssm:PutParameter", "ssm:DeleteParameters", "ssm:AddTagsToResource", "ssm:RemoveTagsFromResource"]
+        allow(self.function.policy, "MoveRecords", actions=[*reading, *writing], resources=records)
         allow(self.function.policy, "FindRecords", actions=["ssm:GetParametersByPath"], resources=[*folders, *records])
         for each in records:
             acknowledge_wildcard(

@@ -7,8 +7,10 @@ from collections.abc import Mapping
 import aws_cdk as cdk
 from constructs import IConstruct
 
-ENVIRONMENT_TAG = "tritonstack:environment"
-ENDPOINT_TAG = "tritonstack:endpoint"
+from tritonstack import naming
+
+ENVIRONMENT_TAG = naming.ENVIRONMENT_TAG
+ENDPOINT_TAG = naming.ENDPOINT_TAG
 LOCAL_MAX_LOADED_MODELS_TAG = "tritonstack:local-max-loaded-models"
 """Read by the local runtime alone: how many models a container may hold. SageMaker has no such limit to set."""
 

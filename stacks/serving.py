@@ -120,8 +120,10 @@ class ServingStack(cdk.Stack):
                 role=self.role,
                 artifacts=self.artifacts,
             )
+        # For what functions make: CloudFormation passes its own tags to what it makes itself.
+        tags = {**environment.tags, ENVIRONMENT_TAG: environment.environment, ENDPOINT_TAG: endpoint.name}
         if environment.logs.endpoint_days is not None:
-            self._own_log(environment, endpoint=endpoint.name, days=environment.logs.endpoint_days)
+            self._own_log(environment, tags=tags, days=environment.logs.endpoint_days)
         self.activation = Activation(
             self,
             "Activation",
@@ -131,6 +133,7 @@ class ServingStack(cdk.Stack):
             archive_prefix=prefix,
             release_set=release_set,
             commits=commits,
+            tags=tags,
             around=self.endpoint,
             permissions_boundary_arn=environment.permissions_boundary,
         )
@@ -153,7 +156,7 @@ class ServingStack(cdk.Stack):
         self._outputs(prefix=prefix)
         self._tell(environment, endpoint, prefix=prefix, builds=build_set is not None)
 
-    def _own_log(self, environment: Environment, *, endpoint: str, days: int) -> None:
+    def _own_log(self, environment: Environment, *, tags: Mapping[str, str], days: int) -> None:
         """The log group of the containers is there, with retention and key, before they write into it."""
         log = EndpointLog(
             self,
@@ -162,7 +165,7 @@ class ServingStack(cdk.Stack):
             days=days,
             retain=environment.artifacts.retain,
             artifacts=self.artifacts,
-            tags={**environment.tags, ENVIRONMENT_TAG: environment.environment, ENDPOINT_TAG: endpoint},
+            tags=tags,
             permissions_boundary_arn=environment.permissions_boundary,
         )
         self.endpoint.endpoint.node.add_dependency(log.resource)
@@ -172,9 +175,9 @@ class ServingStack(cdk.Stack):
         joined = environment.joined_network
         if joined is None:
             return None
-        from constructs_lib.network import NetworkReference  # noqa: PLC0415 - EC2's types, which most need not
+        from constructs_lib.network import Network  # noqa: PLC0415 - EC2's types, which most need not
 
-        reference = NetworkReference(self, "Network", environment=environment.environment, settings=joined)
+        reference = Network.from_parameters(self, "Network", environment=environment.environment, settings=joined)
         return reference.of_containers()
 
     def _wait(self, environment: Environment, endpoint: EndpointSettings, build_set: str) -> IDependable:

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 NAME_PATTERN = r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$"
 """Environments, endpoints and models: no dot, so that ``bert.*.tar.gz`` never covers ``bert-large``."""
 
+ENVIRONMENT_TAG = "tritonstack:environment"
+ENDPOINT_TAG = "tritonstack:endpoint"
 DIGEST_LENGTH = 16
 _ARCHIVE = re.compile(r"(?P<model>[a-z0-9]([a-z0-9-]*[a-z0-9])?)\.(?P<digest>[0-9a-f]{16})\.tar\.gz")
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..shared.custom_resource import NotDoneError
 from ..shared.stack import rolls_back
+from .record_tags import tag_records
 from .records import Note, delete, done, put, records_below, values_of
 from .release_set import Properties, ReleaseSet, archives_of, old_release_set, read_release_set, require_archives
 from .rollback import restore
@@ -78,7 +79,7 @@ def deploy(aws: Aws, properties: Properties, replaced: Properties | None) -> dic
     old, over = (old_release_set(aws, replaced), replaced.token) if replaced else (ReleaseSet({}), None)
     moving = {name: digest for name, digest in new.models.items() if old.models.get(name) != digest}
     gone = sorted(old.models.keys() - new.models.keys())
-    keep_removed(aws.ssm, properties, {name: old.models[name] for name in gone}, over=over)
+    kept = keep_removed(aws.ssm, properties, {name: old.models[name] for name in gone}, over=over)
     values = values_of(aws.ssm, properties.record_path, moving)
     written = []
     for name, digest in sorted(moving.items()):
@@ -88,19 +89,21 @@ def deploy(aws: Aws, properties: Properties, replaced: Properties | None) -> dic
         note = new.note(name, told, before=values.get(name), platform=properties.platform)
         put(aws.ssm, properties.record_path + name, digest, note)
         written.append(name)
+    tag_records(aws.ssm, properties, replaced, moved=moving, all_models=new.models, removed=kept)
     delete(aws.ssm, path=properties.record_path, models=gone)
     return done(written=written, deleted=gone)
 
 
-def keep_removed(ssm: SSMClient, properties: Properties, gone: Mapping[str, str], *, over: str | None) -> None:
+def keep_removed(ssm: SSMClient, properties: Properties, gone: Mapping[str, str], *, over: str | None) -> list[str]:
     """Keep the values of records that are about to be deleted and that the old set does not tell: those moved since.
 
-    What earlier deployments kept goes: it can no longer be rolled back to.
+    What earlier deployments kept goes: it can no longer be rolled back to. Returns whose values were kept.
     """
     path, mark = properties.removed_path, f"{properties.token}:{over}"
     values = values_of(ssm, properties.record_path, gone)
     kept = records_below(ssm, path=path)
     delete(ssm, path=path, models=[name for name in kept if name in values or not kept[name].endswith(mark)])
-    for name in values:
-        if values[name] != gone[name]:
-            put(ssm, path + name, f"{values[name]} {mark}", "A release record's value before its model left the set")
+    moved = [name for name in values if values[name] != gone[name]]
+    for name in moved:
+        put(ssm, path + name, f"{values[name]} {mark}", "A release record's value before its model left the set")
+    return moved

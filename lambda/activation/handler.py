@@ -6,7 +6,8 @@ serves is touched. ``Custom::ReleaseRecords`` stands after it: it makes each mod
 The properties of both name the release set as an S3 object (``ReleaseSetBucket``, ``ReleaseSetKey``), the archives'
 bucket and prefix (``ArchiveBucket``, ``ArchivePrefix``) and the path of the records (``RecordPath``, with a trailing
 slash). A model's record is the SSM parameter ``<RecordPath><model>``; its value is the digest in the archive's name,
-its description a *note*: who wrote it, over which value, with which set.
+its description a *note*: who wrote it, over which value, with which set. ``Tags`` (JSON), which only the latter has,
+go on the records.
 
 * A record never points at nothing: every archive of the new set must exist before any record is written.
 * A record moves only if its model's digest changed between the old and the new properties, so that a deployment of

@@ -33,11 +33,13 @@ class Properties:
     archive_bucket: str
     archive_prefix: str
     record_path: str
+    tags: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Properties:
-        """Read them from an event. Raises NotDoneError with all that are missing."""
-        return cls(**read_properties(cls.__dataclass_fields__, given))
+        """Read them from an event. Raises NotDoneError with all that are missing; an older version set no ``Tags``."""
+        needed = {name: each for name, each in cls.__dataclass_fields__.items() if name != "tags"}
+        return cls(**read_properties(needed, given), tags=json.loads(given.get("Tags", "{}")))
 
     @property
     def token(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from .record_tags import tag_records
 from .records import Note, delete, done, notes_of, put, records_below, values_of
 from .release_set import Properties, ReleaseSet, old_release_set
 from .services import Aws
@@ -39,7 +40,9 @@ def restore(aws: Aws, *, previous: Properties, failed: Properties) -> dict[str, 
             put(aws.ssm, path + model, value, note)
             written.append(model)
     delete(aws.ssm, path=path, models=deleted)
-    written += bring_back(aws.ssm, previous, back_to, left=sorted(back_to.models.keys() - undone.models.keys()))
+    left = sorted(back_to.models.keys() - undone.models.keys())
+    written += bring_back(aws.ssm, previous, back_to, left=left)
+    tag_records(aws.ssm, previous, failed, moved={*changed, *left}, all_models=back_to.models)
     return done(written=sorted(written), deleted=deleted)
 
 

@@ -33,6 +33,7 @@ def synthesised(folder: Path, release_set: dict[str, str]) -> dict[str, Any]:
         release_set=release_set,
         around=endpoint,
         commits=COMMITS,
+        tags={"team": "platform"},
     )
     template: dict[str, Any] = app.synth().get_stack_by_name("stack").template
     return template
@@ -57,8 +58,9 @@ def test_the_endpoint_waits_for_the_archives_and_the_records_for_the_endpoint(te
     assert set(records["DependsOn"]) == {"Endpoint", policy}
 
 
-def test_both_custom_resources_are_told_the_same(template: dict[str, Any]) -> None:
-    assert properties(template, "Custom::PublishedArchives") == properties(template, "Custom::ReleaseRecords")
+def test_both_custom_resources_are_told_the_same_and_the_records_their_tags(template: dict[str, Any]) -> None:
+    archives, records = (properties(template, f"Custom::{name}") for name in ("PublishedArchives", "ReleaseRecords"))
+    assert records == {**archives, "Tags": '{"team": "platform"}'}
 
 
 def test_the_release_set_travels_as_a_file_and_the_properties_say_where(folder: Path, template: dict[str, Any]) -> None:
@@ -122,11 +124,13 @@ def test_the_function_may_do_nothing_else(template: dict[str, Any]) -> None:
         "logs:PutLogEvents",
         "s3:GetObject",
         "s3:ListBucket",
+        "ssm:AddTagsToResource",
         "ssm:DeleteParameters",
         "ssm:GetParameterHistory",
         "ssm:GetParameters",
         "ssm:GetParametersByPath",
         "ssm:PutParameter",
+        "ssm:RemoveTagsFromResource",
     }
     assert {each["Effect"] for each in policy} == {"Allow"}
 

@@ -9,7 +9,7 @@ import pytest
 from tests.e2e.engines import A10G, T4, EngineProject
 from tests.e2e.project import Project
 from tritonstack.local.aws import LocalAws
-from tritonstack.naming import ArchiveName
+from tritonstack.naming import ArchiveName, release_parameter
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
@@ -35,6 +35,18 @@ def test_what_was_missing_is_built_where_its_gpu_is_and_answers(engines: EngineP
     answer = engines.invoke("on-a10g", "tiny-engine")
     assert answer == pytest.approx(engines.invoke("on-t4", "tiny-engine"), abs=1e-6)
     assert answer != pytest.approx(engines.invoke("on-t4", "second-engine"), abs=1e-3)
+
+
+def test_what_no_stack_makes_carries_the_environments_tags(engines: EngineProject) -> None:
+    """Processing jobs are made by a build, release records by a function: CloudFormation's tags reach neither."""
+    wanted = {"Key": "tritonstack:environment", "Value": engines.name}
+    for job in engines.processing_jobs():
+        tags = engines.aws.client("sagemaker").list_tags(ResourceArn=job["ProcessingJobArn"])["Tags"]
+        assert wanted in tags
+    record = release_parameter(environment=engines.name, endpoint="on-t4", model="tiny-engine")
+    found = engines.aws.client("ssm").list_tags_for_resource(ResourceType="Parameter", ResourceId=record)["TagList"]
+    assert wanted in found
+    assert {"Key": "tritonstack:endpoint", "Value": "on-t4"} in found
 
 
 def test_the_manifest_tells_of_plan_gpu_and_proof_and_that_a_stand_in_built_it(engines: EngineProject) -> None:

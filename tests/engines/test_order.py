@@ -44,6 +44,7 @@ orders = st.builds(
     archives=st.lists(archives, max_size=4, unique_by=lambda row: row.name).map(
         lambda rows: tuple(sorted(rows, key=lambda row: row.name))
     ),
+    tags=st.dictionaries(st.text(max_size=5), st.text(max_size=5), max_size=3),
 )
 
 
@@ -58,7 +59,9 @@ def test_the_build_set_of_an_endpoint_names_every_archive_that_it_serves(tmp_pat
         recipe.write("dependency: python\noverlays: {b: {config: [b.pbtxt]}, a: {}}\n")
     write(folder, {"b.pbtxt": "max_batch_size: 2"})
     file = write_environment(
-        tmp_path, endpoint="models: [double]", header="builds: {size: tiny, engine_timeout_minutes: 30}"
+        tmp_path,
+        endpoint="models: [double]",
+        header="builds: {size: tiny, engine_timeout_minutes: 30}\ntags: {team: platform}",
     )
     served = served_by(load_environment(file), folder.parent, file=file)
     (endpoint,) = served.environment.endpoints
@@ -69,6 +72,7 @@ def test_the_build_set_of_an_endpoint_names_every_archive_that_it_serves(tmp_pat
     assert (order.platform, order.image) == (endpoint.platform, endpoint.image_uri(served.environment.region))
     assert (order.parallel_engines, order.engine_timeout_minutes, order.network) == (2, 30, None)
     assert order.choice == BuildChoice(size="tiny")
+    assert order.tags == {"team": "platform", "tritonstack:environment": served.environment.environment}
 
 
 def document(**changes: Any) -> str:
@@ -108,6 +112,10 @@ def test_a_wrong_document_is_refused_with_its_fields(changes: dict[str, Any], sa
 def test_what_is_no_json_is_refused() -> None:
     with pytest.raises(InputError, match="a JSON document of a build set or an order"):
         read_order("{", file="order.json")
+
+
+def test_an_order_of_a_version_without_tags_is_read() -> None:
+    assert read_order(document(), file="order.json").tags == {}
 
 
 def test_a_recorded_digest_has_no_dependency() -> None:

@@ -71,6 +71,7 @@ class Remote:
             environment=self.way.name,
             session=Clients(self.way.emulator),
             bucket=self.way.bucket,
+            tags={"team": "platform"},
             stop=self.stop,
         )
 
@@ -252,7 +253,7 @@ def test_codebuild_runs_the_endpoints_image_on_the_gpu_machine_for_as_long_as_th
     assert build["timeoutInMinutes"] == 10 + 20
 
 
-def test_processing_is_isolated_encrypted_and_on_one_smallest_instance(way: Way) -> None:
+def test_processing_is_isolated_encrypted_tagged_and_on_one_smallest_instance(way: Way) -> None:
     way.make_builds()
     remote = Remote(way, "processing", threading.Event())
     remote.run(BUILT)
@@ -264,6 +265,8 @@ def test_processing_is_isolated_encrypted_and_on_one_smallest_instance(way: Way)
     assert job["ProcessingOutputConfig"]["KmsKeyId"].startswith("arn:aws:kms:")
     assert job["StoppingCondition"] == {"MaxRuntimeInSeconds": 600 + 1200}
     assert job["AppSpecification"]["ImageUri"] == IMAGE
+    tags = way.emulator.client("sagemaker").list_tags(ResourceArn=job["ProcessingJobArn"])["Tags"]
+    assert tags == [{"Key": "team", "Value": "platform"}]
 
 
 @pytest.mark.parametrize(("build", "told"), [("builds:1", {"TRITONSTACK_STARTED_BY": "builds:1"}), (None, {})])

@@ -20,9 +20,14 @@ A, B, C = "a" * 16, "b" * 16, "c" * 16
 
 
 class World:
-    """Archives, release sets, records, and the events of one stack."""
+    """Archives, release sets, records, and the events of one stack.
+
+    Attributes:
+        tags: those that the properties of the next events say; None: they are of a version that said none.
+    """
 
     def __init__(self) -> None:
+        self.tags: dict[str, str] | None = {"team": "platform"}
         self.aws = records.FakeRecords()
         self.clients = services.Aws(*(self.aws.client(name) for name in ("s3", "ssm", "cloudformation")))
 
@@ -44,6 +49,7 @@ class World:
             "ArchiveBucket": "artifacts",
             "ArchivePrefix": prefix,
             "RecordPath": RECORDS,
+            **({} if self.tags is None else {"Tags": json.dumps(self.tags)}),
         }
 
     def send(

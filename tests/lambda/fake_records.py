@@ -19,11 +19,13 @@ class FakeRecords(fakes.FakeAws):  # type: ignore[misc]  # a module that is impo
 
     Attributes:
         versions: name → versions, oldest first.
+        tags: name → tags of the parameter.
         status: of the one stack.
         puts_left: how many more values Systems Manager takes before it fails; None: it does not.
     """
 
     versions: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    tags: dict[str, dict[str, str]] = field(default_factory=dict)
     status: str = "UPDATE_IN_PROGRESS"
     puts_left: int | None = None
 
@@ -57,8 +59,25 @@ class FakeRecords(fakes.FakeAws):  # type: ignore[misc]  # a module that is impo
     def _DeleteParameters(self, Names: list[str]) -> dict[str, Any]:  # noqa: N802, N803
         for name in Names:
             self.versions.pop(name, None)
+            self.tags.pop(name, None)
         answer: dict[str, Any] = super()._DeleteParameters(Names=Names)
         return answer
+
+    def _AddTagsToResource(self, ResourceType: str, ResourceId: str, Tags: list[dict[str, str]]) -> dict[str, Any]:  # noqa: N802, N803
+        own = self._tags_of(ResourceType, ResourceId)
+        own.update({each["Key"]: each["Value"] for each in Tags})
+        return {}
+
+    def _RemoveTagsFromResource(self, ResourceType: str, ResourceId: str, TagKeys: list[str]) -> dict[str, Any]:  # noqa: N802, N803
+        own = self._tags_of(ResourceType, ResourceId)
+        for key in TagKeys:
+            own.pop(key, None)
+        return {}
+
+    def _tags_of(self, kind: str, name: str) -> dict[str, str]:
+        if kind != "Parameter" or name not in self.parameters:
+            raise fakes.AwsError("InvalidResourceId")
+        return self.tags.setdefault(name, {})
 
     def _GetParameterHistory(self, Name: str, NextToken: str = "0", **_: Any) -> dict[str, Any]:  # noqa: N802, N803
         if Name not in self.versions:

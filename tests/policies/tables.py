@@ -84,7 +84,10 @@ def functions(endpoint: str, platform: str = "24.09-t4") -> dict[str, list[Row]]
         "logs:AssociateKmsKey logs:CreateLogGroup logs:DeleteLogGroup logs:PutRetentionPolicy logs:TagResource "
         "logs:UntagResource"
     )
-    moved = "ssm:DeleteParameters ssm:GetParameterHistory ssm:GetParameters ssm:PutParameter"
+    moved = (
+        "ssm:AddTagsToResource ssm:DeleteParameters ssm:GetParameterHistory ssm:GetParameters ssm:PutParameter "
+        "ssm:RemoveTagsFromResource"
+    )
     return {
         "EndpointLogHandlerRole": [
             writes("EndpointLogHandlerLog"),
@@ -439,6 +442,11 @@ NONE_MAY: list[Row] = [
         arn("ssm", "parameter/tritonstack/prod/e0/fast"),
         {},
     ),
+    (
+        "ssm:AddTagsToResource ssm:RemoveTagsFromResource",
+        arn("ssm", "parameter/tritonstack/local/_artifacts/bucket-name"),
+        {},
+    ),
     ("logs:CreateLogStream logs:PutLogEvents logs:GetLogEvents logs:DeleteLogGroup", OTHER_LOG, {}),
     ("logs:PutRetentionPolicy logs:CreateLogGroup logs:DescribeLogStreams", OTHER_LOG, {}),
     ("codebuild:StartBuild codebuild:StopBuild", arn("codebuild", "project/another"), {}),
@@ -486,12 +494,13 @@ def of_others(endpoint: str) -> list[Row]:
     for other in SERVED:
         if other != endpoint:
             platform = "24.09-a10g" if other == "e1" else "24.09-t4"
+            records = arn("ssm", f"parameter/tritonstack/local/{other}/fast")
             rows += [
                 ("s3:GetObject s3:PutObject", f"{BUCKET}/endpoints/{other}/{platform}/fast.0.tar.gz", {}),
                 ("s3:GetObject", f"{BUCKET}/manifests/{other}/{platform}/fast.0.json", {}),
                 ("s3:ListBucket", BUCKET, {"s3:prefix": f"endpoints/{other}/{platform}/"}),
                 ("s3:PutObject", f"{BUCKET}/captured/{other}/v/0.jsonl", {}),
-                ("ssm:GetParameters ssm:PutParameter", arn("ssm", f"parameter/tritonstack/local/{other}/fast"), {}),
+                ("ssm:AddTagsToResource ssm:GetParameters ssm:PutParameter", records, {}),
                 (
                     "sagemaker:InvokeEndpoint sagemaker:DescribeEndpoint",
                     arn("sagemaker", f"endpoint/local-{other}"),

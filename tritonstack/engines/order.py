@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
@@ -19,7 +20,7 @@ from tritonstack.archives.source_recipe import Size, Weights
 from tritonstack.catalogue.build_machines import BuilderKind
 from tritonstack.catalogue.releases import RELEASE_PATTERN
 from tritonstack.errors import InputError, Problem
-from tritonstack.naming import DIGEST_LENGTH, NAME_PATTERN, ArchiveName, Platform
+from tritonstack.naming import DIGEST_LENGTH, ENVIRONMENT_TAG, NAME_PATTERN, ArchiveName, Platform
 
 if TYPE_CHECKING:
     from tritonstack.archives.served import Served
@@ -68,6 +69,7 @@ class Order:
         engine_timeout_minutes: how long the build of one engine, with its proof, may take.
         network: what engine jobs of SageMaker join; None: no network at all, for they need none.
         archives: sorted by model, then digest.
+        tags: key → value, of engine jobs of SageMaker: the environment's. An order of an older version has none.
     """
 
     environment: str
@@ -81,6 +83,7 @@ class Order:
     engine_timeout_minutes: int
     network: JobNetwork | None
     archives: tuple[OrderedArchive, ...]
+    tags: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """The document: the same bytes for the same order."""
@@ -117,6 +120,7 @@ def build_set(served: Served, endpoint: Endpoint) -> Order:
             )
             for model, digest in sorted(digests.items())
         ),
+        tags={**environment.tags, ENVIRONMENT_TAG: environment.environment},
     )
 
 
@@ -154,6 +158,7 @@ def read_order(content: str | bytes, *, file: str) -> Order:
                 key=lambda row: row.name,
             )
         ),
+        tags=document.tags,
     )
 
 
@@ -191,6 +196,7 @@ class _Document(_Part):
     engine_timeout_minutes: Annotated[int, Field(ge=1)]
     network: _Network | None
     archives: tuple[_Archive, ...]
+    tags: dict[str, str] = {}
 
     @field_validator("archives")
     @classmethod
@@ -219,6 +225,7 @@ def _document(order: Order) -> dict[str, Any]:
         "archives": [
             {"model": row.name.model, "digest": row.name.digest, "dependency": row.dependency} for row in order.archives
         ],
+        "tags": dict(order.tags),
     }
 
 

@@ -153,6 +153,7 @@ class Preparation:
             session=self.session,
             bucket=self.bucket,
             network=order.network,
+            tags=order.tags,
             stop=self.stop,
         )
 

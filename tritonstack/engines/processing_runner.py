@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -47,6 +47,7 @@ class ProcessingRunner:
         role_arn: the role of the jobs.
         key_arn: the key of the bucket, and of volumes that can be encrypted with one.
         network: what the jobs join beside being isolated, or None.
+        tags: key → value, of the jobs.
         stop: set where running jobs are to be given up.
     """
 
@@ -56,6 +57,7 @@ class ProcessingRunner:
     role_arn: str
     key_arn: str
     network: JobNetwork | None
+    tags: Mapping[str, str]
     stop: threading.Event
 
     def run(self, *, name: str, job: Path, output: Path, report: Report) -> None:
@@ -117,6 +119,7 @@ class ProcessingRunner:
             "ProcessingResources": {"ClusterConfig": self._cluster(job)},
             "StoppingCondition": {"MaxRuntimeInSeconds": seconds},
             "NetworkConfig": network,
+            "Tags": [{"Key": key, "Value": value} for key, value in sorted(self.tags.items())],
         }
 
     def _cluster(self, job: Path) -> dict[str, Any]:

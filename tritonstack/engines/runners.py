@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -46,9 +47,10 @@ def runner_for(
     session: Session,
     bucket: ArtifactBucket,
     network: JobNetwork | None = None,
+    tags: Mapping[str, str] | None = None,
     stop: threading.Event | None = None,
 ) -> EngineRunner:
-    """What runs the step for a builder.
+    """What runs the step for a builder. ``tags`` are of jobs of Processing; a build of CodeBuild has none of its own.
 
     Raises :class:`InputError` where the environment has no builds stack, :class:`WorkFailedError` where SSM refuses.
     """
@@ -63,6 +65,7 @@ def runner_for(
         role_arn=builds_value(session, environment=environment, value="processing-role-arn"),
         key_arn=artifacts_value(session, environment=environment, value="key-arn"),
         network=network,
+        tags=tags or {},
         stop=stop,
     )
 
