@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.settings.environment_file import write_environment
 from tritonstack.errors import InputError, Problem
+from tritonstack.repository import repository_path
 from tritonstack.settings import LoadTestSettings, load_environment
 
 SINGLE = "mode: single-model"
@@ -101,3 +104,12 @@ def test_an_unknown_type_a_repeated_one_and_an_unknown_endpoint_are_all_told(tmp
 )
 def test_a_gate_that_holds_nothing_is_refused(tmp_path: Path, gate: str, field: str) -> None:
     assert [each.field for each in problems(tmp_path, f"{{gate: {gate}}}")] == [field]
+
+
+def test_the_documented_settings_are_taken(tmp_path: Path) -> None:
+    [block] = re.findall(r"```yaml\n(.*?)```", repository_path("docs/load-tests.md").read_text(), re.DOTALL)
+    given = yaml.safe_load(block)["load_test"]
+    found = loaded(tmp_path, yaml.safe_dump(given, default_flow_style=True, width=10_000).strip())
+    assert found.recommender.instance_types == tuple(given["recommender"]["instance_types"])
+    assert found.gate is not None
+    assert found.gate.usd_per_million == 25
