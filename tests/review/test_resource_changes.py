@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.review.reports import report
 from tests.review.small import (
     CONFIG,
     ENDPOINT,
@@ -15,6 +16,7 @@ from tests.review.small import (
     stack_change,
 )
 from tritonstack.review.change import Effect, Replaces, ResourceChange
+from tritonstack.review.verdict import Level
 
 TOPIC, ROLE, FUNCTION = "AWS::SNS::Topic", "AWS::IAM::Role", "AWS::Lambda::Function"
 SSM = "AWS::SSM::Parameter::Value<String>"
@@ -183,6 +185,19 @@ def test_policies_and_order_alone_touch_nothing() -> None:
     [change] = changed(old, new).values()
     assert change.effect is Effect.TEMPLATE_ONLY
     assert [each.name for each in change.attributes] == ["DeletionPolicy", "DependsOn"]
+
+
+def test_what_is_no_longer_kept_is_told_and_looked_at() -> None:
+    old = {"Topic": resource(TOPIC, {"TopicName": "a"}, DeletionPolicy="Retain")}
+    new = {"Topic": resource(TOPIC, {"TopicName": "a"})}
+    [change] = changed(old, new).values()
+    assert change.reasons == (
+        "It is no longer kept: from now on it goes with its stack, or when the stack has it no more.",
+    )
+    [verdict] = (each.verdict for each in report(old, new).environments)
+    assert (verdict.level, "1 resource no longer kept when deleted" in verdict.sentence) == (Level.LOOK, True)
+    [back] = changed(new, old).values()
+    assert (back.reasons, back.no_longer_kept) == ((), False)
 
 
 def test_another_order_makes_nothing_certain_that_is_only_possible() -> None:

@@ -125,6 +125,12 @@ class ResourceChange:
         replaced = self.effect in {Effect.REPLACED, Effect.MAY_BE_REPLACED}
         return replaced and self.after is not None and self.after.kept_on_replacement
 
+    @property
+    def no_longer_kept(self) -> bool:
+        """Whether it stayed in the account when its stack was deleted or it left it, and goes from now on."""
+        before, after = self.before, self.after
+        return before is not None and after is not None and before.kept_on_removal and not after.kept_on_removal
+
 
 class Update(StrEnum):
     """How an endpoint is updated."""

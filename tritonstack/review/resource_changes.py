@@ -198,6 +198,8 @@ def _common(each: _Pending) -> ResourceChange | None:
         reasons.append("Its function is called, and decides by the physical id that it answers whether it is replaced.")
     if each.rules is None and each.replaces is Replaces.MAYBE:
         reasons.append(f"CloudFormation's schemas do not say what replaces a {after.type}.")
+    if before.kept_on_removal and not after.kept_on_removal:
+        reasons.append("It is no longer kept: from now on it goes with its stack, or when the stack has it no more.")
     refused = refusals(before=before, after=after, properties=properties)
     if refused:
         effect = Effect.REFUSED

@@ -118,6 +118,9 @@ def _resources(changes: EnvironmentChange) -> Iterator[Phrase]:
     for effect in BY_WEIGHT:
         if counts[effect]:
             yield Phrase(levels.get(effect, Level.PLAIN), f"{counts[effect]} {effect.value}")
+    unkept = sum(each.no_longer_kept for stack in standing(changes.stacks) for each in stack.resources)
+    if unkept:
+        yield Phrase(Level.LOOK, f"{_count(unkept, 'resource')} no longer kept when deleted")
 
 
 def _traffic(traffic: list[TrafficChange]) -> Iterator[Phrase]:
