@@ -31,6 +31,7 @@ def templates(whole: EnvironmentStage) -> dict[str, dict[str, Any]]:
 def test_every_kind_of_stack_is_looked_at(templates: dict[str, dict[str, Any]]) -> None:
     assert {name.removeprefix("local-") for name in templates} == {
         "artifacts", "network", "builds", "serving-e0", "serving-e1", "serving-e2", "observability",
+        "load-test",
     }  # fmt: skip
 
 
