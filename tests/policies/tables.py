@@ -263,116 +263,6 @@ MAY["serving-e0/EndpointScalingHandlerRole"] = [
     ),
 ]
 
-TESTS = f"{BUCKET}/load-tests/1"
-MAY["load-test/BenchRole"] = [
-    ("sagemaker:DescribeEndpoint sagemaker:InvokeEndpoint", arn("sagemaker", "endpoint/local-e0"), {}),
-    ("sagemaker:DescribeEndpointConfig", arn("sagemaker", "endpoint-config/any"), {}),
-    ("sagemaker:DescribeModel", arn("sagemaker", "model/any"), {}),
-    ("ssm:GetParameter ssm:GetParametersByPath", arn("ssm", "parameter/tritonstack/local/e0/fast"), {}),
-    ("ssm:GetParameter", arn("ssm", "parameter/tritonstack/local/_artifacts/bucket-name"), {}),
-    ("s3:GetObject", f"{TESTS}/plan.json", {}),
-    ("s3:PutObject", f"{TESTS}/results.json", {}),
-    ("s3:GetObject", f"{BUCKET}/manifests/e0/24.09-t4/fast.0.json", {}),
-    ("s3:ListBucket", BUCKET, {"s3:prefix": "manifests/e0/"}),
-    ("s3:GetBucketAcl s3:GetBucketLocation", STAGING, {}),
-    ("kms:Decrypt kms:GenerateDataKey", KEY, {}),
-    ("cloudwatch:GetMetricStatistics", "*", {}),
-    writes("/tritonstack/local/load-tests"),
-    *joins("builds-security-group-0", lent=LENT),
-]
-MAY["load-test/JobsRole"] = [
-    ("s3:GetObject", f"{BUCKET}/endpoints/e2/24.09-t4/fast.0.tar.gz", {}),
-    ("s3:GetObject", f"{TESTS}/payloads/fast.tar.gz", {}),
-    ("s3:ListBucket", BUCKET, {"s3:prefix": "endpoints/e2/24.09-t4/"}),
-    ("kms:Decrypt", KEY, {}),
-    (PULL, TRITON, {}),
-    ("ecr:GetAuthorizationToken", "*", {}),
-    (
-        "sagemaker:CreateEndpoint sagemaker:DeleteEndpoint sagemaker:DescribeEndpoint sagemaker:InvokeEndpoint",
-        arn("sagemaker", "endpoint/local-lt-1-1-a"),
-        {},
-    ),
-    (
-        "sagemaker:CreateEndpointConfig sagemaker:DeleteEndpointConfig sagemaker:DescribeEndpointConfig",
-        arn("sagemaker", "endpoint-config/local-lt-1-1-a"),
-        {},
-    ),
-    (
-        "sagemaker:CreateModel sagemaker:DeleteModel sagemaker:DescribeModel sagemaker:AddTags",
-        arn("sagemaker", "model/local-lt-1-1-a"),
-        {},
-    ),
-    ("sagemaker:DescribeModelPackage", arn("sagemaker", "model-package/local-lt-1/1"), {}),
-    ("iam:PassRole", f"{ROLE_PREFIX}JobsRole", TO_SAGEMAKER),
-    (
-        "logs:CreateLogStream logs:DescribeLogStreams logs:PutLogEvents",
-        log_group("/aws/sagemaker/InferenceRecommendationsJobs"),
-        {},
-    ),
-    (
-        "logs:CreateLogStream logs:DescribeLogStreams logs:PutLogEvents",
-        log_group("/aws/sagemaker/Endpoints/local-lt-1-1-a"),
-        {},
-    ),
-    ("cloudwatch:PutMetricData", "*", {"cloudwatch:namespace": "AWS/SageMaker"}),
-    ("cloudwatch:GetMetricData", "*", {}),
-    *joins("security-group-0", lent=INSIDE),
-    ("ec2:DeleteNetworkInterfacePermission", "*", {}),
-]
-MAY["load-test/StepsHandlerRole"] = [
-    writes("StepsHandlerLog"),
-    ("s3:GetObject s3:PutObject", f"{TESTS}/results.json", {}),
-    ("s3:GetObject", f"{BUCKET}/endpoints/e2/24.09-t4/fast.0.tar.gz", {}),
-    ("kms:Decrypt kms:GenerateDataKey", KEY, {}),
-    (
-        "sagemaker:CreateModelPackageGroup sagemaker:DescribeModelPackageGroup sagemaker:DeleteModelPackageGroup",
-        arn("sagemaker", "model-package-group/local-lt-1"),
-        {},
-    ),
-    (
-        "sagemaker:CreateModelPackage sagemaker:DescribeModelPackage sagemaker:DeleteModelPackage",
-        arn("sagemaker", "model-package/local-lt-1/1"),
-        {},
-    ),
-    (
-        (
-            "sagemaker:CreateInferenceRecommendationsJob sagemaker:DescribeInferenceRecommendationsJob "
-            "sagemaker:StopInferenceRecommendationsJob sagemaker:AddTags"
-        ),
-        arn("sagemaker", "inference-recommendations-job/local-lt-1-1"),
-        {},
-    ),
-    ("iam:PassRole", f"{ROLE_PREFIX}JobsRole", TO_SAGEMAKER),
-    ("sagemaker:DeleteEndpoint", arn("sagemaker", "endpoint/local-lt-1-1-a"), {}),
-    ("sagemaker:DeleteEndpointConfig", arn("sagemaker", "endpoint-config/local-lt-1-1-a"), {}),
-    ("sagemaker:DeleteModel", arn("sagemaker", "model/local-lt-1-1-a"), {}),
-    (
-        (
-            "cloudwatch:GetMetricStatistics sagemaker:ListEndpoints sagemaker:ListEndpointConfigs sagemaker:ListModels "
-            "sagemaker:ListModelPackages"
-        ),
-        "*",
-        {},
-    ),
-    ("sqs:SendMessage", arn("sqs", "StepsUndelivered"), {}),
-]
-MAY["load-test/RecommenderRole"] = [
-    ("lambda:InvokeFunction", arn("lambda", "function:StepsHandlerFunction"), {}),
-    (
-        (
-            "logs:CreateLogDelivery logs:DeleteLogDelivery logs:DescribeLogGroups logs:DescribeResourcePolicies "
-            "logs:GetLogDelivery logs:ListLogDeliveries logs:PutResourcePolicy logs:UpdateLogDelivery"
-        ),
-        "*",
-        {},
-    ),
-    (
-        "xray:GetSamplingRules xray:GetSamplingTargets xray:PutTelemetryRecords xray:PutTraceSegments",
-        "*",
-        {},
-    ),
-]
-
 OTHER_KEY, OTHER_BUCKET = arn("kms", "key/another"), "arn:aws:s3:::another"
 OTHER_SUBNET = {"ec2:Subnet": arn("ec2", "subnet/another"), "ec2:AuthorizedService": "codebuild.amazonaws.com"}
 OTHER_LOG = log_group("/another")
@@ -415,11 +305,7 @@ NONE_MAY: list[Row] = [
     ("sagemaker:DescribeModel", arn("sagemaker", "endpoint-config/another"), {}),
     ("sagemaker:DeleteEndpointConfig", arn("sagemaker", "endpoint-config/another"), {}),
     ("sagemaker:DeleteModel", arn("sagemaker", "model/another"), {}),
-    (
-        "sagemaker:CreateModelPackageGroup sagemaker:DeleteModelPackageGroup",
-        arn("sagemaker", "model-package-group/prod-lt-1"),
-        {},
-    ),
+    ("sagemaker:DeleteModelPackageGroup", arn("sagemaker", "model-package-group/prod-lt-1"), {}),
     (
         "sagemaker:CreateModelPackage sagemaker:DescribeModelPackage sagemaker:DeleteModelPackage",
         arn("sagemaker", "model-package/prod-lt-1/1"),
