@@ -6,8 +6,7 @@ from pathlib import Path
 
 import aws_cdk as cdk
 
-import app
-from stacks.stage import EnvironmentStage
+from stacks.stage import EnvironmentStage, builds_of
 from tests.constructs_lib.templates import new_app
 from tests.engines.engine_environments import served_engines, write_models
 from tritonstack.archives.served import Served
@@ -19,7 +18,7 @@ def stage_of(served: Served, project: Path, *, scope: cdk.App | None = None) -> 
         scope or new_app(),
         environment=served.environment,
         release_sets=served.release_sets,
-        builds=app.builds_of(served, models=project / "model_repos"),
+        builds=builds_of(served, models=project / "model_repos"),
     )
 
 
