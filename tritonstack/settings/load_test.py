@@ -74,10 +74,17 @@ class RecommenderSettings(SettingsModel):
     domain: Literal["COMPUTER_VISION", "NATURAL_LANGUAGE_PROCESSING", "MACHINE_LEARNING"] = Field(
         default="MACHINE_LEARNING", description="What the model package says of the model."
     )
-    task: str = Field(default="OTHER", min_length=1, max_length=64, description="Likewise: FILL_MASK, OTHER, …")
-    framework: str = Field(default="PYTORCH", min_length=1, max_length=64, description="Likewise.")
+    task: str = Field(
+        default="OTHER", min_length=1, max_length=64, description="The task that the package names: FILL_MASK, OTHER, …"
+    )
+    framework: str = Field(
+        default="PYTORCH", min_length=1, max_length=64, description="The framework that the package names."
+    )
     framework_version: str | None = Field(
-        default=None, pattern=r"^[0-9]\.[A-Za-z0-9.-]+$", max_length=10, description="Likewise; null: not said."
+        default=None,
+        pattern=r"^[0-9]\.[A-Za-z0-9.-]+$",
+        max_length=10,
+        description="The framework's version that it names; null: none.",
     )
     nearest_model: str | None = Field(
         default=None, min_length=1, max_length=128, description="A well-known model that is like it; null: not said."
