@@ -67,7 +67,7 @@ def test_the_files_hold_the_answer_and_a_page_that_needs_nothing_else(tmp_path: 
     assert sorted(each.name for each in tmp_path.iterdir()) == ["a.html", "out", "scenario.yaml"]
 
 
-@pytest.mark.skipif(find_chromium() is None, reason="no Chromium on this system")
+@pytest.mark.skipif(find_chromium() is None, reason="no Chromium on this system (apt install chromium)")
 def test_the_page_is_drawn(tmp_path: Path) -> None:
     result = run(tmp_path, "--png", str(tmp_path / "a.png"))
     assert result.exit_code == 0, result.output

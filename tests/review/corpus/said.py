@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -60,13 +59,8 @@ def _resources(environment: EnvironmentEntry) -> dict[str, dict[str, list[str]]]
     found: dict[str, dict[str, list[str]]] = {}
     for each in environment.resources:
         if each.stack not in whole:
-            found.setdefault(each.stack, {}).setdefault(each.effect.value, []).append(_lasting(each.path))
+            found.setdefault(each.stack, {}).setdefault(each.effect.value, []).append(each.path)
     return {stack: {effect: sorted(paths) for effect, paths in effects.items()} for stack, effects in found.items()}
-
-
-def _lasting(text: str) -> str:
-    """Paths and logical ids without the hash of a build set, which every change of what builds moves."""
-    return re.sub(r"(Wait/?(?:Condition|Handle))[0-9a-f]{12}(?:[0-9A-F]{8})?", r"\1<hash>", text)
 
 
 def _properties(resource: ResourceEntry) -> Iterator[str]:
@@ -74,7 +68,7 @@ def _properties(resource: ResourceEntry) -> Iterator[str]:
     where = f"{resource.stack}/{resource.path}"
     if not resource.tags_only and resource.effect.value not in ONE_SIDED:
         lines = [line for each in resource.properties if (line := _property(each)) is not None]
-        yield from (_lasting(f"{where} {line}") for line in lines[:MOST])
+        yield from (f"{where} {line}" for line in lines[:MOST])
         if len(lines) > MOST:
             yield f"{where} and {len(lines) - MOST} more"
     yield from (f"{where}: {each}" for each in resource.sentences if "Its function is called" not in each)
