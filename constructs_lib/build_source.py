@@ -10,9 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3_assets as s3_assets
 from constructs import Construct
 
+from constructs_lib.permission import allow
 from tritonstack.repository import CARRIED, PACKAGE, repository_path
 
 MODELS, REQUIREMENTS = "model_repos", "requirements"
@@ -55,6 +57,11 @@ class BuildSource(Construct):
     def object_arn(self) -> str:
         """The ARN of the one object."""
         return f"{self.bucket_arn}/{self.asset.s3_object_key}"
+
+    def allow_reading(self, policy: iam.Policy) -> None:
+        """Let a build's role fetch the source: CodeBuild looks the bucket up first."""
+        allow(policy, "ReadSource", actions=["s3:GetObject", "s3:GetObjectVersion"], resources=[self.object_arn])
+        allow(policy, "FindSource", actions=["s3:GetBucketAcl", "s3:GetBucketLocation"], resources=[self.bucket_arn])
 
 
 def source_files(models: Path | None) -> Iterator[tuple[str, Path]]:

@@ -69,7 +69,7 @@ class LoadTestProject(Construct):
         self._allow_calls(endpoints)
         self._allow_records(endpoints)
         self._allow_objects(endpoints, artifacts)
-        self._allow_source(source)
+        source.allow_reading(self.policy)
         allow(self.policy, "WriteLog", actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[log.arn])
         own_image = None if machine.image.startswith("aws/codebuild/") else TritonImage.from_uri(machine.image)
         if own_image is not None:
@@ -163,20 +163,6 @@ class LoadTestProject(Construct):
             conditions={"StringLike": {"s3:prefix": [f"manifests/{each}/*" for each in endpoints]}},
         )
         allow(self.policy, "UseKey", actions=["kms:Decrypt", "kms:GenerateDataKey"], resources=[artifacts.key_arn])
-
-    def _allow_source(self, source: BuildSource) -> None:
-        allow(
-            self.policy,
-            "ReadSource",
-            actions=["s3:GetObject", "s3:GetObjectVersion"],
-            resources=[source.object_arn],
-        )
-        allow(
-            self.policy,
-            "FindSource",
-            actions=["s3:GetBucketAcl", "s3:GetBucketLocation"],
-            resources=[source.bucket_arn],
-        )
 
 
 def buildspec() -> str:

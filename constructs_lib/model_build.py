@@ -100,7 +100,7 @@ class ModelBuild(Construct):
             permissions_boundary=boundary(self, permissions_boundary_arn),
         )
         self.policy = iam.Policy(self, "Access", roles=[self._role])
-        self._allow_source(source)
+        source.allow_reading(self.policy)
         allow_weights(self.policy, weights)
         allow_archives(self.policy, artifacts)
         allow_parameters(self.policy, environment)
@@ -159,20 +159,6 @@ class ModelBuild(Construct):
                 group=processing.group_arn,
                 streams=processing.streams_arn,
             ),
-        )
-
-    def _allow_source(self, source: BuildSource) -> None:
-        allow(
-            self.policy,
-            "ReadSource",
-            actions=["s3:GetObject", "s3:GetObjectVersion"],
-            resources=[source.object_arn],
-        )
-        allow(
-            self.policy,
-            "FindSource",
-            actions=["s3:GetBucketAcl", "s3:GetBucketLocation"],
-            resources=[source.bucket_arn],
         )
 
 
