@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.local.runtime.fakes import archive, asynchronous, config, stage, until
+from tests.local.runtime.fakes import Stage, archive, asynchronous, config, stage, until
+from tritonstack.local.runtime.cached_model import ModelState
 from tritonstack.local.runtime.errors import InvokeError
 
 
@@ -56,6 +57,24 @@ async def test_the_least_recently_used_model_goes_at_the_limit(tmp_path: Path) -
         assert at.triton.largest == 2
         assert not at.fleet().store.path("b.tar.gz").parent.exists()
         assert at.fleet().store.path("a.tar.gz").is_dir()
+
+
+@asynchronous
+async def test_no_model_goes_for_a_load_whose_turn_has_not_come(tmp_path: Path) -> None:
+    async with stage(tmp_path, config(), max_models=3, max_parallel_loads=1) as at:
+        for target in ("a.tar.gz", "b.tar.gz", "c.tar.gz"):
+            await at.call(target)
+        at.triton.held_loads["x.tar.gz"] = asyncio.Event()
+        first = asyncio.create_task(at.model_of("x.tar.gz"))
+        await until(lambda: at.triton.count("load", "x.tar.gz") == 1)
+        queued = [asyncio.create_task(at.model_of(target)) for target in ("y.tar.gz", "z.tar.gz")]
+        await until(lambda: all(at.fleet().store.path(target).is_dir() for target in ("y.tar.gz", "z.tar.gz")))
+        assert [await at.model_of(target) for target in ("b.tar.gz", "c.tar.gz")] == ["b.tar.gz", "c.tar.gz"]
+        assert [target for kind, target in at.triton.calls if kind == "unload"] == ["a.tar.gz"]
+        assert at.fleet().models.loaded_count == 3
+        at.triton.held_loads["x.tar.gz"].set()
+        assert await asyncio.gather(first, *queued) == ["x.tar.gz", "y.tar.gz", "z.tar.gz"]
+        assert [target for kind, target in at.triton.calls if kind == "unload"] == ["a.tar.gz", "b.tar.gz", "c.tar.gz"]
 
 
 @asynchronous
@@ -173,6 +192,46 @@ async def test_a_model_that_is_never_idle_makes_room_in_the_end(tmp_path: Path) 
         stop.set()
         await asyncio.gather(*callers)
         assert at.triton.unloaded_in_flight == []
+
+
+async def both_busy(at: Stage) -> list[asyncio.Task[str]]:
+    """Calls of a and b in flight, one of c that waits for room, and a retiring for it."""
+    for target in ("a.tar.gz", "b.tar.gz"):
+        await at.call(target)
+        at.triton.held[target] = asyncio.Event()
+    calls = [asyncio.create_task(at.model_of(target)) for target in ("a.tar.gz", "b.tar.gz", "c.tar.gz")]
+    await until(lambda: at.fleet().models.models["a.tar.gz"].state is ModelState.RETIRING)
+    return calls
+
+
+@asynchronous
+async def test_a_retiring_model_goes_when_its_last_call_ends_even_if_room_was_made_elsewhere(tmp_path: Path) -> None:
+    async with stage(tmp_path, config(), max_models=2) as at:
+        busy, other, waiting = await both_busy(at)
+        at.triton.held["b.tar.gz"].set()
+        assert list(await asyncio.gather(other, waiting)) == ["b.tar.gz", "c.tar.gz"]
+        again = asyncio.create_task(at.model_of("a.tar.gz"))
+        await asyncio.sleep(0.02)
+        assert not again.done()
+        at.triton.held["a.tar.gz"].set()
+        assert list(await asyncio.gather(busy, again)) == ["a.tar.gz", "a.tar.gz"]
+        assert [target for kind, target in at.triton.calls if kind == "unload"] == ["b.tar.gz", "a.tar.gz"]
+        assert at.triton.unloaded_in_flight == []
+
+
+@asynchronous
+async def test_no_further_model_goes_while_a_retired_one_does(tmp_path: Path) -> None:
+    async with stage(tmp_path, config(), max_models=2) as at:
+        busy, other, waiting = await both_busy(at)
+        at.triton.held_unloads["a.tar.gz"] = asyncio.Event()
+        at.triton.held["a.tar.gz"].set()
+        await until(lambda: at.triton.count("unload") == 1)
+        at.triton.held["b.tar.gz"].set()
+        await asyncio.gather(busy, other)
+        assert await at.model_of("b.tar.gz") == "b.tar.gz"
+        at.triton.held_unloads["a.tar.gz"].set()
+        assert await waiting == "c.tar.gz"
+        assert [target for kind, target in at.triton.calls if kind == "unload"] == ["a.tar.gz"]
 
 
 @asynchronous

@@ -19,13 +19,14 @@ from pathlib import Path
 
 from tritonstack.archives.unpacking import UnpackLimits
 from tritonstack.errors import TritonstackError
+from tritonstack.local.runtime.cached_model import CachedModel
 from tritonstack.local.runtime.container import Container, Launch, LaunchPlan, prepare_for_here, release_of
 from tritonstack.local.runtime.container_client import ContainerClient
 from tritonstack.local.runtime.deployed import DeployedConfig, DeploymentError
 from tritonstack.local.runtime.errors import ContainerAddress, InvokeError
 from tritonstack.local.runtime.messages import Answer
 from tritonstack.local.runtime.metrics import Dimensions, FleetMetrics
-from tritonstack.local.runtime.model_cache import CachedModel, ModelCache
+from tritonstack.local.runtime.model_cache import ModelCache
 from tritonstack.local.runtime.model_store import ModelStore, Objects
 from tritonstack.local.runtime.settings import RuntimeSettings
 from tritonstack.local.runtime.upstream import ContainerGoneError

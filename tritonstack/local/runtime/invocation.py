@@ -14,11 +14,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tritonstack.local.runtime import errors
+from tritonstack.local.runtime.cached_model import TARGET_MODEL, CachedModel
 from tritonstack.local.runtime.container_client import SINGLE_MODEL_LINE, ContainerClient
 from tritonstack.local.runtime.errors import InvokeError
 from tritonstack.local.runtime.fleet import Fleet, FleetState
 from tritonstack.local.runtime.messages import Answer, Headers, Request
-from tritonstack.local.runtime.model_cache import INSUFFICIENT_STORAGE, TARGET_MODEL, CachedModel
+from tritonstack.local.runtime.model_cache import INSUFFICIENT_STORAGE
 from tritonstack.local.runtime.upstream import ContainerGoneError, Outcome, UpstreamConnection
 
 CUSTOM_ATTRIBUTES = b"x-amzn-sagemaker-custom-attributes"

@@ -1,7 +1,8 @@
 """Which models a multi-model container holds: loaded on demand, one load a model, the least recently used idle one out.
 
-A model with a request in flight, or one that a caller waits for, is never unloaded. Everything runs on the event loop;
-the only threads are the store's.
+A model with a request in flight, or one that a caller waits for, is never unloaded. A load takes its place when its
+turn comes, so that no model goes for one that only queues. Everything runs on the event loop; the only threads are the
+store's.
 """
 
 from __future__ import annotations
@@ -11,60 +12,17 @@ import threading
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable
-from enum import Enum
 from typing import Protocol
 
+from tritonstack.local.runtime.cached_model import CachedModel, ModelState
 from tritonstack.local.runtime.errors import ContainerAddress, InvokeError, internal_failure, model_not_ready
 from tritonstack.local.runtime.messages import Answer
-from tritonstack.local.runtime.model_store import DownloadCancelledError, ModelStore, model_hash
+from tritonstack.local.runtime.model_store import DownloadCancelledError, ModelStore
 from tritonstack.local.runtime.settings import RuntimeSettings
 from tritonstack.local.runtime.upstream import ContainerGoneError
 
-TARGET_MODEL = b"x-amzn-sagemaker-target-model"
 INSUFFICIENT_STORAGE = 507
 ALREADY_LOADED = 409
-
-
-def invoke_line(*, name_hash: str, target_model: str) -> bytes:
-    """The beginning of a request to a loaded model (developer guide, mms-container-apis)."""
-    return b"POST /models/%b/invoke HTTP/1.1\r\nhost: localhost\r\n%b: %b\r\n" % (
-        name_hash.encode(),
-        TARGET_MODEL,
-        target_model.encode(),
-    )
-
-
-class ModelState(Enum):
-    """Where a model is in its life."""
-
-    LOADING = "loading"
-    LOADED = "loaded"
-    RETIRING = "retiring"
-    UNLOADING = "unloading"
-
-
-class CachedModel:
-    """One TargetModel of a container. Times are monotonic seconds."""
-
-    __slots__ = ("done", "hash", "hits", "in_flight", "last_used", "line", "loads", "resident", "state", "target")
-
-    def __init__(self, target: str) -> None:
-        """A model that is about to be loaded."""
-        self.target = target
-        self.hash = model_hash(target)
-        self.line = invoke_line(name_hash=self.hash, target_model=target)
-        self.state = ModelState.LOADING
-        self.in_flight = 0
-        self.last_used = time.monotonic()
-        self.loads = 0
-        self.hits = 0
-        self.resident = False
-        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-    @property
-    def idle(self) -> bool:
-        """Whether it may be unloaded now."""
-        return self.in_flight == 0 and self.state in (ModelState.LOADED, ModelState.RETIRING)
 
 
 class ContainerModels(Protocol):
@@ -122,6 +80,7 @@ class ModelCache:
         self._tasks: set[asyncio.Task[None]] = set()
         self._cancel = threading.Event()
         self._in_load_call: set[CachedModel] = set()
+        self._wanting_room = 0
 
     # The way of a request -------------------------------------------------------------------------------------------
 
@@ -144,7 +103,7 @@ class ModelCache:
             async with asyncio.timeout(seconds):
                 while True:
                     model = self.models.get(target)
-                    if model is not None and model.state in (ModelState.RETIRING, ModelState.UNLOADING):
+                    if model is not None and model.leaving:
                         await asyncio.shield(model.done)
                         continue
                     if model is None:
@@ -164,7 +123,7 @@ class ModelCache:
         model.in_flight -= 1
         model.last_used = time.monotonic()
         if model.in_flight == 0:
-            if not self._cache_enabled and model.state is ModelState.LOADED:
+            if model.state is ModelState.RETIRING or (not self._cache_enabled and model.state is ModelState.LOADED):
                 self._spawn(self._unload(model))
             elif self._waiting:
                 self._wake()
@@ -185,8 +144,8 @@ class ModelCache:
             async with asyncio.timeout(self._settings.load_seconds):
                 if not fetched:
                     await self._fetch(model)
-                await self._take_place(model)
                 async with self._loads:
+                    await self._take_place(model)
                     await self._load_into_container(model)
         except InvokeError as refused:
             error = refused
@@ -260,21 +219,32 @@ class ModelCache:
         )
 
     async def _make_room(self, newcomer: CachedModel) -> None:
-        """Unload the least recently used idle model, or wait until something changed."""
-        victim = min((model for model in self.models.values() if model.idle), key=_last_used, default=None)
-        if victim is not None:
-            self._log(f"{victim.target} is unloaded for {newcomer.target}")
-            await self._unload(victim)
-            return
-        if not await self._changed(self._settings.victim_patience_seconds):
-            self._retire_one()
+        """Unload the least recently used idle model, or wait until something changed.
+
+        Where as many models are on their way out already as loads want room, one of those will do.
+        """
+        self._wanting_room += 1
+        try:
+            leaving = sum(model.state is ModelState.UNLOADING for model in self.models.values())
+            victim = self._least_used_idle(besides=newcomer) if leaving < self._wanting_room else None
+            if victim is not None:
+                self._log(f"{victim.target} is unloaded for {newcomer.target}")
+                await self._unload(victim)
+            elif not await self._changed(self._settings.victim_patience_seconds):
+                self._retire_one()
+        finally:
+            self._wanting_room -= 1
+
+    def _least_used_idle(self, *, besides: CachedModel) -> CachedModel | None:
+        """The least recently used idle model, but not this one."""
+        idle = (model for model in self.models.values() if model.idle and model is not besides)
+        return min(idle, key=_last_used, default=None)
 
     def evict_for(self, called: CachedModel) -> None:
         """An inference of ``called`` got 507: the least recently used other idle model goes, if none goes already."""
-        others = [model for model in self.models.values() if model is not called]
-        if any(model.state in (ModelState.RETIRING, ModelState.UNLOADING) for model in others):
+        if any(model.leaving for model in self.models.values() if model is not called):
             return
-        victim = min((model for model in others if model.idle), key=_last_used, default=None)
+        victim = self._least_used_idle(besides=called)
         if victim is not None:
             self._log(f"an inference of {called.target} got 507: {victim.target} is unloaded")
             self._spawn(self._unload(victim))
@@ -290,8 +260,9 @@ class ModelCache:
             return False
 
     def _retire_one(self) -> None:
-        """Under steady load no model is ever idle: the least recently used one takes no new requests from now on."""
-        if any(model.state in (ModelState.RETIRING, ModelState.UNLOADING) for model in self.models.values()):
+        """Under steady load no model is ever idle: the least recently used one takes no new requests from now on, and
+        goes when its last one ends. None needs to where one is idle by now, or leaves."""
+        if any(model.idle or model.leaving for model in self.models.values()):
             return
         loaded = [model for model in self.models.values() if model.state is ModelState.LOADED]
         if loaded:

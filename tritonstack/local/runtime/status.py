@@ -6,10 +6,10 @@ import time
 from datetime import UTC, datetime
 from typing import Any
 
+from tritonstack.local.runtime.cached_model import CachedModel
 from tritonstack.local.runtime.endpoint import Endpoint
 from tritonstack.local.runtime.fleet import Fleet
 from tritonstack.local.runtime.metrics import NOT_WRITTEN
-from tritonstack.local.runtime.model_cache import CachedModel
 from tritonstack.local.runtime.reconcile import Reconciler
 
 
