@@ -46,7 +46,7 @@ def _compare(mutations: Iterable[Mutation], folder: Path) -> tuple[int, list[str
     waiting, agreed, differ = deque(mutations), 0, []
     while waiting:
         with Server.running(folder / f"container-{len(waiting)}") as server:
-            while waiting:
+            while waiting and not server.ended:
                 mutation = waiting.popleft()
                 found = refusals(mutation, folder / f"repository-{len(waiting)}")
                 try:
