@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -9,17 +11,23 @@ from rich.text import Text
 
 from tritonstack.sizing.fleet.answer import Answer
 from tritonstack.sizing.fleet.figures import PERCENTILES, Latencies
+from tritonstack.sizing.fleet.holding import Holding
+from tritonstack.sizing.fleet.sources import Source
 from tritonstack.sizing.fleet.words import holding_sentence, sentences
 
 NONE = "-"
+MOST_SOURCES = 40
+"""Rows of the table of figures; a scenario of many groups has them all in its JSON."""
 
 
 def simulate_view(found: Answer) -> RenderableType:
     """Tables of calls and latencies, the rest in sentences, and what it rests on."""
     parts: list[RenderableType] = [_calls(found), _latencies(found)]
     parts += [Text(line) for line in sentences(found)]
-    parts += [Text(holding_sentence(found)), "", _memory(found), Text("assumed:")]
-    parts += [Text(f"- {line}") for line in found.assumptions]
+    parts += [Text(holding_sentence(found)), ""]
+    if found.holding is not None:
+        parts.append(_memory(found.holding))
+    parts += [_sources(found.sources), Text("assumed:"), *(Text(f"- {line}") for line in found.assumptions)]
     return Group(*parts)
 
 
@@ -56,11 +64,22 @@ def _cells(each: Latencies) -> list[str]:
     return [NONE if value is None else f"{value:,.1f}" for value in values]
 
 
-def _memory(found: Answer) -> Table:
+def _memory(found: Holding) -> Table:
     title = "hit ratio with other sizes of an instance (memory, disk, most models), by Che's approximation"
     view = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=title, title_justify="left")
     view.add_column("size")
-    for scale, _ in found.holding.by_memory:
+    for scale, _ in found.by_memory:
         view.add_column(f"x {scale:g}", justify="right")
-    view.add_row("hit ratio", *(f"{100 * ratio:.2f} %" for _, ratio in found.holding.by_memory))
+    view.add_row("hit ratio", *(f"{100 * ratio:.2f} %" for _, ratio in found.by_memory))
+    return view
+
+
+def _sources(found: Sequence[Source]) -> Table:
+    more = f" (the first {MOST_SOURCES} of {len(found)}; --json has all)" if len(found) > MOST_SOURCES else ""
+    title = f"where figures come from{more}"
+    view = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=title, title_justify="left")
+    for name in ("figure", "value", "from"):
+        view.add_column(name)
+    for each in found[:MOST_SOURCES]:
+        view.add_row(each.figure, each.value, each.origin)
     return view

@@ -110,9 +110,8 @@ fleet: 3
         "arrivals.curve[0].minute": "what holds at the beginning",
         "arrivals.curve[1].minute": "more than 1, the point before",
         "routing": '"nearest"',
-        "scaling.schedules": "no calendar",
-        "scaling": "no target",
-        "scaling.maximum": "3 or more, the minimum",
+        "arrivals.starts": "scaling has schedules",
+        "scaling.maximum": "2, less than the minimum of 3",
         "fleet": "the field fleet",
     }
     assert expected.keys() == found.keys()

@@ -20,10 +20,8 @@ def check_scaling(*, endpoint: Endpoint, location: Location, site: Site) -> Iter
         return
     place = (*location, "scaling")
     production = bool(site.production) and endpoint.multi_model
-    yield from _check_bounds(scaling=scaling, location=place, production=production)
     if "initial_instance_count" in endpoint.model_fields_set:  # else it is the minimum
         yield from _check_initial(endpoint=endpoint, scaling=scaling, location=location)
-    yield from _check_targets(scaling=scaling, location=place)
     if endpoint.multi_model and scaling.gpu_memory is not None:
         yield Finding(
             location=(*place, "gpu_memory"),
@@ -32,8 +30,15 @@ def check_scaling(*, endpoint: Endpoint, location: Location, site: Site) -> Iter
             "says nothing about the load, and would keep every instance for ever",
             advice="Scale on gpu_utilization and invocations_per_instance.",
         )
-    yield from _check_cooldowns(scaling=scaling, location=place)
-    yield from _check_schedules(scaling=scaling, location=(*place, "schedules"), production=production)
+    yield from check_limits_and_targets(scaling, location=place, production=production)
+
+
+def check_limits_and_targets(scaling: Scaling, *, location: Location, production: bool) -> Iterator[Finding]:
+    """What is wrong with a ``scaling`` whatever endpoint it is of; ``location`` is its own."""
+    yield from _check_bounds(scaling=scaling, location=location, production=production)
+    yield from _check_targets(scaling=scaling, location=location)
+    yield from _check_cooldowns(scaling=scaling, location=location)
+    yield from _check_schedules(scaling=scaling, location=(*location, "schedules"), production=production)
 
 
 def _check_bounds(*, scaling: Scaling, location: Location, production: bool) -> Iterator[Finding]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,10 +12,12 @@ from tritonstack.sizing.fleet.fleet import FleetPlan, simulate
 from tritonstack.sizing.fleet.fleet_cost import FleetCost, fleet_cost
 from tritonstack.sizing.fleet.happening import Happening
 from tritonstack.sizing.fleet.holding import Holding, estimate, holding
+from tritonstack.sizing.fleet.instance import Machine
 from tritonstack.sizing.fleet.model_table import ModelTable
 from tritonstack.sizing.fleet.routing import ASSUMPTIONS
-from tritonstack.sizing.fleet.scenario import MIB, Scenario
+from tritonstack.sizing.fleet.scenario import Scenario
 from tritonstack.sizing.fleet.scenario_file import PreparedScenario
+from tritonstack.sizing.fleet.sources import Source
 from tritonstack.sizing.fleet.split import Split, SplitAdvice, split_advice
 from tritonstack.sizing.fleet.trace import MINUTE, Trace
 
@@ -36,16 +39,18 @@ class Answer:
 
     Attributes:
         happening: the simulation itself.
-        calls, loads, cost, holding: see their classes.
+        calls, loads, cost: see their classes.
+        holding: what an instance holds; None without a model cache.
         instances: (least, mean, greatest) that took calls.
         held: models loaded on an instance, on average over the time after the warm-up, and at most; None where that
             is shorter than a minute.
         busiest: share of what the GPUs can execute that the calls of the busiest minute take, with the mean number of
             instances.
         loading: the same of what the containers can load, in the steady state of Che's approximation.
-        split: whether two endpoints are better; None where fewer than two models are called.
+        split: whether two endpoints are better; None where fewer than two models are called, or without a model cache.
         replayed: the same, simulated; None where it was not.
         assumptions: what the answer rests on, in sentences.
+        sources: where its figures come from.
     """
 
     scenario: Scenario
@@ -56,7 +61,7 @@ class Answer:
     calls: CallFigures
     loads: LoadFigures
     cost: FleetCost
-    holding: Holding
+    holding: Holding | None
     instances: tuple[int, float, int]
     held: tuple[float, float] | None
     busiest: float
@@ -64,6 +69,7 @@ class Answer:
     split: SplitAdvice | None
     replayed: Replayed | None
     assumptions: tuple[str, ...]
+    sources: tuple[Source, ...]
 
     @property
     def keeps_limit(self) -> bool | None:
@@ -81,7 +87,10 @@ def answer(prepared: PreparedScenario, *, seed: int) -> Answer:
     typical = max(1, round(instances[1]))
     peak = peak_rate(trace)
     each = models.of_each("least_seconds_each")
-    advice = split_advice(models, plan.machine, count=typical, routing=plan.routing, peak_rate=peak)
+    advice, held = None, None
+    if plan.machine.cached:
+        advice = split_advice(models, plan.machine, count=typical, routing=plan.routing, peak_rate=peak)
+        held = holding(models, plan.machine, count=typical, routing=plan.routing)
     return Answer(
         scenario=scenario,
         models=models,
@@ -95,8 +104,9 @@ def answer(prepared: PreparedScenario, *, seed: int) -> Answer:
             instance_seconds=happening.instance_seconds(),
             seconds=trace.seconds,
             calls=len(trace),
+            said_by=prepared.price_said_by,
         ),
-        holding=holding(models, plan.machine, count=typical, routing=plan.routing),
+        holding=held,
         instances=instances,
         held=_held(happening, after=after),
         busiest=float((models.popularity * each).sum() * peak / (plan.machine.executions * instances[1])),
@@ -104,16 +114,23 @@ def answer(prepared: PreparedScenario, *, seed: int) -> Answer:
         split=advice,
         replayed=_replayed(advice, prepared, after=after, seed=seed),
         assumptions=tuple(_assumptions(scenario, plan)),
+        sources=prepared.sources,
     )
 
 
 def loading_share(models: ModelTable, plan: FleetPlan, *, count: float, rate: float) -> float:
     """Loading time that ``rate`` calls a second ask for, of the time for loads that ``count`` instances have.
 
-    Above 1 loads pile up without end, and every model that is loaded is evicted at once for the next one.
+    Above 1 loads pile up; a model that is loaded is then evicted at once for the next one.
     """
-    held = estimate(models, plan.machine, count=max(1, round(count)), routing=plan.routing).held
-    wanted = rate * float((models.popularity * (1 - held) * models.of_each("load_seconds")).sum())
+    calls = rate * models.popularity
+    seconds = models.of_each("load_seconds")
+    if plan.machine.cached:
+        loads = calls * (1 - estimate(models, plan.machine, count=max(1, round(count)), routing=plan.routing).held)
+    else:  # one load serves the calls that come until the model is idle again
+        homes = 1 if plan.routing == "sticky" else count
+        loads = calls / (1 + calls / homes * (models.of_each("download_seconds") + seconds))
+    wanted = float((loads * seconds).sum())
     return wanted / (plan.machine.parallel_loads * count)
 
 
@@ -170,9 +187,7 @@ def _assumptions(scenario: Scenario, plan: FleetPlan) -> list[str]:
         found.append(f"routing (SageMaker does not publish it): {ASSUMPTIONS[plan.routing]}")
     found += [
         f"a GPU does {executions} at once, each as fast as alone; models whose instances are free take turns",
-        "the least recently used idle model is evicted, as by the local runtime; SageMaker says only: unused models",
-        "evicted models' files stay on the disk while there is room" if cold.keep_on_disk else "eviction deletes files",
-        f"an instance has {machine.memory / MIB:,.0f} MiB of GPU memory and {machine.disk / MIB:,.0f} MiB of disk",
+        *_of_the_cache(machine, cold.keep_on_disk),
         f"downloads at {cold.download_mib_per_second:g} MiB/s each, {cold.parallel_loads} loads at once",
         "no call fails or is tried again: one that takes more than 60 s, where SageMaker would give up, is counted",
     ]
@@ -184,3 +199,12 @@ def _assumptions(scenario: Scenario, plan: FleetPlan) -> list[str]:
             f"{speed.startup_seconds:g} s after the decision, cold, and is paid from the decision on"
         )
     return found
+
+
+def _of_the_cache(machine: Machine, keep_on_disk: bool) -> Iterator[str]:
+    if not machine.cached:
+        yield "model_cache is disabled: a model is unloaded and its files are deleted as soon as no call of it is left"
+        yield "calls that come meanwhile share a loaded model, as on the local runtime; SageMaker does not say"
+        return
+    yield "the least recently used idle model is evicted, as by the local runtime; SageMaker says only: unused models"
+    yield "evicted models' files stay on the disk while there is room" if keep_on_disk else "eviction deletes files"

@@ -6,6 +6,7 @@ from typing import Any
 
 from tritonstack.sizing.fleet.answer import Answer
 from tritonstack.sizing.fleet.figures import Latencies
+from tritonstack.sizing.fleet.holding import Holding
 from tritonstack.sizing.fleet.series import series
 
 FORMAT = 1
@@ -61,13 +62,11 @@ def answer_document(found: Answer) -> dict[str, Any]:
         "holding": {
             "simulated_mean": None if found.held is None else found.held[0],
             "simulated_most": None if found.held is None else found.held[1],
-            "estimated": found.holding.models,
-            "estimated_hit_ratio": found.holding.hit_ratio,
-            "bound_by": found.holding.bound,
-            "hit_ratio_by_memory": [{"times": scale, "hit_ratio": ratio} for scale, ratio in found.holding.by_memory],
+            "in_the_long_run": None if found.holding is None else _holding(found.holding),
         },
         "split": _split(found),
         "assumptions": list(found.assumptions),
+        "sources": [{"figure": each.figure, "value": each.value, "origin": each.origin} for each in found.sources],
         "over_time": {
             "period_seconds": course.period,
             "calls_per_minute": course.calls,
@@ -84,6 +83,16 @@ def answer_document(found: Answer) -> dict[str, Any]:
 def _latencies(each: Latencies) -> dict[str, Any]:
     values = {f"p{percent}": value for percent, value in each.percentiles.items()}
     return {"calls": each.count, "mean": each.mean, **values, "greatest": each.greatest}
+
+
+def _holding(found: Holding) -> dict[str, Any]:
+    """By Che's approximation."""
+    return {
+        "models": found.models,
+        "hit_ratio": found.hit_ratio,
+        "bound_by": found.bound,
+        "hit_ratio_by_size": [{"times": scale, "hit_ratio": ratio} for scale, ratio in found.by_memory],
+    }
 
 
 def _split(found: Answer) -> dict[str, Any] | None:

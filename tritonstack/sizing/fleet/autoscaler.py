@@ -7,12 +7,14 @@ the target, or below nine tenths of it. Neither the counts nor the share is publ
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tritonstack.settings.scaling import Scaling
 from tritonstack.sizing.fleet.instance import Instance
 from tritonstack.sizing.fleet.scenario import Autoscaling
+from tritonstack.sizing.fleet.schedule import LimitChange
 
 LOW_SHARE = 0.9
 PERIODS = {"invocations_per_instance": 60.0, "gpu_utilization": 60.0, "gpu_memory": 60.0, "concurrency": 10.0}
@@ -50,9 +52,13 @@ class _Counters:
 class Autoscaler:
     """Decides how many instances there shall be. ``wanted`` is its last decision."""
 
-    def __init__(self, scaling: Scaling, speed: Autoscaling, *, wanted: int) -> None:
-        """Begins with ``wanted`` instances."""
+    def __init__(
+        self, scaling: Scaling, speed: Autoscaling, *, wanted: int, changes: Sequence[LimitChange] = ()
+    ) -> None:
+        """Begins with ``wanted`` instances and the limits of ``scaling``; ``changes`` of them in the order of time."""
         self.wanted = wanted
+        self._least, self._most = scaling.minimum, scaling.maximum
+        self._changes = deque(changes)
         self._scaling = scaling
         self._speed = speed
         self._metrics = [_Metric(name, target, PERIODS[name], [], [], []) for name, target in scaling.targets.items()]
@@ -62,15 +68,21 @@ class Autoscaler:
     def look(self, now: float, serving: Sequence[Instance], *, starting: int) -> int:
         """Every ``FINEST`` seconds: measure, and decide. How many instances there shall be.
 
-        While instances are ``starting`` the endpoint is Updating, and nothing is decided; the cooldown begins after it.
+        What a schedule asks for waits for no cooldown. While instances are ``starting`` the endpoint is Updating, and
+        nothing is decided; the cooldown begins after it.
         """
         for metric in self._metrics:
             if now % metric.period == 0:
                 metric.values.append(_MEASURES[metric.name](serving, self._counters[metric.name], metric.period))
                 metric.ends.append(now)
                 metric.counts.append(len(serving))
+        self._follow_schedule(now)
         if starting:
             return self.wanted
+        within = self._within(self.wanted)
+        if within != self.wanted:
+            self.wanted = within
+            return within
         more = max(
             (self._wish(metric, now, above=True) for metric in self._metrics), default=None, key=lambda w: w or 0
         )
@@ -85,6 +97,15 @@ class Autoscaler:
             if quiet >= self._scaling.scale_in_cooldown_seconds:
                 self._in, self.wanted = now, least
         return self.wanted
+
+    def _follow_schedule(self, now: float) -> None:
+        while self._changes and self._changes[0].seconds <= now:
+            change = self._changes.popleft()
+            self._least = self._least if change.minimum is None else change.minimum
+            self._most = self._most if change.maximum is None else change.maximum
+
+    def _within(self, count: int) -> int:
+        return min(max(count, self._least), self._most)
 
     def started(self, now: float) -> None:
         """An instance takes calls from now on: the cooldown begins."""
@@ -104,7 +125,7 @@ class Autoscaler:
         if not on:
             return None
         asked = math.ceil(instances * values[-1] / metric.target)
-        return min(max(asked, self._scaling.minimum), self._scaling.maximum)
+        return self._within(asked)
 
 
 def _invocations(serving: Sequence[Instance], counters: _Counters, _: float) -> float:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from tritonstack.catalogue import load_catalogue
+from tritonstack.settings.checks.scaling import check_limits_and_targets
 from tritonstack.settings.findings import Finding
 from tritonstack.settings.scaling import Scaling
-from tritonstack.sizing.fleet.archive_sizes import read_archive_sizes
 from tritonstack.sizing.fleet.scenario import MIB, MOST_CALLS, MOST_MODELS, Arrivals, Instance, ModelGroup
 from tritonstack.sizing.fleet.trace import MINUTE, expected_calls
 
@@ -36,12 +36,12 @@ def disk_for_models(instance: Instance) -> int | None:
     return found.local_nvme_gb * GIGABYTE if found is not None and found.local_nvme_gb else None
 
 
-def disk_size(group: ModelGroup, folder: Path) -> int | None:
-    """Unpacked bytes of one model; None where they cannot be known."""
-    if group.disk_mib is not None:
-        return round(group.disk_mib * MIB)
-    sizes = None if group.manifest is None else read_archive_sizes(folder / group.manifest)
-    return None if sizes is None or isinstance(sizes, str) else sizes.unpacked
+def start_of(arrivals: Arrivals) -> dt.datetime | None:
+    """When minute 0 is, in UTC; None where that is not said, or is no moment."""
+    try:
+        return None if arrivals.starts is None else dt.datetime.fromisoformat(arrivals.starts).replace(tzinfo=dt.UTC)
+    except ValueError:
+        return None
 
 
 def check_instance(instance: Instance) -> Iterator[Finding]:
@@ -71,15 +71,15 @@ def check_instance(instance: Instance) -> Iterator[Finding]:
         )
 
 
-def check_models(groups: Groups, *, instance: Instance | None, folder: Path) -> Iterator[Finding]:
+def check_models(groups: Groups, *, instance: Instance | None) -> Iterator[Finding]:
     """Names, sizes and times of the groups, and whether each model fits."""
     repeated = [name for name, times in Counter(group.name for _, group in groups).items() if times > 1]
     for place, group in groups:
         if group.name in repeated:
             yield Finding(location=("models", place, "name"), found=group.name, allowed="a name of its own")
-        yield from _check_group(place, group, folder=folder)
+        yield from _check_group(place, group)
         if instance is not None:
-            yield from _check_fit(place, group, instance=instance, folder=folder)
+            yield from _check_fit(place, group, instance=instance)
     if sum(group.count for _, group in groups) > MOST_MODELS:
         count = sum(group.count for _, group in groups)
         yield Finding(location=("models",), found=f"{count} models", allowed=f"at most {MOST_MODELS}")
@@ -92,7 +92,7 @@ def check_models(groups: Groups, *, instance: Instance | None, folder: Path) -> 
         )
 
 
-def _check_group(place: int, group: ModelGroup, *, folder: Path) -> Iterator[Finding]:
+def _check_group(place: int, group: ModelGroup) -> Iterator[Finding]:
     if group.service.fixed_ms + group.service.per_item_ms <= 0:
         yield Finding(location=("models", place, "service"), found="no time at all", allowed="fixed_ms or per_item_ms")
     if group.max_queue_delay_ms and group.max_batch == 1:
@@ -101,18 +101,19 @@ def _check_group(place: int, group: ModelGroup, *, folder: Path) -> Iterator[Fin
             found=f"{group.max_queue_delay_ms:g} with max_batch 1",
             allowed="a delay only where requests are batched",
         )
-    if group.manifest is not None:
-        sizes = read_archive_sizes(folder / group.manifest)
-        if isinstance(sizes, str):
-            allowed = "the manifest of an archive that `tritonstack build` made"
-            found = f"{group.manifest}: {sizes}"
-            yield Finding(location=("models", place, "manifest"), found=found, allowed=allowed)
-    elif group.disk_mib is None:
+    if group.disk_mib is None and group.manifest is None:
         allowed = "disk_mib, or a manifest that tells it"
-        yield Finding(location=("models", place, "disk_mib"), found="nothing", allowed=allowed)
+        advice = "`tritonstack build` makes the archive and its manifest."
+        yield Finding(location=("models", place, "disk_mib"), found="nothing", allowed=allowed, advice=advice)
+    if group.cold_seconds is not None and group.load_seconds is not None:
+        yield Finding(
+            location=("models", place, "load_seconds"),
+            found=f"{group.load_seconds:g} beside {'cold_results' if group.cold_results else 'cold_seconds'}",
+            allowed="one of the two: cold_seconds is download and load together",
+        )
 
 
-def _check_fit(place: int, group: ModelGroup, *, instance: Instance, folder: Path) -> Iterator[Finding]:
+def _check_fit(place: int, group: ModelGroup, *, instance: Instance) -> Iterator[Finding]:
     memory, disk = memory_for_models(instance), disk_for_models(instance)
     if memory is not None and 0 < memory < group.gpu_memory_mib * MIB:
         yield Finding(
@@ -121,17 +122,19 @@ def _check_fit(place: int, group: ModelGroup, *, instance: Instance, folder: Pat
             allowed=f"at most {memory / MIB:g} MiB, the GPU memory for models of {instance.type}",
             advice="Take a larger instance type.",
         )
-    needed = disk_size(group, folder)
-    if disk is not None and needed is not None and needed > disk:
+    if disk is not None and group.disk_mib is not None and group.disk_mib * MIB > disk:
         yield Finding(
-            location=("models", place, "manifest" if group.disk_mib is None else "disk_mib"),
-            found=f"{needed / MIB:g} MiB",
+            location=("models", place, "disk_mib"),
+            found=f"{group.disk_mib:g} MiB",
             allowed=f"at most {disk / MIB:g} MiB, the disk for models of {instance.type}",
         )
 
 
 def check_arrivals(arrivals: Arrivals, *, traced: bool) -> Iterator[Finding]:
     """One source of calls, in order, with calls in it. ``traced``: a trace was named beside the file."""
+    if arrivals.starts is not None and start_of(arrivals) is None:
+        allowed = "a moment that there is, as yyyy-mm-ddThh:mm:ss"
+        yield Finding(location=("arrivals", "starts"), found=arrivals.starts, allowed=allowed)
     if traced:
         return
     if bool(arrivals.curve) == (arrivals.trace is not None):
@@ -161,18 +164,18 @@ def check_arrivals(arrivals: Arrivals, *, traced: bool) -> Iterator[Finding]:
         yield Finding(location=("arrivals", "curve"), found=f"{calls:,.0f} calls", allowed=allowed)
 
 
-def check_scaling(scaling: Scaling, *, instance: Instance | None) -> Iterator[Finding]:
-    """Limits, targets, and what has no meaning here."""
-    if scaling.schedules:
-        found = f"{len(scaling.schedules)} schedules"
-        yield Finding(location=("scaling", "schedules"), found=found, allowed="none: a scenario has no calendar")
-    if not scaling.targets:
-        allowed = "a target: invocations_per_instance, requests_per_second, gpu_utilization, gpu_memory or concurrency"
-        yield Finding(location=("scaling",), found="no target", allowed=allowed)
+def check_scaling(scaling: Scaling, *, instance: Instance | None, arrivals: Arrivals | None) -> Iterator[Finding]:
+    """As in an environment file, and what a scenario needs for it."""
+    yield from check_limits_and_targets(scaling, location=("scaling",), production=False)
+    if scaling.schedules and arrivals is not None and arrivals.starts is None:
+        yield Finding(
+            location=("arrivals", "starts"),
+            found="nothing",
+            allowed="when minute 0 is, in UTC (2026-11-23T06:00:00): scaling has schedules",
+        )
     if scaling.maximum < scaling.minimum:
-        allowed = f"{scaling.minimum} or more, the minimum"
-        yield Finding(location=("scaling", "maximum"), found=str(scaling.maximum), allowed=allowed)
-    elif instance is not None and not scaling.minimum <= instance.count <= scaling.maximum:
+        return
+    if instance is not None and not scaling.minimum <= instance.count <= scaling.maximum:
         allowed = f"{scaling.minimum} to {scaling.maximum}, as scaling says"
         yield Finding(location=("instance", "count"), found=str(instance.count), allowed=allowed)
 

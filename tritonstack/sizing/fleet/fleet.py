@@ -16,6 +16,7 @@ from tritonstack.sizing.fleet.instance import Instance, Machine, World
 from tritonstack.sizing.fleet.model_table import Floats, ModelTable
 from tritonstack.sizing.fleet.routing import Choose, Router
 from tritonstack.sizing.fleet.scenario import Autoscaling, Routing
+from tritonstack.sizing.fleet.schedule import LimitChange
 from tritonstack.sizing.fleet.trace import MINUTE, Trace
 
 CHUNK = 65_536
@@ -24,13 +25,17 @@ CHUNK = 65_536
 
 @dataclass(frozen=True, kw_only=True)
 class FleetPlan:
-    """An endpoint: its machines, how many, and how calls spread over them. ``scaling`` None: always ``count``."""
+    """An endpoint: its machines, how many, and how calls spread over them. ``scaling`` None: always ``count``.
+
+    ``changes``: what the schedules of ``scaling`` come to, in the order of time.
+    """
 
     machine: Machine
     count: int
     routing: Routing
     scaling: Scaling | None = None
     speed: Autoscaling = field(default_factory=Autoscaling)
+    changes: tuple[LimitChange, ...] = ()
 
 
 def simulate(plan: FleetPlan, models: ModelTable, trace: Trace, *, seed: int) -> Happening:
@@ -60,7 +65,11 @@ class _Simulation:
         self._starting = 0
         self._draining: list[Instance] = []
         self._choose: Choose = self._router.changed(self._instances)
-        self._scaler = None if plan.scaling is None else Autoscaler(plan.scaling, plan.speed, wanted=plan.count)
+        self._scaler = (
+            None
+            if plan.scaling is None
+            else Autoscaler(plan.scaling, plan.speed, wanted=plan.count, changes=plan.changes)
+        )
 
     def run(self) -> Happening:
         """All calls, then what is still under way."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tritonstack.catalogue.prices import hosting_price
+from tritonstack.local.paths import project_folder
 from tritonstack.sizing.fleet.scenario import Instance
 
 HOUR = 3600.0
@@ -43,20 +44,23 @@ class FleetCost:
         return None if self.total is None or not self.calls else self.total * MILLION / self.calls
 
 
-def instance_price(instance: Instance) -> tuple[float | None, str]:
-    """USD an hour of one instance, and who says so; None and the reason where nobody does."""
+def instance_price(instance: Instance, *, said_by: str) -> tuple[float | None, str]:
+    """USD an hour of one instance, and who says so; None and the reason where nobody does.
+
+    ``said_by``: whose price ``instance`` has, if it has one.
+    """
     if instance.usd_per_hour is not None:
-        return instance.usd_per_hour, "the scenario"
-    listed = hosting_price(instance_type=instance.type, region=instance.region)
+        return instance.usd_per_hour, said_by
+    listed = hosting_price(instance_type=instance.type, region=instance.region, project=project_folder())
     if listed is None:
         return None, f"no source gives a price of {instance.type} in {instance.region}; instance.usd_per_hour sets it"
     date = f", {listed.date}" if listed.date else ""
     return listed.usd_per_hour, f"{listed.source} ({instance.region}, component {listed.component}{date})"
 
 
-def fleet_cost(instance: Instance, *, instance_seconds: float, seconds: float, calls: int) -> FleetCost:
-    """The cost of so much paid time in so many seconds."""
-    price, source = instance_price(instance)
+def fleet_cost(instance: Instance, *, instance_seconds: float, seconds: float, calls: int, said_by: str) -> FleetCost:
+    """The cost of so much paid time in so many seconds; ``said_by`` as for ``instance_price``."""
+    price, source = instance_price(instance, said_by=said_by)
     return FleetCost(
         usd_per_hour=price, source=source, instance_hours=instance_seconds / HOUR, hours=seconds / HOUR, calls=calls
     )

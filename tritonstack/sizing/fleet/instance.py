@@ -29,7 +29,9 @@ class Machine:
         disk: for their files.
         most_models: at once; None: as many as fit.
         executions: at once on the GPU.
-        unload_seconds, parallel_loads, patience, keep_on_disk: see ``ColdStart`` of the scenario.
+        unload_seconds, parallel_loads, patience: see ``ColdStart`` of the scenario.
+        keep_on_disk: whether an unloaded model's files stay.
+        cached: whether an idle model stays loaded; without, it is unloaded as soon as its last call is answered.
     """
 
     memory: int
@@ -40,6 +42,7 @@ class Machine:
     parallel_loads: int
     patience: float
     keep_on_disk: bool
+    cached: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,7 +187,7 @@ class Instance:
             if not held.in_line:
                 self._offer(held, now)
         elif not held.in_flight:
-            if held.state is State.RETIRING:
+            if held.state is State.RETIRING or not self.machine.cached:
                 self._unload(held, now)
                 self._serve_room(now)
             elif self._memory_line or self._disk_line:

@@ -21,6 +21,9 @@ ul.says { margin: 10px 0 0; padding-left: 20px; } ul.says li { margin: 2px 0; }
 .figures { display: grid; grid-template-columns: repeat(auto-fill, minmax(150px, 1fr)); gap: 8px 12px;
            margin-top: 14px; }
 .figures div { background: var(--card); border: 1px solid var(--line); border-radius: 6px; padding: 8px 11px; }
+.sources { margin-top: 10px; font-size: 13px; }
+.sources th, .sources td { text-align: left; white-space: normal; padding: 2px 14px 2px 0; vertical-align: top;
+                           overflow-wrap: anywhere; width: auto !important; }
 .figures b { display: block; font-size: 19px; font-weight: 600; } .figures span { color: var(--soft); font-size: 12px; }
 """
 SHARES = (*(percent / 100 for percent in range(1, 100)), 0.995, 0.999, 0.9999, 1.0)
@@ -42,9 +45,18 @@ def simulation_page(found: Answer) -> str:
             f"<header><h1>{escape(title)}</h1><p>{escape(what)}<br>a simulation, not a measurement</p></header>",
             f'<div class="figures">{_tiles(found)}</div>',
             f'<ul class="says">{says}</ul><div class="graphs">{"".join(_figure(chart) for chart in charts)}</div>',
-            f'<h2>Assumed</h2><ul class="says">{assumed}</ul></main></body></html>\n',
+            f'<h2>Assumed</h2><ul class="says">{assumed}</ul>',
+            f"<h2>Where figures come from</h2>{_sources(found)}</main></body></html>\n",
         ]
     )
+
+
+def _sources(found: Answer) -> str:
+    rows = "".join(
+        f"<tr><th>{escape(each.figure)}</th><td>{escape(each.value)}</td><td>{escape(each.origin)}</td></tr>"
+        for each in found.sources
+    )
+    return f'<table class="sources">{rows}</table>'
 
 
 def _tiles(found: Answer) -> str:
@@ -108,7 +120,11 @@ def _charts(found: Answer) -> list[Chart]:
             key="memory",
             title="Hits by size of an instance",
             unit="percent, estimated",
-            lines={"hits": [(scale, 100 * ratio) for scale, ratio in found.holding.by_memory]},
+            lines={
+                "hits": []
+                if found.holding is None
+                else [(scale, 100 * ratio) for scale, ratio in found.holding.by_memory]
+            },
             across="times its size",
             top=100.0,
         ),

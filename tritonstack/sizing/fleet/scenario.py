@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from tritonstack.catalogue import load_catalogue
-from tritonstack.settings.fields import Name, SettingsModel, choices
+from tritonstack.settings.fields import EnvironmentName, Name, SettingsModel, choices
 from tritonstack.settings.scaling import Scaling
 
 MOST_MODELS = 1_000_000
@@ -17,6 +17,13 @@ Share = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Mebibytes = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Seconds = Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)]
 Milliseconds = Annotated[float, Field(ge=0, le=3_600_000, allow_inf_nan=False)]
+FileName = Annotated[str, Field(min_length=1)]
+MOMENT_PATTERN = r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}$"
+
+
+def _not_required(schema: dict[str, Any], field: str) -> None:
+    """In the JSON schema: an environment may tell the field."""
+    schema["required"].remove(field)
 
 
 class ServiceTime(SettingsModel):
@@ -44,21 +51,45 @@ class ModelGroup(SettingsModel):
     download_mib: Mebibytes | None = Field(
         default=None, description="The archive that is downloaded, MiB; null: the manifest's, else as disk_mib."
     )
-    manifest: str | None = Field(
+    manifest: FileName | None = Field(
         default=None,
-        min_length=1,
         description="Manifest of a built archive (.local/archives/<model>.<digest>.json), whose sizes are taken; "
         "from this file's folder.",
     )
     load_seconds: Seconds | None = Field(
         default=None, description="Loading into Triton once the files are there, seconds; null: cold_start's."
     )
-    service: ServiceTime = Field(description="How long an execution takes.")
-    max_batch: int = Field(default=1, ge=1, le=100_000, description="Dynamic batching: most requests; 1: none.")
-    max_queue_delay_ms: Milliseconds = Field(
-        default=0.0, description="Dynamic batching: how long a request waits for others while an instance is free."
+    cold_seconds: Seconds | None = Field(
+        default=None,
+        description="Download, unpacking and loading together, measured as a whole, seconds; what is not download is "
+        "loading. null: the sum of the two.",
     )
-    instances: int = Field(default=1, ge=1, le=64, description="instance_group's count: executions at once.")
+    cold_results: Annotated[tuple[FileName, ...], Field(strict=False, max_length=100)] = Field(
+        default=(),
+        description="Files results.json of `tritonstack bench --cold-starts`, whose median is cold_seconds; from this "
+        "file's folder.",
+    )
+    measured_as: Name | None = Field(
+        default=None, description="The model's name in cold_results; null: the group's name."
+    )
+    service: ServiceTime = Field(description="How long an execution takes.")
+    max_batch: int = Field(
+        default=1,
+        ge=1,
+        le=100_000,
+        description="Dynamic batching: most requests; 1: none. Not given: as the manifest's config.pbtxt says.",
+    )
+    max_queue_delay_ms: Milliseconds = Field(
+        default=0.0,
+        description="Dynamic batching: how long a request waits for others while an instance is free. Not given: as "
+        "the manifest says.",
+    )
+    instances: int = Field(
+        default=1,
+        ge=1,
+        le=64,
+        description="instance_group's count: executions at once. Not given: as the manifest says.",
+    )
     share: Share | None = Field(
         default=None, description="Of all calls, relative to the other groups' shares; null: the number of models."
     )
@@ -90,19 +121,24 @@ class Arrivals(SettingsModel):
     process: Literal["poisson", "even"] = Field(
         default="poisson", description="Calls of the curve independently of each other, or at equal distances."
     )
-    trace: str | None = Field(
+    trace: FileName | None = Field(
         default=None,
-        min_length=1,
-        description="CSV with the columns time_seconds,model, in the order of time, instead of a curve; from this "
-        "file's folder.",
+        description="CSV, also packed by gzip, with the columns time_seconds,model, in the order of time, instead of a "
+        "curve; from this file's folder.",
+    )
+    starts: Annotated[str, Field(pattern=MOMENT_PATTERN)] | None = Field(
+        default=None, description="When minute 0 is, in UTC: yyyy-mm-ddThh:mm:ss; needed where scaling has schedules."
     )
 
 
 class Instance(SettingsModel):
     """What models run on."""
 
+    model_config = ConfigDict(json_schema_extra=lambda schema: _not_required(schema, "type"))
+
     type: str = Field(
-        description="SageMaker instance type; its GPU memory, disk and price are the catalogue's.",
+        description="SageMaker instance type; its GPU memory, disk and price are the catalogue's. Needed without an "
+        "environment.",
         json_schema_extra=choices(load_catalogue().instances),
     )
     region: str = Field(default="us-east-1", description="Whose price is taken.")
@@ -140,7 +176,9 @@ class ColdStart(SettingsModel):
         "new calls.",
     )
     keep_on_disk: bool = Field(
-        default=True, description="An unloaded model's files stay while there is disk; false: as the local runtime."
+        default=True,
+        description="An unloaded model's files stay while there is disk; false: as the local runtime. With model_cache "
+        "disabled they never do.",
     )
 
 
@@ -156,22 +194,39 @@ class Autoscaling(SettingsModel):
 Routing = Literal["random", "least_outstanding", "sticky"]
 
 
+def _instance_or_environment(schema: dict[str, Any]) -> None:
+    _not_required(schema, "instance")
+    schema["anyOf"] = [{"required": ["instance"]}, {"required": ["environment"]}]
+
+
 class Scenario(SettingsModel):
     """A fleet that could be."""
 
+    model_config = ConfigDict(json_schema_extra=_instance_or_environment)
+
     description: str = Field(default="", max_length=1000, description="What it is, for the report.")
-    instance: Instance = Field(description="What models run on.")
+    environment: EnvironmentName | None = Field(
+        default=None,
+        description="What environments/<name>.yaml deploys: instance type, count, price, disk, scaling, routing, model "
+        "cache and models are taken from it where this file does not say them.",
+    )
+    endpoint: Name | None = Field(default=None, description="Which of its endpoints; null: the only one.")
+    instance: Instance = Field(description="What models run on. Needed without an environment.")
     models: Annotated[tuple[ModelGroup, ...], Field(strict=False, min_length=1, max_length=1000)] = Field(
         description="Groups of models."
     )
     arrivals: Arrivals = Field(description="When calls come.")
     cold_start: ColdStart = Field(default=ColdStart(), description="How models are loaded and unloaded.")
+    model_cache: Literal["enabled", "disabled"] = Field(
+        default="enabled",
+        description="disabled: a model is unloaded, and its files are deleted, as soon as its calls are answered.",
+    )
     routing: Routing = Field(
         default="random",
         description="How calls spread over instances, which SageMaker does not publish: each to any; to the one with "
         "the fewest calls in progress; each model's to one instance (by a hash of its name).",
     )
-    scaling: Scaling | None = Field(default=None, description="As in an environment file, less its schedules.")
+    scaling: Scaling | None = Field(default=None, description="As in an environment file.")
     autoscaling: Autoscaling = Field(default=Autoscaling(), description="How fast scaling is.")
     latency_limit_ms: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(
         default=None, description="What the 95th percentile of all calls' latency may be at most, milliseconds."

@@ -15,7 +15,6 @@ from tritonstack.settings.findings import Finding, to_problems
 from tritonstack.settings.scaling import Scaling
 from tritonstack.settings.type_errors import echoes_bad_items, type_findings
 from tritonstack.settings.yaml_source import YamlDocument, read_yaml
-from tritonstack.sizing.fleet.archive_sizes import ArchiveSizes, read_archive_sizes
 from tritonstack.sizing.fleet.checks import (
     check_arrivals,
     check_instance,
@@ -24,11 +23,17 @@ from tritonstack.sizing.fleet.checks import (
     check_scaling,
     disk_for_models,
     memory_for_models,
+    start_of,
 )
+from tritonstack.sizing.fleet.deployed import fill_from_environment
+from tritonstack.sizing.fleet.filled import Filled
 from tritonstack.sizing.fleet.fleet import FleetPlan
 from tritonstack.sizing.fleet.instance import Machine
+from tritonstack.sizing.fleet.measured import fill_from_manifests, fill_from_results
 from tritonstack.sizing.fleet.model_table import ModelKind, ModelTable, model_names, popularity_of
 from tritonstack.sizing.fleet.scenario import MIB, MOST_MODELS, Arrivals, Instance, ModelGroup, Scenario
+from tritonstack.sizing.fleet.schedule import LimitChange, limit_changes
+from tritonstack.sizing.fleet.sources import Source, sources
 from tritonstack.sizing.fleet.trace import MINUTE, Trace, trace_of_curve
 from tritonstack.sizing.fleet.trace_file import read_trace
 
@@ -37,12 +42,20 @@ Part = TypeVar("Part", bound=BaseModel)
 
 @dataclass(frozen=True, kw_only=True)
 class PreparedScenario:
-    """A scenario with its calls. ``models.popularity`` is that of a trace where there is one."""
+    """A scenario with its calls.
+
+    Attributes:
+        models: with the popularity that a trace has, where there is one.
+        sources: where its figures come from.
+        price_said_by: who says the instance's own price, if it has one.
+    """
 
     scenario: Scenario
     models: ModelTable
     trace: Trace
     plan: FleetPlan
+    sources: tuple[Source, ...]
+    price_said_by: str
 
 
 def prepare(path: Path, *, seed: int, trace: Path | None = None) -> PreparedScenario:
@@ -54,14 +67,19 @@ def prepare(path: Path, *, seed: int, trace: Path | None = None) -> PreparedScen
         trace: a CSV file whose calls are taken instead of the scenario's.
 
     Raises:
-        InputError: with every problem of the file, of the manifests that it names, and of its trace.
+        InputError: with every problem of the file, of the other files that it names, and of its trace.
     """
     document = read_yaml(path)
-    findings, scenario = _read(document, folder=path.parent, traced=trace is not None)
-    problems = to_problems(findings=findings, path=path, document=document)
+    filled = Filled.of(document.value)
+    if isinstance(filled.value, dict):
+        fill_from_environment(filled)
+        fill_from_manifests(filled, path.parent)
+        fill_from_results(filled, path.parent)
+    findings, scenario = _read(filled, document, traced=trace is not None)
+    problems = filled.problems + to_problems(findings=findings, path=path, document=document)
     calls: Trace | None = None
-    names = _names(document.value)
-    file = trace if trace is not None else _trace_file(document.value, path.parent)
+    names = _names(filled.value)
+    file = trace if trace is not None else _trace_file(filled.value, path.parent)
     if file is not None:
         try:
             calls = read_trace(file, names=names)
@@ -71,7 +89,7 @@ def prepare(path: Path, *, seed: int, trace: Path | None = None) -> PreparedScen
         raise InputError(problems)
     if names is None or len(set(names)) != len(names):
         raise InputError([_equal_names(path, model_names(scenario.models))])
-    models = _model_table(scenario, path.parent)
+    models = _model_table(scenario)
     if calls is None:
         calls = _drawn(scenario, models, seed=seed)
     else:
@@ -81,42 +99,49 @@ def prepare(path: Path, *, seed: int, trace: Path | None = None) -> PreparedScen
         )
     if scenario.warm_up_minutes * MINUTE >= calls.seconds or not len(calls):
         raise InputError([_nothing_left(path, document, scenario, calls)])
-    return PreparedScenario(scenario=scenario, models=models, trace=calls, plan=_plan(scenario))
+    return PreparedScenario(
+        scenario=scenario,
+        models=models,
+        trace=calls,
+        plan=_plan(scenario, seconds=calls.seconds),
+        sources=sources(scenario, filled=filled, written=document.value, trace=file),
+        price_said_by=filled.origins.get(("instance", "usd_per_hour"), "the scenario"),
+    )
 
 
-def _read(document: YamlDocument, *, folder: Path, traced: bool) -> tuple[list[Finding], Scenario | None]:
+def _read(filled: Filled, document: YamlDocument, *, traced: bool) -> tuple[list[Finding], Scenario | None]:
     findings = [
         Finding(
             location=at, found=f"{at[-1]} again in line {later}", allowed=f"each key once (it stands in line {first})"
         )
         for at, first, later in document.repeated
-    ]
+    ] + filled.findings
     scenario = None
     try:
-        scenario = Scenario.model_validate(document.value)
+        scenario = Scenario.model_validate(filled.value)
     except ValidationError as error:
         errors = [
-            each for each in error.errors(include_url=False) if not echoes_bad_items(error=each, value=document.value)
+            each for each in error.errors(include_url=False) if not echoes_bad_items(error=each, value=filled.value)
         ]
         findings += type_findings(errors=errors, model=Scenario, document=document)
-    if isinstance(document.value, dict):
-        findings += _cross_checks(document.value, folder=folder, traced=traced)
+    if isinstance(filled.value, dict):
+        findings += _cross_checks(filled.value, traced=traced)
     return findings, scenario
 
 
-def _cross_checks(value: dict[str, Any], *, folder: Path, traced: bool) -> Iterator[Finding]:
+def _cross_checks(value: dict[str, Any], *, traced: bool) -> Iterator[Finding]:
     """Checks between fields, of the parts that can be read by themselves."""
     instance = _part(Instance, value.get("instance"))
     groups = list(_groups(value))
     if instance is not None:
         yield from check_instance(instance)
-    yield from check_models(groups, instance=instance, folder=folder)
+    yield from check_models(groups, instance=instance)
     arrivals = _part(Arrivals, value.get("arrivals"))
     if arrivals is not None:
         yield from check_arrivals(arrivals, traced=traced)
     scaling = _part(Scaling, value.get("scaling"))
     if scaling is not None:
-        yield from check_scaling(scaling, instance=instance)
+        yield from check_scaling(scaling, instance=instance, arrivals=arrivals)
     limit = value.get("latency_limit_ms")
     if isinstance(limit, int | float) and limit > 0 and groups:
         yield from check_limit(float(limit), groups)
@@ -150,9 +175,9 @@ def _trace_file(value: object, folder: Path) -> Path | None:
     return None if arrivals is None or arrivals.trace is None or arrivals.curve else folder / arrivals.trace
 
 
-def _model_table(scenario: Scenario, folder: Path) -> ModelTable:
+def _model_table(scenario: Scenario) -> ModelTable:
     groups = scenario.models
-    kinds = tuple(_kind(group, scenario, folder) for group in groups)
+    kinds = tuple(_kind(group, scenario) for group in groups)
     return ModelTable(
         kinds=kinds,
         kind_of=np.repeat(np.arange(len(groups)), [group.count for group in groups]),
@@ -161,20 +186,19 @@ def _model_table(scenario: Scenario, folder: Path) -> ModelTable:
     )
 
 
-def _kind(group: ModelGroup, scenario: Scenario, folder: Path) -> ModelKind:
-    sizes = None if group.manifest is None else read_archive_sizes(folder / group.manifest)
-    measured = sizes if isinstance(sizes, ArchiveSizes) else None
-    disk = measured.unpacked / MIB if group.disk_mib is None and measured is not None else group.disk_mib or 0.0
-    download = group.download_mib
-    if download is None:
-        download = disk if measured is None else measured.download / MIB
-    cold = scenario.cold_start
+def _kind(group: ModelGroup, scenario: Scenario) -> ModelKind:
+    cold, disk = scenario.cold_start, group.disk_mib or 0.0
+    download = (disk if group.download_mib is None else group.download_mib) / cold.download_mib_per_second
+    load = cold.load_seconds if group.load_seconds is None else group.load_seconds
+    if group.cold_seconds is not None:  # what is not download is loading
+        download = min(download, group.cold_seconds)
+        load = group.cold_seconds - download
     return ModelKind(
         name=group.name,
         memory=round(group.gpu_memory_mib * MIB),
         disk=round(disk * MIB),
-        download_seconds=download / cold.download_mib_per_second,
-        load_seconds=cold.load_seconds if group.load_seconds is None else group.load_seconds,
+        download_seconds=download,
+        load_seconds=load,
         fixed=group.service.fixed_ms / 1000,
         per_item=group.service.per_item_ms / 1000,
         exponential=group.service.distribution == "exponential",
@@ -197,9 +221,10 @@ def _drawn(scenario: Scenario, models: ModelTable, *, seed: int) -> Trace:
     )
 
 
-def _plan(scenario: Scenario) -> FleetPlan:
+def _plan(scenario: Scenario, *, seconds: float) -> FleetPlan:
     instance, cold = scenario.instance, scenario.cold_start
     memory, disk = memory_for_models(instance), disk_for_models(instance)
+    cached = scenario.model_cache == "enabled"
     if memory is None or disk is None:
         raise TypeError("an instance without memory or disk passed the checks")
     machine = Machine(
@@ -210,7 +235,8 @@ def _plan(scenario: Scenario) -> FleetPlan:
         unload_seconds=cold.unload_seconds,
         parallel_loads=cold.parallel_loads,
         patience=cold.patience_seconds,
-        keep_on_disk=cold.keep_on_disk,
+        keep_on_disk=cold.keep_on_disk and cached,
+        cached=cached,
     )
     return FleetPlan(
         machine=machine,
@@ -218,7 +244,15 @@ def _plan(scenario: Scenario) -> FleetPlan:
         routing=scenario.routing,
         scaling=scenario.scaling,
         speed=scenario.autoscaling,
+        changes=_changes(scenario, seconds=seconds),
     )
+
+
+def _changes(scenario: Scenario, *, seconds: float) -> tuple[LimitChange, ...]:
+    starts = start_of(scenario.arrivals)
+    if scenario.scaling is None or starts is None:
+        return ()
+    return limit_changes(scenario.scaling.schedules, starts=starts, seconds=seconds)
 
 
 def _equal_names(path: Path, names: tuple[str, ...]) -> Problem:

@@ -13,8 +13,10 @@ def sentences(found: Answer) -> list[str]:
     loads, calls = found.loads, found.calls
     least, mean, greatest = found.instances
     rate = f"{loads.loads_per_minute:,.1f} a minute (at most {loads.peak_loads_per_minute:,})"
-    again = f"{loads.again:,} loads of a model that was evicted less than {loads.thrash_seconds:g} s before"
-    lines = [f"{loads.loads:,} loads, {rate}, {loads.evictions:,} evictions; {again}"]
+    gone = ("evictions", "evicted") if found.holding is not None else ("unloads", "unloaded")
+    again = f"{loads.again:,} loads of a model that was {gone[1]} less than {loads.thrash_seconds:g} s before"
+    again += " (thrash)" if found.holding is not None else ""
+    lines = [f"{loads.loads:,} loads, {rate}, {loads.evictions:,} {gone[0]}; {again}"]
     if calls.late:
         lines.append(f"{calls.late:,} calls take longer than 60 s: SageMaker would have answered with an error")
     if found.keeps_limit is not None:
@@ -28,9 +30,10 @@ def sentences(found: Answer) -> list[str]:
     if found.busiest > 1:
         lines.append("that is too much: calls pile up, and latency is as long as the overload lasts")
     if found.loading > 1:
+        effect = "models are evicted as soon as they are loaded, and no estimate of hits holds"
         lines.append(
             f"loads are too much: in the busiest minute they ask for {100 * found.loading:.0f} % of the time that "
-            "containers have for them; models are evicted as soon as they are loaded, and no estimate of hits holds"
+            f"containers have for them; {'calls wait for them' if found.holding is None else effect}"
         )
     lines.append(cost_sentence(found))
     lines.append(split_sentence(found))
@@ -52,6 +55,8 @@ def cost_sentence(found: Answer) -> str:
 def holding_sentence(found: Answer) -> str:
     """How many models an instance holds."""
     simulated = "" if found.held is None else f"{found.held[0]:,.1f} on average, at most {found.held[1]:,.1f}; "
+    if found.holding is None:
+        return f"models on an instance: {simulated}each only while it is called, since model_cache is disabled"
     limit = "all models fit" if found.holding.bound == "nothing" else f"limited by {found.holding.bound}"
     return (
         f"models on an instance: {simulated}in the long run {found.holding.models:,.1f} with a hit ratio of "
@@ -62,6 +67,8 @@ def holding_sentence(found: Answer) -> str:
 def split_sentence(found: Answer) -> str:
     """One endpoint, or two."""
     advice = found.split
+    if found.holding is None:
+        return "split: nothing to gain, since with model_cache disabled no endpoint keeps a model"
     if advice is None:
         return "split: there is one called model, and nothing to split"
     if advice.best is None:
@@ -70,9 +77,10 @@ def split_sentence(found: Answer) -> str:
             f"{100 * BUSIEST:.0f} % busy"
         )
     best = advice.best
-    same = f"{advice.instances} instances{_price(found, advice)}"
+    same = f"{_instances(advice.instances)}{_price(found, advice)}"
     parts = (
-        f"{best.hot_models:,} hot models on {best.hot_instances} and the others on {best.cold_instances}: "
+        f"the hottest {best.hot_models:,} on {_instances(best.hot_instances)}, the others on "
+        f"{_instances(best.cold_instances)}: "
         f"{100 * best.hit_ratio:.2f} % hits against {100 * advice.one:.2f} % of one endpoint, both with {same}"
     )
     replayed = found.replayed
@@ -82,6 +90,10 @@ def split_sentence(found: Answer) -> str:
         parts += f"; {advice.fewer} instances in a split hit as often as {advice.instances} in one"
     verdict = "split" if advice.worth_while else "do not split"
     return f"{verdict} the models over two endpoints: {parts}"
+
+
+def _instances(count: int) -> str:
+    return "1 instance" if count == 1 else f"{count:,} instances"
 
 
 def _price(found: Answer, advice: SplitAdvice) -> str:
