@@ -44,6 +44,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "tritonstack.commands.simulate",
         "Say what a fleet would do before it exists: hits, cold starts, latency, instances, cost.",
     ),
+    "prices": ("tritonstack.commands.prices", "Show what instances cost an hour, and update it from AWS's Price List."),
     "builders": ("tritonstack.commands.builders", "Show what builds the TensorRT engines of an environment."),
     "preflight": (
         "tritonstack.commands.preflight",

@@ -1,11 +1,18 @@
-"""What an instance of an endpoint costs an hour, as far as public sources tell."""
+"""What an instance of an endpoint costs an hour, as far as a project's own price file and public sources tell."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 
 from tritonstack.catalogue.data_file import read_data
+
+PRICES_FILE = "prices.json"
+"""The file in a project's folder, beside ``environments/``, that ``tritonstack prices update`` writes."""
+CONSTRUCTED_VERSION = "constructed-by-the-local-aws"
+"""The version of the price list that the local AWS answers with: nothing of it is a price of AWS's."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,20 +24,64 @@ class HostingPrice:
         component: the part of SageMaker that the source names (``hosting``, ``batch transform``, ``not stated``).
         source: where the figure stands.
         date: of the source (``2025-02-03``); None where it has none.
+        kind: what it is, in a few words, where it is no list price of today.
     """
 
     usd_per_hour: float
     component: str
     source: str
     date: str | None
+    kind: str = "on-demand list price"
+
+    @property
+    def short(self) -> str:
+        """What it is in a few words, with its date, and its component where that is not hosting."""
+        dated = f" of {self.date}" if self.date else ""
+        part = "" if self.component == "hosting" else f", component {self.component}"
+        return f"{self.kind}{dated}{part}"
 
 
-def hosting_price(*, instance_type: str, region: str) -> HostingPrice | None:
-    """The price of ``instance_type`` (``ml.g4dn.xlarge``) in ``region``; None where no source gives it."""
-    return _prices().get((region, instance_type))
+Prices = Mapping[tuple[str, str], HostingPrice]
+"""(region, instance type) → price."""
+
+
+def hosting_price(*, instance_type: str, region: str, project: Path | None = None) -> HostingPrice | None:
+    """The price of ``instance_type`` (``ml.g4dn.xlarge``) in ``region``; None where no source gives it.
+
+    ``project``: the folder whose ``prices.json``, where it has one, goes before the prices that this package carries;
+    None: these alone.
+
+    Raises:
+        InputError: that file is wrong, with every problem.
+    """
+    key = (region, instance_type)
+    own = {} if project is None else project_prices(project)
+    return own.get(key) or carried_prices().get(key)
 
 
 @lru_cache(maxsize=1)
-def _prices() -> dict[tuple[str, str], HostingPrice]:
+def carried_prices() -> Prices:
+    """The prices of the catalogue, which public sources quote."""
     regions = read_data("hosting_prices.json")["regions"]
     return {(region, name): HostingPrice(**row) for region, rows in regions.items() for name, row in rows.items()}
+
+
+def project_prices(project: Path) -> Prices:
+    """The prices of a project's own file; empty where it has none.
+
+    Raises:
+        InputError: the file is wrong, with every problem.
+    """
+    file = project / PRICES_FILE
+    try:
+        stat = file.stat()
+    except FileNotFoundError:
+        return {}
+    return _read(file, stat.st_mtime_ns, stat.st_size)
+
+
+@lru_cache(maxsize=8)
+def _read(file: Path, _changed: int, _size: int) -> Prices:
+    from tritonstack.catalogue.price_file import read_price_file  # noqa: PLC0415 - pydantic; most projects have no file
+
+    return read_price_file(file).prices()

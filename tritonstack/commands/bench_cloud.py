@@ -14,7 +14,6 @@ from rich.table import Table
 
 from tritonstack.bench.cloud_gate import hold, p95_of, passes
 from tritonstack.bench.results_folder import JSON, read_results
-from tritonstack.catalogue.prices import hosting_price
 from tritonstack.errors import InputError, Problem
 from tritonstack.local.paths import LocalPaths, project_folder
 from tritonstack.settings import load_environment
@@ -91,7 +90,7 @@ def _gate(documents: Sequence[BenchDocument], settings: Environment) -> int:
     def usd_per_hour(instance_type: str) -> float | None:
         if instance_type in settings.prices:
             return settings.prices[instance_type]
-        listed = hosting_price(instance_type=instance_type, region=settings.region)
+        listed = settings.listed_price(instance_type)
         return None if listed is None else listed.usd_per_hour
 
     lines = [line for document in documents for line in hold(document, gate, usd_per_hour=usd_per_hour)]

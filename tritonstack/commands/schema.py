@@ -24,6 +24,7 @@ SCHEMAS: dict[str, tuple[str, str]] = {
     "preflight": ("tritonstack.preflight.report", "PreflightReport"),
     "review": ("tritonstack.review.document", "ReviewDocument"),
     "bench": ("tritonstack.bench.document", "BenchDocument"),
+    "prices": ("tritonstack.catalogue.price_file", "PriceFile"),
     "pipeline": ("tritonstack.settings.pipeline", "Pipeline"),
 }
 """Schema → (module, pydantic model); ``<schema>.schema.json`` is its file."""

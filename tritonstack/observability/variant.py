@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tritonstack.catalogue.prices import hosting_price
 from tritonstack.observability.metric import INSTANCES, SAGEMAKER, Metric
 from tritonstack.settings import Endpoint, Environment
 
@@ -54,14 +53,11 @@ def variant_of(environment: Environment, endpoint: Endpoint) -> Variant:
     """The variant of one endpoint of an environment."""
     name = endpoint.instance_type
     own = environment.prices.get(name)
-    listed = hosting_price(instance_type=name, region=environment.region)
     price = None
     if own is not None:
         price = Price(usd_per_hour=own, source="the environment's file")
-    elif listed is not None:
-        dated = f" of {listed.date}" if listed.date else ""
-        part = "" if listed.component == "hosting" else f", component {listed.component}"
-        price = Price(usd_per_hour=listed.usd_per_hour, source=f"on-demand list price{dated}{part}")
+    elif (listed := environment.listed_price(name)) is not None:
+        price = Price(usd_per_hour=listed.usd_per_hour, source=listed.short)
     return Variant(settings=endpoint, endpoint_name=endpoint.sagemaker_name(environment.environment), price=price)
 
 

@@ -1,15 +1,17 @@
-"""What an instance costs an hour on either side of a change: the environment's own prices, then the catalogue's."""
+"""What an instance costs an hour on either side of a change: the project's own prices, then the catalogue's."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
 
-from tritonstack.catalogue.prices import hosting_price
-from tritonstack.review.git import files_at
+from tritonstack.catalogue.prices import PRICES_FILE, carried_prices
+from tritonstack.catalogue.prices import Prices as ListedPrices
+from tritonstack.errors import InputError
+from tritonstack.review.git import contents_of
 
 SETTINGS = "environments"
 """The folder of the environments' settings, which hold ``prices:``."""
@@ -33,12 +35,14 @@ class PriceBook:
     """The prices of one environment at one commit.
 
     Attributes:
-        overrides: instance type → USD an hour, which go before the catalogue's.
-        unreadable: why the environment's own prices are not known; None where they are. No price is told then, for the
-            environment might have had another.
+        overrides: instance type → USD an hour, which go before all others.
+        listed: of the project's price file, which go before the catalogue's.
+        unreadable: why the project's own prices are not known; None where they are. No price is told then, for the
+            project might have had another.
     """
 
     overrides: Mapping[str, Decimal] = field(default_factory=dict)
+    listed: ListedPrices = field(default_factory=dict)
     unreadable: str | None = None
 
     def price(self, instance_type: str, region: str | None) -> Price | str:
@@ -50,14 +54,14 @@ class PriceBook:
             return Price(usd_per_hour=own, source="the environment's file")
         if region is None:
             return f"the region of {instance_type} is decided when it is deployed"
-        listed = hosting_price(instance_type=instance_type, region=region)
+        key = (region, instance_type)
+        listed = self.listed.get(key) or carried_prices().get(key)
         if listed is None:
             return (
-                f"no price of {instance_type} in {region}: `prices: {{{instance_type}: …}}` in the environment's file"
+                f"no price of {instance_type} in {region}: `tritonstack prices update`, or "
+                f"`prices: {{{instance_type}: …}}` in the environment's file"
             )
-        part = "" if listed.component == "hosting" else f", component {listed.component}"
-        dated = f" of {listed.date}" if listed.date else ""
-        return Price(usd_per_hour=Decimal(str(listed.usd_per_hour)), source=f"on-demand list price{dated}{part}")
+        return Price(usd_per_hour=Decimal(str(listed.usd_per_hour)), source=listed.short)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,14 +86,32 @@ def prices_of(environment: str, *, base: str | None, project: Path, folder: str 
         project: the project's folder, which lies in a git repository where ``base`` is one of its commits.
         folder: of the environments' settings.
     """
-    name = f"{environment}.yaml"
-    path = project / folder / name
-    after = price_book(path.read_text(encoding="utf-8"), file=f"{folder}/{name}") if path.is_file() else PriceBook()
+    files = (f"{folder}/{environment}.yaml", PRICES_FILE)
+    texts = [_text(project / name) for name in files]
+    after = _book(texts[0], texts[1], files=files)
     if base is None:
         return Prices(after=after)
-    old = files_at(base, folder, repository=project, ending=f"/{name}").get(name)
-    before = PriceBook() if old is None else price_book(old, file=f"{base[:12]}:{folder}/{name}")
+    old = contents_of([(base, name) for name in files], repository=project)
+    before = _book(old[0], old[1], files=[f"{base[:12]}:{name}" for name in files])
     return Prices(before=before, after=after)
+
+
+def _text(file: Path) -> str | None:
+    return file.read_text(encoding="utf-8") if file.is_file() else None
+
+
+def _book(settings: str | None, listed: str | None, *, files: Sequence[str]) -> PriceBook:
+    """The prices of an environment's file and of the price file; ``files``: their names."""
+    book = PriceBook() if settings is None else price_book(settings, file=files[0])
+    if listed is None:
+        return book
+    from tritonstack.catalogue.price_file import parse_price_file  # noqa: PLC0415 - most projects have no such file
+
+    try:
+        return replace(book, listed=parse_price_file(listed, file=files[1]).prices())
+    except InputError as error:
+        found = "; ".join(" ".join(f"{problem.field}: {problem.found}".split()) for problem in error.problems)
+        return replace(book, unreadable=book.unreadable or f"the prices in {files[1]} cannot be read: {found}")
 
 
 def price_book(text: str, *, file: str) -> PriceBook:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, PrivateAttr, model_validator
 
 from tritonstack.catalogue import load_catalogue
+from tritonstack.catalogue.prices import HostingPrice, hosting_price
 from tritonstack.settings.alarms import AlarmSettings
 from tritonstack.settings.builds import BuildSettings
 from tritonstack.settings.endpoint import PRODUCTION_INSTANCES, Endpoint
@@ -83,12 +85,27 @@ class Environment(SettingsModel):
     )
     prices: dict[str, float] = Field(
         default={},
-        description="USD an hour of instance types (ml.g4dn.xlarge: 0.74), above the catalogue's: yours, or where it "
-        "knows none.",
+        description="USD an hour of instance types (ml.g4dn.xlarge: 0.74), above those of prices.json and of the "
+        "catalogue: yours, or where they know none.",
     )
     endpoints: Annotated[tuple[Endpoint, ...], Field(strict=False, min_length=1)] = Field(
         description="The endpoints, each with a name of its own."
     )
+    _project: Path | None = PrivateAttr(default=None)
+
+    def in_project(self, project: Path) -> Self:
+        """The same, with the folder whose ``prices.json`` its prices are looked up in."""
+        placed = self.model_copy()
+        placed._project = project
+        return placed
+
+    def listed_price(self, instance_type: str) -> HostingPrice | None:
+        """The price where ``prices`` has none: of the project's ``prices.json``, else the catalogue's, else None.
+
+        Raises:
+            InputError: that file is wrong.
+        """
+        return hosting_price(instance_type=instance_type, region=self.region, project=self._project)
 
     @model_validator(mode="before")
     @classmethod

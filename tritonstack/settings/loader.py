@@ -93,14 +93,14 @@ def _read(path: Path) -> tuple[Environment | None, list[Problem]]:
     environment: Environment | None = None
     faulty: set[Location] = set()
     try:
-        environment = Environment.model_validate(document.value)
+        environment = Environment.model_validate(document.value).in_project(project_of(path))
     except ValidationError as error:
         errors = [
             one for one in error.errors(include_url=False) if not echoes_bad_items(error=one, value=document.value)
         ]
         faulty = {location_of(one) for one in errors}
         findings += type_findings(errors=errors, model=Environment, document=document)
-    checked = _cross_checks(document=document, faulty=faulty, stem=path.stem)
+    checked = _cross_checks(document=document, faulty=faulty, path=path)
     findings += [finding for finding in checked if not _within(finding.location, faulty)]
     return environment, to_problems(findings=findings, path=path, document=document)
 
@@ -126,7 +126,12 @@ def _repeated_keys(document: YamlDocument) -> Iterator[Finding]:
         )
 
 
-def _cross_checks(*, document: YamlDocument, faulty: set[Location], stem: str) -> Iterator[Finding]:
+def project_of(path: Path) -> Path:
+    """The project that an environment's file belongs to: the folder above the one that it lies in."""
+    return path.absolute().parent.parent
+
+
+def _cross_checks(*, document: YamlDocument, faulty: set[Location], path: Path) -> Iterator[Finding]:
     """Checks between fields, for all that is usable: a faulty field is left out, so that its default stands in."""
     value = document.value
     if not isinstance(value, dict):
@@ -144,7 +149,7 @@ def _cross_checks(*, document: YamlDocument, faulty: set[Location], stem: str) -
     )
     yield from check_site(
         site=site,
-        stem=stem,
+        stem=path.stem,
         permissions_boundary=usable("permissions_boundary"),
         tags={key: text for key, text in (usable("tags") or {}).items() if ("tags", key) not in faulty},
         artifact_key=None if ("artifacts", "key_arn") in faulty else _mapping(usable("artifacts")).get("key_arn"),
@@ -172,7 +177,12 @@ def _cross_checks(*, document: YamlDocument, faulty: set[Location], stem: str) -
         yield from check_endpoint(endpoint=endpoint, location=location, site=site, unusable=unusable)
         if not unusable & {"mode", "instance_type"}:
             yield from check_thresholds(
-                endpoint=endpoint, location=location, alarms=alarms, prices=prices, region=site.region
+                endpoint=endpoint,
+                location=location,
+                alarms=alarms,
+                prices=prices,
+                region=site.region,
+                project=project_of(path),
             )
         if not unusable:
             known[endpoint.name] = endpoint

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from tritonstack.catalogue.prices import hosting_price
+from tritonstack.local.paths import project_folder
 from tritonstack.sizing.measurement import Measurement
 
 
@@ -35,7 +36,7 @@ def prices(*, region: str, overrides: Mapping[str, float]) -> PriceOf:
             return InstancePrice(usd_per_hour=Decimal(str(overrides[row.instance_type])), source="the environment file")
         if row.usd_per_hour is not None:
             return InstancePrice(usd_per_hour=row.usd_per_hour, source="the measurements")
-        listed = hosting_price(instance_type=row.instance_type, region=region)
+        listed = hosting_price(instance_type=row.instance_type, region=region, project=project_folder())
         if listed is None:
             return None
         date = f", {listed.date}" if listed.date else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 from tritonstack.catalogue import Catalogue
 from tritonstack.catalogue.prices import hosting_price
@@ -31,8 +32,12 @@ def check_thresholds(
     alarms: AlarmSettings | None,
     prices: Mapping[str, float],
     region: str | None,
+    project: Path,
 ) -> Iterator[Finding]:
-    """Thresholds that no alarm would read, and budgets that nothing can be held against."""
+    """Thresholds that no alarm would read, and budgets that nothing can be held against.
+
+    ``project``: the folder whose ``prices.json`` may know a price. Raises InputError where that file is wrong.
+    """
     own = endpoint.alarms
     if own is not None:
         yield from _unread(own=own, endpoint=endpoint, location=(*location, "alarms"), alarms=alarms)
@@ -43,13 +48,13 @@ def check_thresholds(
         place = ("alarms", "thresholds")
     if thresholds.budget_usd_per_hour is not None and region is not None and alarms is not None:
         name = endpoint.instance_type
-        if name not in prices and hosting_price(instance_type=name, region=region) is None:
+        if name not in prices and hosting_price(instance_type=name, region=region, project=project) is None:
             yield Finding(
                 location=(*place, "budget_usd_per_hour"),
                 found=f"{thresholds.budget_usd_per_hour} for endpoint {endpoint.name}, and no source gives the price "
                 f"of {name} in {region}",
                 allowed="a budget where the price is known",
-                advice=f"Set its price: prices: {{{name}: <USD an hour>}}",
+                advice=f"`tritonstack prices update`, or set its price: prices: {{{name}: <USD an hour>}}",
             )
 
 

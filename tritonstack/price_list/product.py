@@ -1,0 +1,179 @@
+"""One product of the Price List: what it is of, and what an hour costs, or why that is not clear.
+
+The Price List Query API answers with a list of texts, each the JSON document of one product (Billing user guide,
+"Using the AWS Price List Query API"). Its attributes and terms are data without a published schema; those that are read
+here are what public copies of the list show.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import pydantic_core
+from pydantic import BaseModel, Field, ValidationError
+
+from tritonstack.catalogue.price_file import DATE_LENGTH, TIME_PATTERN
+from tritonstack.catalogue.prices import CONSTRUCTED_VERSION
+
+COMPONENT = "Hosting"
+CURRENCY = "USD"
+HOUR = "Hrs"
+_PRICE = re.compile(r"[0-9]{1,9}(\.[0-9]{1,12})?")
+
+
+@dataclass(frozen=True, kw_only=True)
+class HostingProduct:
+    """What an instance type costs in a region.
+
+    Attributes:
+        instance_type: ``ml.g4dn.xlarge``.
+        region: its code.
+        sku: the product's.
+        usage_type: what a bill calls it (``USE1-Host:ml.g4dn.xlarge``).
+        usd_per_hour: above 0.
+        effective: since when (``2026-09-01``).
+        published: when AWS published the list (``2026-09-20T02:56:06Z``).
+        version: of the list.
+    """
+
+    instance_type: str
+    region: str
+    sku: str
+    usage_type: str
+    usd_per_hour: Decimal
+    effective: str
+    published: str
+    version: str
+
+    @property
+    def constructed(self) -> bool:
+        """Whether the local AWS made it up."""
+        return self.version == CONSTRUCTED_VERSION
+
+
+class UnclearProductError(Exception):
+    """A product whose price cannot be told without a guess.
+
+    Attributes:
+        instance_type: as far as the document tells.
+        why: in words.
+    """
+
+    def __init__(self, instance_type: str | None, why: str) -> None:
+        """Takes the attributes."""
+        super().__init__(why)
+        self.instance_type = instance_type
+        self.why = why
+
+
+class _Dimension(BaseModel):
+    unit: str
+    price: dict[str, str] = Field(alias="pricePerUnit")
+    begin: str = Field(default="0", alias="beginRange")
+    end: str = Field(default="Inf", alias="endRange")
+
+
+class _Term(BaseModel):
+    effective: str = Field(alias="effectiveDate", pattern=TIME_PATTERN)
+    dimensions: dict[str, _Dimension] = Field(alias="priceDimensions")
+
+
+class _Terms(BaseModel):
+    on_demand: dict[str, _Term] = Field(default={}, alias="OnDemand")
+
+
+class _Product(BaseModel):
+    sku: str = Field(min_length=1)
+    attributes: dict[str, str]
+
+
+class _Head(BaseModel):
+    product: _Product
+
+
+class _Document(_Head):
+    terms: _Terms
+    version: str = Field(min_length=1)
+    published: str = Field(alias="publicationDate", pattern=TIME_PATTERN)
+
+
+def read_product(text: str, *, region: str) -> HostingProduct | None:
+    """The product in a document of the list; None where it is nothing that an endpoint's instances are billed by.
+
+    Raises:
+        UnclearProductError: no such document, or a price that is none, or that is not the only one.
+    """
+    try:
+        raw = pydantic_core.from_json(text)
+    except ValueError as error:
+        raise UnclearProductError(None, f"the document is no JSON: {error}") from error
+    name = _name(raw)
+    try:
+        attributes = _Head.model_validate(raw).product.attributes
+        usage_type = attributes.get("usagetype", "")
+        if name is None or not _is_hosting(attributes, region) or not _bills_instances(name, usage_type):
+            return None
+        document = _Document.model_validate(raw)
+    except ValidationError as error:
+        one = error.errors()[0]
+        raise UnclearProductError(name, f"{'.'.join(map(str, one['loc'])) or 'document'}: {one['msg']}") from error
+    term, dimension = _only_price(name, document)
+    return HostingProduct(
+        instance_type=name,
+        region=region,
+        sku=document.product.sku,
+        usage_type=usage_type,
+        usd_per_hour=_usd(name, dimension),
+        effective=term.effective[:DATE_LENGTH],
+        published=document.published,
+        version=document.version,
+    )
+
+
+def _name(raw: Any) -> str | None:
+    """The instance type of a document that may be anything."""
+    for key in ("product", "attributes", "instanceName"):
+        raw = raw.get(key) if isinstance(raw, dict) else None
+    return raw if isinstance(raw, str) and raw else None
+
+
+def _is_hosting(attributes: dict[str, str], region: str) -> bool:
+    """In the region itself: its Local Zones have prices of their own."""
+    return (
+        attributes.get("component") == COMPONENT
+        and attributes.get("regionCode") == region
+        and attributes.get("locationType", "AWS Region") == "AWS Region"
+    )
+
+
+def _bills_instances(name: str, usage_type: str) -> bool:
+    """Whether a bill calls it so: ``Host:ml.g4dn.xlarge``, in most regions behind the region's abbreviation."""
+    return re.search(rf"(^|-)Host:{re.escape(name)}$", usage_type) is not None
+
+
+def _only_price(name: str, document: _Document) -> tuple[_Term, _Dimension]:
+    terms = list(document.terms.on_demand.values())
+    if len(terms) != 1:
+        raise UnclearProductError(name, f"{len(terms)} on-demand terms (SKU {document.product.sku}), not one")
+    dimensions = list(terms[0].dimensions.values())
+    if len(dimensions) != 1:
+        raise UnclearProductError(name, f"{len(dimensions)} prices in its on-demand term (SKU {document.product.sku})")
+    return terms[0], dimensions[0]
+
+
+def _usd(name: str, dimension: _Dimension) -> Decimal:
+    if dimension.unit != HOUR:
+        raise UnclearProductError(name, f"a price by {dimension.unit!r}, not by {HOUR!r}")
+    if (dimension.begin, dimension.end) != ("0", "Inf"):
+        raise UnclearProductError(name, f"a price from {dimension.begin} to {dimension.end} hours alone")
+    text = dimension.price.get(CURRENCY)
+    if text is None:
+        raise UnclearProductError(name, f"a price in {', '.join(sorted(dimension.price)) or 'no currency'}, not in USD")
+    if not _PRICE.fullmatch(text):
+        raise UnclearProductError(name, f"a price of {text!r}, which is no amount")
+    if not Decimal(text):
+        raise UnclearProductError(name, "a price of 0 USD, which no instance costs")
+    return Decimal(text)
