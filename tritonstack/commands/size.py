@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import json
-from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
 import click
 from rich.console import Console
 
+from tritonstack.commands.size_edit import edit_document, show_edit
+from tritonstack.commands.size_inputs import Inputs, read_inputs, target_of
 from tritonstack.commands.size_view import size_view
 from tritonstack.errors import InputError, Problem
-from tritonstack.local.paths import project_folder
-from tritonstack.settings import Environment, load_environment
-from tritonstack.sizing.capacity import CapacityTable, Demand, capacity_table
-from tritonstack.sizing.daily_curve import read_daily_curve
-from tritonstack.sizing.measurements_file import read_measurements
+from tritonstack.settings.scaling import DEFAULT_SAFETY_FACTOR
+from tritonstack.sizing.capacity import CapacityTable, capacity_table
+from tritonstack.sizing.environment_edit import EnvironmentEdit, environment_edit
 from tritonstack.sizing.price import prices
 from tritonstack.sizing.scaling_advice import ScalingAdvice, scaling_advice
+from tritonstack.sizing.scaling_change import DEFAULT_FACTOR, least_instances, scaling_change
+from tritonstack.sizing.scaling_target import scaling_target
 from tritonstack.sizing.sensitivity import sensitivity
 from tritonstack.sizing.size_document import size_document
 
@@ -31,70 +32,125 @@ WIDTH = 120
 )
 @click.option("--load", required=True, help="Invocations a minute, all callers together.")
 @click.option("--latency-ms", required=True, help="What the model's latency may be at most.")
-@click.option("--safety-factor", default="0.5", show_default=True, help="Share of the measured rate to scale by.")
+@click.option(
+    "--safety-factor",
+    help=f"Share of the measured rate to scale by. [default: {DEFAULT_SAFETY_FACTOR}; with --write the endpoint's]",
+)
 @click.option(
     "--daily-curve", type=click.Path(path_type=Path), help="CSV: hour,invocations_per_min for each hour, 0 to 23."
 )
 @click.option("--environment", help="Take region and prices of this environment file.")
+@click.option(
+    "--write",
+    "file",
+    type=click.Path(path_type=Path),
+    help="Write the scaling into this environment file, by whose region and prices it is then, and print the diff.",
+)
+@click.option("--endpoint", help="With --write: the endpoint. [default: the one on the recommended instance type]")
+@click.option(
+    "--configuration",
+    help="With --write: what the endpoint serves. [default: the cheapest within the limit on its instance type]",
+)
+@click.option("--diff", "diff_only", is_flag=True, help="With --write: print the diff, and leave the file as it is.")
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
 def command(
     *,
     measurements: Path,
     load: str,
     latency_ms: str,
-    safety_factor: str,
+    safety_factor: str | None,
     daily_curve: Path | None,
     environment: str | None,
+    file: Path | None,
+    endpoint: str | None,
+    configuration: str | None,
+    diff_only: bool,
     as_json: bool,
 ) -> None:
     """Say what each measured configuration needs for a load, what it costs, and which is the cheapest in the limit.
 
-    Reads files alone. Exit code 2 where no measured configuration keeps the limit: the table is printed all the same.
+    Reads files alone. With --write it changes the scaling of one endpoint in an environment file, and nothing else.
+    Exit code 2 where no measured configuration keeps the limit, or the advice cannot be written: the table is printed
+    all the same, and no file is touched.
     """
-    chosen = _environment(environment)
-    region = DEFAULT_REGION if chosen is None else chosen.region
-    demand = Demand(invocations_per_minute=_decimal("--load", load), latency_ms=_decimal("--latency-ms", latency_ms))
-    factor = _factor(safety_factor)
-    curve = None if daily_curve is None else read_daily_curve(daily_curve)
-    table = capacity_table(
-        read_measurements(measurements),
-        demand=demand,
-        price_of=prices(region=region, overrides={} if chosen is None else chosen.prices),
+    inputs = read_inputs(
+        measurements=measurements,
+        load=load,
+        latency_ms=latency_ms,
+        safety_factor=safety_factor,
+        daily_curve=daily_curve,
+        environment=environment,
+        target=target_of(file, endpoint=endpoint, configuration=configuration, diff_only=diff_only),
     )
-    best = table.recommended
-    advice = None if best is None else scaling_advice(best, safety_factor=factor, curve=curve)
-    _show(table, advice=advice, region=region, as_json=as_json)
-    if not any(row.meets_latency for row in table.rows):
-        raise InputError([_nobody(table)])
-
-
-def _show(table: CapacityTable, *, advice: ScalingAdvice | None, region: str, as_json: bool) -> None:
-    sensitive = sensitivity(table)
+    chosen = inputs.environment
+    region = DEFAULT_REGION if chosen is None else chosen.region
+    price_of = prices(region=region, overrides={} if chosen is None else chosen.prices, project=inputs.project)
+    table = capacity_table(inputs.measurements, demand=inputs.demand, price_of=price_of)
+    edit, refusal = _edit(table, inputs)
+    written = edit is not None and inputs.target is not None and edit.changed and not inputs.target.diff_only
+    if edit is not None and written:
+        edit.write()
+    advice = _advice(table, inputs) if edit is None else edit.change.advice
     if as_json:
-        click.echo(json.dumps(size_document(table, advice=advice, sensitive=sensitive, region=region), indent=2))
-        return
+        _print_json(table, advice=advice, edit=edit, region=region, written=written)
+    else:
+        _print(table, advice=advice, edit=edit, written=written)
+    if refusal is not None:
+        raise refusal
+
+
+def _edit(table: CapacityTable, inputs: Inputs) -> tuple[EnvironmentEdit | None, InputError | None]:
+    """The edit that is asked for, or why there is none."""
+    if not any(row.meets_latency for row in table.rows):
+        return None, InputError([_nobody(table)])
+    target, environment = inputs.target, inputs.environment
+    if target is None or environment is None:
+        return None, None
+    try:
+        endpoint, row = scaling_target(
+            table,
+            environment=environment,
+            file=str(target.file),
+            endpoint=target.endpoint,
+            configuration=target.configuration,
+        )
+        change = scaling_change(
+            endpoint, row=row, production=environment.production, factor=inputs.factor, curve=inputs.curve
+        )
+        return environment_edit(target.file, change), None
+    except InputError as error:
+        return None, error
+
+
+def _advice(table: CapacityTable, inputs: Inputs) -> ScalingAdvice | None:
+    best, chosen = table.recommended, inputs.environment
+    if best is None:
+        return None
+    least = least_instances(production=chosen is None or chosen.production)
+    return scaling_advice(best, safety_factor=inputs.factor or DEFAULT_FACTOR, curve=inputs.curve, least=least)
+
+
+def _print(table: CapacityTable, *, advice: ScalingAdvice | None, edit: EnvironmentEdit | None, written: bool) -> None:
     console = Console()
     if not console.is_terminal:
         console = Console(width=WIDTH)
-    console.print(size_view(table, advice=advice, sensitive=sensitive))
+    # an edit says its scaling itself, number by number
+    console.print(size_view(table, advice=advice if edit is None else None, sensitive=sensitivity(table)))
+    if edit is not None:
+        show_edit(console, edit, table=table, written=written)
 
 
-def _environment(name: str | None) -> Environment | None:
-    return None if name is None else load_environment(project_folder() / "environments" / f"{name}.yaml")
-
-
-def _decimal(option: str, text: str) -> Decimal:
-    try:
-        return Decimal(text)
-    except InvalidOperation as error:
-        raise InputError([Problem(field=option, found=text, allowed="a number above zero")]) from error
-
-
-def _factor(text: str) -> Decimal:
-    factor = _decimal("--safety-factor", text)
-    if not 0 < factor <= 1:
-        raise InputError([Problem(field="--safety-factor", found=text, allowed="above 0, at most 1")])
-    return factor
+def _print_json(
+    table: CapacityTable,
+    *,
+    advice: ScalingAdvice | None,
+    edit: EnvironmentEdit | None,
+    region: str,
+    written: bool,
+) -> None:
+    document = size_document(table, advice=advice, sensitive=sensitivity(table), region=region)
+    told = None if edit is None else edit_document(edit, table=table, written=written)
+    click.echo(json.dumps({**document, "edit": told}, indent=2, allow_nan=False))
 
 
 def _nobody(table: CapacityTable) -> Problem:

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tritonstack.sizing.capacity import CapacityRow, CapacityTable
+from tritonstack.sizing.number import plain
 from tritonstack.sizing.scaling_advice import ScalingAdvice
 from tritonstack.sizing.sensitivity import Case, Sensitivity
 
@@ -32,7 +33,7 @@ def _capacity(table: CapacityTable) -> Table:
     view.add_column("instance type")
     for name in ("calls/min each", "latency ms", "instances", "USD/h", "USD/million"):
         view.add_column(name, justify="right")
-    view.add_column(f"within {_plain(table.demand.latency_ms)} ms")
+    view.add_column(f"within {plain(table.demand.latency_ms)} ms")
     for row in table.rows:
         view.add_row(*_cells(row, recommended=row is table.recommended), style=None if row.meets_latency else "dim")
     return view
@@ -44,8 +45,8 @@ def _cells(row: CapacityRow, *, recommended: bool) -> tuple[str, ...]:
     return (
         measured.configuration,
         measured.instance_type,
-        _plain(measured.invocations_per_minute),
-        _plain(measured.latency_ms),
+        plain(measured.invocations_per_minute),
+        plain(measured.latency_ms),
         str(row.instances),
         _money(row.cost_per_hour),
         _money(row.cost_per_million),
@@ -54,13 +55,13 @@ def _cells(row: CapacityRow, *, recommended: bool) -> tuple[str, ...]:
 
 
 def _sentence(table: CapacityTable) -> str:
-    load, limit = _plain(table.demand.invocations_per_minute), _plain(table.demand.latency_ms)
+    load, limit = plain(table.demand.invocations_per_minute), plain(table.demand.latency_ms)
     best = table.recommended
     if best is None:
         if table.unpriced:
             return f"no recommendation: of the rows within {limit} ms none has a price"
         fastest = table.fastest.measurement
-        return f"no row is within {limit} ms; the fastest is {fastest.name}, {_plain(fastest.latency_ms)} ms"
+        return f"no row is within {limit} ms; the fastest is {fastest.name}, {plain(fastest.latency_ms)} ms"
     price = best.price.source if best.price else UNKNOWN
     return (
         f"cheapest within {limit} ms at {load} invocations a minute: {best.instances} x {best.measurement.name}, "
@@ -79,11 +80,11 @@ def _unpriced(table: CapacityTable) -> list[str]:
 
 
 def _scaling(advice: ScalingAdvice) -> list[str]:
-    rate, target = round(advice.requests_per_second, 2), round(advice.invocations_per_instance, 1)
-    measured = f"{_plain(rate)} requests per second measured x {advice.safety_factor} x 60"
+    measured = f"{plain(advice.requests_per_second)} requests per second measured x {advice.safety_factor} x 60"
+    target = plain(advice.invocations_per_instance)
     lines = [
-        f"scaling: {measured}: a target of {_plain(target)} invocations a minute and instance",
-        f"minimum {advice.minimum} instances, maximum {advice.maximum}",
+        f"scaling: {measured}: a target of {target} invocations a minute and instance",
+        f"minimum {advice.minimum} instances, maximum {advice.maximum} for {plain(advice.peak)} invocations a minute",
     ]
     if not advice.hourly:
         lines.append("the load is taken as the day's greatest; --daily-curve FILE gives the minimum from the others")
@@ -104,7 +105,7 @@ def _cases(sensitive: Sensitivity) -> Table:
     for case in sensitive.rates:
         view.add_row(f"measured rates x {case.value}", *_then(case))
     for case in sensitive.limits:
-        view.add_row(f"limit from {_plain(case.value)} ms", *_then(case))
+        view.add_row(f"limit from {plain(case.value)} ms", *_then(case))
     return view
 
 
@@ -115,7 +116,3 @@ def _then(case: Case) -> tuple[str, str, str]:
 
 def _money(value: Decimal | None) -> str:
     return UNKNOWN if value is None else f"{value:.2f}"
-
-
-def _plain(value: Decimal) -> str:
-    return f"{value.normalize():f}"

@@ -45,13 +45,13 @@ _STAND_INS: dict[str, Any] = {
 """For required fields that are missing or faulty, so that the others can be checked. No message ever shows one."""
 
 
-def load_environment(path: Path) -> Environment:
-    """The settings in ``path``.
+def load_environment(path: Path, *, text: str | None = None) -> Environment:
+    """The settings in ``path``; with ``text``, as they would be if the file there held it.
 
     Raises:
         InputError: with every problem: repeated keys, wrong types, unknown fields, and what the catalogue forbids.
     """
-    environment, problems = _read(path)
+    environment, problems = _read(path, text=text)
     if environment is None or problems:
         raise InputError(problems)
     return environment
@@ -81,12 +81,12 @@ def load_environments(folder: Path) -> tuple[Environment, ...]:
     return tuple(environments.values())
 
 
-def _read(path: Path) -> tuple[Environment | None, list[Problem]]:
+def _read(path: Path, *, text: str | None = None) -> tuple[Environment | None, list[Problem]]:
     """The settings, where the fields have the right types, and every problem of the file."""
     if not path.exists():
         return None, [_no_file(path)]
     try:
-        document = read_yaml(path)
+        document = read_yaml(path, text=text)
     except InputError as error:
         return None, list(error.problems)
     findings = list(_repeated_keys(document))

@@ -61,15 +61,15 @@ class YamlDocument:
         return None
 
 
-def read_yaml(path: Path) -> YamlDocument:
-    """The YAML file at ``path``.
+def read_yaml(path: Path, *, text: str | None = None) -> YamlDocument:
+    """The YAML file at ``path``; with ``text``, that text under the file's name.
 
     Raises:
         InputError: it cannot be read, is no YAML, or uses what is not allowed here. Keys that stand twice are no error
             yet: they are listed in ``repeated``, so that they are reported together with all else.
     """
     try:
-        return parse_yaml(path.read_text(encoding="utf-8"))
+        return parse_yaml(path.read_text(encoding="utf-8") if text is None else text)
     except YamlError as error:
         file = f"{path}:{error.line}" if error.line else str(path)
         raise InputError([Problem(file=file, found=error.found, allowed=error.allowed, advice=error.advice)]) from None

@@ -7,6 +7,7 @@ from decimal import ROUND_CEILING, Decimal
 
 from tritonstack.errors import InputError, Problem
 from tritonstack.sizing.measurement import Measurement, Measurements
+from tritonstack.sizing.number import ABOVE_ZERO, is_above_zero
 from tritonstack.sizing.price import InstancePrice, PriceOf
 
 MINUTES_IN_AN_HOUR = 60
@@ -27,11 +28,13 @@ class Demand:
 
     def __post_init__(self) -> None:
         fields = (("--load", self.invocations_per_minute), ("--latency-ms", self.latency_ms))
-        wrong = [(name, value) for name, value in fields if not (value.is_finite() and value > 0)]
+        wrong = [
+            Problem(field=name, found=str(value), allowed=ABOVE_ZERO)
+            for name, value in fields
+            if not is_above_zero(value)
+        ]
         if wrong:
-            raise InputError(
-                [Problem(field=name, found=str(value), allowed="a number above zero") for name, value in wrong]
-            )
+            raise InputError(wrong)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import csv
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from pathlib import Path
 
 from tritonstack.errors import InputError, Problem
+from tritonstack.sizing.number import ABOVE_ZERO, is_above_zero, number_of
 
 HOURS = 24
 COLUMNS = ("hour", "invocations_per_min")
@@ -53,14 +54,14 @@ def _curve(file: Path, lines: list[tuple[int, dict[str, str]]]) -> DailyCurve:
     problems: list[Problem] = []
     loads: dict[int, Decimal] = {}
     for number, row in lines:
-        hour, load = _number(row.get("hour")), _number(row.get("invocations_per_min"))
+        hour, load = number_of(row.get("hour")), number_of(row.get("invocations_per_min"))
         if hour is None or hour != hour.to_integral_value() or not 0 <= hour < HOURS:
             problems.append(_problem(file, f"line {number}, hour", str(row.get("hour")), "a whole number, 0 to 23"))
         elif int(hour) in loads:
             problems.append(_problem(file, f"line {number}, hour", f"{hour} a second time", "each hour once"))
-        elif load is None or load < 0:
+        elif load is None or (load != 0 and not is_above_zero(load)):
             found = str(row.get("invocations_per_min"))
-            problems.append(_problem(file, f"line {number}, invocations_per_min", found, "zero or more"))
+            problems.append(_problem(file, f"line {number}, invocations_per_min", found, f"zero, or {ABOVE_ZERO}"))
         else:
             loads[int(hour)] = load
     missing = [str(hour) for hour in range(HOURS) if hour not in loads]
@@ -71,14 +72,6 @@ def _curve(file: Path, lines: list[tuple[int, dict[str, str]]]) -> DailyCurve:
     if problems:
         raise InputError(problems)
     return DailyCurve(loads=tuple(loads[hour] for hour in range(HOURS)))
-
-
-def _number(text: str | None) -> Decimal | None:
-    try:
-        number = Decimal(text or "")
-    except InvalidOperation:
-        return None
-    return number if number.is_finite() else None
 
 
 def _problem(file: Path, place: str, found: str, allowed: str) -> Problem:

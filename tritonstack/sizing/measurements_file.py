@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Mapping, Sequence
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from pathlib import Path
 
 from tritonstack.catalogue import load_catalogue
 from tritonstack.errors import InputError, Problem
 from tritonstack.sizing.measurement import Measurement, Measurements
+from tritonstack.sizing.number import ABOVE_ZERO, is_above_zero, number_of
 
 CONFIGURATION = "configuration_name"
 INSTANCE_TYPE = "instance_type"
@@ -136,14 +137,11 @@ class _Reader:
         text = row.get(name, "")
         if text in ABSENT:
             if name in NEEDED:
-                self._add(line, name, text or "nothing", "a number above zero")
+                self._add(line, name, text or "nothing", ABOVE_ZERO)
             return None
-        try:
-            number = Decimal(text)
-        except InvalidOperation:
-            number = Decimal("NaN")
-        if not number.is_finite() or number <= 0:
-            self._add(line, name, text, "a number above zero")
+        number = number_of(text)
+        if number is None or not is_above_zero(number):
+            self._add(line, name, text, ABOVE_ZERO)
             return None
         return number
 

@@ -53,9 +53,10 @@ def _row(row: CapacityRow) -> dict[str, Any]:
 def _advice(advice: ScalingAdvice) -> dict[str, Any]:
     day, all_day = advice.usd_per_day or (None, None)
     return {
-        "requests_per_second": _number(advice.requests_per_second, digits=4),
+        **_named(advice.row),
+        "requests_per_second": _number(advice.requests_per_second),
         "safety_factor": _number(advice.safety_factor),
-        "invocations_per_instance": _number(advice.invocations_per_instance, digits=2),
+        "invocations_per_instance": _number(advice.invocations_per_instance),
         "minimum": advice.minimum,
         "maximum": advice.maximum,
         "instances_by_hour": list(advice.hourly),
