@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import re
+from pathlib import Path
+
 import pytest
 
 from tritonstack.catalogue import load_catalogue
 from tritonstack.catalogue.data_file import read_data
+from tritonstack.catalogue.price_file import ListedPrice, PriceFile, RegionPrices, price_file_text
 from tritonstack.catalogue.prices import hosting_price
+from tritonstack.errors import InputError
 
 REGIONS = read_data("hosting_prices.json")["regions"]
 ROWS = [(region, name, row) for region, rows in REGIONS.items() for name, row in rows.items()]
@@ -23,11 +29,14 @@ def test_a_price_is_of_a_type_that_the_region_hosts_and_names_its_source(
     assert price is not None
     assert 0.3 < price.usd_per_hour / instance.gpu_count < 12
     assert len(price.source) > 10
+    assert price.date is None or re.fullmatch(r"20\d\d-\d\d(-\d\d)?", price.date)
+    assert price.component in ("hosting", "batch transform", "not stated")
     assert price.usd_per_hour == row["usd_per_hour"]
 
 
 def test_an_unknown_price_is_none_not_a_guess() -> None:
     assert hosting_price(instance_type="ml.g6.xlarge", region="us-east-1") is None  # the sources disagree
+    assert hosting_price(instance_type="ml.g5.16xlarge", region="us-west-2") is None  # the sources disagree
     assert hosting_price(instance_type="ml.g4dn.xlarge", region="eu-central-1") is None  # no source
 
 
@@ -36,3 +45,49 @@ def test_a_larger_type_of_a_family_costs_more() -> None:
     figures = [each.usd_per_hour for each in prices if each is not None]
     assert len(figures) == 4
     assert figures == sorted(figures)
+
+
+def own_prices(project: Path, usd: float, *, name: str = "ml.g4dn.xlarge", region: str = "us-east-1") -> Path:
+    """A project's price file with one price."""
+    row = ListedPrice(usd_per_hour=usd, sku="A", usage_type=f"USE1-Host:{name}", effective="2026-11-01")
+    prices = RegionPrices(published="2026-11-20T02:56:06Z", version="1", types={name: row})
+    file = project / "prices.json"
+    file.write_text(price_file_text(PriceFile(regions={region: prices})))
+    return file
+
+
+def test_a_project_s_own_file_goes_before_the_catalogue_and_leaves_the_rest_to_it(tmp_path: Path) -> None:
+    own_prices(tmp_path, 9.0)
+    found = hosting_price(instance_type="ml.g4dn.xlarge", region="us-east-1", project=tmp_path)
+    assert found is not None
+    assert (found.usd_per_hour, found.component, found.source, found.date) == (
+        9.0, "hosting", "AWS Price List", "2026-11-20",
+    )  # fmt: skip
+    assert found.short == "on-demand list price of 2026-11-20"
+    for name, region in (("ml.g4dn.2xlarge", "us-east-1"), ("ml.g4dn.xlarge", "us-east-2")):
+        carried = hosting_price(instance_type=name, region=region)
+        assert carried is not None
+        assert hosting_price(instance_type=name, region=region, project=tmp_path) == carried
+    assert hosting_price(instance_type="ml.g4dn.xlarge", region="us-east-1") != found
+
+
+def test_a_file_that_was_written_anew_is_read_anew_and_one_that_went_is_gone(tmp_path: Path) -> None:
+    def usd() -> float:
+        found = hosting_price(instance_type="ml.g4dn.xlarge", region="us-east-1", project=tmp_path)
+        assert found is not None
+        return found.usd_per_hour
+
+    assert usd() == 0.7364
+    file = own_prices(tmp_path, 9.0)
+    assert usd() == 9.0
+    own_prices(tmp_path, 8.0)
+    os.utime(file, ns=(1, 1))  # whatever the clock's steps are
+    assert usd() == 8.0
+    file.unlink()
+    assert usd() == 0.7364
+
+
+def test_a_wrong_file_is_wrong_input_not_a_missing_price(tmp_path: Path) -> None:
+    own_prices(tmp_path, 9.0).write_text("{}")
+    with pytest.raises(InputError, match="regions"):
+        hosting_price(instance_type="ml.g4dn.xlarge", region="us-east-1", project=tmp_path)

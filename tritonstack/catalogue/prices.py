@@ -75,7 +75,7 @@ def project_prices(project: Path) -> Prices:
     file = project / PRICES_FILE
     try:
         stat = file.stat()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return {}
     return _read(file, stat.st_mtime_ns, stat.st_size)
 

@@ -14,6 +14,7 @@ from rich.table import Table
 
 from tritonstack.bench.cloud_gate import hold, p95_of, passes
 from tritonstack.bench.results_folder import JSON, read_results
+from tritonstack.catalogue.prices import HostingPrice
 from tritonstack.errors import InputError, Problem
 from tritonstack.local.paths import LocalPaths, project_folder
 from tritonstack.settings import load_environment
@@ -87,15 +88,20 @@ def _gate(documents: Sequence[BenchDocument], settings: Environment) -> int:
         )
         raise InputError([problem])
 
+    taken: dict[str, HostingPrice] = {}
+
     def usd_per_hour(instance_type: str) -> float | None:
-        if instance_type in settings.prices:
-            return settings.prices[instance_type]
-        listed = settings.listed_price(instance_type)
-        return None if listed is None else listed.usd_per_hour
+        price = settings.price(instance_type)
+        if price is None:
+            return None
+        taken[instance_type] = price
+        return price.usd_per_hour
 
     lines = [line for document in documents for line in hold(document, gate, usd_per_hour=usd_per_hour)]
     for line in lines:
         click.echo(f"{line.verdict}: {line.sentence}", err=True)
+    for name, price in sorted(taken.items()):
+        click.echo(f"{name} at {price.usd_per_hour:g} USD an hour: {price.short}", err=True)
     good = passes(lines, gate)
     click.echo(f"gate of {settings.environment}: {'passed' if good else 'FAILED'}", err=True)
     return 0 if good else 1

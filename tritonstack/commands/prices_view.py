@@ -118,25 +118,22 @@ def _sources(prices: Mapping[str, HostingPrice]) -> list[str]:
 def _taken(uses: Iterable[Use]) -> Table:
     table = _table("what the environments take", ("endpoint", "region", "instance type", "USD an hour", "who says so"))
     for use in uses:
-        place = (f"{use.environment}/{use.endpoint}", use.region, use.instance_type)
-        if use.own is not None:
-            price = (f"{use.own.normalize():f}", f"environments/{use.environment}.yaml")
-        else:
-            price = (_usd(use.listed), "" if use.listed is None else use.listed.short)
-        table.add_row(*map(Text, (*place, *price)))
+        who = "" if use.price is None else use.price.short
+        table.add_row(
+            *map(Text, (f"{use.environment}/{use.endpoint}", use.region, use.instance_type, _usd(use.price), who))
+        )
     return table
 
 
 def _unknown(console: Console, uses: Sequence[Use]) -> None:
-    for name, region in sorted({(use.instance_type, use.region) for use in uses if use.unknown}):
-        who = ", ".join(
-            f"{use.environment}/{use.endpoint}"
-            for use in uses
-            if (use.instance_type, use.region) == (name, region) and use.unknown
-        )
+    who: dict[tuple[str, str], list[str]] = {}
+    for use in uses:
+        if use.price is None:
+            who.setdefault((use.instance_type, use.region), []).append(f"{use.environment}/{use.endpoint}")
+    for (name, region), endpoints in sorted(who.items()):
         console.print(
-            f"{UNKNOWN}: {name} in {region}, of {who}: `tritonstack prices update --region {region}`, or "
-            f"`prices: {{{name}: …}}` in the environment's file",
+            f"{UNKNOWN}: {name} in {region}, of {', '.join(endpoints)}: `tritonstack prices update --region {region}`, "
+            f"or `prices: {{{name}: …}}` in the environment's file",
             soft_wrap=True,
         )
 

@@ -51,13 +51,8 @@ class Variant:
 
 def variant_of(environment: Environment, endpoint: Endpoint) -> Variant:
     """The variant of one endpoint of an environment."""
-    name = endpoint.instance_type
-    own = environment.prices.get(name)
-    price = None
-    if own is not None:
-        price = Price(usd_per_hour=own, source="the environment's file")
-    elif (listed := environment.listed_price(name)) is not None:
-        price = Price(usd_per_hour=listed.usd_per_hour, source=listed.short)
+    known = environment.price(endpoint.instance_type)
+    price = None if known is None else Price(usd_per_hour=known.usd_per_hour, source=known.short)
     return Variant(settings=endpoint, endpoint_name=endpoint.sagemaker_name(environment.environment), price=price)
 
 

@@ -21,6 +21,7 @@ from tritonstack.catalogue.prices import CONSTRUCTED_VERSION
 COMPONENT = "Hosting"
 CURRENCY = "USD"
 HOUR = "Hrs"
+REGION = "AWS Region"
 _PRICE = re.compile(r"[0-9]{1,9}(\.[0-9]{1,12})?")
 
 
@@ -85,9 +86,17 @@ class _Terms(BaseModel):
     on_demand: dict[str, _Term] = Field(default={}, alias="OnDemand")
 
 
+class _Attributes(BaseModel):
+    component: str = ""
+    instance_type: str | None = Field(default=None, alias="instanceName")
+    region: str = Field(default="", alias="regionCode")
+    location_type: str = Field(default=REGION, alias="locationType")
+    usage_type: str = Field(default="", alias="usagetype")
+
+
 class _Product(BaseModel):
     sku: str = Field(min_length=1)
-    attributes: dict[str, str]
+    attributes: _Attributes
 
 
 class _Head(BaseModel):
@@ -110,22 +119,22 @@ def read_product(text: str, *, region: str) -> HostingProduct | None:
         raw = pydantic_core.from_json(text)
     except ValueError as error:
         raise UnclearProductError(None, f"the document is no JSON: {error}") from error
-    name = _name(raw)
     try:
         attributes = _Head.model_validate(raw).product.attributes
-        usage_type = attributes.get("usagetype", "")
-        if name is None or not _is_hosting(attributes, region) or not _bills_instances(name, usage_type):
+        name = attributes.instance_type
+        if name is None or not _bills_instances(attributes, name=name, region=region):
             return None
         document = _Document.model_validate(raw)
     except ValidationError as error:
         one = error.errors()[0]
-        raise UnclearProductError(name, f"{'.'.join(map(str, one['loc'])) or 'document'}: {one['msg']}") from error
+        why = f"{'.'.join(map(str, one['loc'])) or 'document'}: {one['msg']}"
+        raise UnclearProductError(_name(raw), why) from error
     term, dimension = _only_price(name, document)
     return HostingProduct(
         instance_type=name,
         region=region,
         sku=document.product.sku,
-        usage_type=usage_type,
+        usage_type=attributes.usage_type,
         usd_per_hour=_usd(name, dimension),
         effective=term.effective[:DATE_LENGTH],
         published=document.published,
@@ -140,18 +149,14 @@ def _name(raw: Any) -> str | None:
     return raw if isinstance(raw, str) and raw else None
 
 
-def _is_hosting(attributes: dict[str, str], region: str) -> bool:
-    """In the region itself: its Local Zones have prices of their own."""
-    return (
-        attributes.get("component") == COMPONENT
-        and attributes.get("regionCode") == region
-        and attributes.get("locationType", "AWS Region") == "AWS Region"
-    )
+def _bills_instances(attributes: _Attributes, *, name: str, region: str) -> bool:
+    """Whether hours of endpoints' instances in the region itself are billed by it: Local Zones have their own prices.
 
-
-def _bills_instances(name: str, usage_type: str) -> bool:
-    """Whether a bill calls it so: ``Host:ml.g4dn.xlarge``, in most regions behind the region's abbreviation."""
-    return re.search(rf"(^|-)Host:{re.escape(name)}$", usage_type) is not None
+    A bill calls them ``Host:ml.g4dn.xlarge``, in most regions behind the region's abbreviation.
+    """
+    place = (attributes.component, attributes.region, attributes.location_type)
+    billed_as = re.search(rf"(^|-)Host:{re.escape(name)}$", attributes.usage_type)
+    return place == (COMPONENT, region, REGION) and billed_as is not None
 
 
 def _only_price(name: str, document: _Document) -> tuple[_Term, _Dimension]:

@@ -8,7 +8,11 @@ from typing import Literal
 
 from tritonstack.catalogue.price_file import ListedPrice, PriceFile, RegionPrices, hosting_price_of
 from tritonstack.catalogue.prices import HostingPrice, carried_prices
+from tritonstack.errors import WorkFailedError
 from tritonstack.price_list.product import HostingProduct, UnclearProductError, read_product
+
+SHOWN = 500
+"""Characters of reasons, where every product has one."""
 
 Kind = Literal["new", "changed", "unchanged", "not listed", "refused"]
 
@@ -60,6 +64,9 @@ def updated(
         old: the file's prices; None where there is no file.
         answers: region → documents.
         types: region → instance types that are looked for, beside those that the file has.
+
+    Raises:
+        WorkFailedError: no product of a region is one that its endpoints' instances are clearly billed by.
     """
     regions = dict(old.regions) if old is not None else {}
     changes: list[Change] = []
@@ -69,13 +76,12 @@ def updated(
         read = _Read.of(documents, region=region)
         unreadable += [f"{region}: {why}" for why in read.nameless]
         # What the local AWS made up is nothing that a real list could lack.
-        kept = known if known is not None and known.constructed == read.constructed else None
+        kept = known if known is not None and known.constructed == read.newest.constructed else None
         wanted = sorted({*types.get(region, ()), *(kept.types if kept else ())})
         new = _region(kept, read, wanted=wanted)
         told = [_change(region, name, known=known, new=new, read=read) for name in wanted]
         changes += [change for change in told if change.kind != "not listed" or change.before is not None]
-        if new is not None:
-            regions[region] = new
+        regions[region] = new
     return Update(prices=PriceFile(regions=regions), changes=tuple(changes), unreadable=tuple(unreadable))
 
 
@@ -88,7 +94,7 @@ class _Read:
     nameless: tuple[str, ...]
 
     @classmethod
-    def of(cls, documents: Iterable[str], *, region: str) -> _Read:
+    def of(cls, documents: Sequence[str], *, region: str) -> _Read:
         products: dict[str, tuple[HostingProduct, ...]] = {}
         unclear: dict[str, tuple[str, ...]] = {}
         nameless: list[str] = []
@@ -103,18 +109,19 @@ class _Read:
                 continue
             if product is not None:
                 products[product.instance_type] = (*products.get(product.instance_type, ()), product)
+        if not products:
+            reasons = "; ".join((*nameless, *(why for whys in unclear.values() for why in whys)))
+            raise WorkFailedError(
+                f"none of the Price List's {len(documents)} products of {region} is clearly what an hour of an "
+                f"endpoint's instance costs: nothing is written\n  {reasons[:SHOWN] or 'they are of other things'}"
+            )
         return cls(products=products, unclear=unclear, nameless=tuple(nameless))
 
     @property
-    def newest(self) -> HostingProduct | None:
+    def newest(self) -> HostingProduct:
         """Of the Price List that was published last."""
         every = (product for products in self.products.values() for product in products)
-        return max(every, key=lambda product: (product.published, product.version), default=None)
-
-    @property
-    def constructed(self) -> bool:
-        """Whether the local AWS answered."""
-        return self.newest is not None and self.newest.constructed
+        return max(every, key=lambda product: (product.published, product.version))
 
     def refusal(self, name: str) -> str:
         """Why the price of a type is not clear; empty where it is, or where there is none."""
@@ -125,11 +132,8 @@ class _Read:
         return "; ".join(unclear)
 
 
-def _region(known: RegionPrices | None, read: _Read, *, wanted: Iterable[str]) -> RegionPrices | None:
-    """A region's prices now; as they were where nothing of the answer is clear."""
+def _region(known: RegionPrices | None, read: _Read, *, wanted: Iterable[str]) -> RegionPrices:
     newest = read.newest
-    if newest is None:
-        return known
     rows: dict[str, ListedPrice] = {}
     for name in wanted:
         found, refused = read.products.get(name, ()), read.refusal(name)
@@ -152,7 +156,7 @@ def _row(product: HostingProduct) -> ListedPrice:
     )
 
 
-def _change(region: str, name: str, *, known: RegionPrices | None, new: RegionPrices | None, read: _Read) -> Change:
+def _change(region: str, name: str, *, known: RegionPrices | None, new: RegionPrices, read: _Read) -> Change:
     before, after = _price(region, name, known), _price(region, name, new)
     refused = read.refusal(name)
     kind: Kind

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from decimal import Decimal
 
 from tritonstack.catalogue.prices import HostingPrice
 from tritonstack.settings import Environment
@@ -19,21 +18,14 @@ class Use:
         endpoint: its name in the environment.
         region: the environment's.
         instance_type: ``ml.g4dn.xlarge``.
-        own: USD an hour, where the environment's file sets it: it goes before the listed one.
-        listed: of ``prices.json``, else of the catalogue.
+        price: of the environment's file, else of ``prices.json``, else of the catalogue; None: nobody gives it.
     """
 
     environment: str
     endpoint: str
     region: str
     instance_type: str
-    own: Decimal | None
-    listed: HostingPrice | None
-
-    @property
-    def unknown(self) -> bool:
-        """Whether nobody gives the price."""
-        return self.own is None and self.listed is None
+    price: HostingPrice | None
 
 
 def uses_of(environments: Iterable[Environment]) -> tuple[Use, ...]:
@@ -44,14 +36,8 @@ def uses_of(environments: Iterable[Environment]) -> tuple[Use, ...]:
             endpoint=endpoint.name,
             region=environment.region,
             instance_type=endpoint.instance_type,
-            own=_own(environment, endpoint.instance_type),
-            listed=environment.listed_price(endpoint.instance_type),
+            price=environment.price(endpoint.instance_type),
         )
         for environment in environments
         for endpoint in environment.endpoints
     )
-
-
-def _own(environment: Environment, instance_type: str) -> Decimal | None:
-    own = environment.prices.get(instance_type)
-    return None if own is None else Decimal(str(own))

@@ -18,6 +18,8 @@ from tritonstack.settings.logs import LogSettings
 from tritonstack.settings.network import NetworkSettings
 
 ROLE_PATH_PATTERN = r"^/([A-Za-z0-9_.,+=@-]+/)+$"
+OWN_PRICE = "the environment's file"
+"""Who says what ``prices`` says."""
 KEY_PATTERN = r"^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+$"
 
 
@@ -99,13 +101,16 @@ class Environment(SettingsModel):
         placed._project = project
         return placed
 
-    def listed_price(self, instance_type: str) -> HostingPrice | None:
-        """The price where ``prices`` has none: of the project's ``prices.json``, else the catalogue's, else None.
+    def price(self, instance_type: str) -> HostingPrice | None:
+        """What an instance costs: as ``prices`` says, else the project's ``prices.json``, else the catalogue; or None.
 
         Raises:
-            InputError: that file is wrong.
+            InputError: ``prices.json`` is wrong.
         """
-        return hosting_price(instance_type=instance_type, region=self.region, project=self._project)
+        own = self.prices.get(instance_type)
+        if own is None:
+            return hosting_price(instance_type=instance_type, region=self.region, project=self._project)
+        return HostingPrice(usd_per_hour=own, component="hosting", source=OWN_PRICE, date=None, kind=OWN_PRICE)
 
     @model_validator(mode="before")
     @classmethod
