@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import aws_cdk as cdk
 from aws_cdk import aws_codebuild as codebuild
-from aws_cdk import aws_events as events
-from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
-from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from constructs_lib.acknowledgement import acknowledge, acknowledge_wildcard
+from constructs_lib.acknowledgement import acknowledge_wildcard
 from constructs_lib.artifact_bucket import ArtifactBucketReference
 from constructs_lib.build_log import BuildLog
+from constructs_lib.dead_letter_rule import DeadLetterRule
 from constructs_lib.engine_project import EngineProject
 from constructs_lib.handler_function import HandlerFunction
 from constructs_lib.permission import allow
@@ -24,8 +22,6 @@ FINAL = ("SUCCEEDED", "FAILED", "FAULT", "STOPPED", "TIMED_OUT")
 """The statuses that a build ends in (API reference: Build)."""
 EVENT_SECONDS = 12 * 60 * 60
 """How long EventBridge tries to deliver an event: as long as a deployment waits for it."""
-MOST_ATTEMPTS = 185
-"""EventBridge's own default and maximum (user guide: "How EventBridge retries delivering events")."""
 
 
 class BuildSignals(Construct):
@@ -89,8 +85,19 @@ class BuildSignals(Construct):
             self._allow_to_stop_builds(engines)
         if processing is not None:
             self._allow_to_stop_jobs(processing)
-        self.undelivered = self._queue()
-        self._call_at_the_end(project)
+        self.undelivered = DeadLetterRule(
+            self,
+            "Default",
+            rule_id="BuildEnded",
+            description=f"A build of {environment} has ended",
+            event_pattern={
+                "source": ["aws.codebuild"],
+                "detail-type": ["CodeBuild Build State Change"],
+                "detail": {"project-name": [project.ref], "build-status": list(FINAL)},
+            },
+            function=self.function,
+            age_seconds=EVENT_SECONDS,
+        ).undelivered
 
     def _allow_orders(self, artifacts: ArtifactBucketReference, staging_bucket: str) -> None:
         policy = self.function.policy
@@ -185,88 +192,3 @@ class BuildSignals(Construct):
             reason="A job's name is used once and never again, so each ends in new digits; the pattern covers the "
             f"engine jobs of {self._environment} alone.",
         )
-
-    def _call_at_the_end(self, project: codebuild.CfnProject) -> None:
-        """A lost event would have the deployment wait for twelve hours, so what cannot be delivered is kept."""
-        queue = self.undelivered
-        allow(self.function.policy, "KeepFailed", actions=["sqs:SendMessage"], resources=[queue.attr_arn])
-        failed = lambda_.CfnEventInvokeConfig(
-            self,
-            "OnFailure",
-            function_name=self.function.arn,
-            qualifier="$LATEST",
-            destination_config=lambda_.CfnEventInvokeConfig.DestinationConfigProperty(
-                on_failure=lambda_.CfnEventInvokeConfig.OnFailureProperty(destination=queue.attr_arn)
-            ),
-        )
-        failed.node.add_dependency(self.function.policy)  # Lambda checks the permission when this is made
-        rule = events.CfnRule(
-            self,
-            "BuildEnded",
-            description=f"A build of {self._environment} has ended",
-            event_pattern={
-                "source": ["aws.codebuild"],
-                "detail-type": ["CodeBuild Build State Change"],
-                "detail": {"project-name": [project.ref], "build-status": list(FINAL)},
-            },
-            targets=[
-                events.CfnRule.TargetProperty(
-                    id="function",
-                    arn=self.function.arn,
-                    dead_letter_config=events.CfnRule.DeadLetterConfigProperty(arn=queue.attr_arn),
-                    retry_policy=events.CfnRule.RetryPolicyProperty(
-                        maximum_event_age_in_seconds=EVENT_SECONDS, maximum_retry_attempts=MOST_ATTEMPTS
-                    ),
-                )
-            ],
-        )
-        lambda_.CfnPermission(
-            self,
-            "MayCall",
-            action="lambda:InvokeFunction",
-            function_name=self.function.arn,
-            principal="events.amazonaws.com",
-            source_arn=rule.attr_arn,
-        )
-        sqs.CfnQueuePolicy(
-            self,
-            "UndeliveredPolicy",
-            queues=[queue.ref],
-            policy_document={
-                "Version": "2012-10-17",
-                "Statement": [
-                    {
-                        "Sid": "KeepUndelivered",
-                        "Effect": "Allow",
-                        "Principal": {"Service": "events.amazonaws.com"},
-                        "Action": "sqs:SendMessage",
-                        "Resource": queue.attr_arn,
-                        "Condition": {"ArnEquals": {"aws:SourceArn": rule.attr_arn}},
-                    },
-                    {
-                        "Sid": "RefusePlainText",
-                        "Effect": "Deny",
-                        "Principal": "*",
-                        "Action": "sqs:*",
-                        "Resource": queue.attr_arn,
-                        "Condition": {"Bool": {"aws:SecureTransport": "false"}},
-                    },
-                ],
-            },
-        )
-
-    def _queue(self) -> sqs.CfnQueue:
-        """Where events end that reach no function, and those that the function failed on."""
-        queue = sqs.CfnQueue(
-            self,
-            "Undelivered",
-            sqs_managed_sse_enabled=True,
-            message_retention_period=int(cdk.Duration.days(14).to_seconds()),
-        )
-        acknowledge(
-            queue,
-            finding="AwsSolutions-SQS3",
-            reason="This is the dead-letter queue: it holds the events that EventBridge could not deliver and those "
-            "that the function failed on, for a person to read.",
-        )
-        return queue

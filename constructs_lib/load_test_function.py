@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import aws_cdk as cdk
-from aws_cdk import aws_events as events
-from aws_cdk import aws_iam as iam
-from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
-from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from constructs_lib.acknowledgement import acknowledge, acknowledge_wildcard
+from constructs_lib.acknowledgement import acknowledge_wildcard
 from constructs_lib.artifact_bucket import ArtifactBucketReference
+from constructs_lib.dead_letter_rule import DeadLetterRule
 from constructs_lib.handler_function import HandlerFunction
 from constructs_lib.load_test_role import MADE, LoadTestRole
 from constructs_lib.permission import allow
@@ -22,7 +19,6 @@ ENDED_BADLY = ("ABORTED", "FAILED", "TIMED_OUT")
 """The statuses of an execution after which something may be left (Step Functions guide: "Events")."""
 EVENT_SECONDS = 6 * 60 * 60
 """As long as Lambda keeps an asynchronous event at most (developer guide: "Asynchronous invocation")."""
-MOST_ATTEMPTS = 185
 DELETIONS = {
     "endpoint": "sagemaker:DeleteEndpoint",
     "endpoint-config": "sagemaker:DeleteEndpointConfig",
@@ -31,11 +27,10 @@ DELETIONS = {
 
 
 class LoadTestFunction(Construct):
-    """The function with what it may do, and the queue of events that came to nothing.
+    """The function with what it may do.
 
     Attributes:
         function: the function.
-        undelivered: the queue.
     """
 
     def __init__(
@@ -50,7 +45,7 @@ class LoadTestFunction(Construct):
         archive_prefixes: Sequence[str],
         permissions_boundary_arn: str | None = None,
     ) -> None:
-        """Make function and queue.
+        """Make the function.
 
         Args:
             scope: the parent.
@@ -83,51 +78,22 @@ class LoadTestFunction(Construct):
         self._allow_jobs(jobs)
         self._allow_leftovers()
         self._acknowledge_nameless()
-        self.undelivered = self._queue()
 
-    def clean_up_after(self, *, state_machine_arn: str, environment: str) -> None:
+    def clean_up_after(self, *, state_machine_arn: str, environment: str) -> DeadLetterRule:
         """Have it called when an execution has ended otherwise than well."""
-        queue, policy = self.undelivered, self.function.policy
-        allow(policy, "KeepFailed", actions=["sqs:SendMessage"], resources=[queue.attr_arn])
-        failed = lambda_.CfnEventInvokeConfig(
+        return DeadLetterRule(
             self,
-            "OnFailure",
-            function_name=self.function.arn,
-            qualifier="$LATEST",
-            destination_config=lambda_.CfnEventInvokeConfig.DestinationConfigProperty(
-                on_failure=lambda_.CfnEventInvokeConfig.OnFailureProperty(destination=queue.attr_arn)
-            ),
-        )
-        failed.node.add_dependency(policy)  # Lambda checks the permission when this is made
-        rule = events.CfnRule(
-            self,
-            "EndedBadly",
+            "Default",
+            rule_id="EndedBadly",
             description=f"A load test of {environment} was cancelled or failed",
             event_pattern={
                 "source": ["aws.states"],
                 "detail-type": ["Step Functions Execution Status Change"],
                 "detail": {"stateMachineArn": [state_machine_arn], "status": list(ENDED_BADLY)},
             },
-            targets=[
-                events.CfnRule.TargetProperty(
-                    id="function",
-                    arn=self.function.arn,
-                    dead_letter_config=events.CfnRule.DeadLetterConfigProperty(arn=queue.attr_arn),
-                    retry_policy=events.CfnRule.RetryPolicyProperty(
-                        maximum_event_age_in_seconds=EVENT_SECONDS, maximum_retry_attempts=MOST_ATTEMPTS
-                    ),
-                )
-            ],
+            function=self.function,
+            age_seconds=EVENT_SECONDS,
         )
-        lambda_.CfnPermission(
-            self,
-            "MayCall",
-            action="lambda:InvokeFunction",
-            function_name=self.function.arn,
-            principal="events.amazonaws.com",
-            source_arn=rule.attr_arn,
-        )
-        _allow_rule(self, queue, rule)
 
     def _allow_objects(self, artifacts: ArtifactBucketReference, archive_prefixes: Sequence[str]) -> None:
         policy = self.function.policy
@@ -215,42 +181,3 @@ class LoadTestFunction(Construct):
             reason="cloudwatch:GetMetricStatistics and SageMaker's List actions have no resource type to name (service "
             "authorization reference); they tell names and figures, and change nothing.",
         )
-
-    def _queue(self) -> sqs.CfnQueue:
-        """Where events end that reach no function, and those that the function failed on."""
-        queue = sqs.CfnQueue(
-            self,
-            "Undelivered",
-            sqs_managed_sse_enabled=True,
-            message_retention_period=int(cdk.Duration.days(14).to_seconds()),
-        )
-        acknowledge(
-            queue,
-            finding="AwsSolutions-SQS3",
-            reason="This is the dead-letter queue: it holds the events that EventBridge could not deliver and those "
-            "that the function failed on, for a person to read.",
-        )
-        return queue
-
-
-def _allow_rule(scope: Construct, queue: sqs.CfnQueue, rule: events.CfnRule) -> None:
-    document = iam.PolicyDocument(
-        statements=[
-            iam.PolicyStatement(
-                sid="KeepUndelivered",
-                principals=[iam.ServicePrincipal("events.amazonaws.com")],
-                actions=["sqs:SendMessage"],
-                resources=[queue.attr_arn],
-                conditions={"ArnEquals": {"aws:SourceArn": rule.attr_arn}},
-            ),
-            iam.PolicyStatement(
-                sid="RefusePlainText",
-                effect=iam.Effect.DENY,
-                principals=[iam.StarPrincipal()],
-                actions=["sqs:*"],
-                resources=[queue.attr_arn],
-                conditions={"Bool": {"aws:SecureTransport": "false"}},
-            ),
-        ]
-    )
-    sqs.CfnQueuePolicy(scope, "UndeliveredPolicy", queues=[queue.ref], policy_document=document)

@@ -16,6 +16,7 @@ from constructs_lib.build_access import acknowledge_nameless, allow_network, all
 from constructs_lib.build_log import BuildLog
 from constructs_lib.build_source import BuildSource
 from constructs_lib.codebuild_project import codebuild_principal, log_config, vpc_config
+from constructs_lib.load_test_access import allow_describing_models
 from constructs_lib.model_build import PYTHON, BuildMachine
 from constructs_lib.permission import allow, boundary
 from constructs_lib.triton_image import TritonImage
@@ -71,7 +72,7 @@ class LoadTestProject(Construct):
         self._allow_objects(endpoints, artifacts)
         source.allow_reading(self.policy)
         allow(self.policy, "WriteLog", actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[log.arn])
-        own_image = None if machine.image.startswith("aws/codebuild/") else TritonImage.from_uri(machine.image)
+        own_image = TritonImage.of_machine(machine.image)
         if own_image is not None:
             allow_pull(self.policy, images=[own_image])
         if machine.network is not None:
@@ -115,15 +116,7 @@ class LoadTestProject(Construct):
             actions=["sagemaker:DescribeEndpoint", "sagemaker:InvokeEndpoint"],
             resources=arns,
         )
-        for action, resource in (("DescribeEndpointConfig", "endpoint-config"), ("DescribeModel", "model")):
-            any_of_them = stack.format_arn(service="sagemaker", resource=resource, resource_name="*")
-            allow(self.policy, action, actions=[f"sagemaker:{action}"], resources=[any_of_them])
-            acknowledge_wildcard(
-                self.policy,
-                resource=any_of_them,
-                reason="CloudFormation names configs and models anew with each replacement; they are described, for "
-                "the results to say what was measured, and not changed.",
-            )
+        allow_describing_models(self.policy)
 
     def _allow_records(self, endpoints: Sequence[str]) -> None:
         stack = cdk.Stack.of(self)

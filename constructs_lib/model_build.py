@@ -105,7 +105,7 @@ class ModelBuild(Construct):
         allow_archives(self.policy, artifacts)
         allow_parameters(self.policy, environment)
         allow(self.policy, "WriteLog", actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[log.arn])
-        own_image = None if machine.image.startswith("aws/codebuild/") else TritonImage.from_uri(machine.image)
+        own_image = TritonImage.of_machine(machine.image)
         if own_image is not None:
             allow_pull(self.policy, images=[own_image])
         if machine.network is not None:

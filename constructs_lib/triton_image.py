@@ -11,6 +11,8 @@ _ECR_IMAGE = re.compile(
     r"^(?P<account>\d{12})\.dkr\.ecr\.(?P<region>[a-z0-9-]+)\.(?P<suffix>amazonaws\.com(?:\.cn)?)"
     r"/(?P<repository>[a-z0-9._/-]+?)(?::(?P<tag>[\w.-]+)|@(?P<digest>sha256:[0-9a-f]{64}))$"
 )
+CODEBUILD_IMAGES = "aws/codebuild/"
+"""How the names of CodeBuild's own images begin (CodeBuild user guide: "Docker images provided by CodeBuild")."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +55,15 @@ class TritonImage:
                 "(also amazonaws.com.cn, and @sha256:<digest> for the tag)"
             )
         return cls(uri=uri, account=match["account"], region=match["region"], repository=match["repository"])
+
+    @classmethod
+    def of_machine(cls, name: str) -> TritonImage | None:
+        """The image that a machine of CodeBuild pulls from ECR; None where it runs one of CodeBuild's own.
+
+        Raises:
+            ValueError: as :meth:`from_uri`.
+        """
+        return None if name.startswith(CODEBUILD_IMAGES) else cls.from_uri(name)
 
     def repository_arn(self, *, partition: str) -> str:
         """The repository's ARN in a partition (``aws``, ``aws-cn``, or a token)."""

@@ -10,7 +10,7 @@ import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
-from constructs_lib.artifact_bucket import ArtifactBucketReference
+from constructs_lib.artifact_bucket import ArtifactBucketReference, build_log_name
 from constructs_lib.triton_image import TritonImage
 
 Statement = dict[str, Any]
@@ -37,18 +37,31 @@ class BuildCalls:
 
 
 @dataclass(frozen=True, kw_only=True)
+class LoadTestCalls:
+    """What a build inside the network calls that puts load on endpoints.
+
+    Attributes:
+        images: the images that its machine pulls from ECR.
+    """
+
+    images: Sequence[TritonImage] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
 class Reach:
     """What the endpoints let through.
 
     Attributes:
         environment: the environment's name.
         builds: what builds call; None where none runs inside the network.
+        load_tests: what load tests call; None likewise.
         additional: services that only other callers in the VPC need; let through for the whole account.
         buckets: names of further buckets to read.
     """
 
     environment: str
     builds: BuildCalls | None = None
+    load_tests: LoadTestCalls | None = None
     additional: Sequence[str] = field(default=())
     buckets: Sequence[str] = field(default=())
 
@@ -58,7 +71,7 @@ class VpcEndpoints(Construct):
 
     Callers in the VPC need two: SSM's, for the release records, and SageMaker's runtime. SageMaker itself brings
     archives to the containers through the VPC, and so through S3's endpoint; images, logs and metrics of endpoints go
-    another way. Builds need those of what they call.
+    another way. Builds and load tests need those of what they call.
     """
 
     def __init__(
@@ -160,7 +173,7 @@ class VpcEndpoints(Construct):
                 "Resource": f"arn:{partition}:s3:::prod-{region}-starport-layer-bucket/*",
             },
         ]
-        if self._reach.builds is not None:
+        if self._reach.builds is not None or self._reach.load_tests is not None:
             staging = f"arn:{partition}:s3:::{staging_bucket_name(self._stack)}"
             statements.append(
                 self._own(
@@ -169,8 +182,8 @@ class VpcEndpoints(Construct):
                     [staging, f"{staging}/*"],
                 )
             )
-            if self._reach.builds.weights:
-                statements.append(self._own("Weights", ["s3:GetObject"], self._reach.builds.weights))
+        if self._reach.builds is not None and self._reach.builds.weights:
+            statements.append(self._own("Weights", ["s3:GetObject"], self._reach.builds.weights))
         if self._reach.buckets:
             arns = [f"arn:{partition}:s3:::{name}" for name in sorted(set(self._reach.buckets))]
             both = [*arns, *(f"{arn}/*" for arn in arns)]
@@ -192,21 +205,54 @@ class VpcEndpoints(Construct):
                 )
             ],
         }
+        parts = [self._pulls()]
         if self._reach.builds is not None:
-            found |= self._of_builds(self._reach.builds)
+            parts.append(self._of_builds(self._reach.builds))
+        if self._reach.load_tests is not None:
+            parts.append(self._of_load_tests())
         for service in self._reach.additional:
             whole = self._own("WholeService", [f"{PREFIXES.get(service, service)}:*"], ["*"])
-            found[service] = [*found.get(service, []), whole]
+            parts.append({service: [whole]})
+        for part in parts:
+            for service, statements in part.items():
+                found.setdefault(service, []).extend(statements)
         return found
+
+    def _pulls(self) -> dict[str, list[Statement]]:
+        """The images that machines of builds and of load tests pull from ECR."""
+        images = [image for calls in (self._reach.builds, self._reach.load_tests) if calls for image in calls.images]
+        if not images:
+            return {}
+        repositories = sorted({each.repository_arn(partition=self._stack.partition) for each in images})
+        pull = self._own("PullImages", PULL, repositories)
+        login = self._own("LogIn", ["ecr:GetAuthorizationToken"], ["*"])
+        return {"ecr.api": [pull, login], "ecr.dkr": [pull, login]}
+
+    def _of_load_tests(self) -> dict[str, list[Statement]]:
+        """What is tested is described, its figures are read, and the machine writes its log."""
+        environment = self._reach.environment
+        described = {
+            "DescribeEndpoint": self._arn("sagemaker", "endpoint", f"{environment}-*"),
+            "DescribeEndpointConfig": self._arn("sagemaker", "endpoint-config", "*"),
+            "DescribeModel": self._arn("sagemaker", "model", "*"),
+        }
+        return {
+            "sagemaker.api": [
+                self._own(action, [f"sagemaker:{action}"], [resource]) for action, resource in described.items()
+            ],
+            "monitoring": [self._own("ReadFigures", ["cloudwatch:GetMetricStatistics"], ["*"])],
+            "logs": [
+                self._own(
+                    "WriteLoadTestLogs",
+                    ["logs:CreateLogStream", "logs:PutLogEvents"],
+                    [self._log_group(build_log_name(environment=environment, of="load-tests"))],
+                )
+            ],
+        }
 
     def _of_builds(self, builds: BuildCalls) -> dict[str, list[Statement]]:
         environment = self._reach.environment
         found: dict[str, list[Statement]] = {}
-        if builds.images:
-            repositories = sorted({each.repository_arn(partition=self._stack.partition) for each in builds.images})
-            pull = self._own("PullImages", PULL, repositories)
-            login = self._own("LogIn", ["ecr:GetAuthorizationToken"], ["*"])
-            found |= {"ecr.api": [pull, login], "ecr.dkr": [pull, login]}
         if builds.engines:
             projects = self._arn("codebuild", "project", "*")
             actions = ["codebuild:BatchGetBuilds", "codebuild:StartBuild", "codebuild:StopBuild"]

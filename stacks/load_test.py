@@ -61,9 +61,7 @@ class LoadTestStack(cdk.Stack):
             artifacts=self._artifacts,
         )
         builds, containers = self._networks()
-        tested = [
-            each for each in environment.endpoints if settings.endpoints is None or each.name in settings.endpoints
-        ]
+        tested = environment.tested_endpoints
         self.project = self._project([each for each in tested if each.multi_model], builds)
         self.machine = self._machine([each for each in tested if not each.multi_model], containers)
         self._record("log-group-name", self._log.name)
@@ -131,9 +129,10 @@ class LoadTestStack(cdk.Stack):
             log=self._log,
             permissions_boundary_arn=environment.permissions_boundary,
         )
-        steps.clean_up_after(state_machine_arn=machine.machine.attr_arn, environment=environment.environment)
+        cleaning = steps.clean_up_after(state_machine_arn=machine.machine.attr_arn, environment=environment.environment)
         self._record("state-machine-arn", machine.machine.attr_arn)
-        self._record("undelivered-queue-name", steps.undelivered.attr_queue_name)
+        self._record("state-machine-name", machine.machine.attr_name)
+        self._record("undelivered-queue-name", cleaning.undelivered.attr_queue_name)
         return machine
 
     def _networks(self) -> tuple[BuildNetwork | None, JoinedNetwork | None]:

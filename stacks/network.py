@@ -11,7 +11,7 @@ from constructs_lib.artifact_bucket import ArtifactBucket
 from constructs_lib.network import Network
 from constructs_lib.outputs import tell
 from constructs_lib.triton_image import TritonImage
-from constructs_lib.vpc_endpoints import BuildCalls, Reach
+from constructs_lib.vpc_endpoints import BuildCalls, LoadTestCalls, Reach
 from tritonstack.engines.deployed_builds import DeployedBuilds
 from tritonstack.settings import Environment, NetworkSettings
 
@@ -51,6 +51,7 @@ class NetworkStack(cdk.Stack):
             reach=Reach(
                 environment=environment.environment,
                 builds=_calls(self, environment, builds) if builds_are_inside(environment) else None,
+                load_tests=_load_test_calls(environment),
                 additional=settings.additional_endpoints,
                 buckets=settings.additional_buckets,
             ),
@@ -75,11 +76,17 @@ def _calls(stack: cdk.Stack, environment: Environment, builds: DeployedBuilds | 
         return None
     kinds = {builder.kind for builder in builds.builders}
     pulled = {builder.image for builder in builds.builders if builder.kind == "codebuild"}
-    if not environment.builds.image.startswith("aws/codebuild/"):
-        pulled.add(environment.builds.image)
+    images = [TritonImage.of_machine(name) for name in sorted({*pulled, environment.builds.image})]
     return BuildCalls(
-        images=[TritonImage.from_uri(uri) for uri in sorted(pulled)],
+        images=[image for image in images if image is not None],
         engines="codebuild" in kinds,
         processing="processing" in kinds,
         weights=[f"arn:{stack.partition}:s3:::{url.removeprefix('s3://')}" for url in builds.weights],
     )
+
+
+def _load_test_calls(environment: Environment) -> LoadTestCalls | None:
+    if environment.load_test is None or not environment.benched_in_network:
+        return None
+    image = TritonImage.of_machine(environment.load_test.bench.image)
+    return LoadTestCalls(images=[] if image is None else [image])

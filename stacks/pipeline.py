@@ -186,14 +186,18 @@ class PipelineStack(cdk.Stack):
             stack_steps=[pipelines.StackSteps(stack=access, post=[self._prepare(stage)])],
             post=[self._verify(stage, checks)],
         )
-        gates = [self._gate(gate, stage, checks) for gate in stage.loaded.settings.gates]
+        measures = self._role(stage, "measure", "Runs load tests") if stage.loaded.measured else checks
+        gates = [
+            self._gate(gate, stage, checks if gate.load_test is None else measures)
+            for gate in stage.loaded.settings.gates
+        ]
         for before, after in itertools.pairwise(gates):
             after.add_step_dependency(before)
         if gates:
             self.pipeline.add_wave(f"gates-{stage.name}", post=gates)
 
     def _access(self, stage: DeployedStage) -> PipelineAccessStack:
-        """After all that archives lie in and are built by, before all that serves them."""
+        """After all that archives lie in, are built by and measured by, before all that serves them."""
         made, builds = stage.stage, stage.stage.builds
         access = PipelineAccessStack(
             made,
@@ -203,8 +207,11 @@ class PipelineStack(cdk.Stack):
             weights=stage.weights,
             engines_by_codebuild=builds is not None and builds.engines is not None,
             engines_by_processing=builds is not None and builds.processing is not None,
+            measured=stage.loaded.measured,
         )
         access.add_stack_dependency(builds or made.network or made.artifacts)
+        if stage.loaded.measured and made.load_test is not None:
+            access.add_stack_dependency(made.load_test)
         for serving in made.serving.values():
             serving.add_stack_dependency(access)
         return access
@@ -250,11 +257,11 @@ class PipelineStack(cdk.Stack):
         return build_step(
             gate.name,
             source=self._source,
-            commands=commands.gate(gate.commands or ()),
+            commands=_gate_commands(gate, stage),
             role=role,
             variables=_variables(stage, role),
             compute_type=self._settings.machine.compute_type,
-            timeout_minutes=gate.timeout_minutes,
+            timeout_minutes=gate.minutes,
         )
 
     def _roll_back(self, names: set[str]) -> None:
@@ -285,6 +292,12 @@ class PipelineStack(cdk.Stack):
 
 
 _RUNTIMES = {"phases": {"install": {"runtime-versions": {"python": "3.11", "nodejs": "20"}}}}
+
+
+def _gate_commands(gate: PipelineGate, stage: DeployedStage) -> tuple[str, ...]:
+    if gate.load_test is not None:
+        return commands.measurement(stage.name, endpoints=gate.load_test.endpoints or ())
+    return commands.gate(gate.commands or ())
 
 
 def _variables(stage: DeployedStage, role: AssumingRole) -> dict[str, str]:

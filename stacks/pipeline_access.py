@@ -8,7 +8,8 @@ import aws_cdk as cdk
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
-from constructs_lib.artifact_bucket import ArtifactBucket
+from constructs_lib.artifact_bucket import ArtifactBucket, ArtifactBucketReference
+from constructs_lib.load_test_access import allow_bench_builds, allow_load_tests, allow_recommender
 from constructs_lib.pipeline_access import (
     PipelineRole,
     allow_engines_by_codebuild,
@@ -27,6 +28,7 @@ class PipelineAccessStack(cdk.Stack):
     Attributes:
         prepare: makes archives.
         verify: reads what is deployed, and sends sample requests.
+        measure: starts load tests and reads what they found; None where no gate does.
     """
 
     def __init__(
@@ -39,6 +41,7 @@ class PipelineAccessStack(cdk.Stack):
         weights: Sequence[str],
         engines_by_codebuild: bool = False,
         engines_by_processing: bool = False,
+        measured: bool = False,
     ) -> None:
         """Make the stack.
 
@@ -50,6 +53,7 @@ class PipelineAccessStack(cdk.Stack):
             weights: URLs of the objects in S3 that recipes take pretrained weights from.
             engines_by_codebuild: whether the builds stack has an engine project.
             engines_by_processing: whether it has a role of processing jobs.
+            measured: whether a gate runs the environment's load test.
         """
         name = environment.environment
         super().__init__(
@@ -90,8 +94,35 @@ class PipelineAccessStack(cdk.Stack):
             artifacts=artifacts,
         )
 
+        self.measure = self._measure(environment, pipeline=pipeline, artifacts=artifacts) if measured else None
+
+    def _measure(
+        self, environment: Environment, *, pipeline: names.PipelineNames, artifacts: ArtifactBucketReference
+    ) -> PipelineRole:
+        name = environment.environment
+        measure = PipelineRole(
+            self,
+            "Measure",
+            role_name=pipeline.access_role(name, "measure"),
+            description=f"Runs load tests of {name}",
+            trusted=pipeline.build_role_arn(name, "measure"),
+            permissions_boundary_arn=environment.permissions_boundary,
+        )
+        allow_load_tests(measure.policy, environment=name, artifacts=artifacts)
+        single = [each.name for each in environment.tested_endpoints if not each.multi_model]
+        if len(single) < len(environment.tested_endpoints):
+            project = self._read(naming.load_test_parameter(environment=name, value="project-name"))
+            allow_bench_builds(measure.policy, project_name=project)
+        if single:
+            machine = self._read(naming.load_test_parameter(environment=name, value="state-machine-name"))
+            allow_recommender(
+                measure.policy, environment=name, endpoints=single, artifacts=artifacts, state_machine_name=machine
+            )
+        return measure
+
     def _value(self, environment: str, value: str) -> str:
         """A value of the builds stack."""
-        return ssm.StringParameter.value_for_string_parameter(
-            self, naming.builds_parameter(environment=environment, value=value)
-        )
+        return self._read(naming.builds_parameter(environment=environment, value=value))
+
+    def _read(self, parameter: str) -> str:
+        return ssm.StringParameter.value_for_string_parameter(self, parameter)

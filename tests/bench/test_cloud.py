@@ -17,7 +17,6 @@ from tests.stacks.environments import DIGITS, SINGLE, environment
 from tritonstack.bench import cloud_build
 from tritonstack.bench.cloud import CloudTests, chosen_endpoints
 from tritonstack.errors import InputError, WorkFailedError
-from tritonstack.settings import LoadTestSettings
 
 BUCKET, PROJECT = "archives", "bench-project"
 
@@ -128,11 +127,10 @@ def test_what_is_not_deployed_is_named_with_what_to_do(tmp_path: Path) -> None:
 def test_an_environment_without_load_tests_and_an_unknown_endpoint_are_wrong_input() -> None:
     with pytest.raises(InputError, match="load_test"):
         CloudTests(environment(DIGITS), session=Cloud(), local=False, progress=print)
-    settings = LoadTestSettings(endpoints=(SINGLE["name"],))
-    of = environment(DIGITS, SINGLE)
+    of = environment(DIGITS, SINGLE, load_test={"endpoints": [SINGLE["name"]]})
     with pytest.raises(InputError, match=DIGITS["name"]):
-        chosen_endpoints(of, settings, [DIGITS["name"]])
-    assert [each.name for each in chosen_endpoints(of, settings, [])] == [SINGLE["name"]]
+        chosen_endpoints(of, [DIGITS["name"]])
+    assert [each.name for each in chosen_endpoints(of, [])] == [SINGLE["name"]]
 
 
 BENCH = """

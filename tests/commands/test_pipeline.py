@@ -92,6 +92,17 @@ def test_a_policy_covers_roles_of_the_environment_alone_and_with_a_boundary_none
     assert "codebuild:*" in second["Services"]["Action"]
 
 
+def test_load_tests_add_what_their_stack_is_made_of(project: Path) -> None:
+    file = project / "environments" / "first.yaml"
+    run("--policies", str(project / "policies"))
+    before = statements(project / "policies/first-execution.json")["Services"]["Action"]
+    file.write_text(file.read_text() + "load_test: {}\n")
+    run("--policies", str(project / "policies"))
+    policy = statements(project / "policies/first-execution.json")
+    assert set(policy["Services"]["Action"]) - set(before) == {"codebuild:*", "events:*", "sqs:*", "states:*"}
+    assert "states.amazonaws.com" in policy["PassRoles"]["Condition"]["StringEquals"]["iam:PassedToService"]
+
+
 def test_the_documented_line_writes_the_policies(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = (REPOSITORY / "docs" / "pipeline.md").read_text()
     [line] = [line for line in page.splitlines() if line.startswith("$ tritonstack ")]

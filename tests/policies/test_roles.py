@@ -227,6 +227,15 @@ OURS = {"aws:PrincipalAccount": ACCOUNT}
         ("logs", ("logs:PutLogEvents", arn("logs", "log-group:/tritonstack/local/builds:log-stream:a")), OURS, True),
         ("logs", ("logs:PutLogEvents", arn("logs", "log-group:/tritonstack/local/network:log-stream:a")), OURS, False),
         ("logs", ("logs:DeleteLogGroup", arn("logs", "log-group:/tritonstack/local/builds:*")), OURS, False),
+        ("logs", ("logs:PutLogEvents", arn("logs", "log-group:/tritonstack/local/load-tests:*")), OURS, True),
+        ("logs", ("logs:GetLogEvents", arn("logs", "log-group:/tritonstack/local/load-tests:*")), OURS, False),
+        ("sagemaker.api", ("sagemaker:DescribeEndpoint", arn("sagemaker", "endpoint/local-e0")), OURS, True),
+        ("sagemaker.api", ("sagemaker:DescribeEndpoint", arn("sagemaker", "endpoint/prod-e0")), OURS, False),
+        ("sagemaker.api", ("sagemaker:DescribeModel", arn("sagemaker", "model/any")), OURS, True),
+        ("sagemaker.api", ("sagemaker:DeleteModel", arn("sagemaker", "model/any")), OURS, False),
+        ("monitoring", ("cloudwatch:GetMetricStatistics", "*"), OURS, True),
+        ("monitoring", ("cloudwatch:PutMetricData", "*"), OURS, False),
+        ("monitoring", ("cloudwatch:GetMetricStatistics", "*"), {"aws:PrincipalAccount": "999999999999"}, False),
         ("kms", ("kms:Decrypt", KEY), OURS, True),
         ("kms", ("kms:Decrypt", KEY), {"aws:PrincipalAccount": "999999999999"}, False),
     ],
@@ -236,3 +245,31 @@ def test_vpc_endpoints_let_through_what_the_environment_does_and_nothing_else(
 ) -> None:
     request = Request(principal="arn:aws:iam::1:role/any", action=call[0], resource=call[1], context=context)
     assert any(each["Effect"] == "Allow" and applies(each, request) for each in world.endpoints[service]) is let_through
+
+
+BEHIND = {
+    "cloudwatch": "monitoring",
+    "logs": "logs",
+    "s3": "s3",
+    "sagemaker": "sagemaker.api",
+    "sagemaker:InvokeEndpoint": "sagemaker.runtime",
+    "ssm": "ssm",
+}
+"""Action, or its service → the VPC endpoint that it goes through."""
+
+
+def test_a_load_test_inside_the_network_reaches_all_that_it_calls(world: World) -> None:
+    """But EC2 and KMS, which other services call in its name: CodeBuild for its machine, S3 for objects."""
+    role = world.roles["load-test/BenchRole"]
+    calls = [each for each in wanted(world, role) if not each.action.startswith(("ec2:", "kms:"))]
+    ways = [(BEHIND.get(each.action, BEHIND[each.action.partition(":")[0]]), each) for each in calls]
+    assert {service for service, _ in ways} == set(BEHIND.values()), "each of them is on the way"
+    cut_off = [
+        f"{each.action} by {service}"
+        for service, each in ways
+        if not any(
+            statement["Effect"] == "Allow" and applies(statement, replace(each, context=OURS | dict(each.context)))
+            for statement in world.endpoints[service]
+        )
+    ]
+    assert cut_off == []

@@ -106,6 +106,28 @@ def test_a_gate_that_holds_nothing_is_refused(tmp_path: Path, gate: str, field: 
     assert [each.field for each in problems(tmp_path, f"{{gate: {gate}}}")] == [field]
 
 
+CLOSED = "network: {created: {cidr: 10.20.0.0/16, zones: [us-east-1a, us-east-1b]}, s3_prefix_list_id: pl-1a}"
+
+
+def of_network(folder: Path, load_test: str, *, endpoint: str, builds: str = "{on_deploy: false}") -> list[Problem]:
+    header = f"load_test: {load_test}\n{CLOSED}\nbuilds: {builds}"
+    try:
+        load_environment(write_environment(folder, header=header, endpoint=endpoint))
+    except InputError as error:
+        return list(error.problems)
+    return []
+
+
+def test_a_build_that_fetches_packages_in_a_network_without_a_way_out_is_refused(tmp_path: Path) -> None:
+    [problem] = of_network(tmp_path, "{}", endpoint="")
+    assert problem.field == "load_test.bench.image"
+    assert "outside_network" in problem.allowed
+    own = "{bench: {image: '123456789012.dkr.ecr.us-east-1.amazonaws.com/cpu:1'}}"
+    assert of_network(tmp_path, own, endpoint="") == []
+    assert of_network(tmp_path, "{}", endpoint="", builds="{on_deploy: false, outside_network: true}") == []
+    assert of_network(tmp_path, "{}", endpoint=SINGLE) == [], "no build calls a single-model endpoint"
+
+
 def test_the_documented_settings_are_taken(tmp_path: Path) -> None:
     [block] = re.findall(r"```yaml\n(.*?)```", repository_path("docs/load-tests.md").read_text(), re.DOTALL)
     given = yaml.safe_load(block)["load_test"]

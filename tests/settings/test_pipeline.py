@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +123,47 @@ def test_a_gate_is_commands_or_a_function_and_not_both(folder: Path) -> None:
     both = {"name": "a", "commands": ["true"], "function": "f"}
     found = refused(document(stages=[{"environment": "first", "gates": [both]}]), folder)
     assert "either commands or function" in found["stages[0].gates[0]"]
+
+
+def test_a_gate_that_measures_needs_limits_in_its_environment(folder: Path) -> None:
+    gates = [{"name": "load-test", "load_test": {}}]
+    found = refused(document(stages=[{"environment": "first", "gates": gates}]), folder)
+    assert "no load_test.gate in environments/first.yaml" in found["stages[0].gates[0].load_test"]
+
+
+@pytest.fixture
+def measured(folder: Path, tmp_path: Path) -> Path:
+    """The same environments; the first has load tests of its one endpoint."""
+    made = tmp_path / "environments"
+    shutil.copytree(folder, made)
+    with (made / "first.yaml").open("a") as file:
+        file.write("load_test: {gate: {p95_ms: 100}}\n")
+    return made
+
+
+def test_a_gate_that_measures_is_taken_with_hours_for_it(measured: Path) -> None:
+    gates = [
+        {"name": "all", "load_test": {}},
+        {"name": "one", "load_test": {"endpoints": ["digits"]}, "timeout_minutes": 90},
+        {"name": "sound", "commands": ["true"]},
+    ]
+    [stage, _] = loaded(
+        document(stages=[{"environment": "first", "gates": gates}, {"environment": "second"}]), measured
+    ).stages
+    assert [gate.minutes for gate in stage.settings.gates] == [480, 90, 60]
+    assert stage.measured
+
+
+def test_a_gate_measures_endpoints_that_may_be_tested_and_nothing_beside(measured: Path) -> None:
+    gates = [
+        {"name": "a", "load_test": {"endpoints": ["digits", "digts"]}},
+        {"name": "b", "load_test": {}, "function": "f"},
+    ]
+    found = refused(document(stages=[{"environment": "first", "gates": gates[:1]}]), measured)
+    assert set(found) == {"stages[0].gates[0].load_test.endpoints[1]"}
+    assert "digits" in found["stages[0].gates[0].load_test.endpoints[1]"]
+    found = refused(document(stages=[{"environment": "first", "gates": gates}]), measured)
+    assert "or load_test" in found["stages[0].gates[1]"]
 
 
 def test_the_errors_of_an_environment_are_told_with_those_of_the_pipeline(folder: Path, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,9 +13,18 @@ from typing import Any
 import yaml
 
 from tests.constructs_lib.templates import ASSEMBLIES
-from tests.stacks.app_process import run_app
+from tests.stacks.app_process import ROOT, run_app
 
 Template = dict[str, Any]
+ALONE = """
+  - name: alone
+    mode: single-model
+    release: "24.09"
+    instance_type: ml.g4dn.xlarge
+    initial_instance_count: 1
+    models: [digits-onnx]
+"""
+LOAD_TEST = "load_test: {gate: {p95_ms: 100}}\n"
 
 
 class Synthesised:
@@ -49,14 +59,27 @@ def of_type(template: Template, kind: str) -> list[Template]:
 
 
 def synthesised(folder: Path, *, pipeline: Template | None = None) -> Synthesised:
-    """The committed pipeline, or another over the committed environments."""
-    file = "true"
+    """The committed pipeline, or another over the environments that :func:`write_environments` makes."""
+    context = {"pipeline": "true"}
     if pipeline is not None:
         (folder / "pipeline.yaml").write_text(yaml.safe_dump(pipeline))
-        file = str(folder / "pipeline.yaml")
-    ran = run_app(folder / "out", context={"pipeline": file})
+        write_environments(folder / "environments")
+        context = context_of(folder)
+    ran = run_app(folder / "out", context=context)
     assert ran.returncode == 0, ran.stderr
     return Synthesised(folder / "out")
+
+
+def context_of(folder: Path) -> dict[str, str]:
+    """What the app is called with for the pipeline that was written into a folder."""
+    return {"pipeline": str(folder / "pipeline.yaml"), "environments-folder": str(folder / "environments")}
+
+
+def write_environments(folder: Path) -> None:
+    """The committed environments; dev has load tests, and an endpoint of either mode."""
+    shutil.copytree(ROOT / "environments", folder)
+    with (folder / "dev.yaml").open("a") as file:
+        file.write(ALONE + LOAD_TEST)
 
 
 def settings(**more: Any) -> Template:
@@ -80,7 +103,8 @@ def settings(**more: Any) -> Template:
                 "rollback": False,
                 "gates": [
                     {"name": "cost", "function": "cost-gate"},
-                    {"name": "load-test", "commands": ["scripts/load.sh"], "timeout_minutes": 30},
+                    {"name": "sound", "commands": ["scripts/sound.sh"], "timeout_minutes": 30},
+                    {"name": "load-test", "load_test": {}},
                 ],
             },
             {"environment": "prod"},
@@ -97,7 +121,7 @@ def committed_pipeline() -> Synthesised:
 
 @functools.cache
 def other_pipeline() -> Synthesised:
-    """A pipeline with everything else on: paths, a path of roles, a boundary, gates of both kinds, no rollback."""
+    """A pipeline with everything else on: paths, a path of roles, a boundary, gates of each kind, no rollback."""
     return synthesised(Path(tempfile.mkdtemp(dir=ASSEMBLIES.name)), pipeline=settings())
 
 

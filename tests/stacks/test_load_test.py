@@ -13,6 +13,8 @@ from cfnlint.runner import Runner
 
 from tests.constructs_lib.templates import of_type, only, properties, template_of
 from tests.stacks.environments import DIGITS, SINGLE, environment, stage
+from tests.stacks.policy import Policy
+from tests.stacks.test_network import CREATED, endpoints, network_template
 from tritonstack.bench.cloud_machine import definition, job_prefix
 
 LOAD_TEST = {"recommender": {"at_once": 3}, "log_days": 30}
@@ -129,3 +131,44 @@ def test_names_of_jobs_leave_room_for_their_test_and_no_two_environments_share_t
     assert {len(job_prefix(each)) <= 16 for each in (*long, "dev")} == {True}
     assert job_prefix(long[0]) != job_prefix(long[1])
     assert job_prefix("dev") == "dev-lt-"
+
+
+OWN_IMAGE = "210987654321.dkr.ecr.us-east-1.amazonaws.com/team/cpu:1"
+WITHOUT_MORE = {name: each for name, each in CREATED.items() if name != "additional_endpoints"}
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "changes", "added"),
+    [
+        (DIGITS, {}, {"logs", "monitoring", "sagemaker.api"}),
+        (
+            DIGITS,
+            {"load_test": {"bench": {"image": OWN_IMAGE}}},
+            {"logs", "monitoring", "sagemaker.api", "ecr.api", "ecr.dkr"},
+        ),
+        (DIGITS, {"builds": {"outside_network": True}}, set()),
+        (SINGLE, {}, set()),
+    ],
+)
+def test_only_a_build_in_the_network_that_calls_endpoints_adds_ways_to_what_it_calls(
+    endpoint: dict[str, Any], changes: dict[str, Any], added: set[str]
+) -> None:
+    given = {"load_test": {}, "network": WITHOUT_MORE, **changes}
+    ways = endpoints(network_template(stage(environment(endpoint, **given))))
+    assert set(ways) == {"s3", "sagemaker.runtime", "ssm"} | added
+    assert ("-assets-123456789012-" in json.dumps(ways["s3"])) is bool(added), "where its source lies"
+
+
+def test_a_load_test_s_build_and_its_jobs_join_the_network() -> None:
+    made = stage(environment(DIGITS, SINGLE, load_test={}, network=WITHOUT_MORE)).load_test
+    assert made is not None
+    template = template_of(made)
+    parameters = {name: each["Default"] for name, each in template["Parameters"].items() if "Default" in each}
+    joined = properties(template, "AWS::CodeBuild::Project")["VpcConfig"]
+    assert parameters[joined["VpcId"]["Ref"]] == "/tritonstack/dev/_network/vpc-id"
+    assert [parameters[each["Ref"]] for each in joined["SecurityGroupIds"]] == [
+        "/tritonstack/dev/_network/builds-security-group-0"
+    ]
+    jobs = Policy(template, begins="JobsAccess")
+    interface = "arn:aws:ec2:us-east-1:123456789012:network-interface/eni-1"
+    assert jobs.allows("ec2:CreateNetworkInterface", interface)

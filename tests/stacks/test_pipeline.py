@@ -13,6 +13,7 @@ from tests.stacks.app_process import ROOT, files_under, run_app
 from tests.stacks.pipeline_templates import (
     Synthesised,
     committed_pipeline,
+    context_of,
     of_type,
     other_pipeline,
     settings,
@@ -77,10 +78,31 @@ def test_a_stage_that_fails_goes_back_and_neither_source_nor_gate_nor_approval_d
 
 
 def test_gates_are_named_and_follow_one_another(other: Synthesised) -> None:
-    assert other.actions("gates-dev") == ["cost", "load-test"]
+    assert other.actions("gates-dev") == ["cost", "sound", "load-test"]
     providers = [action["ActionTypeId"]["Provider"] for action in other.stages["gates-dev"]["Actions"]]
-    assert providers == ["Lambda", "CodeBuild"]
+    assert providers == ["Lambda", "CodeBuild", "CodeBuild"]
     assert list(other.stages).index("dev") + 1 == list(other.stages).index("gates-dev")
+
+
+def test_a_load_test_is_a_gate_after_the_deployment_with_a_role_of_its_own_and_time_for_it(
+    committed: Synthesised, other: Synthesised
+) -> None:
+    assert committed.actions("gates-staging") == ["answers", "load-test"]
+    assert list(committed.stages).index("gates-staging") < list(committed.stages).index("approve-prod")
+    measures = other.stages["gates-dev"]["Actions"][-1]["Configuration"]["ProjectName"]["Ref"]
+    project = other.pipeline["Resources"][measures]["Properties"]
+    commands = json.loads(project["Source"]["BuildSpec"])["phases"]["build"]["commands"]
+    assert commands[-1] == ".envs/main/bin/python -m tritonstack bench --cloud dev"
+    assert project["TimeoutInMinutes"] == 480
+    role = other.pipeline["Resources"][project["ServiceRole"]["Fn::GetAtt"][0]]
+    assert role["Properties"]["RoleName"] == "other-dev-measure-build"
+    variables = {each["Name"]: each["Value"] for each in project["Environment"]["EnvironmentVariables"]}
+    assert variables["TRITONSTACK_ROLE_ARN"].endswith(":role/other-dev-measure")
+
+
+def test_the_role_of_a_load_test_is_made_after_what_it_starts_and_before_what_it_measures(other: Synthesised) -> None:
+    orders = {each["Name"]: int(each["RunOrder"]) for each in other.stages["dev"]["Actions"]}
+    assert orders["load-test.Deploy"] < orders["pipeline-access.Deploy"] < orders["serving-alone.Deploy"]
 
 
 def test_only_pushes_that_change_named_files_start_it(other: Synthesised, committed: Synthesised) -> None:
@@ -147,13 +169,13 @@ def test_neither_a_changed_model_nor_another_number_of_assets_changes_the_pipeli
     export = next(path for path in (models / "digits-onnx").rglob("*.py"))
     export.write_text(f"{export.read_text()}\n# changed\n")
     environments = tmp_path / "environments"
-    shutil.copytree(ROOT / "environments", environments)
+    shutil.copytree(other.folder.parent / "environments", environments)
     dev = (environments / "dev.yaml").read_text()
     assert "retain: " in dev
     turned = dev.replace("retain: false", "retain: true") if "retain: false" in dev else dev.replace("true", "false", 1)
     (environments / "dev.yaml").write_text(turned)
     context = {
-        "pipeline": str(other.folder.parent / "pipeline.yaml"),
+        **context_of(other.folder.parent),
         "model-repositories": str(models),
         "environments-folder": str(environments),
     }
@@ -179,7 +201,7 @@ def test_the_committed_snapshots_of_the_pipeline_are_what_is_synthesised(committ
 @pytest.mark.long
 def test_cdk_nag_finds_nothing_that_is_not_accepted_with_a_reason(other: Synthesised, tmp_path: Path) -> None:
     """AwsSolutions and NIST 800-53 R5 with every setting on."""
-    context = {"pipeline": str(other.folder.parent / "pipeline.yaml")}
+    context = context_of(other.folder.parent)
     ran = run_app(tmp_path / "out", context=context, variables={"CDK_VALIDATION": "true"})
     report = tmp_path / "out" / "validation-report.json"
     assert ran.returncode == 0, report.read_text() if report.is_file() else ran.stderr

@@ -51,6 +51,59 @@ PREPARES = [
     ("kms:Decrypt", KEY, {}),
 ]
 """What ``tritonstack prepare`` calls where no engine is built."""
+TEST = f"{BUCKET}/load-tests/260101-000000-abcd"
+DEV = "us-east-1:111111111111"
+MEASURES = [
+    ("ssm:GetParameter", f"arn:aws:ssm:{DEV}:parameter/tritonstack/dev/_load-test/project-name", {}),
+    ("ssm:GetParameter", f"arn:aws:ssm:{DEV}:parameter/tritonstack/dev/alone/digits-onnx", {}),
+    ("s3:PutObject", f"{TEST}/plan.json", {}),
+    ("s3:GetObject", f"{TEST}/results.json", {}),
+    ("s3:ListBucket", BUCKET, {"s3:prefix": "load-tests/260101-000000-abcd/cleaned.json"}),
+    ("kms:GenerateDataKey", KEY, FROM_S3),
+    ("kms:Decrypt", KEY, FROM_S3),
+    ("codebuild:StartBuild", f"arn:aws:codebuild:{DEV}:project/Bench", {}),
+    ("codebuild:StopBuild", f"arn:aws:codebuild:{DEV}:project/Bench", {}),
+    ("codebuild:BatchGetBuilds", f"arn:aws:codebuild:{DEV}:project/Bench", {}),
+    ("sagemaker:DescribeEndpoint", f"arn:aws:sagemaker:{DEV}:endpoint/dev-alone", {}),
+    ("sagemaker:DescribeEndpointConfig", f"arn:aws:sagemaker:{DEV}:endpoint-config/any", {}),
+    ("sagemaker:DescribeModel", f"arn:aws:sagemaker:{DEV}:model/any", {}),
+    ("s3:ListBucket", BUCKET, {"s3:prefix": "manifests/alone/"}),
+    ("s3:GetObject", f"{BUCKET}/manifests/alone/24.09-t4/digits-onnx.0123456789abcdef.json", {}),
+    ("states:StartExecution", f"arn:aws:states:{DEV}:stateMachine:Recommender", {}),
+    ("states:DescribeExecution", f"arn:aws:states:{DEV}:execution:Recommender:260101-000000-abcd", {}),
+    ("states:StopExecution", f"arn:aws:states:{DEV}:execution:Recommender:260101-000000-abcd", {}),
+    (
+        "sagemaker:DescribeInferenceRecommendationsJob",
+        f"arn:aws:sagemaker:{DEV}:inference-recommendations-job/dev-lt-260101-000000-abcd-1",
+        {},
+    ),
+]
+"""What ``tritonstack bench --cloud`` calls; build and state machine have roles of their own."""
+NOT_MEASURES: list[tuple[str, str, dict[str, str]]] = [
+    ("sagemaker:InvokeEndpoint", f"arn:aws:sagemaker:{DEV}:endpoint/dev-alone", {}),
+    ("sagemaker:CreateInferenceRecommendationsJob", f"arn:aws:sagemaker:{DEV}:inference-recommendations-job/a", {}),
+    ("sagemaker:DescribeEndpoint", f"arn:aws:sagemaker:{DEV}:endpoint/dev-other", {}),
+    ("codebuild:StartBuild", f"arn:aws:codebuild:{DEV}:project/Other", {}),
+    ("states:StartExecution", f"arn:aws:states:{DEV}:stateMachine:Other", {}),
+    ("states:StopExecution", f"arn:aws:states:{DEV}:execution:Other:1", {}),
+    ("s3:GetObject", f"{BUCKET}/manifests/digits/24.09-t4/digits-onnx.0123456789abcdef.json", {}),
+    ("s3:PutObject", f"{BUCKET}/manifests/alone/24.09-t4/digits-onnx.0123456789abcdef.json", {}),
+    ("s3:GetObject", f"{BUCKET}/endpoints/alone/24.09-t4/digits-onnx.0123456789abcdef.tar.gz", {}),
+    ("s3:ListBucket", BUCKET, {"s3:prefix": "endpoints/"}),
+    ("s3:ListBucket", BUCKET, {}),
+    ("s3:ListBucket", "arn:aws:s3:::others", {"s3:prefix": "load-tests/"}),
+    ("s3:ListBucket", "arn:aws:s3:::others", {"s3:prefix": "manifests/alone/"}),
+    ("kms:Decrypt", KEY, {}),
+    ("kms:Decrypt", f"{KEY}-of-others", FROM_S3),
+    ("sagemaker:DescribeEndpointConfig", "arn:aws:sagemaker:us-west-2:111111111111:endpoint-config/any", {}),
+    ("sagemaker:DescribeModel", "arn:aws:sagemaker:us-west-2:111111111111:model/any", {}),
+    (
+        "sagemaker:DescribeInferenceRecommendationsJob",
+        f"arn:aws:sagemaker:{DEV}:inference-recommendations-job/prod-lt-1",
+        {},
+    ),
+    ("iam:PassRole", "arn:aws:iam::111111111111:role/dev-load-test-JobsRole", {}),
+]
 NEITHER: list[tuple[str, str, dict[str, str]]] = [
     ("s3:DeleteObject", f"{BUCKET}/endpoints/{ARCHIVE}.tar.gz", {}),
     ("s3:GetObject", f"{BUCKET}/staging/waits/1.json", {}),
@@ -109,7 +162,7 @@ def test_each_build_may_assume_the_one_role_that_trusts_it(committed: Synthesise
                     assert roles[role["Ref"]]["Properties"].get("Path", "/") == path
                     assumed[f"arn:aws:iam::444444444444:role{path}{name}"] = statement["Resource"]
         assert assumed == trusted
-        assert len(assumed) == 2 * len(environments)
+        assert len(assumed) == 2 * len(environments) + 1, "and one that measures"
 
 
 def test_who_verifies_writes_nothing_and_who_prepares_calls_no_endpoint(committed: Synthesised) -> None:
@@ -178,24 +231,60 @@ def policy_of(access: dict[str, Any], work: str) -> list[dict[str, Any]]:
 
     def text(value: Any) -> str:
         said = readable(normal(value, {}))
+        said = re.sub(r"\$\{SsmParameter\w+loadtestprojectname\w+\}", "Bench", said)
+        said = re.sub(r"\$\{SsmParameter\w+loadteststatemachinename\w+\}", "Recommender", said)
         said = re.sub(r"\$\{ArtifactsBucketName\w+\}", "archives", said)
         return re.sub(r"\$\{ArtifactsKeyArn\w+\}", KEY, said)
 
     return [{**each, "Resource": [text(one) for one in listed(each["Resource"])]} for each in found]
 
 
+Row = tuple[str, str, dict[str, str]]
+CALLER = "arn:aws:iam::333333333333:role/any"
+
+
+def allowed(rows: list[Row], statements: list[dict[str, Any]]) -> list[Row]:
+    """Of these requests, those that a role with such statements may make."""
+    return [
+        row
+        for row in rows
+        if evaluate(Request(principal=CALLER, action=row[0], resource=row[1], context=row[2]), identity=statements)
+        is Verdict.ALLOWED
+    ]
+
+
 @pytest.mark.parametrize("work", ["Verify", "Prepare"])
 def test_each_role_may_do_its_work_and_nothing_that_is_not(committed: Synthesised, work: str) -> None:
     policy = policy_of(committed.access("prod"), work)
     own, foreign = (VERIFIES, PREPARES) if work == "Verify" else (PREPARES, VERIFIES)
-    role = f"arn:aws:iam::333333333333:role/tritonstack-prod-{work.lower()}"
-
-    def allowed(row: tuple[str, str, dict[str, str]]) -> bool:
-        action, resource, context = row
-        request = Request(principal=role, action=action, resource=resource, context=context)
-        return evaluate(request, identity=policy) is Verdict.ALLOWED
-
-    assert [row[:2] for row in own if not allowed(row)] == []
-    assert [row[:2] for row in NEITHER if allowed(row)] == []
+    assert allowed(own, policy) == own
+    assert allowed(NEITHER, policy) == []
     other_work = "s3:PutObject" if work == "Verify" else "sagemaker:InvokeEndpoint"
-    assert [row[:2] for row in foreign if row[0] == other_work and allowed(row)] == []
+    assert allowed([row for row in foreign if row[0] == other_work], policy) == []
+
+
+def test_who_measures_starts_tests_and_reads_them_and_calls_no_endpoint_itself(other: Synthesised) -> None:
+    policy = policy_of(other.access("dev"), "Measure")
+    assert allowed(MEASURES, policy) == MEASURES
+    assert allowed([*NOT_MEASURES, *NEITHER], policy) == []
+
+
+def test_each_statement_of_who_measures_is_asked_after_from_both_sides(other: Synthesised) -> None:
+    """One that is removed, of everything, or unconditional changes a verdict."""
+    policy = policy_of(other.access("dev"), "Measure")
+    asked = [*MEASURES, *NOT_MEASURES, *NEITHER]
+    before = allowed(asked, policy)
+    survivors = []
+    for index, statement in enumerate(policy):
+        changes: dict[str, list[dict[str, Any]]] = {"removed": [], "of everything": [{**statement, "Resource": "*"}]}
+        if statement.get("Condition"):
+            changes["unconditional"] = [{**statement, "Condition": {}}]
+        for what, instead in changes.items():
+            if allowed(asked, [*policy[:index], *instead, *policy[index + 1 :]]) == before:
+                survivors.append(f"{statement['Sid']} {what}")
+    assert survivors == []
+
+
+def test_only_a_load_test_gets_the_role_of_load_tests(committed: Synthesised) -> None:
+    assert "measure" in json.dumps(committed.access("staging"))
+    assert not [name for name in ("dev", "prod") if "measure" in json.dumps(committed.access(name))]

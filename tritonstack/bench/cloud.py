@@ -81,7 +81,7 @@ class CloudTests:
             WorkFailedError: the stack is not deployed, or a test cannot be started.
             KeyboardInterrupt: once all is stopped.
         """
-        endpoints = chosen_endpoints(self._environment, self._settings, names)
+        endpoints = chosen_endpoints(self._environment, names)
         fetched = []
         for kind, chosen in (
             ("bench", [each for each in endpoints if each.multi_model]),
@@ -206,9 +206,9 @@ def require_load_test(environment: Environment) -> LoadTestSettings:
     return environment.load_test
 
 
-def chosen_endpoints(environment: Environment, settings: LoadTestSettings, names: Sequence[str]) -> list[Endpoint]:
+def chosen_endpoints(environment: Environment, names: Sequence[str]) -> list[Endpoint]:
     """The endpoints that ``names`` choose, of those that may be tested. Raises InputError with every wrong name."""
-    allowed = [each for each in environment.endpoints if settings.endpoints is None or each.name in settings.endpoints]
+    allowed = environment.tested_endpoints
     known = {each.name for each in allowed}
     problems = [
         Problem(

@@ -21,6 +21,7 @@ SCALED = ("application-autoscaling",)
 WATCHED = ("cloudwatch", "events", "sns", "sqs")
 BUILT = ("codebuild", "events", "sqs")
 NETWORKED = ("ec2",)
+LOAD_TESTED = ("codebuild", "events", "sqs", "states")
 PIPELINED = (
     "cloudformation",
     "codebuild",
@@ -53,7 +54,7 @@ ROLE_ACTIONS = (
     "iam:UpdateRoleDescription",
 )
 MADE_ROLES = ("iam:CreateRole", "iam:PutRolePermissionsBoundary")
-PASSED_TO = ("codebuild", "codepipeline", "events", "lambda", "sagemaker", "vpc-flow-logs")
+PASSED_TO = ("codebuild", "codepipeline", "events", "lambda", "sagemaker", "states", "vpc-flow-logs")
 
 Policy = dict[str, Any]
 
@@ -133,6 +134,7 @@ def environment_policy(environment: Environment, names: PipelineNames) -> Policy
     services |= set(WATCHED[:1])  # alarms that take an update back
     services |= set(SCALED) if any(endpoint.scaling is not None for endpoint in environment.endpoints) else set()
     services |= set(NETWORKED) if environment.network is not None else set()
+    services |= set(LOAD_TESTED) if environment.load_test is not None else set()
     path = environment.role_path or "/"
     roles = [
         f"arn:{names.partition}:iam::{environment.account}:role{path}{start}-*"

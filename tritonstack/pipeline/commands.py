@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 
 PYTHON = ".envs/main/bin/python"
@@ -37,6 +38,12 @@ def preparation(environment: str, *, environments: Sequence[str]) -> tuple[str, 
 def verification(environment: str) -> tuple[str, ...]:
     """Ask every recorded model of an environment for its sample."""
     return ("python3 scripts/setup.py main", PROFILE, f"{PYTHON} -m tritonstack verify {environment}")
+
+
+def measurement(environment: str, *, endpoints: Sequence[str]) -> tuple[str, ...]:
+    """Run the environment's load test, and hold its gate. ``endpoints``: those that are tested; none: all."""
+    bench = shlex.join([PYTHON, "-m", "tritonstack", "bench", *endpoints, "--cloud", environment])
+    return ("python3 scripts/setup.py main", PROFILE, bench)
 
 
 def gate(commands: Sequence[str]) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from typing import Literal
 
 from tritonstack.settings.pipeline import Pipeline
 
-Work = Literal["prepare", "verify"]
+Work = Literal["prepare", "verify", "measure"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -130,6 +130,20 @@ class Environment(SettingsModel):
         """The network that containers join; None where they are in SageMaker's own."""
         return self.network if self.network is not None and self.network.joined is not None else None
 
+    @property
+    def tested_endpoints(self) -> tuple[Endpoint, ...]:
+        """The endpoints that load tests may call; none where the environment has no load tests."""
+        if self.load_test is None:
+            return ()
+        named = self.load_test.endpoints
+        return tuple(each for each in self.endpoints if named is None or each.name in named)
+
+    @property
+    def benched_in_network(self) -> bool:
+        """Whether a build in the environment's network puts load on endpoints."""
+        inside = self.joined_network is not None and not self.builds.outside_network
+        return inside and any(each.multi_model for each in self.tested_endpoints)
+
     def endpoint(self, name: str) -> Endpoint | None:
         """The endpoint called ``name``, or None."""
         return next((endpoint for endpoint in self.endpoints if endpoint.name == name), None)

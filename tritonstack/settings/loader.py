@@ -157,7 +157,9 @@ def _cross_checks(*, document: YamlDocument, faulty: set[Location], path: Path) 
     builds = _usable_builds(raw=value.get("builds", {}), faulty=faulty)
     if builds is not None:
         yield from check_builds(builds)
-    yield from _check_network(raw=value.get("network"), builds=builds, faulty=faulty, site=site)
+    network = _usable_network(raw=value.get("network"), faulty=faulty)
+    if network is not None:
+        yield from check_network(network=network, builds=builds, site=site)
     alarms = _usable_alarms(raw=value.get("alarms"), faulty=faulty)
     prices = {name: each for name, each in _mapping(usable("prices")).items() if ("prices", name) not in faulty}
     yield from check_prices(prices=prices, catalogue=site.catalogue)
@@ -194,6 +196,8 @@ def _cross_checks(*, document: YamlDocument, faulty: set[Location], path: Path) 
             endpoints=known,
             names=frozenset(named.values()),
             catalogue=site.catalogue,
+            network=network,
+            builds=builds,
         )
 
 
@@ -204,10 +208,11 @@ def _usable_builds(*, raw: Any, faulty: set[Location]) -> BuildSettings | None:
     return BuildSettings.model_validate(_without(value=raw, faulty=inside, model=BuildSettings))
 
 
-def _check_network(*, raw: Any, builds: BuildSettings | None, faulty: set[Location], site: Site) -> Iterator[Finding]:
-    """A network with a faulty field is not checked further: most of its checks are between fields."""
-    if isinstance(raw, dict) and not any(at[:1] == ("network",) for at in faulty):
-        yield from check_network(network=NetworkSettings.model_validate(raw), builds=builds, site=site)
+def _usable_network(*, raw: Any, faulty: set[Location]) -> NetworkSettings | None:
+    """The network; None where there is none, or with a faulty field: most of its checks are between fields."""
+    if not isinstance(raw, dict) or any(at[:1] == ("network",) for at in faulty):
+        return None
+    return NetworkSettings.model_validate(raw)
 
 
 def _usable_alarms(*, raw: Any, faulty: set[Location]) -> AlarmSettings | None:

@@ -110,6 +110,11 @@ class NetworkSettings(SettingsModel):
         return self.created is not None and self.created.nat is not False
 
     @property
+    def is_closed(self) -> bool:
+        """Whether what joins it has no way to the internet."""
+        return self.joined == "created" and not self.has_nat
+
+    @property
     def zones(self) -> tuple[str, ...]:
         """The availability zones that are joined, sorted."""
         if self.joined == "created" and self.created is not None:

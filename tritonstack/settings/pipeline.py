@@ -10,7 +10,7 @@ from tritonstack.catalogue import load_catalogue
 from tritonstack.naming import NAME_PATTERN
 from tritonstack.settings.builds import SHORTEST_MINUTES, ComputeType, LogDays
 from tritonstack.settings.environment import ROLE_PATH_PATTERN
-from tritonstack.settings.fields import EMAIL_PATTERN, NOT_BLANK_PATTERN, EnvironmentName, SettingsModel, choices
+from tritonstack.settings.fields import EMAIL_PATTERN, NOT_BLANK_PATTERN, EnvironmentName, Name, SettingsModel, choices
 
 CONNECTION_PATTERN = (
     r"^arn:aws[a-z-]*:(codeconnections|codestar-connections):[a-z0-9-]+:[0-9]{12}:connection/[0-9a-f-]{36}$"
@@ -22,6 +22,8 @@ FUNCTION_PATTERN = r"^[A-Za-z0-9_-]{1,64}$"
 LONGEST_PIPELINE_NAME = 32
 """Roles are called ``<pipeline>-<environment>-prepare-build``, and IAM takes 64 characters."""
 LONGEST_APPROVAL_TEXT = 1000
+COMMAND_MINUTES, LOAD_TEST_MINUTES = 60, 480
+"""How long a gate's build may take where its file does not say."""
 
 Branch = Annotated[str, Field(pattern=r"^[^\s~^:?*\[\\]+$", max_length=255)]
 
@@ -42,8 +44,16 @@ class PipelineSource(SettingsModel):
     """CodePipeline takes eight patterns (user guide: "Quotas", filters of triggers)."""
 
 
+class LoadTestGate(SettingsModel):
+    """The environment's own load test (load_test of its file), which fails where its gate does; {}: all of it."""
+
+    endpoints: Annotated[tuple[Name, ...], Field(strict=False, min_length=1)] | None = Field(
+        default=None, description="The endpoints that are tested; null: all that load_test of the environment names."
+    )
+
+
 class PipelineGate(SettingsModel):
-    """A named check between two environments: commands in a build of their own, or a function."""
+    """A named check between two environments: commands in a build of their own, a function, or the load test."""
 
     name: str = Field(
         pattern=NAME_PATTERN, max_length=40, description="What it checks (load-test): the action is called so."
@@ -65,14 +75,27 @@ class PipelineGate(SettingsModel):
         description="Instead: a Lambda function of the pipeline's account and region, which answers with "
         "PutJobSuccessResult or PutJobFailureResult.",
     )
-    timeout_minutes: int = Field(
-        default=60, ge=SHORTEST_MINUTES, le=480, description="Minutes that the commands may take."
+    load_test: LoadTestGate | None = Field(
+        default=None, description="Instead: the environment's load test, held against its gate; {}: of every endpoint."
+    )
+    timeout_minutes: int | None = Field(
+        default=None,
+        ge=SHORTEST_MINUTES,
+        le=480,
+        description="Minutes that commands or a load test may take; null: 60 for commands, 480 for a load test.",
     )
 
+    @property
+    def minutes(self) -> int:
+        """The longest that commands or a load test take."""
+        if self.timeout_minutes is not None:
+            return self.timeout_minutes
+        return COMMAND_MINUTES if self.load_test is None else LOAD_TEST_MINUTES
+
     @model_validator(mode="after")
-    def _one_of_both(self) -> PipelineGate:
-        if (self.commands is None) == (self.function is None):
-            raise ValueError("either commands or function: a gate is one of both")
+    def _one_of_three(self) -> PipelineGate:
+        if [self.commands, self.function, self.load_test].count(None) != 2:
+            raise ValueError("either commands or function or load_test: a gate is one of the three")
         if self.function is not None and "timeout_minutes" in self.model_fields_set:
             raise ValueError("no timeout_minutes beside function: a function has its own")
         return self

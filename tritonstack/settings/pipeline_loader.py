@@ -16,7 +16,7 @@ from tritonstack.settings.checks import check_names_across
 from tritonstack.settings.environment import Environment
 from tritonstack.settings.findings import Finding, shown, to_problems
 from tritonstack.settings.loader import load_environment
-from tritonstack.settings.pipeline import Pipeline, PipelineStage
+from tritonstack.settings.pipeline import LoadTestGate, Pipeline, PipelineStage
 from tritonstack.settings.type_errors import echoes_bad_items, location_of, type_findings
 from tritonstack.settings.yaml_source import Location, YamlDocument, read_yaml
 
@@ -38,6 +38,11 @@ class LoadedStage:
     settings: PipelineStage
     environment: Environment
     file: Path
+
+    @property
+    def measured(self) -> bool:
+        """Whether a gate runs the environment's load test."""
+        return any(gate.load_test is not None for gate in self.settings.gates)
 
     @property
     def approved(self) -> bool:
@@ -224,6 +229,11 @@ def _across(pipeline: Pipeline, stages: Sequence[LoadedStage]) -> Iterator[Findi
                 allowed="a text where there is an approval",
                 advice="Write approval: true, or remove the text.",
             )
+        for number, gate in enumerate(stage.settings.gates):
+            if gate.load_test is not None:
+                yield from _check_load_test(
+                    gate.load_test, stage.environment, ("stages", index, "gates", number, "load_test")
+                )
     connection = pipeline.source.connection.split(":")
     if connection[1] != partition:
         yield Finding(
@@ -231,6 +241,27 @@ def _across(pipeline: Pipeline, stages: Sequence[LoadedStage]) -> Iterator[Findi
             found=f"a connection of the partition {connection[1]}",
             allowed=f"one of {partition}, where {pipeline.region} is",
         )
+
+
+def _check_load_test(gate: LoadTestGate, environment: Environment, location: Location) -> Iterator[Finding]:
+    """A gate that measures needs what runs its test, and limits to hold it against."""
+    name = environment.environment
+    if environment.load_test is None or environment.load_test.gate is None:
+        yield Finding(
+            location=location,
+            found=f"a gate, and no load_test.gate in environments/{name}.yaml",
+            allowed="an environment whose file says what is measured, and what the figures must not exceed",
+            advice="There: load_test: {gate: {p95_ms: …, usd_per_million: …}} (docs/load-tests.md).",
+        )
+        return
+    tested = {each.name for each in environment.tested_endpoints}
+    for number, endpoint in enumerate(gate.endpoints or ()):
+        if endpoint not in tested:
+            yield Finding(
+                location=(*location, "endpoints", number),
+                found=shown(endpoint),
+                allowed=f"endpoints that load_test of {name} names: {', '.join(sorted(tested))}",
+            )
 
 
 def _partition(region: str) -> str:

@@ -5,20 +5,34 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from tritonstack.catalogue import Catalogue
+from tritonstack.settings.builds import BuildSettings
 from tritonstack.settings.endpoint import Endpoint
 from tritonstack.settings.findings import Finding, shown
 from tritonstack.settings.load_test import GateSettings, LoadTestSettings, RecommenderSettings
+from tritonstack.settings.network import NetworkSettings
 
 Endpoints = Mapping[str, Endpoint]
 """Name → endpoint; of those whose own settings are usable."""
 
 
 def check_load_test(
-    settings: LoadTestSettings, *, endpoints: Endpoints, names: frozenset[str], catalogue: Catalogue
+    settings: LoadTestSettings,
+    *,
+    endpoints: Endpoints,
+    names: frozenset[str],
+    catalogue: Catalogue,
+    network: NetworkSettings | None,
+    builds: BuildSettings | None,
 ) -> Iterator[Finding]:
     """Tests that nothing would run, or that the service would refuse.
 
-    ``names``: of all endpoints of the file, also of those whose settings have problems of their own.
+    Args:
+        settings: the load tests.
+        endpoints: those that can be tested.
+        names: of all endpoints of the file, also of those whose settings have problems of their own.
+        catalogue: knows instance types.
+        network: the environment's; None where it has none, or its settings have problems of their own.
+        builds: likewise.
     """
     for index, name in enumerate(settings.endpoints or ()):
         if name not in names:
@@ -33,6 +47,9 @@ def check_load_test(
     yield from _check_instance_types(settings.recommender, single=single, catalogue=catalogue)
     if settings.gate is not None:
         yield from _check_gate(settings.gate)
+    closed = network is not None and network.is_closed and builds is not None and not builds.outside_network
+    if closed and any(each.multi_model for each in tested):
+        yield from _check_closed_in(settings.bench.image)
 
 
 def _check_jobs(recommender: RecommenderSettings) -> Iterator[Finding]:
@@ -65,6 +82,17 @@ def _check_instance_types(
                 allowed="instance types with the GPU of every single-model endpoint that is tested",
                 advice="An archive is built for one GPU. Give such endpoints an environment of their own.",
             )
+
+
+def _check_closed_in(image: str) -> Iterator[Finding]:
+    """Without a way out, a build in CodeBuild's own image waits for the package index until it times out."""
+    if image.startswith("aws/codebuild/"):
+        yield Finding(
+            location=("load_test", "bench", "image"),
+            found=f"{image}, which fetches Python packages, in a network with no way to the internet",
+            allowed="an image in ECR that has the packages; or network.created.nat: one or each; or "
+            "builds.outside_network: true",
+        )
 
 
 def _check_gate(gate: GateSettings) -> Iterator[Finding]:

@@ -153,9 +153,8 @@ def _check_imported(imported: ImportedNetwork) -> Iterator[Finding]:
 
 def _check_builds(*, network: NetworkSettings, builds: BuildSettings) -> Iterator[Finding]:
     """Without a way out, a build in CodeBuild's own image waits for the package index until it times out."""
-    closed = network.joined == "created" and not network.has_nat
     within = builds.network is None and not builds.outside_network and builds.on_deploy is not False
-    if closed and within and builds.image.startswith("aws/codebuild"):
+    if network.is_closed and within and builds.image.startswith("aws/codebuild"):
         yield Finding(
             location=("network", "created", "nat"),
             found=f"false, and builds in {builds.image} fetch Python packages from the internet",
