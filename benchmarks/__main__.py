@@ -26,7 +26,10 @@ BENCHMARKS: dict[str, tuple[str, str]] = {
     "proxy-overhead": ("benchmarks.proxy_overhead", "a call through tritonstack proxy against one by boto3"),
     "simulate": ("benchmarks.simulate", "five million calls of ten thousand models, replayed: time, memory, bits"),
     "demo": ("benchmarks.demo", "make demo in a fresh clone, from nothing and again"),
+    "measurements": ("benchmarks.measurements", "the published claims, tried on the local Triton (no bounds)"),
 }
+LONG = {"measurements": 17}
+"""Minutes of what takes longer than the others, on two cores."""
 OUTCOMES = {0: "PASS", 1: "FAIL: a bound is missed"}
 
 
@@ -39,6 +42,9 @@ def main(names: Sequence[str]) -> int:
         return 2
     summary = Table("benchmark", "what", "outcome")
     failed = False
+    for name, minutes in LONG.items():
+        if name in (names or BENCHMARKS):
+            console.print(f"{name} takes about {minutes} minutes; python -m benchmarks NAME … runs others alone")
     for name in names or BENCHMARKS:
         module, what = BENCHMARKS[name]
         console.rule(name)

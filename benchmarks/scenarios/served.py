@@ -1,70 +1,51 @@
-"""One model in one container of its own: unpacked, loaded, called, measured, as SageMaker's front end serves it."""
+"""One model in one container of its own: unpacked, loaded, called once, as SageMaker's front end serves it."""
 
 from __future__ import annotations
 
 import contextlib
-import functools
 import http.client
 import json
-import socket
-import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import uvloop
 
+from benchmarks.scenarios.models import LIMITS, Maker, Model
 from tritonstack.archives.config_merge import ConfigFile, merge_configs
-from tritonstack.archives.unpacking import UnpackLimits, unpack
-from tritonstack.bench.budget import Budget
+from tritonstack.archives.unpacking import unpack
 from tritonstack.bench.entrance import entrance
 from tritonstack.bench.http_caller import HttpCaller, OpenSocket, http_caller
-from tritonstack.bench.load import Users
-from tritonstack.bench.measuring import Measuring, Timing
 from tritonstack.bench.request import ReadyRequest
-from tritonstack.bench.stability import StabilityRule
-from tritonstack.bench.triton_statistics import between, read_counters
-from tritonstack.client.body import Body
+from tritonstack.bench.triton_statistics import Counters, read_counters
 from tritonstack.errors import WorkFailedError
 from tritonstack.local.container import ContainerSettings, TritonContainer, prepare_model_data
 
 TARGET_MODEL = "X-Amzn-SageMaker-Target-Model"
 HASH = "0123456789abcdef"
+RELEASE = "24.09"
 METRICS_PORT = 8002
-LIMITS = UnpackLimits(max_bytes=2**33, max_members=10_000)
-TIMING = Timing(warm_up=1.0, round=4.0)
-ONCE = StabilityRule(within=0.1, confidence=0.95, least=1, most=1, percentile=95.0)
-CONFIDENCE = 0.95
-COLD_STARTS = 3
-TURNS = 5
-MOST_CALLS, MOST_SECONDS, TIMEOUT_SECONDS = 10_000_000, 600.0, 60.0
+START_SECONDS, TIMEOUT_SECONDS = 60.0, 60.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Variant:
+class Way:
     """How a model is served.
 
     Attributes:
         name: in the table.
-        archive: the model's .tar.gz.
-        model: the folder in it.
-        fragment: what is merged over its ``config.pbtxt``.
+        model: makes it, in a folder for its files.
+        fragments: what is merged over its ``config.pbtxt``.
         arguments: of the server, besides those of SageMaker's script.
-        users: of the closed loop; 0: no load, the cold start alone.
-        body: the request.
     """
 
     name: str
-    archive: Path
-    model: str
-    body: Body
-    fragment: str = ""
+    model: Maker
+    fragments: tuple[str, ...] = ()
     arguments: str = ""
-    users: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,187 +62,100 @@ class ColdStart:
         return self.unpack + self.load + self.first_call
 
 
-@dataclass(frozen=True, kw_only=True)
-class Load:
-    """What came of a variant's turns.
+class Served:
+    """A way's model, loaded; ``cold`` is how that went."""
 
-    Attributes:
-        rates: answers a second of each turn.
-        p50_ms, p95_ms: of all turns' calls.
-        mean_batch: inferences in one execution, as Triton counts them; None where it executed nothing.
-    """
+    def __init__(self, way: Way, model: Model, container: TritonContainer, open_socket: OpenSocket) -> None:
+        """Use ``served``."""
+        self.name = way.name
+        self._way = way
+        self._model = model
+        self._container = container
+        self._open_socket = open_socket
+        self._headers = {TARGET_MODEL: f"{model.name}.{HASH}.tar.gz"}
+        self.cold = self._start_cold()
 
-    rates: list[float]
-    p50_ms: float
-    p95_ms: float
-    mean_batch: float | None
+    def caller(self, users: int) -> contextlib.AbstractAsyncContextManager[HttpCaller]:
+        """Sends the model's request, over so many connections."""
+        body = self._model.body
+        url = f"http://127.0.0.1:8080/models/{HASH}/invoke"
+        headers = {"Content-Type": body.content_type, **self._headers}
+        request = ReadyRequest(url=url, headers=headers, body=body.content)
+        return http_caller(
+            lambda: request, connections=users, timeout_seconds=TIMEOUT_SECONDS, open_socket=self._open_socket
+        )
+
+    def counters(self) -> Counters:
+        """What Triton counted so far."""
+        connection = http.client.HTTPConnection("127.0.0.1", METRICS_PORT)
+        with contextlib.closing(connection):
+            connection.sock = self._open_socket()
+            connection.sock.connect(("127.0.0.1", METRICS_PORT))
+            connection.request("GET", "/metrics")
+            return read_counters(connection.getresponse().read().decode())
+
+    def _start_cold(self) -> ColdStart:
+        folder = self._container.model_folder(HASH)
+        folder.parent.mkdir(parents=True)
+        began = time.perf_counter()
+        unpack(self._model.archive, folder, limits=LIMITS)
+        unpacked = time.perf_counter()
+        self._configure(folder)
+        began_load = time.perf_counter()
+        self._load()
+        loaded = time.perf_counter()
+        first_call = uvloop.run(self._first_call())
+        return ColdStart(unpack=unpacked - began, load=loaded - began_load, first_call=first_call)
+
+    def _configure(self, folder: Path) -> None:
+        config = folder / self._model.name / "config.pbtxt"
+        base = ConfigFile(file=str(config), text=config.read_text())
+        fragments = [ConfigFile(file=self.name, text=text) for text in self._way.fragments]
+        config.write_text(merge_configs(base, fragments))
+        prepare_model_data(folder)
+
+    def _load(self) -> None:
+        connection = http.client.HTTPConnection("localhost")
+        with contextlib.closing(connection):
+            connection.sock = self._container.connect()
+            body = json.dumps({"model_name": HASH, "url": self._container.model_url(HASH)})
+            connection.request("POST", "/models", body, self._headers)
+            answer = connection.getresponse()
+            text = answer.read().decode()
+        if answer.status != 200:
+            raise WorkFailedError(f"{self.name} was not loaded: {answer.status} {text}\n{self._container.log_tail()}")
+
+    async def _first_call(self) -> float:
+        async with self.caller(1) as caller:
+            began = time.perf_counter()
+            failure = await caller()
+            took = time.perf_counter() - began
+        if failure is not None:
+            raise WorkFailedError(f"{self.name}: {failure}")
+        return took
 
 
-@dataclass(frozen=True, kw_only=True)
-class Measured:
-    """What came of a variant."""
-
-    cold: list[ColdStart]
-    load: Load | None
-
-    def median(self, part: Callable[[ColdStart], float]) -> float:
-        """Of the cold starts."""
-        return statistics.median(part(one) for one in self.cold)
-
-
-def measure(variants: Sequence[Variant]) -> list[Measured]:
-    """Cold starts, then loads. All take turns, so that what else runs on this machine meets each of them alike.
+@contextmanager
+def served(way: Way, model: Model) -> Iterator[Served]:
+    """A way's model loaded in a container of its own, and called once.
 
     Raises:
-        WorkFailedError: a model is not loaded, or a call fails.
+        WorkFailedError: the container does not start or has no network of its own, the model is not loaded, or the
+            call fails.
     """
-    colds: list[list[ColdStart]] = [[] for _ in variants]
-    for turn in range(COLD_STARTS):
-        for number in _order(len(variants), turn):
-            with _served(variants[number]) as (cold, _):
-                colds[number].append(cold)
-    if not all(variant.users for variant in variants):
-        return [Measured(cold=cold, load=None) for cold in colds]
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(_served(variant))[1] for variant in variants]
-        loads = uvloop.run(_loads(variants, sockets))
-    return [Measured(cold=cold, load=load) for cold, load in zip(colds, loads, strict=True)]
-
-
-def _order(count: int, turn: int) -> list[int]:
-    """Every other turn the other way round."""
-    return list(range(count))[:: -1 if turn % 2 else 1]
-
-
-@contextmanager
-def _served(variant: Variant) -> Iterator[tuple[ColdStart, OpenSocket]]:
-    """The variant loaded in a container of its own, and called once."""
-    with (
-        tempfile.TemporaryDirectory(prefix="measurements-") as name,
-        _container(variant, Path(name)) as container,
-        _open_socket(container) as open_socket,
-    ):
-        began = time.perf_counter()
-        folder = container.model_folder(HASH)
-        folder.parent.mkdir(parents=True)
-        unpack(variant.archive, folder, limits=LIMITS)
-        unpacked = time.perf_counter()
-        _configure(folder, variant)
-        began_load = time.perf_counter()
-        _load(container, variant)
-        loaded = time.perf_counter()
-        first_call = uvloop.run(_first_call(variant, open_socket))
-        yield ColdStart(unpack=unpacked - began, load=loaded - began_load, first_call=first_call), open_socket
-
-
-async def _first_call(variant: Variant, open_socket: OpenSocket) -> float:
-    async with _caller(variant, open_socket) as caller:
-        began = time.perf_counter()
-        failure = await caller()
-        if failure is not None:
-            raise WorkFailedError(f"{variant.name}: {failure}")
-        return time.perf_counter() - began
-
-
-async def _loads(variants: Sequence[Variant], sockets: Sequence[OpenSocket]) -> list[Load]:
-    async with contextlib.AsyncExitStack() as stack:
-        measuring = []
-        for variant, open_socket in zip(variants, sockets, strict=True):
-            caller = await stack.enter_async_context(_caller(variant, open_socket))
-            measuring.append(_measuring(variant, caller))
-        before = [read_counters(_metrics(open_socket)) for open_socket in sockets]
-        rates: list[list[float]] = [[] for _ in variants]
-        for turn in range(TURNS):
-            for number in _order(len(variants), turn):
-                point = await measuring[number].level(Users(count=variants[number].users))
-                if point is None or point.all.failed:
-                    told = "no whole round" if point is None else point.failures
-                    raise WorkFailedError(f"{variants[number].name}: {told}")
-                rates[number].append(point.all.per_minute / 60)
-        found = []
-        for number, open_socket in enumerate(sockets):
-            counted = between(before[number], read_counters(_metrics(open_socket)))
-            p50, p95 = np.percentile(measuring[number].latencies_ms(), (50, 95))
-            batch = counted[0].mean_batch if counted and counted[0].mean_batch else None
-            found.append(Load(rates=rates[number], p50_ms=float(p50), p95_ms=float(p95), mean_batch=batch))
-        return found
-
-
-def _measuring(variant: Variant, caller: HttpCaller) -> Measuring:
-    return Measuring(
-        caller,
-        timing=TIMING,
-        rule=ONCE,
-        budget=Budget(calls=MOST_CALLS, seconds=MOST_SECONDS, now=time.perf_counter),
-        seed=0,
-        most_under_way=variant.users,
-        now=time.perf_counter,
-    )
-
-
-def _caller(variant: Variant, open_socket: OpenSocket) -> contextlib.AbstractAsyncContextManager[HttpCaller]:
-    headers = {"Content-Type": variant.body.content_type, TARGET_MODEL: _target(variant)}
-    url = f"http://127.0.0.1:8080/models/{HASH}/invoke"
-    request = ReadyRequest(url=url, headers=headers, body=variant.body.content)
-    return http_caller(
-        lambda: request,
-        connections=max(1, variant.users),
-        timeout_seconds=TIMEOUT_SECONDS,
-        open_socket=open_socket,
-    )
-
-
-@contextmanager
-def _container(variant: Variant, folder: Path) -> Iterator[TritonContainer]:
     environment = {
         "SAGEMAKER_TRITON_LOG_VERBOSE": "false",
         "SAGEMAKER_TRITON_ALLOW_METRICS": "true",
-        **({"SAGEMAKER_TRITON_ADDITIONAL_ARGS": variant.arguments} if variant.arguments else {}),
+        **({"SAGEMAKER_TRITON_ADDITIONAL_ARGS": way.arguments} if way.arguments else {}),
     }
-    settings = ContainerSettings(environment=environment, multi_model=True, release="24.09")
-    with TritonContainer.start(settings, folder=folder / "container") as container:
-        container.wait_ready(60)
-        yield container
-
-
-@contextmanager
-def _open_socket(container: TritonContainer) -> Iterator[OpenSocket]:
-    if container.isolation != "namespace":
-        yield functools.partial(socket.socket, socket.AF_INET, socket.SOCK_STREAM)
-        return
-    with entrance(container.pid) as opened:
-        yield opened.open_socket
-
-
-def _configure(folder: Path, variant: Variant) -> None:
-    config = folder / variant.model / "config.pbtxt"
-    base = ConfigFile(file=str(config), text=config.read_text())
-    fragments: Sequence[ConfigFile] = [ConfigFile(file=variant.name, text=variant.fragment)] if variant.fragment else []
-    config.write_text(merge_configs(base, fragments))
-    prepare_model_data(folder)
-
-
-def _target(variant: Variant) -> str:
-    return f"{variant.model}.{HASH}.tar.gz"
-
-
-def _load(container: TritonContainer, variant: Variant) -> None:
-    connection = http.client.HTTPConnection("localhost")
-    with contextlib.closing(connection):
-        connection.sock = container.connect()
-        body = json.dumps({"model_name": HASH, "url": container.model_url(HASH)})
-        connection.request("POST", "/models", body, {TARGET_MODEL: _target(variant)})
-        answer = connection.getresponse()
-        text = answer.read().decode()
-    if answer.status != 200:
-        raise WorkFailedError(f"{variant.name} was not loaded: {answer.status} {text}\n{container.log_tail()}")
-
-
-def _metrics(open_socket: OpenSocket) -> str:
-    connection = http.client.HTTPConnection("127.0.0.1", METRICS_PORT)
-    with contextlib.closing(connection):
-        made = open_socket()
-        made.connect(("127.0.0.1", METRICS_PORT))
-        connection.sock = made
-        connection.request("GET", "/metrics")
-        return connection.getresponse().read().decode()
+    settings = ContainerSettings(environment=environment, multi_model=True, release=RELEASE)
+    with (
+        tempfile.TemporaryDirectory(prefix="measurements-") as folder,
+        TritonContainer.start(settings, folder=Path(folder) / "container") as container,
+    ):
+        if container.isolation != "namespace":
+            raise WorkFailedError(f"containers side by side need networks of their own: {container.isolation}")
+        container.wait_ready(START_SECONDS)
+        with entrance(container.pid) as opened:
+            yield Served(way, model, container, opened.open_socket)
+        container.stop(seconds=0)  # nothing of it is needed, and unloading takes seconds

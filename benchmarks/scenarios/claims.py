@@ -1,0 +1,111 @@
+"""What is claimed of two ways to serve a model, and whether the figures bear it out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from benchmarks.scenarios.intervals import Interval, median_interval
+from benchmarks.scenarios.measuring import Measured
+from benchmarks.scenarios.served import ColdStart
+
+
+class Figure(StrEnum):
+    """What a claim is about. Of rates more is better, of times less."""
+
+    RATE = "answers/s"
+    COLD_START = "s cold start"
+    UNPACK = "s unpacking"
+    FIRST_CALL = "ms first call"
+
+
+class Verdict(StrEnum):
+    """Where the ratio's interval lies against what is claimed."""
+
+    HOLDS = "holds"
+    FAILS = "does not hold here"
+    NO_DIFFERENCE = "no difference that this machine shows"
+    OPEN = "open"
+
+
+COLD_PARTS: Mapping[Figure, Callable[[ColdStart], float]] = {
+    Figure.COLD_START: lambda one: one.whole,
+    Figure.UNPACK: lambda one: one.unpack,
+    Figure.FIRST_CALL: lambda one: one.first_call * 1000,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """One way is better than another.
+
+    Attributes:
+        said: the claim in words.
+        better, than: the ways' names.
+        by: the figure.
+        times: how many times better at least: 1 where it is said that it is better at all; below 1 where it is said
+            to cost little.
+    """
+
+    said: str
+    better: str
+    than: str
+    by: Figure
+    times: float = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tried:
+    """A claim and what came of it.
+
+    Attributes:
+        better, than: the medians of the figure.
+        ratio: how many times better, of the turns' own ratios.
+    """
+
+    claim: Claim
+    better: float
+    than: float
+    ratio: Interval
+
+    @property
+    def verdict(self) -> Verdict:
+        """It holds where the whole interval is at or above what is claimed, and does not where all of it is below."""
+        low, high, times = self.ratio.low, self.ratio.high, self.claim.times
+        if low is None or high is None:
+            return Verdict.OPEN
+        if low >= times and (low > 1 or times != 1):
+            return Verdict.HOLDS
+        if high < times:
+            return Verdict.FAILS
+        return Verdict.NO_DIFFERENCE if times == 1 else Verdict.OPEN
+
+
+def tried(claim: Claim, found: Mapping[str, Measured]) -> Tried:
+    """Hold a claim against what was measured; turns are compared pair by pair, each with the one beside it.
+
+    Args:
+        claim: the claim.
+        found: way's name → what came of it.
+
+    Raises:
+        KeyError: a way was not measured, or not by this figure.
+    """
+    better, than = (_values(found[name], claim.by) for name in (claim.better, claim.than))
+    upwards = claim.by is Figure.RATE
+    ratios = [own / other if upwards else other / own for own, other in zip(better, than, strict=True)]
+    return Tried(
+        claim=claim,
+        better=median_interval(better).median,
+        than=median_interval(than).median,
+        ratio=median_interval(ratios),
+    )
+
+
+def _values(measured: Measured, figure: Figure) -> list[float]:
+    if figure is not Figure.RATE:
+        return [COLD_PARTS[figure](one) for one in measured.cold]
+    if measured.load is None:
+        raise KeyError(figure)
+    return list(measured.load.rates)

@@ -1,0 +1,134 @@
+"""What came out, as Markdown: the claims with their verdicts, then each scenario's figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from benchmarks.scenarios.claims import Tried, tried
+from benchmarks.scenarios.intervals import Interval, median_interval
+from benchmarks.scenarios.measuring import Load, Measured
+from benchmarks.scenarios.outcome import Outcome
+from benchmarks.scenarios.table import Scenario
+
+QUIET = 0.25
+"""Cores that something else may keep busy before figures are marked."""
+PICTURE = "pictures/measurements.svg"
+NOT_HERE = "cannot be tried here"
+SIZES: Mapping[str, Callable[[Measured], str]] = {
+    "archive MB": lambda one: _value(one.archive_bytes / 1e6),
+    "request KB": lambda one: _value(one.request_bytes / 1e3),
+}
+"""Told where ways differ in them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """A scenario and what came of it."""
+
+    scenario: Scenario
+    outcome: Outcome
+
+    @property
+    def tried(self) -> list[Tried]:
+        """Its claims, held against its figures."""
+        found = {one.way: one for one in self.outcome.found}
+        return [tried(claim, found) for claim in self.scenario.claims]
+
+
+def page(sections: Sequence[Section]) -> str:
+    """All of it, from the same machine and code."""
+    parts = [
+        told_machine([section.outcome for section in sections]),
+        f"![Each claim's ratio with its interval; the figures are in the table below]({PICTURE})",
+        "\n".join(claims_table(sections)),
+        *("\n".join(section_lines(section)) for section in sections),
+    ]
+    return "\n\n".join(parts)
+
+
+def told_machine(outcomes: Sequence[Outcome]) -> str:
+    """The machine, the time, the code, and whether it was quiet."""
+    first, last = min(one.measured for one in outcomes), max(one.measured for one in outcomes)
+    when = first if first == last else f"{first} to {last}"
+    minutes = sum(one.seconds for one in outcomes) / 60
+    line = f"{outcomes[0].machine}, no GPU; {when} UTC, {minutes:.0f} minutes, commit {outcomes[0].code}."
+    others = max(one.others for one in outcomes)
+    if others > QUIET:
+        return f"{line} **Taken beside other load** ({others:.1f} cores busy with it): only what is far apart counts."
+    return line
+
+
+def claims_table(sections: Sequence[Section]) -> Iterator[str]:
+    """A row for each claim, and for what cannot be tried here."""
+    yield "| claim | claimed | here: times, 95 % interval | of | verdict |"
+    yield "|---|---|---|---|---|"
+    for section in sections:
+        for one in section.tried:
+            claimed = "better" if one.claim.times == 1 else f"≥ {one.claim.times:g}"
+            figures = f"{_value(one.better)} against {_value(one.than)} {one.claim.by}"
+            yield f"| {one.claim.said} | {claimed} | {ratio_text(one.ratio)} | {figures} | **{one.verdict}** |"
+        for what in section.scenario.not_here:
+            yield f"| {what} | | | | {NOT_HERE} |"
+
+
+def section_lines(section: Section) -> Iterator[str]:
+    """A scenario's heading, what was published, and its figures."""
+    scenario, found = section.scenario, section.outcome.found
+    yield f"### {scenario.title}"
+    yield ""
+    yield f"Published: {scenario.published}"
+    yield ""
+    first = found[0].load
+    sizes = [(name, size) for name, size in SIZES.items() if len({size(one) for one in found}) > 1]
+    head = ["configuration", *(name for name, _ in sizes)]
+    head += [] if first is None else ["answers/s", "± %", "times first", "p50 ms", "p95 ms", "mean batch"]
+    head += ["unpack s", "load s", "first call ms", "cold start s", "± %"] if found[0].cold else []
+    yield f"| {' | '.join(head)} |"
+    yield f"|{'---|' * len(head)}"
+    for one in found:
+        cells = [one.way, *(size(one) for _, size in sizes)]
+        cells += [] if first is None or one.load is None else _load_cells(one.load, first)
+        cells += _cold_cells(one) if one.cold else []
+        yield f"| {' | '.join(cells)} |"
+
+
+def ratio_text(ratio: Interval) -> str:
+    """``2.31 (2.05 to 2.60)``; without an interval where it is not known."""
+    if ratio.low is None or ratio.high is None:
+        return f"{_value(ratio.median)} (too few turns)"
+    return f"{_value(ratio.median)} ({_value(ratio.low)} to {_value(ratio.high)})"
+
+
+def _load_cells(load: Load, first: Load) -> list[str]:
+    rates = median_interval(load.rates)
+    ratio = median_interval([own / other for own, other in zip(load.rates, first.rates, strict=True)])
+    return [
+        _value(rates.median),
+        _share(rates),
+        "1" if load is first else ratio_text(ratio),
+        _value(load.p50_ms),
+        _value(load.p95_ms),
+        "" if load.mean_batch is None else f"{load.mean_batch:.1f}",
+    ]
+
+
+def _cold_cells(measured: Measured) -> list[str]:
+    whole = median_interval([one.whole for one in measured.cold])
+    parts = [
+        median_interval([one.unpack for one in measured.cold]).median,
+        median_interval([one.load for one in measured.cold]).median,
+        median_interval([one.first_call * 1000 for one in measured.cold]).median,
+    ]
+    return [*map(_value, parts), _value(whole.median), _share(whole)]
+
+
+def _share(interval: Interval) -> str:
+    return "" if interval.share is None else f"{interval.share * 100:.0f}"
+
+
+def _value(value: float) -> str:
+    """Three figures that mean something."""
+    if value >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if value >= 10 else f"{value:.2f}"

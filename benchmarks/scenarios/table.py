@@ -1,0 +1,294 @@
+"""The table of scenarios: which claims, and in which ways a model is served to try them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from benchmarks.scenarios.claims import Claim, Figure
+from benchmarks.scenarios.measuring import Repeats
+from benchmarks.scenarios.models import compressed, memory_bound, resnet, roberta_base
+from benchmarks.scenarios.served import Way
+
+CACHE_BYTES = 64 << 20
+DELAY_US = 500
+COLD, TURNS = 6, 12
+"""The least cold starts whose interval is known, and turns enough to leave out the two farthest at either end."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scenario:
+    """Ways to serve a model, side by side; the first is what the others are held to in the table.
+
+    Attributes:
+        title: above its table.
+        published: what the posts say.
+        ways: of at least one.
+        repeats: how often each is measured.
+        claims: that are tried; the ways by their names.
+        not_here: what belongs to the claims and cannot be tried on a CPU, and why.
+        seconds: how long it takes on the machine that docs/measurements.md names, to say what remains.
+    """
+
+    title: str
+    published: str
+    ways: tuple[Way, ...]
+    repeats: Repeats
+    claims: tuple[Claim, ...]
+    not_here: tuple[str, ...] = ()
+    seconds: int
+
+
+def parameter(key: str, value: int) -> str:
+    """A parameter of a ``config.pbtxt``."""
+    return f'parameters {{ key: "{key}" value {{ string_value: "{value}" }} }}'
+
+
+def graph(level: int) -> str:
+    """ONNX Runtime's graph optimisations, by Triton's number for them."""
+    return f"optimization {{ graph {{ level: {level} }} }}"
+
+
+# One thread an instance, whatever machine this is: ways differ in what their name says alone.
+ONE_THREAD = parameter("intra_op_thread_count", 1)
+ONE_TORCH_THREAD = parameter("INTRA_OP_THREAD_COUNT", 1)
+BATCHING = "dynamic_batching { }"
+DELAYED = f"dynamic_batching {{ max_queue_delay_microseconds: {DELAY_US} }}"
+TWO = "instance_group [ { count: 2 kind: KIND_CPU } ]"
+WARM_UP = """model_warmup [ { name: "first" batch_size: 1
+  inputs { key: "x" value { data_type: TYPE_FP32 dims: [ 2048 ] random_data: true } } } ]"""
+
+PLAIN = Way(name="plain", model=memory_bound, fragments=(ONE_THREAD,))
+DYNAMIC = Way(name="dynamic batching", model=memory_bound, fragments=(ONE_THREAD, BATCHING))
+DELAY = Way(name=f"dynamic batching, waits {DELAY_US} µs", model=memory_bound, fragments=(ONE_THREAD, DELAYED))
+INSTANCES = Way(name="two instances", model=memory_bound, fragments=(ONE_THREAD, TWO))
+BOTH = Way(name="both", model=memory_bound, fragments=(ONE_THREAD, BATCHING, TWO))
+COMPRESSED = Way(name="compressed, as tar czf", model=compressed, fragments=(ONE_THREAD,))
+STORED = Way(name="stored, as tritonstack pack", model=memory_bound, fragments=(ONE_THREAD,))
+UNCACHED = Way(name="without", model=memory_bound, fragments=(ONE_THREAD,))
+CACHED = Way(
+    name="with response cache",
+    model=memory_bound,
+    fragments=(ONE_THREAD, "response_cache { enable: true }"),
+    arguments=f"--cache-config=local,size={CACHE_BYTES}",
+)
+COLD_MODEL = Way(name="without model_warmup", model=memory_bound, fragments=(ONE_THREAD,))
+WARMED = Way(name="with model_warmup", model=memory_bound, fragments=(ONE_THREAD, WARM_UP))
+ONNX = Way(name="ONNX Runtime", model=partial(resnet, name="resnet50-onnx"), fragments=(ONE_THREAD,))
+PYTORCH = Way(name="PyTorch", model=partial(resnet, name="resnet50-torchscript"), fragments=(ONE_TORCH_THREAD,))
+BINARY = Way(name="binary", model=partial(resnet, name="resnet50-onnx"), fragments=(ONE_THREAD,))
+JSON = Way(name="JSON", model=partial(resnet, name="resnet50-onnx", payload_format="json"), fragments=(ONE_THREAD,))
+TINY = partial(resnet, name="resnet50-onnx", size="tiny")
+TINY_BINARY = Way(name="binary", model=TINY, fragments=(ONE_THREAD,))
+TINY_JSON = Way(name="JSON", model=partial(TINY, payload_format="json"), fragments=(ONE_THREAD,))
+
+
+def _roberta(name: str, *fragments: str) -> Way:
+    return Way(name=name, model=roberta_base, fragments=(ONE_THREAD, *fragments))
+
+
+DEFAULT = _roberta("Triton's defaults", graph(0))
+EXTENDED = _roberta("extended graph optimisations (1, the post's)", graph(1))
+UNOPTIMISED = _roberta("no graph optimisations (2)", graph(2))
+PARALLEL = _roberta(
+    "extended and parallel execution (the post's), 2 threads",
+    graph(1),
+    parameter("execution_mode", 1),
+    parameter("inter_op_thread_count", 2),
+)
+NO_PATTERN = _roberta("extended, no memory pattern", graph(1), parameter("enable_mem_pattern", 0))
+NO_ARENA = _roberta("extended, no memory arena", graph(1), parameter("enable_mem_arena", 0))
+
+
+SCENARIOS: Mapping[str, Scenario] = {
+    "batching": Scenario(
+        title="Dynamic batching and instances: a model bound by memory traffic, 16 callers",
+        published="dynamic batching about doubles throughput, a second instance adds 80 to 90 % (BERT large, T4).",
+        ways=(PLAIN, DYNAMIC, DELAY, INSTANCES, BOTH),
+        repeats=Repeats(turns=TURNS, users=16),
+        claims=(
+            Claim(
+                said="dynamic batching at least doubles throughput (bound by memory traffic)",
+                better=DYNAMIC.name,
+                than=PLAIN.name,
+                by=Figure.RATE,
+                times=2,
+            ),
+            Claim(
+                said=f"dynamic batching that waits {DELAY_US} µs at least doubles it, too",
+                better=DELAY.name,
+                than=PLAIN.name,
+                by=Figure.RATE,
+                times=2,
+            ),
+            Claim(said="two instances add throughput", better=INSTANCES.name, than=PLAIN.name, by=Figure.RATE),
+            Claim(
+                said="both together have more throughput than dynamic batching alone",
+                better=BOTH.name,
+                than=DYNAMIC.name,
+                by=Figure.RATE,
+            ),
+        ),
+        seconds=140,
+    ),
+    "one-caller": Scenario(
+        title="Dynamic batching with one caller",
+        published="batching costs nothing where there is nothing to batch.",
+        ways=(PLAIN, DYNAMIC, DELAY),
+        repeats=Repeats(turns=TURNS),
+        claims=(
+            Claim(
+                said="dynamic batching costs one caller less than a tenth",
+                better=DYNAMIC.name,
+                than=PLAIN.name,
+                by=Figure.RATE,
+                times=0.9,
+            ),
+            Claim(
+                said=f"dynamic batching that waits {DELAY_US} µs costs one caller less than a tenth",
+                better=DELAY.name,
+                than=PLAIN.name,
+                by=Figure.RATE,
+                times=0.9,
+            ),
+        ),
+        seconds=85,
+    ),
+    "frameworks": Scenario(
+        title="PyTorch against ONNX Runtime: ResNet-50, 2 callers",
+        published="ONNX 168 ms against PyTorch's 176 ms, cold start 4.4 s against 6 s (RoBERTa on a T4).",
+        ways=(PYTORCH, ONNX),
+        repeats=Repeats(cold_starts=COLD, turns=TURNS, users=2),
+        claims=(
+            Claim(said="ONNX Runtime is faster than PyTorch", better=ONNX.name, than=PYTORCH.name, by=Figure.RATE),
+            Claim(
+                said="ONNX Runtime starts faster than PyTorch",
+                better=ONNX.name,
+                than=PYTORCH.name,
+                by=Figure.COLD_START,
+            ),
+        ),
+        seconds=110,
+    ),
+    "onnxruntime": Scenario(
+        title="ONNX Runtime's options: RoBERTa base, 512 tokens, 1 caller",
+        published="graph optimisation, cuDNN's heuristic and parallel execution: cold start 4.4 s → 1.61 s (a T4).",
+        ways=(DEFAULT, EXTENDED, UNOPTIMISED, PARALLEL, NO_PATTERN, NO_ARENA),
+        repeats=Repeats(cold_starts=COLD, turns=TURNS),
+        claims=(
+            Claim(
+                said="extended graph optimisations, parallel execution: shorter cold start",
+                better=PARALLEL.name,
+                than=DEFAULT.name,
+                by=Figure.COLD_START,
+            ),
+            Claim(
+                said="extended graph optimisations alone: shorter cold start",
+                better=EXTENDED.name,
+                than=DEFAULT.name,
+                by=Figure.COLD_START,
+            ),
+            Claim(
+                said="extended graph optimisations, parallel execution: faster in steady state",
+                better=PARALLEL.name,
+                than=DEFAULT.name,
+                by=Figure.RATE,
+            ),
+            Claim(
+                said="extended graph optimisations are faster than none in steady state",
+                better=EXTENDED.name,
+                than=UNOPTIMISED.name,
+                by=Figure.RATE,
+            ),
+            Claim(
+                said="the memory pattern is worth having in steady state",
+                better=EXTENDED.name,
+                than=NO_PATTERN.name,
+                by=Figure.RATE,
+            ),
+            Claim(
+                said="the memory arena is worth having in steady state",
+                better=EXTENDED.name,
+                than=NO_ARENA.name,
+                by=Figure.RATE,
+            ),
+        ),
+        not_here=(
+            "`cudnn_conv_algo_search`, `arena_extend_strategy`, `gpu_mem_limit`, `do_copy_in_default_stream`: CUDA",
+            "`default-max-batch-size`: for models that state none, and these do",
+        ),
+        seconds=390,
+    ),
+    "payload": Scenario(
+        title="Binary against JSON: an image of 3 by 224 by 224 FP32 to ResNet-50, 4 callers",
+        published="binary is recommended; the figures were taken with JSON.",
+        ways=(JSON, BINARY),
+        repeats=Repeats(turns=TURNS, users=4),
+        claims=(Claim(said="binary has more throughput than JSON", better="binary", than="JSON", by=Figure.RATE),),
+        seconds=60,
+    ),
+    "payload-alone": Scenario(
+        title="Binary against JSON: the same image to a network of few layers, 4 callers",
+        published="as above; here the format is most of the work.",
+        ways=(TINY_JSON, TINY_BINARY),
+        repeats=Repeats(turns=TURNS, users=4),
+        claims=(
+            Claim(
+                said="binary has more throughput than JSON where little is computed",
+                better="binary",
+                than="JSON",
+                by=Figure.RATE,
+            ),
+        ),
+        seconds=60,
+    ),
+    "archives": Scenario(
+        title="Stored against compressed archives at cold start: 134 MB of random weights",
+        published="nothing. This project's own claim: weights do not compress, so what is stored loads faster.",
+        ways=(COMPRESSED, STORED),
+        repeats=Repeats(cold_starts=COLD),
+        claims=(
+            Claim(said="a stored archive unpacks faster", better=STORED.name, than=COMPRESSED.name, by=Figure.UNPACK),
+            Claim(
+                said="the cold start from a stored archive is shorter",
+                better=STORED.name,
+                than=COMPRESSED.name,
+                by=Figure.COLD_START,
+            ),
+        ),
+        seconds=45,
+    ),
+    "response-cache": Scenario(
+        title="Response cache: the same request again and again, 4 callers",
+        published="an answer that is known need not be computed. Every request the same is the most that it can give.",
+        ways=(UNCACHED, CACHED),
+        repeats=Repeats(turns=TURNS, users=4),
+        claims=(
+            Claim(said="a response cache adds throughput", better=CACHED.name, than=UNCACHED.name, by=Figure.RATE),
+        ),
+        seconds=60,
+    ),
+    "warm-up": Scenario(
+        title="Warm-up",
+        published="`model_warmup` moves the first run's cost from the first caller to the load.",
+        ways=(COLD_MODEL, WARMED),
+        repeats=Repeats(cold_starts=2 * COLD),
+        claims=(
+            Claim(
+                said="the first call after a warmed load is shorter",
+                better=WARMED.name,
+                than=COLD_MODEL.name,
+                by=Figure.FIRST_CALL,
+            ),
+            Claim(
+                said="the whole cold start is less than a tenth longer",
+                better=WARMED.name,
+                than=COLD_MODEL.name,
+                by=Figure.COLD_START,
+                times=0.9,
+            ),
+        ),
+        seconds=55,
+    ),
+}
