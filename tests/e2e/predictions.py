@@ -189,8 +189,8 @@ def _predicted(changes: tuple[ResourceChange, ...]) -> dict[str, tuple[frozenset
     """Logical id → what may happen, and the change that says so."""
     found: dict[str, tuple[frozenset[str], ResourceChange | None]] = {}
     for each in changes:
-        if each.renamed_from is not None and each.effect is Effect.REPLACED:
-            found[each.renamed_from] = ALLOWED[Effect.REMOVED], each
+        if each.renamed_from is not None and each.effect in {Effect.REPLACED, Effect.RENAMED}:
+            found[each.renamed_from] = ALLOWED[Effect.RETAINED if each.old_one_stays else Effect.REMOVED], each
             found[each.logical_id] = ALLOWED[Effect.NEW], each
         else:
             found[each.logical_id] = _allowed(each), each

@@ -27,10 +27,10 @@ ROLE = resource(
 )
 
 
-def policy(*statements: dict[str, Any]) -> dict[str, Any]:
+def policy(*statements: dict[str, Any], name: str = "p") -> dict[str, Any]:
     """A policy of the role."""
     document = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", **each} for each in statements]}
-    return resource("AWS::IAM::Policy", {"PolicyName": "p", "PolicyDocument": document, "Roles": [{"Ref": "Role"}]})
+    return resource("AWS::IAM::Policy", {"PolicyName": name, "PolicyDocument": document, "Roles": [{"Ref": "Role"}]})
 
 
 READ = {"Action": "s3:GetObject", "Resource": "arn:aws:s3:::models/a.tar.gz"}

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.review.reports import ALL, READ, before, policy, report, rich_report
-from tests.review.small import resource, serving
+from tests.review.small import Template, resource, serving
 from tritonstack.errors import InputError
 from tritonstack.review.fail_on import WORDS, matches_of, parse_fail_on
 from tritonstack.review.parts import Known
@@ -81,6 +81,29 @@ def test_a_permission_that_widens_matches_iam_and_by_a_wildcard_also_wildcard() 
     assert matched(by_wildcard, "iam")
     assert "s3:*" in matched(by_wildcard, "wildcard")[0]
     assert matched(report({**before(), "Policy": policy(READ, ALL)}, before()), "iam,wildcard") == []
+
+
+def test_what_is_no_longer_kept_matches_by_its_type() -> None:
+    def kept(deletion: str, replacement: str) -> Template:
+        policies = {"DeletionPolicy": deletion, "UpdateReplacePolicy": replacement}
+        return {**before(), "Key": resource("AWS::KMS::Key", {"Description": "k"}, **policies)}
+
+    both = report(kept("Retain", "Retain"), kept("Delete", "Delete"))
+    wanted = ["dev: serving: Key (AWS::KMS::Key) is no longer kept when deleted or replaced"]
+    assert matched(both, "no-longer-kept") == matched(both, "no-longer-kept:AWS::KMS::*") == wanted
+    assert matched(both, "no-longer-kept:AWS::S3::*,removal,replacement,refused") == []
+    one = report(kept("Retain", "Retain"), kept("Retain", "Delete"))
+    assert matched(one, "no-longer-kept") == ["dev: serving: Key (AWS::KMS::Key) is no longer kept when replaced"]
+    assert "1 resource no longer kept when replaced" in one.environments[0].verdict.sentence
+    assert matched(report(kept("Delete", "Delete"), kept("Retain", "Retain")), "no-longer-kept") == []
+
+
+def test_a_renamed_inline_policy_is_neither_removed_nor_replaced() -> None:
+    old = before()
+    new = {**{name: each for name, each in old.items() if name != "Policy"}, "Policy2": policy(READ, name="q")}
+    given = report(old, new)
+    assert matched(given, "any") == ["dev: 1 renamed; no endpoint's calls are touched"]
+    assert matched(given, "removal,replacement,iam,traffic") == []
 
 
 def test_an_unknown_price_is_no_cost_but_an_unknown_cost() -> None:

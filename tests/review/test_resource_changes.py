@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+
 from tests.review.reports import report
 from tests.review.small import (
     CONFIG,
@@ -16,6 +20,7 @@ from tests.review.small import (
     stack_change,
 )
 from tritonstack.review.change import Effect, Replaces, ResourceChange
+from tritonstack.review.snapshot import StackSnapshot
 from tritonstack.review.verdict import Level
 
 TOPIC, ROLE, FUNCTION = "AWS::SNS::Topic", "AWS::IAM::Role", "AWS::Lambda::Function"
@@ -197,7 +202,7 @@ def test_what_is_no_longer_kept_is_told_and_looked_at() -> None:
     [verdict] = (each.verdict for each in report(old, new).environments)
     assert (verdict.level, "1 resource no longer kept when deleted" in verdict.sentence) == (Level.LOOK, True)
     [back] = changed(new, old).values()
-    assert (back.reasons, back.no_longer_kept) == ((), False)
+    assert (back.reasons, back.no_longer_kept) == ((), {})
 
 
 def test_another_order_makes_nothing_certain_that_is_only_possible() -> None:
@@ -270,14 +275,63 @@ def test_a_wait_condition_cannot_be_updated() -> None:
     assert effects(changed(waiting(1), waiting(2))) == {"Wait": Effect.REFUSED}
 
 
-def test_another_logical_id_alone_is_told_as_what_it_is() -> None:
+@pytest.mark.parametrize(("policy", "stays"), [("Delete", False), ("Retain", True)])
+def test_another_logical_id_alone_is_told_as_what_it_is(policy: str, stays: bool) -> None:
     """CloudFormation knows a resource by its logical id: it makes another one."""
-    policy = {"PolicyDocument": {"Statement": []}, "PolicyName": "Old1"}
     [change] = changed(
-        {"Old1": resource("AWS::IAM::Policy", policy)},
-        {"New1": resource("AWS::IAM::Policy", {**policy, "PolicyName": "New1"})},
+        {"Old1": resource(TOPIC, {"DisplayName": "a"}, DeletionPolicy=policy)},
+        {"New1": resource(TOPIC, {"DisplayName": "a"}, DeletionPolicy=policy)},
     ).values()
     assert (change.logical_id, change.renamed_from, change.effect) == ("New1", "Old1", Effect.REPLACED)
+    assert change.old_one_stays is stays
+    assert change.reasons[0].endswith("makes a new resource." if stays else "and removes the old one.")
+
+
+def inline(name: str, *actions: str, on: str = "Role", policy_name: str = "") -> Template:
+    """An inline policy of a role."""
+    statements = [{"Sid": each[3:], "Effect": "Allow", "Action": each, "Resource": "*"} for each in actions]
+    document = {"PolicyDocument": {"Statement": statements}, "PolicyName": policy_name or name, "Roles": [{"Ref": on}]}
+    return {name: resource("AWS::IAM::Policy", document)}
+
+
+def test_an_inline_policy_under_another_name_is_renamed_whatever_it_says_now() -> None:
+    [alone] = changed(inline("Old", "s3:GetObject"), inline("New", "s3:GetObject")).values()
+    assert (alone.logical_id, alone.renamed_from, alone.effect) == ("New", "Old", Effect.RENAMED)
+    assert (alone.properties, len(alone.reasons)) == ((), 1)
+    [other] = changed(inline("Old", "s3:GetObject"), inline("New", "s3:GetObject", "s3:PutObject")).values()
+    assert (other.effect, [each.name for each in other.properties]) == (
+        Effect.RENAMED,
+        ["PolicyDocument.Statement[PutObject]"],
+    )
+    [verdict] = (each.verdict for each in report(inline("Old", "s3:Get"), inline("New", "s3:Get")).environments)
+    assert (verdict.level, verdict.sentence) == (Level.PLAIN, "1 renamed")
+
+
+def test_an_inline_policy_of_another_role_or_with_its_old_name_is_another_one() -> None:
+    """By the same name the two are one policy at IAM, which goes with the old resource."""
+    elsewhere = changed(inline("Old", "s3:Get"), inline("New", "s3:Get", "s3:Put", on="Other"))
+    assert effects(elsewhere) == {"New": Effect.NEW, "Old": Effect.REMOVED}
+    old, new = (inline(name, action, policy_name="p") for name, action in (("Old", "s3:Get"), ("New", "s3:Put")))
+    assert effects(changed(old, new)) == {"New": Effect.NEW, "Old": Effect.REMOVED}
+
+
+def placed(**policies: Template) -> StackSnapshot:
+    """A stack of inline policies; ``A``, ``B``, …: the construct that each stands in."""
+    paths = {name: construct for construct, each in policies.items() for name in each}
+    made = stack({name: each for one in policies.values() for name, each in one.items()})
+    moved = {name: replace(each, path=f"{paths[name][0]}/{name}") for name, each in made.resources.items()}
+    return replace(made, resources=moved)
+
+
+def test_an_inline_policy_of_several_is_renamed_by_its_construct_and_an_only_one_by_its_role() -> None:
+    def renamed(before: StackSnapshot, after: StackSnapshot) -> dict[str, str | None]:
+        changes = stack_change(before, after).resources
+        return {each.logical_id: each.renamed_from for each in changes if each.effect is Effect.RENAMED}
+
+    two = placed(A=inline("A1", "s3:Get"), B=inline("B1", "s3:Put"))
+    assert renamed(two, placed(A=inline("A2", "s3:Put"), B=inline("B2", "s3:Get"))) == {"A2": "A1", "B2": "B1"}
+    assert renamed(placed(A=inline("A1", "s3:Get")), placed(C=inline("C1", "s3:Put"))) == {"C1": "A1"}
+    assert renamed(two, placed(C=inline("C1", "s3:A"), D=inline("D1", "s3:B"))) == {}
 
 
 def test_another_logical_id_with_the_same_name_exists_already() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from tritonstack.review.keeping import no_longer_kept
 from tritonstack.review.snapshot import Finding, Json, Resource
 
 
@@ -28,6 +29,8 @@ class Effect(StrEnum):
     """Nothing of it changes but values that other changes may bring."""
     REPLACED = "replaced"
     MAY_BE_REPLACED = "may be replaced"
+    RENAMED = "renamed"
+    """Of an inline policy: its role has it under another name, the new one before the old one goes."""
     REMOVED = "removed"
     RETAINED = "removed from the stack, kept in the account"
     REFUSED = "refused"
@@ -93,7 +96,8 @@ class ResourceChange:
         reasons: sentences why the effect is what it is, where it is not plain.
         before: the resource before; None where it is new.
         after: the resource after; None where it is gone.
-        renamed_from: the logical id of the same resource before, where only that changed.
+        renamed_from: the logical id of the same resource before, where only that changed; of an inline policy also
+            where its statements did.
     """
 
     logical_id: str
@@ -122,14 +126,15 @@ class ResourceChange:
     @property
     def old_one_stays(self) -> bool:
         """Whether the old physical resource stays in the account after a replacement."""
-        replaced = self.effect in {Effect.REPLACED, Effect.MAY_BE_REPLACED}
-        return replaced and self.after is not None and self.after.kept_on_replacement
+        if self.before is None or self.after is None or self.effect not in {Effect.REPLACED, Effect.MAY_BE_REPLACED}:
+            return False
+        # By another logical id the old one is removed from the stack, and its own policy counts.
+        return self.after.kept_on_replacement if self.renamed_from is None else self.before.kept_on_removal
 
     @property
-    def no_longer_kept(self) -> bool:
-        """Whether it stayed in the account when its stack was deleted or it left it, and goes from now on."""
-        before, after = self.before, self.after
-        return before is not None and after is not None and before.kept_on_removal and not after.kept_on_removal
+    def no_longer_kept(self) -> dict[str, str]:
+        """``deleted`` and ``replaced``, each where it was kept then and is no longer → a sentence that says so."""
+        return {} if self.before is None or self.after is None else no_longer_kept(self.before, self.after)
 
 
 class Update(StrEnum):

@@ -44,8 +44,8 @@ class Test:
             return False
         plain = self.operator.rpartition(":")[2].removesuffix("IfExists")
         if plain in (*_NEGATED, *_NEGATED_TOO):
-            return all(any(_value_covers(plain, mine, theirs) for mine in self.values) for theirs in other.values)
-        return all(any(_value_covers(plain, theirs, mine) for theirs in other.values) for mine in self.values)
+            return all(any(value_covers(plain, mine, theirs) for mine in self.values) for theirs in other.values)
+        return all(any(value_covers(plain, theirs, mine) for theirs in other.values) for mine in self.values)
 
 
 Conditions = frozenset[Test]
@@ -87,7 +87,8 @@ def _same_operator(mine: str, theirs: str) -> bool:
     return {"ArnEquals": "ArnLike", "ArnLike": "ArnEquals"}.get(mine) == theirs
 
 
-def _value_covers(operator: str, wide: str, narrow: str) -> bool:
+def value_covers(operator: str, wide: str, narrow: str) -> bool:
+    """Whether a test of this operator with the wide value passes every request that one with the narrow value does."""
     if wide == narrow:
         return True
     if operator in _STRINGS:

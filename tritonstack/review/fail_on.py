@@ -76,6 +76,14 @@ def _removal(report: EnvironmentReport, types: str) -> Iterator[str]:
     yield from _effects(Effect.REMOVED, Effect.RETAINED)(report, types)
 
 
+def _no_longer_kept(report: EnvironmentReport, types: str) -> Iterator[str]:
+    for stack in standing(report.changes.stacks):
+        for each in stack.resources:
+            if each.no_longer_kept and fnmatchcase(each.type, types or "*"):
+                when = " or ".join(each.no_longer_kept)
+                yield f"{stack.name}: {each.path} ({each.type}) is no longer kept when {when}"
+
+
 def _stacks(changes: EnvironmentChange, effect: Effect, words: str) -> Iterator[str]:
     yield from (f"the stack {each.stack_name} {words}" for each in changes.stacks if each.effect is effect)
 
@@ -171,6 +179,12 @@ WORDS: Mapping[str, Word] = {
         form="removal[:TYPE]",
         says="a resource, or one of a TYPE, is removed or no longer managed",
         matches=_removal,
+        argument=_a_type,
+    ),
+    "no-longer-kept": Word(
+        form="no-longer-kept[:TYPE]",
+        says="a resource, or one of a TYPE, is no longer kept when it is deleted or replaced: its data could be lost",
+        matches=_no_longer_kept,
         argument=_a_type,
     ),
     "refused": Word(says="CloudFormation refuses the update of a resource", matches=_effects(Effect.REFUSED)),

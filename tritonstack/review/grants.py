@@ -116,7 +116,7 @@ class Grant:
         return (
             self.action.covers(other.action)
             and self.resource.covers(other.resource)
-            and _principal_covers(self.principal, other.principal)
+            and principal_covers(self.principal, other.principal)
         )
 
 
@@ -242,7 +242,7 @@ def principal(kind: str, value: Json, reading: Reading) -> tuple[str, str]:
     return f"{kind}:{text}", shown
 
 
-def _principal_covers(wide: Element | None, narrow: Element | None) -> bool:
+def principal_covers(wide: Element | None, narrow: Element | None) -> bool:
     """Whether whoever the one names is among those of the other; no wildcards but ``*``, which is no service."""
     if wide is None or narrow is None or wide == narrow:
         return wide is narrow or wide == narrow

@@ -40,6 +40,7 @@ _RANKS = (
     Effect.NEW,
     Effect.MAY_CHANGE,
     Effect.CHANGED,
+    Effect.RENAMED,
     Effect.RETAINED,
     Effect.REMOVED,
     Effect.MAY_BE_REPLACED,

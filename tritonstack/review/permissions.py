@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from tritonstack.review import permission_words
@@ -10,9 +10,11 @@ from tritonstack.review.conditions import stricter, words
 from tritonstack.review.grants import Grant, Source, least
 from tritonstack.review.permission_change import Direction, PermissionChange
 from tritonstack.review.permission_groups import Group, grouped
-from tritonstack.review.policies import Subject, SubjectKind, subjects_of
+from tritonstack.review.policies import PRINCIPALS, Key, Subject, SubjectKind, subjects_of
+from tritonstack.review.renames import renames
 from tritonstack.review.roles_used import role_changes
 from tritonstack.review.snapshot import EnvironmentSnapshot, Findings
+from tritonstack.review.together import held_together
 from tritonstack.review.wildcards import foreign_accounts, wildcards
 
 
@@ -22,16 +24,16 @@ def permission_changes(
     """What an environment's identities may do, and what may be done with its resources, that is another than before.
 
     Statements are split to grants of one principal, action and resource each. A grant that another one covers, through
-    wildcards or weaker conditions, is no news; nor is one that moved to another statement or policy of its subject.
-    Several grants that together hold another one are not seen to do so: it is told then. Nothing is known of managed
-    policies that are not of the app, of organisations' policies, or of sessions'. Sorted; the same for the same
-    snapshots.
+    wildcards or weaker conditions, is no news; nor is one that several others hold together (``together`` says how far
+    that is seen), or one that moved to another statement or policy of its subject. A role under another logical id is
+    the same subject where nothing else of it changed. Nothing is known of managed policies that are not of the app, of
+    organisations' policies, or of sessions'. Sorted; the same for the same snapshots.
 
     Args:
         before: None where the environment is new.
         after: None where it is gone.
     """
-    old, new = subjects_of(before), subjects_of(after)
+    old, new = _by_new_ids(subjects_of(before), before, after), subjects_of(after)
     changes: list[PermissionChange] = []
     for key, subject in sorted({**old, **new}.items(), key=lambda item: item[0]):
         comparison = _Comparison(subject, old.get(key), new.get(key), before=before, after=after)
@@ -181,19 +183,34 @@ class _Comparison:
         )
 
 
+def _by_new_ids(
+    subjects: Mapping[Key, Subject], before: EnvironmentSnapshot | None, after: EnvironmentSnapshot | None
+) -> Mapping[Key, Subject]:
+    """The subjects before, in which an identity has the logical id that it has after."""
+    if before is None or after is None:
+        return subjects
+    moved = {
+        (stack, old): new
+        for stack in before.stacks.keys() & after.stacks.keys()
+        for new, old in renames(before.stacks[stack].resources, after.stacks[stack].resources).items()
+        if after.stacks[stack].resources[new].type in PRINCIPALS
+    }
+    return {(stack, moved.get((stack, name), name), kind): each for (stack, name, kind), each in subjects.items()}
+
+
 def _side(subject: Subject, here: Subject | None, environment: EnvironmentSnapshot | None) -> _Side:
     stack = environment.stacks.get(subject.stack) if environment is not None else None
     grants = least(here.grants) if here is not None else ()
     return _Side(
         grants=grants,
         denies=tuple(each for each in grants if not each.allows),
-        there=stack is not None and (subject.type is None or subject.key[1] in stack.resources),
+        there=stack is not None and (subject.type is None or here is not None or subject.key[1] in stack.resources),
         findings=environment.findings if environment is not None else None,
     )
 
 
 def _not_covered(grants: Iterable[Grant], by: tuple[Grant, ...]) -> list[Grant]:
-    return [each for each in grants if not any(other.covers(each) for other in by)]
+    return [each for each in grants if not held_together(each, by)]
 
 
 def _is_denied(grant: Grant, denies: Iterable[Grant]) -> bool:
@@ -201,13 +218,19 @@ def _is_denied(grant: Grant, denies: Iterable[Grant]) -> bool:
 
 
 def _others(grant: Grant, there: Iterable[Grant]) -> tuple[str, ...] | None:
-    """The conditions of the same grant on the other side, where only those differ; None where there is no such."""
-    for other in there:
-        if other.same_but_conditions == grant.same_but_conditions and (
-            stricter(other.conditions, grant.conditions) or stricter(grant.conditions, other.conditions)
-        ):
-            return words(other.conditions)
-    return None
+    """The conditions of the same grant on the other side, where only those differ; None where there is no such.
+
+    Of several such grants any is enough: they are one text then.
+    """
+    found = [
+        words(other.conditions)
+        for other in there
+        if other.same_but_conditions == grant.same_but_conditions
+        and (stricter(other.conditions, grant.conditions) or stricter(grant.conditions, other.conditions))
+    ]
+    if len(found) > 1:
+        return (" or ".join(sorted(" and ".join(each) for each in found)),)
+    return found[0] if found else None
 
 
 def _by_conditions(

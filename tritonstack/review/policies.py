@@ -25,7 +25,8 @@ class SubjectKind(StrEnum):
 
 Key = tuple[str, str, SubjectKind]
 """Stack, the subject's logical id or name, kind."""
-_PRINCIPALS = {"AWS::IAM::Role": "Roles", "AWS::IAM::User": "Users", "AWS::IAM::Group": "Groups"}
+PRINCIPALS = {"AWS::IAM::Role": "Roles", "AWS::IAM::User": "Users", "AWS::IAM::Group": "Groups"}
+"""Type of an identity → the property of a policy that attaches it there."""
 _NAMES = {"AWS::IAM::Role": "RoleName", "AWS::IAM::User": "UserName", "AWS::IAM::Group": "GroupName"}
 _POLICIES = ("AWS::IAM::Policy", "AWS::IAM::ManagedPolicy")
 _SINGLE = {
@@ -127,7 +128,7 @@ class _Collector:
 
     def collected(self) -> Mapping[Key, Subject]:
         for resource in self._stack.resources.values():
-            if resource.type in _PRINCIPALS:
+            if resource.type in PRINCIPALS:
                 self._identity(resource)
             elif resource.type in _POLICIES:
                 self._policy(resource)
@@ -190,7 +191,7 @@ class _Collector:
         )
         attached = [
             self._named_by(value, type_)
-            for type_, name in _PRINCIPALS.items()
+            for type_, name in PRINCIPALS.items()
             for value in _listed(resource.properties.get(name))
         ]
         if not attached and not self._attached_elsewhere(resource):
@@ -202,7 +203,7 @@ class _Collector:
         """Whether an identity of the stack names the policy, which then speaks there."""
         return any(
             self._reading.logical_id(value) == policy.logical_id
-            for each in self._stack.of_type(*_PRINCIPALS)
+            for each in self._stack.of_type(*PRINCIPALS)
             for value in _listed(each.properties.get("ManagedPolicyArns"))
         )
 

@@ -9,9 +9,10 @@ from typing import Literal
 from tritonstack.cloudformation.replacement import ReplacementRules, replacement_rules
 from tritonstack.review.change import ABSENT, Effect, PropertyChange, Replaces, ResourceChange
 from tritonstack.review.intrinsics import assets_in, references
+from tritonstack.review.keeping import no_longer_kept
 from tritonstack.review.property_changes import differences, leaves
 from tritonstack.review.refusals import refusals
-from tritonstack.review.renames import renames
+from tritonstack.review.renames import NAME, moved_policies, renames
 from tritonstack.review.snapshot import Json, Resource, StackSnapshot
 
 Certainty = Literal["yes", "maybe"]
@@ -53,6 +54,7 @@ def resource_changes(
     ``values``: names of SSM parameters that get another value from another stack, and how certain that is.
     """
     renamed = renames(before.resources, after.resources)
+    moved = moved_policies(before.resources, after.resources)
     pending = {
         name: _pending(before.resources[name], resource)
         for name, resource in after.resources.items()
@@ -61,14 +63,16 @@ def resource_changes(
     _follow(pending, moved=_moved(before, after, values or {}))
     changes = [change for each in pending.values() if (change := _common(each)) is not None]
     for name, resource in after.resources.items():
-        if name in renamed:
+        if name in moved:
+            changes.append(_moved_policy(before.resources[moved[name]], resource))
+        elif name in renamed:
             changes.append(_renamed(before.resources[renamed[name]], resource))
         elif name not in before.resources:
             reasons = refusals(before=None, after=resource, properties=(), gone=_gone(before, after))
             effect = Effect.REFUSED if reasons else Effect.NEW
             changes.append(_change(resource, effect, after=resource, reasons=reasons))
     for name, resource in before.resources.items():
-        if name not in after.resources and name not in renamed.values():
+        if name not in after.resources and name not in {*moved.values(), *renamed.values()}:
             effect = Effect.RETAINED if resource.kept_on_removal else Effect.REMOVED
             changes.append(_change(resource, effect, before=resource))
     return tuple(sorted(changes, key=lambda each: (each.path, each.logical_id)))
@@ -198,8 +202,7 @@ def _common(each: _Pending) -> ResourceChange | None:
         reasons.append("Its function is called, and decides by the physical id that it answers whether it is replaced.")
     if each.rules is None and each.replaces is Replaces.MAYBE:
         reasons.append(f"CloudFormation's schemas do not say what replaces a {after.type}.")
-    if before.kept_on_removal and not after.kept_on_removal:
-        reasons.append("It is no longer kept: from now on it goes with its stack, or when the stack has it no more.")
+    reasons += no_longer_kept(before, after).values()
     refused = refusals(before=before, after=after, properties=properties)
     if refused:
         effect = Effect.REFUSED
@@ -225,13 +228,30 @@ def _common(each: _Pending) -> ResourceChange | None:
 
 def _renamed(before: Resource, after: Resource) -> ResourceChange:
     refused = refusals(before=None, after=after, properties=(), gone=[before])
-    told = f"Its logical id was {before.logical_id}: CloudFormation makes a new resource and removes the old one."
+    old = "" if before.kept_on_removal else " and removes the old one"
+    told = f"Its logical id was {before.logical_id}: CloudFormation makes a new resource{old}."
     return ResourceChange(
         logical_id=after.logical_id,
         type=after.type,
         path=after.path,
         effect=Effect.REFUSED if refused else Effect.REPLACED,
         reasons=(*refused, told),
+        before=before,
+        after=after,
+        renamed_from=before.logical_id,
+    )
+
+
+def _moved_policy(before: Resource, after: Resource) -> ResourceChange:
+    """An inline policy under another name. What that lets its role do is the business of ``permissions``."""
+    told = f"Its logical id was {before.logical_id}. The new one is there before the old one goes: between, both count."
+    return ResourceChange(
+        logical_id=after.logical_id,
+        type=after.type,
+        path=after.path,
+        effect=Effect.RENAMED,
+        properties=tuple(each for each in differences(before.properties, after.properties) if each.path[0] != NAME),
+        reasons=(told,),
         before=before,
         after=after,
         renamed_from=before.logical_id,

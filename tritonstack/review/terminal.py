@@ -22,7 +22,7 @@ MOST_LINES = 6
 """Lines of a property, of a list, resources of an effect. What is replaced, removed or refused is shown whole."""
 MOST_DETAILED = 8
 """Resources of an environment whose differences are shown; of more, the properties are named."""
-_COUNTED = {Effect.NEW, Effect.CHANGED, Effect.MAY_CHANGE, Effect.TEMPLATE_ONLY}
+_COUNTED = {Effect.NEW, Effect.RENAMED, Effect.CHANGED, Effect.MAY_CHANGE, Effect.TEMPLATE_ONLY}
 _WITHOUT_VALUES = {Effect.NEW, Effect.REMOVED, Effect.RETAINED}
 WHERE = "--verbose shows all of it, --markdown, --html and --json write it"
 

@@ -22,6 +22,7 @@ BY_WEIGHT = (
     Effect.REMOVED,
     Effect.RETAINED,
     Effect.NEW,
+    Effect.RENAMED,
     Effect.CHANGED,
     Effect.MAY_CHANGE,
     Effect.TEMPLATE_ONLY,
@@ -107,7 +108,8 @@ def _resources(changes: EnvironmentChange) -> Iterator[Phrase]:
     moved = [each.stack_name for each in changes.stacks if each.effect is Effect.REPLACED]
     if moved:
         yield Phrase(Level.CLOSE, f"another stack takes the place of {', '.join(moved)}")
-    counts = Counter(each.effect for stack in standing(changes.stacks) for each in stack.resources)
+    resources = [each for stack in standing(changes.stacks) for each in stack.resources]
+    counts = Counter(each.effect for each in resources)
     levels = {
         Effect.REFUSED: Level.CLOSE,
         Effect.REPLACED: Level.LOOK,
@@ -118,9 +120,13 @@ def _resources(changes: EnvironmentChange) -> Iterator[Phrase]:
     for effect in BY_WEIGHT:
         if counts[effect]:
             yield Phrase(levels.get(effect, Level.PLAIN), f"{counts[effect]} {effect.value}")
-    unkept = sum(each.no_longer_kept for stack in standing(changes.stacks) for each in stack.resources)
-    if unkept:
-        yield Phrase(Level.LOOK, f"{_count(unkept, 'resource')} no longer kept when deleted")
+    # When it is deleted, which is worse, or else only when it is replaced.
+    unkept = Counter(
+        min(each.no_longer_kept, default="") for stack in standing(changes.stacks) for each in stack.resources
+    )
+    for when in ("deleted", "replaced"):
+        if unkept[when]:
+            yield Phrase(Level.LOOK, f"{_count(unkept[when], 'resource')} no longer kept when {when}")
 
 
 def _traffic(traffic: list[TrafficChange]) -> Iterator[Phrase]:
