@@ -25,7 +25,7 @@ cdk_loaded = loading.submit(importlib.import_module, "aws_cdk")
 if os.environ.get("CDK_VALIDATION") != "false":
     loading.submit(importlib.import_module, "cdk_nag")
 
-from tritonstack.archives.served import served_by
+from tritonstack.engines.served import served_by
 from tritonstack.errors import InputError, Problem
 from tritonstack.releases.commits import commits_of
 from tritonstack.settings import Environment, load_environment, load_environments

@@ -23,7 +23,6 @@ import uvloop
 from benchmarks.load_client import Target, connect_loopback, http_request, latencies, open_connections, throughput
 from benchmarks.local_stack import local_stack
 from benchmarks.results import Figure, machine, tell
-from tritonstack.archives.unpacking import UnpackLimits, unpack
 from tritonstack.client.releases import Release, ReleaseRecords
 from tritonstack.errors import WorkFailedError
 from tritonstack.local.aws import LocalAws
@@ -31,6 +30,7 @@ from tritonstack.local.container import ContainerSettings, TritonContainer, prep
 from tritonstack.local.paths import REPOSITORY
 from tritonstack.local.runtime.container import release_of
 from tritonstack.naming import endpoint_name
+from tritonstack.unpacking import UnpackLimits, unpack
 
 ENVIRONMENT, ENDPOINT, MODEL = "local", "digits", "digits-onnx"
 TARGET_MODEL = "X-Amzn-SageMaker-Target-Model"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from constructs import Construct
 
-from tritonstack.archives.served import served_by
 from tritonstack.engines.deployed_builds import deployed_builds
+from tritonstack.engines.served import served_by
 from tritonstack.releases.commits import commits_of
 from tritonstack.settings.pipeline_loader import LoadedPipeline, LoadedStage, load_pipeline
 

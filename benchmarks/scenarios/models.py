@@ -17,10 +17,10 @@ from tritonstack.archives.build import build_models
 from tritonstack.archives.packing import pack
 from tritonstack.archives.places import Places
 from tritonstack.archives.source_recipe import Size
-from tritonstack.archives.unpacking import UnpackLimits, unpack
 from tritonstack.client.body import Body, PayloadFormat, encode
 from tritonstack.errors import WorkFailedError
 from tritonstack.local.paths import REPOSITORY, environment_python
+from tritonstack.unpacking import UnpackLimits, unpack
 
 LIMITS = UnpackLimits(max_bytes=2**33, max_members=10_000)
 MEMORY_BOUND = "memory-bound"

@@ -16,13 +16,13 @@ import uvloop
 
 from benchmarks.scenarios.models import LIMITS, Maker, Model
 from tritonstack.archives.config_merge import ConfigFile, merge_configs
-from tritonstack.archives.unpacking import unpack
 from tritonstack.bench.entrance import entrance
 from tritonstack.bench.http_caller import HttpCaller, OpenSocket, http_caller
 from tritonstack.bench.request import ReadyRequest
 from tritonstack.bench.triton_statistics import Counters, read_counters
 from tritonstack.errors import WorkFailedError
 from tritonstack.local.container import ContainerSettings, TritonContainer, prepare_model_data
+from tritonstack.unpacking import unpack
 
 TARGET_MODEL = "X-Amzn-SageMaker-Target-Model"
 HASH = "0123456789abcdef"

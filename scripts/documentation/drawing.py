@@ -8,7 +8,7 @@ from html import escape
 
 LINE = 16
 """Pixels from one line of text to the next."""
-LETTER = 6.6
+LETTER, BOLD_LETTER, BOLD_MARGIN = 6.6, 7.2, 16
 """Pixels that a letter of 12 px takes at most on average in a sans-serif typeface."""
 PADDING = 10
 STYLE = """
@@ -61,6 +61,11 @@ def box_height(lines: Sequence[str]) -> float:
 def text_width(text: str) -> float:
     """About the width of a text, rather more than less."""
     return LETTER * len(text)
+
+
+def title_width(text: str) -> float:
+    """The same for a box's title, which is bold; short ones may have wide letters alone."""
+    return BOLD_LETTER * len(text) + BOLD_MARGIN
 
 
 class Drawing:

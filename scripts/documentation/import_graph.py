@@ -41,6 +41,12 @@ def package_of(path: Path) -> str:
     return f"tritonstack.{path.parts[1]}" if len(path.parts) > 2 else SINGLE
 
 
+def single_modules() -> list[str]:
+    """The names of the modules that are in none of tritonstack's packages."""
+    names = sorted(path.name for path in repository_path("tritonstack").glob("[!_]*.py"))
+    return [Path(name).stem for name in names if package_of(Path("tritonstack", name)) == SINGLE]
+
+
 def imported(path: Path, relative: Path) -> Iterator[str]:
     """Full names of the modules that a file imports, relative ones resolved, those inside functions included."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

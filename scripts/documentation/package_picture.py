@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from scripts.documentation.drawing import Box, Drawing, text_width
-from scripts.documentation.import_graph import SINGLE, Graph, direct, import_graph, joined, layers
+from scripts.documentation.drawing import PADDING, Box, Drawing, title_width
+from scripts.documentation.import_graph import SINGLE, Graph, direct, import_graph, joined, layers, single_modules
 
 WIDTH, ROW, GAP = 900, 100, 50
 
@@ -21,7 +21,7 @@ def draw(graph: Graph) -> str:
     drawing.text(20, 24, "A line: imports. What follows from other lines is not drawn.", style="small")
     boxes: dict[str, Box] = {}
     for number, row in enumerate(layers(graph)):
-        widths = [text_width(shown(name)) + 34 for name in row]
+        widths = [title_width(shown(name)) + 2 * PADDING for name in row]
         x = max(20.0, (WIDTH - sum(widths) - GAP * (len(row) - 1)) / 2)
         for name, width in zip(row, widths, strict=True):
             boxes[name] = Box(x=x, y=44 + ROW * number, width=width, title=shown(name))
@@ -40,5 +40,5 @@ def draw(graph: Graph) -> str:
 
 
 def shown(name: str) -> str:
-    """Packages of tritonstack by their own names."""
-    return name.replace(SINGLE, "errors, naming, repository").replace("tritonstack.", "")
+    """Packages of tritonstack by their own names, the modules that are in none by theirs."""
+    return name.replace(SINGLE, ", ".join(single_modules())).replace("tritonstack.", "")

@@ -15,7 +15,7 @@ from tritonstack.archives import digest as digest_module
 from tritonstack.archives.digest import model_digest
 from tritonstack.archives.inputs import unzip_inputs, zip_inputs
 from tritonstack.archives.source import ArchiveSource, archives_of
-from tritonstack.archives.unpacking import UnpackLimits, UnsafeArchiveError
+from tritonstack.unpacking import UnpackLimits, UnsafeArchiveError
 
 OVERLAYS = """\
 overlays:

@@ -37,7 +37,7 @@ def test_another_name_is_an_attribute_error_as_of_any_module() -> None:
         _ = archives.nothing  # type: ignore[attr-defined]  # what is tested
 
 
-@pytest.mark.parametrize("module", ["tritonstack.archives", "tritonstack.archives.adapters", "tritonstack.client"])
+@pytest.mark.parametrize("module", ["tritonstack.archives", "tritonstack.adapters", "tritonstack.client"])
 def test_what_needs_no_recipe_does_not_import_how_recipes_are_read(module: str) -> None:
     found = imported_with(module)
     assert module in found

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from tritonstack.archives.deflate import PIECE, STORED_BLOCK
 from tritonstack.archives.packing import pack, stores
-from tritonstack.archives.unpacking import unpack
 from tritonstack.errors import InputError, WorkFailedError
+from tritonstack.unpacking import unpack
 
 Tree = dict[str, bytes | None]
 """Relative name → content, or None for a folder."""

@@ -14,8 +14,8 @@ import pytest
 from tests.archives import fake_aws
 from tests.archives.fake_aws import FakeAws
 from tests.archives.folders import Builds, Endpoint, Environment, places_in, source_of, write_double
+from tritonstack.adapters import Adapters
 from tritonstack.archives import bucket as bucket_module
-from tritonstack.archives.adapters import Adapters
 from tritonstack.archives.bucket import ArtifactBucket, StoredObject
 from tritonstack.archives.digest import model_digest
 from tritonstack.archives.manifest import ArchiveEntry, ClientFileEntry, Manifest, ModelEntry, SampleEntry

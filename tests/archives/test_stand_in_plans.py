@@ -11,7 +11,7 @@ import pytest
 from tests.archives import fake_aws
 from tests.archives.fake_aws import FakeAws
 from tests.archives.folders import T4, Builds, Endpoint, Environment, places_in, source_of, write, write_double
-from tritonstack.archives.adapters import Adapters
+from tritonstack.adapters import Adapters
 from tritonstack.archives.bucket import ArtifactBucket
 from tritonstack.archives.digest import model_digest
 from tritonstack.archives.manifest import ArchiveEntry, EngineEntry, Manifest, ModelEntry, SampleEntry

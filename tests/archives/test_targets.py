@@ -14,9 +14,9 @@ from tritonstack.archives.execution_environment import PackedEnvironment
 from tritonstack.archives.proof import Proven
 from tritonstack.archives.source import ArchiveSource
 from tritonstack.archives.targets import python_of, refuse_unservable, target_of
-from tritonstack.archives.unpacking import unpack
 from tritonstack.errors import InputError
 from tritonstack.naming import Platform
+from tritonstack.unpacking import unpack
 
 
 def source(root: Path, *, backend: str = "python", recipe: str = "") -> ArchiveSource:

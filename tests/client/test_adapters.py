@@ -13,7 +13,7 @@ from PIL import Image
 
 from tests.client.fake_triton import datatype_of
 from tests.client.tokenizers_for_tests import write_tokenizer
-from tritonstack.archives.adapters import ImageAdapter, TextAdapter
+from tritonstack.adapters import ImageAdapter, TextAdapter
 from tritonstack.archives.manifest import TensorEntry
 from tritonstack.client.adapters import to_arrays
 from tritonstack.client.tables import TensorSpec

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from tests.client.tokenizers_for_tests import write_tokenizer
-from tritonstack.archives.adapters import ClassesAnswer, EmbeddingAnswer, TextAnswer
+from tritonstack.adapters import ClassesAnswer, EmbeddingAnswer, TextAnswer
 from tritonstack.client.answers import Classes, Embedding, Text, meanings, softmax
 from tritonstack.client.body import Array
 from tritonstack.errors import WorkFailedError

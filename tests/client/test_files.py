@@ -15,7 +15,7 @@ from hypothesis.extra import numpy as hnp
 from PIL import Image
 
 from tests.client.fake_triton import DTYPES, Array, datatype_of
-from tritonstack.archives.adapters import Adapters
+from tritonstack.adapters import Adapters
 from tritonstack.client.files import InputFile, read_inputs
 from tritonstack.client.json_inputs import inputs_from_json
 from tritonstack.client.tables import TensorSpec, TensorTable

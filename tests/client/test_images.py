@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from tritonstack.archives.adapters import ImageAdapter
+from tritonstack.adapters import ImageAdapter
 from tritonstack.client.images import as_png, pixels, rgb
 from tritonstack.errors import InputError
 

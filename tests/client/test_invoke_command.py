@@ -15,7 +15,7 @@ from botocore.exceptions import NoCredentialsError
 from click.testing import CliRunner, Result
 
 from tests.client.fakes import FakeEndpoint, FakeS3, FakeSession, FakeSsm, FakeTime, error_reply
-from tritonstack.archives.adapters import Adapters, TextAdapter
+from tritonstack.adapters import Adapters, TextAdapter
 from tritonstack.archives.manifest import ArchiveEntry, Manifest, ModelEntry, SampleEntry, TensorEntry
 from tritonstack.client import model_client
 from tritonstack.client.errors import ReleaseLookupError

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.client.tokenizers_for_tests import WORDS, write_tokenizer
-from tritonstack.archives.adapters import TextAdapter
+from tritonstack.adapters import TextAdapter
 from tritonstack.client.texts import text_from, tokens
 from tritonstack.errors import InputError, WorkFailedError
 

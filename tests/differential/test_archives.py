@@ -12,7 +12,7 @@ from tests.differential.linter import BACKENDS
 from tests.differential.server import Server, start_single
 from tests.differential.tables.layouts import LAYOUTS, Layout, Mode
 from tritonstack.archives.lint import Target, lint_folder
-from tritonstack.archives.unpacking import unpack
+from tritonstack.unpacking import unpack
 
 _EACH = [pytest.param(layout, id=layout.packed.name) for layout in LAYOUTS]
 _ASKED = [pytest.param(each, id=each.packed.name) for each in LAYOUTS if each.multi_model.says is not None]

@@ -100,6 +100,10 @@ def test_imports_go_one_way() -> None:
     assert "app.py" not in reachable(graph, "stacks")
 
 
+def test_no_packages_import_each_other_around_a_circle() -> None:
+    assert [name for name in joined(import_graph()) if ", " in name] == []
+
+
 def test_the_graph_of_imports_is_that_of_python_itself() -> None:
     """What loading a package really brings in is below it in the graph."""
     code = "import sys, tritonstack.settings; print(*sys.modules)"

@@ -8,7 +8,7 @@ import pytest
 
 from tests.engines.prepare_way import A10G, T4, Way
 from tests.engines.test_preparation_plan import NAME
-from tritonstack.archives.adapters import Adapters
+from tritonstack.adapters import Adapters
 from tritonstack.archives.manifest import ArchiveEntry, ClientFileEntry, Manifest, ModelEntry, SampleEntry
 from tritonstack.engines import copying
 from tritonstack.engines.copying import copy_archive

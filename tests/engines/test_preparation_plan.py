@@ -13,7 +13,7 @@ from tests.archives.fake_aws import FakeAws
 from tests.archives.folders import source_of, write_double
 from tests.engines.prepare_way import IMAGE
 from tests.engines.tiny_engine import write_tiny
-from tritonstack.archives.adapters import Adapters
+from tritonstack.adapters import Adapters
 from tritonstack.archives.bucket import ArtifactBucket
 from tritonstack.archives.manifest import ArchiveEntry, Manifest, ModelEntry, SampleEntry
 from tritonstack.archives.overlay import Dependency

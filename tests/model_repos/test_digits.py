@@ -10,7 +10,7 @@ from tests.archives.folders import places_in
 from tritonstack.archives.build import build_models
 from tritonstack.archives.manifest import Manifest
 from tritonstack.archives.programs import REPOSITORY
-from tritonstack.archives.unpacking import unpack
+from tritonstack.unpacking import unpack
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tritonstack.archives.adapters import TextAdapter
+from tritonstack.adapters import TextAdapter
 from tritonstack.archives.export_options import script_options
 from tritonstack.archives.lint.onnx_graph import read_graph
 from tritonstack.archives.model_config import ModelConfig, Node, Tensor, read_config

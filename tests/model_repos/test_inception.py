@@ -26,10 +26,10 @@ from tritonstack.archives.manifest import Manifest
 from tritonstack.archives.model_config import read_config
 from tritonstack.archives.programs import REPOSITORY
 from tritonstack.archives.source import ArchiveSource, BuildChoice
-from tritonstack.archives.unpacking import unpack
 from tritonstack.local.container import ContainerFailedError, ContainerSettings, TritonContainer, prepare_model_data
 from tritonstack.local.paths import environment_python
 from tritonstack.settings import check_archives, load_environment, with_default_models
+from tritonstack.unpacking import unpack
 
 MISSING = [name for name in ("dali", "torch") if not environment_python(name).exists()]
 pytestmark = [

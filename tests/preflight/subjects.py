@@ -10,7 +10,7 @@ import yaml
 
 from tests.archives.folders import write_double
 from tests.preflight.fakes import Answer, FakeSession
-from tritonstack.archives.served import Served, served_by
+from tritonstack.engines.served import Served, served_by
 from tritonstack.preflight.calls import ReadOnlyCalls
 from tritonstack.preflight.result import Result
 from tritonstack.preflight.subject import Check, Subject

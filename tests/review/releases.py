@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.review.small import Template, resource, serving, stack
-from tritonstack.archives.adapters import Adapters
+from tritonstack.adapters import Adapters
 from tritonstack.archives.manifest import ArchiveEntry, EngineEntry, Manifest, ModelEntry, SampleEntry
 from tritonstack.archives.overlay import Dependency
 from tritonstack.review.snapshot import EnvironmentSnapshot, StackSnapshot

@@ -1,7 +1,7 @@
 """Model folders → recipe → export → proof → lint → pack → publish.
 
 The names below are what synthesis needs; what builds, packs and publishes lies in its modules. Each is imported when it
-is first used, so that who wants one module of this package, such as the client its adapters, pays for that one alone.
+is first used, so that who wants one module of this package pays for that one alone.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from tritonstack.archives.parts import InsidePath, RecipePart
 from tritonstack.naming import NAME_PATTERN
+from tritonstack.recipe_part import InsidePath, RecipePart
 
 Datatype = Literal[
     "BOOL", "UINT8", "UINT16", "UINT32", "UINT64", "INT8", "INT16", "INT32", "INT64", "FP16", "FP32", "FP64", "BYTES"

@@ -12,7 +12,7 @@ from typing import IO
 from tritonstack.archives.digest import library_files, lock_files
 from tritonstack.archives.folder import files_below
 from tritonstack.archives.source import ArchiveSource
-from tritonstack.archives.unpacking import UnpackLimits, UnsafeArchiveError, member_path
+from tritonstack.unpacking import UnpackLimits, UnsafeArchiveError, member_path
 
 REPOSITORIES = "model_repos"
 REQUIREMENTS = "requirements"

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from tritonstack.archives.adapters import Adapters, Answers
+from tritonstack.adapters import Adapters, Answers
 from tritonstack.archives.model_config import Tensor
 from tritonstack.archives.overlay import Dependency
 from tritonstack.archives.source_recipe import Size, Source, Weights

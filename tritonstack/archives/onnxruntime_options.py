@@ -11,7 +11,7 @@ from typing import Literal
 from pydantic import Field, field_validator, model_validator
 
 from tritonstack.archives.engine_recipe import EngineShapes
-from tritonstack.archives.parts import RecipePart
+from tritonstack.recipe_part import RecipePart
 
 GraphOptimization = Literal["all", "extended", "basic", "disabled"]
 

@@ -8,8 +8,8 @@ from pydantic import Field
 
 from tritonstack.archives.engine_recipe import Engine
 from tritonstack.archives.export_recipe import Exports
-from tritonstack.archives.parts import InsidePath, RecipePart
 from tritonstack.archives.sample_recipe import Sample
+from tritonstack.recipe_part import InsidePath, RecipePart
 
 Dependency = Literal["none", "python", "engine"]
 Kind = Literal["onnx", "python", "ensemble", "pytorch", "tensorrt", "dali", "tensorflow"]

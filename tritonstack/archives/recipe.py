@@ -6,15 +6,15 @@ from pathlib import Path
 
 from pydantic import Field, ValidationError, ValidationInfo, field_validator
 
-from tritonstack.archives.adapters import Adapters, Answers
+from tritonstack.adapters import Adapters, Answers
 from tritonstack.archives.engine_recipe import Engine
 from tritonstack.archives.export_recipe import Exports
 from tritonstack.archives.onnxruntime_options import OnnxRuntimeOptions
 from tritonstack.archives.overlay import Dependency, Kind, Overlay
-from tritonstack.archives.parts import InsidePath, Name, RecipePart
 from tritonstack.archives.sample_recipe import Proof, Sample
 from tritonstack.archives.source_recipe import Sizes, Source
 from tritonstack.errors import InputError, Problem
+from tritonstack.recipe_part import InsidePath, Name, RecipePart
 from tritonstack.settings.findings import Finding, shown, to_problems
 from tritonstack.settings.type_errors import type_findings
 from tritonstack.settings.yaml_source import read_yaml

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from tritonstack.archives.parts import InsidePath, RecipePart
+from tritonstack.recipe_part import InsidePath, RecipePart
 
 
 class Floor(RecipePart):

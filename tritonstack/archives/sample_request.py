@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from tritonclient.utils import np_to_triton_dtype, triton_to_np_dtype
 
-from tritonstack.archives.adapters import Adapters
+from tritonstack.adapters import Adapters
 from tritonstack.archives.manifest import ModelEntry, SampleEntry
 from tritonstack.client.adapters import to_arrays
 from tritonstack.client.body import encode

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from tritonstack.archives.parts import RecipePart
+from tritonstack.recipe_part import RecipePart
 
 Size = Literal["full", "tiny"]
 Weights = Literal["pretrained", "random"]

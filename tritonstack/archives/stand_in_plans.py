@@ -9,9 +9,9 @@ from pathlib import Path
 
 from tritonstack.archives.contents import TENSORRT
 from tritonstack.archives.manifest import Manifest
-from tritonstack.archives.unpacking import IsalError, open_gzip
 from tritonstack.errors import WorkFailedError
 from tritonstack.local.backends.common.tritonstack_marked_plan import MARK
+from tritonstack.unpacking import IsalError, open_gzip
 
 
 def refuse_stand_in(manifest: Manifest, archive: Path | None) -> None:

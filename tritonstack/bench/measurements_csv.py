@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from tritonstack.archives.pbtxt import Message, PbtxtError, Scalar, parse
 from tritonstack.bench.document import BenchDocument, PointPart, ResultPart
 from tritonstack.catalogue import load_catalogue
-from tritonstack.sizing.measurements_file import CONFIGURATION, GPUS, INSTANCE_TYPE, LATENCY, RATE
+from tritonstack.measurement_columns import CONFIGURATION, GPUS, INSTANCE_TYPE, LATENCY, RATE
 
 COLUMNS = (
     CONFIGURATION,

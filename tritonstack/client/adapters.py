@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from tritonclient.utils import triton_to_np_dtype
 
-from tritonstack.archives.adapters import Adapter, ImageAdapter, TextAdapter
+from tritonstack.adapters import Adapter, ImageAdapter, TextAdapter
 from tritonstack.client.body import Array
 from tritonstack.errors import InputError, Problem
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tritonstack.archives.adapters import AnswerKind, ClassesAnswer, TextAnswer
+from tritonstack.adapters import AnswerKind, ClassesAnswer, TextAnswer
 from tritonstack.client.body import Array
 from tritonstack.errors import WorkFailedError
 

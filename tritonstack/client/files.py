@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tritonstack.archives.adapters import Kind
+from tritonstack.adapters import Kind
 from tritonstack.client.adapters import to_arrays
 from tritonstack.client.body import Array
 from tritonstack.client.json_inputs import inputs_from_json, single_input

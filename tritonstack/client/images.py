@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-from tritonstack.archives.adapters import ImageAdapter
+from tritonstack.adapters import ImageAdapter
 from tritonstack.client.body import Array
 from tritonstack.errors import InputError, Problem
 

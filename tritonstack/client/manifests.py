@@ -11,7 +11,7 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from tritonstack.archives.adapters import Adapters, Answers
+from tritonstack.adapters import Adapters, Answers
 from tritonstack.client.client_files import ClientFile
 from tritonstack.client.releases import Release
 from tritonstack.client.tables import TensorSpec, TensorTable

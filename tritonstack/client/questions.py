@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tritonstack.archives.adapters import Kind
+from tritonstack.adapters import Kind
 from tritonstack.client.adapters import to_arrays
 from tritonstack.client.body import Array
 from tritonstack.client.files import Fetch

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from tritonclient.utils import np_to_triton_dtype
 
-from tritonstack.archives.adapters import Adapters, Answers
+from tritonstack.adapters import Adapters, Answers
 from tritonstack.client.body import Array
 from tritonstack.client.client_files import ClientFile
 from tritonstack.errors import Problem

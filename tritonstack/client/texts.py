@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from tokenizers import Tokenizer
 
-from tritonstack.archives.adapters import TextAdapter
+from tritonstack.adapters import TextAdapter
 from tritonstack.client.body import Array
 from tritonstack.errors import InputError, Problem, WorkFailedError
 

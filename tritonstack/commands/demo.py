@@ -18,12 +18,12 @@ from rich.text import Text
 
 from tritonstack.archives.places import Places
 from tritonstack.archives.sample_files import built_sample_file
-from tritonstack.archives.served import served_by
 from tritonstack.archives.source import ArchiveSource
 from tritonstack.client import ModelClient
 from tritonstack.client.body import Array, Body, decode, encode
 from tritonstack.client.files import InputFile, read_inputs
 from tritonstack.commands.progress import Steps
+from tritonstack.engines.served import served_by
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.local.aws import LocalAws, require_local_aws
 from tritonstack.local.container.server_release import release_and_version

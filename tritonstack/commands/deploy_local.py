@@ -8,9 +8,9 @@ import click
 
 from tritonstack.archives.build import build_environment
 from tritonstack.archives.publish import publish_environment
-from tritonstack.archives.served import Served, served_by
 from tritonstack.commands.one_deployment import one_deployment
 from tritonstack.commands.progress import Step, Steps
+from tritonstack.engines.served import Served, served_by
 from tritonstack.errors import InputError, Problem
 from tritonstack.local.aws import ACCOUNT, REGION, LocalAws, require_local_aws
 from tritonstack.local.deployment import LocalDeployment

@@ -9,9 +9,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from tritonstack.archives.served import served_by
 from tritonstack.commands.progress import Steps
 from tritonstack.commands.session import local_option, session_of
+from tritonstack.engines.served import served_by
 from tritonstack.errors import InputError, Problem
 from tritonstack.local.aws import LocalSession
 from tritonstack.local.paths import project_folder

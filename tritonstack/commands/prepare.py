@@ -14,7 +14,6 @@ from tritonstack.archives.bucket import ArtifactBucket, Session
 from tritonstack.archives.environment_lint import refuse_errors_of_environment
 from tritonstack.archives.partial import partial_folder
 from tritonstack.archives.places import Places
-from tritonstack.archives.served import Served, served_by
 from tritonstack.commands.prepare_view import ArchiveLines, planned_document, planned_lines, prepared_document
 from tritonstack.commands.session import AccountSession, ConfiguredSession, local_option, require_account, session_of
 from tritonstack.commands.signals import ended_by_signals
@@ -23,6 +22,7 @@ from tritonstack.engines.orders import orders_of
 from tritonstack.engines.preparation import PrepareFailedError, PrepareSummary, one_line
 from tritonstack.engines.prepare import Preparation
 from tritonstack.engines.recorded import source_of_digest
+from tritonstack.engines.served import Served, served_by
 from tritonstack.errors import InputError, Problem, TritonstackError, WorkFailedError
 from tritonstack.local.paths import project_folder
 from tritonstack.settings import Endpoint, load_environment

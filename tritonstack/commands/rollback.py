@@ -7,12 +7,12 @@ import time
 import click
 
 from tritonstack.archives.bucket import ArtifactBucket, Session
-from tritonstack.archives.served import served_by
 from tritonstack.client.releases import RECORD_SECONDS, ModelReference, ReleaseRecords
 from tritonstack.commands.progress import Steps
 from tritonstack.commands.session import local_option, require_account, session_of
 from tritonstack.commands.signals import ended_by_signals
 from tritonstack.engines.order import Order, build_set
+from tritonstack.engines.served import served_by
 from tritonstack.engines.stored import Place, stored_archives
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.local.paths import project_folder

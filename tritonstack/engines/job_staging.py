@@ -13,9 +13,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 from tritonstack.archives.bucket import ArtifactBucket
 from tritonstack.archives.folder import files_below
 from tritonstack.archives.programs import Report
-from tritonstack.archives.unpacking import UnsafeArchiveError, member_path
 from tritonstack.errors import WorkFailedError
 from tritonstack.naming import job_prefix
+from tritonstack.unpacking import UnsafeArchiveError, member_path
 
 JOB = "job"
 OUTPUT = "output"

@@ -23,7 +23,7 @@ from tritonstack.errors import InputError, Problem
 from tritonstack.naming import DIGEST_LENGTH, ENVIRONMENT_TAG, NAME_PATTERN, ArchiveName, Platform
 
 if TYPE_CHECKING:
-    from tritonstack.archives.served import Served
+    from tritonstack.engines.served import Served
     from tritonstack.settings import Endpoint
 
 SCHEMA = 1

@@ -19,7 +19,7 @@ from tritonstack.errors import WorkFailedError
 from tritonstack.naming import DIGEST_LENGTH, NAME_PATTERN, ArchiveName, release_parameter
 
 if TYPE_CHECKING:
-    from tritonstack.archives.served import Served
+    from tritonstack.engines.served import Served
     from tritonstack.settings import Endpoint
 
 _DIGEST = re.compile(rf"[0-9a-f]{{{DIGEST_LENGTH}}}")

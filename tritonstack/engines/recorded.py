@@ -16,9 +16,9 @@ from tritonstack.archives.inputs import INPUT_LIMITS, LIBRARY, REPOSITORIES, REQ
 from tritonstack.archives.resolving import sources_of
 from tritonstack.archives.source import ArchiveSource, BuildChoice
 from tritonstack.archives.source_recipe import Size, Weights
-from tritonstack.archives.unpacking import UnsafeArchiveError
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.naming import inputs_key
+from tritonstack.unpacking import UnsafeArchiveError
 
 ADVICE = (
     "check out the commit that made the release (`tritonstack releases ENVIRONMENT` names it), make its environments "

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tritonstack.archives.served import Served
+from tritonstack.engines.served import Served
 from tritonstack.preflight.calls import ReadOnlyCalls
 from tritonstack.preflight.once import Once
 from tritonstack.preflight.result import NotKnownError

@@ -15,17 +15,10 @@ from pathlib import Path
 
 from tritonstack.catalogue import load_catalogue
 from tritonstack.errors import InputError, Problem
+from tritonstack.measurement_columns import CONFIGURATION, COST, COUNT, GPUS, INSTANCE_TYPE, LATENCY, PRICE, RATE
 from tritonstack.sizing.measurement import Measurement, Measurements
 from tritonstack.sizing.number import ABOVE_ZERO, is_above_zero, number_of
 
-CONFIGURATION = "configuration_name"
-INSTANCE_TYPE = "instance_type"
-RATE = "invocations_per_min_per_instance"
-LATENCY = "model_latency_as_printed"
-PRICE = "implied_hourly_price_usd"
-COST = "cost_per_hour_usd"
-COUNT = "initial_instance_count"
-GPUS = "gpus"
 NEEDED = (CONFIGURATION, INSTANCE_TYPE, RATE, LATENCY)
 NUMBERS = (RATE, LATENCY, PRICE, COST, COUNT, GPUS)
 ABSENT = ("", "NA")

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from tritonstack.archives.unpacking import UnpackLimits
 from tritonstack.errors import TritonstackError
 from tritonstack.local.runtime.cached_model import CachedModel
 from tritonstack.local.runtime.container import Container, Launch, LaunchPlan, prepare_for_here, release_of
@@ -30,6 +29,7 @@ from tritonstack.local.runtime.model_cache import ModelCache
 from tritonstack.local.runtime.model_store import ModelStore, Objects
 from tritonstack.local.runtime.settings import RuntimeSettings
 from tritonstack.local.runtime.upstream import ContainerGoneError
+from tritonstack.unpacking import UnpackLimits
 
 FIRST_RESTART_SECONDS = 0.2
 LONGEST_RESTART_SECONDS = 30.0

@@ -14,7 +14,6 @@ from typing import Any, Protocol
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from tritonstack.archives.unpacking import CHUNK, UnpackLimits, UnsafeArchiveError, unpack
 from tritonstack.local.runtime.deployed import S3Location
 from tritonstack.local.runtime.errors import (
     InvokeError,
@@ -22,6 +21,7 @@ from tritonstack.local.runtime.errors import (
     model_data_not_found,
     model_data_unusable,
 )
+from tritonstack.unpacking import CHUNK, UnpackLimits, UnsafeArchiveError, unpack
 
 NOT_THERE = frozenset({"NoSuchKey", "NoSuchBucket", "404", "403", "AccessDenied"})
 

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, FiniteFloat, model_validator
 
-from tritonstack.archives.parts import InsidePath, RecipePart
+from tritonstack.recipe_part import InsidePath, RecipePart
 
 ImageEncoding = Literal["png-bytes", "file-bytes", "pixels"]
 TextEncoding = Literal["utf8", "tokens"]

@@ -9,8 +9,8 @@ import pytest
 from tests.archives.folders import write, write_double
 from tests.settings.environment_file import write_environment
 from tritonstack.archives.digest import model_digest
-from tritonstack.archives.served import served_by
 from tritonstack.archives.source import BuildChoice
+from tritonstack.engines.served import served_by
 from tritonstack.errors import InputError
 from tritonstack.settings import Environment, load_environment
 

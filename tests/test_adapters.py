@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from tritonstack.archives.adapters import Adapters, Answers, ClassesAnswer, ImageAdapter, TextAdapter
+from tritonstack.adapters import Adapters, Answers, ClassesAnswer, ImageAdapter, TextAdapter
 
 PIXELS = {"input": "x", "encoding": "pixels", "crop": 224}
 TOKENS = {"encoding": "tokens", "tokenizer": "tokenizer.json", "ids": "input_ids"}

@@ -1,0 +1,17 @@
+"""Columns of measurements: the published load test's (AWS Machine Learning Blog, BERT large), for own tables too.
+
+``tritonstack bench`` writes such a table, ``tritonstack size`` reads it.
+"""
+
+from __future__ import annotations
+
+CONFIGURATION = "configuration_name"
+INSTANCE_TYPE = "instance_type"
+RATE = "invocations_per_min_per_instance"
+LATENCY = "model_latency_as_printed"
+"""Milliseconds."""
+PRICE = "implied_hourly_price_usd"
+COST = "cost_per_hour_usd"
+"""Of all ``COUNT`` instances."""
+COUNT = "initial_instance_count"
+GPUS = "gpus"
