@@ -71,13 +71,13 @@ def show_update(found: Update, uses: Sequence[Use], *, file: Path, changed: bool
 
 def _cells(change: Change) -> tuple[str, ...]:
     before, after = change.before, change.after
-    stays = "what was known stays" if after is not None else UNKNOWN
+    stays = "kept as it was" if after is not None else UNKNOWN
     words: dict[Kind, str] = {
         "changed": _percent(before, after),
         "new": "new",
         "unchanged": "",
-        "not listed": f"not listed: {stays}",
-        "refused": f"refused: {stays}",
+        "not listed": f"not listed, {stays}",
+        "refused": f"refused, {stays}",
     }
     return (change.region, change.instance_type, _usd(before), _of_what(before), _usd(after), words[change.kind])
 
