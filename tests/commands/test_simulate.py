@@ -37,7 +37,7 @@ def test_the_answer_is_printed_with_what_it_assumes(tmp_path: Path) -> None:
         "instances: 1 to",
         "USD for",
         "all models fit",
-        "routing (SageMaker does not publish it): each call goes to any instance",
+        "routing (SageMaker does not publish it in full): a model's calls go to an instance that has it loaded",
     ):
         assert part in words
 

@@ -14,6 +14,7 @@ from tritonstack.sizing.fleet.happening import EVICTION, HIT, LOAD, Happening
 from tritonstack.sizing.fleet.instance import Machine
 from tritonstack.sizing.fleet.model_table import Floats, ModelKind, ModelTable
 from tritonstack.sizing.fleet.scenario import Autoscaling, Routing
+from tritonstack.sizing.fleet.schedule import LimitChange
 from tritonstack.sizing.fleet.trace import Trace, draw_models
 
 UNLIMITED = 10**15
@@ -71,11 +72,21 @@ def plan(
     routing: Routing = "random",
     scaling: Scaling | None = None,
     speed: Autoscaling | None = None,
+    changes: tuple[LimitChange, ...] = (),
+    spill_calls: int = 8,
     **machine: Any,
 ) -> FleetPlan:
     """``MACHINE`` with some of its fields changed."""
     changed = replace(MACHINE, **machine)
-    return FleetPlan(machine=changed, count=count, routing=routing, scaling=scaling, speed=speed or Autoscaling())
+    return FleetPlan(
+        machine=changed,
+        count=count,
+        routing=routing,
+        spill_calls=spill_calls,
+        scaling=scaling,
+        speed=speed or Autoscaling(),
+        changes=changes,
+    )
 
 
 def calls(*pairs: tuple[float, int], seconds: float | None = None) -> Trace:

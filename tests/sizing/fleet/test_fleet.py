@@ -160,3 +160,28 @@ def test_paid_time_counts_instances_from_the_decision_on() -> None:
     scaling = Scaling(minimum=1, maximum=10, invocations_per_instance=100)
     scaled = simulate(plan(scaling=scaling, speed=SPEED), table(KIND), steady(60, 360, minutes=20), seed=0)
     assert scaled.instance_seconds() == pytest.approx(1410 + 4 * (2400 - 1410))
+
+
+def test_calls_of_a_model_go_where_it_is_loaded_until_there_are_many() -> None:
+    slow = replace(KIND, fixed=10.0, copies=4)
+    trace = calls((1.0, 0), (2.0, 0), (2.5, 1), (3.0, 0), (4.0, 0))
+    happening = simulate(plan(count=3, executions=4, routing="loaded", spill_calls=3), table(slow, KIND), trace, seed=0)
+    _, models, instances = happening.events.of_kind(LOAD)
+    homes = dict(zip(models.tolist()[:2], instances.tolist()[:2], strict=True))
+    assert models.tolist() == [0, 1, 0]  # the fourth call of model 0 finds three in progress
+    assert len({homes[0], homes[1], int(instances[2])}) == 3  # each new one on the idlest
+
+
+def test_instances_that_keep_their_models_are_one_large_cache() -> None:
+    models = equal_models(200, zipf=0.8)
+    trace = drawn(models, count=30_000, apart=1.0, seed=2)
+    small = simulate(plan(most_models=20, count=4, routing="loaded"), models, trace, seed=2)
+    large = simulate(plan(most_models=80), models, trace, seed=2)
+    assert np.mean(hits(small)[10_000:]) == pytest.approx(np.mean(hits(large)[10_000:]), abs=0.03)
+
+
+def test_a_model_that_is_on_every_instance_is_called_where_it_has_fewest_calls() -> None:
+    slow = replace(KIND, fixed=10.0)
+    trace = calls(*[(1.0 + place / 10, 0) for place in range(6)])
+    happening = simulate(plan(count=2, routing="loaded", spill_calls=1), table(slow), trace, seed=0)
+    assert sorted(happening.calls.latencies) == pytest.approx([10, 10, 19.8, 19.8, 29.6, 29.6], abs=0.11)

@@ -109,3 +109,29 @@ def test_loads_wait_for_each_other_beyond_so_many_at_once(parallel: int, last: f
         plan(parallel_loads=parallel, executions=9), table(*[kind] * 4), calls(*[(1.0, m) for m in range(4)]), seed=0
     )
     assert happening.calls.latencies.max() == pytest.approx(last + 0.001)
+
+
+def test_without_a_cache_every_call_that_meets_no_other_loads_anew_and_downloads() -> None:
+    disabled = plan(cached=False, keep_on_disk=False)
+    happening = simulate(disabled, table(COLD), calls((1.0, 0), (10.0, 0), (30.0, 0)), seed=0)
+    assert list(happening.calls.outcomes) == [DOWNLOADED] * 3
+    assert list(happening.calls.latencies) == pytest.approx([5.1] * 3)
+    assert evicted(happening) == [0, 0, 0]
+
+
+def test_without_a_cache_calls_that_come_meanwhile_share_the_model_until_it_is_idle() -> None:
+    slow = replace(COLD, fixed=2.0)
+    # Loaded at 6; the second call waits for the load, the third comes while the first two execute.
+    trace = calls((1.0, 0), (2.0, 0), (7.0, 0), (20.0, 0))
+    happening = simulate(plan(cached=False, keep_on_disk=False), table(slow), trace, seed=0)
+    assert list(happening.calls.outcomes) == [DOWNLOADED, WAITED, HIT, DOWNLOADED]
+    assert list(happening.calls.latencies) == pytest.approx([7.0, 8.0, 5.0, 7.0])
+
+
+def test_without_a_cache_a_call_during_the_unload_waits_for_it_and_loads_again() -> None:
+    trace = calls((1.0, 0), (7.0, 0))
+    disabled = plan(cached=False, keep_on_disk=False, unload_seconds=4.0)
+    happening = simulate(disabled, table(COLD), trace, seed=0)
+    # The first ends at 6.1, the unload at 10.1.
+    assert list(happening.calls.latencies) == pytest.approx([5.1, 10.1 + 5.1 - 7.0])
+    assert loaded(happening) == [0, 0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from tritonstack.sizing.fleet.figures import CallFigures, LoadFigures, call_figu
 from tritonstack.sizing.fleet.fleet import FleetPlan, simulate
 from tritonstack.sizing.fleet.fleet_cost import FleetCost, fleet_cost
 from tritonstack.sizing.fleet.happening import Happening
-from tritonstack.sizing.fleet.holding import Holding, estimate, holding
+from tritonstack.sizing.fleet.holding import Holding, caches_together, estimate, holding
 from tritonstack.sizing.fleet.instance import Machine
 from tritonstack.sizing.fleet.model_table import ModelTable
 from tritonstack.sizing.fleet.routing import ASSUMPTIONS
@@ -128,8 +128,8 @@ def loading_share(models: ModelTable, plan: FleetPlan, *, count: float, rate: fl
     if plan.machine.cached:
         loads = calls * (1 - estimate(models, plan.machine, count=max(1, round(count)), routing=plan.routing).held)
     else:  # one load serves the calls that come until the model is idle again
-        homes = 1 if plan.routing == "sticky" else count
-        loads = calls / (1 + calls / homes * (models.of_each("download_seconds") + seconds))
+        each = calls * caches_together(plan.routing, round(count)) / count
+        loads = calls / (1 + each * (models.of_each("download_seconds") + seconds))
     wanted = float((loads * seconds).sum())
     return wanted / (plan.machine.parallel_loads * count)
 
@@ -174,7 +174,7 @@ def _split_hits(split: Split, prepared: PreparedScenario, *, after: float, seed:
 
 def _hits(prepared: PreparedScenario, trace: Trace, *, count: int, after: float, seed: int) -> int:
     """Of a fixed number of instances."""
-    plan = FleetPlan(machine=prepared.plan.machine, count=count, routing=prepared.plan.routing)
+    plan = replace(prepared.plan, count=count, scaling=None)
     return call_figures(simulate(plan, prepared.models, trace, seed=seed), trace, after=after).hits
 
 
@@ -184,7 +184,8 @@ def _assumptions(scenario: Scenario, plan: FleetPlan) -> list[str]:
     several = plan.count > 1 or (plan.scaling is not None and plan.scaling.maximum > 1)
     found = []
     if several:
-        found.append(f"routing (SageMaker does not publish it): {ASSUMPTIONS[plan.routing]}")
+        how = ASSUMPTIONS[plan.routing].format(spill_calls=plan.spill_calls)
+        found.append(f"routing (SageMaker does not publish it in full): {how}")
     found += [
         f"a GPU does {executions} at once, each as fast as alone; models whose instances are free take turns",
         *_of_the_cache(machine, cold.keep_on_disk),

@@ -15,7 +15,7 @@ from tritonstack.sizing.fleet.happening import Calls, FleetChange, Happening, Mo
 from tritonstack.sizing.fleet.instance import Instance, Machine, World
 from tritonstack.sizing.fleet.model_table import Floats, ModelTable
 from tritonstack.sizing.fleet.routing import Choose, Router
-from tritonstack.sizing.fleet.scenario import Autoscaling, Routing
+from tritonstack.sizing.fleet.scenario import SPILL_CALLS, Autoscaling, Routing
 from tritonstack.sizing.fleet.schedule import LimitChange
 from tritonstack.sizing.fleet.trace import MINUTE, Trace
 
@@ -27,12 +27,13 @@ CHUNK = 65_536
 class FleetPlan:
     """An endpoint: its machines, how many, and how calls spread over them. ``scaling`` None: always ``count``.
 
-    ``changes``: what the schedules of ``scaling`` come to, in the order of time.
+    ``spill_calls`` is the scenario's. ``changes``: what schedules of ``scaling`` come to, in the order of time.
     """
 
     machine: Machine
     count: int
     routing: Routing
+    spill_calls: int = SPILL_CALLS
     scaling: Scaling | None = None
     speed: Autoscaling = field(default_factory=Autoscaling)
     changes: tuple[LimitChange, ...] = ()
@@ -53,13 +54,15 @@ class _Simulation:
         uniform = np.random.default_rng(routing_seed)
         self._world = World(
             clock=self._clock,
-            models=models,
+            kinds=[models.kinds[number] for number in models.kind_of.tolist()],
             arrived=view(trace.times),
             calls=self._happening.calls,
             events=self._happening.events,
             exponential=_stream(exponential.standard_exponential),
         )
-        self._router = Router(plan.routing, models=models, uniform=_stream(uniform.random))
+        self._router = Router(
+            plan.routing, spill_calls=plan.spill_calls, models=models, uniform=_stream(uniform.random)
+        )
         self._instances = [self._new(number) for number in range(plan.count)]
         self._born = plan.count
         self._starting = 0

@@ -31,6 +31,15 @@ class Holding:
     by_memory: tuple[tuple[float, float], ...]
 
 
+def caches_together(routing: Routing, count: int) -> int:
+    """How many of ``count`` instances' caches are like one large one.
+
+    Where each model has a home that is all of them; any other way each instance sees calls of every model, and all hold
+    the same.
+    """
+    return count if routing in ("loaded", "sticky") else 1
+
+
 def estimate(
     models: ModelTable,
     machine: Machine,
@@ -42,19 +51,17 @@ def estimate(
 ) -> CheEstimate:
     """The caches of ``count`` instances together.
 
-    Routed by a hash each model has one home, so that they are one cache of ``count`` times the size; any other way each
-    instance sees calls of every model, and all hold the same. ``chosen``: which models are called (1) and
-    which are not (0).
+    ``chosen``: which models are called (1) and which are not (0).
     """
     rates = models.popularity if chosen is None else models.popularity * chosen
-    size = scale * (count if routing == "sticky" else 1)
+    size = scale * caches_together(routing, count)
     return che(rates, limits=tuple((sizes, room * size) for sizes, room in _limits(models, machine).values()))
 
 
 def holding(models: ModelTable, machine: Machine, *, count: int, routing: Routing) -> Holding:
     """What one of ``count`` instances holds."""
     found = estimate(models, machine, count=count, routing=routing)
-    homes = count if routing == "sticky" else 1
+    homes = caches_together(routing, count)
     return Holding(
         bound=_bound(models, machine, homes=homes),
         models=found.models_held / homes,

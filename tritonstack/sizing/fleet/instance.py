@@ -8,14 +8,14 @@ model with a call under way is never unloaded. A model is used last when its las
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tritonstack.sizing.fleet.clock import Clock
 from tritonstack.sizing.fleet.disk import Disk
 from tritonstack.sizing.fleet.happening import DOWNLOADED, EVICTION, FROM_DISK, LOAD, WAITED, Calls, ModelEvents
 from tritonstack.sizing.fleet.held_model import HeldModel, State
-from tritonstack.sizing.fleet.model_table import ModelTable
+from tritonstack.sizing.fleet.model_table import ModelKind
 
 Run = tuple[HeldModel, list[int]]
 
@@ -50,12 +50,13 @@ class World:
     """What all instances share.
 
     Attributes:
+        kinds: of each model, by its number.
         arrived: when each call came (seconds), by its number.
         exponential: the next exponential number of mean 1.
     """
 
     clock: Clock
-    models: ModelTable
+    kinds: Sequence[ModelKind]
     arrived: memoryview[float]
     calls: Calls
     events: ModelEvents
@@ -82,15 +83,13 @@ class Instance:
         self.busy = 0.0
         self.held: dict[int, HeldModel] = {}
         self.memory_left = machine.memory
-        self._places_left = machine.most_models if machine.most_models is not None else len(world.models)
+        self._places_left = machine.most_models if machine.most_models is not None else len(world.kinds)
         self._world = world
         self._at = world.clock.at
         self._arrived = world.arrived
         self._latencies = world.calls.latency_view
         self._outcomes = world.calls.outcome_view
-        self._kinds = tuple(world.models.kinds)
-        self._kind_of = world.models.kind_of
-        self._disk = Disk(machine.disk, world.models)
+        self._disk = Disk(machine.disk, world.kinds)
         self._used: OrderedDict[int, HeldModel] = OrderedDict()  # loaded ones, the least recently used first
         self._free = machine.executions
         self._line: deque[HeldModel] = deque()
@@ -105,6 +104,11 @@ class Instance:
     def loaded(self) -> int:
         """How many models answer calls."""
         return len(self._used)
+
+    def calls_of(self, model: int) -> int | None:
+        """How many calls of a model it has not answered; None where the model is neither there nor on its way in."""
+        held = self.held.get(model)
+        return held.in_flight if held is not None and held.state in (State.LOADING, State.LOADED) else None
 
     # Calls ----------------------------------------------------------------------------------------------------------
 
@@ -201,12 +205,12 @@ class Instance:
     # Loading --------------------------------------------------------------------------------------------------------
 
     def _begin(self, call: int, model: int, now: float) -> None:
-        held = HeldModel(model, self._kinds[self._kind_of[model]])
+        held = HeldModel(model, self._world.kinds[model])
         held.in_flight = 1
         held.queue.append(call)
         self.held[model] = held
         self._world.events.note(now, LOAD, model=model, instance=self.number)
-        if self._disk.has(model):
+        if self._disk.claim(model):
             self._outcomes[call] = FROM_DISK
             self._downloaded(held, now)
         else:
@@ -240,7 +244,7 @@ class Instance:
                     self._places_left -= 1
                     held.placed = True
                     return True
-            elif self._disk.take(held.model, held=self.held):
+            elif self._disk.take(held.model):
                 return True
             if self._leaving:
                 return False
@@ -302,8 +306,7 @@ class Instance:
         del self.held[held.model]
         self.memory_left += held.kind.memory
         self._places_left += 1
-        if not self.machine.keep_on_disk:
-            self._disk.remove(held.model)
+        self._disk.release(held.model, keep=self.machine.keep_on_disk)
         if held.late:
             self._again(held, now)
 

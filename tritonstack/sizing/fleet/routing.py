@@ -12,9 +12,11 @@ from tritonstack.sizing.fleet.scenario import Routing
 Choose = Callable[[int], Instance]
 
 ASSUMPTIONS: dict[Routing, str] = {
-    "random": "each call goes to any instance with equal probability, whatever model it is of",
-    "least_outstanding": "each call goes to the instance with the fewest calls in progress, whatever model it is of",
+    "loaded": "a model's calls go to an instance that has it loaded; while {spill_calls} of them are in progress on "
+    "each of those, to another one, where the developer guide (How Multi-Model Endpoints Work) says only: many",
     "sticky": "all calls of a model go to one instance, by a hash of its name, while the fleet stays as it is",
+    "least_outstanding": "each call goes to the instance with the fewest calls in progress, whatever model it is of",
+    "random": "each call goes to any instance with equal probability, whatever model it is of",
 }
 """What the output says of the assumption."""
 
@@ -22,13 +24,19 @@ ASSUMPTIONS: dict[Routing, str] = {
 class Router:
     """Chooses among the instances that take calls now."""
 
-    def __init__(self, routing: Routing, *, models: ModelTable, uniform: Callable[[], float]) -> None:
+    def __init__(self, routing: Routing, *, spill_calls: int, models: ModelTable, uniform: Callable[[], float]) -> None:
         """``uniform`` gives the next number in [0, 1)."""
         self.serving: Sequence[Instance] = ()
         self._names = models.names
         self._uniform = uniform
         self._homes: dict[int, Instance] = {}
-        self._choose: Choose = {"random": self._any, "least_outstanding": self._idlest, "sticky": self._home}[routing]
+        self._spill_calls = spill_calls
+        self._choose: Choose = {
+            "loaded": self._holder,
+            "sticky": self._home,
+            "least_outstanding": self._idlest,
+            "random": self._any,
+        }[routing]
 
     def changed(self, serving: Sequence[Instance]) -> Choose:
         """These instances take calls from now on; what chooses among them."""
@@ -43,9 +51,20 @@ class Router:
         return self.serving[int(self._uniform() * len(self.serving))]
 
     def _idlest(self, _: int) -> Instance:
-        fewest = min(each.in_flight for each in self.serving)
-        equal = [each for each in self.serving if each.in_flight == fewest]
+        return self._idlest_of(self.serving)
+
+    def _idlest_of(self, instances: Sequence[Instance]) -> Instance:
+        fewest = min(each.in_flight for each in instances)
+        equal = [each for each in instances if each.in_flight == fewest]
         return equal[0] if len(equal) == 1 else equal[int(self._uniform() * len(equal))]
+
+    def _holder(self, model: int) -> Instance:
+        calls = {each: held for each in self.serving if (held := each.calls_of(model)) is not None}
+        if calls:
+            least = min(calls, key=lambda each: calls[each])
+            if calls[least] < self._spill_calls or len(calls) == len(self.serving):
+                return least
+        return self._idlest_of([each for each in self.serving if each not in calls])
 
     def _home(self, model: int) -> Instance:
         """By rendezvous hashing (Thaler and Ravishankar, 1998): a change of the fleet moves as few models as it can."""

@@ -12,7 +12,9 @@ from tritonstack.settings.scaling import Scaling
 
 MOST_MODELS = 1_000_000
 MOST_CALLS = 20_000_000
+LONGEST_MINUTES = 100_000
 MIB = 2**20
+SPILL_CALLS = 8
 Share = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Mebibytes = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Seconds = Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)]
@@ -112,7 +114,7 @@ class RatePoint(SettingsModel):
 class Arrivals(SettingsModel):
     """When calls come: a curve, or a trace."""
 
-    duration_minutes: Annotated[float, Field(gt=0, le=100_000, allow_inf_nan=False)] | None = Field(
+    duration_minutes: Annotated[float, Field(gt=0, le=LONGEST_MINUTES, allow_inf_nan=False)] | None = Field(
         default=None, description="How long calls come; needed with a curve."
     )
     curve: Annotated[tuple[RatePoint, ...], Field(strict=False, max_length=10_000)] = Field(
@@ -191,7 +193,7 @@ class Autoscaling(SettingsModel):
     periods_in: int = Field(default=15, ge=1, le=120, description="Periods under 0.9 of it before instances go.")
 
 
-Routing = Literal["random", "least_outstanding", "sticky"]
+Routing = Literal["loaded", "sticky", "least_outstanding", "random"]
 
 
 def _instance_or_environment(schema: dict[str, Any]) -> None:
@@ -222,9 +224,16 @@ class Scenario(SettingsModel):
         description="disabled: a model is unloaded, and its files are deleted, as soon as its calls are answered.",
     )
     routing: Routing = Field(
-        default="random",
-        description="How calls spread over instances, which SageMaker does not publish: each to any; to the one with "
-        "the fewest calls in progress; each model's to one instance (by a hash of its name).",
+        default="loaded",
+        description="How calls spread over instances, which SageMaker does not publish in full. loaded: to one that "
+        "has the model, while it has few calls of it; sticky: each model's to one instance, by a hash of its name; "
+        "least_outstanding: to the one with the fewest calls in progress; random: to any.",
+    )
+    spill_calls: int = Field(
+        default=SPILL_CALLS,
+        ge=1,
+        description="With routing loaded: so many calls of a model in progress on an instance send further ones to "
+        "another instance, which loads it, too.",
     )
     scaling: Scaling | None = Field(default=None, description="As in an environment file.")
     autoscaling: Autoscaling = Field(default=Autoscaling(), description="How fast scaling is.")

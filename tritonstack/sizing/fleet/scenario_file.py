@@ -242,6 +242,7 @@ def _plan(scenario: Scenario, *, seconds: float) -> FleetPlan:
         machine=machine,
         count=instance.count,
         routing=scenario.routing,
+        spill_calls=scenario.spill_calls,
         scaling=scenario.scaling,
         speed=scenario.autoscaling,
         changes=_changes(scenario, seconds=seconds),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tritonstack.sizing.fleet.holding import estimate
+from tritonstack.sizing.fleet.holding import caches_together, estimate
 from tritonstack.sizing.fleet.instance import Machine
 from tritonstack.sizing.fleet.model_table import Integers, ModelTable
 from tritonstack.sizing.fleet.scenario import Routing
@@ -125,7 +125,7 @@ class _Search:
         )
 
     def _hit_ratio(self, cut: int, chosen: Integers, *, count: int, of_hot: bool) -> float:
-        key = (cut, of_hot, count if self._routing == "sticky" else 1)
+        key = (cut, of_hot, caches_together(self._routing, count))
         if key not in self._known:
             found = estimate(self._models, self._machine, count=count, routing=self._routing, chosen=chosen)
             self._known[key] = found.hit_ratio

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import math
+import zlib
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
 
 import numpy as np
 
 from tritonstack.errors import InputError, Problem
-from tritonstack.sizing.fleet.scenario import MOST_CALLS
-from tritonstack.sizing.fleet.trace import Trace
+from tritonstack.sizing.fleet.scenario import LONGEST_MINUTES, MOST_CALLS
+from tritonstack.sizing.fleet.trace import MINUTE, Trace
 
+if TYPE_CHECKING:
+    from _csv import Reader
+
+GZIP = b"\x1f\x8b"
+LATEST = LONGEST_MINUTES * MINUTE
 COLUMNS = ["time_seconds", "model"]
 MOST_TOLD = 20
 
@@ -23,36 +31,52 @@ def read_trace(file: Path, *, names: Sequence[str] | None) -> Trace:
     """The calls in ``file``, of the models called ``names``; None: not known yet, any name is taken as model 0.
 
     Raises:
-        InputError: unreadable, not the two columns, a time that is no number or earlier than the one before, a model
-            that nobody knows, no call, too many. Of many such lines the first are told, and how many more there are.
+        InputError: unreadable, not the two columns, a time that is no number, earlier than the one before or too late,
+            a model that nobody knows, no call, too many. Of many such lines the first are told, and how many more there
+            are.
     """
     try:
-        with file.open(newline="", encoding="utf-8-sig") as stream:
+        with _opened(file) as stream:
             reader = csv.reader(stream, strict=True)
             header = next(reader, [])
             if header != COLUMNS:
-                found = ",".join(header)[:120] or "nothing"
-                raise InputError([_problem(file, "line 1", found, ",".join(COLUMNS))])
+                found = _shown(",".join(header))
+                raise InputError([_problem(file, "line 1", found, f"{','.join(COLUMNS)}, then a line for each call")])
             known = defaultdict(int) if names is None else {name: number for number, name in enumerate(names)}
             return _calls(file, reader, numbers=known)
+    except (csv.Error, UnicodeDecodeError, gzip.BadGzipFile, EOFError, zlib.error) as error:
+        allowed = "comma-separated values in UTF-8, as they are or packed by gzip"
+        raise InputError([_problem(file, "", f"no CSV: {error}", allowed)]) from error
     except OSError as error:
         raise InputError([_problem(file, "", error.strerror or "unreadable", "a CSV file")]) from error
-    except (csv.Error, UnicodeDecodeError) as error:
-        raise InputError([_problem(file, "", f"no CSV: {error}", "comma-separated values in UTF-8")]) from error
 
 
-def _calls(file: Path, rows: Iterable[list[str]], *, numbers: dict[str, int]) -> Trace:
+def _opened(file: Path) -> TextIO:
+    with file.open("rb") as raw:
+        packed = raw.read(len(GZIP)) == GZIP
+    if packed:
+        return gzip.open(file, "rt", newline="", encoding="utf-8-sig")
+    return file.open(newline="", encoding="utf-8-sig")
+
+
+def _shown(text: str) -> str:
+    """Short, and without what a terminal would take for a command."""
+    short = text[:120] or "nothing"
+    return short if short.isprintable() else repr(short)
+
+
+def _calls(file: Path, rows: Reader, *, numbers: dict[str, int]) -> Trace:
     times, models = array("d"), array("q")
     wrong: list[Problem] = []
     before = 0.0
-    for line, row in enumerate(rows, start=2):
+    for row in rows:
         try:
             moment, model = float(row[0]), numbers[row[1]]
         except (ValueError, IndexError, KeyError):
-            wrong += _faults(file, line, row, before=before, numbers=numbers)
+            wrong += _faults(file, rows.line_num, row, before=before, numbers=numbers)
             continue
-        if not before <= moment < math.inf or len(row) != len(COLUMNS):
-            wrong += _faults(file, line, row, before=before, numbers=numbers)
+        if not before <= moment <= LATEST or len(row) != len(COLUMNS):
+            wrong += _faults(file, rows.line_num, row, before=before, numbers=numbers)
             continue
         before = moment
         times.append(moment)
@@ -79,13 +103,17 @@ def _faults(file: Path, line: int, row: list[str], *, before: float, numbers: di
         moment = float(row[0])
     except ValueError:
         moment = math.nan
-    if not before <= moment < math.inf:
+    if not before <= moment <= LATEST:
         allowed = f"seconds from the beginning, {before:g} or more (the call before)"
-        faults.append(_problem(file, f"{place}, time_seconds", row[0][:80] or "nothing", allowed))
+        advice = ""
+        if moment > LATEST:
+            allowed = f"seconds from the beginning, at most {LATEST:,.0f}"
+            advice = "Subtract the moment of the first call, where times are since 1970."
+        faults.append(_problem(file, f"{place}, time_seconds", _shown(row[0]), allowed, advice))
     if not isinstance(numbers, defaultdict) and row[1] not in numbers:
         names = list(numbers)
         known = ", ".join(names[:3]) + (f", … {names[-1]}" if len(names) > 3 else "")
-        faults.append(_problem(file, f"{place}, model", row[1][:80] or "nothing", f"a model of the scenario: {known}"))
+        faults.append(_problem(file, f"{place}, model", _shown(row[1]), f"a model of the scenario: {known}"))
     return faults
 
 
