@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -21,7 +22,7 @@ def check_prices(*, prices: Mapping[str, float], catalogue: Catalogue) -> Iterat
     for name, price in prices.items():
         if catalogue.instance(name) is None:
             yield Finding(location=("prices", name), found=shown(name), allowed="GPU instance types of the catalogue")
-        if price <= 0:
+        if not 0 < price < math.inf:
             yield Finding(location=("prices", name), found=str(price), allowed="more than 0 USD an hour")
 
 
