@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tritonstack.bench.document import BenchDocument, ResultPart
+from tritonstack.bench.load import Users
 
 CONFIG = """name: "bert"
 platform: "tensorrt_plan"
@@ -30,7 +31,7 @@ def figures(*, per_minute: float, p95: float) -> dict[str, Any]:
 def point(*, users: int, per_minute: float, p95: float) -> dict[str, Any]:
     found = figures(per_minute=per_minute, p95=p95)
     return {
-        "load": f"{users} users",
+        "load": Users(count=users).name,
         "users": users,
         "rate_per_second": None,
         "stable": True,

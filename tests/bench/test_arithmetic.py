@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tritonstack.bench.confidence import mean_interval, t_quantile
@@ -69,12 +69,25 @@ def test_a_rate_counts_what_was_answered_in_its_time() -> None:
     for due, ended, failure in ((0.0, 0.5, None), (0.5, 0.9, "503"), (0.9, 1.4, None)):
         samples.add(Call(due=due, sent=due + 0.1, ended=ended, failure=failure))
 
-    found = figures(samples.part(0), begin=0.0, end=1.0)
+    found = figures(samples.part(), begin=0.0, end=1.0)
 
     assert found.per_minute == 60.0
     assert (found.answered, found.failed) == (2, 1)
     assert found.mean_ms == pytest.approx(500)
     assert found.late_ms == pytest.approx(100)
+
+
+def test_latencies_are_of_the_calls_that_were_due_in_its_time() -> None:
+    samples = Samples()
+    for due, ended in ((0.9, 1.5), (1.2, 1.3), (1.9, 4.0), (2.0, 2.1)):
+        samples.add(Call(due=due, sent=due, ended=ended, failure=None))
+
+    due = figures(samples.part(), begin=1.0, end=2.0)
+    ended = figures(samples.part(), begin=1.0, end=2.0, by="ended")
+
+    assert (due.answered, due.most_ms) == (2, pytest.approx(2100))
+    assert (ended.answered, ended.most_ms) == (2, pytest.approx(600))
+    assert due.per_minute == ended.per_minute == 120
 
 
 def found_figures(*, per_minute: float = 600.0, p95: float | None = 100.0, failed: int = 0) -> Figures:
@@ -137,6 +150,7 @@ def test_the_published_ramp_goes_from_two_users_to_fifty_one() -> None:
 
 
 @given(st.floats(min_value=0, max_value=200), st.floats(min_value=1, max_value=3600), st.integers(1, 50))
+@example(199.0, 900.0, 1)  # whose steps do not add up to 900 but for rounding
 def test_the_steps_of_a_ramp_fill_it_without_a_gap(rate: float, seconds: float, users: int) -> None:
     found = steps((Phase(initial_users=users, users_per_minute=rate, seconds=seconds),) * 2)
 

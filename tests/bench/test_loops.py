@@ -13,7 +13,7 @@ from tritonstack.bench.arrivals import due_times
 from tritonstack.bench.budget import Budget
 from tritonstack.bench.closed_loop import ClosedLoop
 from tritonstack.bench.load import Rate
-from tritonstack.bench.open_loop import OpenLoop
+from tritonstack.bench.open_loop import NOT_BEGUN, OpenLoop
 from tritonstack.bench.samples import Part, Samples
 
 
@@ -122,6 +122,64 @@ def test_users_who_are_too_many_stop_when_they_are_answered() -> None:
         return sorted(loop.samples.sent)
 
     assert run(work) == [0, 0, 0, 1, 1, 1, 2, 3]
+
+
+def test_users_who_come_back_are_as_many_as_they_should_be() -> None:
+    """The fourth of five stops while the fifth is still under way: neither its place nor its return is forgotten."""
+
+    async def work(now: Now) -> int:
+        durations = iter([1.0, 1.0, 1.0, 1.0, 50.0, *[1.0] * 1000])
+        under_way = 0
+
+        async def ask() -> str | None:
+            nonlocal under_way
+            under_way += 1
+            await asyncio.sleep(next(durations))
+            under_way -= 1
+            return None
+
+        loop = ClosedLoop(ask, budget=budget(now), now=now)
+        loop.set_users(5)
+        await asyncio.sleep(0.5)
+        loop.set_users(3)
+        await asyncio.sleep(2.0)
+        loop.set_users(5)
+        await asyncio.sleep(0.1)
+        found = under_way
+        await loop.stop()
+        return found
+
+    assert run(work) == 5
+
+
+def test_calls_that_were_due_and_had_no_turn_have_failed() -> None:
+    """One connection, a server of a second: of ten calls a second nine are not even begun."""
+
+    async def work(now: Now) -> Samples:
+        due = due_times(Rate(per_second=10, arrivals="even"), seed=0)
+        loop = OpenLoop(Server(now, seconds=1.0), due=due, most_under_way=1, budget=budget(now), now=now)
+        loop.start()
+        await asyncio.sleep(3.95)
+        await loop.stop()
+        return loop.samples
+
+    samples = run(work)
+
+    assert len(samples) == 40, "every call that was due"
+    assert samples.failures == {NOT_BEGUN: 36}
+    assert len(samples.part().latencies_ms) == 4
+
+
+def test_calls_beyond_the_budget_have_not_failed() -> None:
+    async def work(now: Now) -> Samples:
+        due = due_times(Rate(per_second=10, arrivals="even"), seed=0)
+        loop = OpenLoop(Server(now, seconds=1.0), due=due, most_under_way=1, budget=budget(now, calls=2), now=now)
+        loop.start()
+        await asyncio.sleep(3.95)
+        await loop.stop()
+        return loop.samples
+
+    assert not run(work).failures
 
 
 def test_no_call_is_made_beyond_the_budget() -> None:

@@ -72,11 +72,37 @@ def test_the_warm_up_is_in_no_figure() -> None:
 
 
 def test_a_call_that_is_under_way_at_the_end_is_no_rate_but_a_latency() -> None:
-    point = whole(level(Users(count=1), lambda at: 0.01 if at < 6.0 else 30.0))
+    point = whole(level(Users(count=1), lambda at: 0.01 if at < 5.0 else 30.0, warm_up=0.0))
 
     assert point.all.most_ms == pytest.approx(30_000)
-    assert point.rounds[-1].most_ms == pytest.approx(30_000)
+    assert point.rounds[2].most_ms == pytest.approx(30_000), "the round in which it was due"
+    assert [one.answered for one in point.rounds[3:]] == [0, 0, 0]
     assert point.all.answered - round(point.all.per_minute * point.all.seconds / 60) == 1
+
+
+def test_a_call_of_the_warm_up_that_ends_later_is_no_latency() -> None:
+    point = whole(level(Users(count=1), lambda at: 0.7 if at < 1.0 else 0.01))
+
+    assert point.all.most_ms == pytest.approx(10), "the one that began at 0.7 ended within the first round"
+
+
+def test_each_call_is_of_one_round() -> None:
+    point = whole(level(Users(count=3), lambda at: 0.3 + at % 0.7))
+
+    assert sum(one.answered for one in point.rounds) == point.all.answered
+
+
+def test_every_round_is_told_when_it_ends() -> None:
+    told: list[tuple[str, int]] = []
+
+    async def work(now: Now) -> Point | None:
+        one = measuring(now, lambda _: 0.01)
+        one._on_round = lambda load, rounds, _: told.append((load, len(rounds)))
+        return await one.level(Users(count=2))
+
+    run(work)
+
+    assert told == [("2 users", 1), ("2 users", 2), ("2 users", 3)]
 
 
 def test_a_budget_that_is_spent_before_a_whole_round_gives_nothing() -> None:
@@ -146,6 +172,21 @@ def test_a_ramp_stops_at_the_rate() -> None:
 
     assert [point.users for point, _ in found] == [1, 2]
     assert found[-1][1] is not None
+
+
+def test_a_step_tells_its_own_failures_alone() -> None:
+    async def work(now: Now) -> list[dict[str, int]]:
+        async def ask() -> str | None:
+            await asyncio.sleep(1.0)
+            return "503: busy" if now() < 10 else None
+
+        one = measuring(now, lambda _: 0.0, warm_up=0.0)
+        one._ask = ask
+        phases = (Phase(initial_users=1, users_per_minute=3, seconds=60),)
+        never = StopConditions(failed_share=1.0)
+        return [point.failures async for point, _ in one.ramp(phases, never)]
+
+    assert run(work) == [{"503: busy": 9}, {}, {}]
 
 
 def test_a_cancelled_level_leaves_no_call_behind() -> None:

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import json
+import os
+import sys
+import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 
-from tests.bench.test_settings import SETTINGS
+from tests.bench.test_settings import SETTINGS, refused
 from tritonstack.bench.analyser import Analyser
+from tritonstack.bench.analyser_way import AnalyserWay, at_container, kserve_data
+from tritonstack.bench.budget import Budget
 from tritonstack.bench.load import Load, Rate, Users
+from tritonstack.bench.option_reader import OptionReader
 from tritonstack.bench.payload import Payload
-from tritonstack.bench.perf_analyzer import VARIABLE, arguments, find_program, input_data, read_export
+from tritonstack.bench.perf_analyzer import VARIABLE, arguments, find_program, read_export
+from tritonstack.bench.request import ReadyRequest
+from tritonstack.bench.settings_check import check
 from tritonstack.errors import InputError, WorkFailedError
 
 SECOND = 1_000_000_000
@@ -41,10 +53,9 @@ def payload(**arrays: Any) -> Payload:
     return Payload(inputs=arrays, outputs=None, source="the test")
 
 
-def analyser() -> Analyser:
-    return Analyser(
-        SETTINGS, payload=payload(x=np.ones((1, 1))), endpoint="digits", model="digits-onnx", manifest=None, local=True
-    )
+def analyser(*, calls: int = 10_000, seconds: float = 60.0) -> Analyser:
+    way = AnalyserWay(options=("-m", "digits-onnx"), data='{"data": []}')
+    return Analyser(SETTINGS, way, budget=Budget(calls=calls, seconds=seconds, now=time.monotonic))
 
 
 def test_its_export_becomes_rounds_and_figures() -> None:
@@ -66,36 +77,61 @@ def test_what_is_no_export_is_refused(text: str) -> None:
     ("load", "expected"),
     [
         (Users(count=4), ["--concurrency-range", "4:4"]),
-        (Rate(per_second=2.5), ["--request-rate-range", "2.5:2.5", "--request-distribution", "poisson"]),
-        (Rate(per_second=50, arrivals="even"), ["--request-rate-range", "50:50", "--request-distribution", "constant"]),
+        (Rate(per_second=2.5), ["--async", "--request-rate-range", "2.5:2.5", "--request-distribution", "poisson"]),
+        (
+            Rate(per_second=50, arrivals="even"),
+            ["--async", "--request-rate-range", "50:50", "--request-distribution", "constant"],
+        ),
     ],
 )
 def test_it_is_told_the_load_in_its_own_words(load: Load, expected: list[str]) -> None:
-    told = arguments(load, SETTINGS, model="m", address="127.0.0.1:1", data=Path("in"), export=Path("out"))
+    told = arguments(load, SETTINGS, data=Path("in"), export=Path("out"))
 
     place = told.index(expected[0])
     assert told[place : place + len(expected)] == expected
     assert told[told.index("--measurement-interval") + 1] == "5000"
 
 
+BATCHES = {"model": {"max_batch_size": 8}}
+
+
 def test_shapes_are_without_the_batch_dimension_where_the_model_batches() -> None:
     given = payload(x=np.zeros((1, 2, 3), dtype=np.float32))
 
-    assert input_data(given, batched=True)["data"][0]["x"]["shape"] == [2, 3]
-    assert input_data(given, batched=False)["data"][0]["x"]["shape"] == [1, 2, 3]
+    assert json.loads(kserve_data(given, BATCHES))["data"][0]["x"]["shape"] == [2, 3]
+    assert json.loads(kserve_data(given, None))["data"][0]["x"]["shape"] == [1, 2, 3]
 
 
 def test_values_keep_being_numbers_of_their_kind() -> None:
     """It finds no float data in a list of whole numbers."""
-    text = json.dumps(input_data(payload(x=np.zeros((1, 2), dtype=np.float32)), batched=True))
-
-    assert "[0.0, 0.0]" in text
+    assert "[0.0, 0.0]" in kserve_data(payload(x=np.zeros((1, 2), dtype=np.float32)), BATCHES)
 
 
 @pytest.mark.parametrize("array", [np.zeros((2, 3)), np.array([[b"text"]], dtype=object)], ids=["a batch", "bytes"])
 def test_what_it_cannot_send_is_refused(array: Any) -> None:
     with pytest.raises(InputError):
-        input_data(payload(x=array), batched=True)
+        kserve_data(payload(x=array), BATCHES)
+
+
+def test_at_a_container_it_posts_the_request_to_sagemakers_own_path() -> None:
+    body = {"inputs": [{"name": "x", "shape": [1], "datatype": "FP32", "data": [3.5]}]}
+    request = ReadyRequest(
+        url="http://127.0.0.1:8080/models/0123/invoke",
+        headers={"Content-Type": "application/json", "X-Amzn-SageMaker-Target-Model": "x.0123.tar.gz"},
+        body=json.dumps(body).encode(),
+    )
+
+    way = at_container(request, model="x", enter=("enter", "17"))
+
+    told = dict(itertools.pairwise(way.options))
+    assert (told["--service-kind"], told["-u"], told["--endpoint"]) == (
+        "openai",
+        "http://127.0.0.1:8080",
+        "models/0123/invoke",
+    )
+    assert told["-H"] == "X-Amzn-SageMaker-Target-Model:x.0123.tar.gz"
+    assert json.loads(way.data) == {"data": [{"payload": [body]}]}
+    assert way.enter == ("enter", "17")
 
 
 def test_where_it_is_not_installed_the_way_to_get_it_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -112,7 +148,100 @@ def test_where_it_is_not_installed_the_way_to_get_it_is_told(monkeypatch: pytest
     assert find_program() == program
 
 
-def test_it_is_refused_straight_at_a_container() -> None:
-    from tests.bench.test_settings import refused
+PROGRAM = """#!{python}
+import pathlib, sys, time
+told = sys.argv[1:]
+calls = pathlib.Path({calls!r})
+calls.write_text(calls.read_text() + " ".join(told) + "\\n" if calls.exists() else " ".join(told) + "\\n")
+{does}
+"""
+"""Stands in for perf_analyzer: keeps what it is told, and does what the test says."""
+EXPORTS = "pathlib.Path(told[told.index('--profile-export-file') + 1]).write_text({export!r})"
+UNLESS_TOLD = (
+    "told[told.index('--stability-percentage') + 1] == '1e+06' or sys.exit('Failed to obtain stable measurement.')"
+)
 
-    assert refused(replace(SETTINGS, generator="perf-analyzer", container=True)) == ["--generator"]
+
+@pytest.fixture
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
+    """Makes the program that is found in place of perf_analyzer; gives the file of what it was told."""
+
+    def made(does: str) -> Path:
+        file, calls = tmp_path / "perf_analyzer", tmp_path / "calls"
+        file.write_text(PROGRAM.format(python=sys.executable, calls=str(calls), does=does))
+        file.chmod(0o755)
+        monkeypatch.setenv(VARIABLE, str(file))
+        return calls
+
+    return made
+
+
+def test_measurements_that_never_agree_are_taken_as_they_come(program: Callable[[str], Path]) -> None:
+    calls = program(UNLESS_TOLD + "\n" + EXPORTS.format(export=export()))
+
+    found = asyncio.run(analyser().level(Users(count=2)))
+
+    assert found is not None
+    assert found.all.answered == 299
+    assert len(calls.read_text().splitlines()) == 2
+
+
+def test_what_it_says_last_is_told_where_it_measured_nothing(program: Callable[[str], Path]) -> None:
+    program("sys.exit('error: no such model')")
+
+    with pytest.raises(WorkFailedError, match=r"perf_analyzer, 2 users: error: no such model"):
+        asyncio.run(analyser().level(Users(count=2)))
+
+
+def test_its_calls_count_towards_the_budget(program: Callable[[str], Path]) -> None:
+    program(EXPORTS.format(export=export()))
+    one = analyser(calls=300)
+
+    assert asyncio.run(one.level(Users(count=1))) is not None
+    assert asyncio.run(one.level(Users(count=2))) is None
+
+
+def test_it_is_ended_where_its_time_is_over(program: Callable[[str], Path]) -> None:
+    program("time.sleep(60)")
+
+    with pytest.raises(WorkFailedError, match="--max-seconds"):
+        asyncio.run(analyser(seconds=0.5).level(Users(count=1)))
+
+
+def test_ctrl_c_leaves_no_perf_analyzer_behind(program: Callable[[str], Path], tmp_path: Path) -> None:
+    started = tmp_path / "started"
+    os.mkfifo(started)
+    program(f"import os; pathlib.Path({str(started)!r}).write_text(str(os.getpid())); time.sleep(60)")
+
+    async def work() -> int:
+        task = asyncio.create_task(analyser().level(Users(count=1)))
+        pid = int(await asyncio.to_thread(started.read_text))
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        return pid
+
+    assert not psutil.pid_exists(asyncio.run(work()))
+
+
+@pytest.mark.parametrize(
+    ("formats", "container", "fields"),
+    [
+        (("binary",), True, ["--format"]),
+        (("json",), True, []),
+        (("json",), False, ["--format"]),
+        (("binary",), False, []),
+    ],
+)
+def test_it_takes_the_one_format_of_its_way(formats: Any, container: bool, fields: list[str]) -> None:
+    settings = replace(SETTINGS, generator="perf-analyzer", container=container, formats=formats)
+
+    if fields:
+        assert refused(settings) == fields
+    else:
+        check(settings, OptionReader(), local=True)
+
+
+def test_its_percentile_is_a_whole_number() -> None:
+    rule = replace(SETTINGS.rule, percentile=99.9)
+
+    assert refused(replace(SETTINGS, generator="perf-analyzer", rule=rule)) == ["--percentile"]

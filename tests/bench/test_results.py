@@ -11,7 +11,7 @@ import pytest
 from tests.bench.documents import document, point, result
 from tritonstack.bench.page import page
 from tritonstack.bench.results_folder import ResultsFolder, read_results
-from tritonstack.errors import InputError
+from tritonstack.errors import InputError, WorkFailedError
 
 SCHEMA = Path(__file__).resolve().parents[2] / "schemas" / "bench.schema.json"
 FOUND = document(
@@ -49,10 +49,27 @@ def test_a_write_that_fails_leaves_what_was_there(tmp_path: Path, monkeypatch: p
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Path, "write_text", broken)
-    with pytest.raises(OSError, match="No space"):
+    with pytest.raises(WorkFailedError, match="No space"):
         folder.write(FOUND.model_copy(update={"complete": False}))
 
     assert (tmp_path / "results.json").read_bytes() == before
+    assert len(list(tmp_path.iterdir())) == 3, "nothing half written lies about"
+
+
+def test_a_folder_that_cannot_be_is_wrong_input(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+
+    with pytest.raises(InputError, match="--to"):
+        ResultsFolder(tmp_path / "file" / "results").make()
+
+
+def test_a_folder_that_is_made_keeps_earlier_results_until_there_are_others(tmp_path: Path) -> None:
+    folder = ResultsFolder(tmp_path)
+    folder.write(FOUND)
+
+    folder.make()
+
+    assert read_results(tmp_path / "results.json") == FOUND
 
 
 def test_the_page_shows_every_configuration_and_loads_nothing() -> None:

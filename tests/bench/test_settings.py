@@ -10,7 +10,9 @@ import pytest
 from tritonstack.bench.configurations import configured_names
 from tritonstack.bench.load import Phase, Rate, Users
 from tritonstack.bench.measuring import Timing
-from tritonstack.bench.settings import BenchSettings, Reader, check
+from tritonstack.bench.option_reader import OptionReader
+from tritonstack.bench.settings import BenchSettings
+from tritonstack.bench.settings_check import check
 from tritonstack.bench.stability import StabilityRule
 from tritonstack.bench.stop import StopConditions
 from tritonstack.errors import InputError
@@ -42,19 +44,19 @@ SETTINGS = BenchSettings(
 PHASE = Phase(initial_users=1, users_per_minute=1, seconds=10)
 
 
-def refused(settings: BenchSettings, reader: Reader | None = None, *, local: bool = True) -> list[str]:
+def refused(settings: BenchSettings, reader: OptionReader | None = None, *, local: bool = True) -> list[str]:
     """The fields that are refused."""
     with pytest.raises(InputError) as error:
-        check(settings, reader or Reader(), local=local)
+        check(settings, reader or OptionReader(), local=local)
     return [problem.field for problem in error.value.problems]
 
 
 def test_ordinary_settings_are_taken() -> None:
-    check(SETTINGS, Reader(), local=True)
+    check(SETTINGS, OptionReader(), local=True)
 
 
 def test_everything_that_is_wrong_is_told_at_once() -> None:
-    reader = Reader()
+    reader = OptionReader()
     reader.users("0,4")
     reader.rates("-1", "poisson")
     reader.phases(["2+2", "0:10"])
@@ -109,7 +111,7 @@ def test_a_test_is_one_kind_of_load(settings: BenchSettings) -> None:
 
 def test_time_for_less_than_a_round_is_refused() -> None:
     assert refused(replace(SETTINGS, max_seconds=5.9)) == ["--max-seconds"]
-    check(replace(SETTINGS, max_seconds=6.0), Reader(), local=True)
+    check(replace(SETTINGS, max_seconds=6.0), OptionReader(), local=True)
 
 
 def test_what_perf_analyzer_cannot_do_is_refused() -> None:
@@ -118,15 +120,45 @@ def test_what_perf_analyzer_cannot_do_is_refused() -> None:
     assert refused(ramp) == ["--format", "--generator"]
 
 
+@pytest.mark.parametrize("text", ["nan", "inf", "-inf", "1.5", "0", "1001", "1e400", "one", ""])
+def test_what_is_no_number_of_users_is_refused(text: str) -> None:
+    reader = OptionReader()
+
+    assert reader.users(text) == ()
+    assert [problem.field for problem in reader.problems] == ["--users"]
+
+
+@pytest.mark.parametrize("text", ["nan", "inf", "-1", "0", "10001", "fast"])
+def test_what_is_no_rate_is_refused(text: str) -> None:
+    reader = OptionReader()
+
+    assert reader.rates(text, "poisson") == ()
+    assert [problem.field for problem in reader.problems] == ["--rate"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "field"),
+    [
+        (replace(SETTINGS, timing=Timing(warm_up=float("nan"), round=1.0)), "--warm-up"),
+        (replace(SETTINGS, cloudwatch_wait_seconds=float("nan")), "--cloudwatch-wait"),
+        (replace(SETTINGS, loads=(Users(count=101),)), "--most-under-way"),
+        (replace(SETTINGS, stop=StopConditions(latency_ms=float("inf"))), "--stop-latency-ms"),
+        (replace(SETTINGS, rule=replace(SETTINGS.rule, within=float("nan"))), "--stable-within"),
+    ],
+)
+def test_numbers_that_mean_nothing_are_refused(settings: BenchSettings, field: str) -> None:
+    assert refused(settings) == [field]
+
+
 def test_a_ramp_to_too_many_users_is_refused() -> None:
-    reader = Reader()
+    reader = OptionReader()
     reader.phases(["1+60:60000"])
 
     assert refused(SETTINGS, reader) == ["--phase"]
 
 
 def test_loads_are_read_in_their_order_and_once_each() -> None:
-    reader = Reader()
+    reader = OptionReader()
 
     assert reader.users("4,1,4") == (Users(count=4), Users(count=1))
     assert reader.rates("2.5", "even") == (Rate(per_second=2.5, arrivals="even"),)

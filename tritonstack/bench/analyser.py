@@ -1,97 +1,73 @@
-"""A load by perf_analyzer through `tritonstack proxy`, as a point like those of the own client."""
+"""Loads by perf_analyzer, as points like those of the own client."""
 
 from __future__ import annotations
 
-import signal
-import subprocess
-import sys
+import itertools
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-
+from tritonstack.bench.analyser_way import AnalyserWay
+from tritonstack.bench.budget import Budget
 from tritonstack.bench.figures import SHARES, figures
 from tritonstack.bench.load import Load, Rate, Users
 from tritonstack.bench.measuring import Point
-from tritonstack.bench.payload import Payload
-from tritonstack.bench.perf_analyzer import Analysed, arguments, find_program, read_export, run, write_input
+from tritonstack.bench.perf_analyzer import UNSTABLE, Analysed, arguments, find_program, read_export, run
 from tritonstack.bench.settings import BenchSettings
 from tritonstack.bench.stability import agreement
 from tritonstack.errors import WorkFailedError
 
-ADDRESS = "KServe v2 at http://"
-"""How the proxy's first line begins."""
-STOP_SECONDS = 30.0
-
 
 class Analyser:
-    """Measures loads on one model. Needs the program: see ``find_program``."""
+    """Measures loads on one model. Needs the program: see ``find_program``.
 
-    def __init__(
-        self, settings: BenchSettings, *, payload: Payload, endpoint: str, model: str, manifest: Any, local: bool
-    ) -> None:
-        """``manifest``: of the archive, or None; ``local``: the local AWS is called."""
+    Attributes:
+        version: of perf_analyzer, once it has measured.
+    """
+
+    def __init__(self, settings: BenchSettings, way: AnalyserWay, *, budget: Budget) -> None:
+        """``budget``: its calls are counted after each load, since perf_analyzer takes no such number."""
+        self.version = ""
         self._settings = settings
-        self._payload = payload
-        self._endpoint = endpoint
-        self._model = model
-        self._table = None if manifest is None else manifest["model"]
-        self._local = local
+        self._way = way
+        self._budget = budget
 
-    def level(self, load: Load) -> Point:
-        """One load; its rounds are perf_analyzer's last measurements.
+    async def level(self, load: Load) -> Point | None:
+        """One load; its rounds are perf_analyzer's last measurements. None where the budget is spent.
+
+        Where its measurements never agree, three are taken as they come: the point then says that it is not stable.
 
         Raises:
-            WorkFailedError: it did not come to figures that it believes, the proxy did not start, or time is over.
-            InputError: the payload cannot be given to it.
+            WorkFailedError: it measured nothing, or time is over.
         """
-        with tempfile.TemporaryDirectory(prefix="bench-") as name, self._proxy() as address:
+        if self._budget.spent:
+            return None
+        with tempfile.TemporaryDirectory(prefix="bench-") as name:
             data, export = Path(name) / "input.json", Path(name) / "export.json"
-            write_input(self._payload, data, table=self._table)
-            told = arguments(load, self._settings, model=self._model, address=address, data=data, export=export)
-            last = run([str(find_program()), *told], seconds=self._settings.max_seconds)
+            data.write_text(self._way.data)
+            last = await self._run(arguments(load, self._settings, data=data, export=export))
+            if UNSTABLE in last:
+                last = await self._run(arguments(load, self._settings, data=data, export=export, whatever_comes=True))
             if not export.is_file():
-                raise WorkFailedError(f"perf_analyzer, {load.name}: {last}\n  do: longer --seconds, more --max-rounds")
-            return self._point(load, read_export(export.read_text()))
+                raise WorkFailedError(f"perf_analyzer, {load.name}: {last}")
+            found = read_export(export.read_text())
+        self.version = found.version
+        self._budget.take(len(found.samples))
+        return self._point(load, found)
+
+    async def _run(self, options: list[str]) -> str:
+        command = [*self._way.enter, str(find_program()), *self._way.options, *options]
+        return await run(command, seconds=self._budget.seconds)
 
     def _point(self, load: Load, found: Analysed) -> Point:
         shares = tuple(sorted({*SHARES, self._settings.rule.percentile}))
-        ended = np.array(found.samples.ended)
-        rounds = []
-        for begin, end in found.windows:
-            first, last = np.searchsorted(ended, [begin, end])
-            part = found.samples.part(int(first), int(last))
-            rounds.append(figures(part, begin=begin, end=end, shares=shares))
-        begin, end = found.windows[0][0], found.windows[-1][1]
-        inside = found.samples.part(int(np.searchsorted(ended, begin)))
+        part = found.samples.part()
+        rounds = [figures(part, begin=begin, end=end, shares=shares) for begin, end in itertools.pairwise(found.cuts)]
         return Point(
             load=load.name,
             users=load.count if isinstance(load, Users) else None,
             rate_per_second=load.per_second if isinstance(load, Rate) else None,
             rounds=tuple(rounds),
-            all=figures(inside, begin=begin, end=end, shares=shares),
+            all=figures(part, begin=found.cuts[0], end=found.cuts[-1], shares=shares),
             agreement=agreement(rounds, self._settings.rule),
             failures=dict(found.samples.failures),
         )
-
-    @contextmanager
-    def _proxy(self) -> Iterator[str]:
-        """A proxy of its own on a free port; its address."""
-        command = [sys.executable, "-m", "tritonstack", "proxy", self._settings.environment]
-        command += ["--endpoint", self._endpoint, "--port", "0", *(["--local"] if self._local else [])]
-        with subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-        ) as process:
-            try:
-                assert process.stdout is not None  # noqa: S101 - it is a pipe
-                line = process.stdout.readline()
-                if not line.startswith(ADDRESS):
-                    said = process.stderr.read() if process.stderr is not None else ""
-                    raise WorkFailedError(f"tritonstack proxy did not start: {line}{said}")
-                yield line.removeprefix(ADDRESS).split()[0]
-            finally:
-                process.send_signal(signal.SIGINT)
-                process.wait(timeout=STOP_SECONDS)

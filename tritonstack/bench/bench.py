@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import functools
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from botocore.exceptions import BotoCoreError
-
+from tritonstack.bench.analyser_way import kserve_data
 from tritonstack.bench.cloudwatch import endpoint_figures
 from tritonstack.bench.configurations import configured_names
 from tritonstack.bench.document import BenchDocument, EndpointPart, ResultPart
 from tritonstack.bench.machine import machine, versions
-from tritonstack.bench.one_model import OneModel, Subject
-from tritonstack.bench.parts import settings_part
+from tritonstack.bench.one_model import Keep, OneModel
 from tritonstack.bench.payload import payload_of
 from tritonstack.bench.perf_analyzer import find_program
+from tritonstack.bench.progress import Progress
+from tritonstack.bench.recorded_settings import settings_part
 from tritonstack.bench.results_folder import ResultsFolder
 from tritonstack.bench.settings import BenchSettings
+from tritonstack.bench.subject import Subject
 from tritonstack.bench.target import find_target
 from tritonstack.client.model_client import ModelClient
 from tritonstack.errors import InputError, Problem, WorkFailedError
@@ -33,14 +35,11 @@ POLL_SECONDS = 10.0
 class Bench:
     """Runs a bench. Everything is found and refused before the first load begins."""
 
-    def __init__(
-        self, settings: BenchSettings, *, session: Any, model_repos: Path, progress: Callable[[str], None]
-    ) -> None:
+    def __init__(self, settings: BenchSettings, *, session: Any, model_repos: Path) -> None:
         """``session``: makes AWS clients; ``model_repos``: the model folders, whose overlays are configurations."""
         self._settings = settings
         self._session = session
         self._model_repos = model_repos
-        self._progress = progress
         self._client = ModelClient(environment=settings.environment, session=session)
 
     def subjects(self) -> list[Subject]:
@@ -63,32 +62,44 @@ class Bench:
             raise InputError(problems)
         return found
 
-    async def run(self, subjects: list[Subject], folder: ResultsFolder) -> BenchDocument:
+    async def run(
+        self, subjects: Sequence[Subject], folder: ResultsFolder, *, command: Sequence[str], progress: Progress
+    ) -> BenchDocument:
         """Measure them. What is measured so far lies in ``folder`` at any time.
 
+        A subject that fails is a result without a load, or with those that it had, which says why; the others follow.
+
+        Args:
+            subjects: in their order.
+            folder: of the results.
+            command: the words of the command line, kept with the results.
+            progress: told what is done.
+
         Raises:
-            WorkFailedError: a first call fails, or nothing was answered at all.
+            WorkFailedError: results cannot be written.
         """
-        document = self._new_document()
-        done: list[ResultPart] = []
-
-        def keep(result: ResultPart) -> None:
-            folder.write(document.model_copy(update={"results": [*done, result]}))
-
+        document = self._new_document(command)
+        folder.write(document)
         for subject in subjects:
-            began = datetime.now(UTC)
-            one = OneModel(self._settings, subject, session=self._session, progress=self._progress, keep=keep)
-            try:
-                result = await one.run()
-            except BotoCoreError as error:
-                raise WorkFailedError(f"{subject.target.name} cannot be called: {error}") from error
-            figures = await self._endpoint_figures(subject, result, began)
-            done.append(result.model_copy(update={"endpoint_figures": figures}))
-        whole = document.model_copy(
-            update={"results": done, "complete": True, "ended": datetime.now(UTC).isoformat(timespec="seconds")}
-        )
-        folder.write(whole)
-        return whole
+            result = await self._measured(subject, functools.partial(_keep, folder, document), progress)
+            document = _keep(folder, document, result)
+        ended = datetime.now(UTC).isoformat(timespec="seconds")
+        document = document.model_copy(update={"complete": True, "ended": ended})
+        folder.write(document)
+        return document
+
+    async def _measured(self, subject: Subject, keep: Keep, progress: Progress) -> ResultPart:
+        began = datetime.now(UTC)
+        one = OneModel(self._settings, subject, session=self._session, progress=progress, keep=keep)
+        try:
+            await one.run()
+        except WorkFailedError as error:
+            progress.note(f"{subject.title}: {error}")
+            return one.result.model_copy(update={"ended_by": f"failed: {error}", "failed": True})
+        progress.say(f"{subject.title}: SageMaker's own figures")
+        figures = await self._endpoint_figures(subject, one.result, began)
+        answered = any(point.all.answered for point in one.result.points)
+        return one.result.model_copy(update={"endpoint_figures": figures, "failed": not answered})
 
     def _names(self) -> dict[str, str]:
         settings = self._settings
@@ -107,6 +118,8 @@ class Bench:
         manifest = self._client.manifest(name)
         for payload_format in settings.formats:
             payload.body(payload_format)  # JSON cannot carry every datatype
+            if settings.generator == "perf-analyzer" and not settings.container:
+                kserve_data(payload, manifest)  # nor can perf_analyzer
             yield Subject(
                 configuration=configuration,
                 target=target,
@@ -115,7 +128,7 @@ class Bench:
                 manifest=manifest,
             )
 
-    def _new_document(self) -> BenchDocument:
+    def _new_document(self, command: Sequence[str]) -> BenchDocument:
         return BenchDocument(
             complete=False,
             started=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -125,22 +138,28 @@ class Bench:
             machine=machine(),
             versions=versions(),
             seed=self._settings.seed,
+            command=list(command),
             settings=settings_part(self._settings),
             results=[],
         )
 
     async def _endpoint_figures(self, subject: Subject, result: ResultPart, began: datetime) -> list[EndpointPart]:
-        """SageMaker's own figures of the test, once it has those of most of its calls."""
+        """SageMaker's own figures of the test, once it has those of all its calls."""
         variant = subject.target.fleet.variant
         if variant is None or self._settings.container:
             return []
         cloudwatch, end = self._session.client("cloudwatch"), datetime.now(UTC)
-        calls = sum(point.all.answered for point in result.points)
         deadline = time.monotonic() + self._settings.cloudwatch_wait_seconds
         while True:
             found = endpoint_figures(cloudwatch, endpoint=result.endpoint, variant=variant, begin=began, end=end)
-            if (found and found[0].invocations >= calls) or time.monotonic() >= deadline:
+            if (found and found[0].invocations >= result.calls) or time.monotonic() >= deadline:
                 break
-            self._progress("waiting for SageMaker's own figures")
             await asyncio.sleep(min(POLL_SECONDS, max(0.0, deadline - time.monotonic())))
         return [EndpointPart(**dataclasses.asdict(one)) for one in found]
+
+
+def _keep(folder: ResultsFolder, document: BenchDocument, result: ResultPart) -> BenchDocument:
+    """Write the document with one result more, and give it."""
+    more = document.model_copy(update={"results": [*document.results, result]})
+    folder.write(more)
+    return more

@@ -16,21 +16,31 @@ class Budget:
         self._now = now
         self._end = now() + seconds
 
-    def take(self) -> bool:
-        """Take one call; False where no call or no time is left."""
+    def take(self, calls: int = 1) -> bool:
+        """Take so many calls; False, and none taken, where no call or no time is left."""
         if self.spent:
             return False
-        self._calls -= 1
+        self._calls -= calls
         return True
+
+    @property
+    def calls(self) -> int:
+        """How many calls are left; below 0 where more were made."""
+        return self._calls
+
+    @property
+    def seconds(self) -> float:
+        """How much time is left; below 0 where it is over."""
+        return self._end - self._now()
 
     @property
     def spent(self) -> bool:
         """Whether nothing is left."""
-        return self._calls <= 0 or self._now() >= self._end
+        return self.calls <= 0 or self.seconds <= 0
 
     @property
     def why(self) -> str:
         """Which of the two is spent, in words; empty while both last."""
-        if self._calls <= 0:
+        if self.calls <= 0:
             return f"all {self._most} calls were made (--max-calls)"
-        return f"{self._seconds:g} s were over (--max-seconds)" if self._now() >= self._end else ""
+        return f"{self._seconds:g} s were over (--max-seconds)" if self.seconds <= 0 else ""

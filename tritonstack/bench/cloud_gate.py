@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from tritonstack.bench.document import BenchDocument, PointPart, ResultPart
-from tritonstack.bench.one_model import THIS_MACHINE
+from tritonstack.bench.document import THIS_MACHINE, BenchDocument, PointPart, ResultPart
 from tritonstack.settings.load_test import GateSettings
 
 SHARE = "95"

@@ -16,12 +16,31 @@ from urllib.parse import urlparse
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from tritonstack.bench.document import ColdPart
 from tritonstack.bench.target import BenchTarget
 from tritonstack.errors import WorkFailedError
 from tritonstack.naming import DIGEST_LENGTH, ArchiveName
 
 AskOnce = Callable[[str], Awaitable[str | None]]
 """Calls an archive by its file's name. None for a right answer, else what went wrong."""
+
+
+async def cold_starts(session: Any, target: BenchTarget, *, count: int, ask: AskOnce) -> ColdPart:
+    """The first calls to so many archives that no instance has loaded, one after the other.
+
+    Raises:
+        WorkFailedError: this caller may not copy the archive, or it is not there.
+    """
+    times, failures = [], []
+    with copies(session.client("s3"), target, model_data_url=model_data_url(session, target), count=count) as names:
+        for name in names:
+            began = time.perf_counter()
+            failure = await ask(name)
+            if failure is None:
+                times.append((time.perf_counter() - began) * 1000)
+            else:
+                failures.append(failure)
+    return ColdPart(milliseconds=times, failures=failures)
 
 
 @contextmanager
@@ -52,14 +71,10 @@ def copies(s3: Any, target: BenchTarget, *, model_data_url: str, count: int) -> 
             s3.delete_object(Bucket=bucket, Key=f"{prefix}{name}")
 
 
-async def first_calls(names: list[str], ask: AskOnce) -> tuple[list[float], list[str]]:
-    """Milliseconds of the first call to each archive, one after the other, and what failed."""
-    times, failures = [], []
-    for name in names:
-        began = time.perf_counter()
-        failure = await ask(name)
-        if failure is None:
-            times.append((time.perf_counter() - began) * 1000)
-        else:
-            failures.append(failure)
-    return times, failures
+def model_data_url(session: Any, target: BenchTarget) -> str:
+    """The prefix under which a multi-model endpoint finds its archives."""
+    sagemaker = session.client("sagemaker")
+    described = sagemaker.describe_endpoint(EndpointName=target.call.endpoint_name)
+    config = sagemaker.describe_endpoint_config(EndpointConfigName=described["EndpointConfigName"])
+    model = sagemaker.describe_model(ModelName=config["ProductionVariants"][0]["ModelName"])
+    return str(model["PrimaryContainer"]["ModelDataUrl"])

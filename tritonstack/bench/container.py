@@ -12,7 +12,7 @@ from typing import Any
 
 import psutil
 
-from tritonstack.bench.entrance import entrance
+from tritonstack.bench.entrance import entrance, inside
 from tritonstack.bench.http_caller import OpenSocket
 from tritonstack.bench.request import ReadyRequest
 from tritonstack.bench.target import BenchTarget
@@ -32,12 +32,14 @@ class LocalContainer:
 
     Attributes:
         open_socket: gives sockets of its network.
+        enter: what stands before a command that is to run in its network; nothing where it shares this one.
         port: of SageMaker's front end.
         metrics_port: of Triton's own figures.
         server_version: as the server logged it; None where it did not.
     """
 
     open_socket: OpenSocket
+    enter: tuple[str, ...]
     port: int
     metrics_port: int
     server_version: str | None
@@ -84,10 +86,10 @@ def local_container(status: Mapping[str, Any], endpoint: str) -> Iterator[LocalC
         "server_version": fleet["server_version"],
     }
     if fleet["isolation"] != "namespace":
-        yield LocalContainer(open_socket=_plain_socket, **parts)
+        yield LocalContainer(open_socket=_plain_socket, enter=(), **parts)
         return
     with entrance(process.pid) as opened:
-        yield LocalContainer(open_socket=opened.open_socket, **parts)
+        yield LocalContainer(open_socket=opened.open_socket, enter=inside(process.pid), **parts)
 
 
 def serving_fleet(status: Mapping[str, Any], endpoint: str) -> Mapping[str, Any]:

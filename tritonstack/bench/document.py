@@ -6,6 +6,12 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+THIS_MACHINE = "this-machine"
+"""What stands for the instance type of a local endpoint: no type of SageMaker's has this processor."""
+
+EVERY_LOAD = "every load was measured"
+"""How a test ends that nothing stopped."""
+
 
 class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -57,7 +63,9 @@ class PointPart(_Part):
     all: FiguresPart = Field(description="All rounds' calls together.")
     rounds: list[FiguresPart]
     failures: dict[str, int] = Field(description="What went wrong → how often, warm-up included.")
-    server: list[ServerPart] = Field(description="Triton's own figures; of a local endpoint alone.")
+    server: list[ServerPart] = Field(
+        description="Triton's own figures of the load, its warm-up included; of a local endpoint alone."
+    )
 
 
 class EndpointPart(_Part):
@@ -88,21 +96,27 @@ class ResultPart(_Part):
     archive_sha256: str | None = Field(description="Of its bytes, from its manifest; null where that cannot be read.")
     config: dict[str, str] = Field(description="Directory in the archive → its config.pbtxt, from the manifest.")
     variant: str | None
-    instance_type: str = Field(description="this-machine for a local endpoint, whatever type it was deployed with.")
+    instance_type: str = Field(description=f"{THIS_MACHINE} for a local endpoint, whatever type it was deployed with.")
     instance_count: int
     image: str | None
+    server_version: str | None = Field(None, description="Of Triton; null where it is in the cloud.")
     way: Literal["endpoint", "container"]
     generator: str
     payload_format: Literal["binary", "json"]
     payload: str = Field(description="Where the request comes from.")
     request_bytes: int
+    request_sha256: str | None = Field(None, description="Of the request's bytes.")
     answer_bytes: int
-    first_call_ms: float = Field(description="The first call of all, which may have loaded the model.")
+    first_call_ms: float | None = Field(
+        description="The first call of all, which may have loaded the model; null where there was no answer."
+    )
     cold: ColdPart | None
+    calls: int = Field(0, description="Every call that was made: to begin with, of warm-ups and of loads.")
     points: list[PointPart]
     endpoint_figures: list[EndpointPart]
     published: int = Field(description="How many latencies CloudWatch was told.")
     ended_by: str = Field(description="Why no more load followed.")
+    failed: bool = Field(False, description="Whether it came to an end that nobody asked for.")
 
 
 class BenchDocument(_Part):
@@ -117,5 +131,6 @@ class BenchDocument(_Part):
     machine: dict[str, str] = Field(description="Of the load generator; of a local endpoint the server's too.")
     versions: dict[str, str]
     seed: int
-    settings: dict[str, Any] = Field(description="As the command was told, defaults included.")
+    command: list[str] = Field([], description="The command's words, as they were typed.")
+    settings: dict[str, Any] = Field(description="Everything the command was told, defaults included: see --repeat.")
     results: list[ResultPart]

@@ -31,6 +31,15 @@ while entered and control.recv(64):
         one.close()
 """
 """Standard library alone; ends when its caller closes the other end, however it ends."""
+RUN_INSIDE = """
+import ctypes, os, sys
+NEW_USER, NEW_NETWORK = 0x10000000, 0x40000000
+libc = ctypes.CDLL(None, use_errno=True)
+if libc.setns(os.pidfd_open(int(sys.argv[1])), NEW_USER | NEW_NETWORK):
+    sys.exit(f"the network of process {sys.argv[1]} cannot be entered: {os.strerror(ctypes.get_errno())}")
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+"""Becomes the program that it is told, files and user as outside, in the network of a process."""
 
 
 class Entrance:
@@ -99,3 +108,8 @@ def entrance(pid: int) -> Iterator[Entrance]:
         except subprocess.TimeoutExpired:
             helper.kill()
             helper.wait()
+
+
+def inside(pid: int) -> tuple[str, ...]:
+    """What stands before a command (its program by its path) that is to run in the network of the process ``pid``."""
+    return (sys.executable, "-I", "-c", RUN_INSIDE, str(pid))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -46,24 +47,34 @@ def percentiles(values: Numbers, shares: tuple[float, ...] = SHARES) -> dict[flo
     return dict(zip(shares, (float(value) for value in np.percentile(values, shares)), strict=True))
 
 
-def figures(part: Part, *, begin: float, end: float, shares: tuple[float, ...] = SHARES) -> Figures:
-    """The figures of the calls of a time (seconds of their clock).
+def figures(
+    part: Part,
+    *,
+    begin: float,
+    end: float,
+    shares: tuple[float, ...] = SHARES,
+    by: Literal["due", "ended"] = "due",
+) -> Figures:
+    """The figures of a time (seconds of the calls' clock).
 
-    The rate counts what was answered within it. Calls that ended after it have their place in the latencies: to leave
-    them out would leave out the slowest.
+    The rate counts what was answered within it. Latencies are of the calls that were *due* within it, whenever they
+    ended: one that was sent before, as a warm-up's, is not of it, and to leave out those that took longer would leave
+    out the slowest. Where calls are still under way, ``by="ended"`` takes those that ended within it.
     """
-    latencies = part.latencies_ms
-    inside = int(np.count_nonzero((part.ended <= end) & ~part.failed))
+    moment = part.due if by == "due" else part.ended
+    chosen = part.where((moment >= begin) & (moment < end))
+    answered_within = (part.ended >= begin) & (part.ended <= end) & ~part.failed
+    latencies = chosen.latencies_ms
     seconds = end - begin
     some = len(latencies) > 0
     return Figures(
         seconds=seconds,
         answered=len(latencies),
-        failed=int(np.count_nonzero(part.failed)),
-        per_minute=inside / seconds * SECONDS_A_MINUTE if seconds > 0 else 0.0,
+        failed=int(np.count_nonzero(chosen.failed)),
+        per_minute=int(np.count_nonzero(answered_within)) / seconds * SECONDS_A_MINUTE if seconds > 0 else 0.0,
         mean_ms=float(latencies.mean()) if some else None,
         least_ms=float(latencies.min()) if some else None,
         most_ms=float(latencies.max()) if some else None,
         percentiles_ms=percentiles(latencies, shares),
-        late_ms=percentiles(part.lateness_ms, (99.0,)).get(99.0, 0.0),
+        late_ms=percentiles(chosen.lateness_ms, (99.0,)).get(99.0, 0.0),
     )

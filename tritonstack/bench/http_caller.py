@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import socket
 import time
 from collections.abc import AsyncIterator, Callable
@@ -41,7 +42,7 @@ class HttpCaller:
                 if answer.status == 200:
                     self.last = content, answer.headers.get("Content-Type", "")
                     return None
-                return f"{answer.status}: {content[:SHOWN].decode(errors='replace')}"
+                return f"{answer.status}: {_words(content)}"
         except TimeoutError:
             return "no answer in time"
         except aiohttp.ClientError as error:
@@ -102,3 +103,15 @@ def _nonblocking(open_socket: OpenSocket) -> socket.socket:
     made = open_socket()
     made.setblocking(False)
     return made
+
+
+def _words(content: bytes) -> str:
+    """What an answer that is none says: SageMaker's message, and of a model's failure the container's."""
+    text = content.decode(errors="replace")
+    for name in ("OriginalMessage", "Message", "message", "error"):
+        try:
+            told = json.loads(text)
+        except ValueError:
+            break
+        text = str(told.get(name, text)) if isinstance(told, dict) else text
+    return text[:SHOWN]

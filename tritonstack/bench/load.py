@@ -7,6 +7,8 @@ from typing import Literal
 
 Arrivals = Literal["poisson", "even"]
 SECONDS_A_MINUTE = 60.0
+SHORTEST_STEP = 1e-6
+"""Seconds. What is left of a phase by rounding alone is no step."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,8 +78,9 @@ def steps(phases: tuple[Phase, ...]) -> tuple[Step, ...]:
         end = begin + phase.seconds
         gap = SECONDS_A_MINUTE / phase.users_per_minute if phase.users_per_minute else phase.seconds
         added, at = 0, begin
-        while at < end - 1e-9:
-            following = min(begin + (added + 1) * gap, end)
+        while at < end:
+            following = begin + (added + 1) * gap
+            following = end if following > end - SHORTEST_STEP else following
             found.append(Step(users=phase.initial_users + added, begin=at, end=following))
             added, at = added + 1, following
         begin = end

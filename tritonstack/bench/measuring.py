@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+import itertools
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -14,12 +17,14 @@ from tritonstack.bench.closed_loop import Ask, ClosedLoop
 from tritonstack.bench.figures import SHARES, Figures, figures
 from tritonstack.bench.load import Load, Phase, Rate, Users, steps
 from tritonstack.bench.open_loop import OpenLoop
-from tritonstack.bench.samples import Numbers, Samples
+from tritonstack.bench.samples import Numbers, Part
 from tritonstack.bench.stability import Agreement, StabilityRule, agreement
 from tritonstack.bench.stop import StopConditions
 
 TICK_SECONDS = 0.05
 """How often a test looks whether its calls or its time are spent."""
+OnRound = Callable[[str, Sequence[Figures], Agreement], None]
+"""Gets a load's name, its rounds so far, and how well they agree."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,9 +76,11 @@ class Measuring:
         seed: int,
         most_under_way: int,
         now: Callable[[], float],
+        on_round: OnRound = lambda *_: None,
     ) -> None:
-        """``ask`` makes one call; ``now``: seconds of a monotonic clock."""
+        """``ask`` makes one call; ``now``: seconds of a monotonic clock; ``on_round``: told each round of a level."""
         self._ask = ask
+        self._on_round = on_round
         self._timing = timing
         self._rule = rule
         self._budget = budget
@@ -92,30 +99,32 @@ class Measuring:
         loop = self._loop(load)
         try:
             await self._wait(self._timing.warm_up)
-            cuts = [len(loop.samples)]
-            times = [self._now()]
-            rounds: list[Figures] = []
-            while len(rounds) < self._rule.most and await self._wait(self._timing.round):
-                cuts.append(len(loop.samples))
+            times, first = [self._now()], len(loop.samples)
+            so_far: list[Figures] = []
+            while len(so_far) < self._rule.most and await self._wait(self._timing.round):
                 times.append(self._now())
-                rounds.append(self._figures(loop.samples, cuts[-2:], times[-2:]))
-                if agreement(rounds, self._rule).stable:
+                so_far.append(self._figures(loop.samples.part(first), times[-2:]))
+                first = len(loop.samples)
+                found = agreement(so_far, self._rule)
+                self._on_round(load.name, so_far, found)
+                if found.stable:
                     break
             await loop.stop()
         except BaseException:
             loop.cancel()
             raise
-        if not rounds:
+        if len(times) < 2:
             return None
-        # The calls that were under way at the end belong to the last round: they may be its slowest.
-        rounds[-1] = self._figures(loop.samples, [cuts[-2], None], times[-2:])
-        self._latencies.append(loop.samples.part(cuts[0]).latencies_ms)
+        # Once more, with the calls that were under way at each round's end: they may be its slowest.
+        part = loop.samples.part()
+        rounds = tuple(self._figures(part, both) for both in itertools.pairwise(times))
+        self._latencies.append(part.where((part.due >= times[0]) & (part.due < times[-1])).latencies_ms)
         return Point(
             load=load.name,
             users=load.count if isinstance(load, Users) else None,
             rate_per_second=load.per_second if isinstance(load, Rate) else None,
-            rounds=tuple(rounds),
-            all=self._figures(loop.samples, [cuts[0], None], [times[0], times[-1]]),
+            rounds=rounds,
+            all=self._figures(part, [times[0], times[-1]]),
             agreement=agreement(rounds, self._rule),
             failures=dict(loop.samples.failures),
         )
@@ -132,14 +141,15 @@ class Measuring:
             began = self._now()
             for step in steps(phases):
                 loop.set_users(step.users)
-                first, start = len(loop.samples), self._now()
+                first, before, start = len(loop.samples), Counter(loop.samples.failures), self._now()
                 whole = await self._wait(max(0.0, began + step.end - self._now()))
                 if not whole:
                     break
-                found = self._figures(loop.samples, [first, None], [start, self._now()])
-                self._latencies.append(loop.samples.part(first).latencies_ms)
+                part = loop.samples.part(first)
+                found = self._figures(part, [start, self._now()], by="ended")
+                self._latencies.append(part.latencies_ms)
                 reason = stop.reason(found)
-                yield self._step(step.users, found, loop.samples), reason
+                yield self._step(step.users, found, dict(loop.samples.failures - before)), reason
                 if reason is not None:
                     break
             await loop.stop()
@@ -147,7 +157,7 @@ class Measuring:
             loop.cancel()
             raise
 
-    def _step(self, users: int, found: Figures, samples: Samples) -> Point:
+    def _step(self, users: int, found: Figures, failures: dict[str, int]) -> Point:
         return Point(
             load=Users(count=users).name,
             users=users,
@@ -155,7 +165,7 @@ class Measuring:
             rounds=(found,),
             all=found,
             agreement=agreement([found], self._rule),
-            failures=dict(samples.failures),
+            failures=failures,
         )
 
     def _loop(self, load: Load) -> ClosedLoop | OpenLoop:
@@ -173,9 +183,9 @@ class Measuring:
         opened.start()
         return opened
 
-    def _figures(self, samples: Samples, cuts: list[int] | list[int | None], times: list[float]) -> Figures:
-        part = samples.part(cuts[0] or 0, cuts[1])
-        return figures(part, begin=times[0], end=times[1], shares=self._shares)
+    def _figures(self, part: Part, times: Sequence[float], *, by: Literal["due", "ended"] = "due") -> Figures:
+        begin, end = times
+        return figures(part, begin=begin, end=end, shares=self._shares, by=by)
 
     async def _wait(self, seconds: float) -> bool:
         """Let the load go on for so long; False where the budget was spent meanwhile."""

@@ -13,6 +13,9 @@ from tritonstack.bench.budget import Budget
 from tritonstack.bench.closed_loop import Ask
 from tritonstack.bench.samples import Call, Samples
 
+NOT_BEGUN = "not begun: so many calls were under way (--most-under-way)"
+"""Why a call failed that was due and had no turn. To leave such calls out would leave out the slowest."""
+
 
 class OpenLoop:
     """Begins calls by a schedule."""
@@ -32,16 +35,21 @@ class OpenLoop:
         self._now = now
         self._calls: set[asyncio.Task[None]] = set()
         self._schedule: asyncio.Task[None] | None = None
+        self._began = self._next = 0.0
 
     def start(self) -> None:
         """Begin the schedule now."""
-        self._schedule = asyncio.create_task(self._run(self._now()))
+        self._began = self._now()
+        self._schedule = asyncio.create_task(self._run())
 
     async def stop(self) -> None:
-        """Begin no further call, and wait for those under way."""
+        """Begin no further call, and wait for those under way. What was due by now and not begun has failed."""
         if self._schedule is not None:
+            behind = not self._schedule.done()
             self._schedule.cancel()
             await asyncio.gather(self._schedule, return_exceptions=True)
+            if behind:
+                self._give_up(self._now())
         await asyncio.gather(*self._calls)
 
     def cancel(self) -> None:
@@ -50,15 +58,16 @@ class OpenLoop:
             if task is not None:
                 task.cancel()
 
-    async def _run(self, began: float) -> None:
+    async def _run(self) -> None:
         for offset in self._due:
-            wait = began + offset - self._now()
+            self._next = self._began + offset
+            wait = self._next - self._now()
             if wait > 0:
                 await asyncio.sleep(wait)
             await self._room.acquire()
             if not self._budget.take():
                 return
-            task = asyncio.create_task(self._one(began + offset))
+            task = asyncio.create_task(self._one(self._next))
             self._calls.add(task)
             task.add_done_callback(self._calls.discard)
 
@@ -69,3 +78,10 @@ class OpenLoop:
             self.samples.add(Call(due=due, sent=sent, ended=self._now(), failure=failure))
         finally:
             self._room.release()
+
+    def _give_up(self, now: float) -> None:
+        due: float | None = self._next
+        while due is not None and due < now and self._budget.calls > 0:
+            self.samples.add(Call(due=due, sent=now, ended=now, failure=NOT_BEGUN))
+            offset = next(self._due, None)
+            due = None if offset is None else self._began + offset

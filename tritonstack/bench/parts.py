@@ -2,16 +2,60 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
 
 from tritonstack.bench.confidence import Interval
-from tritonstack.bench.document import FiguresPart, IntervalPart, PointPart, ServerPart
+from tritonstack.bench.document import (
+    THIS_MACHINE,
+    FiguresPart,
+    IntervalPart,
+    PointPart,
+    ResultPart,
+    ServerPart,
+)
 from tritonstack.bench.figures import Figures
 from tritonstack.bench.measuring import Point
-from tritonstack.bench.settings import BenchSettings
+from tritonstack.bench.subject import Subject
 from tritonstack.bench.triton_statistics import ServerFigures
+from tritonstack.client.body import Body
+
+UNDER_WAY = "under way"
+"""What stands for the reason of the end, until there is one."""
+
+
+def result_part(subject: Subject, body: Body, *, local: bool, container: bool) -> ResultPart:
+    """A result without a figure of a load.
+
+    ``local``: on the local AWS; ``container``: straight at its container.
+    """
+    target, manifest = subject.target, subject.manifest or {}
+    return ResultPart(
+        configuration=subject.configuration,
+        name=target.name,
+        endpoint=target.call.endpoint_name,
+        archive=str(target.release.archive),
+        archive_sha256=manifest.get("archive", {}).get("sha256"),
+        config=dict(manifest.get("configs", {})),
+        variant=target.fleet.variant,
+        instance_type=THIS_MACHINE if local else target.fleet.instance_type or "unknown",
+        instance_count=1 if local else target.fleet.instance_count or 1,
+        image=target.fleet.image,
+        way="container" if container else "endpoint",
+        generator="aiohttp, one process",
+        payload_format=subject.payload_format,
+        payload=subject.payload.source,
+        request_bytes=len(body.content),
+        request_sha256=hashlib.sha256(body.content).hexdigest(),
+        answer_bytes=0,
+        first_call_ms=None,
+        cold=None,
+        points=[],
+        endpoint_figures=[],
+        published=0,
+        ended_by=UNDER_WAY,
+    )
 
 
 def point_part(point: Point, server: Sequence[ServerFigures]) -> PointPart:
@@ -29,14 +73,6 @@ def point_part(point: Point, server: Sequence[ServerFigures]) -> PointPart:
         failures=point.failures,
         server=[ServerPart(**asdict(one)) for one in server],
     )
-
-
-def settings_part(settings: BenchSettings) -> dict[str, Any]:
-    """The settings as JSON has them; loads by their names."""
-    found = asdict(settings)
-    found["loads"] = [load.name for load in settings.loads]
-    found["phases"] = [phase.name for phase in settings.phases]
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in found.items()}
 
 
 def _figures(found: Figures) -> FiguresPart:

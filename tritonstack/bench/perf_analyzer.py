@@ -1,30 +1,27 @@
-"""NVIDIA's perf_analyzer as the generator: found, told what to do, and its export read.
+"""NVIDIA's perf_analyzer as a program: found, told what to do, run, and its export read.
 
-It speaks KServe's protocol, not InvokeEndpoint's: `tritonstack proxy` stands between. Latencies count from when a
-call was sent, also at a rate: a call that had to wait for its turn is not that late here (see ``open_loop``).
+Its latencies count from when a call was sent, also at a rate: a call that had to wait for its turn is not that late
+here (see ``open_loop``).
 """
 
 from __future__ import annotations
 
-import itertools
-import json
+import asyncio
 import os
 import shutil
-import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from asyncio.subprocess import DEVNULL, PIPE, STDOUT
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
 from tritonstack.bench.load import Load, Users
-from tritonstack.bench.payload import Payload
 from tritonstack.bench.samples import Call, Samples
 from tritonstack.bench.settings import BenchSettings
-from tritonstack.errors import InputError, Problem, WorkFailedError
+from tritonstack.errors import WorkFailedError
 from tritonstack.repository import machine_folder
 
 VARIABLE = "TRITONSTACK_PERF_ANALYZER"
@@ -33,6 +30,12 @@ WHEEL = "tritonclient==2.51.0"
 LIBRARIES = ("libb64.so.0d", "libcudart.so.12")
 """What the program is linked against, and the local Triton's wheel carries under names with a hash."""
 NANOSECONDS = 1e9
+WINDOWS = 3
+"""So many measurements in a row must agree (its ``--stability-percentage``)."""
+ANYTHING = 1e6
+"""Per cent."""
+UNSTABLE = "Failed to obtain stable measurement"
+"""Its last words where they never did; then it writes no export."""
 
 
 class _Request(BaseModel):
@@ -58,12 +61,12 @@ class Analysed:
     Attributes:
         version: of perf_analyzer.
         samples: every call, in the order in which they ended.
-        windows: begin and end of each of its measurements, seconds of the calls' clock.
+        cuts: where one of its measurements ends and the next begins, seconds of the calls' clock.
     """
 
     version: str
     samples: Samples
-    windows: tuple[tuple[float, float], ...]
+    cuts: tuple[float, ...]
 
 
 def find_program() -> Path:
@@ -80,41 +83,31 @@ def find_program() -> Path:
     return found
 
 
-def arguments(load: Load, settings: BenchSettings, *, model: str, address: str, data: Path, export: Path) -> list[str]:
-    """What it is told for one load, in its own options; its rounds are windows of the same length."""
+def arguments(
+    load: Load, settings: BenchSettings, *, data: Path, export: Path, whatever_comes: bool = False
+) -> list[str]:
+    """What it is told of one load, in its own options; its rounds are windows of the same length.
+
+    At a rate its calls do not wait for each other (``--async``): by itself it has four threads for them.
+    ``whatever_comes``: it takes the first windows, whether they agree or not, where else it would tell nothing.
+    """
     rule = settings.rule
+    within = ANYTHING if whatever_comes else rule.within * 100
     loaded = (
         ["--concurrency-range", f"{load.count}:{load.count}"]
         if isinstance(load, Users)
         else [
-            *("--request-rate-range", f"{load.per_second:g}:{load.per_second:g}"),
+            *("--async", "--request-rate-range", f"{load.per_second:g}:{load.per_second:g}"),
             *("--request-distribution", {"even": "constant"}.get(load.arrivals, load.arrivals)),
         ]
     )
     return [
-        *("-m", model, "-u", address, *loaded),
+        *loaded,
         *("--measurement-interval", f"{settings.timing.round * 1000:.0f}"),
-        *("--stability-percentage", f"{rule.within * 100:g}", "--max-trials", str(rule.most)),
+        *("--stability-percentage", f"{within:g}", "--max-trials", str(max(rule.most, WINDOWS))),
         *("--percentile", f"{rule.percentile:.0f}"),
         *("--input-data", str(data), "--profile-export-file", str(export)),
     ]
-
-
-def input_data(payload: Payload, *, batched: bool) -> dict[str, Any]:
-    """A request as its ``--input-data`` has it: values in a row, shapes without the batch dimension.
-
-    Raises:
-        InputError: several inputs in one request, or bytes, which its JSON has in another form.
-    """
-    data = {}
-    for name, array in payload.inputs.items():
-        if array.dtype.kind == "O" or (batched and array.shape[0] != 1):
-            found = f"{name}: {'BYTES' if array.dtype.kind == 'O' else f'a batch of {array.shape[0]}'}"
-            allowed = "numbers, one to a request"
-            raise InputError([Problem(field="--generator perf-analyzer", found=found, allowed=allowed)])
-        shape = list(array.shape[1:] if batched else array.shape)
-        data[name] = {"content": array.ravel().tolist(), "shape": shape}
-    return {"data": [data]}
 
 
 def read_export(text: str) -> Analysed:
@@ -135,26 +128,32 @@ def read_export(text: str) -> Analysed:
     for one in sorted(answered, key=lambda one: one.response_timestamps[-1]):
         sent, ended = one.timestamp / NANOSECONDS, one.response_timestamps[-1] / NANOSECONDS
         samples.add(Call(due=sent, sent=sent, ended=ended, failure=None if one.success else "no success"))
-    cuts = [cut / NANOSECONDS for cut in experiment.window_boundaries]
-    return Analysed(version=export.version, samples=samples, windows=tuple(itertools.pairwise(cuts)))
+    cuts = tuple(cut / NANOSECONDS for cut in experiment.window_boundaries)
+    return Analysed(version=export.version, samples=samples, cuts=cuts)
 
 
-def run(command: Sequence[str], *, seconds: float) -> str:
-    """Run it. Returns its last words; the export alone says whether it measured. Raises WorkFailedError."""
-    try:
-        with libraries() as folder:
-            done = subprocess.run(
-                list(command),
-                env={**os.environ, "LD_LIBRARY_PATH": str(folder)},
-                capture_output=True,
-                text=True,
-                check=False,
-                timeout=seconds,
-            )
-    except subprocess.TimeoutExpired as error:
-        raise WorkFailedError(f"perf_analyzer did not end within {seconds:g} s (--max-seconds)") from error
-    words = [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()]
-    return words[-1] if words else f"perf_analyzer ended with {done.returncode}"
+async def run(command: Sequence[str], *, seconds: float) -> str:
+    """Run it. Returns its last words; the export alone says whether it measured.
+
+    Raises:
+        WorkFailedError: it does not end within ``seconds``.
+    """
+    with libraries() as folder:
+        environment = {**os.environ, "LD_LIBRARY_PATH": str(folder)}
+        process = await asyncio.create_subprocess_exec(
+            *command, stdin=DEVNULL, stdout=PIPE, stderr=STDOUT, env=environment, start_new_session=True
+        )
+        try:
+            async with asyncio.timeout(seconds):
+                said, _ = await process.communicate()
+        except TimeoutError as error:
+            raise WorkFailedError(f"perf_analyzer did not end within {seconds:.0f} s (--max-seconds)") from error
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+    words = [line.strip() for line in said.decode(errors="replace").splitlines() if line.strip()]
+    return words[-1] if words else f"perf_analyzer ended with {process.returncode}"
 
 
 @contextmanager
@@ -169,9 +168,3 @@ def libraries() -> Iterator[Path]:
             if found is not None:
                 (folder / library).symlink_to(found)
         yield folder
-
-
-def write_input(payload: Payload, file: Path, *, table: Mapping[str, Any] | None) -> None:
-    """Write the request for it; ``table``: the manifest's entry of the model, which says whether it batches."""
-    batched = table is not None and int(table.get("max_batch_size", 0)) > 0
-    file.write_text(json.dumps(input_data(payload, batched=batched)))

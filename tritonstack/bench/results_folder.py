@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -11,7 +12,7 @@ from pydantic import ValidationError
 from tritonstack.bench.document import BenchDocument
 from tritonstack.bench.measurements_csv import measurements_csv
 from tritonstack.bench.page import page
-from tritonstack.errors import InputError, Problem
+from tritonstack.errors import InputError, Problem, WorkFailedError
 
 JSON, CSV, PAGE = "results.json", "measurements.csv", "index.html"
 
@@ -23,17 +24,38 @@ class ResultsFolder:
         """The folder is made when something is written."""
         self.folder = folder
 
+    def make(self) -> None:
+        """Make the folder, and see that it can be written to. Raises InputError."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=self.folder):
+                pass
+        except OSError as error:
+            found = f"{self.folder}: {error.strerror}"
+            problem = Problem(field="--to", found=found, allowed="a folder that can be made and written to")
+            raise InputError([problem]) from error
+
     def write(self, document: BenchDocument) -> None:
-        """The document, its table for `tritonstack size`, and its page."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self._put(JSON, json.dumps(document.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n")
-        self._put(CSV, measurements_csv(document))
-        self._put(PAGE, page(document))
+        """The document, its table for `tritonstack size`, and its page.
+
+        Raises:
+            WorkFailedError: they cannot be written, as on a full disk; what was written before is still there.
+        """
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._put(JSON, json.dumps(document.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n")
+            self._put(CSV, measurements_csv(document))
+            self._put(PAGE, page(document))
+        except OSError as error:
+            raise WorkFailedError(f"{self.folder}: results cannot be written: {error.strerror}") from error
 
     def _put(self, name: str, text: str) -> None:
         temporary = self.folder / f".{name}.{os.getpid()}"
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(self.folder / name)
+        try:
+            temporary.write_text(text, encoding="utf-8")
+            temporary.replace(self.folder / name)
+        finally:
+            temporary.unlink(missing_ok=True)
 
 
 def read_results(file: Path) -> BenchDocument:

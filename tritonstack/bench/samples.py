@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 Numbers = npt.NDArray[np.float64]
+Choice = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,15 +54,14 @@ class Samples:
         """How many calls have ended."""
         return len(self.ended)
 
-    def part(self, first: int, last: int | None = None) -> Part:
-        """The calls that ended as the ``first``-th to before the ``last``-th."""
-        chosen = slice(first, last)
-        failed = np.array(self.failed[chosen], dtype=bool)
+    def part(self, first: int = 0) -> Part:
+        """The calls that ended as the ``first``-th and later."""
+        chosen = slice(first, None)
         return Part(
             due=_numbers(self.due[chosen]),
             sent=_numbers(self.sent[chosen]),
             ended=_numbers(self.ended[chosen]),
-            failed=failed,
+            failed=np.array(self.failed[chosen], dtype=bool),
         )
 
 
@@ -72,7 +72,11 @@ class Part:
     due: Numbers
     sent: Numbers
     ended: Numbers
-    failed: npt.NDArray[np.bool_]
+    failed: Choice
+
+    def where(self, chosen: Choice) -> Part:
+        """Those for which ``chosen`` is true."""
+        return Part(due=self.due[chosen], sent=self.sent[chosen], ended=self.ended[chosen], failed=self.failed[chosen])
 
     @property
     def latencies_ms(self) -> Numbers:

@@ -1,25 +1,17 @@
-"""What a bench is told, checked as a whole before anything is called."""
+"""What a bench is told."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
-from tritonstack.bench.load import Arrivals, Load, Phase, Rate, Users
+from tritonstack.bench.load import Load, Phase
 from tritonstack.bench.measuring import Timing
-from tritonstack.bench.payload import FORMATS, Format
+from tritonstack.bench.payload import Format
 from tritonstack.bench.stability import StabilityRule
 from tritonstack.bench.stop import StopConditions
-from tritonstack.errors import InputError, Problem
 
 Generator = Literal["client", "perf-analyzer"]
-DEFAULT_USERS = "1,2,4,8"
-MOST_USERS = 1000
-MOST_COLD_STARTS = 20
-_PHASE = re.compile(r"(\d+)(?:\+(\d+(?:\.\d+)?))?:(\d+(?:\.\d+)?)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,143 +55,3 @@ class BenchSettings:
     generator: Generator
     publish_metric: bool
     cloudwatch_wait_seconds: float
-
-
-class Reader:
-    """Reads what options say and keeps what is wrong with them."""
-
-    def __init__(self) -> None:
-        """No problem yet."""
-        self.problems: list[Problem] = []
-
-    def refuse(self, field: str, *, found: str, allowed: str, advice: str = "") -> None:
-        """Keep a problem."""
-        self.problems.append(Problem(field=field, found=found, allowed=allowed, advice=advice))
-
-    def above_zero(self, field: str, value: float | None) -> None:
-        """Refuse a number that is none, or not above zero."""
-        if value is not None and not 0 < value < float("inf"):
-            self.refuse(field, found=f"{value:g}", allowed="a number above zero")
-
-    def users(self, text: str | None) -> tuple[Load, ...]:
-        """``1,4,16``."""
-        counts = self._numbers("--users", text)
-        wrong = [each for each in counts if each != int(each) or not 1 <= each <= MOST_USERS]
-        for each in wrong:
-            self.refuse("--users", found=f"{each:g}", allowed=f"whole numbers from 1 to {MOST_USERS}, as 1,4,16")
-        return tuple(Users(count=int(each)) for each in counts if each not in wrong)
-
-    def rates(self, text: str | None, arrivals: Arrivals) -> tuple[Load, ...]:
-        """``10,50``: calls a second."""
-        rates = self._numbers("--rate", text)
-        for each in rates:
-            self.above_zero("--rate", each)
-        return tuple(Rate(per_second=each, arrivals=arrivals) for each in rates if each > 0)
-
-    def phases(self, texts: Sequence[str]) -> tuple[Phase, ...]:
-        """``2+2:1500``: two users, two more each minute, 1,500 seconds."""
-        found = []
-        for text in texts:
-            parts = _PHASE.fullmatch(text)
-            allowed = "users[+users a minute]:seconds, as 2+2:1500; at least one user and one second"
-            if parts is None or int(parts[1]) < 1 or float(parts[3]) < 1:
-                self.refuse("--phase", found=repr(text), allowed=allowed)
-                continue
-            phase = Phase(initial_users=int(parts[1]), users_per_minute=float(parts[2] or 0), seconds=float(parts[3]))
-            if phase.initial_users + phase.users_per_minute * phase.seconds / 60 > MOST_USERS:
-                self.refuse("--phase", found=repr(text), allowed=f"at most {MOST_USERS} users at its end")
-            found.append(phase)
-        return tuple(found)
-
-    def formats(self, text: str) -> tuple[Format, ...]:
-        """``binary``, ``json``, or ``both``."""
-        return FORMATS if text == "both" else tuple(each for each in FORMATS if each == text)
-
-    def _numbers(self, field: str, text: str | None) -> list[float]:
-        if text is None:
-            return []
-        try:
-            return list(dict.fromkeys(float(part) for part in text.split(",")))
-        except ValueError:
-            self.refuse(field, found=repr(text), allowed="numbers with commas between, as 1,4,16")
-            return []
-
-
-def check(settings: BenchSettings, reader: Reader, *, local: bool) -> None:
-    """Refuse what contradicts itself, with what the reader has found already, all at once.
-
-    ``local``: the local AWS is called.
-
-    Raises:
-        InputError: every problem.
-    """
-    _check_numbers(settings, reader)
-    kinds = {type(load).__name__ for load in settings.loads} | ({"Phase"} if settings.phases else set())
-    if len(kinds) > 1:
-        reader.refuse(
-            "--users, --rate, --phase", found="more than one of them", allowed="one: a test is one kind of load"
-        )
-    if settings.container and not local:
-        reader.refuse(
-            "--container",
-            found=f"environment {settings.environment}, in the cloud",
-            allowed="an endpoint on the local AWS: SageMaker lets nobody into a container",
-            advice="--local, where deploy-local deployed it",
-        )
-    if settings.container and settings.cold_starts:
-        reader.refuse(
-            "--cold-starts", found="with --container", allowed="without: it is the endpoint that loads a model"
-        )
-    if settings.configurations and len(settings.names) > 1:
-        reader.refuse("--configurations", found=f"{len(settings.names)} names", allowed="one folder's name")
-    if settings.generator == "perf-analyzer" and settings.formats != ("binary",):
-        reader.refuse("--format", found="json with perf-analyzer", allowed="binary, which the proxy gets from it")
-    if settings.generator == "perf-analyzer" and (settings.phases or settings.publish_metric):
-        reader.refuse(
-            "--generator", found="perf-analyzer with --phase or --publish-metric", allowed="client, which does both"
-        )
-    if settings.generator == "perf-analyzer" and settings.container:
-        reader.refuse(
-            "--generator",
-            found="perf-analyzer with --container",
-            allowed="an endpoint: SageMaker's front end has none of its protocols",
-            advice="python -m tritonstack.local.container bench REPOSITORY opens a server's own ports for it",
-        )
-    twice = sorted({name for name in settings.names if settings.names.count(name) > 1})
-    if twice:
-        reader.refuse("NAME", found=f"{', '.join(twice)} twice", allowed="each model once")
-    for file in settings.files:
-        if not Path(file.partition("=")[2] or file).is_file() and not Path(file).is_file():
-            reader.refuse("--input", found=f"{file}, which is no file", allowed="a file")
-    if reader.problems:
-        raise InputError(reader.problems)
-
-
-def _check_numbers(settings: BenchSettings, reader: Reader) -> None:
-    rule, stop = settings.rule, settings.stop
-    for field, value in (
-        ("--seconds", settings.timing.round),
-        ("--max-calls", settings.max_calls),
-        ("--max-seconds", settings.max_seconds),
-        ("--timeout", settings.timeout_seconds),
-        ("--stop-latency-ms", stop.latency_ms),
-        ("--stop-rate", stop.per_minute),
-    ):
-        reader.above_zero(field, value)
-    if settings.timing.warm_up < 0:
-        reader.refuse("--warm-up", found=f"{settings.timing.warm_up:g}", allowed="0 or more seconds")
-    if not 1 <= rule.least <= rule.most:
-        found = f"{rule.least} to {rule.most} rounds"
-        reader.refuse("--rounds", found=found, allowed="at least 1, and no more than --max-rounds")
-    for field, share in (("--stable-within", rule.within), ("--confidence", rule.confidence)):
-        if not 0 < share < 1:
-            reader.refuse(field, found=f"{share * 100:g} %", allowed="above 0 and below 100 %")
-    if not 0 < rule.percentile < 100:
-        reader.refuse("--percentile", found=f"{rule.percentile:g}", allowed="above 0 and below 100")
-    if not 0 <= settings.cold_starts <= MOST_COLD_STARTS:
-        reader.refuse("--cold-starts", found=str(settings.cold_starts), allowed=f"0 to {MOST_COLD_STARTS}")
-    needed = settings.timing.warm_up + settings.timing.round
-    if 0 < settings.max_seconds < needed:
-        reader.refuse(
-            "--max-seconds", found=f"{settings.max_seconds:g}", allowed=f"at least warm-up and a round: {needed:g} s"
-        )

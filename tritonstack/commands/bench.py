@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
-from tritonstack.commands.calling import calling_session, explain_name, is_local, refuse_without_credentials
+from tritonstack.errors import InputError, Problem
 
-MINUTES_OF_CLOUDWATCH = 180.0
-"""Seconds: a minute's figures come a minute or two after it."""
+_OTHERS = {
+    "cloud": ({"names", "local", "folder", "as_json"}, "the environment's load_test says what is done"),
+    "gate": ({"names"}, "nothing is measured"),
+    "repeat": ({"folder", "as_json"}, "the results say what is done"),
+}
+"""Options that need no other ones: what may be said beside them all the same, and why nothing else."""
+_OF_ROUNDS = ("seconds", "rounds", "max_rounds", "stable_within")
+"""A ramp has steps instead."""
 
 
 @click.command("bench")
@@ -26,6 +32,12 @@ MINUTES_OF_CLOUDWATCH = 180.0
     "--gate",
     is_flag=True,
     help="Measure nothing: hold the results NAME... (files or folders) against their environment's load_test.gate.",
+)
+@click.option(
+    "--repeat",
+    type=click.Path(path_type=Path),
+    metavar="RESULTS",
+    help="Once more what results.json (or its folder) says was done, and tell what is another now.",
 )
 @click.option("--environment", default="local", show_default=True, help="The environment that the names belong to.")
 @click.option(
@@ -90,127 +102,56 @@ MINUTES_OF_CLOUDWATCH = 180.0
     help="Folder of results.  [default: .local/bench/…]",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the results as JSON instead of a table.")
-def command(
-    *,
-    names: Sequence[str],
-    cloud: str | None,
-    gate: bool,
-    environment: str,
-    local: bool,
-    configurations: str | None,
-    users: str | None,
-    rate: str | None,
-    arrivals: Any,
-    phases: Sequence[str],
-    payload_format: str,
-    cloudwatch_wait: float | None,
-    folder: Path | None,
-    as_json: bool,
-    **options: Any,
-) -> int:
+@click.pass_context
+def command(context: click.Context, /, *, names: Sequence[str], cloud: str | None, gate: bool, **options: Any) -> int:
     """Put load on models by their NAMEs, [endpoint/]model, and measure what comes of it.
 
     Results are written after each load: results.json, measurements.csv for `tritonstack size --measurements`, and a
     page of plots. Ctrl-C leaves what was measured so far, and stops what runs in the cloud (docs/load-tests.md).
     """
-    if gate or cloud is not None:
-        from tritonstack.commands.bench_cloud import run_cloud, run_gate  # noqa: PLC0415
+    ignored = _ignored(context)
+    if ignored and (gate or cloud is not None or options["repeat"] is not None):
+        raise InputError(ignored)
+    folder, as_json, repeat = options.pop("folder"), options.pop("as_json"), options.pop("repeat")
+    # Imported here so that --help and wrong options answer at once.
+    if cloud is not None:
+        from tritonstack.commands.bench_cloud import run_cloud  # noqa: PLC0415
 
-        if gate and cloud is not None:
-            raise click.UsageError("--cloud and --gate: give one of the two; --cloud holds the gate at its end")
-        if cloud is not None:
-            return run_cloud(cloud, names, local=local, folder=folder, as_json=as_json)
+        return run_cloud(cloud, names, local=options["local"], folder=folder, as_json=as_json)
+    if gate:
+        from tritonstack.commands.bench_cloud import run_gate  # noqa: PLC0415
+
         if not names:
             raise click.UsageError("--gate: name the results, files or folders")
         return run_gate([Path(name) for name in names])
+    from tritonstack.commands.bench_run import repeat_bench, run_bench  # noqa: PLC0415
+
+    if repeat is not None:
+        return repeat_bench(repeat, folder=folder, as_json=as_json)
     if not names:
         raise click.UsageError("Missing argument 'NAME...'.")
-    # Imported here so that --help and wrong options answer at once.
-    import uvloop  # noqa: PLC0415
-
-    from tritonstack.bench.bench import Bench  # noqa: PLC0415
-    from tritonstack.bench.results_folder import ResultsFolder  # noqa: PLC0415
-    from tritonstack.bench.settings import DEFAULT_USERS, BenchSettings, Reader, check  # noqa: PLC0415
-    from tritonstack.client.errors import ReleaseLookupError  # noqa: PLC0415
-    from tritonstack.client.model_client import ModelClient  # noqa: PLC0415
-    from tritonstack.commands import bench_view  # noqa: PLC0415
-    from tritonstack.errors import InputError  # noqa: PLC0415
-    from tritonstack.local.paths import LocalPaths, project_folder  # noqa: PLC0415
-
-    reader = Reader()
-    default = None if rate or phases else DEFAULT_USERS
-    on_local_aws = local or environment == "local"
-    settings = BenchSettings(
-        names=tuple(names),
-        environment=environment,
-        configurations=tuple(part for part in (configurations or "").split(",") if part),
-        loads=(*reader.users(users or default), *reader.rates(rate, arrivals)),
-        phases=reader.phases(phases),
-        formats=reader.formats(payload_format),
-        cloudwatch_wait_seconds=(0.0 if on_local_aws else MINUTES_OF_CLOUDWATCH)
-        if cloudwatch_wait is None
-        else cloudwatch_wait,
-        **_grouped(options),
-    )
-    check(settings, reader, local=on_local_aws)
-    session = calling_session(environment, local=local)
-    bench = Bench(
-        settings,
-        session=session,
-        model_repos=project_folder() / "model_repos",
-        progress=lambda line: click.echo(line, err=True),
-    )
-    try:
-        subjects = bench.subjects()
-    except (InputError, ReleaseLookupError) as error:
-        refuse_without_credentials(error, environment, on_local_aws=is_local(session))
-        client = ModelClient(environment=environment, session=session)
-        explain_name(error, client, environment, on_local_aws=is_local(session))
-        raise
-    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
-    results = ResultsFolder(folder or LocalPaths.from_environment().root / "bench" / f"{environment}-{stamp}")
-    try:
-        document = uvloop.run(bench.run(subjects, results))
-    except KeyboardInterrupt:
-        click.echo(f"what was measured so far: {results.folder}", err=True)
-        raise
-    bench_view.show(document, results, as_json=as_json)
-    return 0
+    return run_bench(names, options, folder=folder, as_json=as_json, problems=ignored)
 
 
-def _grouped(options: dict[str, Any]) -> dict[str, Any]:
-    """Options that belong together, as the settings have them."""
-    from tritonstack.bench.measuring import Timing  # noqa: PLC0415
-    from tritonstack.bench.stability import StabilityRule  # noqa: PLC0415
-    from tritonstack.bench.stop import StopConditions  # noqa: PLC0415
-
-    percentile = options["percentile"]
-    return {
-        "timing": Timing(warm_up=options["warm_up"], round=options["seconds"]),
-        "rule": StabilityRule(
-            within=options["stable_within"] / 100,
-            confidence=options["confidence"] / 100,
-            least=options["rounds"],
-            most=options["max_rounds"],
-            percentile=percentile,
-        ),
-        "stop": StopConditions(
-            latency_ms=options["stop_latency_ms"], percentile=percentile, per_minute=options["stop_rate"]
-        ),
-        "files": tuple(options["files"]),
-        "outputs": tuple(options["outputs"]),
-        "timeout_seconds": options["timeout"],
-        **{
-            name: options[name]
-            for name in (
-                "container",
-                "cold_starts",
-                "max_calls",
-                "max_seconds",
-                "most_under_way",
-                "seed",
-                "generator",
-                "publish_metric",
-            )
-        },
+def _ignored(context: click.Context) -> list[Problem]:
+    """Options that say nothing beside others that were given."""
+    given = {
+        name: parameter.opts[0]
+        for parameter in context.command.params
+        if (name := parameter.name or "") and context.get_parameter_source(name) is ParameterSource.COMMANDLINE
     }
+
+    def problem(names: Sequence[str], beside: str, why: str) -> list[Problem]:
+        fields = ", ".join(given[name] for name in names)
+        return [Problem(field=fields, found=f"with {beside}", allowed=f"without: {why}")] if names else []
+
+    found = []
+    for mode, (others, why) in _OTHERS.items():
+        if mode in given:
+            found += problem([name for name in given if name not in {mode, *others}], given[mode], why)
+    if "phases" in given:
+        why = "each number of users is a step of its own"
+        found += problem([name for name in _OF_ROUNDS if name in given], given["phases"], why)
+    if "arrivals" in given and "rate" not in given:
+        found.append(Problem(field=given["arrivals"], found="without --rate", allowed="with it"))
+    return found

@@ -9,6 +9,8 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from tritonstack.bench.document import EVERY_LOAD
+
 if TYPE_CHECKING:
     from tritonstack.bench.document import BenchDocument, PointPart, ResultPart
     from tritonstack.bench.results_folder import ResultsFolder
@@ -67,19 +69,22 @@ def _row(result: ResultPart, point: PointPart, *, percentile: str) -> list[str]:
 
 
 def _notes(result: ResultPart) -> list[str]:
-    lines = []
+    title = f"{result.configuration} ({result.payload_format})"
+    lines = [] if result.ended_by == EVERY_LOAD else [f"{title}: {result.ended_by}"]
     if result.cold is not None and result.cold.milliseconds:
         times = ", ".join(f"{value:,.0f}" for value in result.cold.milliseconds)
-        lines.append(f"{result.configuration} ({result.payload_format}): cold starts {times} ms")
+        lines.append(f"{title}: cold starts {times} ms")
+    if result.cold is not None and result.cold.failures:
+        lines.append(f"{title}: {len(result.cold.failures)} cold starts failed: {result.cold.failures[0]}")
     for each in result.endpoint_figures:
         lines.append(
-            f"{result.configuration} ({result.payload_format}): {each.metric} p50 {each.p50_ms:.4g}, "
-            f"p95 {each.p95_ms:.4g}, p99 {each.p99_ms:.4g} ms of {each.invocations} calls, warm-up included"
+            f"{title}: {each.metric} p50 {each.p50_ms:.4g}, p95 {each.p95_ms:.4g}, p99 {each.p99_ms:.4g} ms "
+            f"of the {each.invocations:,} calls that are counted in those minutes; this test made {result.calls:,}"
         )
     for point in result.points:
         worst = max(point.failures.items(), key=lambda item: item[1], default=None)
         if worst is not None:
-            lines.append(f"{result.configuration}: {point.load}: {worst[1]} times {worst[0]}")
+            lines.append(f"{title}: {point.load}: {worst[1]} times {worst[0]}")
     return lines
 
 
