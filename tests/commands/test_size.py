@@ -9,9 +9,19 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.sizing.test_capacity import PUBLISHED
+from tritonstack.catalogue.prices import hosting_price
 from tritonstack.commands import size
 from tritonstack.errors import InputError
 from tritonstack.local.paths import REPOSITORY
+from tritonstack.sizing.measurements_file import NEEDED
+
+HEADER = ",".join(NEEDED)
+
+
+def measured(folder: Path, *rows: str, header: str = HEADER) -> Path:
+    file = folder / "measured.csv"
+    file.write_text("\n".join((header, *rows)) + "\n")
+    return file
 
 
 def run(*arguments: str, measurements: Path = PUBLISHED) -> Result:
@@ -51,6 +61,104 @@ def test_prices_of_the_environment_file_come_first(tmp_path: Path, monkeypatch: 
     assert document["rows"][13]["price_source"] == "the environment file"
 
 
-def test_options_that_are_no_numbers_are_refused() -> None:
-    assert isinstance(run("--load", "many", "--latency-ms", "500").exception, InputError)
-    assert isinstance(run("--load", "1", "--latency-ms", "5", "--safety-factor", "2").exception, InputError)
+NO_NUMBERS = ("0", "-5", "NaN", "sNaN", "Infinity", "-inf", "1e400", "1e-400", "30k", "30,000", "500ms", "8/s", "")
+
+
+@pytest.mark.parametrize("text", NO_NUMBERS)
+def test_a_load_and_a_limit_are_numbers_above_zero_without_a_unit(text: str) -> None:
+    result = run("--load", text, "--latency-ms", text)
+    assert isinstance(result.exception, InputError)
+    assert [(each.field, each.found) for each in result.exception.problems] == [
+        ("--load", text),
+        ("--latency-ms", text),
+    ]
+    assert "without unit" in str(result.exception)
+    assert result.output == ""
+
+
+@pytest.mark.parametrize("text", ["0", "-0.5", "1.01", "NaN", "Infinity", "1e-9", "half"])
+def test_a_safety_factor_is_a_share(text: str) -> None:
+    result = run("--load", "30000", "--latency-ms", "500", "--safety-factor", text)
+    assert isinstance(result.exception, InputError)
+    assert [(each.field, each.found) for each in result.exception.problems] == [("--safety-factor", text)]
+
+
+def test_the_five_rows_within_half_a_second_are_named() -> None:
+    words = " ".join(run("--load", "30000", "--latency-ms", "500").output.split())
+    assert (
+        "5 of 24 within 500 ms: trt-db on ml.g4dn.2xlarge, trt-base on ml.g4dn.12xlarge, trt-db on ml.g4dn.12xlarge, "
+        "trt-ig on ml.g4dn.12xlarge, trt-db-ig on ml.g4dn.12xlarge"
+    ) in words
+
+
+def test_many_rows_within_the_limit_are_counted_after_a_dozen(tmp_path: Path) -> None:
+    rows = [f"c{number},ml.g4dn.xlarge,600,80" for number in range(15)]
+    output = run("--load", "30000", "--latency-ms", "500", measurements=measured(tmp_path, *rows)).output
+    assert "15 of 15 within 500 ms" in output
+    assert "c11 on ml.g4dn.xlarge, 3 more" in " ".join(output.split())
+
+
+def test_an_unknown_price_is_said_and_never_a_zero(tmp_path: Path) -> None:
+    file = measured(tmp_path, "a,ml.unheard.xlarge,600,80")
+    result = run("--load", "6000", "--latency-ms", "100", measurements=file)
+    assert result.exit_code == 0
+    [line] = [line.split() for line in result.output.splitlines() if line.split()[:1] == ["a"]]
+    assert line == ["a", "ml.unheard.xlarge", "600", "80", "10", "unknown", "unknown", "yes"]
+    assert "no recommendation: of the rows within 100 ms none has a price" in result.output
+    assert "not compared, since their price is unknown: a on ml.unheard.xlarge" in result.output
+    assert "prices: {ml.unheard.xlarge: <USD an hour>}" in result.output
+    assert "0.00" not in result.output
+
+
+def test_a_price_below_a_cent_does_not_look_free(tmp_path: Path) -> None:
+    file = measured(tmp_path, "a,ml.unheard.xlarge,6000000,80,0.0032", header=f"{HEADER},implied_hourly_price_usd")
+    output = run("--load", "6000000", "--latency-ms", "100", measurements=file).output
+    assert "0.0032 USD an hour (price: the measurements)" in " ".join(output.split())
+    assert "0.00 " not in output
+
+
+def test_a_catalogues_price_is_told_with_its_source_region_and_date(tmp_path: Path) -> None:
+    known = hosting_price(instance_type="ml.g4dn.xlarge", region="us-east-1")
+    assert known is not None
+    file = measured(tmp_path, "a,ml.g4dn.xlarge,600,80")
+    [row] = json.loads(run("--load", "600", "--latency-ms", "100", "--json", measurements=file).output)["rows"]
+    assert row["usd_per_instance_hour"] == known.usd_per_hour
+    for word in (known.source, "us-east-1", *([known.date] if known.date else [])):
+        assert word in row["price_source"]
+
+
+def test_names_in_a_file_are_printed_as_they_are(tmp_path: Path) -> None:
+    file = measured(tmp_path, "trt[16][/red],ml.g4dn.xlarge,600,80")
+    output = run("--load", "600", "--latency-ms", "100", measurements=file).output
+    assert output.count("trt[16][/red]") > 3
+
+
+def test_measurements_that_contradict_themselves_are_told_all_at_once(tmp_path: Path) -> None:
+    header = f"{HEADER},implied_hourly_price_usd,gpus"
+    rows = ("a,ml.g4dn.xlarge,600,80,1.0,1", "a,ml.g4dn.xlarge,700,80,1.0,1", "b,ml.g4dn.xlarge,600,80,2.0,4")
+    result = run("--load", "1", "--latency-ms", "100", measurements=measured(tmp_path, *rows, header=header))
+    assert isinstance(result.exception, InputError)
+    assert [each.field for each in result.exception.problems] == [
+        "line 4, gpus",
+        "line 3, configuration_name",
+    ]
+    assert result.output == ""
+
+
+def test_a_day_gives_both_limits_and_what_following_it_saves(tmp_path: Path) -> None:
+    curve = tmp_path / "day.csv"
+    loads = [1_000 if hour < 12 else 40_000 for hour in range(24)]
+    curve.write_text("hour,invocations_per_min\n" + "".join(f"{hour},{load}\n" for hour, load in enumerate(loads)))
+    output = run("--load", "30000", "--latency-ms", "500", "--daily-curve", str(curve)).output
+    assert "minimum 2 instances, maximum 60 for 40000 invocations a minute" in output
+    assert "a day: 699.36 USD scaled, 1353.60 USD at the maximum all day" in output
+
+
+def test_an_infinite_price_of_an_environment_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "environments").mkdir()
+    text = (REPOSITORY / "environments/local.yaml").read_text()
+    (tmp_path / "environments/local.yaml").write_text(f"{text}\nprices: {{ml.g4dn.2xlarge: .inf}}\n")
+    monkeypatch.setenv("TRITONSTACK_PROJECT", str(tmp_path))
+    result = run("--load", "30000", "--latency-ms", "500", "--environment", "local")
+    assert isinstance(result.exception, InputError)
+    assert "ml.g4dn.2xlarge" in str(result.exception)

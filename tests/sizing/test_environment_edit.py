@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from decimal import Decimal
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -11,48 +11,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.sizing.edits import HEAD, edit_of, endpoint_text, written
 from tests.sizing.environment_texts import OWN_KEYS, environment_texts
-from tests.sizing.rows import measurement, table_of
+from tritonstack.errors import InputError
+from tritonstack.local.paths import REPOSITORY
 from tritonstack.settings import Environment, Scaling, load_environment
-from tritonstack.sizing.environment_edit import EnvironmentEdit, environment_edit
-from tritonstack.sizing.scaling_change import scaling_change
-
-HEAD = """\
-environment: dev
-account: "123456789012"
-region: us-east-1
-production: false
-"""
 
 
-def edit_of(
-    file: Path, *, endpoint: str = "digits", rate: str = "600", load: str = "6000", factor: str | None = None
-) -> EnvironmentEdit:
-    environment = load_environment(file)
-    named = environment.endpoint(endpoint)
-    assert named is not None
-    [row] = table_of(measurement(rate=rate, usd="1"), load=load).rows
-    told = None if factor is None else Decimal(factor)
-    change = scaling_change(named, row=row, production=environment.production, factor=told, curve=None)
-    return environment_edit(file, change)
+def without_values(text: str) -> str:
+    """``text`` less the values that an edit may replace."""
+    names = "|".join((*OWN_KEYS, "initial_instance_count"))
+    return re.sub(rf"(\b(?:{names}): ?)[^,{{}}\s#]*", r"\1", text)
 
 
-def written(folder: Path, text: str, *, name: str = "dev") -> Path:
-    file = folder / f"{name}.yaml"
-    file.write_bytes(text.encode())
-    return file
-
-
-def endpoint_text(*lines: str, name: str = "digits") -> str:
-    own = [f"name: {name}", "mode: multi-model", 'release: "24.09"', "instance_type: ml.g4dn.xlarge", "models: [a]"]
-    first, *others = [*own, *lines]
-    return "\n".join([f"  - {first}", *(f"    {line}" for line in others)]) + "\n"
-
-
-def untouched(text: str) -> list[str]:
-    """The lines that no edit has a reason to touch: no setting of it, no endpoint on a single line."""
-    own = re.compile(rf"{'|'.join(OWN_KEYS)}|initial_instance_count|- +\{{")
-    return [line for line in text.splitlines() if not own.search(line)]
+def keeps_every_character(kept: str, text: str) -> bool:
+    """Whether the characters of ``kept`` stand in ``text``, in their order."""
+    characters = iter(text)
+    return all(character in characters for character in kept)
 
 
 def without_scaling(environment: Environment, *, endpoint: str) -> dict[str, Any]:
@@ -100,7 +75,81 @@ def test_any_file_says_the_advice_afterwards_and_nothing_else_changed(
     if old.scaling is not None:
         assert scaling.minimum == old.scaling.minimum
     assert without_scaling(after, endpoint=name) == without_scaling(before, endpoint=name)
-    assert untouched(edit.after) == untouched(text)
+    assert keeps_every_character(without_values(text), edit.after)
+    assert len(edit.after.splitlines()) - len(text.splitlines()) <= 2
     assert re.findall("# comment.*", edit.after) == re.findall("# comment.*", text)
     assert set(re.findall("\r?\n", edit.after)) == set(re.findall("\r?\n", text))
     assert not edit_of(file, endpoint=name, rate=rate, load=load, factor=factor).changed
+
+
+@pytest.mark.parametrize("name", sorted(file.stem for file in (REPOSITORY / "environments").glob("*.yaml")))
+def test_an_edit_of_a_committed_environment_is_one_line_and_a_second_one_is_none(name: str, tmp_path: Path) -> None:
+    source = REPOSITORY / "environments" / f"{name}.yaml"
+    file = written(tmp_path, source.read_bytes().decode(), name=name)
+    edit = edit_of(file)
+    edit.write()
+    changed = [line for line in edit.diff.splitlines()[2:] if line[0] in "+-"]
+    assert [line[0] for line in changed] in (["+"], ["-", "+"])
+    assert "scaling: {minimum: " in changed[-1]
+    kept = [line for line in file.read_text().splitlines() if line != changed[-1][1:]]
+    replaced = [line for line in source.read_text().splitlines() if line != changed[0][1:]]
+    assert kept == replaced
+    again = edit_of(file)
+    assert (again.changed, again.diff) == (False, "")
+    again.write()
+    assert file.read_bytes().decode() == edit.after
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("last", ["", "\n"])
+def test_git_applies_the_diff_to_what_is_written(end: str, last: str, tmp_path: Path) -> None:
+    text = f"{HEAD}endpoints:\n{endpoint_text('initial_instance_count: 1   # é').rstrip()}{last}".replace("\n", end)
+    file = written(tmp_path, text)
+    edit = edit_of(file)
+    patch = edit.diff.replace(str(file), file.name)
+    subprocess.run(["git", "apply", "-p0"], cwd=tmp_path, input=patch.encode(), check=True, capture_output=True)
+    assert file.read_bytes().decode() == edit.after
+
+
+def test_an_edit_that_breaks_a_rule_is_not_made_and_the_rule_is_named(tmp_path: Path) -> None:
+    night = 'schedules: [{name: night, when: "cron(0 22 * * ? *)", minimum: 4}]'
+    scaling = f"scaling: {{minimum: 2, maximum: 4, requests_per_second: 10, {night}}}"
+    file = written(tmp_path, f"{HEAD}endpoints:\n{endpoint_text(scaling)}")
+    before = file.read_bytes()
+    with pytest.raises(InputError) as refused:
+        edit_of(file, load="600")
+    first, *others = refused.value.problems
+    assert "nothing is written" in first.allowed
+    assert [problem.file for problem in others] == [f"{file}:11"]
+    assert "a maximum of 2 with a minimum of 4" in others[0].found
+    assert file.read_bytes() == before
+
+
+def test_a_link_stays_a_link_and_the_file_keeps_its_mode(tmp_path: Path) -> None:
+    (tmp_path / "kept").mkdir()
+    file = written(tmp_path / "kept", f"{HEAD}endpoints:\n{endpoint_text()}")
+    file.chmod(0o640)
+    link = tmp_path / "dev.yaml"
+    link.symlink_to(file)
+    edit = edit_of(link)
+    edit.write()
+    assert link.is_symlink()
+    assert file.read_bytes().decode() == edit.after
+    assert file.stat().st_mode & 0o777 == 0o640
+
+
+def test_a_write_that_fails_leaves_the_file_and_nothing_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = written(tmp_path, f"{HEAD}endpoints:\n{endpoint_text()}")
+    before = file.read_bytes()
+    edit = edit_of(file)
+
+    def full(self: Path, target: Path) -> Path:
+        raise OSError(28, "No space left on device", str(self))
+
+    monkeypatch.setattr(Path, "replace", full)
+    with pytest.raises(OSError, match="No space left"):
+        edit.write()
+    assert file.read_bytes() == before
+    assert [each.name for each in tmp_path.iterdir()] == ["dev.yaml"]

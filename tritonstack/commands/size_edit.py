@@ -92,7 +92,8 @@ def _settings(settings: tuple[SettingChange, ...]) -> Table:
     view.add_column("why")
     for each in settings:
         before = "" if each.before is None else plain(each.before)
-        view.add_row(each.path, before, plain(each.after) if each.after != each.before else "stays", each.why)
+        after = "stays" if each.after == each.before else plain(each.after)
+        view.add_row(each.path, before, after, Text(each.why))  # a name in it may look like markup
     return view
 
 

@@ -15,12 +15,14 @@ from tritonstack.sizing.scaling_advice import ScalingAdvice
 from tritonstack.sizing.sensitivity import Case, Sensitivity
 
 UNKNOWN = "unknown"
+MOST_NAMED = 12
+CENT = Decimal("0.01")
 
 
 def size_view(table: CapacityTable, *, advice: ScalingAdvice | None, sensitive: Sensitivity) -> RenderableType:
     """The table, the recommendation in a sentence, its scaling, and how far it holds."""
-    parts: list[RenderableType] = [_capacity(table), Text(_sentence(table))]
-    parts += [Text(line) for line in _unpriced(table)]
+    parts: list[RenderableType] = [_capacity(table)]
+    parts += [Text(line) for line in (*_within(table), _sentence(table), *_unpriced(table))]
     if advice is not None:
         parts += ["", *(Text(line) for line in _scaling(advice))]
     parts += ["", _cases(sensitive)]
@@ -35,7 +37,8 @@ def _capacity(table: CapacityTable) -> Table:
         view.add_column(name, justify="right")
     view.add_column(f"within {plain(table.demand.latency_ms)} ms")
     for row in table.rows:
-        view.add_row(*_cells(row, recommended=row is table.recommended), style=None if row.meets_latency else "dim")
+        cells = map(Text, _cells(row, recommended=row is table.recommended))  # a name may look like markup
+        view.add_row(*cells, style=None if row.meets_latency else "dim")
     return view
 
 
@@ -52,6 +55,16 @@ def _cells(row: CapacityRow, *, recommended: bool) -> tuple[str, ...]:
         _money(row.cost_per_million),
         answer,
     )
+
+
+def _within(table: CapacityTable) -> list[str]:
+    """The rows that keep the limit, by name; nothing where none does."""
+    names = [row.measurement.name for row in table.rows if row.meets_latency]
+    if not names:
+        return []
+    more = [] if len(names) <= MOST_NAMED else [f"{len(names) - MOST_NAMED} more"]
+    listed = ", ".join([*names[:MOST_NAMED], *more])
+    return [f"{len(names)} of {len(table.rows)} within {plain(table.demand.latency_ms)} ms: {listed}"]
 
 
 def _sentence(table: CapacityTable) -> str:
@@ -101,11 +114,11 @@ def _cases(sensitive: Sensitivity) -> Table:
     view.add_column("instances", justify="right")
     view.add_column("USD/h", justify="right")
     for case in sensitive.loads:
-        view.add_row(f"load x {case.value}", *_then(case))
+        view.add_row(f"load x {case.value}", *map(Text, _then(case)))
     for case in sensitive.rates:
-        view.add_row(f"measured rates x {case.value}", *_then(case))
+        view.add_row(f"measured rates x {case.value}", *map(Text, _then(case)))
     for case in sensitive.limits:
-        view.add_row(f"limit from {plain(case.value)} ms", *_then(case))
+        view.add_row(f"limit from {plain(case.value)} ms", *map(Text, _then(case)))
     return view
 
 
@@ -115,4 +128,7 @@ def _then(case: Case) -> tuple[str, str, str]:
 
 
 def _money(value: Decimal | None) -> str:
-    return UNKNOWN if value is None else f"{value:.2f}"
+    """In cents; below a cent by its first two digits, so that nothing looks free."""
+    if value is None:
+        return UNKNOWN
+    return f"{value:.2f}" if value >= CENT else f"{float(value):.2g}"
