@@ -8,6 +8,8 @@ next scenario. ``--write`` puts tables and picture into ``docs/``, when all scen
 from __future__ import annotations
 
 import argparse
+import math
+import subprocess
 import sys
 import tempfile
 import time
@@ -31,6 +33,7 @@ from tritonstack.local.container.repository import TritonFiles
 from tritonstack.local.paths import REPOSITORY
 
 DOCS = REPOSITORY / "docs"
+ENVIRONMENTS = REPOSITORY / ".envs"
 KEPT = RESULTS / "measurements"
 BEGIN, END = "<!-- measured -->", "<!-- /measured -->"
 LOOK_SECONDS = 1.0
@@ -44,7 +47,7 @@ def main(arguments: Sequence[str] = ()) -> int:
         WorkFailedError: no local Triton, a scenario that failed, or not all of them there to be written.
     """
     chosen = _arguments(arguments)
-    TritonFiles.of_repository().check()
+    TritonFiles.of_repository(ENVIRONMENTS).check()
     console = Console(highlight=False)
     here, code = machine_here(), code_now()
     known = {} if chosen.again else _kept(here=here, code=code)
@@ -57,7 +60,7 @@ def main(arguments: Sequence[str] = ()) -> int:
         console.print(f"\n{name}, {number + 1} of {len(waiting)}; about {_minutes(left)} remain", soft_wrap=True)
         try:
             outcome = _measure(SCENARIOS[name], here=here, code=code, console=console)
-        except TritonstackError as error:
+        except (TritonstackError, subprocess.CalledProcessError, OSError) as error:
             failures.append(f"{name}: {error}")
             continue
         keep(KEPT, name, outcome)
@@ -120,14 +123,15 @@ def _kept(*, here: str, code: str) -> dict[str, Outcome]:
 
 
 def _plan(names: Sequence[str], waiting: Sequence[str]) -> str:
-    told = f"{len(waiting)} scenarios, about {_minutes(sum(SCENARIOS[name].seconds for name in waiting))}"
+    count = "1 scenario" if len(waiting) == 1 else f"{len(waiting)} scenarios"
+    told = f"{count}, about {_minutes(sum(SCENARIOS[name].seconds for name in waiting))}"
     if len(waiting) < len(names):
         told += f"; of this commit {len(names) - len(waiting)} are kept in {KEPT} (--again measures them, too)"
     return f"{told}. Ctrl-C keeps what is measured by then."
 
 
 def _minutes(seconds: float) -> str:
-    return f"{max(1, round(seconds / 60))} min"
+    return f"{math.ceil(seconds / 60)} min"
 
 
 def _measure(scenario: Scenario, *, here: str, code: str, console: Console) -> Outcome:

@@ -77,7 +77,7 @@ def measure(ways: Sequence[Way], *, repeats: Repeats, folder: Path, step: Step) 
     """
     models = [way.model(folder) for way in ways]
     colds: list[list[ColdStart]] = [[] for _ in ways]
-    for number in _order(len(ways), repeats.cold_starts):
+    for number in order(len(ways), repeats.cold_starts):
         with served(ways[number], models[number]) as one:
             colds[number].append(one.cold)
         step()
@@ -98,7 +98,7 @@ def measure(ways: Sequence[Way], *, repeats: Repeats, folder: Path, step: Step) 
     ]
 
 
-def _order(ways: int, turns: int) -> list[int]:
+def order(ways: int, turns: int) -> list[int]:
     """Which way's turn it is: every other time the other way round, so that none is always the first."""
     there = list(range(ways))
     return [number for number_of_turn in range(turns) for number in there[:: -1 if number_of_turn % 2 else 1]]
@@ -109,7 +109,7 @@ async def _loads(beside: Sequence[Served], *, repeats: Repeats, step: Step) -> l
     before = [one.counters() for one in beside]
     async with contextlib.AsyncExitStack() as stack:
         callers = [await stack.enter_async_context(one.caller(repeats.users)) for one in beside]
-        for number in _order(len(beside), repeats.turns):
+        for number in order(len(beside), repeats.turns):
             try:
                 latencies[number].append(await turn(callers[number], users=repeats.users))
             except* WorkFailedError as group:

@@ -107,15 +107,23 @@ def resnet(_folder: Path, *, name: str, size: Size = "full", payload_format: Pay
 
 @cache
 def roberta_base(folder: Path) -> Model:
-    """RoBERTa base with random weights, and one text of 512 tokens.
+    """RoBERTa base with random weights, and one text of 512 tokens."""
+    places = replace(Places.of_project(), repositories=roberta_base_folder(folder).parent)
+    ids = np.random.default_rng(0).integers(10, 50_000, (1, TOKENS))
+    inputs = {"input_ids": ids, "attention_mask": np.ones_like(ids)}
+    body = encode(inputs, outputs=["pooled_output"], payload_format="binary")
+    return Model(archive=_built(ROBERTA_BASE, places, size="full"), name=ROBERTA_BASE, body=body)
+
+
+def roberta_base_folder(folder: Path) -> Path:
+    """The large model's folder, with the base model's numbers, below ``folder``.
 
     Raises:
         WorkFailedError: the large model's folder no longer holds what is replaced.
     """
-    places = Places.of_project()
     target = folder / "models" / ROBERTA_BASE
     (folder / "requirements").symlink_to(REPOSITORY / "requirements")  # the lock files are looked for beside models
-    shutil.copytree(places.folder(ROBERTA_LARGE), target, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(REPOSITORY / "model_repos" / ROBERTA_LARGE, target, ignore=shutil.ignore_patterns("__pycache__"))
     (target / ROBERTA_LARGE).rename(target / ROBERTA_BASE)
     for name, changes in TO_BASE.items():
         text = (target / name).read_text()
@@ -124,10 +132,7 @@ def roberta_base(folder: Path) -> Model:
                 raise WorkFailedError(f"{ROBERTA_LARGE}/{name} has no {old!r} to make {new!r} of")
             text = text.replace(old, new)
         (target / name).write_text(text)
-    ids = np.random.default_rng(0).integers(10, 50_000, (1, TOKENS))
-    body = encode({"input_ids": ids, "attention_mask": np.ones_like(ids)}, payload_format="binary")
-    archive = _built(ROBERTA_BASE, replace(places, repositories=target.parent), size="full")
-    return Model(archive=archive, name=ROBERTA_BASE, body=body)
+    return target
 
 
 def _built(name: str, places: Places, *, size: Size) -> Path:

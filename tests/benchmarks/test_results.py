@@ -83,6 +83,19 @@ def test_a_missed_bound_and_a_benchmark_that_could_not_run_fail_the_run(
     assert said in " ".join(capsys.readouterr().out.split())
 
 
+def test_how_long_a_long_benchmark_takes_is_said_beforehand(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    [(name, minutes), *_] = run.LONG.items()
+    assert name in run.BENCHMARKS
+    benchmark(0, monkeypatch)
+    run.main([])
+    assert "minutes" not in capsys.readouterr().out
+    monkeypatch.setattr(run, "BENCHMARKS", {name: ("module", "what")})
+    run.main([])
+    assert capsys.readouterr().out.startswith(f"{name} takes about {minutes} minutes")
+
+
 def test_a_name_that_is_no_benchmark_is_refused_before_any_runs(capsys: pytest.CaptureFixture[str]) -> None:
     assert run.main(["packing", "speed"]) == 2
     assert "no benchmark is called speed" in capsys.readouterr().out

@@ -1,0 +1,40 @@
+"""What tests hold claims and reports against: ways with figures that are given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from benchmarks.scenarios.measuring import Load, Measured
+from benchmarks.scenarios.outcome import Outcome
+from benchmarks.scenarios.served import ColdStart
+from benchmarks.scenarios.table import Scenario
+
+
+def way(
+    name: str, *, rates: Sequence[float] = (), loads: Sequence[float] = (), archive: int = 10**6, request: int = 1000
+) -> Measured:
+    """A way with so many answers a second in each turn, and cold starts that take so many seconds to load."""
+    return Measured(
+        way=name,
+        archive_bytes=archive,
+        request_bytes=request,
+        cold=[ColdStart(unpack=0.25, load=load, first_call=0.05) for load in loads],
+        load=Load(rates=list(rates), p50_ms=1.5, p95_ms=2.5, mean_batch=1.0) if rates else None,
+    )
+
+
+def outcome_of(
+    scenario: Scenario, *, code: str = "abc1234", machine: str = "a machine", others: float = 0.0
+) -> Outcome:
+    """What might have come of a scenario: each way a little better than the one before."""
+    found = [
+        way(
+            one.name,
+            rates=[100.0 * (1 + place) + turn for turn in range(scenario.repeats.turns)],
+            loads=[2.0 / (1 + place) + start / 100 for start in range(scenario.repeats.cold_starts)],
+        )
+        for place, one in enumerate(scenario.ways)
+    ]
+    return Outcome(
+        code=code, machine=machine, measured="2026-01-02 03:04", seconds=60.0, others=others, found=tuple(found)
+    )

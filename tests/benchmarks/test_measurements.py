@@ -1,0 +1,253 @@
+"""The run of the scenarios: what is kept, what is written, and what is refused."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from benchmarks import measurements
+from benchmarks.scenarios.measuring import Measured, Repeats, Step, measure
+from benchmarks.scenarios.outcome import code_now, keep, kept
+from benchmarks.scenarios.picture import picture
+from benchmarks.scenarios.report import Section, page, section_lines
+from benchmarks.scenarios.served import Way
+from benchmarks.scenarios.table import DYNAMIC, PLAIN, SCENARIOS
+from tests.benchmarks.measured import outcome_of
+from tritonstack.errors import WorkFailedError
+from tritonstack.local.container.repository import TritonFiles
+from tritonstack.local.paths import REPOSITORY
+
+OUTCOMES = {name: outcome_of(scenario) for name, scenario in SCENARIOS.items()}
+SECTIONS = [Section(scenario=scenario, outcome=OUTCOMES[name]) for name, scenario in SCENARIOS.items()]
+PAGE = "# Measurements\n\nBefore.\n\n<!-- measured -->\nstale\n<!-- /measured -->\n\nAfter.\n"
+
+
+@dataclass
+class Fake:
+    """Stands in for the measuring itself: gives figures at once, and may end the run at some scenario."""
+
+    measured: list[str] = field(default_factory=list)
+    ends_at: str = ""
+    by: BaseException = field(default_factory=KeyboardInterrupt)
+
+    def __call__(self, ways: Sequence[Way], *, repeats: Repeats, folder: Path, step: Step) -> list[Measured]:
+        """As ``measure``."""
+        [name] = [name for name, one in SCENARIOS.items() if one.ways == ways]
+        if name == self.ends_at:
+            raise self.by
+        step()
+        self.measured.append(name)
+        return list(OUTCOMES[name].found)
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Fake:
+    """Measuring that takes no time, with a folder for what is kept and for docs."""
+    made = Fake()
+    (tmp_path / "docs" / "pictures").mkdir(parents=True)
+    (tmp_path / "docs" / "measurements.md").write_text(PAGE)
+    monkeypatch.setattr(measurements, "measure", made)
+    monkeypatch.setattr(measurements, "KEPT", tmp_path / "kept")
+    monkeypatch.setattr(measurements, "DOCS", tmp_path / "docs")
+    monkeypatch.setattr(measurements, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(measurements, "code_now", lambda: "abc1234")
+    monkeypatch.setattr(TritonFiles, "check", lambda _self: None)
+    return made
+
+
+def docs(folder: Path) -> dict[str, str]:
+    """Every file below ``docs``."""
+    return {path.name: path.read_text() for path in (folder / "docs").rglob("*") if path.is_file()}
+
+
+def test_all_scenarios_are_measured_and_written_between_the_marks(fake: Fake, tmp_path: Path) -> None:
+    assert measurements.command(["--write"]) == 0
+    assert fake.measured == list(SCENARIOS)
+    written = docs(tmp_path)
+    assert written.keys() == {"measurements.md", "measurements.svg"}
+    text = written["measurements.md"]
+    assert text.startswith("# Measurements\n\nBefore.\n\n<!-- measured -->\n")
+    assert text.endswith("\n<!-- /measured -->\n\nAfter.\n")
+    assert "stale" not in text
+    assert all(scenario.title in text for scenario in SCENARIOS.values())
+    assert measurements.machine_here() in text
+
+
+def test_without_write_the_docs_stay_as_they_are(
+    fake: Fake, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert measurements.main() == 0
+    assert len(fake.measured) == len(SCENARIOS)
+    assert docs(tmp_path) == {"measurements.md": PAGE}
+    printed = capsys.readouterr().out
+    assert "9 scenarios, about 17 min" in printed
+    assert "warm-up, 9 of 9; about 1 min remain" in printed
+
+
+def test_ctrl_c_keeps_what_is_measured_and_the_next_run_goes_on_there(
+    fake: Fake, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake.ends_at = "onnxruntime"
+    assert measurements.command(["--write"]) == 130
+    assert "interrupted; docs/ is as it was" in capsys.readouterr().err
+    assert docs(tmp_path) == {"measurements.md": PAGE}
+    assert fake.measured == ["batching", "one-caller", "frameworks"]
+    fake.ends_at = ""
+    assert measurements.command(["--write"]) == 0
+    assert fake.measured == list(SCENARIOS)
+    assert "3 are kept in" in " ".join(capsys.readouterr().out.split())
+
+
+def test_again_measures_what_is_kept(fake: Fake) -> None:
+    assert measurements.command(["batching"]) == 0
+    assert measurements.command(["batching"]) == 0
+    assert measurements.command(["batching", "--again"]) == 0
+    assert fake.measured == ["batching", "batching"]
+
+
+@pytest.mark.parametrize("error", [WorkFailedError("JSON was not loaded: 507"), ConnectionResetError("it ended")])
+def test_a_scenario_that_fails_is_told_the_others_are_kept_and_nothing_is_written(
+    error: Exception, fake: Fake, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake.ends_at, fake.by = "payload", error
+    assert measurements.command(["--write"]) == 1
+    assert capsys.readouterr().err == f"payload: {error}\n"
+    assert fake.measured == [name for name in SCENARIOS if name != "payload"]
+    assert docs(tmp_path) == {"measurements.md": PAGE}
+
+
+def test_a_page_is_not_written_from_some_scenarios(
+    fake: Fake, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert measurements.command(["batching", "warm-up", "--write"]) == 1
+    assert "nothing is kept of one-caller, frameworks, " in capsys.readouterr().err
+    assert fake.measured == ["batching", "warm-up"]
+    assert docs(tmp_path) == {"measurements.md": PAGE}
+
+
+def test_a_page_without_the_marks_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "measurements.md").write_text("# Measurements\n<!-- measured -->\n")
+    with pytest.raises(WorkFailedError, match="has no place between <!-- measured --> and <!-- /measured -->"):
+        measurements.write(OUTCOMES, docs=tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["measurements.md"]
+
+
+def test_a_name_that_is_no_scenario_is_refused_before_any_runs(fake: Fake, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        measurements.command(["batching", "speed"])
+    assert ended.value.code == 2
+    assert "no scenario is called speed; there are batching, one-caller" in capsys.readouterr().err
+    assert fake.measured == []
+
+
+def test_without_a_local_triton_nothing_is_tried(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(measurements, "ENVIRONMENTS", tmp_path)
+    assert measurements.command([]) == 1
+    said = capsys.readouterr()
+    assert "is missing. Install it: python3 scripts/setup.py triton backends" in said.err
+    assert said.out == ""
+
+
+def test_what_is_kept_counts_for_the_same_code_machine_and_ways_alone(tmp_path: Path) -> None:
+    outcome = OUTCOMES["payload"]
+    keep(tmp_path, "payload", outcome)
+    same = {"code": outcome.code, "machine": outcome.machine, "ways": ["JSON", "binary"]}
+    assert [path.name for path in tmp_path.iterdir()] == ["payload.json"]
+    assert kept(tmp_path, "payload", code="abc1234", machine="a machine", ways=["JSON", "binary"]) == outcome
+    for change in ({"code": "0000000"}, {"machine": "another"}, {"ways": ["JSON"]}):
+        assert kept(tmp_path, "payload", **{**same, **change}) is None  # type: ignore[arg-type]  # as keywords
+    (tmp_path / "payload.json").write_text('{"code": "abc1234"')
+    assert kept(tmp_path, "payload", code="abc1234", machine="a machine", ways=["JSON", "binary"]) is None
+
+
+def test_the_code_is_the_commit_and_what_differs_from_it() -> None:
+    git = ["git", "-C", str(REPOSITORY), "rev-parse", "--short", "HEAD"]
+    head = subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()
+    assert code_now().partition("-")[0] == head
+
+
+def test_the_table_of_claims_says_what_is_claimed_what_is_here_and_the_verdict() -> None:
+    text = page(SECTIONS)
+    said = "dynamic batching at least doubles throughput (bound by memory traffic)"
+    assert f"| {said} | ≥ 2 | 1.95 (1.92 to 1.98) | 206 against 106 answers/s | **does not hold here** |" in text
+    assert (
+        "| two instances add throughput | better | 3.84 (3.75 to 3.94) | 406 against 106 answers/s | **holds** |"
+        in text
+    )
+    assert text.count("| cannot be tried here |") == len(SCENARIOS["onnxruntime"].not_here)
+    assert "](pictures/measurements.svg)" in text
+    assert "Taken beside other load" not in text
+
+
+def test_figures_that_something_else_ran_beside_are_marked() -> None:
+    busy = replace(SECTIONS[0], outcome=replace(SECTIONS[0].outcome, others=1.5))
+    assert "**Taken beside other load** (1.5 cores busy with it)" in page([busy, *SECTIONS[1:]])
+
+
+def test_sizes_stand_where_ways_differ_in_them() -> None:
+    [alike] = [one for one in SECTIONS if one.scenario.title == SCENARIOS["payload"].title]
+    json, binary = alike.outcome.found
+    differing = replace(alike, outcome=replace(alike.outcome, found=(replace(json, request_bytes=2_900_000), binary)))
+    assert "| configuration | answers/s |" in "\n".join(section_lines(alike))
+    assert "| configuration | request KB | answers/s |" in "\n".join(section_lines(differing))
+    assert "| JSON | 2,900 |" in "\n".join(section_lines(differing))
+
+
+def test_the_picture_is_the_same_for_the_same_figures_and_shows_every_claim() -> None:
+    claims = [one for section in SECTIONS for one in section.tried]
+    drawn = picture(claims)
+    assert drawn == picture(claims)
+    assert drawn.count("<circle") == len(claims) == sum(len(scenario.claims) for scenario in SCENARIOS.values())
+    assert drawn.count('class="claimed"') == sum(one.claim.times != 1 for one in claims)
+    other = replace(claims[0], ratio=replace(claims[0].ratio, median=claims[0].ratio.median * 1.5))
+    assert picture([other, *claims[1:]]) != drawn
+
+
+@pytest.mark.long
+def test_a_scenario_is_measured_on_the_real_triton(tmp_path: Path) -> None:
+    steps: list[None] = []
+    ways = [PLAIN, DYNAMIC]
+    found = measure(
+        ways, repeats=Repeats(cold_starts=1, turns=1, users=8), folder=tmp_path, step=lambda: steps.append(None)
+    )
+    assert [one.way for one in found] == ["plain", "dynamic batching"]
+    assert len(steps) == 4
+    plain, batched = found
+    assert all(one.cold[0].unpack > 0 and one.cold[0].load > 0 and one.cold[0].first_call > 0 for one in found)
+    assert plain.load is not None
+    assert batched.load is not None
+    assert plain.load.mean_batch == pytest.approx(1.0)
+    assert batched.load.mean_batch is not None
+    assert batched.load.mean_batch > 1.5
+    assert plain.archive_bytes > 130e6
+
+
+@pytest.mark.long
+def test_ctrl_c_on_the_real_triton_leaves_no_process_and_no_folder(tmp_path: Path) -> None:
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    command = [sys.executable, "-m", "benchmarks.measurements", "warm-up", "--again"]
+    run = subprocess.Popen(command, cwd=REPOSITORY, env=environment, stderr=subprocess.PIPE, text=True)
+    try:
+        _wait(lambda: any(tmp_path.glob("measurements-*/container/models/*/model")), run)
+        run.send_signal(2)
+        _, said = run.communicate(timeout=60)
+    finally:
+        run.kill()
+    assert run.returncode == 130
+    assert "interrupted; docs/ is as it was" in said
+    assert "Traceback" not in said
+    assert list(tmp_path.iterdir()) == []
+
+
+def _wait(done: Callable[[], bool], run: subprocess.Popen[str]) -> None:
+    while not done():
+        with pytest.raises(subprocess.TimeoutExpired):
+            run.wait(timeout=0.1)

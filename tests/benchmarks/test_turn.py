@@ -1,0 +1,82 @@
+"""A turn of load, on a clock of its own, and what is made of its latencies."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from benchmarks.scenarios.measuring import load_of, order
+from benchmarks.scenarios.turn import turn
+from tests.bench.virtual_time import Now, run
+from tritonstack.errors import WorkFailedError
+
+
+class Server:
+    """Answers one call after another, each in so many seconds.
+
+    ``came``: when each came. ``beside``: for each of those that came in the turn's second, how many were there when it
+    was answered.
+    """
+
+    def __init__(self, now: Now, *, seconds: float, fails: int | None = None) -> None:
+        self._now, self._seconds, self._fails = now, seconds, fails
+        self._one = asyncio.Lock()
+        self.came: list[float] = []
+        self.beside: list[int] = []
+        self._there = 0
+
+    async def ask(self) -> str | None:
+        """One call."""
+        came = self._now()
+        self.came.append(came)
+        self._there += 1
+        async with self._one:
+            await asyncio.sleep(self._seconds)
+        if 0.5 <= came < 1.5:
+            self.beside.append(self._there)
+        self._there -= 1
+        return "507: no memory" if len(self.came) == self._fails else None
+
+
+def latencies(*, users: int, seconds: float, fails: int | None = None) -> tuple[list[float], Server]:
+    """Of a turn of one second after half a second of warm-up."""
+
+    async def work(now: Now) -> tuple[list[float], Server]:
+        server = Server(now, seconds=seconds, fails=fails)
+        return await turn(server.ask, users=users, warm_up=0.5, seconds=1.0, now=now), server
+
+    return run(work)
+
+
+def test_calls_of_the_warm_up_are_left_out() -> None:
+    found, server = latencies(users=1, seconds=0.125)
+    assert found == [pytest.approx(0.125)] * 8
+    assert len(server.came) == 12
+
+
+def test_several_callers_wait_for_each_other_to_the_last_call_that_counts() -> None:
+    found, server = latencies(users=4, seconds=0.0625)
+    assert found == [pytest.approx(0.25)] * len(found)
+    assert server.beside == [4] * len(found) == [4] * 16
+
+
+def test_a_call_that_is_longer_than_the_turn_counts_whole() -> None:
+    found, _ = latencies(users=1, seconds=3.0)
+    assert found == [pytest.approx(3.0)]
+
+
+def test_a_call_that_fails_ends_the_turn() -> None:
+    with pytest.raises(ExceptionGroup) as caught:
+        latencies(users=2, seconds=0.25, fails=5)
+    assert caught.group_contains(WorkFailedError, match="507: no memory")
+
+
+def test_the_rate_of_a_turn_is_its_callers_by_their_mean_latency() -> None:
+    found = load_of([[0.1, 0.3], [0.4]], users=4, mean_batch=None)
+    assert found.rates == [pytest.approx(20.0), pytest.approx(10.0)]
+    assert found.p50_ms == pytest.approx(300.0)
+
+
+def test_every_other_turn_is_the_other_way_round() -> None:
+    assert order(3, 3) == [0, 1, 2, 2, 1, 0, 0, 1, 2]
