@@ -61,7 +61,7 @@ def test_the_files_hold_the_answer_and_a_page_that_needs_nothing_else(tmp_path: 
     assert json.loads((tmp_path / "out" / "a.json").read_text())["models"] == 4
     page = (tmp_path / "a.html").read_text()
     HTMLParser().feed(page)
-    assert page.count("<svg") == page.count("<figure") == 9
+    assert page.count("<svg") == page.count("<figure") == 11
     assert not re.findall(r"(?:src|href)=|url\(|https?://", page)
     assert "nan" not in page
     assert sorted(each.name for each in tmp_path.iterdir()) == ["a.html", "out", "scenario.yaml"]

@@ -13,7 +13,7 @@ from tritonstack.sizing.fleet.answer import Answer
 from tritonstack.sizing.fleet.figures import PERCENTILES, Latencies
 from tritonstack.sizing.fleet.holding import Holding
 from tritonstack.sizing.fleet.sources import Source
-from tritonstack.sizing.fleet.words import holding_sentence, sentences
+from tritonstack.sizing.fleet.words import about, holding_sentence, sentences
 
 NONE = "-"
 MOST_SOURCES = 40
@@ -22,7 +22,7 @@ MOST_SOURCES = 40
 
 def simulate_view(found: Answer) -> RenderableType:
     """Tables of calls and latencies, the rest in sentences, and what it rests on."""
-    parts: list[RenderableType] = [_calls(found), _latencies(found)]
+    parts: list[RenderableType] = [Text(about(found)), _calls(found), _latencies(found)]
     parts += [Text(line) for line in sentences(found)]
     parts += [Text(holding_sentence(found)), ""]
     if found.holding is not None:
@@ -33,8 +33,7 @@ def simulate_view(found: Answer) -> RenderableType:
 
 def _calls(found: Answer) -> Table:
     calls = found.calls
-    title = f"{calls.calls:,} calls of {len(found.models):,} models in {found.trace.seconds / 60:,.1f} min"
-    view = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=title, title_justify="left")
+    view = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     view.add_column("met")
     view.add_column("calls", justify="right")
     view.add_column("share", justify="right")

@@ -12,7 +12,7 @@ import pytest
 from tests.sizing.fleet.plans import KIND, MACHINE, calls, equal_models, one_by_one, plan, table
 from tests.sizing.fleet.test_scenario_file import GOOD, read
 from tritonstack.sizing.fleet.answer import Answer, answer
-from tritonstack.sizing.fleet.figures import call_figures, load_figures
+from tritonstack.sizing.fleet.figures import LoadFigures, call_figures, load_figures, thrash_times
 from tritonstack.sizing.fleet.fleet import simulate
 from tritonstack.sizing.fleet.holding import holding
 from tritonstack.sizing.fleet.split import SplitAdvice, split_advice
@@ -32,11 +32,17 @@ def answered(folder: Path, *changes: tuple[str, str]) -> Answer:
 def test_loads_are_counted_by_minute_and_those_that_come_again_soon_by_themselves() -> None:
     trace = one_by_one([0, 1, 0, 1, 1, 2, 2, 2, 0], apart=25.0)
     happening = simulate(plan(most_models=1), table(KIND, KIND, KIND), trace, seed=0)
-    found = load_figures(happening, after=0.0, thrash_seconds=100.0)
+
+    def figures(*, after: float, within: float) -> LoadFigures:
+        thrash = thrash_times(happening, within=within)
+        return load_figures(happening, after=after, thrash=thrash, thrash_seconds=within)
+
+    found = figures(after=0.0, within=100.0)
     assert (found.loads, found.evictions, found.peak_loads_per_minute) == (6, 5, 2)
     assert found.again == 2  # the second 0 and the second 1; the last 0 was gone for 125 s
-    assert load_figures(happening, after=0.0, thrash_seconds=200.0).again == 3
-    assert load_figures(happening, after=60.0, thrash_seconds=200.0).loads == 4
+    assert figures(after=0.0, within=200.0).again == 3
+    assert figures(after=60.0, within=200.0).loads == 4
+    assert figures(after=130.0, within=200.0).again == 1
 
 
 def test_percentiles_are_measured_values_and_the_warm_up_is_left_out() -> None:

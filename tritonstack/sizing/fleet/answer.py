@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tritonstack.sizing.fleet.figures import CallFigures, LoadFigures, call_figures, load_figures
+from tritonstack.sizing.fleet.figures import CallFigures, LoadFigures, call_figures, load_figures, thrash_times
 from tritonstack.sizing.fleet.fleet import FleetPlan, simulate
 from tritonstack.sizing.fleet.fleet_cost import FleetCost, fleet_cost
 from tritonstack.sizing.fleet.happening import Happening
@@ -17,6 +17,7 @@ from tritonstack.sizing.fleet.model_table import ModelTable
 from tritonstack.sizing.fleet.routing import ASSUMPTIONS
 from tritonstack.sizing.fleet.scenario import Scenario
 from tritonstack.sizing.fleet.scenario_file import PreparedScenario
+from tritonstack.sizing.fleet.series import Series, series
 from tritonstack.sizing.fleet.sources import Source
 from tritonstack.sizing.fleet.split import Split, SplitAdvice, split_advice
 from tritonstack.sizing.fleet.trace import MINUTE, Trace
@@ -40,6 +41,7 @@ class Answer:
     Attributes:
         happening: the simulation itself.
         calls, loads, cost: see their classes.
+        course: the same over time.
         holding: what an instance holds; None without a model cache.
         instances: (least, mean, greatest) that took calls.
         held: models loaded on an instance, on average over the time after the warm-up, and at most; None where that
@@ -60,6 +62,7 @@ class Answer:
     seed: int
     calls: CallFigures
     loads: LoadFigures
+    course: Series
     cost: FleetCost
     holding: Holding | None
     instances: tuple[int, float, int]
@@ -87,6 +90,7 @@ def answer(prepared: PreparedScenario, *, seed: int) -> Answer:
     typical = max(1, round(instances[1]))
     peak = peak_rate(trace)
     each = models.of_each("least_seconds_each")
+    thrash = thrash_times(happening, within=scenario.thrash_seconds)
     advice, held = None, None
     if plan.machine.cached:
         advice = split_advice(models, plan.machine, count=typical, routing=plan.routing, peak_rate=peak)
@@ -98,7 +102,8 @@ def answer(prepared: PreparedScenario, *, seed: int) -> Answer:
         happening=happening,
         seed=seed,
         calls=call_figures(happening, trace, after=after),
-        loads=load_figures(happening, after=after, thrash_seconds=scenario.thrash_seconds),
+        loads=load_figures(happening, after=after, thrash=thrash, thrash_seconds=scenario.thrash_seconds),
+        course=series(happening, trace, thrash=thrash),
         cost=fleet_cost(
             scenario.instance,
             instance_seconds=happening.instance_seconds(),

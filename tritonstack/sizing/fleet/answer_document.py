@@ -7,7 +7,6 @@ from typing import Any
 from tritonstack.sizing.fleet.answer import Answer
 from tritonstack.sizing.fleet.figures import Latencies
 from tritonstack.sizing.fleet.holding import Holding
-from tritonstack.sizing.fleet.series import series
 
 FORMAT = 1
 
@@ -15,7 +14,7 @@ FORMAT = 1
 def answer_document(found: Answer) -> dict[str, Any]:
     """Plain values. Times are seconds, latencies milliseconds; null is unknown, never zero."""
     calls, loads, cost = found.calls, found.loads, found.cost
-    course = series(found.happening, found.trace)
+    course = found.course
     return {
         "format": FORMAT,
         "seed": found.seed,
@@ -72,6 +71,7 @@ def answer_document(found: Answer) -> dict[str, Any]:
             "calls_per_minute": course.calls,
             "hit_percent": course.hit_ratio,
             "loads_per_minute": course.loads,
+            "loads_again_per_minute": course.thrash,
             "p50_ms": course.median,
             "p95_ms": course.p95,
             "warm_p95_ms": course.warm_p95,
@@ -115,6 +115,7 @@ def _split(found: Answer) -> dict[str, Any] | None:
             "hit_ratio": best.hit_ratio,
         },
         "same_hit_ratio_with_instances": advice.fewer,
+        "hit_ratio_by_hot_models": [{"hot_models": cut, "hit_ratio": ratio} for cut, ratio in advice.by_cut],
         "simulated": None
         if found.replayed is None
         else {"one_endpoint_hit_ratio": found.replayed.one, "split_hit_ratio": found.replayed.split},

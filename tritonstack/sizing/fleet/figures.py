@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from array import array
 from dataclasses import dataclass
 
 import numpy as np
@@ -85,8 +87,8 @@ def call_figures(happening: Happening, trace: Trace, *, after: float) -> CallFig
     )
 
 
-def load_figures(happening: Happening, *, after: float, thrash_seconds: float) -> LoadFigures:
-    """Of the loads and evictions at ``after`` seconds or later, while calls came."""
+def load_figures(happening: Happening, *, after: float, thrash: Floats, thrash_seconds: float) -> LoadFigures:
+    """Of the loads and evictions at ``after`` seconds or later, while calls came. ``thrash``: see ``thrash_times``."""
     seconds, _, _ = happening.events.of_kind(LOAD)
     kept = seconds[(seconds >= after) & (seconds < happening.seconds)]
     evicted, _, _ = happening.events.of_kind(EVICTION)
@@ -97,21 +99,22 @@ def load_figures(happening: Happening, *, after: float, thrash_seconds: float) -
         evictions=int(((evicted >= after) & (evicted < happening.seconds)).sum()),
         loads_per_minute=len(kept) / minutes,
         peak_loads_per_minute=int(per_minute.max()),
-        again=_loaded_again(happening, after=after, within=thrash_seconds),
+        again=int(((thrash >= after) & (thrash < happening.seconds)).sum()),
         thrash_seconds=thrash_seconds,
     )
 
 
-def _loaded_again(happening: Happening, *, after: float, within: float) -> int:
+def thrash_times(happening: Happening, *, within: float) -> Floats:
+    """When models were loaded that the same instance had evicted at most so many seconds before."""
     events = happening.events
     gone: dict[tuple[int, int], float] = {}
-    again = 0
+    found = array("d")
     for now, kind, model, instance in zip(events.seconds, events.kinds, events.models, events.instances, strict=True):
         if kind == EVICTION:
             gone[instance, model] = now
-        elif after <= now < happening.seconds and now - gone.get((instance, model), -np.inf) <= within:
-            again += 1
-    return again
+        elif now - gone.get((instance, model), -math.inf) <= within:
+            found.append(now)
+    return np.array(found)
 
 
 def _latencies(seconds: Floats) -> Latencies:

@@ -11,14 +11,15 @@ from tritonstack.observability.page.plot import COLOURS
 from tritonstack.observability.page.style import STYLE
 from tritonstack.sizing.fleet.answer import Answer
 from tritonstack.sizing.fleet.chart import Chart, Points, svg
+from tritonstack.sizing.fleet.fleet_cost import HOUR
 from tritonstack.sizing.fleet.happening import HIT
 from tritonstack.sizing.fleet.model_table import Floats
-from tritonstack.sizing.fleet.series import series
-from tritonstack.sizing.fleet.words import holding_sentence, sentences
+from tritonstack.sizing.fleet.split import SplitAdvice
+from tritonstack.sizing.fleet.words import about, holding_sentence, sentences
 
 OWN_STYLE = """
 ul.says { margin: 10px 0 0; padding-left: 20px; } ul.says li { margin: 2px 0; }
-.figures { display: grid; grid-template-columns: repeat(auto-fill, minmax(150px, 1fr)); gap: 8px 12px;
+.figures { display: grid; grid-template-columns: repeat(auto-fill, minmax(135px, 1fr)); gap: 8px 12px;
            margin-top: 14px; }
 .figures div { background: var(--card); border: 1px solid var(--line); border-radius: 6px; padding: 8px 11px; }
 .sources { margin-top: 10px; font-size: 13px; }
@@ -32,9 +33,8 @@ SHARES = (*(percent / 100 for percent in range(1, 100)), 0.995, 0.999, 0.9999, 1
 def simulation_page(found: Answer) -> str:
     """The whole document."""
     title = found.scenario.description or "A fleet, simulated"
-    minutes = found.trace.seconds / 60
-    what = f"{len(found.trace):,} calls of {len(found.models):,} models in {minutes:,.1f} minutes, seed {found.seed}"
     charts = [chart for chart in _charts(found) if any(chart.lines.values())]
+    what = f"{escape(about(found))}<br>a simulation, not a measurement; seed {found.seed}"
     says = "".join(f"<li>{escape(line)}</li>" for line in (*sentences(found), holding_sentence(found)))
     assumed = "".join(f"<li>{escape(line)}</li>" for line in found.assumptions)
     return "".join(
@@ -42,7 +42,7 @@ def simulation_page(found: Answer) -> str:
             '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             f"<title>{escape(title)}</title><style>{STYLE}{OWN_STYLE}</style></head><body><main>",
-            f"<header><h1>{escape(title)}</h1><p>{escape(what)}<br>a simulation, not a measurement</p></header>",
+            f"<header><h1>{escape(title)}</h1><p>{what}</p></header>",
             f'<div class="figures">{_tiles(found)}</div>',
             f'<ul class="says">{says}</ul><div class="graphs">{"".join(_figure(chart) for chart in charts)}</div>',
             f'<h2>Assumed</h2><ul class="says">{assumed}</ul>',
@@ -67,6 +67,7 @@ def _tiles(found: Answer) -> str:
     tiles = (
         ("hit ratio", ratio),
         ("cold starts", f"{calls.cold_starts:,}"),
+        (f"loaded again within {found.loads.thrash_seconds:g} s", f"{found.loads.again:,}"),
         ("p95, all calls", "-" if p95 is None else f"{p95:,.0f} ms"),
         ("p95, loaded models", "-" if warm is None else f"{warm:,.0f} ms"),
         ("instances on average", f"{found.instances[1]:.2f}"),
@@ -77,7 +78,7 @@ def _tiles(found: Answer) -> str:
 
 
 def _charts(found: Answer) -> list[Chart]:
-    course = series(found.happening, found.trace)
+    course = found.course
     limit = found.scenario.latency_limit_ms
     kept = found.happening.calls
     counted = found.trace.times >= found.scenario.warm_up_minutes * 60
@@ -102,7 +103,16 @@ def _charts(found: Answer) -> list[Chart]:
             unit="count",
             lines={"paid": _minutes(course.paid), "take calls": _minutes(course.serving)},
         ),
-        Chart(key="loads", title="Loads", unit="a minute", lines={"loads": _minutes(course.loads)}),
+        Chart(
+            key="loads",
+            title="Loads and thrash",
+            unit="a minute",
+            lines={
+                "loads": _minutes(course.loads),
+                f"of models evicted in the last {found.loads.thrash_seconds:g} s": _minutes(course.thrash),
+            },
+        ),
+        Chart(key="cost", title="Cost until then", unit="USD", lines={"cost": _cost(found)}),
         Chart(key="held", title="Models on an instance", unit="mean", lines={"loaded": _minutes(course.held)}),
         Chart(
             key="distribution",
@@ -137,7 +147,33 @@ def _charts(found: Answer) -> list[Chart]:
             log_x=len(found.models) > 20,
             top=100.0,
         ),
+        _split_chart(found.split),
     ]
+
+
+def _cost(found: Answer) -> Points:
+    """Over the minutes; empty where the price is unknown."""
+    price, paid = found.cost.usd_per_hour, found.course.paid
+    if price is None:
+        return []
+    total, points = 0.0, [(0.0, 0.0)]
+    for (start, count), (end, _) in zip(paid[::2], paid[1::2], strict=True):
+        total += price * count * (end - start) / HOUR
+        points.append((end / 60, total))
+    return points
+
+
+def _split_chart(advice: SplitAdvice | None) -> Chart:
+    return Chart(
+        key="split",
+        title="Hits of two endpoints",
+        unit="percent, estimated",
+        lines={"hits": [] if advice is None else [(cut, 100 * ratio) for cut, ratio in advice.by_cut]},
+        across="hot models",
+        log_x=advice is not None and bool(advice.by_cut) and advice.by_cut[-1][0] > 20,
+        top=100.0,
+        limit=None if advice is None else (100 * advice.one, f"one endpoint {100 * advice.one:.1f} %"),
+    )
 
 
 def _minutes(points: Points) -> Points:

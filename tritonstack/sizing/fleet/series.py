@@ -23,6 +23,7 @@ class Series:
     Attributes:
         period: seconds.
         calls, loads: a minute.
+        thrash: the loads among them of models that were evicted shortly before.
         hit_ratio: percent.
         median, p95, warm_p95: latency in milliseconds.
         serving, paid: instances, as steps.
@@ -32,6 +33,7 @@ class Series:
     period: float
     calls: Points
     loads: Points
+    thrash: Points
     hit_ratio: Points
     median: Points
     p95: Points
@@ -41,8 +43,8 @@ class Series:
     held: Points
 
 
-def series(happening: Happening, trace: Trace) -> Series:
-    """The simulation's course while calls came."""
+def series(happening: Happening, trace: Trace, *, thrash: Floats) -> Series:
+    """The simulation's course while calls came. ``thrash``: see ``thrash_times``."""
     seconds = happening.seconds
     period = max(MINUTE * np.ceil(seconds / MINUTE / MOST_PERIODS), 1.0) if seconds >= 10 * MINUTE else seconds / 20
     count = max(1, int(np.ceil(seconds / period)))
@@ -50,8 +52,11 @@ def series(happening: Happening, trace: Trace) -> Series:
     place = np.minimum((trace.times // period).astype(np.int64), count - 1)
     calls = np.bincount(place, minlength=count)
     hits = np.bincount(place[happening.calls.outcomes == HIT], minlength=count)
-    loads = happening.events.of_kind(LOAD)[0]
-    loaded = np.bincount((loads[loads < seconds] // period).astype(np.int64), minlength=count)[:count]
+
+    def a_minute(moments: Floats) -> Points:
+        counted = np.bincount((moments[moments < seconds] // period).astype(np.int64), minlength=count)[:count]
+        return _points(middles, counted * MINUTE / period)
+
     edges = np.searchsorted(place, np.arange(count + 1))
     warm = happening.calls.outcomes == HIT
     fleet = [*happening.fleet]
@@ -59,7 +64,8 @@ def series(happening: Happening, trace: Trace) -> Series:
     return Series(
         period=period,
         calls=_points(middles, calls * MINUTE / period),
-        loads=_points(middles, loaded * MINUTE / period),
+        loads=a_minute(happening.events.of_kind(LOAD)[0]),
+        thrash=a_minute(thrash),
         hit_ratio=[(float(t), 100 * float(h) / float(n)) for t, h, n in zip(middles, hits, calls, strict=True) if n],
         median=_percentile(happening.calls.latencies, edges, middles, 50),
         p95=_percentile(happening.calls.latencies, edges, middles, 95),

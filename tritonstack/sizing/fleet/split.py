@@ -50,12 +50,14 @@ class SplitAdvice:
         one: hit ratio of one endpoint with that many.
         best: the split with the highest hit ratio; None where no split has instances enough for its calls.
         fewer: instances of the smallest split that keeps ``one``; None where none needs fewer.
+        by_cut: number of hot models → the highest hit ratio with it; of numbers that have instances enough.
     """
 
     instances: int
     one: float
     best: Split | None
     fewer: int | None
+    by_cut: tuple[tuple[int, float], ...]
 
     @property
     def worth_while(self) -> bool:
@@ -76,16 +78,17 @@ def split_advice(
     search = _Search(models, machine, routing=routing, peak_rate=peak_rate)
     instances = max(2, count)
     one = estimate(models, machine, count=instances, routing=routing).hit_ratio
-    best = search.best(instances)
+    splits = search.splits(instances)
+    best = max(splits, key=lambda split: split.hit_ratio, default=None)
     fewer = None
     for total in range(2, instances):
-        found = search.best(total)
         # One endpoint of that size is the fairer rival: fewer instances may do without a split as well.
         alone = estimate(models, machine, count=total, routing=routing).hit_ratio
-        if found is not None and found.hit_ratio >= one and alone < one:
+        if alone < one and any(split.hit_ratio >= one for split in search.splits(total)):
             fewer = total
             break
-    return SplitAdvice(instances=instances, one=one, best=best, fewer=fewer)
+    by_cut = tuple((split.hot_models, split.hit_ratio) for split in splits)
+    return SplitAdvice(instances=instances, one=one, best=best, fewer=fewer, by_cut=by_cut)
 
 
 class _Search:
@@ -100,14 +103,14 @@ class _Search:
         self._cuts = sorted({int(cut) for cut in np.geomspace(1, called - 1, CUTS)})
         self._known: dict[tuple[int, bool, int], float] = {}
 
-    def best(self, instances: int) -> Split | None:
-        """The split of so many with the highest hit ratio; of equal ones that with the fewest hot models."""
-        found: Split | None = None
+    def splits(self, instances: int) -> list[Split]:
+        """The best division of so many instances for each number of hot models that has instances enough."""
+        counts = sorted({int(each) for each in np.linspace(1, instances - 1, COUNTS)})
+        found = []
         for cut in self._cuts:
-            for hot_instances in sorted({int(each) for each in np.linspace(1, instances - 1, COUNTS)}):
-                split = self._split(cut, hot_instances, instances - hot_instances)
-                if split is not None and (found is None or split.hit_ratio > found.hit_ratio):
-                    found = split
+            possible = [split for hot in counts if (split := self._split(cut, hot, instances - hot)) is not None]
+            if possible:
+                found.append(max(possible, key=lambda split: split.hit_ratio))
         return found
 
     def _split(self, cut: int, hot_instances: int, cold_instances: int) -> Split | None:

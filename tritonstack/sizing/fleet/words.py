@@ -8,6 +8,14 @@ from tritonstack.sizing.fleet.split import BUSIEST, SplitAdvice
 UNKNOWN = "unknown"
 
 
+def about(found: Answer) -> str:
+    """What was simulated, and which of it is counted."""
+    warm_up = found.scenario.warm_up_minutes
+    counted = f", of which {found.calls.calls:,} after {warm_up:g} min of warm-up are counted" if warm_up else ""
+    minutes = found.trace.seconds / 60
+    return f"{len(found.trace):,} calls of {len(found.models):,} models in {minutes:,.1f} min{counted}"
+
+
 def sentences(found: Answer) -> list[str]:
     """Loads, limit, instances, cost, and whether to split."""
     loads, calls = found.loads, found.calls
