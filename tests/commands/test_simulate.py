@@ -106,14 +106,16 @@ def test_the_documented_scenario_and_commands_run_as_they_stand(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page = (REPOSITORY / "docs" / "simulate.md").read_text(encoding="utf-8")
-    [scenario] = re.findall(r"```yaml scenario.yaml\n(.*?)```", page, flags=re.DOTALL)
+    scenarios = dict(re.findall(r"```yaml (\S+)\n(.*?)```", page, flags=re.DOTALL))
+    assert sorted(scenarios) == ["deployed.yaml", "scenario.yaml"]
     [commands] = re.findall(r"```sh\n(.*?)```", page, flags=re.DOTALL)
     monkeypatch.chdir(tmp_path)
-    written(tmp_path, scenario)
+    for name, scenario in scenarios.items():
+        written(tmp_path, scenario, name=name)
     for line in commands.splitlines():
         program, name, *arguments = line.split()
         assert (program, name) == ("tritonstack", "simulate")
         result = CliRunner().invoke(simulate.command, arguments)
         assert result.exit_code == 0, result.output
-    assert json.loads((tmp_path / "answer.json").read_text())["split"]["worth_while"] is True
+    assert json.loads((tmp_path / "answer.json").read_text())["split"]["worth_while"] is False
     assert (tmp_path / "answer.html").is_file()
