@@ -126,7 +126,7 @@ def test_an_unknown_price_is_unknown_until_the_file_has_it(
 def test_a_budget_needs_a_price_and_the_file_may_give_it(project: Callable[..., Path]) -> None:
     folder = project(UNKNOWN)
     file = folder / "environments/local.yaml"
-    alarms = "alarms: {email: a@example.com, thresholds: {budget_usd_per_hour: 10}}"
+    alarms = "alarms: {email: [a@example.com], thresholds: {budget_usd_per_hour: 10}}"
     file.write_text(f"{file.read_text()}{alarms}\n")
     with pytest.raises(InputError, match=f"no source gives the price of {UNKNOWN} in us-east-1") as refused:
         load_environment(file)
