@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ from tests.bench.test_cloud_gate import document, point
 from tests.stacks.environments import DIGITS, SINGLE, environment
 from tritonstack.bench import cloud_build
 from tritonstack.bench.cloud import CloudTests, chosen_endpoints
+from tritonstack.commands.bench_cloud import terminated_as_interrupted
 from tritonstack.errors import InputError, WorkFailedError
 
 BUCKET, PROJECT = "archives", "bench-project"
@@ -115,8 +117,42 @@ def test_ctrl_c_stops_the_build_and_fetches_what_there_is(tmp_path: Path) -> Non
     with pytest.raises(KeyboardInterrupt):
         followed(cloud, told, wait=interrupted).run([DIGITS["name"]], tmp_path)
     assert cloud.stopped
-    assert "nothing is left of it" in told[-1]
+    assert "nothing is left of it" in told[-2]
+    assert told[-1] == f"what was measured so far: {tmp_path / 'bench'}"
     assert (tmp_path / "bench" / "results.json").is_file()
+
+
+def test_ctrl_c_before_anything_was_measured_promises_no_results(tmp_path: Path) -> None:
+    def interrupted(_: float) -> None:
+        raise KeyboardInterrupt
+
+    cloud, told = Cloud("IN_PROGRESS", "IN_PROGRESS", results=False), list[str]()
+    with pytest.raises(KeyboardInterrupt):
+        followed(cloud, told, wait=interrupted).run([DIGITS["name"]], tmp_path)
+    assert "nothing is left of it" in told[-1]
+
+
+def test_who_loses_sight_of_a_test_is_told_that_it_goes_on_and_where_its_results_will_be(tmp_path: Path) -> None:
+    class Expired(Cloud):
+        """Its credentials end once the build runs."""
+
+        def batch_get_builds(self, *, ids: list[str]) -> dict[str, Any]:
+            raise ClientError({"Error": {"Code": "ExpiredToken", "Message": str(ids)}}, "BatchGetBuilds")
+
+    cloud = Expired()
+    with pytest.raises(WorkFailedError, match="followed no longer") as raised:
+        followed(cloud, []).run([DIGITS["name"]], tmp_path)
+    [plan] = [key for key in cloud.s3.objects if key.endswith("plan.json")]
+    assert f"s3://{BUCKET}/{plan.removesuffix('plan.json')}" in str(raised.value)
+    assert "it goes on" in str(raised.value)
+    assert not cloud.stopped
+
+
+def test_a_process_that_is_terminated_is_interrupted_for_as_long_as_it_follows_a_test() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(KeyboardInterrupt, match="SIGTERM"), terminated_as_interrupted():
+        signal.raise_signal(signal.SIGTERM)
+    assert signal.getsignal(signal.SIGTERM) is before
 
 
 def test_what_is_not_deployed_is_named_with_what_to_do(tmp_path: Path) -> None:

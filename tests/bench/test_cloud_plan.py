@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import tarfile
+from datetime import UTC, datetime
 from typing import Any
 
 import botocore.session
@@ -13,6 +14,7 @@ from botocore.validate import ParamValidator
 
 from tritonstack.bench.cloud_configurations import packed
 from tritonstack.bench.cloud_plan import Configuration, bench_plan, recommender_plan
+from tritonstack.bench.document import BenchDocument
 from tritonstack.commands.bench import command
 from tritonstack.settings.load_test import BenchBuildSettings, RecommenderSettings
 
@@ -47,7 +49,8 @@ def plan(*configurations: Configuration, **settings: Any) -> dict[str, Any]:
         configurations or (configuration("fast"),),
         environment="dev",
         settings=RecommenderSettings.model_validate(settings),
-        document={},
+        started=datetime(2026, 1, 1, tzinfo=UTC),
+        local=False,
     )
 
 
@@ -113,6 +116,13 @@ def test_a_default_job_has_neither_traffic_nor_types() -> None:
 def test_more_jobs_than_their_names_have_digits_for_are_refused() -> None:
     with pytest.raises(ValueError, match="100 jobs"):
         plan(*(configuration(f"m{number}") for number in range(100)))
+
+
+def test_what_the_jobs_results_are_put_into_is_a_document_of_bench() -> None:
+    made = plan(configuration("plain"), configuration("batched"))
+    read = BenchDocument.model_validate({**made["document"], "results": list(made["results"].values())})
+    assert [each.configuration for each in read.results] == ["plain", "batched"]
+    assert (read.environment, read.complete, read.started) == ("dev", False, "2026-01-01T00:00:00+00:00")
 
 
 def test_a_payload_is_an_archive_with_the_request_the_same_bytes_each_time() -> None:

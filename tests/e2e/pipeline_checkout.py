@@ -25,7 +25,7 @@ LINKED = (
     "scripts", "stacks", "tritonstack",
 )  # fmt: skip
 """What of this repository a build works with; app.py is copied, for it looks beside itself."""
-SECRET = "of the build itself"
+PHASE_SECONDS = 600
 
 
 @dataclass(frozen=True)
@@ -57,18 +57,26 @@ class Checkout:
             )
             text = environment_yaml(name=each, endpoints=[endpoint])
             project.write(f"environments/{each}.yaml", f"{text}builds: {{on_deploy: true}}\n")
+        self._untested = (self.root / "environments" / f"{self.dev}.yaml").read_text()
+        self.allow(p95_ms=1000)
         self.write(["true"])
 
+    def allow(self, *, p95_ms: int) -> None:
+        """The load test of the first environment, and what its gate allows."""
+        phase = f"{{initial_users: 2, users_per_minute: 2, seconds: {PHASE_SECONDS}}}"
+        test = f"load_test: {{recommender: {{phases: [{phase}], poll_seconds: 1}}, gate: {{p95_ms: {p95_ms}}}}}\n"
+        self.project.write(f"environments/{self.dev}.yaml", self._untested + test)
+
     def write(self, commands: list[str]) -> None:
-        """The pipeline's file; ``commands``: of the gate behind the first environment."""
-        gate = {"name": "sound", "commands": commands}
+        """The pipeline's file; ``commands``: of the first gate behind the first environment."""
+        gates = [{"name": "sound", "commands": commands}, {"name": "load-test", "load_test": {}}]
         document = {
             "name": self.name,
             "account": ACCOUNT,
             "region": REGION,
             "source": {"connection": CONNECTION, "repository": "example/models"},
             "stages": [
-                {"environment": self.dev, "gates": [gate]},
+                {"environment": self.dev, "gates": gates},
                 {"environment": self.live, "approval": True},
             ],
         }

@@ -5,16 +5,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.e2e.pipeline_checkout import Checkout, container_credentials, stack_of
+from tests.e2e.deployments import InBackground, advance, eventually
+from tests.e2e.pipeline_checkout import PHASE_SECONDS, Checkout, Ran, container_credentials, stack_of
 from tests.e2e.project import Project
 from tritonstack.local.aws import LocalAws
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
+
+LOAD_TEST = "load-test"
+"""A gate's name."""
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +80,30 @@ def is_build(action: Mapping[str, Any]) -> bool:
     return bool(action["actionTypeId"]["provider"] == "CodeBuild")
 
 
+@contextmanager
+def job_hurried(aws: LocalAws, environment: str) -> Iterator[None]:
+    """The clock goes on by a job's phases once the environment's one job runs."""
+    machine = aws.client("ssm").get_parameter(Name=f"/tritonstack/{environment}/_load-test/state-machine-arn")
+    executions, sagemaker = aws.client("stepfunctions"), aws.client("sagemaker")
+
+    def running() -> bool:
+        listed = executions.list_executions(stateMachineArn=machine["Parameter"]["Value"], statusFilter="RUNNING")
+        for each in listed["executions"]:
+            with suppress(sagemaker.exceptions.ClientError):
+                job = sagemaker.describe_inference_recommendations_job(JobName=f"{environment}-lt-{each['name']}-1")
+                return bool(job["Status"] == "IN_PROGRESS")
+        return False
+
+    def hurry() -> str:
+        eventually(running)
+        advance(aws, PHASE_SECONDS)
+        return ""
+
+    hurried = InBackground(hurry)
+    yield
+    hurried.ended()
+
+
 class Execution:
     """A person who does what the pipeline would, action by action."""
 
@@ -89,7 +118,7 @@ class Execution:
         for stage, action in list(actions(self.checkout)):
             name, provider = action["name"], action["actionTypeId"]["provider"]
             if is_build(action) and stage not in ("UpdatePipeline", "Assets"):
-                ran = self.checkout.build(action["configuration"]["ProjectName"], given=self._given(action))
+                ran = self._build(name, action["configuration"]["ProjectName"], given=self._given(action))
                 self.said[name] = ran.said
                 if ran.code != 0:
                     return str(name)
@@ -99,6 +128,13 @@ class Execution:
                 assert not self._deployed(self.checkout.live), "nothing of it is touched before the approval"
             self.done.append(f"{stage}/{name}")
         return None
+
+    def _build(self, name: str, project: str, *, given: Mapping[str, str]) -> Ran:
+        """A load test takes as long as its phases, by the clock of the local AWS."""
+        if name != LOAD_TEST:
+            return self.checkout.build(project, given=given)
+        with job_hurried(self.checkout.aws, self.checkout.dev):
+            return self.checkout.build(project, given=given)
 
     def _given(self, action: Mapping[str, Any]) -> dict[str, str]:
         """Synthesis calls nobody, so that it gets no credentials."""
@@ -146,7 +182,13 @@ def test_the_build_commands_in_the_pipelines_order_bring_both_environments_up_an
         assert places == sorted(places)
         assert "doubles" in execution.said[f"verify-{environment}"]
         assert builds_started(checkout, environment) == [], "the wait of the deployment found nothing to build"
-    assert done.index(f"gates-{checkout.dev}/sound") < done.index(f"approve-{checkout.live}/approve-{checkout.live}")
+    order = ["sound", LOAD_TEST]
+    gates = [done.index(f"gates-{checkout.dev}/{each}") for each in order]
+    assert gates == sorted(gates)
+    assert done.index(f"{checkout.dev}/verify-{checkout.dev}") < gates[0]
+    assert gates[-1] < done.index(f"approve-{checkout.live}/approve-{checkout.live}")
+    assert f"gate of {checkout.dev}: passed" in execution.said[LOAD_TEST]
+    assert "Constructed answers of the local AWS" in execution.said[LOAD_TEST]
 
 
 def builds_started(checkout: Checkout, environment: str) -> list[str]:
@@ -155,6 +197,22 @@ def builds_started(checkout: Checkout, environment: str) -> list[str]:
     project = checkout.aws.client("ssm").get_parameter(Name=name)["Parameter"]["Value"]
     found: list[str] = checkout.aws.client("codebuild").list_builds_for_project(projectName=project)["ids"]
     return found
+
+
+@pytest.mark.long
+def test_a_load_test_above_what_the_environments_file_allows_fails_its_action(checkout: Checkout) -> None:
+    """After the test above, which has deployed what is measured."""
+    checkout.allow(p95_ms=1)
+    [project] = [each["configuration"]["ProjectName"] for _, each in actions(checkout) if each["name"] == LOAD_TEST]
+    try:
+        with container_credentials() as (credentials, asked), job_hurried(checkout.aws, checkout.dev):
+            ran = checkout.build(project, given=credentials)
+    finally:
+        checkout.allow(p95_ms=1000)
+    assert ran.code == 1
+    assert "1 ms allowed" in ran.said
+    assert f"gate of {checkout.dev}: FAILED" in ran.said
+    assert asked
 
 
 @pytest.mark.long

@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 
-from tritonstack import VERSION, naming
+from tritonstack import naming
 from tritonstack.bench.cloud_configurations import configuration_of
 from tritonstack.bench.cloud_objects import TestObjects
 from tritonstack.bench.cloud_plan import bench_plan, recommender_plan
@@ -101,10 +101,17 @@ class CloudTests:
             failed = self._follow(run)
         except KeyboardInterrupt:
             self._cancel(run, objects)
-            objects.fetch(folder, local=self._local)
+            if objects.fetch(folder, local=self._local):
+                self._progress(f"what was measured so far: {folder}")
             raise
+        except (BotoCoreError, ClientError) as error:
+            raise WorkFailedError(
+                f"load test {test} is followed no longer: {error}\n  it goes on, and cleans up after itself: "
+                f"{run.identity}\n  its results will be in {objects.url}"
+            ) from error
         if not objects.fetch(folder, local=self._local):
             raise WorkFailedError(f"load test {test} left no results: {failed or 'it ended well'}")
+        self._progress(f"{kind}: results in {folder}")
         return Fetched(kind=kind, test=test, folder=folder, failed=failed)
 
     def _start_bench(self, test: str, endpoints: list[Endpoint], objects: TestObjects) -> BuildRun:
@@ -128,28 +135,13 @@ class CloudTests:
             )
             for each in endpoints
         ]
-        document = {
-            "schema_version": 1,
-            "complete": False,
-            "started": datetime.now(UTC).isoformat(timespec="seconds"),
-            "ended": None,
-            "environment": self._environment.environment,
-            "local": self._local,
-            "machine": {"generator": "SageMaker Inference Recommender's own"},
-            "versions": {"tritonstack": VERSION},
-            "seed": 0,
-            "settings": {
-                "recommender": settings.model_dump(mode="json"),
-                "rule": {"percentile": 95.0},
-                "stop": {"latency_ms": settings.latency.milliseconds},
-            },
-        }
         plan = recommender_plan(
             test,
             configurations,
             environment=self._environment.environment,
             settings=settings,
-            document=document,
+            started=datetime.now(UTC),
+            local=self._local,
         )
         objects.put_plan(plan)
         clients = self._session.client("stepfunctions"), self._session.client("sagemaker")

@@ -8,8 +8,8 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
+from tritonstack.bench.document import THIS_MACHINE
 from tritonstack.bench.measurements_csv import measurements_csv
-from tritonstack.bench.one_model import THIS_MACHINE
 from tritonstack.bench.results_folder import CSV, JSON, PAGE, read_results
 from tritonstack.naming import load_test_prefix
 
@@ -21,6 +21,7 @@ class TestObjects:
 
     Attributes:
         bucket: where they lie.
+        url: the folder that they lie in.
     """
 
     __test__ = False  # no test of ours, whatever its name begins with
@@ -28,6 +29,7 @@ class TestObjects:
     def __init__(self, s3: Any, *, bucket: str, test: str) -> None:
         """``test``: its id."""
         self._s3, self.bucket, self._prefix = s3, bucket, load_test_prefix(test=test)
+        self.url = f"s3://{bucket}/{self._prefix}"
 
     def put_plan(self, plan: dict[str, Any]) -> None:
         """Write the plan."""

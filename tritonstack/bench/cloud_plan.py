@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
+from tritonstack import VERSION
 from tritonstack.bench.cloud_machine import job_prefix
 from tritonstack.settings.load_test import BenchBuildSettings, RecommenderSettings
 
@@ -54,7 +56,8 @@ def recommender_plan(
     *,
     environment: str,
     settings: RecommenderSettings,
-    document: dict[str, Any],
+    started: datetime,
+    local: bool,
 ) -> dict[str, Any]:
     """The plan of a test with Inference Recommender.
 
@@ -63,7 +66,8 @@ def recommender_plan(
         configurations: what is measured.
         environment: the environment's name.
         settings: how.
-        document: the results' document, without results.
+        started: when.
+        local: whether it is the local AWS.
 
     Raises:
         ValueError: more than ``MOST_JOBS`` jobs.
@@ -79,7 +83,7 @@ def recommender_plan(
         "group": f"{prefix}{test}",
         "packages": {one.name: package_request(one, settings) for one in configurations},
         "jobs": [{"name": f"{prefix}{test}-{number}", **job} for number, job in enumerate(jobs, start=1)],
-        "document": document,
+        "document": _document(environment, settings, started=started, local=local),
         "results": {one.name: _result(one) for one in configurations},
     }
 
@@ -188,6 +192,26 @@ def _advanced(instance_type: str, settings: RecommenderSettings) -> dict[str, An
                 }
             ],
             "FlatInvocations": settings.flat_invocations.title(),
+        },
+    }
+
+
+def _document(environment: str, settings: RecommenderSettings, *, started: datetime, local: bool) -> dict[str, Any]:
+    """The results' document, without results: ``BenchDocument`` in JSON."""
+    return {
+        "schema_version": 1,
+        "complete": False,
+        "started": started.isoformat(timespec="seconds"),
+        "ended": None,
+        "environment": environment,
+        "local": local,
+        "machine": {"generator": f"{GENERATOR}'s own"},
+        "versions": {"tritonstack": VERSION},
+        "seed": 0,
+        "settings": {
+            "recommender": settings.model_dump(mode="json"),
+            "rule": {"percentile": 95.0},
+            "stop": {"latency_ms": settings.latency.milliseconds},
         },
     }
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING
 
 import click
@@ -33,8 +36,8 @@ def run_cloud(environment: str, endpoints: Sequence[str], *, local: bool, folder
 
     from tritonstack.bench.cloud import CloudTests  # noqa: PLC0415
     from tritonstack.commands.session import require_account, session_of  # noqa: PLC0415
+    from tritonstack.engines.polling import is_local  # noqa: PLC0415
     from tritonstack.errors import WorkFailedError  # noqa: PLC0415
-    from tritonstack.local.aws import LocalSession  # noqa: PLC0415
 
     settings = _environment(environment)
     session = session_of(settings, local=local)
@@ -42,16 +45,14 @@ def run_cloud(environment: str, endpoints: Sequence[str], *, local: bool, folder
     tests = CloudTests(
         settings,
         session=session,
-        local=isinstance(session, LocalSession),
+        local=is_local(session.client("s3")),
         progress=lambda line: click.echo(line, err=True),
     )
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
     target = folder or LocalPaths.from_environment().root / "bench" / f"{environment}-cloud-{stamp}"
     try:
-        fetched = tests.run(endpoints, target)
-    except KeyboardInterrupt:
-        click.echo(f"what was measured so far: {target}", err=True)
-        raise
+        with terminated_as_interrupted():
+            fetched = tests.run(endpoints, target)
     except (BotoCoreError, ClientError) as error:
         raise WorkFailedError(f"the load test came to nothing: {error}") from error
     documents = [read_results(each.folder / JSON) for each in fetched]
@@ -66,6 +67,20 @@ def run_cloud(environment: str, endpoints: Sequence[str], *, local: bool, folder
     has_gate = settings.load_test is not None and settings.load_test.gate is not None
     code = _gate(documents, settings) if has_gate else 0
     return 1 if any(each.failed for each in fetched) else code
+
+
+@contextmanager
+def terminated_as_interrupted() -> Iterator[None]:
+    """SIGTERM is Ctrl-C meanwhile: a CI that cancels this process has what runs remotely stopped, too."""
+
+    def interrupt(number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt(signal.Signals(number).name)
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def run_gate(files: Sequence[Path]) -> int:
