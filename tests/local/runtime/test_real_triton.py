@@ -24,6 +24,7 @@ output [ { name: "OUT" data_type: TYPE_FP32 dims: [ -1 ] } ]
 instance_group [ { count: 1 kind: KIND_GPU } ]
 """
 MODEL = """
+import os
 import time
 import numpy as np
 import triton_python_backend_utils as pb_utils
@@ -92,17 +93,18 @@ async def test_cuda_out_of_memory_at_load_is_507_and_evicts(tmp_path: Path) -> N
 
 @asynchronous
 async def test_a_loaded_model_answers_all_the_while_another_one_loads(tmp_path: Path) -> None:
-    bucket = models(
-        one=adding(1), slow=adding(2, initialize="time.sleep(3)"), slower=adding(3, initialize="time.sleep(3)")
-    )
+    goes = tmp_path / "goes", tmp_path / "goes-too"
+    slow, slower = (f"while not os.path.exists({str(each)!r}): time.sleep(0.01)" for each in goes)
+    bucket = models(one=adding(1), slow=adding(2, initialize=slow), slower=adding(3, initialize=slower))
     async with stage(tmp_path, config(), objects=bucket, real=True, invoke_seconds=60.0) as at:
         await answer(at, "one.tar.gz")
-        for target, expected in (("slow.tar.gz", [3, 4]), ("slower.tar.gz", [4, 5])):
+        for target, go, expected in (("slow.tar.gz", goes[0], [3, 4]), ("slower.tar.gz", goes[1], [4, 5])):
             loading = asyncio.create_task(answer(at, target))
             await until(lambda: bool(at.fleet().models._in_load_call))
             for _ in range(20):  # 160 calls, eight at a time
                 assert await asyncio.gather(*(answer(at, "one.tar.gz") for _ in range(8))) == [[2, 3]] * 8
             assert not loading.done()
+            go.touch()
             assert await loading == expected
 
 
