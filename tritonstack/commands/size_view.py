@@ -88,6 +88,7 @@ def _unpriced(table: CapacityTable) -> list[str]:
     types = sorted({row.measurement.instance_type for row in table.unpriced})
     return [
         f"not compared, since their price is unknown: {', '.join(row.measurement.name for row in table.unpriced)}",
+        "`tritonstack prices update` asks AWS for it; or",
         f"give it in the environment file: prices: {{{types[0]}: <USD an hour>}}, and name it by --environment",
     ]
 

@@ -53,7 +53,10 @@ def instance_price(instance: Instance, *, said_by: str) -> tuple[float | None, s
         return instance.usd_per_hour, said_by
     listed = hosting_price(instance_type=instance.type, region=instance.region, project=project_folder())
     if listed is None:
-        return None, f"no source gives a price of {instance.type} in {instance.region}; instance.usd_per_hour sets it"
+        return None, (
+            f"no source gives a price of {instance.type} in {instance.region}; `tritonstack prices update` asks AWS, "
+            "instance.usd_per_hour sets it"
+        )
     date = f", {listed.date}" if listed.date else ""
     return listed.usd_per_hour, f"{listed.source} ({instance.region}, component {listed.component}{date})"
 
