@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import jsonschema
@@ -10,6 +11,7 @@ import pytest
 
 from tests.bench.documents import document, point, result
 from tritonstack.bench.page import page
+from tritonstack.bench.result_notes import result_notes
 from tritonstack.bench.results_folder import ResultsFolder, read_results
 from tritonstack.errors import InputError, WorkFailedError
 
@@ -75,11 +77,60 @@ def test_a_folder_that_is_made_keeps_earlier_results_until_there_are_others(tmp_
 def test_the_page_shows_every_configuration_and_loads_nothing() -> None:
     html = page(FOUND)
 
-    assert "both &lt;b&gt;, binary" in html
+    assert "both &lt;b&gt;" in html
     assert "<b>" not in html
-    assert html.count("<svg") == 3
-    assert "3 times" in html or "1.5 times" in html
+    assert html.count("<figure>") == 3
+    assert "1.5 &times;" in html
     assert not any(word in html for word in ("http://", "https://", "<script", "<link"))
+
+
+def test_formats_of_a_configuration_share_its_colour_and_are_drawn_apart() -> None:
+    loads = point(users=1, per_minute=1000, p95=60)
+    html = page(document(result("plain", loads), result("plain", loads, payload_format="json"), result("both", loads)))
+
+    keys = re.findall(r'class="(c\d d\d)"/></svg>([^<]+)', html)
+
+    assert keys == [("c0 d0", "plain, binary"), ("c0 d1", "plain, json"), ("c1 d0", "both, binary")] * 2
+
+
+def test_more_configurations_than_colours_are_told_apart() -> None:
+    many = [result(f"number-{number}", point(users=1, per_minute=1000, p95=60)) for number in range(16)]
+
+    looks = re.findall(r'class="(c\d d\d)"/></svg>', page(document(*many)))
+
+    assert len(set(looks)) == 16
+
+
+def test_a_load_beyond_the_limit_is_no_speed_up() -> None:
+    slow = result("slow", point(users=1, per_minute=1000, p95=60), point(users=8, per_minute=9000, p95=600))
+    fast = result("fast", point(users=1, per_minute=2000, p95=60))
+
+    assert "2 &times;" in page(document(slow, fast, limit_ms=500))
+
+
+def test_the_page_says_what_the_terminal_says_of_a_result() -> None:
+    found = result(
+        "plain",
+        {**point(users=1, per_minute=1000, p95=60), "failures": {"503: busy": 7}},
+        ended_by="failed: no",
+        cold={"milliseconds": [1234.0], "failures": ["507: full"]},
+        calls=90,
+        endpoint_figures=[
+            {"metric": "ModelLatency", "invocations": 100, "mean_ms": 1, "p50_ms": 2, "p95_ms": 3, "p99_ms": 4}
+        ],
+    )
+
+    counted = "of the 100 calls that are counted in those minutes"
+    lines = list(result_notes(found))
+
+    assert lines == [
+        "plain (binary): failed: no",
+        "plain (binary): cold starts 1,234 ms; first call 20 ms",
+        "plain (binary): cold starts that failed: 1, 507: full",
+        f"plain (binary): ModelLatency p50 2, p95 3, p99 4 ms {counted}; this test made 90",
+        "plain (binary): 1 user: 7 times 503: busy",
+    ]
+    assert all(f"<li>{line}</li>" in page(document(found)) for line in lines)
 
 
 def test_the_page_of_a_test_without_an_answer_says_so() -> None:

@@ -136,7 +136,7 @@ def command(context: click.Context, /, *, names: Sequence[str], cloud: str | Non
 def _ignored(context: click.Context) -> list[Problem]:
     """Options that say nothing beside others that were given."""
     given = {
-        name: parameter.opts[0]
+        name: parameter.opts[0] if isinstance(parameter, click.Option) else "NAME"
         for parameter in context.command.params
         if (name := parameter.name or "") and context.get_parameter_source(name) is ParameterSource.COMMANDLINE
     }

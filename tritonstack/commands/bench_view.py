@@ -9,7 +9,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from tritonstack.bench.document import EVERY_LOAD
+from tritonstack.bench.result_notes import result_notes, where
 
 if TYPE_CHECKING:
     from tritonstack.bench.document import BenchDocument, PointPart, ResultPart
@@ -28,10 +28,9 @@ def show(document: BenchDocument, results: ResultsFolder, *, as_json: bool) -> N
         console = Console(highlight=False, width=WIDTH)
     console.print(table(document))
     for result in document.results:
-        for line in _notes(result):
+        for line in result_notes(result):
             console.print(line, soft_wrap=True)
-    if document.local:
-        console.print(f"This machine serves and calls: {_machine(document)}. No figure of a GPU.", soft_wrap=True)
+    console.print(where(document), soft_wrap=True)
     console.print(f"{results.folder}: results.json, measurements.csv, index.html", soft_wrap=True)
 
 
@@ -66,31 +65,6 @@ def _row(result: ResultPart, point: PointPart, *, percentile: str) -> list[str]:
         *batch,
         str(point.all.failed or ""),
     ]
-
-
-def _notes(result: ResultPart) -> list[str]:
-    title = f"{result.configuration} ({result.payload_format})"
-    lines = [] if result.ended_by == EVERY_LOAD else [f"{title}: {result.ended_by}"]
-    if result.cold is not None and result.cold.milliseconds:
-        times = ", ".join(f"{value:,.0f}" for value in result.cold.milliseconds)
-        lines.append(f"{title}: cold starts {times} ms")
-    if result.cold is not None and result.cold.failures:
-        lines.append(f"{title}: {len(result.cold.failures)} cold starts failed: {result.cold.failures[0]}")
-    for each in result.endpoint_figures:
-        lines.append(
-            f"{title}: {each.metric} p50 {each.p50_ms:.4g}, p95 {each.p95_ms:.4g}, p99 {each.p99_ms:.4g} ms "
-            f"of the {each.invocations:,} calls that are counted in those minutes; this test made {result.calls:,}"
-        )
-    for point in result.points:
-        worst = max(point.failures.items(), key=lambda item: item[1], default=None)
-        if worst is not None:
-            lines.append(f"{title}: {point.load}: {worst[1]} times {worst[0]}")
-    return lines
-
-
-def _machine(document: BenchDocument) -> str:
-    told = document.machine
-    return f"{told['processor']}, {told['cores']} cores, {told['memory']}, load before {told['load_before']}"
 
 
 def _number(value: float | None) -> str:

@@ -1,0 +1,88 @@
+"""The results as pictures: latency against throughput, percentiles, speed-up by configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from html import escape
+
+from tritonstack.bench.document import BenchDocument, PointPart, ResultPart
+from tritonstack.bench.measurements_csv import best_point
+from tritonstack.bench.payload import FORMATS
+from tritonstack.bench.xy_plot import Bar, Line, bars, legend, xy_plot
+
+DRAWN = ("50", "90", "95", "99")
+MARKS = [(float(place), f"p{share}") for place, share in enumerate(DRAWN)]
+
+
+def pictures(document: BenchDocument) -> Iterator[str]:
+    """A figure each. A configuration has one colour; the format is how its line is drawn."""
+    percentile = f"{document.settings['rule']['percentile']:g}"
+    limit = document.settings["stop"]["latency_ms"]
+    results = [result for result in document.results if any(point.all.percentiles_ms for point in result.points)]
+    if not results:
+        yield '<p class="note">Nothing was answered yet.</p>'
+        return
+    curves = [_line(results, result, _curve(result, percentile)) for result in results]
+    title = "Latency against throughput"
+    plot = xy_plot(curves, title=title, x_label="answers a minute", limit=limit)
+    yield _figure(title, f"p{percentile}, ms", plot + legend(curves))
+    best = [(result, point) for result in results if (point := _best(result, percentile, limit)) is not None]
+    spread = [_line(results, result, _percentiles(point)) for result, point in best]
+    title = "Percentiles at the highest throughput"
+    title += "" if limit is None else " within the limit"
+    yield _figure(title, "ms", xy_plot(spread, title=title, x_label="percentile", x_marks=MARKS) + legend(spread))
+    if len(best) > 1:
+        yield _speed_up(results, best, limit=limit)
+
+
+def name(results: Sequence[ResultPart], result: ResultPart) -> str:
+    """A result among others: its configuration, and its format where there are several."""
+    several = len({each.payload_format for each in results}) > 1
+    return f"{result.configuration}, {result.payload_format}" if several else result.configuration
+
+
+def _speed_up(
+    results: Sequence[ResultPart], best: Sequence[tuple[ResultPart, PointPart]], *, limit: float | None
+) -> str:
+    """The highest throughput of each, as so many times the first's."""
+    first = best[0][1].all.per_minute
+    values = [
+        Bar(
+            label=name(results, result),
+            colour=_colour(results, result),
+            value=point.all.per_minute / first if first else 0.0,
+        )
+        for result, point in best
+    ]
+    title = "Speed-up" if limit is None else "Speed-up within the limit"
+    return _figure(title, f"throughput of {values[0].label} = 1", bars(values, title=title, unit=" &times;"))
+
+
+def _best(result: ResultPart, percentile: str, limit: float | None) -> PointPart | None:
+    return best_point(result, percentile=percentile, limit_ms=limit)
+
+
+def _line(results: Sequence[ResultPart], result: ResultPart, points: Sequence[tuple[float, float]]) -> Line:
+    return Line(
+        label=name(results, result),
+        colour=_colour(results, result),
+        dash=FORMATS.index(result.payload_format),
+        points=points,
+    )
+
+
+def _colour(results: Sequence[ResultPart], result: ResultPart) -> int:
+    return list(dict.fromkeys(each.configuration for each in results)).index(result.configuration)
+
+
+def _curve(result: ResultPart, percentile: str) -> list[tuple[float, float]]:
+    points = [point.all for point in result.points]
+    return [(one.per_minute, one.percentiles_ms[percentile]) for one in points if one.percentiles_ms]
+
+
+def _percentiles(point: PointPart) -> list[tuple[float, float]]:
+    return [(place, point.all.percentiles_ms[share]) for place, share in enumerate(DRAWN)]
+
+
+def _figure(title: str, unit: str, body: str) -> str:
+    return f"<figure><figcaption>{escape(title)}<span>{escape(unit)}</span></figcaption>{body}</figure>"
