@@ -248,7 +248,7 @@ def test_an_interrupted_update_leaves_the_file(
         (["update", "--region", "cn-north-1"], ["cn-north-1", "of the partition aws", "`prices:`"]),
         (["update", "--region", "us-east-9", "--region", "x"], ["found:   us-east-9", "found:   x", "us-east-1"]),
         (["list", "--region", "us-east-9"], ["found:   us-east-9"]),
-        (["update", "--environment", "nobody"], ["nobody.yaml", "no such file"]),
+        (["update", "-e", "nobody", "-e", "none"], ["nobody.yaml", "none.yaml", "no such file"]),
         (["update", "--local"], ["no local AWS is running"]),
         (["update", "--api-region", "eu-west-1"], ["eu-central-1"]),
     ],

@@ -23,7 +23,7 @@ OTHER = "ml.g5.16xlarge"
 
 
 def run(*documents: str, old: PriceFile | None = None, types: Iterable[str] = (TYPE, OTHER)) -> Update:
-    return updated(old, {REGION: documents}, types={REGION: types})
+    return updated(old, {REGION: documents}, types=tuple(types))
 
 
 def kinds(found: Update) -> dict[str, str]:
@@ -137,7 +137,7 @@ def test_a_document_that_does_not_tell_what_it_is_of_is_told_and_the_others_are_
 
 
 def test_regions_that_were_not_asked_stay() -> None:
-    old = updated(None, {"eu-west-3": [text(region="eu-west-3")]}, types={"eu-west-3": [TYPE]}).prices
+    old = updated(None, {"eu-west-3": [text(region="eu-west-3")]}, types=[TYPE]).prices
     found = run(text(TYPE), old=old)
     assert sorted(found.prices.regions) == ["eu-west-3", REGION]
     assert found.prices.regions["eu-west-3"] == old.regions["eu-west-3"]

@@ -81,8 +81,7 @@ def update(*, regions: Sequence[str], environments: Sequence[str], api_region: s
             except NotKnownError as error:
                 raise _no_answer(error) from error
         step.end_with(f"{sum(map(len, answers.values()))} products of {', '.join(chosen)}")
-    types = dict.fromkeys(chosen, tuple(load_catalogue().instances))
-    found = updated(old, answers, types=types)
+    found = updated(old, answers, types=tuple(load_catalogue().instances))
     _refuse_constructed_over_real(old, found.prices)
     text = price_file_text(found.prices)
     changed = not file.exists() or file.read_text(encoding="utf-8") != text
@@ -111,9 +110,18 @@ def _chosen(regions: Sequence[str], environments: Sequence[str]) -> tuple[tuple[
 
 def _environments(folder: Path, names: Sequence[str], *, needed: bool) -> tuple[Environment, ...]:
     """The named environments, else all; a project without any is wrong only where they are ``needed``."""
-    if names:
-        return tuple(load_environment(folder / f"{name}.yaml") for name in dict.fromkeys(names))
-    return load_environments(folder) if needed or any(folder.glob("*.yaml")) else ()
+    if not names:
+        return load_environments(folder) if needed or any(folder.glob("*.yaml")) else ()
+    loaded: list[Environment] = []
+    problems: list[Problem] = []
+    for name in dict.fromkeys(names):
+        try:
+            loaded.append(load_environment(folder / f"{name}.yaml"))
+        except InputError as error:
+            problems += error.problems
+    if problems:
+        raise InputError(problems)
+    return tuple(loaded)
 
 
 def _refuse_other_partitions(regions: Sequence[str]) -> None:

@@ -35,7 +35,7 @@ def show_prices(regions: Sequence[str], uses: Sequence[Use], *, project: Path) -
             continue
         console.print(_known(region, known, own=own))
         for number, source in enumerate(_sources(known), 1):
-            console.print(f"[{number}] {source}", markup=False, soft_wrap=True)
+            console.print(f"[{number}] {source}", soft_wrap=True)
         console.print()
     _unknown(console, uses)
 
@@ -63,7 +63,7 @@ def show_update(found: Update, uses: Sequence[Use], *, file: Path, changed: bool
     refused = [f"{change.region} {change.instance_type}: {change.why}" for change in found.changes if change.why]
     for line in (*refused, *found.unreadable):
         click.echo(f"refused: {line}", err=True)
-    if any(region.constructed for region in found.prices.regions.values()):
+    if any(found.prices.regions[change.region].constructed for change in found.changes):
         click.echo("The local AWS answered: its prices are constructed, and show nothing of AWS's.")
     _unknown(console, uses)
     console.print(f"{file}: {'written; look at its diff, and commit it' if changed else 'unchanged'}", soft_wrap=True)
@@ -86,7 +86,8 @@ def _of_what(price: HostingPrice | None) -> str:
     """The date of a price, and its component where that is not hosting."""
     if price is None:
         return ""
-    return price.short.removeprefix("on-demand list price").removeprefix(" of ").removeprefix(", ")
+    component = "" if price.component == "hosting" else f", component {price.component}"
+    return f"{price.date or price.kind}{component}"
 
 
 def _percent(before: HostingPrice | None, after: HostingPrice | None) -> str:
@@ -155,5 +156,5 @@ def _table(title: str, columns: Sequence[str]) -> Table:
 
 
 def _console() -> Console:
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(width=WIDTH, highlight=False)
+    console = Console(highlight=False, markup=False, emoji=False)
+    return console if console.is_terminal else Console(width=WIDTH, highlight=False, markup=False, emoji=False)

@@ -52,9 +52,7 @@ class Update:
     unreadable: tuple[str, ...] = ()
 
 
-def updated(
-    old: PriceFile | None, answers: Mapping[str, Sequence[str]], *, types: Mapping[str, Iterable[str]]
-) -> Update:
+def updated(old: PriceFile | None, answers: Mapping[str, Sequence[str]], *, types: Sequence[str]) -> Update:
     """The file after the Price List was asked.
 
     Regions that were not asked stay as they are. So does a type that the list has no longer, or not clearly: with the
@@ -63,7 +61,7 @@ def updated(
     Args:
         old: the file's prices; None where there is no file.
         answers: region → documents.
-        types: region → instance types that are looked for, beside those that the file has.
+        types: instance types that are looked for, beside those that the file has.
 
     Raises:
         WorkFailedError: no product of a region is one that its endpoints' instances are clearly billed by.
@@ -77,7 +75,7 @@ def updated(
         unreadable += [f"{region}: {why}" for why in read.nameless]
         # What the local AWS made up is nothing that a real list could lack.
         kept = known if known is not None and known.constructed == read.newest.constructed else None
-        wanted = sorted({*types.get(region, ()), *(kept.types if kept else ())})
+        wanted = sorted({*types, *(kept.types if kept else ())})
         new = _region(kept, read, wanted=wanted)
         told = [_change(region, name, known=known, new=new, read=read) for name in wanted]
         changes += [change for change in told if change.kind != "not listed" or change.before is not None]
@@ -89,33 +87,31 @@ def updated(
 class _Read:
     """A region's documents, read: clear products and reasons by type, and reasons without one."""
 
-    products: Mapping[str, tuple[HostingProduct, ...]]
-    unclear: Mapping[str, tuple[str, ...]]
-    nameless: tuple[str, ...]
+    products: Mapping[str, Sequence[HostingProduct]]
+    unclear: Mapping[str, Sequence[str]]
+    nameless: Sequence[str]
 
     @classmethod
     def of(cls, documents: Sequence[str], *, region: str) -> _Read:
-        products: dict[str, tuple[HostingProduct, ...]] = {}
-        unclear: dict[str, tuple[str, ...]] = {}
+        products: dict[str, list[HostingProduct]] = {}
+        unclear: dict[str, list[str]] = {}
         nameless: list[str] = []
         for text in documents:
             try:
                 product = read_product(text, region=region)
             except UnclearProductError as error:
-                if error.instance_type is None:
-                    nameless.append(error.why)
-                else:
-                    unclear[error.instance_type] = (*unclear.get(error.instance_type, ()), error.why)
+                name = error.instance_type
+                (nameless if name is None else unclear.setdefault(name, [])).append(error.why)
                 continue
             if product is not None:
-                products[product.instance_type] = (*products.get(product.instance_type, ()), product)
+                products.setdefault(product.instance_type, []).append(product)
         if not products:
             reasons = "; ".join((*nameless, *(why for whys in unclear.values() for why in whys)))
             raise WorkFailedError(
                 f"none of the Price List's {len(documents)} products of {region} is clearly what an hour of an "
                 f"endpoint's instance costs: nothing is written\n  {reasons[:SHOWN] or 'they are of other things'}"
             )
-        return cls(products=products, unclear=unclear, nameless=tuple(nameless))
+        return cls(products=products, unclear=unclear, nameless=nameless)
 
     @property
     def newest(self) -> HostingProduct:
@@ -125,11 +121,11 @@ class _Read:
 
     def refusal(self, name: str) -> str:
         """Why the price of a type is not clear; empty where it is, or where there is none."""
-        found, unclear = self.products.get(name, ()), self.unclear.get(name, ())
+        found, reasons = self.products.get(name, ()), [*self.unclear.get(name, ())]
         if len(found) > 1:
             listed = ", ".join(f"SKU {each.sku} at {each.usd_per_hour.normalize():f} USD" for each in found)
-            unclear = (*unclear, f"{len(found)} products: {listed}")
-        return "; ".join(unclear)
+            reasons.append(f"{len(found)} products: {listed}")
+        return "; ".join(reasons)
 
 
 def _region(known: RegionPrices | None, read: _Read, *, wanted: Iterable[str]) -> RegionPrices:
