@@ -185,3 +185,14 @@ def test_a_model_that_is_on_every_instance_is_called_where_it_has_fewest_calls()
     trace = calls(*[(1.0 + place / 10, 0) for place in range(6)])
     happening = simulate(plan(count=2, routing="loaded", spill_calls=1), table(slow), trace, seed=0)
     assert sorted(happening.calls.latencies) == pytest.approx([10, 10, 19.8, 19.8, 29.6, 29.6], abs=0.11)
+
+
+def test_calls_beyond_the_many_go_to_another_instance_though_it_is_busier() -> None:
+    quick, slow = replace(KIND, fixed=50.0, copies=9), replace(KIND, fixed=500.0)
+    # Model 2 keeps one instance busy, so that models 1 and 3 are loaded on the other one, and then have four calls each.
+    others = [(1.0, 2), (2.0, 1), (60.0, 3), *[(120.0, 1)] * 4, *[(121.0, 3)] * 4]
+    trace = calls(*others, *[(130.0, 0)] * 5)
+    how = plan(count=2, executions=99, routing="loaded", spill_calls=4)
+    _, models, instances = simulate(how, table(quick, quick, slow, quick), trace, seed=0).events.of_kind(LOAD)
+    assert models.tolist() == [2, 1, 3, 0, 0]
+    assert instances[1] == instances[2] == instances[4] != instances[0] == instances[3]

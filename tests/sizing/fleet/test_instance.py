@@ -111,6 +111,15 @@ def test_loads_wait_for_each_other_beyond_so_many_at_once(parallel: int, last: f
     assert happening.calls.latencies.max() == pytest.approx(last + 0.001)
 
 
+def test_a_burst_of_loads_evicts_only_for_those_whose_turn_it_is() -> None:
+    slow = replace(KIND, load_seconds=3.0)
+    fill, burst = [(1.0 + model, model) for model in range(3)], [(50.0, model) for model in (3, 4, 5)]
+    trace = calls(*fill, *burst, (51.0, 1), (51.0, 2))
+    happening = simulate(plan(most_models=3, parallel_loads=1), table(*[slow] * 6), trace, seed=0)
+    assert hits(happening)[-2:] == [True, True]
+    assert evicted(happening) == [0, 1, 2]
+
+
 def test_without_a_cache_every_call_that_meets_no_other_loads_anew_and_downloads() -> None:
     disabled = plan(cached=False, keep_on_disk=False)
     happening = simulate(disabled, table(COLD), calls((1.0, 0), (10.0, 0), (30.0, 0)), seed=0)

@@ -28,17 +28,14 @@ class HeldModel:
         in_flight: calls in ``queue`` and under way.
         in_line: whether it waits for its turn on the GPU.
         timed: whether the end of its batching delay is planned.
-        downloaded, placed: how far its load has come.
     """
 
     __slots__ = (
-        "downloaded",
         "in_flight",
         "in_line",
         "kind",
         "late",
         "model",
-        "placed",
         "queue",
         "running",
         "state",
@@ -56,5 +53,3 @@ class HeldModel:
         self.in_flight = 0
         self.in_line = False
         self.timed = False
-        self.downloaded = False
-        self.placed = False

@@ -1,8 +1,9 @@
 """One instance: its GPU, the models that it holds, and how it loads and evicts them.
 
 Loading follows the local runtime (tritonstack/local/runtime/model_cache.py) event by event: a call of a model that is
-not there downloads it, takes a place (the least recently used idle model goes, where there is none), and loads it; a
-model with a call under way is never unloaded. A model is used last when its last call ended, or its load.
+not there downloads it, waits for its turn to load, takes a place (the least recently used idle model goes, where there
+is none), and loads it; a model with a call under way is never unloaded. A model is used last when its last call ended,
+or its load.
 """
 
 from __future__ import annotations
@@ -94,11 +95,12 @@ class Instance:
         self._free = machine.executions
         self._line: deque[HeldModel] = deque()
         self._disk_line: deque[HeldModel] = deque()  # loads that wait for disk
-        self._memory_line: deque[HeldModel] = deque()  # and those that wait for memory or a place
-        self._loads: deque[HeldModel] = deque()  # loads that wait for their turn in the container
-        self._loading = 0
+        self._loads: deque[HeldModel] = deque()  # those that wait for their turn in the container
+        self._turns = machine.parallel_loads  # that nobody has
+        self._memory_line: deque[HeldModel] = deque()  # those whose turn it is, and that wait for memory or a place
         self._patient = False  # whether the end of the patience is planned
         self._leaving = 0  # models on their way out
+        self._leaving_memory = 0  # and their GPU memory
 
     @property
     def loaded(self) -> int:
@@ -215,60 +217,59 @@ class Instance:
             self._downloaded(held, now)
         else:
             self._outcomes[call] = DOWNLOADED
-            self._want_room(held, now)
+            self._disk_line.append(held)
+            self._serve_room(now)
 
     def _downloaded(self, held: HeldModel, now: float) -> None:
-        held.downloaded = True
-        self._want_room(held, now)
-
-    def _want_room(self, held: HeldModel, now: float) -> None:
-        """Disk for a model that is to be downloaded, memory and a place for one that is."""
-        (self._memory_line if held.downloaded else self._disk_line).append(held)
-        self._serve_room(now)
+        """It waits for its turn, and takes room when that comes, so that a burst of loads does not empty the cache."""
+        if self._turns:
+            self._turns -= 1
+            self._memory_line.append(held)
+            self._serve_room(now)
+        else:
+            self._loads.append(held)
 
     def _serve_room(self, now: float) -> None:
-        """Loads get room in the order in which they asked; memory first, since who waits for it has disk already."""
-        for line in (self._memory_line, self._disk_line):
-            while line and self._take_room(line[0], now):
-                self._got_room(line.popleft(), now)
+        """Loads get room in the order in which they asked; idle models go for them, the least recently used first."""
+        self._grant(now)
+        while self._lacks_room():
+            victim = next((each for each in self._used.values() if not each.in_flight), None)
+            if victim is None:
+                break
+            self._unload(victim, now)
+            self._grant(now)
         if (self._memory_line or self._disk_line) and not self._patient:
             self._patient = True
             self._at(now + self.machine.patience, self._patience_over, None)
 
-    def _take_room(self, held: HeldModel, now: float) -> bool:
-        """Room for the next step, by evicting idle models where needed. False: not yet."""
-        while True:
-            if held.downloaded:
-                if self.memory_left >= held.kind.memory and self._places_left > 0:
-                    self.memory_left -= held.kind.memory
-                    self._places_left -= 1
-                    held.placed = True
-                    return True
-            elif self._disk.take(held.model):
-                return True
-            if self._leaving:
-                return False
-            victim = next((each for each in self._used.values() if not each.in_flight), None)
-            if victim is None:
-                return False
-            self._unload(victim, now)
-
-    def _got_room(self, held: HeldModel, now: float) -> None:
-        if not held.downloaded:
+    def _grant(self, now: float) -> None:
+        """What there is room for loads, or is downloaded."""
+        line = self._memory_line
+        while line and self._places_left > 0 and self.memory_left >= line[0].kind.memory:
+            held = line.popleft()
+            self.memory_left -= held.kind.memory
+            self._places_left -= 1
+            self._at(now + held.kind.load_seconds, self._loaded, held)
+        line = self._disk_line
+        while line and self._disk.take(line[0].model):
+            held = line.popleft()
             self._at(now + held.kind.download_seconds, self._downloaded, held)
-        elif self._loading < self.machine.parallel_loads:
-            self._load(held, now)
-        else:
-            self._loads.append(held)
 
-    def _load(self, held: HeldModel, now: float) -> None:
-        self._loading += 1
-        self._at(now + held.kind.load_seconds, self._loaded, held)
+    def _lacks_room(self) -> bool:
+        """Whether loads need more than is free, or becomes free by the unloads under way."""
+        if self._disk_line and not self._leaving:
+            return True
+        line = self._memory_line
+        if not line:
+            return False
+        free = self.memory_left + self._leaving_memory
+        return len(line) > self._places_left + self._leaving or sum(held.kind.memory for held in line) > free
 
     def _loaded(self, held: HeldModel, now: float) -> None:
-        self._loading -= 1
         if self._loads:
-            self._load(self._loads.popleft(), now)
+            self._memory_line.append(self._loads.popleft())
+        else:
+            self._turns += 1
         held.state = State.LOADED
         self._used[held.model] = held
         self._offer(held, now)
@@ -291,6 +292,7 @@ class Instance:
         held.state = State.UNLOADING
         del self._used[held.model]
         self._leaving += 1
+        self._leaving_memory += held.kind.memory
         self._world.events.note(now, EVICTION, model=held.model, instance=self.number)
         if self.machine.unload_seconds:
             self._at(now + self.machine.unload_seconds, self._unloaded, held)
@@ -303,6 +305,7 @@ class Instance:
 
     def _forget(self, held: HeldModel, now: float) -> None:
         self._leaving -= 1
+        self._leaving_memory -= held.kind.memory
         del self.held[held.model]
         self.memory_left += held.kind.memory
         self._places_left += 1
