@@ -189,7 +189,7 @@ def test_a_model_that_is_on_every_instance_is_called_where_it_has_fewest_calls()
 
 def test_calls_beyond_the_many_go_to_another_instance_though_it_is_busier() -> None:
     quick, slow = replace(KIND, fixed=50.0, copies=9), replace(KIND, fixed=500.0)
-    # Model 2 keeps one instance busy, so that models 1 and 3 are loaded on the other one, and then have four calls each.
+    # Model 2 keeps one instance busy, so that 1 and 3 are loaded on the other one, and then have four calls each.
     others = [(1.0, 2), (2.0, 1), (60.0, 3), *[(120.0, 1)] * 4, *[(121.0, 3)] * 4]
     trace = calls(*others, *[(130.0, 0)] * 5)
     how = plan(count=2, executions=99, routing="loaded", spill_calls=4)
