@@ -59,7 +59,12 @@ def test_what_is_written_is_read_again_and_is_of_the_schema(prices: PriceFile) -
     text = price_file_text(prices)
     assert parse_price_file(text, file="prices.json") == prices
     jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text())).validate(json.loads(text))
-    turned = prices.model_copy(update={"regions": dict(reversed(prices.regions.items()))})
+    turned = PriceFile(
+        regions={
+            region: found.model_copy(update={"types": dict(reversed(found.types.items()))})
+            for region, found in reversed(prices.regions.items())
+        }
+    )
     assert price_file_text(turned) == text
 
 
