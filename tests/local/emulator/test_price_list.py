@@ -27,8 +27,8 @@ FILTERS = [
 ]
 
 
-def ask(aws: Emulator, **more: Any) -> dict[str, Any]:
-    answer = aws.client("pricing").get_products(ServiceCode="AmazonSageMaker", Filters=FILTERS, **more)
+def ask(aws: Emulator) -> dict[str, Any]:
+    answer = aws.client("pricing").get_products(ServiceCode="AmazonSageMaker", Filters=FILTERS)
     return {key: value for key, value in answer.items() if key != "ResponseMetadata"}
 
 
@@ -39,9 +39,8 @@ def test_an_answer_has_the_service_s_shape_and_comes_in_pages(aws: Emulator) -> 
     report = ParamValidator().validate(whole, shape)
     assert not report.has_errors(), report.generate_report()
     assert "NextToken" not in whole
-    pages = [ask(aws, MaxResults=10)]
-    while "NextToken" in pages[-1]:
-        pages.append(ask(aws, MaxResults=10, NextToken=pages[-1]["NextToken"]))
+    paginator = aws.client("pricing").get_paginator("get_products")
+    pages = list(paginator.paginate(ServiceCode="AmazonSageMaker", Filters=FILTERS, PaginationConfig={"PageSize": 10}))
     assert [len(page["PriceList"]) for page in pages[:-1]] == [10] * (len(pages) - 1)
     assert [one for page in pages for one in page["PriceList"]] == whole["PriceList"]
 
