@@ -154,11 +154,11 @@ def test_a_day_gives_both_limits_and_what_following_it_saves(tmp_path: Path) -> 
     assert "a day: 699.36 USD scaled, 1353.60 USD at the maximum all day" in output
 
 
-def test_an_infinite_price_of_an_environment_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_environments_absurd_price_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "environments").mkdir()
     text = (REPOSITORY / "environments/local.yaml").read_text()
-    (tmp_path / "environments/local.yaml").write_text(f"{text}\nprices: {{ml.g4dn.2xlarge: .inf}}\n")
+    (tmp_path / "environments/local.yaml").write_text(f"{text}\nprices: {{ml.g4dn.2xlarge: 1.0e+300}}\n")
     monkeypatch.setenv("TRITONSTACK_PROJECT", str(tmp_path))
     result = run("--load", "30000", "--latency-ms", "500", "--environment", "local")
     assert isinstance(result.exception, InputError)
-    assert "ml.g4dn.2xlarge" in str(result.exception)
+    assert [(each.field, each.found) for each in result.exception.problems] == [("prices: ml.g4dn.2xlarge", "1E+300")]

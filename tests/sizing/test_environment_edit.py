@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.sizing.edits import HEAD, edit_of, endpoint_text, written
@@ -32,14 +32,15 @@ def keeps_every_character(kept: str, text: str) -> bool:
 
 def without_scaling(environment: Environment, *, endpoint: str) -> dict[str, Any]:
     """All settings but those that an edit of ``endpoint`` may change."""
-    settings = environment.model_dump()
-    [own] = [each for each in settings["endpoints"] if each["name"] == endpoint]
+    told = environment.model_dump()
+    [own] = [each for each in told["endpoints"] if each["name"] == endpoint]
     own.pop("initial_instance_count")
     scaling = own.pop("scaling") or Scaling(minimum=1, maximum=1).model_dump()
     own["others"] = {name: value for name, value in scaling.items() if name not in OWN_KEYS}
-    return settings
+    return told
 
 
+@settings(deadline=None)
 @given(
     text=environment_texts(),
     numbers=st.tuples(

@@ -39,9 +39,10 @@ def test_values_that_others_share_are_refused_with_what_to_write(endpoints: tupl
     assert file.read_bytes() == before
 
 
-def test_shared_values_that_say_the_advice_already_need_no_edit(tmp_path: Path) -> None:
-    shared = "scaling: &s {minimum: 2, maximum: 20, requests_per_second: 10}"
-    file = written(tmp_path, f"{HEAD}endpoints:\n{endpoint_text(shared, name='other')}{endpoint_text('scaling: *s')}")
+@pytest.mark.parametrize("other", ["  - {<<: *base, name: other}\n", endpoint_text("scaling: *s", name="other")])
+def test_shared_values_that_say_the_advice_already_need_no_edit(other: str, tmp_path: Path) -> None:
+    said = "scaling: &s {minimum: 2, maximum: 20, requests_per_second: 10}"
+    file = written(tmp_path, f"{HEAD}endpoints:\n{endpoint_text(said, anchor='&base')}{other}")
     assert not edit_of(file).changed
 
 

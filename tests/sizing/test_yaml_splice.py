@@ -19,7 +19,7 @@ def with_values(text: str, **values: str) -> str:
         ("b: 2 # two", "b: 2 # two\nc: 9"),
         ("a: 1\r\nb: 2\r\n", "a: 1\r\nc: 9\r\nb: 2\r\n"),
         ("# first\nx: 1\n", "# first\nc: 9\nx: 1\n"),
-        ("a: >-\n  1\nb: 2\n", "a: >-\n  1\nb: 2\nc: 9\n"),
+        ("a: >-\n  1\nx: {y:\n  2}\nb: 2\n", "a: >-\n  1\nx: {y:\n  2}\nb: 2\nc: 9\n"),
         ("{a: 1, x: 2}", "{a: 1, c: 9, x: 2}"),
         ("{a: 1,  # one\n x: 2,\n}", "{a: 1, c: 9,  # one\n x: 2,\n}"),
         ('{"x": 1}', '{"c": 9, "x": 1}'),

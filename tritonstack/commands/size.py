@@ -44,7 +44,7 @@ WIDTH = 120
     "--write",
     "file",
     type=click.Path(path_type=Path),
-    help="Write the scaling into this environment file, by whose region and prices it is then, and print the diff.",
+    help="Write the scaling into this environment file, whose region and prices count, and print the diff.",
 )
 @click.option("--endpoint", help="With --write: the endpoint. [default: the one on the recommended instance type]")
 @click.option(

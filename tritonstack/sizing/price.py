@@ -36,7 +36,7 @@ def prices(*, region: str, overrides: Mapping[str, float], project: Path | None 
     Listed prices are those of ``project``'s own ``prices.json``, else the catalogue's.
 
     Raises:
-        InputError: an override that is no price (infinity, 1e-300).
+        InputError: an override that is no price (1e300).
     """
     given = {name: Decimal(str(price)) for name, price in overrides.items()}
     wrong = {name: price for name, price in given.items() if not is_above_zero(price)}
