@@ -101,7 +101,7 @@ def resnet(_folder: Path, *, name: str, size: Size = "full", payload_format: Pay
     """ResNet-50 with random weights, and one image of 3 by 224 by 224."""
     image = np.random.default_rng(0).random((1, 3, 224, 224), dtype=np.float32)
     inputs = {"input" if name == "resnet50-onnx" else "INPUT__0": image}
-    archive = _built(name, Places.of_project(), size=size)
+    archive = built(name, Places.of_project(), size=size)
     return Model(archive=archive, name=name, body=encode(inputs, payload_format=payload_format))
 
 
@@ -112,7 +112,7 @@ def roberta_base(folder: Path) -> Model:
     ids = np.random.default_rng(0).integers(10, 50_000, (1, TOKENS))
     inputs = {"input_ids": ids, "attention_mask": np.ones_like(ids)}
     body = encode(inputs, outputs=["pooled_output"], payload_format="binary")
-    return Model(archive=_built(ROBERTA_BASE, places, size="full"), name=ROBERTA_BASE, body=body)
+    return Model(archive=built(ROBERTA_BASE, places, size="full"), name=ROBERTA_BASE, body=body)
 
 
 def roberta_base_folder(folder: Path) -> Path:
@@ -135,8 +135,8 @@ def roberta_base_folder(folder: Path) -> Path:
     return target
 
 
-def _built(name: str, places: Places, *, size: Size) -> Path:
-    """The archive, built once from the same sources: it lies among the project's."""
+def built(name: str, places: Places, *, size: Size) -> Path:
+    """An archive with random weights, built once from the same sources: it lies among the project's."""
     summary = build_models([name], choice=BuildChoice(size=size, weights="random"), places=places)
-    [built] = summary.built
-    return places.archive(built.name)
+    [made] = summary.built
+    return places.archive(made.name)

@@ -13,7 +13,6 @@ from benchmarks.scenarios.table import Scenario
 
 QUIET = 0.25
 """Cores that something else may keep busy before figures are marked."""
-PICTURE = "pictures/measurements.svg"
 NOT_HERE = "cannot be tried here"
 SIZES: Mapping[str, Callable[[Measured], str]] = {
     "archive MB": lambda one: _value(one.archive_bytes / 1e6),
@@ -36,11 +35,11 @@ class Section:
         return [tried(claim, found) for claim in self.scenario.claims]
 
 
-def page(sections: Sequence[Section]) -> str:
-    """All of it, from the same machine and code."""
+def page(sections: Sequence[Section], *, picture: str) -> str:
+    """All of it, from the same machine and code. ``picture``: where it lies, from the page."""
     parts = [
         told_machine([section.outcome for section in sections]),
-        f"![Each claim's ratio with its interval; the figures are in the table below]({PICTURE})",
+        f"![Each claim's ratio with its interval; the figures are in the table below]({picture})",
         "\n".join(claims_table(sections)),
         *("\n".join(section_lines(section)) for section in sections),
     ]
@@ -52,7 +51,7 @@ def told_machine(outcomes: Sequence[Outcome]) -> str:
     first, last = min(one.measured for one in outcomes), max(one.measured for one in outcomes)
     when = first if first == last else f"{first} to {last}"
     minutes = sum(one.seconds for one in outcomes) / 60
-    line = f"{outcomes[0].machine}, no GPU; {when} UTC, {minutes:.0f} minutes, commit {outcomes[0].code}."
+    line = f"{outcomes[0].machine}; {when} UTC, {minutes:.0f} minutes, commit {outcomes[0].code}."
     others = max(one.others for one in outcomes)
     if others > QUIET:
         return f"{line} **Taken beside other load** ({others:.1f} cores busy with it): only what is far apart counts."

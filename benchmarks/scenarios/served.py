@@ -22,6 +22,7 @@ from tritonstack.bench.request import ReadyRequest
 from tritonstack.bench.triton_statistics import Counters, read_counters
 from tritonstack.errors import WorkFailedError
 from tritonstack.local.container import ContainerSettings, TritonContainer, prepare_model_data
+from tritonstack.local.container.repository import TritonFiles
 from tritonstack.unpacking import unpack
 
 TARGET_MODEL = "X-Amzn-SageMaker-Target-Model"
@@ -40,12 +41,14 @@ class Way:
         model: makes it, in a folder for its files.
         fragments: what is merged over its ``config.pbtxt``.
         arguments: of the server, besides those of SageMaker's script.
+        files: where the server is installed; None: this repository's environments.
     """
 
     name: str
     model: Maker
     fragments: tuple[str, ...] = ()
     arguments: str = ""
+    files: TritonFiles | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,7 +154,7 @@ def served(way: Way, model: Model) -> Iterator[Served]:
     settings = ContainerSettings(environment=environment, multi_model=True, release=RELEASE)
     with (
         tempfile.TemporaryDirectory(prefix="measurements-") as folder,
-        TritonContainer.start(settings, folder=Path(folder) / "container") as container,
+        TritonContainer.start(settings, folder=Path(folder) / "container", files=way.files) as container,
     ):
         if container.isolation != "namespace":
             raise WorkFailedError(f"containers side by side need networks of their own: {container.isolation}")

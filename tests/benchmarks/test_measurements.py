@@ -76,7 +76,7 @@ def test_all_scenarios_are_measured_and_written_between_the_marks(fake: Fake, tm
     assert text.endswith("\n<!-- /measured -->\n\nAfter.\n")
     assert "stale" not in text
     assert all(scenario.title in text for scenario in SCENARIOS.values())
-    assert measurements.machine_here() in text
+    assert measurements.machine_here("no GPU") in text
 
 
 def test_without_write_the_docs_stay_as_they_are(
@@ -134,7 +134,7 @@ def test_a_page_is_not_written_from_some_scenarios(
 def test_a_page_without_the_marks_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "measurements.md").write_text("# Measurements\n<!-- measured -->\n")
     with pytest.raises(WorkFailedError, match="has no place between <!-- measured --> and <!-- /measured -->"):
-        measurements.write(OUTCOMES, docs=tmp_path)
+        measurements.write(measurements.series_on_cpu(), OUTCOMES, docs=tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["measurements.md"]
 
 
@@ -150,6 +150,7 @@ def test_without_a_local_triton_nothing_is_tried(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(measurements, "ENVIRONMENTS", tmp_path)
+    monkeypatch.setattr(measurements, "measure", lambda *_, **__: pytest.fail("something was tried"))
     assert measurements.command([]) == 1
     said = capsys.readouterr()
     assert "is missing. Install it: python3 scripts/setup.py triton backends" in said.err
@@ -175,7 +176,7 @@ def test_the_code_is_the_commit_and_what_differs_from_it() -> None:
 
 
 def test_the_table_of_claims_says_what_is_claimed_what_is_here_and_the_verdict() -> None:
-    text = page(SECTIONS)
+    text = page(SECTIONS, picture="pictures/measurements.svg")
     said = "dynamic batching at least doubles throughput (bound by memory traffic)"
     assert f"| {said} | ≥ 2 | 1.95 (1.92 to 1.98) | 206 against 106 answers/s | **does not hold here** |" in text
     assert (
@@ -189,7 +190,7 @@ def test_the_table_of_claims_says_what_is_claimed_what_is_here_and_the_verdict()
 
 def test_figures_that_something_else_ran_beside_are_marked() -> None:
     busy = replace(SECTIONS[0], outcome=replace(SECTIONS[0].outcome, others=1.5))
-    assert "**Taken beside other load** (1.5 cores busy with it)" in page([busy, *SECTIONS[1:]])
+    assert "**Taken beside other load** (1.5 cores busy with it)" in page([busy, *SECTIONS[1:]], picture="x.svg")
 
 
 def test_sizes_stand_where_ways_differ_in_them() -> None:

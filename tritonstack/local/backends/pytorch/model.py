@@ -1,5 +1,6 @@
 """Stands in for Triton's pytorch backend: the model's TorchScript, run by PyTorch on the CPU.
 
+TRITONSTACK_TORCH_DEVICE may name another device (``cuda``), as ``python -m benchmarks.measurements --gpu`` does.
 Names and parameters as ``src/libtorch.cc`` of triton-inference-server/pytorch_backend reads them.
 """
 
@@ -17,6 +18,8 @@ from tritonstack_model import BatchingModel, ModelSettings, import_from
 
 torch = import_from("TRITONSTACK_TORCH_SITE", "torch", "torch")
 
+DEVICE = os.environ.get("TRITONSTACK_TORCH_DEVICE", "cpu")
+PLACE = "the CPU" if DEVICE == "cpu" else DEVICE
 INDEXED = re.compile(r".*__(\d+)$")
 GPU_PARAMETERS = ("ENABLE_WEIGHT_SHARING", "ENABLE_CACHE_CLEANING", "ENABLE_NVFUSER", "DISABLE_CUDNN")
 
@@ -34,12 +37,12 @@ class TritonPythonModel(BatchingModel):
         path = settings.model_file("model.pt")
         torch.set_num_threads(settings.number("INTRA_OP_THREAD_COUNT", 0) or max(1, (os.cpu_count() or 2) // 2))
         try:
-            self.module = torch.jit.load(str(path), map_location="cpu").eval()
+            self.module = torch.jit.load(str(path), map_location=DEVICE).eval()
         except (RuntimeError, ValueError) as error:
             raise pb_utils.TritonModelException(f"PyTorch cannot load '{path.name}': {error}") from error
         self.order = self._input_order()
         self.positions = _positions(list(settings.outputs))
-        settings.stand_in(f"backend pytorch runs {path.name} with PyTorch {torch.__version__} on the CPU")
+        settings.stand_in(f"backend pytorch runs {path.name} with PyTorch {torch.__version__} on {PLACE}")
         for name in GPU_PARAMETERS:
             if name in settings.parameters:
                 settings.log(f"tritonstack: {name} is for a GPU and is ignored on the CPU")
@@ -66,7 +69,7 @@ class TritonPythonModel(BatchingModel):
                 raise RequestError(f"input '{name}' is missing")
             if inputs[name].dtype == np.object_:
                 raise RequestError(f"input '{name}' is BYTES, which the CPU stand-in for pytorch does not take")
-            tensors.append(torch.from_numpy(np.ascontiguousarray(inputs[name]).copy()))
+            tensors.append(torch.from_numpy(np.ascontiguousarray(inputs[name]).copy()).to(DEVICE))
         try:
             with torch.inference_mode():
                 result = self.module(*tensors)
@@ -79,12 +82,12 @@ class TritonPythonModel(BatchingModel):
         if isinstance(result, dict):
             if name not in result:
                 raise RequestError(f"output '{name}' is not among the model's: {', '.join(map(str, result))}")
-            return result[name].numpy()
+            return result[name].cpu().numpy()
         results = [result] if isinstance(result, torch.Tensor) else list(result)
         position = self.positions[name]
         if position >= len(results):
             raise RequestError(f"output '{name}' has position {position}, the model gives {len(results)} outputs")
-        return results[position].numpy()
+        return results[position].cpu().numpy()
 
 
 def _positions(names):

@@ -1,0 +1,120 @@
+"""BERT large on a GPU: refused where there is none, and its code on the CPU with a tiny BERT."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from benchmarks import measurements
+from benchmarks.scenarios.claims import tried
+from benchmarks.scenarios.gpu import DEVICE_VARIABLE, bert_large_scenario, files_on
+from benchmarks.scenarios.measuring import Repeats, measure
+from tests.benchmarks.measured import outcome_of
+from tritonstack.errors import WorkFailedError
+from tritonstack.local.container.repository import TritonFiles
+from tritonstack.local.paths import REPOSITORY
+
+ENVIRONMENTS = REPOSITORY / ".envs"
+ON_CPU = files_on("cpu", environments=ENVIRONMENTS, torch="torch")
+
+
+def program(path: Path, says: str) -> Path:
+    """A program that says that, whatever it is asked."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\necho '{says}'\n")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A machine whose nvidia-smi finds a T4; environments and docs of its own; nothing may be measured."""
+    monkeypatch.setenv("TRITONSTACK_NVIDIA_SMI", str(program(tmp_path / "nvidia-smi", "Tesla T4, 550.54, 7.5")))
+    monkeypatch.setattr(measurements, "ENVIRONMENTS", tmp_path / "envs")
+    monkeypatch.setattr(measurements, "measure", lambda *_, **__: pytest.fail("something was measured"))
+    monkeypatch.setattr(TritonFiles, "check", lambda _self: None)
+    return tmp_path
+
+
+def test_without_a_gpu_it_is_refused_in_one_message(
+    gpu: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("TRITONSTACK_NVIDIA_SMI")
+    monkeypatch.setenv("PATH", str(gpu / "nothing"))
+    assert measurements.command(["--gpu", "--write"]) == 2
+    said = capsys.readouterr()
+    assert "nvidia-smi is not" in said.err
+    assert "allowed: a machine with an NVIDIA GPU and its driver" in said.err
+    assert said.out == ""
+
+
+@pytest.mark.parametrize(("says", "told"), [(None, "says nothing: it is missing"), ("False", "says False")])
+def test_without_a_pytorch_for_the_gpu_it_is_refused_and_told_how_to_make_one(
+    says: str | None, told: str, gpu: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if says is not None:
+        program(gpu / "envs" / "torch-cuda" / "bin" / "python", says)
+    assert measurements.command(["--gpu"]) == 2
+    said = capsys.readouterr().err
+    assert told in said
+    assert "-m venv .envs/torch-cuda" in said
+
+
+def test_it_names_no_scenario_beside_it(gpu: Path) -> None:
+    with pytest.raises(SystemExit) as ended:
+        measurements.command(["--gpu", "batching"])
+    assert ended.value.code == 2
+
+
+def test_on_a_gpu_the_server_computes_there_and_the_page_has_a_place_of_its_own_for_it(
+    gpu: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program(gpu / "envs" / "torch-cuda" / "bin" / "python", "True")
+    (gpu / "envs" / "backends").mkdir()
+    (gpu / "envs" / "backends" / "pyvenv.cfg").write_text("home = /usr/bin\nversion = 3.11.7\n")
+    series = measurements.series_on_gpu()
+    assert series.machine.endswith(", Tesla T4, driver 550.54")
+    [scenario] = series.scenarios.values()
+    environments = [way.files.process_environment() for way in scenario.ways if way.files is not None]
+    assert [one[DEVICE_VARIABLE] for one in environments] == ["cuda"] * 4
+    site = gpu / "envs" / "torch-cuda" / "lib" / "python3.11" / "site-packages"
+    assert {one["TRITONSTACK_TORCH_SITE"] for one in environments} == {str(site)}
+
+    docs = gpu / "docs"
+    (docs / "pictures").mkdir(parents=True)
+    page = (REPOSITORY / "docs" / "measurements.md").read_text()
+    (docs / "measurements.md").write_text(page)
+    monkeypatch.setattr(measurements, "KEPT", gpu / "kept")
+    monkeypatch.setattr(measurements, "DOCS", docs)
+    found = list(outcome_of(scenario).found)
+    monkeypatch.setattr(measurements, "measure", lambda *_, **__: found)
+    assert measurements.command(["--gpu", "--write"]) == 0
+    written = (docs / "measurements.md").read_text()
+    begin, end = written.index("<!-- measured on a GPU -->"), written.index("<!-- /measured on a GPU -->")
+    assert "Tesla T4" in written[begin:end]
+    assert page.partition("<!-- measured on a GPU -->")[0] == written[:begin]
+    assert (docs / "pictures" / "measurements-gpu.svg").is_file()
+
+
+def test_its_claims_are_about_its_own_configurations() -> None:
+    scenario = bert_large_scenario(ON_CPU)
+    found = {one.way: one for one in outcome_of(scenario).found}
+    assert [tried(claim, found).ratio.low is not None for claim in scenario.claims] == [True] * 3
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)  # its archive is built where it is not there
+def test_a_tiny_bert_is_measured_on_the_cpu_by_the_same_code(tmp_path: Path) -> None:
+    """By a device that PyTorch does not know it is seen that the stand-in does what it is told."""
+    scenario = bert_large_scenario(ON_CPU, size="tiny")
+    repeats = Repeats(turns=1, users=4)
+    found = measure(scenario.ways, repeats=repeats, folder=tmp_path, step=lambda: None)
+    assert [one.way for one in found] == ["plain", "dynamic batching", "two instances", "both"]
+    batches = {one.way: one.load.mean_batch for one in found if one.load is not None}
+    assert batches["plain"] == pytest.approx(1.0)
+    assert (batches["dynamic batching"] or 0) > 1.5
+    elsewhere = replace(scenario.ways[0], files=replace(ON_CPU, device="nowhere"))
+    with pytest.raises(WorkFailedError, match=r"PyTorch cannot load 'model\.pt': .*nowhere"):
+        measure([elsewhere], repeats=repeats, folder=tmp_path, step=lambda: None)
