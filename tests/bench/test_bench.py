@@ -126,6 +126,14 @@ def test_a_model_that_answers_nothing_under_load_has_failed(tmp_path: Path) -> N
     assert "calls failed" in result.ended_by
 
 
+def test_calls_that_were_spent_before_a_round_are_no_failure(tmp_path: Path) -> None:
+    with world() as found:
+        [result] = run(found, settings_with_input(tmp_path, max_calls=1), tmp_path).results
+
+    assert (loads(result), result.failed) == ([], False)
+    assert result.ended_by == "all 1 calls were made (--max-calls)"
+
+
 def test_an_interrupted_test_leaves_what_was_measured(tmp_path: Path) -> None:
     settings = settings_with_input(tmp_path, names=NAMES)
     with world(models=("bert", "small")) as found:

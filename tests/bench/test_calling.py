@@ -99,6 +99,29 @@ def test_a_refusal_is_told_in_a_few_words() -> None:
     assert last is None
 
 
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        (
+            {"OriginalStatusCode": 500, "OriginalMessage": '{"error":"no input x"}', "Message": "Received"},
+            "424: no input x",
+        ),
+        ({"Message": "Model is not ready"}, "424: Model is not ready"),
+        (["not", "so"], '424: ["not", "so"]'),
+        (
+            {"error": f"/opt/ml/models/{'0123456789abcdef' * 2}/model is bad"},
+            "424: /opt/ml/models/012345…/model is bad",
+        ),
+    ],
+    ids=["the container's words", "SageMaker's words", "other JSON", "a hash"],
+)
+def test_a_failure_is_told_in_its_own_words(told: object, said: str) -> None:
+    async def handler(_: web.Request) -> web.Response:
+        return web.json_response(told, status=424)
+
+    assert asyncio.run(one_call(handler))[0] == said
+
+
 def test_a_call_without_an_answer_is_given_up() -> None:
     async def handler(_: web.Request) -> web.Response:
         await asyncio.sleep(30)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.bench.world import SHORT, Told, World, busy_but_once, loads, subject, world
-from tests.client.fakes import error_reply
+from tests.client.fakes import client_error, error_reply
 from tritonstack.bench.document import EVERY_LOAD, ResultPart
 from tritonstack.bench.load import Phase, Users
 from tritonstack.bench.one_model import OneModel
@@ -108,7 +108,7 @@ def test_calls_that_are_spent_end_it() -> None:
         result, _ = measured(found, replace(SHORT, max_calls=20, timing=replace(SHORT.timing, round=5.0)))
 
     assert result.ended_by == "all 20 calls were made (--max-calls)"
-    assert len(found.endpoint.requests) == 21, "and the first call"
+    assert len(found.endpoint.requests) == result.calls == 21, "and the first call"
 
 
 def test_a_ramp_is_measured_step_by_step() -> None:
@@ -158,6 +158,16 @@ def test_copies_are_removed_where_a_call_is_interrupted(monkeypatch: pytest.Monk
             asyncio.run(one.run())
 
     assert found.s3.objects == before
+
+
+def test_what_aws_refuses_fails_this_model_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuses(**_: Any) -> Any:
+        raise client_error("AccessDeniedException", "not you")
+
+    with world() as found:
+        monkeypatch.setattr(found.session.clients["sagemaker"], "describe_endpoint", refuses)
+        with pytest.raises(WorkFailedError, match=r"bert/bert cannot be called: .*AccessDeniedException.*not you"):
+            measured(found, replace(SHORT, cold_starts=1))
 
 
 def test_an_archive_that_is_gone_has_no_cold_start() -> None:

@@ -129,6 +129,7 @@ def test_at_a_container_it_posts_the_request_to_sagemakers_own_path() -> None:
         "http://127.0.0.1:8080",
         "models/0123/invoke",
     )
+    assert way.options.count("-H") == 1, "it says by itself that it sends JSON"
     assert told["-H"] == "X-Amzn-SageMaker-Target-Model:x.0123.tar.gz"
     assert json.loads(way.data) == {"data": [{"payload": [body]}]}
     assert way.enter == ("enter", "17")

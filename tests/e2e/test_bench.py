@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.e2e.project import PROGRAM, Project
+from tritonstack.bench.perf_analyzer import VARIABLE, find_program
+from tritonstack.errors import WorkFailedError
 from tritonstack.local.aws import LocalAws
 from tritonstack.sizing.measurements_file import read_measurements
 
@@ -49,6 +52,83 @@ def test_an_unknown_model_is_refused_before_any_load(project: Project, deployed:
     assert "digits/digit-onnx" in found.stderr
     assert "single/nothing" in found.stderr
     assert not (tmp_path / "no").exists()
+
+
+STAND_IN = """#!{python}
+import json, sys, time, urllib.request
+
+told = dict(zip(sys.argv[1:], sys.argv[2:]))
+[body] = json.load(open(told["--input-data"]))["data"][0]["payload"]
+header = told["-H"].split(":", 1)
+calls, begin = [], time.time_ns()
+for _ in range(20):
+    sent = time.time_ns()
+    headers = {{"Content-Type": "application/json", header[0]: header[1]}}
+    url = told["-u"] + "/" + told["--endpoint"]
+    request = urllib.request.Request(url, json.dumps(body).encode(), headers)
+    assert json.load(urllib.request.urlopen(request))["outputs"]
+    calls.append({{"timestamp": sent, "response_timestamps": [time.time_ns()]}})
+cuts = [begin, (begin + time.time_ns()) // 2, time.time_ns()]
+export = {{"version": "stand-in", "experiments": [{{"requests": calls, "window_boundaries": cuts}}]}}
+json.dump(export, open(told["--profile-export-file"], "w"))
+"""
+"""Stands in for perf_analyzer, where that is not installed: twenty real calls, told and exported as it would."""
+
+
+@pytest.fixture(params=["stand-in", pytest.param("perf_analyzer", marks=pytest.mark.long)])
+def perf_analyzer(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """NVIDIA's program, and what stands in for it."""
+    if request.param == "perf_analyzer":
+        try:
+            return find_program()
+        except WorkFailedError as error:
+            pytest.skip(str(error))
+    program = tmp_path / "stand-in"
+    program.write_text(STAND_IN.format(python=sys.executable))
+    program.chmod(0o755)
+    return program
+
+
+def test_perf_analyzer_goes_straight_at_a_container(
+    project: Project, deployed: LocalAws, tmp_path: Path, perf_analyzer: Path
+) -> None:
+    options = ("--generator", "perf-analyzer", "--container", "--format", "json", "--users", "2", "--seconds", "1")
+    project.execute(
+        [str(PROGRAM), "bench", "digits/digits-onnx", *options, "--to", str(tmp_path / "results")],
+        variables={VARIABLE: str(perf_analyzer)},
+    )
+
+    [found] = results(tmp_path / "results")["results"]
+    assert found["way"] == "container"
+    assert found["generator"].startswith("perf_analyzer ")
+    assert found["points"][0]["all"]["answered"] >= 20
+    assert found["points"][0]["all"]["failed"] == 0
+
+
+@pytest.mark.long
+def test_results_are_had_again_from_what_they_say(project: Project, deployed: LocalAws, tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    project.run("bench", "digits/digits-onnx", "--rate", "30", "--arrivals", "even", *SHORT, "--to", str(first))
+
+    again = project.run("bench", "--repeat", str(first), "--to", str(second))
+
+    assert results(second)["settings"] == results(first)["settings"]
+    assert results(second)["results"][0]["request_sha256"] == results(first)["results"][0]["request_sha256"]
+    assert "times the answers a minute of then" in again.stderr
+    assert "archive was" not in again.stderr
+
+
+@pytest.mark.long
+def test_a_model_that_fails_leaves_the_others(project: Project, deployed: LocalAws, tmp_path: Path) -> None:
+    told = project.run(
+        *("bench", "memory/too-large", "memory/fits", "--users", "1", *SHORT, "--to", str(tmp_path)), expect=1
+    )
+
+    failed, good = results(tmp_path)["results"]
+    assert failed["failed"]
+    assert "CUDA out of memory" in failed["ended_by"]
+    assert good["points"][0]["all"]["answered"] > 0
+    assert "Traceback" not in told.stderr
 
 
 @pytest.mark.long

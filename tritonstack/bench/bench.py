@@ -30,6 +30,7 @@ from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.local.aws import LocalSession
 
 POLL_SECONDS = 10.0
+LOCAL_POLL_SECONDS = 1.0
 
 
 class Bench:
@@ -98,8 +99,9 @@ class Bench:
             return one.result.model_copy(update={"ended_by": f"failed: {error}", "failed": True})
         progress.say(f"{subject.title}: SageMaker's own figures")
         figures = await self._endpoint_figures(subject, one.result, began)
-        answered = any(point.all.answered for point in one.result.points)
-        return one.result.model_copy(update={"endpoint_figures": figures, "failed": not answered})
+        points = one.result.points
+        failed = bool(points) and not any(point.all.answered for point in points)
+        return one.result.model_copy(update={"endpoint_figures": figures, "failed": failed})
 
     def _names(self) -> dict[str, str]:
         settings = self._settings
@@ -154,7 +156,8 @@ class Bench:
             found = endpoint_figures(cloudwatch, endpoint=result.endpoint, variant=variant, begin=began, end=end)
             if (found and found[0].invocations >= result.calls) or time.monotonic() >= deadline:
                 break
-            await asyncio.sleep(min(POLL_SECONDS, max(0.0, deadline - time.monotonic())))
+            poll = LOCAL_POLL_SECONDS if isinstance(self._session, LocalSession) else POLL_SECONDS
+            await asyncio.sleep(min(poll, max(0.0, deadline - time.monotonic())))
         return [EndpointPart(**dataclasses.asdict(one)) for one in found]
 
 

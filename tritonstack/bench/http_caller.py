@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import re
 import socket
 import time
 from collections.abc import AsyncIterator, Callable
@@ -22,6 +23,8 @@ PAUSE_SECONDS = 1.0
 """The least between two signatures, where making one takes long."""
 SHOWN = 160
 """Characters of an answer that is none."""
+_HASH = re.compile(r"([0-9a-f]{6})[0-9a-f]{10,}")
+"""Of an archive or its folder: too long to leave room for what is said of it."""
 
 
 class HttpCaller:
@@ -114,4 +117,4 @@ def _words(content: bytes) -> str:
         except ValueError:
             break
         text = str(told.get(name, text)) if isinstance(told, dict) else text
-    return text[:SHOWN]
+    return _HASH.sub(r"\1…", text)[:SHOWN]

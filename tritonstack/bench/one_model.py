@@ -130,13 +130,16 @@ class OneModel:
             async for point, reason in points:
                 ended_by = reason or ended_by
                 self._progress.note(load_line(self._subject.title, point))
-                self._set(points=[*self.result.points, point_part(point, counters.since())])
-                self._set(calls=before + settings.max_calls - budget.calls)
+                self._set(
+                    points=[*self.result.points, point_part(point, counters.since())],
+                    calls=before + settings.max_calls - budget.calls,
+                )
                 if analyser is not None:
                     self._set(generator=f"perf_analyzer {analyser.version}")
                 self._keep(self.result)
         published = self._publish(measuring) if settings.publish_metric else 0
-        self._set(ended_by=budget.why or ended_by, published=published)
+        calls = before + settings.max_calls - budget.calls
+        self._set(ended_by=budget.why or ended_by, published=published, calls=calls)
 
     async def _levels(self, generator: Measuring | Analyser) -> AsyncGenerator[tuple[Point, str | None]]:
         """Each load, and why it was the last."""

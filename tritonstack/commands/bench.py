@@ -93,7 +93,7 @@ _OF_ROUNDS = ("seconds", "rounds", "max_rounds", "stable_within")
 @click.option("--generator", type=click.Choice(["client", "perf-analyzer"]), default="client", show_default=True)
 @click.option("--publish-metric", is_flag=True, help="Tell CloudWatch the latencies, as tritonstack/client.")
 @click.option(
-    "--cloudwatch-wait", type=float, help="Seconds to wait for SageMaker's figures.  [default: 180; 0 locally]"
+    "--cloudwatch-wait", type=float, help="Seconds to wait for SageMaker's figures.  [default: 180; 6 locally]"
 )
 @click.option(
     "--to",
