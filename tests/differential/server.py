@@ -71,7 +71,7 @@ class Server:
         return answer
 
     def _unload(self, name: str, *, seconds: float) -> None:
-        """Unload an archive. Triton 24.09 seldom crashes over an ensemble's: the load was judged before, and stands."""
+        """Unload an archive. Triton 24.10 seldom crashes over an ensemble's: the load was judged before, and stands."""
         try:
             self._call("DELETE", f"/models/{name}", None, of=name, seconds=seconds)
         except ConnectionError:
