@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -56,7 +57,7 @@ def test_what_an_endpoint_deploys_is_taken_from_its_environment(tmp_path: Path, 
     assert found.scenario.instance.type == "ml.g4dn.xlarge"
     assert (found.plan.count, found.plan.routing) == (2, "least_outstanding")
     assert found.plan.scaling == endpoint.scaling
-    assert (found.scenario.instance.usd_per_hour, found.price_said_by) == (0.5, "prices of environments/prod.yaml")
+    assert found.price == (0.5, "prices of environments/prod.yaml")
     said = {each.figure: each.origin for each in found.sources}
     assert said["scaling"] == "deployed: environments/prod.yaml, endpoint digits"
     assert origins(said)["routing"] == "deployed"
@@ -164,3 +165,16 @@ def test_problems_of_the_environment_come_with_those_of_the_scenario(tmp_path: P
     found = problems(tmp_path, PROD.replace("fixed_ms: 5", "fixed_ms: -1", 1))
     assert "endpoints[0].instance_type" in found
     assert "models[0].service.fixed_ms" in found
+
+
+def test_the_projects_own_prices_are_taken_before_the_catalogues(tmp_path: Path, project: Path) -> None:
+    row = {"usd_per_hour": 0.25, "sku": "S", "usage_type": "U", "effective": "2026-01-01"}
+    region = {"published": "2026-01-02T00:00:00Z", "version": "1", "types": {"ml.g4dn.xlarge": row}}
+    (project / "prices.json").write_text(json.dumps({"schema_version": 1, "regions": {"us-east-1": region}}))
+    price, source = read(tmp_path, PROD).price
+    assert price == 0.25
+    assert "2026-01-02" in source
+    (project / "prices.json").write_text("[]")
+    found = problems(tmp_path, PROD.replace("disk_mib: 4, ", "", 1))
+    assert "models[0].disk_mib" in found
+    assert any("prices.json" in said for said in found.values())

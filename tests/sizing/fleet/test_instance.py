@@ -95,6 +95,13 @@ def test_an_unload_that_takes_time_is_waited_for() -> None:
     assert happening.calls.latencies[1] == pytest.approx(4.001)
 
 
+def test_no_second_model_goes_where_the_memory_of_the_one_that_leaves_will_do() -> None:
+    trace = calls((1.0, 0), (2.0, 1), (10.0, 2), (11.0, 1), (20.0, 1))
+    happening = simulate(plan(memory=2, unload_seconds=4.0), table(KIND, KIND, KIND), trace, seed=0)
+    assert evicted(happening) == [0]
+    assert hits(happening) == [False, False, False, True, True]
+
+
 def test_a_call_of_a_model_that_is_being_unloaded_loads_it_again() -> None:
     trace = calls((1.0, 0), (10.0, 1), (11.0, 0))
     happening = simulate(plan(most_models=1, unload_seconds=4.0), table(KIND, KIND), trace, seed=0)

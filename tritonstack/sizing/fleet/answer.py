@@ -105,11 +105,10 @@ def answer(prepared: PreparedScenario, *, seed: int) -> Answer:
         loads=load_figures(happening, after=after, thrash=thrash, thrash_seconds=scenario.thrash_seconds),
         course=series(happening, trace, thrash=thrash),
         cost=fleet_cost(
-            scenario.instance,
+            prepared.price,
             instance_seconds=happening.instance_seconds(),
             seconds=trace.seconds,
             calls=len(trace),
-            said_by=prepared.price_said_by,
         ),
         holding=held,
         instances=instances,

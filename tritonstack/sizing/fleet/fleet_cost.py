@@ -44,10 +44,15 @@ class FleetCost:
         return None if self.total is None or not self.calls else self.total * MILLION / self.calls
 
 
-def instance_price(instance: Instance, *, said_by: str) -> tuple[float | None, str]:
-    """USD an hour of one instance, and who says so; None and the reason where nobody does.
+Price = tuple[float | None, str]
+"""USD an hour of one instance, and who says so; None and the reason where nobody does."""
 
-    ``said_by``: whose price ``instance`` has, if it has one.
+
+def instance_price(instance: Instance, *, said_by: str) -> Price:
+    """What one instance costs. ``said_by``: whose price ``instance`` has, if it has one.
+
+    Raises:
+        InputError: the project's own prices cannot be read.
     """
     if instance.usd_per_hour is not None:
         return instance.usd_per_hour, said_by
@@ -61,9 +66,9 @@ def instance_price(instance: Instance, *, said_by: str) -> tuple[float | None, s
     return listed.usd_per_hour, f"{listed.source} ({instance.region}, component {listed.component}{date})"
 
 
-def fleet_cost(instance: Instance, *, instance_seconds: float, seconds: float, calls: int, said_by: str) -> FleetCost:
-    """The cost of so much paid time in so many seconds; ``said_by`` as for ``instance_price``."""
-    price, source = instance_price(instance, said_by=said_by)
+def fleet_cost(price: Price, *, instance_seconds: float, seconds: float, calls: int) -> FleetCost:
+    """The cost of so much paid time in so many seconds."""
+    usd, source = price
     return FleetCost(
-        usd_per_hour=price, source=source, instance_hours=instance_seconds / HOUR, hours=seconds / HOUR, calls=calls
+        usd_per_hour=usd, source=source, instance_hours=instance_seconds / HOUR, hours=seconds / HOUR, calls=calls
     )

@@ -28,6 +28,7 @@ from tritonstack.sizing.fleet.checks import (
 from tritonstack.sizing.fleet.deployed import fill_from_environment
 from tritonstack.sizing.fleet.filled import Filled
 from tritonstack.sizing.fleet.fleet import FleetPlan
+from tritonstack.sizing.fleet.fleet_cost import Price, instance_price
 from tritonstack.sizing.fleet.instance import Machine
 from tritonstack.sizing.fleet.measured import fill_from_manifests, fill_from_results
 from tritonstack.sizing.fleet.model_table import ModelKind, ModelTable, model_names, popularity_of
@@ -47,7 +48,7 @@ class PreparedScenario:
     Attributes:
         models: with the popularity that a trace has, where there is one.
         sources: where its figures come from.
-        price_said_by: who says the instance's own price, if it has one.
+        price: of an instance.
     """
 
     scenario: Scenario
@@ -55,7 +56,7 @@ class PreparedScenario:
     trace: Trace
     plan: FleetPlan
     sources: tuple[Source, ...]
-    price_said_by: str
+    price: Price
 
 
 def prepare(path: Path, *, seed: int, trace: Path | None = None) -> PreparedScenario:
@@ -67,7 +68,8 @@ def prepare(path: Path, *, seed: int, trace: Path | None = None) -> PreparedScen
         trace: a CSV file whose calls are taken instead of the scenario's.
 
     Raises:
-        InputError: with every problem of the file, of the other files that it names, and of its trace.
+        InputError: with every problem of the file, of the other files that it names, of its trace, and of the project's
+            prices.
     """
     document = read_yaml(path)
     filled = Filled.of(document.value)
@@ -83,6 +85,13 @@ def prepare(path: Path, *, seed: int, trace: Path | None = None) -> PreparedScen
     if file is not None:
         try:
             calls = read_trace(file, names=names)
+        except InputError as error:
+            problems += error.problems
+    price: Price = None, ""
+    if scenario is not None:
+        try:
+            said_by = filled.origins.get(("instance", "usd_per_hour"), "the scenario")
+            price = instance_price(scenario.instance, said_by=said_by)
         except InputError as error:
             problems += error.problems
     if scenario is None or problems:
@@ -105,7 +114,7 @@ def prepare(path: Path, *, seed: int, trace: Path | None = None) -> PreparedScen
         trace=calls,
         plan=_plan(scenario, seconds=calls.seconds),
         sources=sources(scenario, filled=filled, written=document.value, trace=file),
-        price_said_by=filled.origins.get(("instance", "usd_per_hour"), "the scenario"),
+        price=price,
     )
 
 
