@@ -53,6 +53,8 @@ def test_the_file_is_edited_and_the_diff_and_each_reason_are_printed(project: Pa
     assert "--load, 30000 calls a minute at 1596 an instance" in words
     assert "counts the calls of all its models together" in words
     assert "gpu_utilization: 70 stays" in words
+    assert "at the maximum: 13.99 USD an hour" in words
+    assert "tritonstack preflight prod asks whether the account's quota allows 19 instances" in words
     assert result.output.endswith("environments/prod.yaml is written\n")
 
 
@@ -117,8 +119,10 @@ def test_the_files_own_region_and_prices_count(project: Path) -> None:
     assert document["recommended"]["instance_type"] == "ml.g4dn.2xlarge"
     assert (document["edit"]["configuration"], document["edit"]["instance_type"]) == ("trt-db-ig", "ml.g4dn.xlarge")
     assert document["scaling"]["instance_type"] == "ml.g4dn.xlarge"
-    assert document["edit"]["notes"][0].startswith("cheapest of all: 23 x trt-db on ml.g4dn.2xlarge, 21.62 USD an hour")
-    assert "left to you" in document["edit"]["notes"][0]
+    [note] = [each for each in document["edit"]["notes"] if each.startswith("cheapest of all")]
+    assert note.startswith("cheapest of all: 23 x trt-db on ml.g4dn.2xlarge, 21.62 USD an hour")
+    assert "left to you" in note
+    assert "at the maximum: 171.00 USD an hour" in document["edit"]["notes"]
 
 
 def test_the_prices_of_another_environment_are_refused(project: Path) -> None:
@@ -128,6 +132,25 @@ def test_the_prices_of_another_environment_are_refused(project: Path) -> None:
     )
     assert (project / "environments" / "prod.yaml").read_bytes() == before
     assert run("--write", "environments/prod.yaml", "--environment", "prod").exit_code == 0
+
+
+def test_a_day_decides_the_limits_and_what_it_costs(project: Path) -> None:
+    loads = [2_500 if hour < 8 else 24_000 for hour in range(24)]
+    lines = [f"{hour},{load}\n" for hour, load in enumerate(loads)]
+    (project / "day.csv").write_text(f"hour,invocations_per_min\n{''.join(lines)}")
+    edit = json.loads(run("--write", "environments/dev.yaml", "--daily-curve", "day.csv", "--json").stdout)["edit"]
+    assert {each["field"]: each["after"] for each in edit["settings"]} == {
+        "scaling.minimum": 2,
+        "scaling.maximum": 16,
+        "scaling.requests_per_second": 53.2,
+        "scaling.safety_factor": 0.5,
+        "initial_instance_count": 2,
+    }
+    cost = "at the maximum: 11.78 USD an hour; a day: 200.30 USD scaled, 282.78 USD at the maximum all day"
+    assert edit["notes"][0] == cost
+    text = (project / "environments" / "dev.yaml").read_text()
+    scaling = "    scaling: {minimum: 2, maximum: 16, requests_per_second: 53.2, safety_factor: 0.5}\n"
+    assert f"    initial_instance_count: 2\n{scaling}" in text
 
 
 def test_a_limit_that_nobody_keeps_writes_nothing(project: Path) -> None:

@@ -14,8 +14,10 @@ from rich.text import Text
 from tritonstack.sizing.capacity import CapacityTable
 from tritonstack.sizing.environment_edit import EnvironmentEdit
 from tritonstack.sizing.number import plain
+from tritonstack.sizing.scaling_advice import ScalingAdvice
 from tritonstack.sizing.scaling_change import SettingChange
 
+HEADER_LINES = 2
 STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
 
@@ -53,9 +55,10 @@ def show_edit(console: Console, edit: EnvironmentEdit, *, table: CapacityTable, 
         console.print(Text(f"{edit.file} says so already: nothing to write"))
         return
     console.print()
-    for line in edit.diff.splitlines(keepends=True):
+    for number, line in enumerate(edit.diff.splitlines(keepends=True)):
         if console.is_terminal:
-            console.print(Text(line.rstrip("\r\n"), style=STYLES.get(line[0], "")), soft_wrap=True)
+            style = "bold" if number < HEADER_LINES else STYLES.get(line[0], "")
+            console.print(Text(line.rstrip("\r\n"), style=style), soft_wrap=True)
         else:
             click.echo(line, nl=False)
     console.print(Text(f"\n{edit.file} is written" if written else f"\n--diff: {edit.file} stays as it is"))
@@ -63,7 +66,12 @@ def show_edit(console: Console, edit: EnvironmentEdit, *, table: CapacityTable, 
 
 def notes(edit: EnvironmentEdit, table: CapacityTable) -> Iterator[str]:
     """What the numbers leave open, as sentences."""
-    endpoint, row, best = edit.change.endpoint, edit.change.advice.row, table.recommended
+    endpoint, advice, best = edit.change.endpoint, edit.change.advice, table.recommended
+    row = advice.row
+    yield from _costs(advice)
+    if edit.changed:
+        many = f"{advice.maximum} instances, and a second fleet during an update"
+        yield f"tritonstack preflight {edit.file.stem} asks whether the account's quota allows {many}"
     if best is not None and best.cost_per_hour is not None and best.measurement != row.measurement:
         said = f"cheapest of all: {best.instances} x {best.measurement.name}, {best.cost_per_hour:.2f} USD an hour"
         moved = best.measurement.instance_type != row.measurement.instance_type
@@ -82,6 +90,16 @@ def notes(edit: EnvironmentEdit, table: CapacityTable) -> Iterator[str]:
     if scaling.schedules:
         names = ", ".join(each.name for each in scaling.schedules)
         yield f"its schedules stay, and give other limits at their times: {names}"
+
+
+def _costs(advice: ScalingAdvice) -> Iterator[str]:
+    if advice.row.price is None:
+        return
+    said = f"at the maximum: {advice.row.price.usd_per_hour * advice.maximum:.2f} USD an hour"
+    if advice.usd_per_day is not None:
+        scaled, whole = advice.usd_per_day
+        said += f"; a day: {scaled:.2f} USD scaled, {whole:.2f} USD at the maximum all day"
+    yield said
 
 
 def _settings(settings: tuple[SettingChange, ...]) -> Table:
