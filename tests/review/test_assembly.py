@@ -131,6 +131,13 @@ def test_without_a_validation_report_nothing_is_known_of_findings(tmp_path: Path
     assert read_assembly(write(tmp_path)).environments["dev"].findings is None
 
 
+def test_what_is_accepted_is_told_without_a_report_where_that_is_asked_for(tmp_path: Path) -> None:
+    findings = read_assembly(write(tmp_path), accepted=True).environments["dev"].findings
+    assert findings is not None
+    assert findings.open == ()
+    assert {each.rule for each in findings.accepted} == {"AwsSolutions-IAM5[Resource::*]", "NIST.800.53.R5-IAM"}
+
+
 def test_findings_are_those_of_the_report_and_those_accepted(tmp_path: Path) -> None:
     violation = {
         "ruleName": "AwsSolutions-SNS3",

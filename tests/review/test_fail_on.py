@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from tests.review.reports import ALL, READ, before, policy, report, rich_report
-from tests.review.small import Template, resource, serving
+from tests.review.reports import ALL, BASE, READ, before, policy, report, rich_report
+from tests.review.small import Template, of, resource, serving, stack
 from tritonstack.errors import InputError
 from tritonstack.review.fail_on import WORDS, matches_of, parse_fail_on
 from tritonstack.review.parts import Known
-from tritonstack.review.report import Report
+from tritonstack.review.report import Report, report_of
 
 
 def matched(given: Report, words: str) -> list[str]:
@@ -123,3 +123,11 @@ def test_any_matches_whatever_changes() -> None:
     given = rich_report()
     assert {each.partition(":")[0] for each in matched(given, "any")} == {"dev", "lost", "new"}
     assert replace(given, environments=()) != given
+
+
+def test_a_stack_under_another_name_is_told_by_the_one_that_is_deployed() -> None:
+    old, new = (of(stack(before(), stack_name=name)) for name in ("old-serving", "new-serving"))
+    given = report_of(old, new, base=BASE)
+    assert matched(given, "replacement") == ["dev: the stack old-serving is replaced by another stack"]
+    [environment] = given.environments
+    assert environment.verdict.phrases[0].text == "another stack takes the place of old-serving"

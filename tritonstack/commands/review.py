@@ -12,20 +12,16 @@ from rich.console import Console
 
 from tritonstack.archives.resolving import resolved_models
 from tritonstack.commands.progress import Steps
-from tritonstack.errors import InputError, Problem
+from tritonstack.commands.review_sides import base_of, sides_of
 from tritonstack.local.paths import LocalPaths, project_folder
 from tritonstack.review.annotations import annotations_of, commands_of
-from tritonstack.review.assembly import read_assembly
 from tritonstack.review.document import ReviewDocument, document_of
 from tritonstack.review.entry_words import match_groups
 from tritonstack.review.fail_on import allowed_words, matches_of, parse_fail_on
 from tritonstack.review.manifests import BuiltHere, CopyOfBucket, ManifestStore
 from tritonstack.review.markdown import LIMIT, WHOLE, markdown
 from tritonstack.review.parts import Known
-from tritonstack.review.report import Base, report_of
-from tritonstack.review.snapshot import Snapshots
-from tritonstack.review.stored import read_snapshots_at
-from tritonstack.review.synthesis import synthesise
+from tritonstack.review.report import report_of
 from tritonstack.review.terminal import show
 from tritonstack.settings import load_environment
 
@@ -75,11 +71,11 @@ def command(
     words = () if fail_on is None else parse_fail_on(fail_on)
     project = project_folder()
     with Steps().step("review") as step:
-        compared, before = _base(base, project)
+        compared, committed = base_of(base or DEFAULT_BASES, project)
         step.say("synthesising" if assembly is None else f"reading {assembly}")
-        after = _after(project, assembly)
+        sides = sides_of(compared, committed, project=project, assembly=assembly)
         known = Known.of_project(project, base=compared.commit, stores=_stores(manifests))
-        report = report_of(before, after, base=compared, known=known)
+        report = report_of(sides.before, sides.after, base=compared, known=known, notes=sides.notes)
         step.end_with(f"compared with {compared.ref} ({compared.commit[:12]})")
     matches = matches_of(report, words)
     document = document_of(report, matches)
@@ -103,28 +99,6 @@ def command(
         if word.rest and not verbose:
             click.echo(f"{head} … {len(word.rest)} more", err=True)
     return 1 if matches else 0
-
-
-def _base(named: str | None, project: Path) -> tuple[Base, Snapshots]:
-    """What to compare with: what was named, or the first default that the clone has."""
-    tried: Sequence[str] = DEFAULT_BASES if named is None else (named,)
-    problems: list[Problem] = []
-    for ref in tried:
-        try:
-            commit, snapshots = read_snapshots_at(ref, repository=project)
-        except InputError as error:
-            problems += error.problems
-        else:
-            return Base(ref=ref, commit=commit, chosen=named is not None), snapshots
-    raise InputError(list(dict.fromkeys(problems)))
-
-
-def _after(project: Path, assembly: Path | None) -> Snapshots:
-    if assembly is not None:
-        return read_assembly(assembly)
-    with tempfile.TemporaryDirectory(prefix="review-") as name:
-        synthesise(project, Path(name))
-        return read_assembly(Path(name))
 
 
 def _stores(copies: Sequence[Path]) -> tuple[ManifestStore, ...]:

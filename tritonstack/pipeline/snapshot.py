@@ -8,7 +8,6 @@ The environments' other stacks are the same with a pipeline as without; ``snapsh
 # ruff: noqa: T201 - a command
 from __future__ import annotations
 
-import dataclasses
 import sys
 import tempfile
 from pathlib import Path
@@ -16,24 +15,22 @@ from pathlib import Path
 from tritonstack.errors import InputError, TritonstackError
 from tritonstack.repository import machine_folder
 from tritonstack.review.assembly import read_assembly
+from tritonstack.review.joining import part_of
 from tritonstack.review.snapshot import Snapshots
 from tritonstack.review.stored import write_snapshots
 from tritonstack.review.synthesis import synthesise
 
 FOLDER = "snapshots-pipeline"
 ADDED = ("pipeline", "pipeline-access")
+SETTINGS = "pipeline.yaml"
+"""The file that a pipeline is made of."""
+CONTEXT = {"pipeline": "true"}
+"""What asks the app for it."""
 
 
 def added_by_pipeline(synthesised: Snapshots) -> Snapshots:
-    """Of a synthesised pipeline, the stacks that are there only because of it."""
-    return Snapshots(
-        environments={
-            name: dataclasses.replace(
-                environment, stacks={each: stack for each, stack in environment.stacks.items() if each in ADDED}
-            )
-            for name, environment in synthesised.environments.items()
-        }
-    )
+    """Of a synthesised pipeline, the stacks that are there only because of it, with their findings."""
+    return part_of(synthesised, ADDED)
 
 
 def main(arguments: list[str]) -> int:
@@ -44,7 +41,7 @@ def main(arguments: list[str]) -> int:
         return InputError.exit_code
     try:
         with tempfile.TemporaryDirectory(prefix="snapshots-") as name:
-            synthesise(root, Path(name), validation=False, context={"pipeline": "true"})
+            synthesise(root, Path(name), context=CONTEXT)
             touched = write_snapshots(added_by_pipeline(read_assembly(Path(name))), root / FOLDER)
     except TritonstackError as error:
         print(error, file=sys.stderr)

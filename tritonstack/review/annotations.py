@@ -14,14 +14,19 @@ from pathlib import Path
 from tritonstack.review.document import ReviewDocument
 from tritonstack.review.entries import EnvironmentEntry
 from tritonstack.review.git import changed_lines
+from tritonstack.review.joining import PIPELINE
 from tritonstack.review.verdict import BY_WEIGHT, Level
 
 SETTINGS = "environments"
+PIPELINE_SETTINGS = "pipeline.yaml"
+ACCESS = "pipeline-access"
+"""The stack that a pipeline adds to each environment."""
 MODELS = "model_repos"
 CONSTRUCTS = (
     "constructs_lib/",
     "stacks/",
     "tritonstack/catalogue/",
+    "tritonstack/pipeline/",
     "tritonstack/settings/",
     "tritonstack/naming.py",
     "tritonstack_stacks.py",
@@ -90,6 +95,7 @@ def annotations_of(
     changing = [each for each in document.environments if each.effect is not None]
     found = [
         *(one for each in changing for one in _settings(each, places, project)),
+        *_pipeline(changing, places),
         *_models(changing, places, folders or {}),
         *_code(changing, places),
         *_constructs(changing, places),
@@ -133,10 +139,27 @@ def _settings(environment: EnvironmentEntry, places: Places, project: Path) -> I
         )
 
 
+def _pipeline(changing: Sequence[EnvironmentEntry], places: Places) -> Iterator[Annotation]:
+    """Beside the first changed line of the pipeline's settings: what they do to it, and to each environment."""
+    moved = [each for each in changing if each.name == PIPELINE or any(one.name == ACCESS for one in each.stacks)]
+    if moved and PIPELINE_SETTINGS in places:
+        first, last = places[PIPELINE_SETTINGS][0]
+        told = (f"{each.name}: {_verdict(each) if each.name == PIPELINE else _told(each, [ACCESS])}" for each in moved)
+        yield Annotation(
+            level=max((each.level for each in moved), key=list(Level).index),
+            file=PIPELINE_SETTINGS,
+            line=first,
+            end_line=last,
+            title="review: pipeline",
+            message="\n".join(told),
+        )
+
+
 def _lost(changing: Sequence[EnvironmentEntry], project: Path) -> Iterator[Annotation]:
     """Of environments whose file is gone: a line of it cannot be shown."""
     for each in changing:
-        if not (project / SETTINGS / f"{each.name}.yaml").exists():
+        file = PIPELINE_SETTINGS if each.name == PIPELINE else f"{SETTINGS}/{each.name}.yaml"
+        if not (project / file).exists():
             yield _without_place(each)
 
 

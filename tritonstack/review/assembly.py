@@ -38,10 +38,14 @@ class _AssetFile:
     packaging: str
 
 
-def read_assembly(folder: Path) -> Snapshots:
+def read_assembly(folder: Path, *, accepted: bool = False) -> Snapshots:
     """The snapshots of a synthesised app.
 
     Each stage is an environment; stacks outside stages are the environment ``_app``.
+
+    Args:
+        folder: the cloud assembly's.
+        accepted: whether to tell what is accepted where validation was off, too; nothing stands open in that.
 
     Raises:
         InputError: ``folder`` holds no cloud assembly.
@@ -61,18 +65,18 @@ def read_assembly(folder: Path) -> Snapshots:
     for stage, assembly, artifacts in _assemblies(folder, ""):
         name = stage.replace("/", "-") or TOP_LEVEL
         stacks: dict[str, StackSnapshot] = {}
-        accepted: list[Finding] = []
+        reasoned: list[Finding] = []
         roots: dict[str, str] = {}
         for artifact in artifacts:
             root = _root(artifact)
             stack, of_stack = _stack(assembly, artifact, name=root.removeprefix(f"{stage}/").replace("/", "-"))
             stacks[stack.name] = stack
             roots[f"{root}/"] = stack.name
-            accepted += of_stack
+            reasoned += of_stack
         findings = None
-        if report is not None:
-            found = tuple(sorted(set(_open(report, roots))))
-            findings = Findings(open=found, accepted=tuple(sorted(set(accepted))))
+        if report is not None or accepted:
+            found = tuple(sorted(set(_open(report or {}, roots))))
+            findings = Findings(open=found, accepted=tuple(sorted(set(reasoned))))
         environments[name] = EnvironmentSnapshot(name=name, stacks=dict(sorted(stacks.items())), findings=findings)
     return Snapshots(environments=dict(sorted(environments.items())))
 

@@ -249,6 +249,11 @@ class StackChange:
     documents: tuple[DocumentChange, ...] = ()
     traffic: tuple[TrafficChange, ...] = ()
 
+    @property
+    def stack_name_before(self) -> str:
+        """What CloudFormation calls the stack that is deployed."""
+        return next((str(each.before) for each in self.template if each.path == ("StackName",)), self.stack_name)
+
 
 @dataclass(frozen=True, kw_only=True)
 class FindingChanges:

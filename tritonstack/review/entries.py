@@ -199,7 +199,7 @@ class CostEntry(Part):
 class EnvironmentEntry(Part):
     """One environment."""
 
-    name: str = Field(description="dev.")
+    name: str = Field(description="dev; pipeline is the stack of the pipeline over them.")
     effect: Effect | None = Field(description="Null where nothing changes.")
     level: Level = Field(description="How closely to look at it.")
     verdict: tuple[PhraseEntry, ...] = Field(description="What happens, in a line.")

@@ -85,7 +85,7 @@ def _no_longer_kept(report: EnvironmentReport, types: str) -> Iterator[str]:
 
 
 def _stacks(changes: EnvironmentChange, effect: Effect, words: str) -> Iterator[str]:
-    yield from (f"the stack {each.stack_name} {words}" for each in changes.stacks if each.effect is effect)
+    yield from (f"the stack {each.stack_name_before} {words}" for each in changes.stacks if each.effect is effect)
 
 
 def _traffic(report: EnvironmentReport, _given: str) -> Iterator[str]:

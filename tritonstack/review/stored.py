@@ -96,8 +96,23 @@ def read_snapshots_at(ref: str, *, repository: Path, folder: str = FOLDER) -> tu
         InputError: no repository, an unknown ref, a shallow clone that ends before the merge base, no snapshots there.
     """
     commit = merge_base(ref, repository=repository)
+    found = snapshots_at(commit, repository=repository, folder=folder)
+    return commit, found or _snapshots({}, place=f"{commit[:12]}:{folder}")
+
+
+def snapshots_at(commit: str, *, repository: Path, folder: str) -> Snapshots | None:
+    """The snapshots that a commit has in a folder; None where it has no such folder.
+
+    Args:
+        commit: its id.
+        repository: the repository's root, or a folder in it that holds ``folder``.
+        folder: the snapshots' folder.
+
+    Raises:
+        InputError: a file there is no snapshot.
+    """
     texts = files_at(commit, folder, repository=repository, ending=".json")
-    return commit, _snapshots(texts, place=f"{commit[:12]}:{folder}")
+    return _snapshots(texts, place=f"{commit[:12]}:{folder}") if texts else None
 
 
 def _snapshots(texts: Mapping[str, str], *, place: str) -> Snapshots:

@@ -10,6 +10,7 @@ from enum import StrEnum
 
 from tritonstack.review.change import Effect, EnvironmentChange, StackChange, TrafficChange, Update
 from tritonstack.review.engines import Need
+from tritonstack.review.joining import PIPELINE
 from tritonstack.review.models import ModelKind
 from tritonstack.review.opening_change import OpeningKind
 from tritonstack.review.parts import Parts
@@ -86,7 +87,8 @@ def verdict_of(changes: EnvironmentChange, parts: Parts) -> Verdict:
 
 def _phrases(changes: EnvironmentChange, parts: Parts) -> Iterator[Phrase]:
     if changes.effect is Effect.NEW:
-        yield Phrase(Level.LOOK, f"a new environment of {_count(len(changes.stacks), 'stack')}")
+        what = "pipeline" if changes.name == PIPELINE else "environment"
+        yield Phrase(Level.LOOK, f"a new {what} of {_count(len(changes.stacks), 'stack')}")
     elif changes.effect is Effect.REMOVED:
         stacks = _count(len(changes.stacks), "stack")
         yield Phrase(Level.CLOSE, f"the app no longer has it: no deployment removes its {stacks}")
@@ -105,7 +107,7 @@ def _resources(changes: EnvironmentChange) -> Iterator[Phrase]:
     gone = [each.stack_name for each in changes.stacks if each.effect is Effect.REMOVED]
     if gone:
         yield Phrase(Level.CLOSE, f"the app no longer has {', '.join(gone)}, which no deployment removes")
-    moved = [each.stack_name for each in changes.stacks if each.effect is Effect.REPLACED]
+    moved = [each.stack_name_before for each in changes.stacks if each.effect is Effect.REPLACED]
     if moved:
         yield Phrase(Level.CLOSE, f"another stack takes the place of {', '.join(moved)}")
     resources = [each for stack in standing(changes.stacks) for each in stack.resources]
