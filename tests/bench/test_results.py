@@ -105,7 +105,7 @@ def test_a_load_beyond_the_limit_is_no_speed_up() -> None:
     slow = result("slow", point(users=1, per_minute=1000, p95=60), point(users=8, per_minute=9000, p95=600))
     fast = result("fast", point(users=1, per_minute=2000, p95=60))
 
-    assert "2 &times;" in page(document(slow, fast, limit_ms=500))
+    assert ">2 &times;" in page(document(slow, fast, limit_ms=500))
 
 
 def test_the_page_says_what_the_terminal_says_of_a_result() -> None:
