@@ -1,6 +1,7 @@
 """``python -m benchmarks [NAME …]``: each benchmark against its bound, in one run each.
 
-The exit code is 1 where a bound is missed or a benchmark could not run, 2 for a name that is none. All of them run.
+The exit code is 1 where a bound is missed or a benchmark could not run, 2 for a name that is none, 130 after Ctrl-C. All
+of them run.
 """
 
 from __future__ import annotations
@@ -53,6 +54,9 @@ def main(names: Sequence[str]) -> int:
             outcome, failed = OUTCOMES[missed], failed or bool(missed)
         except (TritonstackError, subprocess.CalledProcessError, OSError, RuntimeError) as error:
             outcome, failed = f"could not run: {error}", True
+        except KeyboardInterrupt:
+            console.print(f"{name}: interrupted")
+            return 130
         summary.add_row(name, what, outcome)
     console.print(summary)
     return 1 if failed else 0

@@ -9,7 +9,7 @@ from html import escape
 from benchmarks.scenarios.claims import Tried, Verdict
 from benchmarks.scenarios.report import ratio_text
 
-WIDTH, LABELS, VERDICTS, PAD = 1240, 480, 350, 20
+WIDTH, LABELS, VERDICTS, PAD = 1270, 480, 380, 20
 TOP, ROW, BOTTOM = 50, 24, 34
 MARKS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 CLASSES = {Verdict.HOLDS: "good", Verdict.FAILS: "bad", Verdict.NO_DIFFERENCE: "even", Verdict.OPEN: "even"}

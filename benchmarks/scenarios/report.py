@@ -130,4 +130,4 @@ def _value(value: float) -> str:
     """Three figures that mean something."""
     if value >= 100:
         return f"{value:,.0f}"
-    return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+    return f"{value:.1f}" if value >= 10 else f"{value:.{2 if value >= 0.1 else 3}f}"

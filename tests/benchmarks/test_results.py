@@ -55,11 +55,11 @@ def test_the_machine_and_the_commit_are_stated() -> None:
     assert all(machine().values())
 
 
-def benchmark(outcome: int | Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+def benchmark(outcome: int | BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the only benchmark return or raise that."""
 
     def main() -> int:
-        if isinstance(outcome, Exception):
+        if isinstance(outcome, BaseException):
             raise outcome
         return outcome
 
@@ -81,6 +81,14 @@ def test_a_missed_bound_and_a_benchmark_that_could_not_run_fail_the_run(
     benchmark(outcome, monkeypatch)
     assert run.main([]) == code
     assert said in " ".join(capsys.readouterr().out.split())
+
+
+def test_ctrl_c_ends_all_without_a_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    benchmark(KeyboardInterrupt(), monkeypatch)
+    assert run.main([]) == 130
+    assert "one: interrupted" in capsys.readouterr().out
 
 
 def test_how_long_a_long_benchmark_takes_is_said_beforehand(
