@@ -153,6 +153,27 @@ def test_a_day_decides_the_limits_and_what_it_costs(project: Path) -> None:
     assert f"    initial_instance_count: 2\n{scaling}" in text
 
 
+def test_what_else_scales_an_endpoint_is_said_and_stays(project: Path) -> None:
+    file = project / "environments" / "prod.yaml"
+    night = 'concurrency: 5, schedules: [{name: night, when: "cron(0 22 * * ? *)", minimum: 3}]'
+    file.write_text(file.read_text().replace("gpu_utilization: 70", night))
+    edit = json.loads(run("--write", "environments/prod.yaml", "--json").stdout)["edit"]
+    assert "concurrency: 5 stays: of several targets, the one that asks for the most instances wins" in edit["notes"]
+    assert "its schedules stay, and give other limits at their times: night" in edit["notes"]
+    assert night in file.read_text()
+
+
+def test_one_model_alone_needs_no_word_about_a_mix(project: Path) -> None:
+    file = project / "environments" / "dev.yaml"
+    text = (
+        file.read_text().replace("multi-model", "single-model").replace("digits-onnx, digits-ensemble", "digits-onnx")
+    )
+    file.write_text(text)
+    edit = json.loads(run("--write", "environments/dev.yaml", "--json").stdout)["edit"]
+    assert edit["written"] is True
+    assert not [each for each in edit["notes"] if "mix" in each]
+
+
 def test_a_limit_that_nobody_keeps_writes_nothing(project: Path) -> None:
     before = (project / "environments" / "prod.yaml").read_bytes()
     result = run("--write", "environments/prod.yaml", limit="100")

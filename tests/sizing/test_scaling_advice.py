@@ -52,7 +52,7 @@ def test_the_least_count_holds_in_every_hour() -> None:
 
 
 def test_every_fault_of_a_curve_is_named(tmp_path: Path) -> None:
-    file = curve_file(tmp_path, "0,10", "0,20", "24,5", "x,5", "3,-1")
+    file = curve_file(tmp_path, "0,10", "0,20", "24,5", "x,5", "3,-1", "4,1e400", "5,NaN", "6,5,5", "7")
     with pytest.raises(InputError) as refused:
         read_daily_curve(file)
     assert [problem.field for problem in refused.value.problems] == [
@@ -60,6 +60,10 @@ def test_every_fault_of_a_curve_is_named(tmp_path: Path) -> None:
         "line 4, hour",
         "line 5, hour",
         "line 6, invocations_per_min",
+        "line 7, invocations_per_min",
+        "line 8, invocations_per_min",
+        "line 9",
+        "line 10",
     ]
 
 

@@ -50,11 +50,15 @@ def read_daily_curve(file: Path) -> DailyCurve:
     return _curve(file, lines)
 
 
-def _curve(file: Path, lines: list[tuple[int, dict[str, str]]]) -> DailyCurve:
+def _curve(file: Path, lines: list[tuple[int, dict[str | None, str | list[str] | None]]]) -> DailyCurve:
     problems: list[Problem] = []
     loads: dict[int, Decimal] = {}
     for number, row in lines:
-        hour, load = number_of(row.get("hour")), number_of(row.get("invocations_per_min"))
+        if None in row or None in row.values():
+            found = "more or fewer values than columns"
+            problems.append(_problem(file, f"line {number}", found, "one for each column"))
+            continue
+        hour, load = (number_of(str(row[column])) for column in COLUMNS)
         if hour is None or hour != hour.to_integral_value() or not 0 <= hour < HOURS:
             problems.append(_problem(file, f"line {number}, hour", str(row.get("hour")), "a whole number, 0 to 23"))
         elif int(hour) in loads:

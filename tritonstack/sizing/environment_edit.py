@@ -108,13 +108,13 @@ def _splices(text: YamlText, change: ScalingChange) -> Iterator[Splice]:
     if not values:
         return
     block = text.own(endpoint, "scaling")
-    if block is not None and change.endpoint.scaling is not None:
-        yield from text.set(block, values, after=LIMITS_LAST)
-    elif change.endpoint.scaling is not None:  # a merged one, of which a block of its own would keep nothing
-        raise UneditableError(endpoint)
-    else:
+    if change.endpoint.scaling is None:
         whole = ", ".join(f"{text.quoted(endpoint, field)}: {value}" for field, value in values.items())
         yield from text.set(endpoint, {"scaling": f"{{{whole}}}"}, after=AFTER)
+    elif block is None:  # a merged one, of which a block of its own would keep nothing
+        raise UneditableError(endpoint)
+    else:
+        yield from text.set(block, values, after=LIMITS_LAST)
 
 
 def _index(text: str, change: ScalingChange) -> int:
