@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,6 +70,11 @@ class ModelTable:
         values = np.array([float(getattr(kind, attribute)) for kind in self.kinds])
         found: Floats = values[self.kind_of]
         return found
+
+    def called(self, calls: Integers) -> ModelTable:
+        """The same models, called so many times each."""
+        counts = calls.astype(np.float64)
+        return replace(self, popularity=counts / counts.sum())
 
     def kind(self, model: int) -> ModelKind:
         """The kind of a model."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,24 +22,21 @@ from tritonstack.sizing.fleet.checks import (
     check_limit,
     check_models,
     check_scaling,
-    disk_for_models,
-    memory_for_models,
-    start_of,
 )
 from tritonstack.sizing.fleet.deployed import fill_from_environment
 from tritonstack.sizing.fleet.filled import Filled
 from tritonstack.sizing.fleet.fleet import FleetPlan
 from tritonstack.sizing.fleet.fleet_cost import Price, instance_price
-from tritonstack.sizing.fleet.instance import Machine
 from tritonstack.sizing.fleet.measured import fill_from_manifests, fill_from_results
-from tritonstack.sizing.fleet.model_table import ModelKind, ModelTable, model_names, popularity_of
-from tritonstack.sizing.fleet.scenario import MIB, MOST_MODELS, Arrivals, Instance, ModelGroup, Scenario
-from tritonstack.sizing.fleet.schedule import LimitChange, limit_changes
+from tritonstack.sizing.fleet.model_table import ModelTable, model_names
+from tritonstack.sizing.fleet.planned import drawn_calls, fleet_plan, model_table
+from tritonstack.sizing.fleet.scenario import MOST_MODELS, Arrivals, Instance, ModelGroup, Scenario
 from tritonstack.sizing.fleet.sources import Source, sources
-from tritonstack.sizing.fleet.trace import MINUTE, Trace, trace_of_curve
+from tritonstack.sizing.fleet.trace import MINUTE, Trace
 from tritonstack.sizing.fleet.trace_file import read_trace
 
 Part = TypeVar("Part", bound=BaseModel)
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,50 +70,52 @@ def prepare(path: Path, *, seed: int, trace: Path | None = None) -> PreparedScen
             prices.
     """
     document = read_yaml(path)
-    filled = Filled.of(document.value)
-    if isinstance(filled.value, dict):
-        fill_from_environment(filled)
-        fill_from_manifests(filled, path.parent)
-        fill_from_results(filled, path.parent)
+    filled = _filled(document, path.parent)
     findings, scenario = _read(filled, document, traced=trace is not None)
     problems = filled.problems + to_problems(findings=findings, path=path, document=document)
-    calls: Trace | None = None
     names = _names(filled.value)
     file = trace if trace is not None else _trace_file(filled.value, path.parent)
-    if file is not None:
-        try:
-            calls = read_trace(file, names=names)
-        except InputError as error:
-            problems += error.problems
-    price: Price = None, ""
+    recorded = None if file is None else _unless_wrong(problems, partial(read_trace, file, names=names))
+    price = None
     if scenario is not None:
-        try:
-            said_by = filled.origins.get(("instance", "usd_per_hour"), "the scenario")
-            price = instance_price(scenario.instance, said_by=said_by)
-        except InputError as error:
-            problems += error.problems
-    if scenario is None or problems:
+        said_by = filled.origins.get(("instance", "usd_per_hour"), "the scenario")
+        price = _unless_wrong(problems, partial(instance_price, scenario.instance, said_by=said_by))
+    if scenario is None or price is None or problems:
         raise InputError(problems)
     if names is None or len(set(names)) != len(names):
         raise InputError([_equal_names(path, model_names(scenario.models))])
-    models = _model_table(scenario)
-    if calls is None:
-        calls = _drawn(scenario, models, seed=seed)
-    else:
-        counts = np.bincount(calls.models, minlength=len(models)).astype(np.float64)
-        models = ModelTable(
-            kinds=models.kinds, kind_of=models.kind_of, popularity=counts / counts.sum(), names=models.names
-        )
+    models = model_table(scenario)
+    if recorded is not None:
+        models = models.called(np.bincount(recorded.models, minlength=len(models)))
+    calls = drawn_calls(scenario, models, seed=seed) if recorded is None else recorded
     if scenario.warm_up_minutes * MINUTE >= calls.seconds or not len(calls):
         raise InputError([_nothing_left(path, document, scenario, calls)])
     return PreparedScenario(
         scenario=scenario,
         models=models,
         trace=calls,
-        plan=_plan(scenario, seconds=calls.seconds),
+        plan=fleet_plan(scenario, seconds=calls.seconds),
         sources=sources(scenario, filled=filled, written=document.value, trace=file),
         price=price,
     )
+
+
+def _filled(document: YamlDocument, folder: Path) -> Filled:
+    filled = Filled.of(document.value)
+    if isinstance(filled.value, dict):
+        fill_from_environment(filled)
+        fill_from_manifests(filled, folder)
+        fill_from_results(filled, folder)
+    return filled
+
+
+def _unless_wrong(problems: list[Problem], read: Callable[[], Found]) -> Found | None:
+    """What is read; None where it is wrong: ``problems`` then has more."""
+    try:
+        return read()
+    except InputError as error:
+        problems += error.problems
+        return None
 
 
 def _read(filled: Filled, document: YamlDocument, *, traced: bool) -> tuple[list[Finding], Scenario | None]:
@@ -182,87 +182,6 @@ def _names(value: object) -> tuple[str, ...] | None:
 def _trace_file(value: object, folder: Path) -> Path | None:
     arrivals = _part(Arrivals, value.get("arrivals")) if isinstance(value, dict) else None
     return None if arrivals is None or arrivals.trace is None or arrivals.curve else folder / arrivals.trace
-
-
-def _model_table(scenario: Scenario) -> ModelTable:
-    groups = scenario.models
-    kinds = tuple(_kind(group, scenario) for group in groups)
-    return ModelTable(
-        kinds=kinds,
-        kind_of=np.repeat(np.arange(len(groups)), [group.count for group in groups]),
-        popularity=popularity_of(groups),
-        names=model_names(groups),
-    )
-
-
-def _kind(group: ModelGroup, scenario: Scenario) -> ModelKind:
-    cold, disk = scenario.cold_start, group.disk_mib or 0.0
-    download = (disk if group.download_mib is None else group.download_mib) / cold.download_mib_per_second
-    load = cold.load_seconds if group.load_seconds is None else group.load_seconds
-    if group.cold_seconds is not None:  # what is not download is loading
-        download = min(download, group.cold_seconds)
-        load = group.cold_seconds - download
-    return ModelKind(
-        name=group.name,
-        memory=round(group.gpu_memory_mib * MIB),
-        disk=round(disk * MIB),
-        download_seconds=download,
-        load_seconds=load,
-        fixed=group.service.fixed_ms / 1000,
-        per_item=group.service.per_item_ms / 1000,
-        exponential=group.service.distribution == "exponential",
-        max_batch=group.max_batch,
-        delay=group.max_queue_delay_ms / 1000,
-        copies=group.instances,
-    )
-
-
-def _drawn(scenario: Scenario, models: ModelTable, *, seed: int) -> Trace:
-    arrivals = scenario.arrivals
-    if arrivals.duration_minutes is None:
-        raise TypeError("a curve without a duration passed the checks")
-    return trace_of_curve(
-        arrivals.curve,
-        seconds=arrivals.duration_minutes * MINUTE,
-        poisson=arrivals.process == "poisson",
-        popularity=models.popularity,
-        random=np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(2,))),
-    )
-
-
-def _plan(scenario: Scenario, *, seconds: float) -> FleetPlan:
-    instance, cold = scenario.instance, scenario.cold_start
-    memory, disk = memory_for_models(instance), disk_for_models(instance)
-    cached = scenario.model_cache == "enabled"
-    if memory is None or disk is None:
-        raise TypeError("an instance without memory or disk passed the checks")
-    machine = Machine(
-        memory=memory,
-        disk=disk,
-        most_models=instance.max_loaded_models,
-        executions=instance.concurrent_executions or max(group.instances for group in scenario.models),
-        unload_seconds=cold.unload_seconds,
-        parallel_loads=cold.parallel_loads,
-        patience=cold.patience_seconds,
-        keep_on_disk=cold.keep_on_disk and cached,
-        cached=cached,
-    )
-    return FleetPlan(
-        machine=machine,
-        count=instance.count,
-        routing=scenario.routing,
-        spill_calls=scenario.spill_calls,
-        scaling=scenario.scaling,
-        speed=scenario.autoscaling,
-        changes=_changes(scenario, seconds=seconds),
-    )
-
-
-def _changes(scenario: Scenario, *, seconds: float) -> tuple[LimitChange, ...]:
-    starts = start_of(scenario.arrivals)
-    if scenario.scaling is None or starts is None:
-        return ()
-    return limit_changes(scenario.scaling.schedules, starts=starts, seconds=seconds)
 
 
 def _equal_names(path: Path, names: tuple[str, ...]) -> Problem:
