@@ -1,7 +1,7 @@
 """``python -m benchmarks [NAME …]``: each benchmark against its bound, in one run each.
 
-The exit code is 1 where a bound is missed or a benchmark could not run, 2 for a name that is none, 130 after Ctrl-C. All
-of them run.
+The exit code is 1 where a bound is missed or a benchmark could not run, 2 for a name that is none, 130 after Ctrl-C.
+All of them run.
 """
 
 from __future__ import annotations
