@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from tests.catalogue.test_prices import own_prices
 from tests.sizing.test_capacity import PUBLISHED
 from tritonstack.commands import size
 from tritonstack.errors import InputError
 from tritonstack.local.paths import REPOSITORY
+from tritonstack.sizing.measurements_file import NEEDED
 
 BEFORE = "    scaling: {minimum: 2, maximum: 8, invocations_per_instance: 3000, gpu_utilization: 70}   # calls a minute"
 AFTER = "    scaling: {minimum: 2, maximum: 19, invocations_per_instance: 1596, gpu_utilization: 70}   # calls a minute"
@@ -123,6 +125,18 @@ def test_the_files_own_region_and_prices_count(project: Path) -> None:
     assert note.startswith("cheapest of all: 23 x trt-db on ml.g4dn.2xlarge, 21.62 USD an hour")
     assert "left to you" in note
     assert "at the maximum: 171.00 USD an hour" in document["edit"]["notes"]
+
+
+def test_the_price_list_beside_the_file_counts_wherever_the_command_runs(
+    project: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own_prices(project, 9.25)
+    measured = project / "measured.csv"
+    measured.write_text(f"{','.join(NEEDED)}\nplain,ml.g4dn.xlarge,600,80\n")
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
+    file = str(project / "environments" / "prod.yaml")
+    [row] = json.loads(run("--write", file, "--diff", "--json", measurements=measured).stdout)["rows"]
+    assert row["usd_per_instance_hour"] == 9.25
 
 
 def test_the_prices_of_another_environment_are_refused(project: Path) -> None:
