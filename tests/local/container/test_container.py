@@ -40,9 +40,9 @@ def family(container: TritonContainer) -> list[psutil.Process]:
     return [server, *server.children(recursive=True)]
 
 
-def regions() -> list[Path]:
-    """This project's shared memory regions on this machine."""
-    return list(Path("/dev/shm").glob("tritonstack-*"))
+def regions(container: TritonContainer) -> list[Path]:
+    """The container's shared memory regions on this machine."""
+    return list(Path("/dev/shm").glob(f"{container._enclosure.shm_prefix}*"))
 
 
 def test_the_shared_container_answers_from_namespaces_of_its_own(sagemaker: Any) -> None:
@@ -80,17 +80,17 @@ def test_the_port_is_not_reachable_from_the_machines_loopback(tmp_path: Path) ->
 def test_a_server_killed_by_its_own_process_id_leaves_nothing(
     namespace: bool, tmp_path: Path, make_sagemaker: Any, python_model: Callable[..., Files]
 ) -> None:
-    before = set(regions())
     container = TritonContainer.start(replace(SETTINGS, namespace=namespace), folder=tmp_path)
     container.wait_ready(60)
     assert make_sagemaker(container).load("plus", python_model()).status == 200
     processes = family(container)
     assert len(processes) == 2
+    assert bool(regions(container)) == (not namespace), "in namespaces they are not this machine's"
     os.kill(container.pid, signal.SIGKILL)
     assert asyncio.run(asyncio.wait_for(_code(container), GONE_SECONDS)) == 128 + signal.SIGKILL
     assert not container.alive
     assert still_there(processes) == []
-    assert set(regions()) <= before
+    assert regions(container) == []
     with pytest.raises(ConnectionError):
         container.connect()
     assert container.stop() == 128 + signal.SIGKILL
