@@ -138,7 +138,8 @@ def acknowledge_nameless(policy: iam.Policy) -> None:
     acknowledge_wildcard(
         policy,
         resource="*",
-        reason="ecr:GetAuthorizationToken, cloudwatch:PutMetricData, ec2:DeleteNetworkInterfacePermission and EC2's "
-        "Describe actions have no resource type to name (service authorization reference); metrics are bounded by a "
-        "condition on cloudwatch:namespace.",
+        reason="ecr:GetAuthorizationToken, CloudWatch's PutMetricData, GetMetricData and GetMetricStatistics, "
+        "ec2:DeleteNetworkInterfacePermission and EC2's Describe actions have no resource type to name (service "
+        "authorization reference); metrics are written under a condition on cloudwatch:namespace, and reading them "
+        "changes nothing.",
     )

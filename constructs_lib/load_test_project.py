@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 import aws_cdk as cdk
-from aws_cdk import aws_codebuild as codebuild
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from constructs_lib.acknowledgement import acknowledge, acknowledge_wildcard
+from constructs_lib.acknowledgement import acknowledge_wildcard
 from constructs_lib.artifact_bucket import ArtifactBucketReference
-from constructs_lib.build_access import acknowledge_nameless, allow_network, allow_pull
+from constructs_lib.build_access import acknowledge_nameless
 from constructs_lib.build_log import BuildLog
 from constructs_lib.build_source import BuildSource
-from constructs_lib.codebuild_project import codebuild_principal, log_config, vpc_config
+from constructs_lib.codebuild_project import codebuild_principal
+from constructs_lib.cpu_project import BuildMachine, buildspec, cpu_project
 from constructs_lib.load_test_access import allow_describing_models
-from constructs_lib.model_build import PYTHON, BuildMachine
 from constructs_lib.permission import allow, boundary
-from constructs_lib.triton_image import TritonImage
 from tritonstack import naming
+
+RUN = '.envs/main/bin/python -m tritonstack.bench.cloud_build "$TRITONSTACK_BUCKET" "$TRITONSTACK_TEST"'
+"""What a build does: the test's plan."""
 
 
 class LoadTestProject(Construct):
@@ -71,40 +71,20 @@ class LoadTestProject(Construct):
         self._allow_records(endpoints)
         self._allow_objects(endpoints, artifacts)
         source.allow_reading(self.policy)
-        allow(self.policy, "WriteLog", actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[log.arn])
-        own_image = TritonImage.of_machine(machine.image)
-        if own_image is not None:
-            allow_pull(self.policy, images=[own_image])
-        if machine.network is not None:
-            allow_network(self.policy, network=machine.network, service="codebuild")
         allow(self.policy, "ReadFigures", actions=["cloudwatch:GetMetricStatistics"], resources=["*"])
         acknowledge_nameless(self.policy)
-        self.project = codebuild.CfnProject(
+        self.project = cpu_project(
             self,
             "Project",
             description=f"tritonstack bench on the multi-model endpoints of {environment}",
-            artifacts=codebuild.CfnProject.ArtifactsProperty(type="NO_ARTIFACTS"),
-            environment=codebuild.CfnProject.EnvironmentProperty(
-                type="LINUX_CONTAINER",
-                image=machine.image,
-                image_pull_credentials_type="CODEBUILD" if own_image is None else "SERVICE_ROLE",
-                compute_type=machine.compute_type,
-            ),
-            source=codebuild.CfnProject.SourceProperty(type="S3", location=source.location, build_spec=buildspec()),
-            service_role=role.role_arn,
-            encryption_key=artifacts.key_arn,
-            timeout_in_minutes=machine.timeout_minutes,
-            queued_timeout_in_minutes=machine.queue_minutes,
-            logs_config=log_config(log),
-            vpc_config=vpc_config(machine.network),
+            build_spec=buildspec(RUN, environments=["main"]),
+            role=role,
+            policy=self.policy,
+            source=source,
+            machine=machine,
+            artifacts=artifacts,
+            log=log,
         )
-        if own_image is not None:
-            acknowledge(
-                self.project,
-                finding="AwsSolutions-CB5",
-                reason="The settings name an image of the account's own in ECR; by default it is one of CodeBuild's.",
-            )
-        self.project.node.add_dependency(self.policy, log.group)
 
     def _allow_calls(self, endpoints: Sequence[str]) -> None:
         stack = cdk.Stack.of(self)
@@ -156,23 +136,3 @@ class LoadTestProject(Construct):
             conditions={"StringLike": {"s3:prefix": [f"manifests/{each}/*" for each in endpoints]}},
         )
         allow(self.policy, "UseKey", actions=["kms:Decrypt", "kms:GenerateDataKey"], resources=[artifacts.key_arn])
-
-
-def buildspec() -> str:
-    """What a test's build does, as a buildspec: the main environment first, unless the image brings it."""
-    document = {
-        "version": "0.2",
-        "env": {"variables": {"PYTHONUNBUFFERED": "1"}},
-        "phases": {
-            "install": {
-                "runtime-versions": {"python": PYTHON},
-                "commands": ["test -e .envs/main/bin/python || python3 scripts/setup.py main"],
-            },
-            "build": {
-                "commands": [
-                    '.envs/main/bin/python -m tritonstack.bench.cloud_build "$TRITONSTACK_BUCKET" "$TRITONSTACK_TEST"'
-                ]
-            },
-        },
-    }
-    return json.dumps(document, indent=1)

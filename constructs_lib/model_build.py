@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from aws_cdk import aws_codebuild as codebuild
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from constructs_lib.acknowledgement import acknowledge
 from constructs_lib.archive_making import (
     JobArns,
     allow_archives,
@@ -20,35 +16,16 @@ from constructs_lib.archive_making import (
     allow_weights,
 )
 from constructs_lib.artifact_bucket import ArtifactBucketReference
-from constructs_lib.build_access import BuildNetwork, acknowledge_nameless, allow_network, allow_pull
 from constructs_lib.build_log import BuildLog
 from constructs_lib.build_source import BuildSource
-from constructs_lib.codebuild_project import codebuild_principal, log_config, vpc_config
+from constructs_lib.codebuild_project import codebuild_principal
+from constructs_lib.cpu_project import BuildMachine, buildspec, cpu_project
 from constructs_lib.engine_project import EngineProject
-from constructs_lib.permission import allow, boundary
+from constructs_lib.permission import boundary
 from constructs_lib.processing_role import ProcessingRole
-from constructs_lib.triton_image import TritonImage
 
-PYTHON = "3.11"
-
-
-@dataclass(frozen=True, kw_only=True)
-class BuildMachine:
-    """What a build runs on.
-
-    Attributes:
-        image: the CPU image, one of CodeBuild's or one in ECR.
-        compute_type: CodeBuild's machine.
-        timeout_minutes: the longest that a build takes.
-        queue_minutes: the longest that it stands in the queue.
-        network: the VPC, or None for CodeBuild's own network.
-    """
-
-    image: str
-    compute_type: str
-    timeout_minutes: int
-    queue_minutes: int
-    network: BuildNetwork | None = None
+PREPARE = '.envs/main/bin/python -m tritonstack prepare --order "$TRITONSTACK_ORDER"'
+"""What a build does: the order."""
 
 
 class ModelBuild(Construct):
@@ -104,44 +81,18 @@ class ModelBuild(Construct):
         allow_weights(self.policy, weights)
         allow_archives(self.policy, artifacts)
         allow_parameters(self.policy, environment)
-        allow(self.policy, "WriteLog", actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[log.arn])
-        own_image = TritonImage.of_machine(machine.image)
-        if own_image is not None:
-            allow_pull(self.policy, images=[own_image])
-        if machine.network is not None:
-            allow_network(self.policy, network=machine.network, service="codebuild")
-        if own_image is not None or machine.network is not None:
-            acknowledge_nameless(self.policy)
-        self.project = codebuild.CfnProject(
+        self.project = cpu_project(
             self,
             "Project",
             description=f"Builds the archives of {environment} that are missing in its bucket",
-            artifacts=codebuild.CfnProject.ArtifactsProperty(type="NO_ARTIFACTS"),
-            environment=codebuild.CfnProject.EnvironmentProperty(
-                type="LINUX_CONTAINER",
-                image=machine.image,
-                image_pull_credentials_type="CODEBUILD" if own_image is None else "SERVICE_ROLE",
-                compute_type=machine.compute_type,
-            ),
-            source=codebuild.CfnProject.SourceProperty(
-                type="S3", location=source.location, build_spec=buildspec(environments)
-            ),
-            service_role=self._role.role_arn,
-            encryption_key=artifacts.key_arn,
-            timeout_in_minutes=machine.timeout_minutes,
-            queued_timeout_in_minutes=machine.queue_minutes,
-            logs_config=log_config(log),
-            vpc_config=vpc_config(machine.network),
+            build_spec=buildspec(PREPARE, environments=environments),
+            role=self._role,
+            policy=self.policy,
+            source=source,
+            machine=machine,
+            artifacts=artifacts,
+            log=log,
         )
-        if own_image is not None:
-            acknowledge(
-                self.project,
-                finding="AwsSolutions-CB5",
-                reason="The settings name an image of the account's own in ECR, which may hold the environments that "
-                "builds need where they cannot be fetched; by default the image is one of CodeBuild's.",
-            )
-        # CodeBuild checks the role when the project is made, and again when a build starts.
-        self.project.node.add_dependency(self.policy, log.group)
 
     def allow_engine_project(self, engines: EngineProject) -> None:
         """The build may start builds of this project, stop them, ask after them and read what they said."""
@@ -160,20 +111,3 @@ class ModelBuild(Construct):
                 streams=processing.streams_arn,
             ),
         )
-
-
-def buildspec(environments: Sequence[str]) -> str:
-    """What a build does, as a buildspec: environments first, unless the image brings them, then the order."""
-    names = " ".join(environments)
-    document = {
-        "version": "0.2",
-        "env": {"variables": {"PYTHONUNBUFFERED": "1"}},
-        "phases": {
-            "install": {
-                "runtime-versions": {"python": PYTHON},
-                "commands": [f"test -e .envs/main/bin/python || python3 scripts/setup.py {names}"],
-            },
-            "build": {"commands": ['.envs/main/bin/python -m tritonstack prepare --order "$TRITONSTACK_ORDER"']},
-        },
-    }
-    return json.dumps(document, indent=1)

@@ -13,11 +13,11 @@ from constructs_lib.build_access import BuildNetwork, JoinedNetwork
 from constructs_lib.build_log import BuildLog
 from constructs_lib.build_source import BuildSource
 from constructs_lib.codebuild_project import acknowledge_role_path
+from constructs_lib.cpu_project import BuildMachine
 from constructs_lib.load_test_function import LoadTestFunction
 from constructs_lib.load_test_machine import LoadTestMachine
 from constructs_lib.load_test_project import LoadTestProject
 from constructs_lib.load_test_role import LoadTestRole
-from constructs_lib.model_build import BuildMachine
 from constructs_lib.triton_image import TritonImage
 from tritonstack import naming
 from tritonstack.bench.cloud_machine import job_prefix

@@ -8,7 +8,7 @@ import aws_cdk as cdk
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
-from constructs_lib.artifact_bucket import ArtifactBucket, ArtifactBucketReference
+from constructs_lib.artifact_bucket import ArtifactBucket
 from constructs_lib.load_test_access import allow_bench_builds, allow_load_tests, allow_recommender
 from constructs_lib.pipeline_access import (
     PipelineRole,
@@ -63,15 +63,9 @@ class PipelineAccessStack(cdk.Stack):
             description=f"What the pipeline {pipeline.pipeline} may do in {name}",
             env=cdk.Environment(account=environment.account, region=environment.region),
         )
-        artifacts = ArtifactBucket.from_parameters(self, "Artifacts", environment=name)
-        self.prepare = PipelineRole(
-            self,
-            "Prepare",
-            role_name=pipeline.access_role(name, "prepare"),
-            description=f"Makes the archives of {name} before its endpoints need them",
-            trusted=pipeline.build_role_arn(name, "prepare"),
-            permissions_boundary_arn=environment.permissions_boundary,
-        )
+        self._environment, self._pipeline = environment, pipeline
+        self._artifacts = artifacts = ArtifactBucket.from_parameters(self, "Artifacts", environment=name)
+        self.prepare = self._role("prepare", f"Makes the archives of {name} before its endpoints need them")
         policy = self.prepare.policy
         allow_preparing(policy, environment=name, artifacts=artifacts, weights=weights)
         if engines_by_codebuild:
@@ -79,38 +73,32 @@ class PipelineAccessStack(cdk.Stack):
             allow_engines_by_codebuild(policy, environment=name, project_name=project)
         if engines_by_processing:
             allow_engines_by_processing(policy, environment=name, role_arn=self._value(name, "processing-role-arn"))
-        self.verify = PipelineRole(
-            self,
-            "Verify",
-            role_name=pipeline.access_role(name, "verify"),
-            description=f"Asks the models of {name} for their samples",
-            trusted=pipeline.build_role_arn(name, "verify"),
-            permissions_boundary_arn=environment.permissions_boundary,
-        )
+        self.verify = self._role("verify", f"Asks the models of {name} for their samples")
         allow_verifying(
             self.verify.policy,
             environment=name,
             endpoints=[endpoint.name for endpoint in environment.endpoints],
             artifacts=artifacts,
         )
+        self.measure = self._measure() if measured else None
 
-        self.measure = self._measure(environment, pipeline=pipeline, artifacts=artifacts) if measured else None
-
-    def _measure(
-        self, environment: Environment, *, pipeline: names.PipelineNames, artifacts: ArtifactBucketReference
-    ) -> PipelineRole:
-        name = environment.environment
-        measure = PipelineRole(
+    def _role(self, work: names.Work, description: str) -> PipelineRole:
+        name = self._environment.environment
+        return PipelineRole(
             self,
-            "Measure",
-            role_name=pipeline.access_role(name, "measure"),
-            description=f"Runs load tests of {name}",
-            trusted=pipeline.build_role_arn(name, "measure"),
-            permissions_boundary_arn=environment.permissions_boundary,
+            work.title(),
+            role_name=self._pipeline.access_role(name, work),
+            description=description,
+            trusted=self._pipeline.build_role_arn(name, work),
+            permissions_boundary_arn=self._environment.permissions_boundary,
         )
+
+    def _measure(self) -> PipelineRole:
+        name, artifacts, tested = self._environment.environment, self._artifacts, self._environment.tested_endpoints
+        measure = self._role("measure", f"Runs load tests of {name}")
         allow_load_tests(measure.policy, environment=name, artifacts=artifacts)
-        single = [each.name for each in environment.tested_endpoints if not each.multi_model]
-        if len(single) < len(environment.tested_endpoints):
+        single = [each.name for each in tested if not each.multi_model]
+        if len(single) < len(tested):
             project = self._read(naming.load_test_parameter(environment=name, value="project-name"))
             allow_bench_builds(measure.policy, project_name=project)
         if single:

@@ -42,7 +42,8 @@ def gathered(plan: Plan, described: Described, clients: Clients, *, complete: bo
         if not found:
             failed.append(f"{job['name']} ({configuration(job)} on {job['instance_type'] or 'any'}): {ended_by}")
             missed = {"configuration": configuration(job), "instance_type": job["instance_type"] or "unknown"}
-            results.append({**skeleton, **missed, "ended_by": ended_by})
+            nobody_asked = answer is not None and answer["Status"] == "FAILED"
+            results.append({**skeleton, **missed, "ended_by": ended_by, "failed": nobody_asked})
         for recommendation in found:
             results.append(_result(skeleton, job, recommendation, clients) | {"ended_by": ended_by})
     ended = datetime.now(UTC).isoformat(timespec="seconds")

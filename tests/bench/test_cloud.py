@@ -101,6 +101,12 @@ def test_a_build_is_started_followed_and_its_results_fetched(tmp_path: Path) -> 
     assert plan["options"][0].startswith(f"{DIGITS['name']}/")
 
 
+def test_a_test_that_takes_long_says_every_five_minutes_where_it_is(tmp_path: Path) -> None:
+    cloud, told = Cloud(*["IN_PROGRESS"] * 45, "SUCCEEDED"), list[str]()
+    followed(cloud, told).run([DIGITS["name"]], tmp_path)
+    assert [line for line in told if " min: " in line] == ["5 min: CodeBuild: BUILD", "10 min: CodeBuild: BUILD"]
+
+
 def test_a_build_that_fails_is_told_with_what_it_left(tmp_path: Path) -> None:
     [fetched] = followed(Cloud("FAILED"), []).run([DIGITS["name"]], tmp_path)
     assert "build:1 ended as FAILED" in fetched.failed

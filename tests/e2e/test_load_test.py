@@ -142,6 +142,7 @@ def test_a_single_model_endpoint_is_tested_by_the_state_machine_and_nothing_is_l
     assert (result.configuration, result.instance_type, result.ended_by) == ("fits", "ml.g4dn.xlarge", "COMPLETED")
     assert result.endpoint_figures[0].metric == "ModelLatency"
     [row] = read_measurements(tmp_path / "recommender" / "measurements.csv").rows
+    assert row.configuration == "fits (constructed)"
     assert row.invocations_per_minute == round(result.points[0].per_minute.mean)
     assert row.usd_per_hour is not None
     assert {"plan.json", "payloads/fits.tar.gz", "results.json", "measurements.csv"} <= loads.objects(test)

@@ -160,14 +160,20 @@ class Execution:
         return [each["StackName"] for each in stacks if each["StackName"].startswith(f"{environment}-")]
 
 
-@pytest.mark.long
-def test_the_build_commands_in_the_pipelines_order_bring_both_environments_up_and_the_deployment_builds_nothing(
-    checkout: Checkout,
-) -> None:
+@pytest.fixture(scope="module")
+def execution(checkout: Checkout) -> Execution:
+    """The whole line, once."""
     with container_credentials() as (credentials, asked):
         execution = Execution(checkout, credentials)
         assert execution.run() is None, execution.said
         assert asked, "the builds took the credentials that CodeBuild serves"
+    return execution
+
+
+@pytest.mark.long
+def test_the_build_commands_in_the_pipelines_order_bring_both_environments_up_and_the_deployment_builds_nothing(
+    checkout: Checkout, execution: Execution
+) -> None:
     done = execution.done
     for environment in (checkout.dev, checkout.live):
         order = [
@@ -182,7 +188,13 @@ def test_the_build_commands_in_the_pipelines_order_bring_both_environments_up_an
         assert places == sorted(places)
         assert "doubles" in execution.said[f"verify-{environment}"]
         assert builds_started(checkout, environment) == [], "the wait of the deployment found nothing to build"
-    order = ["sound", LOAD_TEST]
+
+
+@pytest.mark.long
+def test_gates_are_run_after_what_they_look_at_and_before_the_approval(
+    checkout: Checkout, execution: Execution
+) -> None:
+    done, order = execution.done, ["sound", LOAD_TEST]
     gates = [done.index(f"gates-{checkout.dev}/{each}") for each in order]
     assert gates == sorted(gates)
     assert done.index(f"{checkout.dev}/verify-{checkout.dev}") < gates[0]
@@ -200,8 +212,8 @@ def builds_started(checkout: Checkout, environment: str) -> list[str]:
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("execution")
 def test_a_load_test_above_what_the_environments_file_allows_fails_its_action(checkout: Checkout) -> None:
-    """After the test above, which has deployed what is measured."""
     checkout.allow(p95_ms=1)
     [project] = [each["configuration"]["ProjectName"] for _, each in actions(checkout) if each["name"] == LOAD_TEST]
     try:

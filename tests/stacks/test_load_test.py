@@ -107,6 +107,14 @@ def test_each_step_that_may_leave_something_leads_to_the_clean_up_and_none_waits
         assert (catch["ErrorEquals"], catch["Next"]) == (["States.ALL"], "CleanUpAfterFailure")
 
 
+def test_a_job_is_asked_after_again_and_again_until_it_has_ended() -> None:
+    each = definition(at_once=2)["States"]["Measure"]["ItemProcessor"]["States"]
+    assert [each[name]["Next"] for name in ("Start", "Wait", "Look")] == ["Wait", "Look", "HasItEnded"]
+    assert each["Wait"] == {"Type": "Wait", "SecondsPath": "$.poll_seconds", "Next": "Look"}
+    assert each["HasItEnded"]["Default"] == "Wait"
+    assert [one["Next"] for one in each["HasItEnded"]["Choices"]] == ["Ended"]
+
+
 def test_the_definition_passes_cfn_lint_s_schema_of_states_and_a_wrong_one_does_not(template: dict[str, Any]) -> None:
     assert said(template) == []
     name, machine = only(template, "AWS::StepFunctions::StateMachine")

@@ -23,6 +23,7 @@ from tritonstack.settings import Endpoint, Environment, LoadTestSettings
 Progress = Callable[[str], None]
 CLEAN_UP_SECONDS = 20 * 60.0
 """How long a stopped test's clean-up is waited for: a run of its function, and one more try."""
+TOLD_AGAIN_SECONDS = 5 * 60.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,8 +149,9 @@ class CloudTests:
         return ExecutionRun(*clients, machine=machine, plan=plan)
 
     def _follow(self, run: RemoteRun) -> str:
-        """Until its end; why it came to nothing, or "". Each change is told once."""
+        """Until its end; why it came to nothing, or "". Each change is told once, and now and then what has not."""
         told: tuple[str, ...] = ()
+        waited = 0.0
         while True:
             state = run.look()
             for line in state.at:
@@ -159,6 +161,9 @@ class CloudTests:
             if state.ended:
                 return state.failed
             self._wait(self._poll_seconds)
+            before, waited = waited, waited + self._poll_seconds
+            if before // TOLD_AGAIN_SECONDS < waited // TOLD_AGAIN_SECONDS:
+                self._progress(f"{waited / 60:.0f} min: {', '.join(state.at)}")
 
     def _cancel(self, run: RemoteRun, objects: TestObjects) -> None:
         self._progress("stopping what runs remotely; again Ctrl-C leaves it to the cloud to clean up")
@@ -166,7 +171,7 @@ class CloudTests:
         until = time.monotonic() + CLEAN_UP_SECONDS
         while not run.cleaned(objects.exists):
             if time.monotonic() > until:
-                self._progress(f"not cleaned up in {CLEAN_UP_SECONDS / 60:.0f} minutes: see the queue of the stack")
+                self._progress(f"not cleaned up in {CLEAN_UP_SECONDS / 60:.0f} minutes: see {run.identity}")
                 return
             self._wait(self._poll_seconds)
         self._progress("stopped, and nothing is left of it but what it had measured")

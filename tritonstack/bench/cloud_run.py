@@ -28,7 +28,13 @@ class RunState:
 
 
 class RemoteRun(Protocol):
-    """What runs remotely."""
+    """What runs remotely.
+
+    Attributes:
+        identity: the build's id, or the execution's ARN.
+    """
+
+    identity: str
 
     def look(self) -> RunState:
         """How far it is."""

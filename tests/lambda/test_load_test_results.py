@@ -1,0 +1,120 @@
+"""What a load test's jobs are made into: a document and a table that the readers of bench's own take."""
+
+from __future__ import annotations
+
+import importlib
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from tests.bench.test_cloud_plan import configuration, plan
+from tritonstack.bench.document import BenchDocument
+from tritonstack.sizing.measurements_file import read_measurements
+
+# `lambda` is a word of the language, so the folder of that name cannot stand in an import statement.
+results: Any = importlib.import_module("lambda.load_test.results")
+services: Any = importlib.import_module("lambda.load_test.services")
+
+BEGAN = datetime(2026, 1, 1, 12, 0, 30, tzinfo=UTC)
+
+
+class CloudWatch:
+    """Has nothing, and remembers what was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[dict[str, Any]] = []
+
+    def get_metric_statistics(self, **asked: Any) -> dict[str, Any]:
+        self.asked.append(asked)
+        return {"Datapoints": []}
+
+
+def recommendation(*, instance_type: str = "ml.g4dn.xlarge", count: int = 1, **metrics: Any) -> dict[str, Any]:
+    given = {"MaxInvocations": 1200, "ModelLatency": 90, "CostPerHour": 0.7364 * count, **metrics}
+    return {
+        "Metrics": {name: value for name, value in given.items() if value is not None},
+        "EndpointConfiguration": {
+            "EndpointName": "dev-lt-1-a",
+            "VariantName": "dev-lt-1-a",
+            "InstanceType": instance_type,
+            "InitialInstanceCount": count,
+        },
+        "InvocationStartTime": BEGAN,
+        "InvocationEndTime": BEGAN + timedelta(seconds=1500),
+    }
+
+
+def gathered(*answers: dict[str, Any] | None, **settings: Any) -> tuple[BenchDocument, list[str], str, CloudWatch]:
+    """Document, what failed, and table, of one configuration's jobs and what SageMaker says of each."""
+    made = plan(configuration("fast"), **settings)
+    described = dict(zip([job["name"] for job in made["jobs"]], answers, strict=True))
+    watch = CloudWatch()
+    clients = services.Clients(s3=None, sagemaker=None, cloudwatch=watch)
+    document, failed = results.gathered(made, described, clients, complete=True)
+    return BenchDocument.model_validate(document), failed, results.table(made, described), watch
+
+
+def completed(*found: dict[str, Any]) -> dict[str, Any]:
+    return {"Status": "COMPLETED", "InferenceRecommendations": list(found)}
+
+
+def rows(table: str, folder: Path) -> Any:
+    file = folder / "measurements.csv"
+    file.write_text(table)
+    return read_measurements(file).rows
+
+
+def test_a_job_becomes_a_result_and_a_row_a_rate_is_of_one_instance(tmp_path: Path) -> None:
+    document, failed, table, _ = gathered(completed(recommendation(count=2)))
+    [result] = document.results
+    assert failed == []
+    assert (result.ended_by, result.failed, result.instance_count) == ("COMPLETED", False, 2)
+    [point] = result.points
+    assert (point.per_minute.mean, point.latency_ms and point.latency_ms.mean) == (1200, 90)
+    assert (point.all.percentiles_ms, point.all.mean_ms) == ({}, None), "it does not say of which calls that is"
+    [row] = rows(table, tmp_path)
+    assert (row.invocations_per_minute, row.latency_ms, row.usd_per_hour) == (600, 90, Decimal("0.7364"))
+
+
+def test_a_job_that_failed_has_a_result_that_says_why_and_no_row(tmp_path: Path) -> None:
+    answers = completed(recommendation()), {"Status": "FAILED", "FailureReason": "no capacity"}
+    document, failed, table, _ = gathered(*answers, instance_types=["ml.g4dn.xlarge", "ml.g4dn.2xlarge"])
+    assert [(each.instance_type, each.ended_by, each.failed) for each in document.results] == [
+        ("ml.g4dn.xlarge", "COMPLETED", False),
+        ("ml.g4dn.2xlarge", "FAILED: no capacity", True),
+    ]
+    assert failed == ["dev-lt-260101-000000-abcd-2 (fast on ml.g4dn.2xlarge): FAILED: no capacity"]
+    assert [row.instance_type for row in rows(table, tmp_path)] == ["ml.g4dn.xlarge"]
+
+
+def test_a_job_that_was_stopped_or_never_begun_was_asked_for_and_is_no_failure() -> None:
+    document, _, _, _ = gathered({"Status": "STOPPED"}, None, instance_types=["ml.g4dn.xlarge", "ml.g4dn.2xlarge"])
+    assert [(each.ended_by, each.failed) for each in document.results] == [
+        ("STOPPED", False),
+        ("it was never started", False),
+    ]
+
+
+def test_a_price_that_nobody_tells_is_left_out_and_never_zero(tmp_path: Path) -> None:
+    for cost in (None, 0.0):
+        *_, table, _ = gathered(completed(recommendation(CostPerHour=cost)))
+        [row] = rows(table, tmp_path)
+        assert row.usd_per_hour is None
+
+
+def test_what_was_not_measured_is_no_row_and_what_was_measured_twice_is_one(tmp_path: Path) -> None:
+    slower = recommendation(ModelLatency=95)
+    unmeasured = recommendation(instance_type="ml.g5.xlarge", MaxInvocations=None)
+    document, _, table, _ = gathered(completed(recommendation(), slower, unmeasured), job="default")
+    assert len(document.results) == 3
+    [row] = rows(table, tmp_path)
+    assert (row.configuration, row.latency_ms) == ("fast (default job)", 90)
+
+
+def test_cloudwatch_is_asked_for_the_whole_minutes_around_a_test() -> None:
+    *_, watch = gathered(completed(recommendation()))
+    assert {(each["StartTime"].second, each["EndTime"].second) for each in watch.asked} == {(0, 0)}
+    assert {each["StartTime"] for each in watch.asked} == {BEGAN.replace(second=0)}
+    assert all(each["EndTime"] > BEGAN + timedelta(seconds=1500) for each in watch.asked)
+    assert {each["Period"] % 60 for each in watch.asked} == {0}
