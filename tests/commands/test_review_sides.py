@@ -136,7 +136,8 @@ def test_wrong_settings_of_the_pipeline_are_told(project: Path) -> None:
 
 
 def test_the_command_tells_the_pipeline_and_annotates_its_file(project: Path) -> None:
-    write_pipeline(project / ".local" / "pipeline", access={**ACCESS, "Policy": policy(READ, ALL)})
+    wide = {"Policy": policy(READ, ALL)}
+    write_pipeline(project / ".local" / "pipeline", {**OWN, **wide}, {**ACCESS, **wide})
     (project / "pipeline.yaml").write_text("name: tritonstack\nregion: us-east-1\nemail: []\n")
     git(project, "commit", "-qam", "change")
     command = [sys.executable, "-m", "tritonstack", "review", "--base", "main"]
@@ -156,4 +157,7 @@ def test_the_command_tells_the_pipeline_and_annotates_its_file(project: Path) ->
     assert "  pipeline-access/Role may now: s3:* on *. Wildcards: " in review()
     [line] = [each for each in review("--annotations").splitlines() if each.startswith("::")]
     assert line.startswith("::warning file=pipeline.yaml,line=3,endLine=3,title=review%3A pipeline::")
-    assert line.endswith("dev: pipeline-access: 1 changed in place. Permissions that widen: 1.")
+    assert line.endswith(
+        "::dev: pipeline-access: 1 changed in place. Permissions that widen: 1.%0A"
+        "pipeline: 1 changed in place; 1 permission wider, 1 by wildcards"
+    )
