@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from tritonstack.errors import InputError
+from tritonstack.sizing.fleet.answer import answer
+from tritonstack.sizing.fleet.answer_document import answer_document
 from tritonstack.sizing.fleet.scenario import MIB
 from tritonstack.sizing.fleet.scenario_file import PreparedScenario, prepare
 
@@ -193,3 +200,41 @@ def test_bytes_that_are_no_text_are_no_trace(tmp_path: Path) -> None:
         prepare(written(tmp_path), seed=0, trace=tmp_path / "calls.csv")
     with pytest.raises(InputError, match="No such file"):
         prepare(written(tmp_path), seed=0, trace=tmp_path / "none.csv")
+
+
+FIELDS: tuple[tuple[str | int, ...], ...] = (
+    *(("instance", name) for name in ("count", "gpu_memory_mib", "reserved_gpu_memory_mib", "disk_mib")),
+    *(("instance", name) for name in ("usd_per_hour", "max_loaded_models", "concurrent_executions")),
+    *(("models", 0, name) for name in ("count", "gpu_memory_mib", "disk_mib", "download_mib", "load_seconds", "share")),
+    *(("models", 1, name) for name in ("cold_seconds", "max_batch", "max_queue_delay_ms", "instances", "zipf")),
+    *(("models", 1, "service", name) for name in ("fixed_ms", "per_item_ms")),
+    ("arrivals", "duration_minutes"),
+    ("arrivals", "curve", 0, "per_minute"),
+    *(("cold_start", name) for name in ("download_mib_per_second", "load_seconds", "unload_seconds")),
+    *(("cold_start", name) for name in ("parallel_loads", "patience_seconds")),
+    *((name,) for name in ("spill_calls", "latency_limit_ms", "warm_up_minutes", "thrash_seconds")),
+)
+ODD: st.SearchStrategy[Any] = st.sampled_from(
+    [0, 0.0, -1, 1, 3, 5e-324, 1e-9, 0.5, 1e9, 1e12, 1e300, math.inf, math.nan, 2**63, None, "1", "5s", True, [], {}]
+)
+
+
+@given(changes=st.dictionaries(st.sampled_from(FIELDS), ODD, min_size=1, max_size=3))
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_odd_numbers_are_refused_or_give_an_answer_of_finite_ones(
+    tmp_path: Path, changes: dict[tuple[str | int, ...], Any]
+) -> None:
+    scenario = yaml.safe_load(GOOD.replace("per_minute: 600", "per_minute: 6"))
+    scenario["cold_start"] = {}
+    for (*way, last), value in changes.items():
+        place = scenario
+        for part in way:
+            place = place[part]
+        place[last] = value
+    try:
+        found = read(tmp_path, yaml.safe_dump(scenario))
+    except InputError as error:
+        assert error.problems
+        return
+    if len(found.trace) < 2000:
+        json.dumps(answer_document(answer(found, seed=0)), allow_nan=False)

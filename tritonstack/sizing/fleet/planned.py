@@ -34,7 +34,7 @@ def _kind(group: ModelGroup, scenario: Scenario) -> ModelKind:
         load = group.cold_seconds - download
     return ModelKind(
         name=group.name,
-        memory=round(group.gpu_memory_mib * MIB),
+        memory=max(1, round(group.gpu_memory_mib * MIB)),
         disk=round(disk * MIB),
         download_seconds=download,
         load_seconds=load,

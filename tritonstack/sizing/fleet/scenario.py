@@ -15,8 +15,12 @@ MOST_CALLS = 20_000_000
 LONGEST_MINUTES = 100_000
 MIB = 2**20
 SPILL_CALLS = 8
-Share = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Mebibytes = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+LARGEST = 1e12
+"""Of sizes, shares and rates: more is a slip, and its products are no numbers."""
+SLOWEST = 0.001
+"""Mebibytes a second of a download."""
+Share = Annotated[float, Field(ge=1 / LARGEST, le=LARGEST, allow_inf_nan=False)]
+Mebibytes = Annotated[float, Field(gt=0, le=LARGEST, allow_inf_nan=False)]
 Seconds = Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)]
 Milliseconds = Annotated[float, Field(ge=0, le=3_600_000, allow_inf_nan=False)]
 FileName = Annotated[str, Field(min_length=1)]
@@ -107,8 +111,10 @@ class ModelGroup(SettingsModel):
 class RatePoint(SettingsModel):
     """A rate that holds from a minute on."""
 
-    minute: Annotated[float, Field(ge=0, allow_inf_nan=False)] = Field(description="From when on, minutes.")
-    per_minute: Annotated[float, Field(ge=0, allow_inf_nan=False)] = Field(description="Calls a minute, all models.")
+    minute: Annotated[float, Field(ge=0, le=LARGEST, allow_inf_nan=False)] = Field(description="From when on, minutes.")
+    per_minute: Annotated[float, Field(ge=0, le=LARGEST, allow_inf_nan=False)] = Field(
+        description="Calls a minute, all models."
+    )
 
 
 class Arrivals(SettingsModel):
@@ -146,7 +152,7 @@ class Instance(SettingsModel):
     region: str = Field(default="us-east-1", description="Whose price is taken.")
     count: int = Field(default=1, ge=1, le=10_000, description="Instances at the beginning; without scaling, always.")
     gpu_memory_mib: Mebibytes | None = Field(default=None, description="All of its GPUs'; null: the catalogue's.")
-    reserved_gpu_memory_mib: Annotated[float, Field(ge=0, allow_inf_nan=False)] = Field(
+    reserved_gpu_memory_mib: Annotated[float, Field(ge=0, le=LARGEST, allow_inf_nan=False)] = Field(
         default=0.0, description="Of it, not for models: CUDA contexts, Triton's pools."
     )
     disk_mib: Mebibytes | None = Field(default=None, description="For models' files; null: the catalogue's disk.")
@@ -158,7 +164,7 @@ class Instance(SettingsModel):
         description="Executions that the GPU does at once, each as fast as alone; null: the greatest `instances` of a "
         "group.",
     )
-    usd_per_hour: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(
+    usd_per_hour: Annotated[float, Field(gt=0, le=LARGEST, allow_inf_nan=False)] | None = Field(
         default=None, description="Price of one; null: the catalogue's, where it has one."
     )
 
@@ -166,7 +172,7 @@ class Instance(SettingsModel):
 class ColdStart(SettingsModel):
     """From a call of a model that is not loaded to its first execution."""
 
-    download_mib_per_second: Annotated[float, Field(gt=0, allow_inf_nan=False)] = Field(
+    download_mib_per_second: Annotated[float, Field(ge=SLOWEST, le=LARGEST, allow_inf_nan=False)] = Field(
         default=100.0, description="Download and unpacking of an archive; downloads do not slow each other."
     )
     load_seconds: Seconds = Field(default=3.0, description="Loading into Triton, for groups that do not say.")
@@ -237,12 +243,12 @@ class Scenario(SettingsModel):
     )
     scaling: Scaling | None = Field(default=None, description="As in an environment file.")
     autoscaling: Autoscaling = Field(default=Autoscaling(), description="How fast scaling is.")
-    latency_limit_ms: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(
+    latency_limit_ms: Annotated[float, Field(gt=0, le=LARGEST, allow_inf_nan=False)] | None = Field(
         default=None, description="What the 95th percentile of all calls' latency may be at most, milliseconds."
     )
-    warm_up_minutes: Annotated[float, Field(ge=0, allow_inf_nan=False)] = Field(
+    warm_up_minutes: Annotated[float, Field(ge=0, le=LARGEST, allow_inf_nan=False)] = Field(
         default=0.0, description="Calls before this are simulated, and left out of the shares and percentiles."
     )
-    thrash_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = Field(
+    thrash_seconds: Annotated[float, Field(gt=0, le=LARGEST, allow_inf_nan=False)] = Field(
         default=300.0, description="A model that is loaded again within this time after it was evicted is thrash."
     )
