@@ -183,9 +183,8 @@ def _minutes(seconds: float) -> str:
 def _measure(scenario: Scenario, *, machine: str, code: str, console: Console) -> Outcome:
     began, measured = time.monotonic(), datetime.now(UTC).strftime("%Y-%m-%d %H:%M")
     others = _busy_cores()
-    steps = len(scenario.ways) * (scenario.repeats.cold_starts + scenario.repeats.turns)
     with Progress(console=console, transient=True) as bar, tempfile.TemporaryDirectory(prefix="models-") as folder:
-        task = bar.add_task(scenario.title, total=steps)
+        task = bar.add_task(scenario.title, total=scenario.repeats.steps(len(scenario.ways)))
         step: Step = lambda: bar.advance(task)  # noqa: E731  it is handed on
         found = measure(scenario.ways, repeats=scenario.repeats, folder=Path(folder), step=step)
     return Outcome(

@@ -25,7 +25,7 @@ class Repeats:
     """How often, and how many call at once.
 
     Attributes:
-        cold_starts: of each way; 0 where the ways do not differ in them.
+        cold_starts: of each way, after one that is left out; 0 where the ways do not differ in them.
         turns: of load, of each way; 0 for the cold start alone.
         users: of the closed loop.
     """
@@ -33,6 +33,10 @@ class Repeats:
     cold_starts: int = 0
     turns: int = 0
     users: int = 1
+
+    def steps(self, ways: int) -> int:
+        """How many cold starts and turns of load that is."""
+        return ways * (self.cold_starts + bool(self.cold_starts) + self.turns)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +81,8 @@ def measure(ways: Sequence[Way], *, repeats: Repeats, folder: Path, step: Step) 
     """
     models = [way.model(folder) for way in ways]
     colds: list[list[ColdStart]] = [[] for _ in ways]
-    for number in order(len(ways), repeats.cold_starts):
+    # The first reads archives and libraries from the disk, which the others find in memory.
+    for number in order(len(ways), repeats.cold_starts and repeats.cold_starts + 1):
         with served(ways[number], models[number]) as one:
             colds[number].append(one.cold)
         step()
@@ -91,7 +96,7 @@ def measure(ways: Sequence[Way], *, repeats: Repeats, folder: Path, step: Step) 
             way=way.name,
             archive_bytes=model.archive.stat().st_size,
             request_bytes=len(model.body.content),
-            cold=cold,
+            cold=cold[1:],
             load=load,
         )
         for way, model, cold, load in zip(ways, models, colds, loads, strict=True)

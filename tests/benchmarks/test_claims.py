@@ -105,9 +105,9 @@ def test_options_that_cannot_be_tried_are_those_that_the_cpu_ignores() -> None:
         for node in ast.parse(file.read_text()).body
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "GPU_PARAMETERS"
     ]
-    scenario = SCENARIOS["onnxruntime"]
-    told = " ".join(scenario.not_here)
-    tried_here = " ".join(fragment for way in scenario.ways for fragment in way.fragments)
+    options = [SCENARIOS["onnxruntime"], SCENARIOS["memory"]]
+    told = " ".join(each for scenario in options for each in scenario.not_here)
+    tried_here = " ".join(fragment for scenario in options for way in scenario.ways for fragment in way.fragments)
     gpu = {"cudnn_conv_algo_search", "arena_extend_strategy", "gpu_mem_limit", "do_copy_in_default_stream"}
     assert gpu <= set(ignored)
     assert all(name in told and name not in tried_here for name in gpu)

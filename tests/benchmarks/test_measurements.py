@@ -86,8 +86,8 @@ def test_without_write_the_docs_stay_as_they_are(
     assert len(fake.measured) == len(SCENARIOS)
     assert docs(tmp_path) == {"measurements.md": PAGE}
     printed = capsys.readouterr().out
-    assert "9 scenarios, about 17 min" in printed
-    assert "warm-up, 9 of 9; about 1 min remain" in printed
+    assert "10 scenarios, about 18 min" in printed
+    assert "warm-up, 10 of 10; about 1 min remain" in printed
 
 
 def test_ctrl_c_keeps_what_is_measured_and_the_next_run_goes_on_there(
@@ -215,12 +215,11 @@ def test_the_picture_is_the_same_for_the_same_figures_and_shows_every_claim() ->
 @pytest.mark.long
 def test_a_scenario_is_measured_on_the_real_triton(tmp_path: Path) -> None:
     steps: list[None] = []
-    ways = [PLAIN, DYNAMIC]
-    found = measure(
-        ways, repeats=Repeats(cold_starts=1, turns=1, users=8), folder=tmp_path, step=lambda: steps.append(None)
-    )
+    repeats = Repeats(cold_starts=1, turns=1, users=8)
+    found = measure([PLAIN, DYNAMIC], repeats=repeats, folder=tmp_path, step=lambda: steps.append(None))
     assert [one.way for one in found] == ["plain", "dynamic batching"]
-    assert len(steps) == 4
+    assert len(steps) == repeats.steps(2) == 6
+    assert [len(one.cold) for one in found] == [1, 1]
     plain, batched = found
     assert all(one.cold[0].unpack > 0 and one.cold[0].load > 0 and one.cold[0].first_call > 0 for one in found)
     assert plain.load is not None
