@@ -71,7 +71,7 @@ def sides_of(base: Base, environments: Snapshots, *, project: Path, assembly: Pa
             note = f"{assembly} was synthesised without -c pipeline=true: what {SETTINGS} makes is not compared."
             return Sides(before=environments, after=found, notes=(note,))
         return _sides(environments, added, after=without(found, part), added_after=part)
-    with ThreadPoolExecutor(max_workers=1) as beside:
+    with ThreadPoolExecutor(max_workers=1) as beside:  # each waits for a process of its own
         pipeline = beside.submit(_pipeline, project, added) if (project / SETTINGS).is_file() else None
         after = _synthesised(project)
         return _sides(environments, added, after=after, added_after=NOTHING if pipeline is None else pipeline.result())
