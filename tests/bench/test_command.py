@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +123,20 @@ def test_the_exit_code_says_whether_something_failed(failed: bool, code: int, mo
     monkeypatch.setattr(bench_run, "_run", lambda *_, **__: found)
 
     assert bench("digits").return_value == code
+
+
+def test_a_shells_limit_of_open_files_does_not_limit_the_calls() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (200, hard))
+        bench_run.make_room(300)
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (300, hard)
+        bench_run.make_room(250)
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (300, hard), "never fewer"
+        bench_run.make_room(hard + 1)
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (hard, hard), "as far as it may"
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_json_is_the_document_alone(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

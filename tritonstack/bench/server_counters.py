@@ -7,6 +7,9 @@ from tritonstack.bench.progress import Progress
 from tritonstack.bench.triton_statistics import Counters, ServerFigures, between, read_counters
 from tritonstack.errors import WorkFailedError
 
+ADVICE = "container: {allow_metrics: true} in the environment file"
+"""Where they never could be read."""
+
 
 class ServerCounters:
     """Gives what was counted since it was asked last; nothing where nothing can be read."""
@@ -15,12 +18,14 @@ class ServerCounters:
         """Read them for the first time; ``container`` None: there is none, as in the cloud."""
         self._container = container
         self._progress = progress
+        self._before: Counters | None = None
         self._before = self._read()
 
     def since(self) -> tuple[ServerFigures, ...]:
         """What was counted meanwhile, the busiest model first."""
-        before, self._before = self._before, self._read()
-        return between(before, self._before)
+        before, after = self._before or {}, self._read()
+        self._before = after
+        return between(before, after)
 
     def _read(self) -> Counters:
         """None where the metrics are off, as SageMaker's script has them unless told; that is said once."""
@@ -30,6 +35,6 @@ class ServerCounters:
             return read_counters(self._container.metrics())
         except WorkFailedError as error:
             self._container = None
-            advice = "container: {allow_metrics: true} in the environment file"
-            self._progress.note(f"without Triton's own figures: {error}\n  do: {advice}")
+            never = "" if self._before is not None else f"\n  do: {ADVICE}"
+            self._progress.note(f"without Triton's own figures: {error}{never}")
             return {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 DEFAULT_USERS = "1,2,4,8"
 SECONDS_OF_CLOUDWATCH, LOCAL_SECONDS = 180.0, 6.0
 """A minute's figures come a minute or two after it; the local AWS's every five seconds."""
+OTHER_FILES = 256
+"""Open besides a socket a call."""
 
 
 def run_bench(
@@ -86,6 +89,7 @@ def _run(settings: BenchSettings, *, local: bool, folder: Path | None, as_json: 
     root = LocalPaths.from_environment().root / "bench"
     results = ResultsFolder(folder or root / f"{settings.environment}-{stamp}")
     results.make()
+    make_room(settings.most_under_way + OTHER_FILES)
     with _told() as told:
         command = ("tritonstack", *sys.argv[1:])
         try:
@@ -97,6 +101,14 @@ def _run(settings: BenchSettings, *, local: bool, folder: Path | None, as_json: 
         told.step.end_with(f"{failed} of {len(document.results)} came to nothing" if failed else str(results.folder))
     bench_view.show(document, results, as_json=as_json)
     return document
+
+
+def make_room(files: int) -> None:
+    """Let this process have so many open files, as far as it may: a shell's usual 1,024 are fewer than calls at once."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = files if hard == resource.RLIM_INFINITY else min(files, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 def _subjects(bench: Bench, settings: BenchSettings, session: Any) -> list[Subject]:
