@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tritonstack.errors import InputError
@@ -215,11 +215,14 @@ FIELDS: tuple[tuple[str | int, ...], ...] = (
     *((name,) for name in ("spill_calls", "latency_limit_ms", "warm_up_minutes", "thrash_seconds")),
 )
 ODD: st.SearchStrategy[Any] = st.sampled_from(
-    [0, 0.0, -1, 1, 3, 5e-324, 1e-9, 0.5, 1e9, 1e12, 1e300, math.inf, math.nan, 2**63, None, "1", "5s", True, [], {}]
+    [0, 0.0, -1, 1, 3, 5e-324, 1e-9, 0.5, 1e9, 1e12, 1e308, math.inf, math.nan, 2**63, None, "1", "5s", True, [], {}]
 )
 
 
 @given(changes=st.dictionaries(st.sampled_from(FIELDS), ODD, min_size=1, max_size=3))
+@example(changes={("instance", "gpu_memory_mib"): 1e308})
+@example(changes={("models", 0, "share"): 1e308, ("models", 0, "count"): 3})
+@example(changes={("cold_start", "download_mib_per_second"): 5e-324})
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_odd_numbers_are_refused_or_give_an_answer_of_finite_ones(
     tmp_path: Path, changes: dict[tuple[str | int, ...], Any]
