@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.e2e.project import environment_yaml
 from tests.settings.environment_file import write_environment
 from tritonstack.errors import InputError, Problem
 from tritonstack.repository import repository_path
@@ -104,6 +105,25 @@ def test_an_unknown_type_a_repeated_one_and_an_unknown_endpoint_are_all_told(tmp
 )
 def test_a_gate_that_holds_nothing_is_refused(tmp_path: Path, gate: str, field: str) -> None:
     assert [each.field for each in problems(tmp_path, f"{{gate: {gate}}}")] == [field]
+
+
+def test_more_jobs_than_one_test_has_names_for_are_refused_before_anything_is_deployed(tmp_path: Path) -> None:
+    def told(count: int, recommender: str) -> list[str]:
+        endpoint = f'{SINGLE}, release: "24.09", instance_type: ml.g4dn.xlarge, models: [m]'
+        text = environment_yaml(name="many", endpoints=[f"{{name: e{number}, {endpoint}}}" for number in range(count)])
+        file = tmp_path / "many.yaml"
+        file.write_text(f"{text}load_test: {{recommender: {{{recommender}}}}}\n")
+        try:
+            load_environment(file)
+        except InputError as error:
+            return [f"{each.field}: {each.found}" for each in error.problems]
+        return []
+
+    two = "instance_types: [ml.g4dn.xlarge, ml.g4dn.2xlarge]"
+    assert told(50, two) == ["load_test.recommender: 100 jobs: 2 for each of 50 single-model endpoints"]
+    assert told(49, two) == []
+    assert told(34, f"{two}, job: both") == ["load_test.recommender: 102 jobs: 3 for each of 34 single-model endpoints"]
+    assert told(60, f"{two}, job: default") == []
 
 
 CLOSED = "network: {created: {cidr: 10.20.0.0/16, zones: [us-east-1a, us-east-1b]}, s3_prefix_list_id: pl-1a}"

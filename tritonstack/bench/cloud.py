@@ -97,8 +97,8 @@ class CloudTests:
         objects = TestObjects(self._session.client("s3"), bucket=self._value("bucket-name", artifacts=True), test=test)
         start = self._start_bench if kind == "bench" else self._start_recommender
         run = start(test, endpoints, objects)
-        self._progress(f"{kind}: load test {test}, {run.identity}")
         try:
+            self._progress(f"{kind}: load test {test}, {run.identity}")
             failed = self._follow(run)
         except KeyboardInterrupt:
             self._cancel(run, objects)

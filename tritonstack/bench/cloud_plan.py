@@ -9,10 +9,8 @@ from typing import Any
 
 from tritonstack import VERSION
 from tritonstack.bench.cloud_machine import job_prefix
-from tritonstack.settings.load_test import BenchBuildSettings, RecommenderSettings
+from tritonstack.settings.load_test import MOST_JOBS, BenchBuildSettings, RecommenderSettings
 
-MOST_JOBS = 99
-"""Of one test: two digits in their names."""
 GENERATOR = "SageMaker Inference Recommender"
 JSON_TYPES = ["application/json"]
 

@@ -19,6 +19,8 @@ MOST_INSTANCE_TYPES = 10
 """Of a load test (same page: "real-time instances (up to 10)"; API: ``EndpointConfigurations``)."""
 LONGEST_JOB = 7200
 """Seconds of an advanced job (same page, ``JobDurationInSeconds``)."""
+MOST_JOBS = 99
+"""Of one test: two digits in their names, which stay short."""
 LONGEST_BUILD_MINUTES = 2160
 """CodeBuild's longest time-out (API reference: CreateProject)."""
 
@@ -92,6 +94,12 @@ class RecommenderSettings(SettingsModel):
     payload_format: Literal["json", "binary"] = Field(
         default="json", description="Of the sample request; binary is not known to be taken by Inference Recommender."
     )
+
+    @property
+    def jobs_each(self) -> int:
+        """The jobs of one configuration: one that recommends, and one for each instance type that is named."""
+        recommending = self.job in ("default", "both")
+        return recommending + (0 if self.job == "default" else len(self.instance_types) or 1)
 
 
 class BenchBuildSettings(SettingsModel):

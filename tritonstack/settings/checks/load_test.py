@@ -8,7 +8,7 @@ from tritonstack.catalogue import Catalogue
 from tritonstack.settings.builds import BuildSettings
 from tritonstack.settings.endpoint import Endpoint
 from tritonstack.settings.findings import Finding, shown
-from tritonstack.settings.load_test import GateSettings, LoadTestSettings, RecommenderSettings
+from tritonstack.settings.load_test import MOST_JOBS, GateSettings, LoadTestSettings, RecommenderSettings
 from tritonstack.settings.network import NetworkSettings
 
 Endpoints = Mapping[str, Endpoint]
@@ -43,7 +43,8 @@ def check_load_test(
             )
     tested = [each for name, each in endpoints.items() if settings.endpoints is None or name in settings.endpoints]
     single = [each for each in tested if not each.multi_model]
-    yield from _check_jobs(settings.recommender)
+    yield from _check_phases(settings.recommender)
+    yield from _check_jobs(settings.recommender, configurations=len(single))
     yield from _check_instance_types(settings.recommender, single=single, catalogue=catalogue)
     if settings.gate is not None:
         yield from _check_gate(settings.gate)
@@ -52,7 +53,18 @@ def check_load_test(
         yield from _check_closed_in(settings.bench.image)
 
 
-def _check_jobs(recommender: RecommenderSettings) -> Iterator[Finding]:
+def _check_jobs(recommender: RecommenderSettings, *, configurations: int) -> Iterator[Finding]:
+    jobs = configurations * recommender.jobs_each
+    if jobs > MOST_JOBS:
+        yield Finding(
+            location=("load_test", "recommender"),
+            found=f"{jobs} jobs: {recommender.jobs_each} for each of {configurations} single-model endpoints",
+            allowed=f"{MOST_JOBS} of one test",
+            advice="Name fewer instance types, or the endpoints that are tested (load_test.endpoints).",
+        )
+
+
+def _check_phases(recommender: RecommenderSettings) -> Iterator[Finding]:
     together = sum(phase.seconds for phase in recommender.phases)
     if together > recommender.duration_seconds:
         yield Finding(
