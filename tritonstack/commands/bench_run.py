@@ -104,7 +104,7 @@ def _run(settings: BenchSettings, *, local: bool, folder: Path | None, as_json: 
 
 
 def make_room(files: int) -> None:
-    """Let this process have so many open files, as far as it may: a shell's usual 1,024 are fewer than calls at once."""
+    """Let this process have so many open files, as far as it may: a shell's usual 1,024 are too few for 1,000 calls."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = files if hard == resource.RLIM_INFINITY else min(files, hard)
     if soft != resource.RLIM_INFINITY and soft < most:
