@@ -186,6 +186,10 @@ def test_the_posts_words_stand_for_every_overlay_that_is_so() -> None:
     }
 
 
+def test_plain_is_an_overlay_that_adds_neither() -> None:
+    assert list(configured_names("bert-large", ["plain"], model_repos=MODELS)) == ["pytorch", "tensorrt"]
+
+
 def test_an_overlay_is_found_by_its_own_name() -> None:
     found = configured_names("bert-large", ["pytorch-db"], model_repos=MODELS)
 
