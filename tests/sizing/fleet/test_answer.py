@@ -12,9 +12,11 @@ import pytest
 from tests.sizing.fleet.plans import KIND, MACHINE, calls, equal_models, one_by_one, plan, table
 from tests.sizing.fleet.test_scenario_file import GOOD, read
 from tritonstack.sizing.fleet.answer import Answer, answer
+from tritonstack.sizing.fleet.answer_document import answer_document
 from tritonstack.sizing.fleet.figures import LoadFigures, call_figures, load_figures, thrash_times
 from tritonstack.sizing.fleet.fleet import simulate
 from tritonstack.sizing.fleet.holding import holding
+from tritonstack.sizing.fleet.page import cost_over_time, simulation_page
 from tritonstack.sizing.fleet.split import SplitAdvice, split_advice
 from tritonstack.sizing.fleet.words import sentences
 
@@ -164,3 +166,48 @@ def test_the_routing_assumption_is_stated_where_there_may_be_several_instances(t
     assert not any("SageMaker does not publish" in line for line in one.assumptions)
     two = answered(tmp_path, ("xlarge}", "xlarge, count: 2}\nrouting: sticky"))
     assert any("does not publish" in line and "one instance" in line for line in two.assumptions)
+
+
+def test_without_a_model_cache_nothing_is_said_of_what_it_would_hold(tmp_path: Path) -> None:
+    found = answered(tmp_path, ("arrivals:", "model_cache: disabled\narrivals:"))
+    assert (found.holding, found.split, found.replayed) == (None, None, None)
+    assert found.calls.hit_ratio is not None
+    assert found.calls.hit_ratio < 0.5 < answered(tmp_path).calls.hit_ratio  # type: ignore[operator]  # there are calls
+    said = " ".join([*sentences(found), *found.assumptions])
+    assert "nothing to gain" in said
+    assert "evict" not in said
+    document = answer_document(found)
+    assert document["holding"]["in_the_long_run"] is None
+    page = simulation_page(found)
+    assert 'id="calls"' in page
+    assert 'id="memory"' not in page
+    assert 'id="split"' not in page
+
+
+def test_loads_that_calls_share_are_no_overload_of_a_fleet_without_a_cache(tmp_path: Path) -> None:
+    """Ten calls a second of four models that take seconds to load: each load serves all that came meanwhile."""
+    found = answered(tmp_path, ("arrivals:", "model_cache: disabled\ncold_start: {parallel_loads: 8}\narrivals:"))
+    assert found.loading == pytest.approx(found.loads.loads_per_minute / 60 * 3.0 / 8, rel=0.15)
+
+
+def test_the_split_has_a_point_for_each_number_of_hot_models_and_the_best_is_one_of_them() -> None:
+    advice = advised(0.9, count=3)
+    assert advice.best is not None
+    cuts = [cut for cut, _ in advice.by_cut]
+    assert cuts == sorted(set(cuts))
+    assert max(ratio for _, ratio in advice.by_cut) == advice.best.hit_ratio
+    assert dict(advice.by_cut)[advice.best.hot_models] == advice.best.hit_ratio
+
+
+def test_cost_adds_up_to_the_total_over_time(tmp_path: Path) -> None:
+    scaled = (
+        "scaling: {minimum: 1, maximum: 3, invocations_per_instance: 300}\n"
+        "autoscaling: {startup_seconds: 60}\narrivals:"
+    )
+    found = answered(tmp_path, ("arrivals:", scaled), ("duration_minutes: 10", "duration_minutes: 40"))
+    points = cost_over_time(found)
+    assert points[0] == (0.0, 0.0)
+    assert points[-1][0] == pytest.approx(40.0)
+    assert points[-1][1] == pytest.approx(found.cost.total)
+    assert len(points) > 2
+    assert cost_over_time(answered(tmp_path, ("xlarge}", "xlarge, region: af-south-1}"))) == []

@@ -196,7 +196,10 @@ def _assumptions(scenario: Scenario, plan: FleetPlan) -> list[str]:
         f"downloads at {cold.download_mib_per_second:g} MiB/s each, {cold.parallel_loads} loads at once",
         "no call fails or is tried again: one that takes more than 60 s, where SageMaker would give up, is counted",
     ]
-    if plan.scaling is not None:
+    if plan.changes:
+        times = "once" if len(plan.changes) == 1 else f"{len(plan.changes)} times"
+        found.append(f"schedules change the limits {times}; instances outside of them come or go without a cooldown")
+    if plan.scaling is not None and plan.scaling.targets:
         speed = plan.speed
         found.append(
             f"metrics come {speed.metric_delay_seconds:g} s late; {speed.periods_out} periods above the target add "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 
 from tritonstack.observability.page.axis import value_marks, value_text
@@ -37,12 +37,21 @@ class Chart:
     log_y: bool = False
     limit: tuple[float, str] | None = None
 
+    def with_points(self) -> Chart:
+        """Without the lines that have none."""
+        return replace(self, lines={label: points for label, points in self.lines.items() if points})
+
 
 class Scale:
     """From values to pixels."""
 
-    def __init__(self, values: Sequence[float], *, low: float, high: float, log: bool, top: float | None) -> None:
-        """``low`` and ``high``: pixels of the smallest and greatest value; ``top`` overrides the greatest."""
+    def __init__(
+        self, values: Sequence[float], *, low: float, high: float, log: bool, top: float | None, most: int = 5
+    ) -> None:
+        """``low`` and ``high``: pixels of the smallest and greatest value; ``top`` overrides the greatest.
+
+        ``most``: steps between the marks of an axis that is not logarithmic.
+        """
         self._low, self._high, self._log = low, high, log
         if log:
             least, greatest = min(values, default=1.0), max(values, default=10.0)
@@ -53,7 +62,7 @@ class Scale:
             self._from, self._to = float(first), float(last)
             return
         whole = all(value == int(value) for value in values)
-        self.marks = value_marks(max([*values, 0.0]) * HEADROOM if top is None else top, whole=whole)
+        self.marks = value_marks(max([*values, 0.0]) * HEADROOM if top is None else top, most=most, whole=whole)
         self._from, self._to = 0.0, self.marks[-1] if top is None else top
 
     def __call__(self, value: float) -> float:
@@ -71,7 +80,7 @@ def svg(chart: Chart) -> str:
     if chart.limit is not None:
         values.append(chart.limit[0])
     end = None if chart.log_x else max(across, default=1.0)
-    x = Scale(across, low=LEFT, high=WIDTH - RIGHT, log=chart.log_x, top=end)
+    x = Scale(across, low=LEFT, high=WIDTH - RIGHT, log=chart.log_x, top=end, most=8)
     y = Scale(values, low=HEIGHT - BOTTOM, high=TOP, log=chart.log_y, top=chart.top)
     parts = [*_rows(y), *_columns(x, chart.across)]
     if chart.limit is not None:

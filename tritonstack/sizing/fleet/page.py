@@ -33,7 +33,7 @@ SHARES = (*(percent / 100 for percent in range(1, 100)), 0.995, 0.999, 0.9999, 1
 def simulation_page(found: Answer) -> str:
     """The whole document."""
     title = found.scenario.description or "A fleet, simulated"
-    charts = [chart for chart in _charts(found) if any(chart.lines.values())]
+    charts = [drawn for chart in _charts(found) if (drawn := chart.with_points()).lines]
     what = f"{escape(about(found))}<br>a simulation, not a measurement; seed {found.seed}"
     says = "".join(f"<li>{escape(line)}</li>" for line in (*sentences(found), holding_sentence(found)))
     assumed = "".join(f"<li>{escape(line)}</li>" for line in found.assumptions)
@@ -72,7 +72,7 @@ def _tiles(found: Answer) -> str:
         ("p95, loaded models", "-" if warm is None else f"{warm:,.0f} ms"),
         ("instances on average", f"{found.instances[1]:.2f}"),
         ("USD an hour", "unknown" if cost.mean_per_hour is None else f"{cost.mean_per_hour:,.2f}"),
-        ("models on an instance", "-" if found.held is None else f"{found.held[0]:,.0f}"),
+        ("models on an instance", "-" if found.held is None or found.holding is None else f"{found.held[0]:,.0f}"),
     )
     return "".join(f"<div><b>{escape(value)}</b><span>{escape(name)}</span></div>" for name, value in tiles)
 
@@ -112,7 +112,7 @@ def _charts(found: Answer) -> list[Chart]:
                 f"of models evicted in the last {found.loads.thrash_seconds:g} s": _minutes(course.thrash),
             },
         ),
-        Chart(key="cost", title="Cost until then", unit="USD", lines={"cost": _cost(found)}),
+        Chart(key="cost", title="Cost until then", unit="USD", lines={"cost": cost_over_time(found)}),
         Chart(key="held", title="Models on an instance", unit="mean", lines={"loaded": _minutes(course.held)}),
         Chart(
             key="distribution",
@@ -151,8 +151,8 @@ def _charts(found: Answer) -> list[Chart]:
     ]
 
 
-def _cost(found: Answer) -> Points:
-    """Over the minutes; empty where the price is unknown."""
+def cost_over_time(found: Answer) -> Points:
+    """(Minute, USD until then), where the number of instances changes; empty where the price is unknown."""
     price, paid = found.cost.usd_per_hour, found.course.paid
     if price is None:
         return []

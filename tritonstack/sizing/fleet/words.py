@@ -62,9 +62,9 @@ def cost_sentence(found: Answer) -> str:
 
 def holding_sentence(found: Answer) -> str:
     """How many models an instance holds."""
-    simulated = "" if found.held is None else f"{found.held[0]:,.1f} on average, at most {found.held[1]:,.1f}; "
     if found.holding is None:
-        return f"models on an instance: {simulated}each only while it is called, since model_cache is disabled"
+        return "models on an instance: each only while it is called, since model_cache is disabled"
+    simulated = "" if found.held is None else f"{found.held[0]:,.1f} on average, at most {found.held[1]:,.1f}; "
     limit = "all models fit" if found.holding.bound == "nothing" else f"limited by {found.holding.bound}"
     return (
         f"models on an instance: {simulated}in the long run {found.holding.models:,.1f} with a hit ratio of "
