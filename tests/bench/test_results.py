@@ -133,6 +133,18 @@ def test_the_page_says_what_the_terminal_says_of_a_result() -> None:
     assert all(f"<li>{line}</li>" in page(document(found)) for line in lines)
 
 
+@pytest.mark.parametrize(("late_ms", "told"), [(5.9, False), (6.1, True)])
+def test_calls_that_began_late_are_told_where_that_counts(late_ms: float, told: bool) -> None:
+    load = point(users=1, per_minute=1000, p95=120)
+    load["all"] = {**load["all"], "late_ms": late_ms}
+
+    lines = list(result_notes(result("plain", load)))
+
+    assert lines == (
+        ["plain (binary): 1 user: calls began up to 6.1 ms late (p99): beyond the generator"] if told else []
+    )
+
+
 def test_the_page_of_a_test_without_an_answer_says_so() -> None:
     assert "Nothing was answered yet." in page(document(result("plain")))
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from tritonstack.bench.document import EVERY_LOAD, BenchDocument, ResultPart
+
+LATE_SHARE = 0.1
+"""Of the median latency: where calls began later than that after they were due, latencies are the generator's too."""
 
 
 def title(result: ResultPart) -> str:
@@ -40,3 +44,5 @@ def result_notes(result: ResultPart) -> Iterator[str]:
         worst = max(point.failures.items(), key=lambda item: item[1], default=None)
         if worst is not None:
             yield f"{name}: {point.load}: {worst[1]} times {worst[0]}"
+        if point.all.late_ms > LATE_SHARE * point.all.percentiles_ms.get("50", math.inf):
+            yield f"{name}: {point.load}: calls began up to {point.all.late_ms:.3g} ms late (p99): beyond the generator"
