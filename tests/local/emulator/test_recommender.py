@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import botocore.session
@@ -14,8 +15,12 @@ import pytest
 from botocore.exceptions import ClientError
 from botocore.validate import ParamValidator
 
+from tests.bench.test_cloud_plan import configuration
 from tests.local.emulator.running import IMAGE, ROLE_ARN, Emulator, wait_until
+from tritonstack.bench.cloud_machine import job_prefix
+from tritonstack.bench.cloud_plan import recommender_plan
 from tritonstack.bench.document import BenchDocument
+from tritonstack.settings.load_test import RecommenderSettings
 
 # `lambda` is a word of the language, so the folder of that name cannot stand in an import statement.
 steps: Any = importlib.import_module("lambda.load_test.steps")
@@ -219,60 +224,31 @@ def clients(aws: Emulator) -> Any:
 
 @pytest.fixture
 def place(bucket: str, name: str) -> Any:
-    return services.Place(bucket, ROLE_ARN, name)
+    return services.Place(bucket, ROLE_ARN, job_prefix(name))
 
 
 @pytest.fixture
 def planned(aws: Emulator, bucket: str, name: str, package: str) -> str:
-    """A plan of two jobs; the test's id. ``package`` puts archive and payload there."""
+    """The plan that ``bench --cloud`` writes for an advanced and a default job; the test's id.
+
+    ``package`` puts archive and payload there.
+    """
     del package
-    result: dict[str, Any] = {
-        "configuration": "fast",
-        "name": "one/fast",
-        "endpoint": "dev-one",
-        "archive": "fast.0.tar.gz",
-        "archive_sha256": None,
-        "config": {},
-        "variant": None,
-        "instance_type": "ml.g4dn.xlarge",
-        "instance_count": 1,
-        "image": IMAGE,
-        "way": "endpoint",
-        "generator": "SageMaker Inference Recommender",
-        "payload_format": "json",
-        "payload": "a sample",
-        "request_bytes": 5,
-        "answer_bytes": 0,
-        "first_call_ms": 0.0,
-        "cold": None,
-        "points": [],
-        "endpoint_figures": [],
-        "published": 0,
-        "ended_by": "it was never started",
-    }
-    document = {
-        "schema_version": 1,
-        "complete": False,
-        "started": "2026-01-01T00:00:00+00:00",
-        "ended": None,
-        "environment": "dev",
-        "local": True,
-        "machine": {},
-        "versions": {},
-        "seed": 0,
-        "settings": {},
-    }
-    job = {"configuration": "fast", "instance_type": "ml.g4dn.xlarge", "job_type": "Advanced", "load": "2+2:1500"}
-    second = {**job, "job_type": "Default", "instance_type": None, "request": {"InputConfig": {}, "JobType": "Default"}}
-    plan = {
-        "id": name,
-        "poll_seconds": 1,
-        "group": f"{name}-tested",
-        "packages": {"fast": package_request(bucket)},
-        "jobs": [{**job, "name": f"{name}-1", "request": ADVANCED}, {**second, "name": f"{name}-2"}],
-        "document": document,
-        "results": {"fast": result},
-    }
+    fast = configuration(
+        "fast",
+        image=IMAGE,
+        model_data_url=f"s3://{bucket}/model.tar.gz",
+        payload_url=f"s3://{bucket}/payload.tar.gz",
+    )
+    plan = recommender_plan(
+        name,
+        [fast],
+        environment=name,
+        settings=RecommenderSettings(job="both", poll_seconds=1),
+        started=datetime(2026, 1, 1, tzinfo=UTC),
+        local=True,
+    )
+    plan["jobs"].reverse()  # the advanced one first: the tests look at that
     aws.client("s3").put_object(Bucket=bucket, Key=f"load-tests/{name}/plan.json", Body=json.dumps(plan).encode())
     return name
 
