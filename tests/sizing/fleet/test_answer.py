@@ -124,6 +124,12 @@ def test_neither_side_of_a_split_is_given_more_calls_than_it_can_answer() -> Non
     assert (1 - share) * 1.7 <= 0.8 * with_room.cold_instances
 
 
+def test_hot_models_that_are_called_much_get_most_of_the_instances() -> None:
+    found = advised(1.5, count=5, seconds=1.0, rate=3.0).best
+    assert found is not None
+    assert found.hot_instances > found.cold_instances
+
+
 def test_a_split_of_models_that_all_fit_is_not_worth_while() -> None:
     roomy = split_advice(equal_models(50, zipf=0.9), MACHINE_OF_100, count=2, routing="random", peak_rate=1.0)
     assert roomy is not None

@@ -46,3 +46,8 @@ def test_lines_limits_and_lone_points_are_drawn_inside_the_picture() -> None:
     for x, y in re.findall(r"(-?[\d.]+),(-?[\d.]+)", line.attrib["points"]):
         assert 0 <= float(x) <= 392
         assert 0 <= float(y) <= 190
+
+
+def test_a_line_without_points_is_left_out() -> None:
+    chart = Chart(key="k", title="t", unit="u", lines={"none": [], "one": [(0, 1.0)]})
+    assert chart.with_points().lines == {"one": [(0, 1.0)]}
