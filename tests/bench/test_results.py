@@ -108,6 +108,14 @@ def test_a_load_beyond_the_limit_is_no_speed_up() -> None:
     assert ">2 &times;" in page(document(slow, fast, limit_ms=500))
 
 
+@pytest.mark.parametrize(("limit_ms", "drawn"), [(120.0, 1), (180.0, 1), (2000.0, 0), (None, 0)])
+def test_a_limit_is_drawn_where_it_leaves_room_for_the_values(limit_ms: float | None, drawn: int) -> None:
+    html = page(document(result("plain", point(users=1, per_minute=1000, p95=60)), limit_ms=limit_ms))
+
+    assert html.count('<line class="limit"') == drawn
+    assert ("p95, ms<" if limit_ms is None else f"p95, ms, limit {limit_ms:g}<") in html
+
+
 def test_the_page_says_what_the_terminal_says_of_a_result() -> None:
     found = result(
         "plain",

@@ -25,12 +25,13 @@ def pictures(document: BenchDocument) -> Iterator[str]:
     curves = [_line(results, result, _curve(result, percentile)) for result in results]
     title = "Latency against throughput"
     plot = xy_plot(curves, title=title, x_label="answers a minute", limit=limit)
-    yield _figure(title, f"p{percentile}, ms", plot + legend(curves))
+    told = "" if limit is None else f", limit {limit:g}"
+    yield _figure(title, f"p{percentile}, ms{told}", plot + legend(curves))
     best = [(result, point) for result in results if (point := _best(result, percentile, limit)) is not None]
     spread = [_line(results, result, _percentiles(point)) for result, point in best]
     title = "Percentiles at the highest throughput"
-    title += "" if limit is None else " within the limit"
-    yield _figure(title, "ms", xy_plot(spread, title=title, x_label="percentile", x_marks=MARKS) + legend(spread))
+    told = "ms" if limit is None else "within the limit, ms"
+    yield _figure(title, told, xy_plot(spread, title=title, x_label="percentile", x_marks=MARKS) + legend(spread))
     if len(best) > 1:
         yield _speed_up(results, best, limit=limit)
 

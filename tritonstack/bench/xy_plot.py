@@ -13,6 +13,8 @@ LEFT, RIGHT, TOP, BOTTOM = 46, 22, 8, 34
 COLOURS, DASHES = 8, 4
 """Classes ``c0`` to ``c7`` and ``d0`` to ``d3`` of the page's style."""
 HEADROOM = 1.05
+FARTHEST_LIMIT = 3.0
+"""Times the largest value: a line farther up would leave the values no room."""
 BAR = 20
 LABEL = 150
 LETTER = 6.0
@@ -63,12 +65,14 @@ def xy_plot(
         lines: at least one, of at least one point.
         title: what the picture shows.
         x_label: below the horizontal axis.
-        limit: a value across, which nothing should be above.
+        limit: a value across, which nothing should be above; not drawn where it is far above all.
         x_marks: place and text of each mark; without them round values.
     """
     places = [point for line in lines for point in line.points]
     across = list(x_marks) or [(mark, value_text(mark)) for mark in value_marks(max(x for x, _ in places) * HEADROOM)]
-    up = value_marks(max([y for _, y in places] + ([limit] if limit is not None else [])) * HEADROOM)
+    most = max(y for _, y in places)
+    limit = None if limit is None or limit > FARTHEST_LIMIT * most else limit
+    up = value_marks(max(most, limit or 0.0) * HEADROOM)
     frame = _Frame(right=across[-1][0], top=up[-1])
     parts = [*_grid(frame, across, up, x_label)]
     if limit is not None:
