@@ -29,7 +29,7 @@ def pictures(document: BenchDocument) -> Iterator[str]:
     yield _figure(title, f"p{percentile}, ms{told}", plot + legend(curves))
     best = [(result, point) for result in results if (point := _best(result, percentile, limit)) is not None]
     spread = [_line(results, result, _percentiles(point)) for result, point in best]
-    title = "Percentiles at the highest throughput"
+    title = "Percentiles of the best load"
     told = "ms" if limit is None else "within the limit, ms"
     yield _figure(title, told, xy_plot(spread, title=title, x_label="percentile", x_marks=MARKS) + legend(spread))
     if len(best) > 1:
