@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.review import changed_project
 from tests.review.pipelines import ACCEPTED, ACCESS, GROUP, OPEN, OWN, asked, make_pipeline_project, write_pipeline
 from tests.review.projects import git, variables
 from tests.review.reports import ALL, READ, policy
@@ -161,3 +162,19 @@ def test_the_command_tells_the_pipeline_and_annotates_its_file(project: Path) ->
         "::dev: pipeline-access: 1 changed in place. Permissions that widen: 1.%0A"
         "pipeline: 1 changed in place; 1 permission wider, 1 by wildcards"
     )
+
+
+@pytest.mark.long
+def test_the_committed_pipeline_is_reviewed_by_its_own_app(tmp_path: Path) -> None:
+    """A clone of this repository as it is committed, whose pipeline somebody is told of by mail."""
+    project = changed_project(tmp_path / "project")
+    git(project, "checkout", "-q", "--", "environments")
+    file = project / "pipeline.yaml"
+    file.write_text(f"{file.read_text()}\nemail: [team@example.com]\n")
+    base, committed = base_of("HEAD", project)
+    made = sides_of(base, committed, project=project, assembly=None)
+    told = verdicts(report_of(made.before, made.after, base=base, notes=made.notes))
+    assert told.pop("pipeline") == "1 new"
+    assert set(told.values()) == {NOTHING}
+    assert made.notes == ()
+    assert made.after.environments["pipeline"].findings is not None
