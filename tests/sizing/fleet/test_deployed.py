@@ -139,7 +139,7 @@ def test_copies_of_a_folders_model_are_one_group(tmp_path: Path, project: Path) 
         (("environment: prod", "environment: prod\nendpoint: letters"), "endpoint", "of prod: digits"),
         (("name: digits-onnx", "name: bert"), "models[0].name", "a model of digits: digits-onnx, digits-ensemble"),
         (("name: digits-onnx", "name: bert"), "models", "nothing of digits-onnx"),
-        (("disk_mib: 4, ", ""), "models[0].disk_mib", "`tritonstack build`"),
+        (("disk_mib: 4, ", ""), "models[0].disk_mib", "`tritonstack build --environment NAME`"),
         (("environment: prod", "environment: prod\ninstance: {count: 20}"), "instance.count", "2 to 8"),
     ],
 )

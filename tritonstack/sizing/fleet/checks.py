@@ -103,7 +103,7 @@ def _check_group(place: int, group: ModelGroup) -> Iterator[Finding]:
         )
     if group.disk_mib is None and group.manifest is None:
         allowed = "disk_mib, or a manifest that tells it"
-        advice = "`tritonstack build` makes the archive and its manifest."
+        advice = "`tritonstack build --environment NAME` writes them; a scenario with that environment finds its own."
         yield Finding(location=("models", place, "disk_mib"), found="nothing", allowed=allowed, advice=advice)
     if group.cold_seconds is not None and group.load_seconds is not None:
         yield Finding(

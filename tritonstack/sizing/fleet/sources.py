@@ -77,14 +77,12 @@ def _calls(scenario: Scenario, trace: Path | None) -> Source:
 def _group(group: ModelGroup, scenario: Scenario, at: Location, said_by: SaidBy) -> Iterator[Source]:
     cold, service = scenario.cold_start, group.service
     name = group.name if group.count == 1 else f"{group.name} (each of {group.count:,})"
-    yield Source(
-        figure=f"{name}: GPU memory", value=f"{group.gpu_memory_mib:g} MiB", origin=said_by(*at, "gpu_memory_mib")
-    )
+    yield Source(figure=f"{name}: GPU memory", value=_mib(group.gpu_memory_mib), origin=said_by(*at, "gpu_memory_mib"))
     disk = group.disk_mib or 0.0
     download = disk if group.download_mib is None else group.download_mib
     yield Source(
         figure=f"{name}: files",
-        value=f"{disk:,.1f} MiB, {download:,.1f} MiB to download",
+        value=f"{_mib(disk)}, {_mib(download)} to download",
         origin=said_by(*at, "disk_mib"),
     )
     if group.cold_seconds is not None:
@@ -101,3 +99,8 @@ def _group(group: ModelGroup, scenario: Scenario, at: Location, said_by: SaidBy)
     yield Source(
         figure=f"{name}: batches, instances", value=f"{batches}; {group.instances}", origin=said_by(*at, "max_batch")
     )
+
+
+def _mib(size: float) -> str:
+    """A model's may be of some kilobytes, or of gigabytes."""
+    return f"{size:,.0f} MiB" if size >= 100 else f"{size:.3g} MiB"
