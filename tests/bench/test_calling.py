@@ -55,7 +55,7 @@ async def serving(handler: Handler) -> AsyncIterator[str]:
     """A server of the test's own; its address."""
     app = web.Application()
     app.router.add_post("/endpoints/prod-bert/invocations", handler)
-    runner = web.AppRunner(app)
+    runner = web.AppRunner(app, handler_cancellation=True)  # a caller who gave up is not waited for
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()
