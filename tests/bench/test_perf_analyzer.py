@@ -194,6 +194,13 @@ def test_what_it_says_last_is_told_where_it_measured_nothing(program: Callable[[
         asyncio.run(analyser().level(Users(count=2)))
 
 
+def test_an_error_is_told_before_the_trace_that_follows_it(program: Callable[[str], Path]) -> None:
+    program("print('Thread [1] had error: list index out of range'); print('At:'); sys.exit('  model.py(14): execute')")
+
+    with pytest.raises(WorkFailedError, match=r"2 users: Thread \[1\] had error: list index out of range$"):
+        asyncio.run(analyser().level(Users(count=2)))
+
+
 def test_its_calls_count_towards_the_budget(program: Callable[[str], Path]) -> None:
     program(EXPORTS.format(export=export()))
     one = analyser(calls=300)

@@ -133,7 +133,7 @@ def read_export(text: str) -> Analysed:
 
 
 async def run(command: Sequence[str], *, seconds: float) -> str:
-    """Run it. Returns its last words; the export alone says whether it measured.
+    """Run it. Returns what it says of an error, else its last words; the export alone says whether it measured.
 
     Raises:
         WorkFailedError: it does not end within ``seconds``.
@@ -153,7 +153,9 @@ async def run(command: Sequence[str], *, seconds: float) -> str:
                 process.kill()
                 await process.wait()
     words = [line.strip() for line in said.decode(errors="replace").splitlines() if line.strip()]
-    return words[-1] if words else f"perf_analyzer ended with {process.returncode}"
+    if not words:
+        return f"perf_analyzer ended with {process.returncode}"
+    return words[-1] if UNSTABLE in words[-1] else next((line for line in words if "error" in line.lower()), words[-1])
 
 
 @contextmanager
