@@ -125,6 +125,12 @@ def test_a_built_archive_tells_sizes_batches_and_instances(tmp_path: Path, proje
     assert (own.max_batch, own.copies) == (2, 2)
 
 
+def test_a_routing_that_is_not_simulated_is_asked_for(tmp_path: Path, project: Path) -> None:
+    changed(project, "LEAST_OUTSTANDING_REQUESTS", "PREFIX_AWARE")
+    assert "PREFIX_AWARE of digits" in problems(tmp_path, PROD)["routing"]
+    assert read(tmp_path, f"{PROD}routing: loaded\n").plan.routing == "loaded"
+
+
 def test_copies_of_a_folders_model_are_one_group(tmp_path: Path, project: Path) -> None:
     recipe = project / "model_repos" / "digits-onnx" / "recipe.yaml"
     recipe.write_text(recipe.read_text() + "copies: 5\n")

@@ -80,13 +80,14 @@ def test_results_that_tell_nothing_of_the_model_are_refused(tmp_path: Path, edit
 
 
 def test_a_manifest_tells_how_triton_batches_unless_the_scenario_does(tmp_path: Path) -> None:
-    config = "max_batch_size: 8\ndynamic_batching {}\ninstance_group [{count: 2}, {count: 1}]"
+    batching = "dynamic_batching {max_queue_delay_microseconds: 250}"
+    config = f"max_batch_size: 8\n{batching}\ninstance_group [{{count: 2}}, {{count: 1}}]"
     parts = {"archive": {"bytes": MIB, "tar_bytes": MIB}, "model": {"name": "m"}, "configs": {"m": config}}
     written(tmp_path, json.dumps(parts), name="m.json")
     kind = read(tmp_path, GOOD.replace(LARGE, "manifest: m.json")).models.kind(3)
-    assert (kind.max_batch, kind.delay, kind.copies) == (8, 0.0, 3)
+    assert (kind.max_batch, kind.delay, kind.copies) == (8, 0.00025, 3)
     own = read(tmp_path, GOOD.replace(LARGE, "manifest: m.json, max_batch: 1, instances: 1")).models.kind(3)
-    assert (own.max_batch, own.copies) == (1, 1)
+    assert (own.max_batch, own.delay, own.copies) == (1, 0.0, 1)
     assert origin(tmp_path, GOOD.replace(LARGE, "manifest: m.json"), "large: batches, instances") == "measured: m.json"
 
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import get_args
 
 from tritonstack.errors import InputError
 from tritonstack.local.paths import LocalPaths, project_folder
 from tritonstack.settings import Endpoint, Environment, load_environment
 from tritonstack.settings.findings import Finding
+from tritonstack.sizing.fleet.archive_facts import archive_facts
 from tritonstack.sizing.fleet.filled import Filled
+from tritonstack.sizing.fleet.measured import fill_facts
 from tritonstack.sizing.fleet.scenario import Routing
 
 MIB_PER_GIB = 1024
-ROUTINGS: dict[str | None, Routing] = {"LEAST_OUTSTANDING_REQUESTS": "least_outstanding", "RANDOM": "random"}
+ROUTINGS: dict[str, Routing] = {"LEAST_OUTSTANDING_REQUESTS": "least_outstanding", "RANDOM": "random"}
 """``RoutingStrategy`` → what is simulated for it."""
 
 
@@ -79,8 +82,12 @@ def _fill_instance(filled: Filled, environment: Environment, endpoint: Endpoint,
     price = environment.prices.get(str(filled.get("instance", "type")))
     filled.fill(("instance",), {"usd_per_hour": price}, origin=f"prices of environments/{environment.environment}.yaml")
     scaling = None if endpoint.scaling is None else endpoint.scaling.model_dump(exclude_unset=True)
-    parts = {"scaling": scaling, "routing": ROUTINGS.get(endpoint.routing), "model_cache": endpoint.model_cache}
+    parts = {"scaling": scaling, "routing": ROUTINGS.get(endpoint.routing or ""), "model_cache": endpoint.model_cache}
     filled.fill((), parts, origin=origin)
+    if endpoint.routing not in {None, *ROUTINGS} and filled.get("routing") is None:
+        allowed = f"routing in the scenario ({', '.join(get_args(Routing))}), for that one is not simulated"
+        finding = Finding(location=("routing",), found=f"{endpoint.routing} of {endpoint.name}", allowed=allowed)
+        filled.findings.append(finding)
 
 
 def _fill_models(filled: Filled, environment: Environment, endpoint: Endpoint, *, origin: str) -> None:
@@ -93,7 +100,6 @@ def _fill_models(filled: Filled, environment: Environment, endpoint: Endpoint, *
     from tritonstack.archives import release_set  # noqa: PLC0415
     from tritonstack.archives.resolving import choice_of  # noqa: PLC0415
     from tritonstack.review.manifests import LOCAL, BuiltHere  # noqa: PLC0415
-    from tritonstack.sizing.fleet.archive_facts import archive_facts  # noqa: PLC0415
 
     repositories = project_folder() / "model_repos"
     served = _served(environment, endpoint)
@@ -104,14 +110,14 @@ def _fill_models(filled: Filled, environment: Environment, endpoint: Endpoint, *
     for name, archives in served.items():
         if name not in groups:
             continue
-        location = ("models", groups[name])
-        filled.fill(location, {"count": len(archives)}, origin=origin)
+        filled.fill(("models", groups[name]), {"count": len(archives)}, origin=origin)
         digest = digests[archives[0]]
         manifest = built.manifest(archives[0], digest, endpoint=endpoint.name, platform=endpoint.platform)
         if manifest is not None:
             other = ", built for the local Triton" if manifest.target == LOCAL else ""
             facts = archive_facts(manifest.model_dump(mode="json"))
-            filled.fill(location, facts, origin=f"measured: {built.name}, {archives[0]}.{digest}.json{other}")
+            said = f"measured: {built.name}, {archives[0]}.{digest}.json{other}"
+            fill_facts(filled, groups[name], facts, origin=said)
 
 
 def _served(environment: Environment, endpoint: Endpoint) -> dict[str, list[str]]:

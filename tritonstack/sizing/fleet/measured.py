@@ -37,7 +37,14 @@ def fill_from_manifests(filled: Filled, folder: Path) -> None:
             found = f"{manifest}: {facts}"
             filled.findings.append(Finding(location=("models", place, "manifest"), found=found, allowed=allowed))
         else:
-            filled.fill(("models", place), facts, origin=f"measured: {manifest}")
+            fill_facts(filled, place, facts, origin=f"measured: {manifest}")
+
+
+def fill_facts(filled: Filled, place: int, facts: dict[str, float], *, origin: str) -> None:
+    """What a manifest tells of a group. Who sets the batches sets their delay, too."""
+    if "max_batch" in filled.get("models", place):
+        facts = {name: value for name, value in facts.items() if name != "max_queue_delay_ms"}
+    filled.fill(("models", place), facts, origin=origin)
 
 
 def fill_from_results(filled: Filled, folder: Path) -> None:
@@ -46,7 +53,8 @@ def fill_from_results(filled: Filled, folder: Path) -> None:
         files = group.get("cold_results")
         if not isinstance(files, list) or not all(isinstance(file, str) for file in files):
             continue
-        found = [each for number, file in enumerate(files) for each in _read(filled, folder, place, number)]
+        read = [_read(filled, folder, place, number) for number in range(len(files))]
+        found = [each for each in read if each is not None]
         seconds = [each for one in found for each in one.seconds]
         if seconds:
             span = f"median of {len(seconds)}, {min(seconds):.2f} to {max(seconds):.2f} s, beyond a warm call"
@@ -54,8 +62,8 @@ def fill_from_results(filled: Filled, folder: Path) -> None:
             filled.fill(("models", place), {"cold_seconds": statistics.median(seconds)}, origin=origin)
 
 
-def _read(filled: Filled, folder: Path, place: int, number: int) -> Iterator[ColdStarts]:
-    """Of one file; notes what is wrong with it."""
+def _read(filled: Filled, folder: Path, place: int, number: int) -> ColdStarts | None:
+    """Of one file; None where it has none, which is noted."""
     # Only here: most scenarios have no results, and these bring the load generator's modules.
     from tritonstack.bench.results_folder import read_results  # noqa: PLC0415
 
@@ -65,13 +73,12 @@ def _read(filled: Filled, folder: Path, place: int, number: int) -> Iterator[Col
         document = read_results(folder / file)
     except InputError as error:
         filled.problems += error.problems
-        return
+        return None
     name = str(group.get("measured_as") or group.get("name"))
     results = [each for each in document.results if _name(each) == name and each.cold is not None]
     seconds = [each for result in results for each in _beyond_warm(result)]
     if seconds:
-        yield ColdStarts(seconds=seconds, where=f"{file} of {document.started[:10]}, {_machine(document, results)}")
-        return
+        return ColdStarts(seconds=seconds, where=f"{file} of {document.started[:10]}, {_machine(document, results)}")
     names = sorted({_name(each) for each in document.results if each.cold is not None and each.cold.milliseconds})
     filled.findings.append(
         Finding(
@@ -81,6 +88,7 @@ def _read(filled: Filled, folder: Path, place: int, number: int) -> Iterator[Col
             advice=f"It has those of {', '.join(names)}: measured_as names one." if names else "",
         )
     )
+    return None
 
 
 def _name(result: ResultPart) -> str:
