@@ -244,7 +244,7 @@ def _renamed(before: Resource, after: Resource) -> ResourceChange:
 
 def _moved_policy(before: Resource, after: Resource) -> ResourceChange:
     """An inline policy under another name. What that lets its role do is the business of ``permissions``."""
-    told = f"Its logical id was {before.logical_id}. The new one is there before the old one goes: between, both count."
+    told = f"Its logical id was {before.logical_id}. The new one is there before the old one goes."
     return ResourceChange(
         logical_id=after.logical_id,
         type=after.type,
