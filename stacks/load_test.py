@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import aws_cdk as cdk
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
 from constructs_lib.artifact_bucket import ArtifactBucket
-from constructs_lib.build_access import BuildNetwork, JoinedNetwork
 from constructs_lib.build_log import BuildLog
 from constructs_lib.build_source import BuildSource
 from constructs_lib.codebuild_project import acknowledge_role_path
@@ -23,6 +23,9 @@ from tritonstack import naming
 from tritonstack.bench.cloud_machine import job_prefix
 from tritonstack.settings import Endpoint, Environment, LoadTestSettings
 from tritonstack.settings.checks.builds import QUEUE_MINUTES
+
+if TYPE_CHECKING:
+    from constructs_lib.network import NetworkReference
 
 
 class LoadTestStack(cdk.Stack):
@@ -60,13 +63,12 @@ class LoadTestStack(cdk.Stack):
             days=settings.log_days,
             artifacts=self._artifacts,
         )
-        builds, containers = self._networks()
         tested = environment.tested_endpoints
-        self.project = self._project([each for each in tested if each.multi_model], builds)
-        self.machine = self._machine([each for each in tested if not each.multi_model], containers)
+        self.project = self._project([each for each in tested if each.multi_model])
+        self.machine = self._machine([each for each in tested if not each.multi_model])
         self._record("log-group-name", self._log.name)
 
-    def _project(self, endpoints: Sequence[Endpoint], network: BuildNetwork | None) -> LoadTestProject | None:
+    def _project(self, endpoints: Sequence[Endpoint]) -> LoadTestProject | None:
         if not endpoints:
             return None
         environment, bench = self._environment, self._settings.bench
@@ -82,7 +84,7 @@ class LoadTestStack(cdk.Stack):
                 compute_type=bench.compute_type,
                 timeout_minutes=bench.timeout_minutes,
                 queue_minutes=QUEUE_MINUTES,
-                network=network,
+                network=self._network("BuildNetwork").of_builds() if environment.benched_in_network else None,
             ),
             log=self._log,
             permissions_boundary_arn=environment.permissions_boundary,
@@ -92,7 +94,7 @@ class LoadTestStack(cdk.Stack):
         self._record("project-name", project.project.ref)
         return project
 
-    def _machine(self, endpoints: Sequence[Endpoint], network: JoinedNetwork | None) -> LoadTestMachine | None:
+    def _machine(self, endpoints: Sequence[Endpoint]) -> LoadTestMachine | None:
         if not endpoints:
             return None
         environment = self._environment
@@ -107,7 +109,7 @@ class LoadTestStack(cdk.Stack):
             artifacts=self._artifacts,
             archive_prefixes=prefixes,
             images=[TritonImage.from_uri(uri) for uri in uris],
-            network=network,
+            network=None if environment.joined_network is None else self._network("ContainerNetwork").of_containers(),
             permissions_boundary_arn=environment.permissions_boundary,
         )
         steps = LoadTestFunction(
@@ -135,18 +137,14 @@ class LoadTestStack(cdk.Stack):
         self._record("undelivered-queue-name", cleaning.undelivered.attr_queue_name)
         return machine
 
-    def _networks(self) -> tuple[BuildNetwork | None, JoinedNetwork | None]:
-        """The network of the build that calls, and that of the jobs' containers: the environment's, if any."""
-        joined = self._environment.joined_network
-        if joined is None:
-            return None, None
+    def _network(self, construct_id: str) -> NetworkReference:
+        """The environment's network; parameters of the stack are made only for what is asked of it."""
         from constructs_lib.network import NetworkReference  # noqa: PLC0415 - EC2's types, which most need not
 
-        def reference(construct_id: str) -> NetworkReference:
-            return NetworkReference(self, construct_id, environment=self._environment.environment, settings=joined)
-
-        builds = None if self._environment.builds.outside_network else reference("BuildNetwork").of_builds()
-        return builds, reference("ContainerNetwork").of_containers()
+        joined = self._environment.joined_network
+        if joined is None:
+            raise ValueError(f"{self._environment.environment} joins no network")
+        return NetworkReference(self, construct_id, environment=self._environment.environment, settings=joined)
 
     def _record(self, value: str, is_: str) -> None:
         name = naming.load_test_parameter(environment=self._environment.environment, value=value)

@@ -78,7 +78,12 @@ def test_the_documented_file_is_taken(tmp_path: Path) -> None:
     file.write_text(page.partition("```yaml\n")[2].partition("```")[0])
     pipeline = load_pipeline(file, environments=ROOT / "environments")
     gates = pipeline.stages[1].settings.gates
-    assert [(gate.name, gate.function) for gate in gates] == [("load-test", None), ("cost", "cost-gate")]
+    assert [(gate.name, gate.function) for gate in gates] == [
+        ("load-test", None),
+        ("answers", None),
+        ("cost", "cost-gate"),
+    ]
+    assert pipeline.stages[1].measured
     assert pipeline.settings.source.paths == ("model_repos/**", "environments/**")
 
 

@@ -167,6 +167,15 @@ def test_only_a_build_in_the_network_that_calls_endpoints_adds_ways_to_what_it_c
     assert ("-assets-123456789012-" in json.dumps(ways["s3"])) is bool(added), "where its source lies"
 
 
+@pytest.mark.parametrize(("endpoint", "used"), [(DIGITS, "BuildNetwork"), (SINGLE, "ContainerNetwork")])
+def test_of_a_network_no_more_is_asked_than_what_is_used(endpoint: dict[str, Any], used: str) -> None:
+    made = stage(environment(endpoint, load_test={}, network=WITHOUT_MORE)).load_test
+    assert made is not None
+    asked = [name for name, each in template_of(made)["Parameters"].items() if "/_network/" in str(each.get("Default"))]
+    assert asked
+    assert [name for name in asked if not name.startswith(used)] == []
+
+
 def test_a_load_test_s_build_and_its_jobs_join_the_network() -> None:
     made = stage(environment(DIGITS, SINGLE, load_test={}, network=WITHOUT_MORE)).load_test
     assert made is not None
