@@ -167,11 +167,18 @@ def test_loads_that_take_more_time_than_there_is_are_said(tmp_path: Path) -> Non
     assert not any("too much" in line for line in sentences(small))
 
 
-def test_the_routing_assumption_is_stated_where_there_may_be_several_instances(tmp_path: Path) -> None:
-    one = answered(tmp_path)
-    assert not any("SageMaker does not publish" in line for line in one.assumptions)
-    two = answered(tmp_path, ("xlarge}", "xlarge, count: 2}\nrouting: sticky"))
-    assert any("does not publish" in line and "one instance" in line for line in two.assumptions)
+def test_the_routing_assumption_is_stated_wherever_several_instances_are_simulated_or_compared(tmp_path: Path) -> None:
+    def stated(*changes: tuple[str, str]) -> str:
+        assumed = answered(tmp_path, *changes).assumptions
+        return " ".join(each for each in assumed if "SageMaker does not publish" in each)
+
+    # One model on one instance: nothing to route, and nothing to split.
+    alone = ("  - {name: small, count: 3,", "  # {name: small, count: 3,")
+    assert stated(alone) == ""
+    assert "an instance that has it loaded" in stated()  # a split is compared with an endpoint of two
+    assert "all calls of a model go to one instance" in stated(alone, ("xlarge}", "xlarge, count: 2}\nrouting: sticky"))
+    scaled = "scaling: {minimum: 1, maximum: 2, concurrency: 1}\nrouting: random\narrivals:"
+    assert "to any instance with equal probability" in stated(alone, ("arrivals:", scaled))
 
 
 def test_without_a_model_cache_nothing_is_said_of_what_it_would_hold(tmp_path: Path) -> None:

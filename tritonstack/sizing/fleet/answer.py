@@ -117,7 +117,7 @@ def answer(prepared: PreparedScenario, *, seed: int) -> Answer:
         loading=loading_share(models, plan, count=instances[1], rate=peak),
         split=advice,
         replayed=_replayed(advice, prepared, after=after, seed=seed),
-        assumptions=tuple(_assumptions(scenario, plan)),
+        assumptions=tuple(_assumptions(scenario, plan, compared=advice is not None)),
         sources=prepared.sources,
     )
 
@@ -182,10 +182,11 @@ def _hits(prepared: PreparedScenario, trace: Trace, *, count: int, after: float,
     return call_figures(simulate(plan, prepared.models, trace, seed=seed), trace, after=after).hits
 
 
-def _assumptions(scenario: Scenario, plan: FleetPlan) -> list[str]:
+def _assumptions(scenario: Scenario, plan: FleetPlan, *, compared: bool) -> list[str]:
+    """``compared``: with a split, and so with an endpoint of two instances at least."""
     machine, cold = plan.machine, scenario.cold_start
     executions = "one execution" if machine.executions == 1 else f"{machine.executions} executions"
-    several = plan.count > 1 or (plan.scaling is not None and plan.scaling.maximum > 1)
+    several = compared or plan.count > 1 or (plan.scaling is not None and plan.scaling.maximum > 1)
     found = []
     if several:
         how = ASSUMPTIONS[plan.routing].format(spill_calls=plan.spill_calls)
