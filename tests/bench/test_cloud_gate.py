@@ -122,6 +122,47 @@ def test_an_unknown_price_is_said_and_fails_only_where_the_gate_says_so() -> Non
         assert passes(lines, gate) is not fails
 
 
+def types(*instance_types: str, p95: float = 40.0) -> BenchDocument:
+    """A document with a result of each instance type."""
+    each = [document(point(600, p95=p95), instance_type=name).results[0] for name in instance_types]
+    return document().model_copy(update={"results": each})
+
+
+def on_type(deployed: str | None, *instance_types: str) -> list[Verdict]:
+    gate = GateSettings(p95_ms=10)
+    held = hold(types(*instance_types), gate, usd_per_hour=lambda _: PRICE, deployed_on=lambda _: deployed)
+    assert passes(held, gate) is ("failed" not in [line.verdict for line in held])
+    return [line.verdict for line in held]
+
+
+def test_what_is_measured_beside_the_deployed_instance_type_is_told_and_not_held() -> None:
+    assert on_type("ml.g4dn.xlarge", "ml.g4dn.xlarge", "ml.g4dn.2xlarge") == ["failed", "beside"]
+    gate = GateSettings(p95_ms=10)
+    [_, other] = hold(
+        types("ml.g4dn.xlarge", "ml.g5.xlarge"),
+        gate,
+        usd_per_hour=lambda _: PRICE,
+        deployed_on=lambda _: "ml.g4dn.xlarge",
+    )
+    assert other.sentence.endswith("it is deployed on ml.g4dn.xlarge")
+
+
+def test_where_the_deployed_instance_type_was_not_measured_or_is_not_known_every_result_is_held() -> None:
+    assert on_type("ml.g5.xlarge", "ml.g4dn.xlarge", "ml.g4dn.2xlarge") == ["failed", "failed"]
+    assert on_type(None, "ml.g4dn.xlarge", "ml.g4dn.2xlarge") == ["failed", "failed"]
+    empty = document(instance_type="ml.g5.xlarge").results
+    both = document().model_copy(update={"results": [*types("ml.g4dn.xlarge").results, *empty]})
+    lines = hold(both, GateSettings(p95_ms=10), usd_per_hour=lambda _: PRICE, deployed_on=lambda _: "ml.g5.xlarge")
+    assert [line.verdict for line in lines] == ["failed", "failed"], "its job failed: nothing takes its place"
+
+
+def test_a_job_that_found_nothing_fails_whatever_it_was_of() -> None:
+    nothing = document(instance_type="ml.g5.xlarge").results
+    both = document().model_copy(update={"results": [*types("ml.g4dn.xlarge").results, *nothing]})
+    lines = hold(both, GateSettings(p95_ms=50), usd_per_hour=lambda _: PRICE, deployed_on=lambda _: "ml.g4dn.xlarge")
+    assert [line.verdict for line in lines] == ["passed", "failed"]
+
+
 def test_this_machine_has_no_price() -> None:
     assert verdicts(document(*LADDER, instance_type="this-machine"), usd_per_million=1) == ["unknown"]
 

@@ -14,7 +14,10 @@ MILLION = 1_000_000
 MINUTES = 60
 UsdPerHour = Callable[[str], float | None]
 """Instance type → price of an instance; None where nobody gives it."""
-Verdict = Literal["passed", "failed", "unknown"]
+DeployedOn = Callable[[str], str | None]
+"""A model's name, ``[endpoint/]model`` → the instance type of its endpoint; None where it is not known."""
+Verdict = Literal["passed", "failed", "unknown", "beside"]
+"""``beside``: of an instance type that is not deployed, so that it is told and not held."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,9 +28,27 @@ class GateLine:
     sentence: str
 
 
-def hold(document: BenchDocument, gate: GateSettings, *, usd_per_hour: UsdPerHour) -> list[GateLine]:
-    """Each result against each limit that is set. Without a result there is nothing that could pass: that fails."""
-    lines = [line for result in document.results for line in _lines(result, gate, usd_per_hour)]
+def hold(
+    document: BenchDocument, gate: GateSettings, *, usd_per_hour: UsdPerHour, deployed_on: DeployedOn = lambda _: None
+) -> list[GateLine]:
+    """Each result against each limit that is set. Without a result there is nothing that could pass: that fails.
+
+    What was measured on the instance type that is deployed is held; what was measured beside it is told alone.
+
+    Args:
+        document: the results.
+        gate: the limits.
+        usd_per_hour: prices.
+        deployed_on: what models run on. Default: not known, and every result is held.
+    """
+    measured_on = {(result.name, result.instance_type) for result in document.results if result.points}
+    lines: list[GateLine] = []
+    for result in document.results:
+        found = list(_lines(result, gate, usd_per_hour))
+        own = deployed_on(result.name)
+        if own is not None and own != result.instance_type and (result.name, own) in measured_on and result.points:
+            found = [GateLine(verdict="beside", sentence=f"{each.sentence}; it is deployed on {own}") for each in found]
+        lines += found
     if not document.results:
         lines.append(GateLine(verdict="failed", sentence="there is no result at all"))
     return lines

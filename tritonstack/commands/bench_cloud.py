@@ -112,7 +112,15 @@ def _gate(documents: Sequence[BenchDocument], settings: Environment) -> int:
         taken[instance_type] = price
         return price.usd_per_hour
 
-    lines = [line for document in documents for line in hold(document, gate, usd_per_hour=usd_per_hour)]
+    def deployed_on(model: str) -> str | None:
+        endpoint = settings.endpoint(model.partition("/")[0])
+        return None if endpoint is None else endpoint.instance_type
+
+    lines = [
+        line
+        for document in documents
+        for line in hold(document, gate, usd_per_hour=usd_per_hour, deployed_on=deployed_on)
+    ]
     for line in lines:
         click.echo(f"{line.verdict}: {line.sentence}", err=True)
     for name, price in sorted(taken.items()):
