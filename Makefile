@@ -33,7 +33,7 @@ test: setup ## The test suite: unit tests, one whole way through, seeded samples
 
 .PHONY: test-all
 test-all: setup ## Every test, the long ones included
-	@$(PYTHON) scripts/setup.py torch dali tensorflow
+	@$(PYTHON) scripts/setup.py torch dali tensorflow perf-analyzer
 	@CDK_VALIDATION=false $(RUN) pytest $(PARALLEL)
 
 .PHONY: full
@@ -51,11 +51,11 @@ check: setup ## Lint, types, and tests with a coverage floor
 
 .PHONY: bench
 bench: setup ## The benchmarks, each against something in the same run
-	@$(PYTHON) scripts/setup.py torch dali tensorflow
+	@$(PYTHON) scripts/setup.py torch dali tensorflow perf-analyzer
 	@$(RUN) benchmarks
 
 .PHONY: snapshots
-snapshots: setup ## Rewrite snapshots/, the synthesised templates of every environment, which `tritonstack review` compares
+snapshots: setup ## Rewrite snapshots/, the synthesised templates of every environment and the pipeline, which `tritonstack review` compares
 	@$(RUN) tritonstack.review.write
 	@$(RUN) tritonstack.pipeline.snapshot
 

@@ -31,6 +31,8 @@ VIRTUAL = ("main", "emulator", "backends", "exporters", "torch", "dali", "tensor
 # and newer: so these environments are made with one of these versions, whatever the rest runs on.
 SERVER_SIDE = ("backends", "torch", "dali", "tensorflow")
 SERVER_MINORS = ("3.12", "3.11")
+# Programs out of wheels, without the requirements of the Python packages around them.
+PROGRAMS = ("triton", "perf-analyzer")
 STAMP = ".made-from"
 OWN_VERSION = sys.version.split()[0]
 
@@ -90,7 +92,7 @@ def main(names: list[str]) -> int:
 
 def check_names(names: list[str]) -> None:
     """Refuse what is no environment's name, before anything is installed."""
-    known = (*VIRTUAL, "triton", "node")
+    known = (*VIRTUAL, *PROGRAMS, "node")
     wrong = [repr(name) for name in names if name not in known]
     if names and (not wrong or names == ["lock"]):
         return
@@ -157,8 +159,8 @@ def plan(name: str) -> tuple[Callable[[str, Path], None], Path, str]:
     """How an environment is made, its folder, and what its stamp will say."""
     if name == "node":
         return make_node, ROOT / "node_modules", fingerprint(ROOT / "package-lock.json")
-    if name == "triton":
-        return make_triton, ENVS / name, fingerprint(REQUIREMENTS / "triton.txt")
+    if name in PROGRAMS:
+        return make_program, ENVS / name, fingerprint(REQUIREMENTS / f"{name}.txt")
     return make_virtual, ENVS / name, fingerprint(REQUIREMENTS / f"{name}.txt", python_for(name).version)
 
 
@@ -277,10 +279,11 @@ def add_project(folder: Path) -> None:
     script.chmod(0o755)
 
 
-def make_triton(_name: str, folder: Path) -> None:
-    """The server's files; without its requirements, which are for its Python interface and pin old packages."""
+def make_program(name: str, folder: Path) -> None:
+    """The files of a wheel; without its requirements, which are for a Python interface and pin old packages."""
     folder.mkdir(parents=True)
-    uv_pip("install", "--target", str(folder), "--no-deps", "--require-hashes", "-r", str(REQUIREMENTS / "triton.txt"))
+    lock_file = REQUIREMENTS / f"{name}.txt"
+    uv_pip("install", "--target", str(folder), "--no-deps", "--require-hashes", "-r", str(lock_file))
 
 
 def make_node(_name: str, _folder: Path) -> None:
@@ -344,7 +347,7 @@ def lock() -> None:
     for source in sorted(REQUIREMENTS.glob("*.in")):
         if source.stem in ("torch",):
             continue  # pinned by hand: the CPU build and the registry's build of one version differ in their hash
-        extra = ["--no-deps"] if source.stem in ("triton",) else ["--universal", "--python-version", "3.11"]
+        extra = ["--no-deps"] if source.stem in PROGRAMS else ["--universal", "--python-version", "3.11"]
         target = source.with_suffix(".txt")
         print(f"lock: {target.relative_to(ROOT)}")
         uv_pip(

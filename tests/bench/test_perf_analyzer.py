@@ -29,6 +29,8 @@ from tritonstack.bench.request import ReadyRequest
 from tritonstack.bench.settings_check import check
 from tritonstack.errors import InputError, WorkFailedError
 
+REQUIREMENTS = Path(__file__).resolve().parents[2] / "requirements" / "perf-analyzer.in"
+
 SECOND = 1_000_000_000
 
 
@@ -140,8 +142,10 @@ def test_where_it_is_not_installed_the_way_to_get_it_is_told(monkeypatch: pytest
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr("tritonstack.bench.perf_analyzer.machine_folder", lambda: tmp_path)
 
-    with pytest.raises(WorkFailedError, match="pip install --no-deps --target"):
+    with pytest.raises(WorkFailedError, match=r"setup\.py perf-analyzer(?s:.*)pip install --no-deps --target") as told:
         find_program()
+    pinned = REQUIREMENTS.read_text().splitlines()[-1]
+    assert f"{pinned};" in str(told.value)
 
     program = tmp_path / "perf"
     program.touch()

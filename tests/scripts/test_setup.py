@@ -24,7 +24,7 @@ def setup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     spec.loader.exec_module(module)
     requirements = tmp_path / "requirements"
     requirements.mkdir()
-    for name in (*module.VIRTUAL, "triton"):
+    for name in (*module.VIRTUAL, *module.PROGRAMS):
         (requirements / f"{name}.txt").write_text(f"{name}==1\n")
     (tmp_path / "package-lock.json").write_text("{}")
     monkeypatch.setattr(module, "ROOT", tmp_path)
@@ -45,17 +45,18 @@ def made(setup: ModuleType, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         names.append(name)
 
     monkeypatch.setattr(setup, "make_virtual", make)
-    monkeypatch.setattr(setup, "make_triton", make)
+    monkeypatch.setattr(setup, "make_program", make)
     monkeypatch.setattr(setup, "make_node", make)
     monkeypatch.setattr(setup, "server_python", setup.own_python)
     return names
 
 
 def test_each_named_environment_is_made_once(setup: ModuleType, made: list[str]) -> None:
-    assert setup.main(["main", "triton", "backends", "node"]) == 0
-    assert made == ["main", "triton", "backends", "node"]
-    assert setup.main(["main", "triton", "backends", "node"]) == 0
-    assert made == ["main", "triton", "backends", "node"]
+    names = ["main", "triton", "perf-analyzer", "backends", "node"]
+    assert setup.main(names) == 0
+    assert made == names
+    assert setup.main(names) == 0
+    assert made == names
 
 
 def test_a_changed_lock_file_makes_its_environment_anew_and_no_other(setup: ModuleType, made: list[str]) -> None:
@@ -125,7 +126,7 @@ def test_a_full_disk_is_a_message(
     def fail(_name: str, folder: Path) -> None:
         raise OSError(28, "No space left on device", str(folder))
 
-    monkeypatch.setattr(setup, "make_triton", fail)
+    monkeypatch.setattr(setup, "make_program", fail)
     assert setup.main(["triton"]) == 1
     assert capsys.readouterr().err.strip() == f"setup: {setup.ENVS / 'triton'}: No space left on device"
 

@@ -25,7 +25,8 @@ from tritonstack.errors import WorkFailedError
 from tritonstack.repository import machine_folder
 
 VARIABLE = "TRITONSTACK_PERF_ANALYZER"
-FOLDER = ".envs/perf-analyzer"
+SETUP_NAME = "perf-analyzer"
+FOLDER = f".envs/{SETUP_NAME}"
 WHEEL = "tritonclient==2.51.0"
 LIBRARIES = ("libb64.so.0d", "libcudart.so.12")
 """What the program is linked against, and the local Triton's wheel carries under names with a hash."""
@@ -78,7 +79,8 @@ def find_program() -> Path:
         raise WorkFailedError(
             "perf_analyzer is not installed\n"
             f"  looked for: ${VARIABLE}, perf_analyzer on PATH, {FOLDER}/bin/perf_analyzer\n"
-            f"  do:         pip install --no-deps --target {FOLDER} {WHEEL}, or take --generator client"
+            f"  do:         python3 scripts/setup.py {SETUP_NAME} in a checkout of tritonstack, elsewhere\n"
+            f"              pip install --no-deps --target {FOLDER} {WHEEL}; or take --generator client"
         )
     return found
 

@@ -1,6 +1,6 @@
 """A second, named way to start the server: its HTTP and gRPC ports on loopback, for load generators.
 
-SageMaker's flags switch both protocols off, and perf_analyzer speaks nothing else. What is measured is the same server,
+SageMaker's flags switch both protocols off, and most generators know no other. What is measured is the same server,
 the same backends and the same configuration, without SageMaker's front end.
 """
 
