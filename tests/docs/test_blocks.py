@@ -95,7 +95,8 @@ def check_language(block: CodeBlock, folder: Path) -> None:
         case "json":
             assert json_values(block.text)
         case "yaml":
-            if "environment" in yaml.safe_load(block.text):
+            value = yaml.safe_load(block.text)
+            if "environment" in value and "arrivals" not in value:  # what has calls is a scenario of that environment
                 load_environment(environment_file(block, folder))
         case "python":
             compile(block.text, block.page, "exec")
