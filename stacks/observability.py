@@ -14,7 +14,7 @@ from constructs_lib.dashboard import Dashboard
 from constructs_lib.outputs import fits, tell
 from tritonstack import naming
 from tritonstack.observability.alarm import Alarm
-from tritonstack.observability.alarms import build_alarms, endpoint_alarms
+from tritonstack.observability.alarms import build_alarms, endpoint_alarms, load_test_alarm
 from tritonstack.observability.build_graphs import BuildProjects
 from tritonstack.observability.dashboard import dashboard_of
 from tritonstack.observability.variant import Variant, variant_of
@@ -36,7 +36,14 @@ class ObservabilityStack(cdk.Stack):
     """
 
     def __init__(
-        self, scope: Construct, construct_id: str, *, environment: Environment, builds: bool, engines: bool
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        environment: Environment,
+        builds: bool,
+        engines: bool,
+        load_tests: bool = False,
     ) -> None:
         """Make the stack.
 
@@ -46,6 +53,7 @@ class ObservabilityStack(cdk.Stack):
             environment: the environment's settings.
             builds: whether it has a builds stack.
             engines: whether that has a project for engines.
+            load_tests: whether it has a load-test stack that tests single models. Default: False.
         """
         super().__init__(
             scope,
@@ -56,6 +64,7 @@ class ObservabilityStack(cdk.Stack):
         )
         self._environment = environment
         self._projects = self._read_projects(engines=engines) if builds else None
+        self._load_tests = load_tests
         self.dashboard: Dashboard | None = None
         if environment.dashboard:
             definition = dashboard_of(environment, projects=self._projects)
@@ -83,7 +92,11 @@ class ObservabilityStack(cdk.Stack):
             self,
             "Alarms",
             environment=name,
-            alarms=(*(each for of_one in of_endpoints.values() for each in of_one), *of_builds),
+            alarms=(
+                *(each for of_one in of_endpoints.values() for each in of_one),
+                *of_builds,
+                *self._load_test_alarms(),
+            ),
             runbooks=settings.runbooks,
             topic=topic.ref,
         )
@@ -111,6 +124,13 @@ class ObservabilityStack(cdk.Stack):
         name = self._environment.environment
         queue = naming.builds_parameter(environment=name, value="undelivered-queue-name")
         return list(build_alarms(name, self._projects, undelivered_queue=self._read("UndeliveredQueueName", queue)))
+
+    def _load_test_alarms(self) -> list[Alarm]:
+        if not self._load_tests:
+            return []
+        name = self._environment.environment
+        queue = naming.load_test_parameter(environment=name, value="undelivered-queue-name")
+        return [load_test_alarm(name, undelivered_queue=self._read("LoadTestsUndeliveredQueueName", queue))]
 
     def _rules(self, scaled: list[Variant]) -> dict[str, str]:
         """Endpoint → the name of the rule that its scaling event at the maximum matches."""

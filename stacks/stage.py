@@ -149,14 +149,16 @@ class EnvironmentStage(cdk.Stage):
             return None
         from .observability import ObservabilityStack  # noqa: PLC0415 - as the builds stack's types
 
+        single_models_tests = None if self.load_test is None or self.load_test.machine is None else self.load_test
         stack = ObservabilityStack(
             self,
             "observability",
             environment=environment,
             builds=self.builds is not None,
             engines=self.builds is not None and self.builds.engines is not None,
+            load_tests=single_models_tests is not None,
         )
-        for watched in (self.artifacts, self.builds, *self.serving.values()):
+        for watched in (self.artifacts, self.builds, single_models_tests, *self.serving.values()):
             if watched is not None:
                 stack.add_stack_dependency(watched)
         return stack

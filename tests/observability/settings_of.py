@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tritonstack.observability.alarm import Alarm
-from tritonstack.observability.alarms import build_alarms, endpoint_alarms
+from tritonstack.observability.alarms import build_alarms, endpoint_alarms, load_test_alarm
 from tritonstack.observability.build_graphs import BuildProjects
 from tritonstack.observability.variant import variant_of
 from tritonstack.settings import Environment, Thresholds
@@ -56,4 +56,5 @@ def alarms_of(environment: Environment, *, thresholds: Thresholds = EVERYTHING) 
     for endpoint in environment.endpoints:
         rule = None if endpoint.scaling is None else "at-maximum-rule"
         found += endpoint_alarms(variant_of(environment, endpoint), thresholds, at_maximum_rule=rule)
-    return [*found, *build_alarms(environment.environment, PROJECTS, undelivered_queue="undelivered")]
+    found += build_alarms(environment.environment, PROJECTS, undelivered_queue="undelivered")
+    return [*found, load_test_alarm(environment.environment, undelivered_queue="load-tests-undelivered")]

@@ -235,6 +235,25 @@ def test_events_of_builds_that_nobody_took_are_looked_for_in_the_queue_of_the_bu
     assert of_builds == {"dev-archives-build-failed", "dev-undelivered-build-events"}
 
 
+def test_load_tests_that_nobody_could_clean_up_after_are_looked_for_in_the_queue_of_their_stack() -> None:
+    made = stage(environment(SINGLE, alarms={}, load_test={}))
+    assert made.observability is not None
+    assert made.load_test in made.observability.dependencies
+    watching = template_of(made.observability)
+    alarm = alarms(watching)["dev-load-test-not-cleaned-up"]
+    assert (alarm["Namespace"], alarm["MetricName"]) == ("AWS/SQS", "ApproximateNumberOfMessagesVisible")
+    assert alarm["Dimensions"] == [{"Name": "QueueName", "Value": {"Ref": "LoadTestsUndeliveredQueueName"}}]
+    read = watching["Parameters"]["LoadTestsUndeliveredQueueName"]["Default"]
+    assert read == "/tritonstack/dev/_load-test/undelivered-queue-name"
+    assert read in {
+        each["Properties"]["Name"] for each in of_type(template_of(made.load_test), "AWS::SSM::Parameter").values()
+    }
+
+
+def test_load_tests_of_multi_model_endpoints_alone_leave_nothing_and_have_no_alarm() -> None:
+    assert "dev-load-test-not-cleaned-up" not in alarms(observability(DIGITS, alarms={}, load_test={}))
+
+
 def test_without_scaling_there_is_no_rule_and_no_queue() -> None:
     made = observability(alarms={})
     assert not of_type(made, "AWS::Events::Rule")

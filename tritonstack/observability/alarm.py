@@ -78,6 +78,7 @@ AT_MAXIMUM = AlarmKind(heading="At maximum instances", severity="warning")
 NO_TRAFFIC = AlarmKind(heading="No traffic", severity="critical")
 BUILD_FAILED = AlarmKind(heading="Build failed", severity="warning")
 UNDELIVERED = AlarmKind(heading="Undelivered build events", severity="warning")
+NOT_CLEANED_UP = AlarmKind(heading="Load test not cleaned up", severity="warning")
 OVER_BUDGET = AlarmKind(heading="Cost over budget", severity="warning")
 KINDS = (
     SERVER_ERRORS,
@@ -90,6 +91,7 @@ KINDS = (
     NO_TRAFFIC,
     BUILD_FAILED,
     UNDELIVERED,
+    NOT_CLEANED_UP,
     OVER_BUDGET,
 )
 """Every kind that some environment can have."""

@@ -67,17 +67,37 @@ def build_alarms(environment: str, projects: BuildProjects, *, undelivered_queue
             needed=1,
             missing="notBreaching",  # CodeBuild writes when a build ends: nothing written is nothing failed
         )
-    yield Alarm(
+    yield _waiting(
+        undelivered_queue,
         kind=kinds.UNDELIVERED,
         subject=environment,
         says="an event that a build has ended reached no function, or the function failed on it.",
+    )
+
+
+def load_test_alarm(environment: str, *, undelivered_queue: str) -> Alarm:
+    """The alarm on the queue of load tests that ended and that nobody could clean up after."""
+    return _waiting(
+        undelivered_queue,
+        kind=kinds.NOT_CLEANED_UP,
+        subject=environment,
+        says="a load test has ended, and what it made could not be removed: its jobs' endpoints may run on, and cost.",
+    )
+
+
+def _waiting(queue: str, *, kind: AlarmKind, subject: str, says: str) -> Alarm:
+    """On as long as a dead-letter queue, by its name, holds an event."""
+    return Alarm(
+        kind=kind,
+        subject=subject,
+        says=says,
         series=Series.of(
             "waiting",
             "events in the dead-letter queue",
             Metric(
                 namespace=QUEUES,
                 name="ApproximateNumberOfMessagesVisible",
-                dimensions=(("QueueName", undelivered_queue),),
+                dimensions=(("QueueName", queue),),
                 statistic="Maximum",
             ),
         ),
