@@ -10,8 +10,9 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from tritonstack.bench.document import THIS_MACHINE
+from tritonstack.bench.document import THIS_MACHINE, BenchDocument
 from tritonstack.bench.measurements_csv import measurements_csv
+from tritonstack.bench.recommended_page import is_recommended, recommended_page
 from tritonstack.bench.results_folder import CSV, JSON, PAGE, read_results
 from tritonstack.measurement_columns import CONFIGURATION
 from tritonstack.naming import load_test_prefix
@@ -48,6 +49,7 @@ class TestObjects:
     def fetch(self, folder: Path, *, local: bool) -> bool:
         """Write the results into ``folder``; whether there were any.
 
+        Those of Inference Recommender get their page here: what gathers them writes document and table alone.
         ``local``: they are of the local AWS. Then the document says so, and what was measured here bears the name of no
         instance type of SageMaker's.
         """
@@ -55,9 +57,14 @@ class TestObjects:
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in found.items():
             _put(folder / name, content)
-        if local and JSON in found:
-            _mark_local(folder)
-        return JSON in found
+        if JSON not in found:
+            return False
+        document = read_results(folder / JSON)
+        if local:
+            document = _mark_local(folder, document)
+        if is_recommended(document):
+            _put(folder / PAGE, recommended_page(document).encode())
+        return True
 
     def _read(self, name: str) -> bytes | None:
         try:
@@ -70,9 +77,8 @@ class TestObjects:
         return content
 
 
-def _mark_local(folder: Path) -> None:
-    document = read_results(folder / JSON)
-    recommended = "recommender" in document.settings
+def _mark_local(folder: Path, document: BenchDocument) -> BenchDocument:
+    recommended = is_recommended(document)
     results = [
         each if recommended else each.model_copy(update={"instance_type": THIS_MACHINE, "instance_count": 1})
         for each in document.results
@@ -81,6 +87,7 @@ def _mark_local(folder: Path) -> None:
     _put(folder / JSON, (json.dumps(document.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n").encode())
     table = _called_constructed(folder / CSV) if recommended else measurements_csv(document)
     _put(folder / CSV, table.encode())
+    return document
 
 
 def _called_constructed(file: Path) -> str:

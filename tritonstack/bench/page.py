@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from html import escape
 
 from tritonstack.bench.document import BenchDocument, IntervalPart, PointPart, ResultPart
@@ -36,19 +36,32 @@ svg.key { display: inline-block; width: 26px; height: 8px; margin: 0 6px 0 0; ve
 
 def page(document: BenchDocument) -> str:
     """The whole document, whole or not."""
-    state = "" if document.complete else " (not complete)"
-    title = f"Bench of environment {document.environment}{state}"
+    notes = [line for result in document.results for line in result_notes(result)]
     when = f"{document.started}, commit {document.versions.get('commit', 'unknown')}"
+    return framed(
+        title=f"Bench of environment {document.environment}{'' if document.complete else ' (not complete)'}",
+        told=(when, where(document)),
+        figures=pictures(document),
+        table=_table(document),
+        notes=notes,
+    )
+
+
+def framed(
+    *, title: str, told: Iterable[str], figures: Iterable[str], table: Iterable[str], notes: Iterable[str]
+) -> str:
+    """A page around figures and a table, which are HTML; ``told`` stands below the title, ``notes`` at the end."""
+    lines = "".join(f"<li>{escape(line)}</li>" for line in notes)
     parts = [
         '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f"<title>{escape(title)}</title><style>{STYLE}{MORE_STYLE}</style></head><body><main>",
-        f"<header><h1>{escape(title)}</h1><p>{escape(when)}<br>{escape(where(document))}</p></header>",
+        f"<header><h1>{escape(title)}</h1><p>{'<br>'.join(map(escape, told))}</p></header>",
         '<section><div class="graphs">',
-        *pictures(document),
+        *figures,
         "</div></section>",
-        *_table(document),
-        *_notes(document),
+        *table,
+        f'<ul class="notes">{lines}</ul>' if lines else "",
         "</main></body></html>\n",
     ]
     return "".join(parts)
@@ -89,9 +102,3 @@ def _spread(interval: IntervalPart | None) -> float | None:
     if interval is None or interval.half_width is None or not interval.mean:
         return None
     return round(interval.half_width / interval.mean * 100, 1)
-
-
-def _notes(document: BenchDocument) -> Iterator[str]:
-    lines = [line for result in document.results for line in result_notes(result)]
-    if lines:
-        yield f'<ul class="notes">{"".join(f"<li>{escape(line)}</li>" for line in lines)}</ul>'

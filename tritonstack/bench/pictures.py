@@ -26,12 +26,12 @@ def pictures(document: BenchDocument) -> Iterator[str]:
     title = "Latency against throughput"
     plot = xy_plot(curves, title=title, x_label="answers a minute", limit=limit)
     told = "" if limit is None else f", limit {limit:g}"
-    yield _figure(title, f"p{percentile}, ms{told}", plot + legend(curves))
+    yield figure(title, f"p{percentile}, ms{told}", plot + legend(curves))
     best = [(result, point) for result in results if (point := _best(result, percentile, limit)) is not None]
     spread = [_line(results, result, _percentiles(point)) for result, point in best]
     title = "Percentiles of the best load"
     told = "ms" if limit is None else "within the limit, ms"
-    yield _figure(title, told, xy_plot(spread, title=title, x_label="percentile", x_marks=MARKS) + legend(spread))
+    yield figure(title, told, xy_plot(spread, title=title, x_label="percentile", x_marks=MARKS) + legend(spread))
     if len(best) > 1:
         yield _speed_up(results, best, limit=limit)
 
@@ -56,7 +56,7 @@ def _speed_up(
         for result, point in best
     ]
     title = "Speed-up" if limit is None else "Speed-up within the limit"
-    return _figure(title, f"throughput of {values[0].label} = 1", bars(values, title=title, unit=" &times;"))
+    return figure(title, f"throughput of {values[0].label} = 1", bars(values, title=title, unit=" &times;"))
 
 
 def _best(result: ResultPart, percentile: str, limit: float | None) -> PointPart | None:
@@ -85,5 +85,6 @@ def _percentiles(point: PointPart) -> list[tuple[float, float]]:
     return [(place, point.all.percentiles_ms[share]) for place, share in enumerate(DRAWN)]
 
 
-def _figure(title: str, unit: str, body: str) -> str:
+def figure(title: str, unit: str, body: str) -> str:
+    """A picture with its title and what its values are."""
     return f"<figure><figcaption>{escape(title)}<span>{escape(unit)}</span></figcaption>{body}</figure>"
