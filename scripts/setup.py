@@ -243,19 +243,29 @@ def describe(program: str) -> Interpreter | None:
 def make_virtual(name: str, folder: Path) -> None:
     """A virtual environment with exactly what its lock file names, out of wheels only: nothing is compiled here."""
     subprocess.run([python_for(name).program, "-m", "venv", "--without-pip", str(folder)], check=True)
+    if name == "main":
+        # aws-cdk-lib and aws-cdk-cloud-assembly-schema bring one file, and uv writes packages at once: whose stayed was
+        # luck. The library's must, as after pip, which writes what depends on others last: jsii looks for types in it.
+        install(name, folder)
+        install(name, folder, "--compile-bytecode", "--reinstall-package", "aws-cdk-lib")
+        add_project(folder)
+    else:
+        install(name, folder, "--compile-bytecode")
+
+
+def install(name: str, folder: Path, *options: str) -> None:
+    """Install what a virtual environment's lock file names, and nothing else."""
     uv_pip(
         "install",
         "--python",
         str(folder / "bin" / "python"),
-        "--compile-bytecode",
         "--no-deps",
         "--no-build",
         *(["--require-hashes"] if name != "torch" else torch_build()),
+        *options,
         "-r",
         str(REQUIREMENTS / f"{name}.txt"),
     )
-    if name == "main":
-        add_project(folder)
 
 
 def torch_build() -> list[str]:

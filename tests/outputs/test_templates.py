@@ -85,13 +85,18 @@ def test_what_is_told_after_the_endpoint_is_told_once_it_serves(whole: dict[str,
     assert told(serving)["endpoint_arn"] == f"${{{endpoint}}}"
 
 
+UNNAMED = {"local-load-test-not-cleaned-up"}
+"""Alarms that version 1.0 of the contract has no field for; the composite alarms hold them like any other."""
+
+
 def test_alarms_are_those_that_are_made(whole: dict[str, dict[str, Any]]) -> None:
     template = of_kind(whole, "observability")
     read = told(template)
     made = {each["Properties"]["AlarmName"] for each in of_type(template, "AWS::CloudWatch::Alarm").values()}
     names = [name for names in read["endpoint_alarms"].values() for name in names] + read["build_alarms"]
     assert read["build_alarms"]
-    assert (set(names), len(names)) == (made, len(made))
+    assert made >= UNNAMED
+    assert (set(names), len(names)) == (made - UNNAMED, len(made - UNNAMED))
     composites = of_type(template, "AWS::CloudWatch::CompositeAlarm").values()
     assert set(read["composite_alarms"].values()) == {each["Properties"]["AlarmName"] for each in composites}
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from aws_cdk.cloud_assembly_schema import MetadataEntry
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "setup.py"
 
@@ -147,6 +148,29 @@ def test_the_program_runs_the_project_from_where_it_lies(setup: ModuleType, tmp_
     assert result.stdout == f"ran {program} up two words\n"
     assert (site / "tritonstack-here.pth").read_text() == f"{setup.ROOT}\n"
     compile(program.read_text(), str(program), "exec")
+
+
+def test_the_file_that_two_packages_bring_is_the_one_that_the_cdk_was_made_with() -> None:
+    """Of aws-cdk-cloud-assembly-schema's, the kernel knows no type: reading an annotation's metadata would fail."""
+    found = vars(MetadataEntry)["__jsii_type__"]
+    assert found == "aws-cdk-lib.cloud_assembly_schema.MetadataEntry"
+
+
+def test_the_cdk_is_written_after_what_overwrites_it_and_nothing_else_is_written_twice(
+    setup: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    told: list[tuple[str, ...]] = []
+    monkeypatch.setattr(setup, "uv_pip", lambda *arguments: told.append(arguments))
+    monkeypatch.setattr(setup, "server_python", setup.own_python)
+    monkeypatch.setattr(setup, "add_project", lambda _folder: None)
+    monkeypatch.setattr(setup.subprocess, "run", lambda *_arguments, **_options: None)
+    setup.make_virtual("main", tmp_path / "main")
+    first, second = told
+    assert "--reinstall-package" not in first
+    assert second[second.index("--reinstall-package") + 1] == "aws-cdk-lib"
+    assert set(first) < set(second)
+    setup.make_virtual("emulator", tmp_path / "emulator")
+    assert len(told) == 3
 
 
 def test_folders_of_wheels_that_pip_is_told_of_are_told_to_uv(
