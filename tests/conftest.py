@@ -1,4 +1,4 @@
-"""What every test may count on, and which tests stay in one process where several run (``pytest -n``)."""
+"""What every test may count on, and in which order files of tests are begun."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parent
-SHARING = ("e2e", "systems", "stacks")
-"""Folders whose tests share what takes long to make: a deployed environment, synthesised templates."""
+FIRST = ("e2e", "systems", "stacks")
+"""Folders whose files take longest.
+
+What files of one share, a deployed environment or synthesised templates, is made once in each process (``pytest -n``).
+A file is whole in one process (``--dist loadfile``), as its tests go on from each other.
+"""
 
 # A suite that is started in the background, as some runners do, is started with Ctrl-C ignored, and so is every program
 # that it starts; tests that interrupt one would wait for ever.
@@ -18,12 +22,5 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """One process takes a whole folder that shares, or else a whole file; the folders come first, as the longest."""
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(_group(item)))
-    items.sort(key=lambda item: _group(item) not in SHARING)
-
-
-def _group(item: pytest.Item) -> str:
-    parts = item.path.relative_to(TESTS).parts
-    return parts[0] if parts[0] in SHARING else "/".join(parts)
+    """The longest folders come first, so that no process waits for one of them at the end."""
+    items.sort(key=lambda item: item.path.relative_to(TESTS).parts[0] not in FIRST)

@@ -10,10 +10,15 @@ from benchmarks.scenarios.claims import Tried, Verdict
 from benchmarks.scenarios.report import ratio_text
 
 WIDTH, LABELS, VERDICTS, PAD = 1270, 480, 380, 20
-TOP, ROW, BOTTOM = 50, 24, 34
-MARKS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
+TOP, ROW, BOTTOM = 50, 24, 52
+MARKS = (0.1, 0.2, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 8.0)
+"""What is beyond the last one is drawn there, as an arrow: one large ratio would press all others together."""
+AXIS = "times better (logarithmic)"
 CLASSES = {Verdict.HOLDS: "good", Verdict.FAILS: "bad", Verdict.NO_DIFFERENCE: "even", Verdict.OPEN: "even"}
-KEY = "Times better: the median of the turns' ratios and its 95 % interval. Diamond: claimed, where that is not 1."
+KEY = (
+    "The median of the turns' ratios and its 95 % interval. Green: the claim holds; red: it does not here; "
+    "grey: no difference, or open. Diamond: claimed, where that is not 1."
+)
 STYLE = """
 text { font: 12px system-ui, "Segoe UI", "DejaVu Sans", sans-serif; fill: #1f2328 }
 .small { fill: #59636e } .page { fill: #ffffff } .grid { stroke: #d1d9e0 } .one { stroke: #59636e }
@@ -72,6 +77,8 @@ def _grid(axis: _Axis, *, bottom: float) -> Iterator[str]:
         kind = "one" if mark == 1 else "grid"
         yield f'<line class="{kind}" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP - 6}" y2="{bottom}"/>'
         yield f'<text class="small" x="{x:.1f}" y="{bottom + 16}" text-anchor="middle">{mark:g}</text>'
+    middle = (axis(axis.marks[0]) + axis(axis.marks[-1])) / 2
+    yield f'<text class="small" x="{middle:.1f}" y="{bottom + 34}" text-anchor="middle">{AXIS}</text>'
 
 
 def _row(one: Tried, axis: _Axis, *, y: float) -> Iterator[str]:
@@ -80,8 +87,12 @@ def _row(one: Tried, axis: _Axis, *, y: float) -> Iterator[str]:
     if one.ratio.low is not None and one.ratio.high is not None:
         ends = f'x1="{axis(one.ratio.low):.1f}" x2="{axis(one.ratio.high):.1f}"'
         yield f'<line class="span {shown}" {ends} y1="{y:g}" y2="{y:g}"/>'
-    yield f'<circle class="{shown}" cx="{axis(one.ratio.median):.1f}" cy="{y:g}" r="4"/>'
     if one.claim.times != 1:
         yield f'<path class="claimed" d="M{claimed:.1f} {y - 6:g}l5 6l-5 6l-5 -6z"/>'
+    x = axis(one.ratio.median)
+    if one.ratio.median > axis.marks[-1]:
+        yield f'<path class="{shown}" d="M{x - 8:.1f} {y - 5:g}L{x:.1f} {y:g}L{x - 8:.1f} {y + 5:g}z"/>'
+    else:
+        yield f'<circle class="{shown}" cx="{x:.1f}" cy="{y:g}" r="4"/>'
     said = f"{ratio_text(one.ratio)}: {one.verdict}"
     yield f'<text class="small" x="{WIDTH - VERDICTS}" y="{y + 4:g}">{escape(said)}</text>'

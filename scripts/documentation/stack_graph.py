@@ -13,7 +13,7 @@ from tritonstack.review.snapshot import EnvironmentSnapshot, StackSnapshot
 from tritonstack.review.stored import read_snapshots
 
 SHOWN = "prod"
-"""The environment that has every kind of stack that any of the committed ones has."""
+"""The environment with the most kinds of stack; of the committed ones only `staging` has another, `load-test`."""
 CONTRACT = "Outputs"
 """The parameter that tells other pipelines of a stack; it reads nearly everything, so its lines are not drawn."""
 HANDLER = "/Handler/"

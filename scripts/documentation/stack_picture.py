@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from textwrap import wrap
 
-from scripts.documentation.drawing import LINE, PADDING, Box, Drawing, box_height
+from scripts.documentation.drawing import LETTER, LINE, PADDING, Box, Drawing, box_height
 from scripts.documentation.stack_graph import SHOWN, StackGraph, in_order, shown_environment, stack_graph
 
-WIDTH, GAP, BETWEEN, ARCS = 270, 14, 140, 95
-"""Of a construct's box; between boxes of a stack; between columns; right of the boxes, where a stack's lines run."""
+WIDTH, GAP, BETWEEN = 290, 14, 140
+"""Of a construct's box; between boxes of a stack; between columns."""
 TOP = 60
 COLUMNS = (("artifacts", "network"), ("serving",), ("observability", "builds"))
 """Which kinds of stack stand above each other; others come into the last column."""
@@ -23,16 +24,14 @@ def draw(graph: StackGraph) -> str:
     """The picture of any environment."""
     drawing = Drawing(
         title=f"Stacks of environment {SHOWN}",
-        description="Boxes: constructs with their resources. Lines: what refers to what; between stacks by parameters.",
+        description="Boxes: constructs, with resources and references. Lines: parameters read of other stacks.",
     )
-    drawing.text(
-        20, 24, "grey: refers to, in the template; blue: reads an SSM parameter of another stack", style="small"
-    )
+    drawing.text(20, 24, "→ refers to, in the template; blue: reads an SSM parameter of another stack", style="small")
     stacks: dict[str, Box] = {}
     for number, column in enumerate(_columns(graph)):
         y = float(TOP)
         for name in column:
-            stacks[name] = _stack(drawing, graph, name, x=20 + number * (WIDTH + ARCS + BETWEEN), y=y)
+            stacks[name] = _stack(drawing, graph, name, x=20 + number * (WIDTH + 2 * PADDING + BETWEEN), y=y)
             y += stacks[name].height + 60
     for (reader, written), values in sorted(graph.outer.items()):
         _between(drawing, stacks[reader], stacks[written], sorted(values))
@@ -51,32 +50,32 @@ def _columns(graph: StackGraph) -> list[list[str]]:
 
 
 def _stack(drawing: Drawing, graph: StackGraph, name: str, *, x: float, y: float) -> Box:
-    """Draw one stack with its constructs and the lines between these, at the right of them."""
+    """Draw one stack with its constructs, each with those that it refers to."""
     names = in_order(graph.types[name], graph.inner[name])
-    texts = {each: _lines(graph.types[name][each]) for each in names}
+    texts = {
+        each: [*_lines(graph.types[name][each]), *_referred([b for a, b in sorted(graph.inner[name]) if a == each])]
+        for each in names
+    }
     height = LINE + PADDING * 2 + sum(box_height(texts[each]) + GAP for each in names)
-    stack = Box(x=x, y=y, width=WIDTH + ARCS, title=f"{SHOWN}-{name}", style="group", least_height=height)
+    stack = Box(x=x, y=y, width=WIDTH + 2 * PADDING, title=f"{SHOWN}-{name}", style="group", least_height=height)
     drawing.box(stack)
-    boxes: dict[str, Box] = {}
     y += LINE + PADDING * 2
     for each in names:
-        boxes[each] = Box(x=x + PADDING, y=y, width=WIDTH, title=each, lines=texts[each])
-        drawing.box(boxes[each])
-        y += boxes[each].height + GAP
-    for a, b in sorted(graph.inner[name]):
-        start, end = boxes[a], boxes[b]
-        right = start.x + WIDTH
-        bulge = right + 18 + 12 * abs(names.index(a) - names.index(b))
-        up = 5 if start.y > end.y else -5
-        drawing.arrow(
-            f"M{right:g} {start.middle - up:g}C{bulge:g} {start.middle - up:g} {bulge:g} {end.middle + up:g} "
-            f"{right:g} {end.middle + up:g}"
-        )
+        box = Box(x=x + PADDING, y=y, width=WIDTH, title=each, lines=texts[each])
+        drawing.box(box)
+        y += box.height + GAP
     return stack
 
 
 def _lines(types: Counter[str]) -> list[str]:
     return [f"{count} x {name}" if count > 1 else name for name, count in sorted(types.items())]
+
+
+def _referred(names: list[str]) -> list[str]:
+    """The constructs that one refers to, in lines as wide as its box."""
+    if not names:
+        return []
+    return wrap("→ " + ", ".join(names), width=int((WIDTH - 2 * PADDING) / LETTER), subsequent_indent="   ")
 
 
 def _between(drawing: Drawing, reader: Box, written: Box, values: list[str]) -> None:

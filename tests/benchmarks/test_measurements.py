@@ -14,7 +14,7 @@ import pytest
 from benchmarks import measurements
 from benchmarks.scenarios.measuring import Measured, Repeats, Step, measure
 from benchmarks.scenarios.outcome import code_now, keep, kept
-from benchmarks.scenarios.picture import picture
+from benchmarks.scenarios.picture import AXIS, MARKS, picture
 from benchmarks.scenarios.report import Section, page, section_lines
 from benchmarks.scenarios.served import Way
 from benchmarks.scenarios.table import DYNAMIC, PLAIN, SCENARIOS
@@ -207,9 +207,19 @@ def test_the_picture_is_the_same_for_the_same_figures_and_shows_every_claim() ->
     drawn = picture(claims)
     assert drawn == picture(claims)
     assert drawn.count("<circle") == len(claims) == sum(len(scenario.claims) for scenario in SCENARIOS.values())
+    assert AXIS in drawn
     assert drawn.count('class="claimed"') == sum(one.claim.times != 1 for one in claims)
     other = replace(claims[0], ratio=replace(claims[0].ratio, median=claims[0].ratio.median * 1.5))
     assert picture([other, *claims[1:]]) != drawn
+
+
+def test_a_ratio_beyond_the_axis_is_an_arrow_at_its_end_and_presses_no_other_together() -> None:
+    claims = [one for section in SECTIONS for one in section.tried]
+    far = replace(claims[0], ratio=replace(claims[0].ratio, median=5500.0, low=5000.0, high=6000.0))
+    near, with_far = picture(claims), picture([far, *claims[1:]])
+    assert (with_far.count("<circle"), near.count("<circle")) == (len(claims) - 1, len(claims))
+    assert f">{MARKS[-1]:g}</text>" in with_far
+    assert ">10</text>" not in with_far
 
 
 @pytest.mark.long

@@ -91,7 +91,8 @@ def instances(aws: LocalAws, instance_type: str) -> int:
         endpoint = sagemaker.describe_endpoint(EndpointName=row["EndpointName"])
         config = sagemaker.describe_endpoint_config(EndpointConfigName=endpoint["EndpointConfigName"])
         if config["ProductionVariants"][0]["InstanceType"] == instance_type:
-            found += endpoint["ProductionVariants"][0]["CurrentInstanceCount"]
+            [variant] = endpoint["ProductionVariants"]
+            found += max(variant["CurrentInstanceCount"], variant["DesiredInstanceCount"])
     return found
 
 

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.stacks.app_process import ROOT
 from tritonstack.review.assembly import read_assembly
@@ -39,14 +40,17 @@ def test_the_committed_snapshots_are_what_is_synthesised(synthesised: Snapshots)
 
 
 def test_every_environment_has_its_stacks_assets_and_findings(synthesised: Snapshots) -> None:
-    names = {path.stem for path in (ROOT / "environments").glob("*.yaml")}
-    assert synthesised.environments.keys() == names
-    for environment in synthesised.environments.values():
-        assert {"artifacts", "serving-digits"} <= environment.stacks.keys()
+    files = {path.stem: path for path in (ROOT / "environments").glob("*.yaml")}
+    assert synthesised.environments.keys() == files.keys()
+    for name, environment in synthesised.environments.items():
+        endpoints = yaml.safe_load(files[name].read_text())["endpoints"]
+        serving = {f"serving-{endpoint['name']}" for endpoint in endpoints}
+        assert {"artifacts", *serving} <= environment.stacks.keys()
         assert environment.findings is not None
         assert environment.findings.accepted
-        release_set = environment.stacks["serving-digits"].documents["Activation/ReleaseSet"]
-        assert release_set.keys() == {"models", "platform", "schema"}
+        for stack in serving:
+            release_set = environment.stacks[stack].documents["Activation/ReleaseSet"]
+            assert release_set.keys() == {"models", "platform", "schema"}
 
 
 def test_a_change_without_make_snapshots_is_told_by_resource(synthesised: Snapshots, tmp_path: Path) -> None:

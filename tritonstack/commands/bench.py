@@ -37,7 +37,7 @@ _OF_ROUNDS = ("seconds", "rounds", "max_rounds", "stable_within")
     "--repeat",
     type=click.Path(path_type=Path),
     metavar="RESULTS",
-    help="Once more what results.json (or its folder) says was done, and tell what is another now.",
+    help="Once more what results.json (or its folder) says was done, and report what changed since.",
 )
 @click.option("--environment", default="local", show_default=True, help="The environment that the names belong to.")
 @click.option(
