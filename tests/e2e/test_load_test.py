@@ -30,6 +30,7 @@ LOAD_TEST = f"""
 load_test:
   recommender:
     phases: [{{initial_users: 2, users_per_minute: 2, seconds: {PHASE_SECONDS}}}]
+    duration_seconds: {PHASE_SECONDS}
     poll_seconds: 1
     at_once: 2
   bench: {{users: [1], max_seconds: 60}}

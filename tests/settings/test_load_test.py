@@ -121,9 +121,10 @@ def test_more_jobs_than_one_test_has_names_for_are_refused_before_anything_is_de
 
     two = "instance_types: [ml.g4dn.xlarge, ml.g4dn.2xlarge]"
     assert told(50, two) == ["load_test.recommender: 100 jobs: 2 for each of 50 single-model endpoints"]
-    assert told(49, two) == []
+    seldom = "poll_seconds: 400, at_once: 40"
+    assert told(49, f"{two}, {seldom}") == []
     assert told(34, f"{two}, job: both") == ["load_test.recommender: 102 jobs: 3 for each of 34 single-model endpoints"]
-    assert told(60, f"{two}, job: default") == []
+    assert told(60, f"{two}, job: default, {seldom}") == []
 
 
 CLOSED = "network: {created: {cidr: 10.20.0.0/16, zones: [us-east-1a, us-east-1b]}, s3_prefix_list_id: pl-1a}"

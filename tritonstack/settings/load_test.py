@@ -21,6 +21,8 @@ LONGEST_JOB = 7200
 """Seconds of an advanced job (same page, ``JobDurationInSeconds``)."""
 MOST_JOBS = 99
 """Of one test: two digits in their names, which stay short."""
+LONGEST_TEST = 172_800
+"""Seconds of one test with Inference Recommender: its state machine's ``TimeoutSeconds``, ours."""
 LONGEST_BUILD_MINUTES = 2160
 """CodeBuild's longest time-out (API reference: CreateProject)."""
 
@@ -72,7 +74,12 @@ class RecommenderSettings(SettingsModel):
         default=LONGEST_JOB, ge=SHORTEST_PHASE, le=LONGEST_JOB, description="The longest that an advanced job takes."
     )
     at_once: int = Field(default=2, ge=1, le=40, description="Jobs at once, each on instances of its own.")
-    poll_seconds: int = Field(default=60, ge=1, le=3600, description="How often jobs are asked after.")
+    poll_seconds: int = Field(
+        default=120,
+        ge=1,
+        le=3600,
+        description="Seconds between two questions after a job; many long jobs need more (limits of load tests).",
+    )
     domain: Literal["COMPUTER_VISION", "NATURAL_LANGUAGE_PROCESSING", "MACHINE_LEARNING"] = Field(
         default="MACHINE_LEARNING", description="What the model package says of the model."
     )

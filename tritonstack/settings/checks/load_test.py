@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 
 from tritonstack.catalogue import Catalogue
 from tritonstack.settings.builds import BuildSettings
+from tritonstack.settings.checks.load_test_length import MOST_EVENTS, allowed_events, length_of
 from tritonstack.settings.endpoint import Endpoint
 from tritonstack.settings.findings import Finding, shown
-from tritonstack.settings.load_test import MOST_JOBS, GateSettings, LoadTestSettings, RecommenderSettings
+from tritonstack.settings.load_test import LONGEST_TEST, MOST_JOBS, GateSettings, LoadTestSettings, RecommenderSettings
 from tritonstack.settings.network import NetworkSettings
 
 Endpoints = Mapping[str, Endpoint]
@@ -61,6 +62,35 @@ def _check_jobs(recommender: RecommenderSettings, *, configurations: int) -> Ite
             found=f"{jobs} jobs: {recommender.jobs_each} for each of {configurations} single-model endpoints",
             allowed=f"{MOST_JOBS} of one test",
             advice="Name fewer instance types, or the endpoints that are tested (load_test.endpoints).",
+        )
+    elif jobs:
+        yield from _check_length(recommender, jobs=jobs)
+
+
+def _check_length(recommender: RecommenderSettings, *, jobs: int) -> Iterator[Finding]:
+    """What its state machine would end: of a test that is ended so, the jobs that ran are stopped."""
+    length, poll, at_once = length_of(recommender, jobs=jobs), recommender.poll_seconds, recommender.at_once
+    enough = max(poll, length.least_poll_seconds())
+    together = max(at_once, length.least_at_once(poll_seconds=enough))
+    advice = (
+        f"Take poll_seconds: {enough} and at_once: {together}; or a shorter duration_seconds, fewer instance "
+        "types, or fewer endpoints that are tested (load_test.endpoints)."
+    )
+    of = f"{jobs} jobs of up to {length.job_seconds} s, their endpoints' making and removal included"
+    if (events := length.events(poll_seconds=poll)) > allowed_events():
+        yield Finding(
+            location=("load_test", "recommender", "poll_seconds"),
+            found=f"{poll}, which makes up to {events:,} events of the state machine's history: {of}",
+            allowed=f"{allowed_events():,} events: Step Functions ends an execution at {MOST_EVENTS:,} (Step Functions "
+            "developer guide: service quotas), and the rest is for calls that are repeated",
+            advice=advice,
+        )
+    if (seconds := length.seconds(poll_seconds=poll, at_once=at_once)) > LONGEST_TEST:
+        yield Finding(
+            location=("load_test", "recommender", "at_once"),
+            found=f"{at_once}, which takes up to {seconds / 3600:.1f} hours: {of}",
+            allowed=f"{LONGEST_TEST // 3600} hours, after which the state machine ends",
+            advice=advice,
         )
 
 
