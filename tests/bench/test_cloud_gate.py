@@ -13,6 +13,7 @@ from tests.settings.environment_file import write_environment
 from tritonstack.bench.cloud_gate import Verdict, hold, passes
 from tritonstack.bench.document import BenchDocument
 from tritonstack.commands.bench import command
+from tritonstack.errors import InputError
 from tritonstack.settings import GateSettings
 
 PRICE = 0.736
@@ -180,7 +181,7 @@ def test_a_result_without_figures_and_a_document_without_results_fail() -> None:
 
 
 def gate_command(folder: Path, monkeypatch: pytest.MonkeyPatch, header: str, *arguments: str) -> Any:
-    (folder / "environments").mkdir()
+    (folder / "environments").mkdir(exist_ok=True)
     write_environment(folder / "environments", header=header)
     (folder / "results.json").write_text(json.dumps(document(*LADDER).model_dump(mode="json")))
     monkeypatch.setenv("TRITONSTACK_PROJECT", str(folder))
@@ -207,3 +208,35 @@ def test_an_environment_without_a_gate_is_wrong_input(tmp_path: Path, monkeypatc
     assert ran.exception is not None
     assert getattr(ran.exception, "exit_code", None) == 2
     assert "load_test.gate" in str(ran.exception)
+
+
+def test_every_file_that_cannot_be_judged_is_told_before_any_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bad, gone, ungated = tmp_path / "bad.json", tmp_path / "gone.json", tmp_path / "ungated.json"
+    bad.write_bytes(b'{"complete": "\xff"}')
+    known = json.dumps(document(*LADDER).model_dump(mode="json"))
+    ungated.write_text(known.replace('"environment": "local"', '"environment": "other"'))
+    (tmp_path / "environments").mkdir()
+    write_environment(tmp_path / "environments", header="environment: other", name="other")
+    files = [tmp_path, bad, gone, ungated, ungated]
+
+    ran = gate_command(tmp_path, monkeypatch, "load_test: {gate: {p95_ms: 40}}", *map(str, files))
+
+    assert isinstance(ran.exception, InputError), repr(ran.exception)
+    assert ran.exception.exit_code == 2
+    told = [f"{one.file} {one.field}".strip() for one in ran.exception.problems]
+    assert told == [str(bad), str(gone), "environments/other.yaml load_test.gate"]
+    assert "passed" not in ran.stderr
+
+
+def test_of_several_files_that_can_be_judged_one_that_fails_is_enough(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = tmp_path / "slow.json"
+    slow.write_text(json.dumps(document(point(600, p95=41)).model_dump(mode="json")))
+
+    ran = gate_command(tmp_path, monkeypatch, "load_test: {gate: {p95_ms: 40}}", str(slow), str(tmp_path))
+
+    assert ran.return_value == 1, ran.output
+    assert ran.stderr.count("gate of local: ") == 2

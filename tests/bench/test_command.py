@@ -116,6 +116,17 @@ def test_no_results_cannot_be_repeated(tmp_path: Path) -> None:
     assert error.problems[0].file == str(tmp_path / "results.json")
 
 
+def test_results_that_are_no_text_cannot_be_repeated(tmp_path: Path) -> None:
+    file = tmp_path / "results.json"
+    file.write_bytes(b'{"complete": "\xff"}')
+
+    error = bench("--repeat", str(file)).exception
+
+    assert isinstance(error, InputError), repr(error)
+    [problem] = error.problems
+    assert (problem.file, problem.found) == (str(file), "no UTF-8 text: byte 14 is 0xff")
+
+
 @pytest.mark.parametrize(("failed", "code"), [(False, 0), (True, 1)])
 def test_the_exit_code_says_whether_something_failed(failed: bool, code: int, monkeypatch: pytest.MonkeyPatch) -> None:
     one = FOUND.results[0].model_copy(update={"failed": failed})

@@ -25,7 +25,7 @@ from tritonstack.settings import load_environment
 if TYPE_CHECKING:
     from tritonstack.bench.cloud import Fetched
     from tritonstack.bench.document import BenchDocument
-    from tritonstack.settings import Environment
+    from tritonstack.settings import Environment, GateSettings
 
 WIDTH = 160
 
@@ -84,15 +84,32 @@ def terminated_as_interrupted() -> Iterator[None]:
 
 
 def run_gate(files: Sequence[Path]) -> int:
-    """Hold results against the gates of their environments; 1 where they fail."""
-    code = 0
+    """Hold results against the gates of their environments; 1 where they fail.
+
+    Raises:
+        InputError: everything that keeps a file from being judged; then none is.
+    """
+    gated, problems = [], []
     for file in files:
-        document = read_results(file / JSON if file.is_dir() else file)
-        code = max(code, _gate([document], _environment(document.environment)))
-    return code
+        try:
+            gated.append(_gated(file))
+        except InputError as error:
+            problems += error.problems
+    if problems:
+        raise InputError(list(dict.fromkeys(problems)))  # files of one environment have its problems once
+    return max(_gate([document], settings) for document, settings in gated)
 
 
-def _gate(documents: Sequence[BenchDocument], settings: Environment) -> int:
+def _gated(file: Path) -> tuple[BenchDocument, Environment]:
+    """Results, and the environment whose gate holds them. Raises InputError."""
+    document = read_results(file / JSON if file.is_dir() else file)
+    settings = _environment(document.environment)
+    _gate_of(settings)
+    return document, settings
+
+
+def _gate_of(settings: Environment) -> GateSettings:
+    """Raises InputError where there is none."""
     gate = None if settings.load_test is None else settings.load_test.gate
     if gate is None:
         problem = Problem(
@@ -102,7 +119,11 @@ def _gate(documents: Sequence[BenchDocument], settings: Environment) -> int:
             allowed="load_test: {gate: {p95_ms: …, usd_per_million: …}}",
         )
         raise InputError([problem])
+    return gate
 
+
+def _gate(documents: Sequence[BenchDocument], settings: Environment) -> int:
+    gate = _gate_of(settings)
     taken: dict[str, HostingPrice] = {}
 
     def usd_per_hour(instance_type: str) -> float | None:
