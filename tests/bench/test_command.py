@@ -48,6 +48,32 @@ def test_options_that_would_be_ignored_are_refused(arguments: tuple[str, ...], f
     assert refused(*arguments)[0] == field
 
 
+ANALYSER = ("digits", "--generator", "perf-analyzer")
+BY_CLIENT = ("--warm-up", "30", "--timeout", "5", "--rounds", "7", "--seed", "3")
+
+
+def test_options_that_perf_analyzer_would_ignore_are_refused_all_at_once() -> None:
+    found = refused(*ANALYSER, *BY_CLIENT, "--users", "600", "--output", "y", "--most-under-way", "600")
+
+    assert found == ["--warm-up, --rounds, --output, --timeout, --seed", "--most-under-way", "--users"]
+
+
+def test_at_a_container_it_asks_for_the_wanted_output_and_nothing_bounds_its_calls() -> None:
+    at_container = (*ANALYSER, "--container", "--format", "json", "--output", "y")
+
+    assert refused(*at_container, "--users", "600", "--most-under-way", "700") == ["--most-under-way"]
+
+
+def test_what_the_own_client_takes_and_what_perf_analyzer_is_told_is_taken(
+    ran: list[tuple[BenchSettings, bool]],
+) -> None:
+    bench("digits", *BY_CLIENT, "--users", "600", "--output", "y", "--generator", "client")
+    told = ("--seconds", "1", "--max-rounds", "5", "--stable-within", "20", "--confidence", "90", "--percentile", "99")
+    bench(*ANALYSER, "--users", "512", *told, "--most-under-way", "512")
+
+    assert [(one.timing.warm_up, one.rule.most) for one, _ in ran] == [(30, 10), (2, 5)]
+
+
 def test_whatever_is_wrong_is_told_at_once() -> None:
     arguments = ("--phase", "1:x", "--rounds", "0", "--arrivals", "even", "--users", "nan", "--input", "none.json")
 

@@ -213,6 +213,18 @@ def test_its_calls_count_towards_the_budget(program: Callable[[str], Path]) -> N
     assert asyncio.run(one.level(Users(count=2))) is None
 
 
+def test_calls_of_the_load_in_which_time_ran_out_count(program: Callable[[str], Path]) -> None:
+    program(EXPORTS.format(export=export()))
+    clock = iter([0.0, 1.0, 1.0])
+    way = AnalyserWay(options=("-m", "digits-onnx"), data='{"data": []}')
+    budget = Budget(calls=1000, seconds=60, now=lambda: next(clock, 61.0))
+
+    assert asyncio.run(Analyser(SETTINGS, way, budget=budget).level(Users(count=1))) is not None
+
+    assert budget.spent
+    assert budget.calls == 700
+
+
 def test_it_is_ended_where_its_time_is_over(program: Callable[[str], Path]) -> None:
     program("time.sleep(60)")
 

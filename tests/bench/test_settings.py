@@ -120,6 +120,26 @@ def test_what_perf_analyzer_cannot_do_is_refused() -> None:
     assert refused(ramp) == ["--format", "--generator"]
 
 
+@pytest.mark.parametrize(
+    ("users", "container", "fields"), [(512, False, []), (513, False, ["--users"]), (1000, True, [])]
+)
+def test_users_whose_calls_the_proxy_would_hold_back_are_refused(
+    users: int, container: bool, fields: list[str]
+) -> None:
+    settings = replace(
+        SETTINGS,
+        generator="perf-analyzer",
+        loads=(Users(count=1), Users(count=users)),
+        most_under_way=1000,
+        container=container,
+        formats=("json",) if container else ("binary",),
+    )
+    if fields:
+        assert refused(settings) == fields
+    else:
+        check(settings, OptionReader(), local=True)
+
+
 @pytest.mark.parametrize("text", ["nan", "inf", "-inf", "1.5", "0", "1001", "1e400", "one", ""])
 def test_what_is_no_number_of_users_is_refused(text: str) -> None:
     reader = OptionReader()

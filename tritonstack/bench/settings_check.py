@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from tritonstack.bench.analyser_way import MOST_THREADS
 from tritonstack.bench.load import Users
 from tritonstack.bench.option_reader import OptionReader
 from tritonstack.bench.settings import BenchSettings
@@ -44,10 +45,14 @@ def _check_load(settings: BenchSettings, reader: OptionReader) -> None:
         reader.refuse(
             "--users, --rate, --phase", found="more than one of them", allowed="one: a test is one kind of load"
         )
-    most = max((load.count for load in settings.loads if isinstance(load, Users)), default=0)
+    most = _most_users(settings)
     if settings.most_under_way < most:
         found = f"{settings.most_under_way}, and {most} users"
         reader.refuse("--most-under-way", found=found, allowed="a call for each user")
+
+
+def _most_users(settings: BenchSettings) -> int:
+    return max((load.count for load in settings.loads if isinstance(load, Users)), default=0)
 
 
 def _check_container(settings: BenchSettings, reader: OptionReader, *, local: bool) -> None:
@@ -73,6 +78,12 @@ def _check_perf_analyzer(settings: BenchSettings, reader: OptionReader) -> None:
         )
     if not settings.container and settings.formats != ("binary",):
         reader.refuse("--format", found="json with perf-analyzer", allowed="binary, which the proxy gets from it")
+    if not settings.container and (most := _most_users(settings)) > MOST_THREADS:
+        reader.refuse(
+            "--users",
+            found=f"{most} with perf-analyzer",
+            allowed=f"up to {MOST_THREADS}: the proxy has no more calls on their way; --container has no proxy",
+        )
     if settings.phases or settings.publish_metric:
         reader.refuse(
             "--generator", found="perf-analyzer with --phase or --publish-metric", allowed="client, which does both"

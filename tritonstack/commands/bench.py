@@ -19,6 +19,8 @@ _OTHERS = {
 """Options that need no other ones: what may be said beside them all the same, and why nothing else."""
 _OF_ROUNDS = ("seconds", "rounds", "max_rounds", "stable_within")
 """A ramp has steps instead."""
+_OF_CLIENT = ("warm_up", "rounds", "timeout", "seed")
+"""perf_analyzer has no such options: it drops measurements until three agree, and gives no call up."""
 
 
 @click.command("bench")
@@ -152,6 +154,22 @@ def _ignored(context: click.Context) -> list[Problem]:
     if "phases" in given:
         why = "each number of users is a step of its own"
         found += problem([name for name in _OF_ROUNDS if name in given], given["phases"], why)
+    if context.params["generator"] == "perf-analyzer":
+        # Through the proxy it asks for every output; at a container nothing but its users bounds its calls.
+        ignored = (*_OF_CLIENT, "most_under_way" if context.params["container"] else "outputs")
+        beside = f"{given['generator']} perf-analyzer"
+        found += problem([name for name in given if name in ignored], beside, "perf_analyzer cannot be told it")
+        if "most_under_way" in given and "most_under_way" not in ignored:
+            found += _beyond_proxy(context.params["most_under_way"])
     if "arrivals" in given and "rate" not in given:
         found.append(Problem(field=given["arrivals"], found="without --rate", allowed="with it"))
     return found
+
+
+def _beyond_proxy(most_under_way: int) -> list[Problem]:
+    from tritonstack.bench.analyser_way import MOST_THREADS  # noqa: PLC0415 - as the command's own
+
+    if most_under_way <= MOST_THREADS:
+        return []
+    allowed = f"up to {MOST_THREADS}: the proxy has no more calls on their way"
+    return [Problem(field="--most-under-way", found=f"{most_under_way} with perf-analyzer", allowed=allowed)]
