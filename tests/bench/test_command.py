@@ -153,6 +153,14 @@ def test_results_that_are_no_text_cannot_be_repeated(tmp_path: Path) -> None:
     assert (problem.file, problem.found) == (str(file), "no UTF-8 text: byte 14 is 0xff")
 
 
+@pytest.mark.parametrize("mode", ["--gate", "--repeat"])
+def test_a_name_that_no_file_can_have_is_wrong_input(mode: str) -> None:
+    error = bench(mode, "x" * 300).exception
+
+    assert isinstance(error, InputError), repr(error)
+    assert error.problems[0].found == "File name too long"
+
+
 @pytest.mark.parametrize(("failed", "code"), [(False, 0), (True, 1)])
 def test_the_exit_code_says_whether_something_failed(failed: bool, code: int, monkeypatch: pytest.MonkeyPatch) -> None:
     one = FOUND.results[0].model_copy(update={"failed": failed})

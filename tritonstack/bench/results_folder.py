@@ -58,6 +58,12 @@ class ResultsFolder:
             temporary.unlink(missing_ok=True)
 
 
+def results_file(named: Path) -> Path:
+    """The file of results that a person names by itself, or by its folder."""
+    # Path.is_dir() raises where a folder above may not be entered; reading the file says that as a problem.
+    return named / JSON if os.path.isdir(named) else named  # noqa: PTH112
+
+
 def read_results(file: Path) -> BenchDocument:
     """Results that were written earlier. Raises InputError."""
     try:

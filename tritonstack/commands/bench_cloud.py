@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tritonstack.bench.cloud_gate import hold, p95_of, passes
-from tritonstack.bench.results_folder import JSON, read_results
+from tritonstack.bench.results_folder import JSON, read_results, results_file
 from tritonstack.catalogue.prices import HostingPrice
 from tritonstack.errors import InputError, Problem
 from tritonstack.local.paths import LocalPaths, project_folder
@@ -102,7 +102,7 @@ def run_gate(files: Sequence[Path]) -> int:
 
 def _gated(file: Path) -> tuple[BenchDocument, Environment]:
     """Results, and the environment whose gate holds them. Raises InputError."""
-    document = read_results(file / JSON if file.is_dir() else file)
+    document = read_results(results_file(file))
     settings = _environment(document.environment)
     _gate_of(settings)
     return document, settings

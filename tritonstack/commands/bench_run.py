@@ -19,7 +19,7 @@ from tritonstack.bench.measuring import Timing
 from tritonstack.bench.option_reader import OptionReader
 from tritonstack.bench.recorded_settings import recorded_settings
 from tritonstack.bench.repeated import comparisons, differences
-from tritonstack.bench.results_folder import JSON, ResultsFolder, read_results
+from tritonstack.bench.results_folder import ResultsFolder, read_results, results_file
 from tritonstack.bench.settings import BenchSettings
 from tritonstack.bench.settings_check import check
 from tritonstack.bench.stability import StabilityRule
@@ -71,7 +71,7 @@ def repeat_bench(results: Path, *, folder: Path | None, as_json: bool) -> int:
     Raises:
         InputError: they are no results of this program's own, or what they name is not there any more.
     """
-    file = results / JSON if results.is_dir() else results
+    file = results_file(results)
     then = read_results(file)
     settings = recorded_settings(then, file)
     check(settings, OptionReader(), local=then.local)
