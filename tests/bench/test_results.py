@@ -108,6 +108,60 @@ def test_a_load_beyond_the_limit_is_no_speed_up() -> None:
     assert ">2 &times;" in page(document(slow, fast, limit_ms=500))
 
 
+def titled(html: str, title: str) -> str:
+    """The figure with this title."""
+    [found] = [part for part in re.findall(r"<figure>.*?</figure>", html) if f"<figcaption>{title}<" in part]
+    return found
+
+
+ABOVE = point(users=1, per_minute=500, p95=900)
+WITHIN, FASTER = point(users=1, per_minute=1000, p95=60), point(users=1, per_minute=3000, p95=500)
+
+
+def test_a_result_above_the_limit_is_named_and_not_drawn_as_within_it() -> None:
+    found = (result("plain", ABOVE), result("batched", WITHIN), result("both <b>", FASTER), result("slow", ABOVE))
+
+    html = page(document(*found, limit_ms=500))
+
+    spread = titled(html, "Percentiles of the best load")
+    assert "Above the limit at every load, and left out: plain, slow." in spread
+    assert "p95 within the limit, ms" in spread
+    assert spread.count("<polyline points=") == 2 + 2, "two lines and their two keys"
+    speed_up = titled(html, "Speed-up within the limit")
+    assert "throughput of batched = 1" in speed_up
+    assert re.findall(r">([\d.]+) &times;", speed_up) == ["1", "3"]
+    assert (
+        "Above the limit at every load, and left out: plain, slow. Compared with batched in place of plain." in speed_up
+    )
+    assert titled(html, "Latency against throughput").count("<polyline points=") == 4 + 4, "all of them"
+
+
+def test_a_baseline_within_the_limit_stays_the_baseline() -> None:
+    speed_up = titled(
+        page(document(result("plain", WITHIN), result("slow", ABOVE), result("both", FASTER), limit_ms=500)),
+        "Speed-up within the limit",
+    )
+
+    assert "throughput of plain = 1" in speed_up
+    assert "left out: slow.</p>" in speed_up
+
+
+def test_where_every_result_is_above_the_limit_a_note_takes_the_plots_place() -> None:
+    html = page(document(result("plain", ABOVE), result("slow", ABOVE), limit_ms=500))
+
+    spread = titled(html, "Percentiles of the best load")
+    assert "left out: plain, slow.</p>" in spread
+    assert "<polyline" not in spread
+    assert "Speed-up" not in html
+
+
+def test_without_a_limit_nothing_is_left_out() -> None:
+    html = page(document(result("plain", ABOVE), result("both", FASTER)))
+
+    assert "left out" not in html
+    assert "throughput of plain = 1" in titled(html, "Speed-up")
+
+
 @pytest.mark.parametrize(("limit_ms", "drawn"), [(120.0, 1), (180.0, 1), (2000.0, 0), (None, 0)])
 def test_a_limit_is_drawn_where_it_leaves_room_for_the_values(limit_ms: float | None, drawn: int) -> None:
     html = page(document(result("plain", point(users=1, per_minute=1000, p95=60)), limit_ms=limit_ms))

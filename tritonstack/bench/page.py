@@ -20,7 +20,7 @@ polyline.d3 { stroke-dasharray: 8 3 2 3; }
 rect { fill: var(--own); }
 .legend { display: flex; flex-wrap: wrap; gap: 2px 14px; margin: 6px 0 0; padding: 0; list-style: none;
           font-size: 12px; color: var(--soft); }
-.legend li { overflow-wrap: anywhere; }
+.legend li, .note { overflow-wrap: anywhere; }
 svg.key { display: inline-block; width: 26px; height: 8px; margin: 0 6px 0 0; vertical-align: middle; }
 .wide { background: var(--card); border: 1px solid var(--line); border-radius: 6px; padding: 9px 11px; margin-top: 10px;
         overflow-x: auto; }
