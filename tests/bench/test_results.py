@@ -110,7 +110,8 @@ def test_a_load_beyond_the_limit_is_no_speed_up() -> None:
 
 def titled(html: str, title: str) -> str:
     """The figure with this title."""
-    [found] = [part for part in re.findall(r"<figure>.*?</figure>", html) if f"<figcaption>{title}<" in part]
+    figures: list[str] = re.findall(r"<figure>.*?</figure>", html)
+    [found] = [part for part in figures if f"<figcaption>{title}<" in part]
     return found
 
 

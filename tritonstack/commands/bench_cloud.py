@@ -89,7 +89,8 @@ def run_gate(files: Sequence[Path]) -> int:
     Raises:
         InputError: everything that keeps a file from being judged; then none is.
     """
-    gated, problems = [], []
+    gated: list[tuple[BenchDocument, Environment]] = []
+    problems: list[Problem] = []
     for file in files:
         try:
             gated.append(_gated(file))
