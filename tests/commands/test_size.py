@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -61,7 +62,22 @@ def test_prices_of_the_environment_file_come_first(tmp_path: Path, monkeypatch: 
     assert document["rows"][13]["price_source"] == "the environment file"
 
 
-NO_NUMBERS = ("0", "-5", "NaN", "sNaN", "Infinity", "-inf", "1e400", "1e-400", "30k", "30,000", "500ms", "8/s", "")
+NO_NUMBERS = (
+    "0",
+    "-5",
+    "NaN",
+    "sNaN",
+    "Infinity",
+    "-inf",
+    "1e400",
+    "1e-400",
+    "30k",
+    "30,000",
+    "500ms",
+    "8/s",
+    "",
+    "3_0000",
+)
 
 
 @pytest.mark.parametrize("text", NO_NUMBERS)
@@ -141,8 +157,79 @@ def test_measurements_that_contradict_themselves_are_told_all_at_once(tmp_path: 
     assert [each.field for each in result.exception.problems] == [
         "line 4, gpus",
         "line 3, configuration_name",
+        "line 4, implied_hourly_price_usd",
     ]
     assert result.output == ""
+
+
+@pytest.mark.parametrize(("load", "factors"), [("3e11", [0.25, 0.5, 0.8, 0.9, 1, 1.1, 1.25, 1.5, 2]), ("0.000001", 6)])
+def test_a_load_at_the_end_of_the_range_is_tried_with_the_factors_that_stay_in_it(
+    load: str, factors: list[float] | int
+) -> None:
+    result = run("--load", load, "--latency-ms", "500", "--json")
+    assert result.exit_code == 0, result.exception
+    tried = [case["value"] for case in json.loads(result.output)["sensitivity"]["load_factor"]]
+    assert (tried if isinstance(factors, list) else len(tried)) == factors
+
+
+def day_file(folder: Path, *, quiet: int, busy: int) -> str:
+    """A curve of one busy hour."""
+    file = folder / "day.csv"
+    lines = (f"{hour},{busy if hour == 12 else quiet}\n" for hour in range(24))
+    file.write_text(f"hour,invocations_per_min\n{''.join(lines)}")
+    return str(file)
+
+
+def big_and_small(folder: Path) -> Path:
+    """The large instance is the cheaper one at 10,000 calls a minute, and idle in a quiet hour."""
+    rows = ("big,ml.g4dn.12xlarge,10000,10,4", "small,ml.g4dn.xlarge,1000,10,0.41")
+    return measured(folder, *rows, header=f"{HEADER},implied_hourly_price_usd")
+
+
+def test_a_day_decides_which_is_the_cheapest_and_the_cheapest_at_the_load_is_named_too(tmp_path: Path) -> None:
+    given = ("--load", "10000", "--latency-ms", "500")
+    day = ("--daily-curve", day_file(tmp_path, quiet=100, busy=10_000))
+    words = " ".join(run(*given, *day, measurements=big_and_small(tmp_path)).output.split())
+    assert "cheapest within 500 ms by the day: small on ml.g4dn.xlarge, 27.06 USD a day; --write takes it" in words
+    assert (
+        "it is not the cheapest at 10000 invocations a minute: 1 x big on ml.g4dn.12xlarge, 4.00 USD an hour" in words
+    )
+    assert "but 192.00 USD a day" in words
+    assert "how far this holds, by the cost at the load" in words
+
+    document = json.loads(run(*given, *day, "--json", measurements=big_and_small(tmp_path)).output)
+    assert [row["cost_per_day"] for row in document["rows"]] == [192, 27.06]
+    assert (document["recommended"]["configuration"], document["recommended_by"]) == ("small", "day")
+    assert document["cheapest_at_load"]["configuration"] == "big"
+    assert document["scaling"]["configuration"] == "small"
+
+    plain = json.loads(run(*given, "--json", measurements=big_and_small(tmp_path)).output)
+    assert (plain["recommended"]["configuration"], plain["recommended_by"]) == ("big", "load")
+    assert [row["cost_per_day"] for row in plain["rows"]] == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("busy", "peak", "said"),
+    [
+        (
+            330,
+            30_000,
+            "--load, 30000 calls a minute, is above the busiest hour of --daily-curve, 330: the maximum is for",
+        ),
+        (40_000, 40_000, "the busiest hour of --daily-curve, 40000 calls a minute, is above --load, 30000"),
+        (30_000, 30_000, ""),
+    ],
+)
+def test_the_maximum_is_for_the_greater_of_the_load_and_the_days_busiest_hour(
+    busy: int, peak: int, said: str, tmp_path: Path
+) -> None:
+    given = ("--load", "30000", "--latency-ms", "500", "--daily-curve", day_file(tmp_path, quiet=100, busy=busy))
+    scaling = json.loads(run(*given, "--json").output)["scaling"]
+    target = scaling["invocations_per_instance"]
+    assert (scaling["maximum_for_invocations_per_minute"], scaling["maximum"]) == (peak, math.ceil(peak / target))
+    assert scaling["note"].startswith(said)
+    assert bool(scaling["note"]) == bool(said)
+    assert scaling["note"] in " ".join(run(*given).output.split())
 
 
 def test_a_day_gives_both_limits_and_what_following_it_saves(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import shutil
 from pathlib import Path
@@ -12,7 +13,7 @@ from click.testing import CliRunner, Result
 from tests.catalogue.test_prices import own_prices
 from tests.sizing.test_capacity import PUBLISHED
 from tritonstack.commands import size
-from tritonstack.errors import InputError
+from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.local.paths import REPOSITORY
 from tritonstack.sizing.measurements_file import NEEDED
 
@@ -51,7 +52,7 @@ def test_the_file_is_edited_and_the_diff_and_each_reason_are_printed(project: Pa
     assert "yes, cheapest" in result.output
     words = " ".join(result.output.split())
     assert "digits in environments/prod.yaml, if it serves trt-db-ig on ml.g4dn.xlarge" in words
-    assert "53.2 a second x 60 x 0.5; measured: 3192 calls a minute" in words
+    assert "0.5 of what was measured: 3192 calls a minute" in words
     assert "--load, 30000 calls a minute at 1596 an instance" in words
     assert "counts the calls of all its models together" in words
     assert "gpu_utilization: 70 stays" in words
@@ -152,7 +153,9 @@ def test_a_day_decides_the_limits_and_what_it_costs(project: Path) -> None:
     loads = [2_500 if hour < 8 else 24_000 for hour in range(24)]
     lines = [f"{hour},{load}\n" for hour, load in enumerate(loads)]
     (project / "day.csv").write_text(f"hour,invocations_per_min\n{''.join(lines)}")
-    edit = json.loads(run("--write", "environments/dev.yaml", "--daily-curve", "day.csv", "--json").stdout)["edit"]
+    edit = json.loads(
+        run("--write", "environments/dev.yaml", "--daily-curve", "day.csv", "--json", load="24000").stdout
+    )["edit"]
     assert {each["field"]: each["after"] for each in edit["settings"]} == {
         "scaling.minimum": 2,
         "scaling.maximum": 16,
@@ -165,6 +168,47 @@ def test_a_day_decides_the_limits_and_what_it_costs(project: Path) -> None:
     text = (project / "environments" / "dev.yaml").read_text()
     scaling = "    scaling: {minimum: 2, maximum: 16, requests_per_second: 53.2, safety_factor: 0.5}\n"
     assert f"    initial_instance_count: 2\n{scaling}" in text
+
+
+def test_a_load_above_the_days_busiest_hour_keeps_its_maximum_and_the_reason_names_both(project: Path) -> None:
+    lines = [f"{hour},{100 + 10 * hour}\n" for hour in range(24)]
+    (project / "day.csv").write_text(f"hour,invocations_per_min\n{''.join(lines)}")
+    edit = json.loads(run("--write", "environments/prod.yaml", "--daily-curve", "day.csv", "--json").stdout)["edit"]
+    [maximum] = [each for each in edit["settings"] if each["field"] == "scaling.maximum"]
+    assert maximum["after"] == 19
+    assert maximum["why"] == "--load, 30000 calls a minute at 1596 an instance; the busiest hour has 330"
+    assert "is above the busiest hour of --daily-curve, 330" in edit["notes"][0]
+
+
+def test_with_a_day_the_endpoint_on_the_type_that_is_cheapest_by_the_day_is_written(project: Path) -> None:
+    header = f"{','.join(NEEDED)},implied_hourly_price_usd"
+    rows = ("big,ml.g4dn.12xlarge,10000,10,4", "small,ml.g4dn.xlarge,1000,10,0.41")
+    (project / "measured.csv").write_text("\n".join((header, *rows)) + "\n")
+    lines = [f"{hour},{10_000 if hour == 12 else 100}\n" for hour in range(24)]
+    (project / "day.csv").write_text(f"hour,invocations_per_min\n{''.join(lines)}")
+    given = ("--write", "environments/prod.yaml", "--diff", "--json")
+    measurements = project / "measured.csv"
+    with_day = run(*given, "--daily-curve", "day.csv", load="10000", measurements=measurements)
+    assert json.loads(with_day.stdout)["edit"]["configuration"] == "small"
+    without = run(*given, load="10000", measurements=measurements)
+    assert "no endpoint on ml.g4dn.12xlarge" in said(without)
+
+
+def test_a_folder_that_takes_no_file_is_told_by_the_users_file_with_what_to_do(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path, _data: bytes) -> int:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "write_bytes", refuse)
+    result = run("--write", "environments/prod.yaml")
+    assert isinstance(result.exception, WorkFailedError)
+    assert result.exception.exit_code == 1
+    text = str(result.exception)
+    assert text.startswith("environments/prod.yaml\n  found:   not written: Permission denied")
+    assert f"Permission denied, in {project / 'environments'}, where" in text
+    assert "print the edit with --diff and apply it yourself" in text
+    assert ".prod.yaml." not in text
 
 
 def test_what_else_scales_an_endpoint_is_said_and_stays(project: Path) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.sizing.edits import HEAD, edit_of, endpoint_text, written
 from tests.sizing.environment_texts import OWN_KEYS, environment_texts
-from tritonstack.errors import InputError
+from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.local.paths import REPOSITORY
 from tritonstack.settings import Environment, Scaling, load_environment
 
@@ -150,7 +150,7 @@ def test_a_write_that_fails_leaves_the_file_and_nothing_beside_it(
         raise OSError(28, "No space left on device", str(self))
 
     monkeypatch.setattr(Path, "replace", full)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(WorkFailedError, match="not written: No space left"):
         edit.write()
     assert file.read_bytes() == before
     assert [each.name for each in tmp_path.iterdir()] == ["dev.yaml"]

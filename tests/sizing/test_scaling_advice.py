@@ -6,11 +6,14 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.sizing.rows import measurement, table_of
 from tests.sizing.test_capacity import published
 from tritonstack.errors import InputError
 from tritonstack.settings import Scaling
+from tritonstack.sizing.capacity import instances_for
 from tritonstack.sizing.daily_curve import DailyCurve, read_daily_curve
 from tritonstack.sizing.scaling_advice import scaling_advice
 from tritonstack.sizing.sensitivity import sensitivity
@@ -36,6 +39,23 @@ def test_the_target_is_the_settings_own_arithmetic() -> None:
     assert (advice.minimum, advice.maximum) == (2, 45)  # 30,000 calls at 667.5 an instance, not at 1,335
 
 
+def test_target_and_maximum_are_of_the_rate_a_minute_and_not_of_its_rounded_seconds() -> None:
+    [row] = table_of(measurement(rate="100"), load="30000").rows
+    advice = scaling_advice(row)
+    assert (advice.invocations_per_instance, advice.maximum) == (Decimal(50), 600)
+    assert advice.requests_per_second == Decimal("1.666667")
+
+
+@given(rate=st.decimals(min_value="0.01", max_value="100000", places=2), load=st.integers(1, 10**6))
+def test_the_written_seconds_give_the_printed_target_and_need_no_more_instances(rate: Decimal, load: int) -> None:
+    [row] = table_of(measurement(rate=str(rate)), load=str(load)).rows
+    advice = scaling_advice(row, least=1)
+    written = advice.requests_per_second * 60 * advice.safety_factor
+    assert float(written) == pytest.approx(float(advice.invocations_per_instance), rel=1e-6)
+    assert advice.maximum == instances_for(Decimal(load), rate=rate / 2)
+    assert instances_for(Decimal(load), rate=written) <= advice.maximum
+
+
 def test_a_day_gives_the_least_and_the_greatest_count_and_what_following_it_saves() -> None:
     loads = (Decimal(300),) * 12 + (Decimal(3000),) * 12
     [row] = table_of(measurement(rate="600", usd="2"), load="3000").rows
@@ -46,7 +66,7 @@ def test_a_day_gives_the_least_and_the_greatest_count_and_what_following_it_save
 
 
 def test_the_least_count_holds_in_every_hour() -> None:
-    [row] = table_of(measurement(rate="600", usd="2")).rows
+    [row] = table_of(measurement(rate="600", usd="2"), load="1").rows
     advice = scaling_advice(row, curve=DailyCurve(loads=(Decimal(1),) * 24))
     assert (advice.minimum, advice.maximum, set(advice.hourly)) == (2, 2, {2})
 

@@ -38,6 +38,7 @@ def test_each_published_row_has_every_field_as_a_number_of_its_own() -> None:
             "price_source": "the measurements",
             "cost_per_hour": float(row.price.usd_per_hour * row.instances),
             "cost_per_million": round(float(row.price.usd_per_hour * row.instances) / 1.8, 4),  # 1.8 million an hour
+            "cost_per_day": None,
             "meets_latency": row.measurement.latency_ms <= 500,
         }
 
@@ -63,9 +64,11 @@ def test_the_scaling_names_its_row_and_each_hour_of_the_day() -> None:
         "invocations_per_instance": 300,
         "minimum": 1,
         "maximum": 10,
+        "maximum_for_invocations_per_minute": 3000,
         "instances_by_hour": [1] * 12 + [10] * 12,
         "usd_per_day": 264,
         "usd_per_day_at_maximum": 480,
+        "note": "",
     }
 
 

@@ -44,7 +44,7 @@ def command(context: click.Context) -> None:
 def list_prices(*, regions: Sequence[str], environments: Sequence[str]) -> None:
     """Show what is known, each price with its source and date, and what the environments' endpoints take.
 
-    Without an option: every environment of the project. Reads files alone.
+    Without an option: every environment of the project. Reads only files.
     """
     chosen, loaded = _chosen(regions, environments)
     show_prices(chosen, uses_of(loaded), project=project_folder())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from pathlib import Path
 
 import click
@@ -14,10 +15,11 @@ from tritonstack.commands.size_view import size_view
 from tritonstack.errors import InputError, Problem
 from tritonstack.settings.scaling import DEFAULT_SAFETY_FACTOR
 from tritonstack.sizing.capacity import CapacityTable, capacity_table
+from tritonstack.sizing.day_cost import with_day
 from tritonstack.sizing.environment_edit import EnvironmentEdit, environment_edit
 from tritonstack.sizing.price import prices
 from tritonstack.sizing.scaling_advice import ScalingAdvice, scaling_advice
-from tritonstack.sizing.scaling_change import DEFAULT_FACTOR, least_instances, scaling_change
+from tritonstack.sizing.scaling_change import DEFAULT_FACTOR, factor_of, least_instances, scaling_change
 from tritonstack.sizing.scaling_target import scaling_target
 from tritonstack.sizing.sensitivity import sensitivity
 from tritonstack.sizing.size_document import size_document
@@ -69,9 +71,9 @@ def command(
 ) -> None:
     """Say what each measured configuration needs for a load, what it costs, and which is the cheapest in the limit.
 
-    Reads files alone. With --write it changes the scaling of one endpoint in an environment file, and nothing else.
-    Exit code 2 where no measured configuration keeps the limit, or the advice cannot be written: the table is printed
-    all the same, and no file is touched.
+    Reads only files. With a daily curve the cheapest is the cheapest by the day. With --write it changes the scaling of
+    one endpoint in an environment file, and nothing else. Exit code 2 where no measured configuration keeps the limit,
+    or the advice cannot be written: the table is printed all the same, and no file is touched.
     """
     inputs = read_inputs(
         measurements=measurements,
@@ -86,6 +88,8 @@ def command(
     region = DEFAULT_REGION if chosen is None else chosen.region
     price_of = prices(region=region, overrides={} if chosen is None else chosen.prices, project=inputs.project)
     table = capacity_table(inputs.measurements, demand=inputs.demand, price_of=price_of)
+    if inputs.curve is not None:
+        table = with_day(table, curve=inputs.curve, safety_factor=_factor(inputs), least=_least(inputs))
     edit, refusal = _edit(table, inputs)
     written = edit is not None and inputs.target is not None and edit.changed and not inputs.target.diff_only
     if edit is not None and written:
@@ -123,11 +127,26 @@ def _edit(table: CapacityTable, inputs: Inputs) -> tuple[EnvironmentEdit | None,
 
 
 def _advice(table: CapacityTable, inputs: Inputs) -> ScalingAdvice | None:
-    best, chosen = table.recommended, inputs.environment
+    best = table.recommended
     if best is None:
         return None
-    least = least_instances(production=chosen is None or chosen.production)
-    return scaling_advice(best, safety_factor=inputs.factor or DEFAULT_FACTOR, curve=inputs.curve, least=least)
+    return scaling_advice(best, safety_factor=_factor(inputs), curve=inputs.curve, least=_least(inputs))
+
+
+def _factor(inputs: Inputs) -> Decimal:
+    """The one that is told, else that of the endpoint that is named, else what AWS advises."""
+    target, environment = inputs.target, inputs.environment
+    if inputs.factor is not None:
+        return inputs.factor
+    if target is None or target.endpoint is None or environment is None:
+        return DEFAULT_FACTOR
+    named = environment.endpoint(target.endpoint)
+    return DEFAULT_FACTOR if named is None else factor_of(named.scaling)
+
+
+def _least(inputs: Inputs) -> int:
+    chosen = inputs.environment
+    return least_instances(production=chosen is None or chosen.production)
 
 
 def _print(table: CapacityTable, *, advice: ScalingAdvice | None, edit: EnvironmentEdit | None, written: bool) -> None:

@@ -68,12 +68,16 @@ def notes(edit: EnvironmentEdit, table: CapacityTable) -> Iterator[str]:
     """What the numbers leave open, as sentences."""
     endpoint, advice, best = edit.change.endpoint, edit.change.advice, table.recommended
     row = advice.row
+    if advice.note:
+        yield advice.note
     yield from _costs(advice)
     if edit.changed:
         many = f"{advice.maximum} instances, and a second fleet during an update"
         yield f"tritonstack preflight {edit.file.stem} asks whether the account's quota allows {many}"
     if best is not None and best.cost_per_hour is not None and best.measurement != row.measurement:
         said = f"cheapest of all: {best.instances} x {best.measurement.name}, {best.cost_per_hour:.2f} USD an hour"
+        if table.usd_per_day is not None:
+            said = f"cheapest of all by the day: {best.measurement.name}, {table.usd_per_day[best]:.2f} USD a day"
         moved = best.measurement.instance_type != row.measurement.instance_type
         yield f"{said}; another instance_type means another fleet and other engines: left to you" if moved else said
     if endpoint.multi_model:

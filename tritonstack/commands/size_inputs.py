@@ -139,16 +139,15 @@ def _environment(name: str | None, target: Target | None) -> Environment | None:
 
 def _demand(*, load: str, latency_ms: str) -> Demand:
     texts = {"--load": load, "--latency-ms": latency_ms}
-    numbers = {option: number_of(text) for option, text in texts.items()}
+    numbers = {option: number for option, text in texts.items() if (number := number_of(text)) is not None}
     problems = [
-        Problem(field=option, found=texts[option], allowed=ABOVE_ZERO)
-        for option, number in numbers.items()
-        if number is None or not is_above_zero(number)
+        Problem(field=option, found=text, allowed=ABOVE_ZERO)
+        for option, text in texts.items()
+        if option not in numbers or not is_above_zero(numbers[option])
     ]
     if problems:
         raise InputError(problems)
-    rate, limit = Decimal(load), Decimal(latency_ms)
-    return Demand(invocations_per_minute=rate, latency_ms=limit)
+    return Demand(invocations_per_minute=numbers["--load"], latency_ms=numbers["--latency-ms"])
 
 
 def _factor(text: str) -> Decimal:

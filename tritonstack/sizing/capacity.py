@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
 
@@ -73,12 +74,32 @@ class CapacityTable:
     Attributes:
         demand: the load and the limit.
         rows: one for each measurement.
-        recommended: the cheapest that meets both; None where none does, or none of them has a price.
+        usd_per_day: what each row that keeps the limit and has a price costs in a day whose load follows a curve; None
+            where there is no curve.
     """
 
     demand: Demand
     rows: tuple[CapacityRow, ...]
-    recommended: CapacityRow | None
+    usd_per_day: Mapping[CapacityRow, Decimal] | None = None
+
+    @property
+    def recommended(self) -> CapacityRow | None:
+        """The cheapest that keeps the limit: by the day, or at the load where no day is known; None where none is."""
+        return self.cheapest_of(self.rows)
+
+    @property
+    def cheapest_at_load(self) -> CapacityRow | None:
+        """The cheapest that keeps the limit while all of the load is there."""
+        return cheapest(self.rows)
+
+    def cheapest_of(self, rows: tuple[CapacityRow, ...]) -> CapacityRow | None:
+        """The one of ``rows`` to recommend, by the same rule."""
+        days = self.usd_per_day
+        if days is None:
+            return cheapest(rows)
+        priced = [row for row in rows if row in days]
+        least = min((days[row] for row in priced), default=None)
+        return cheapest(tuple(row for row in priced if days[row] == least))
 
     @property
     def unpriced(self) -> tuple[CapacityRow, ...]:
@@ -94,7 +115,7 @@ class CapacityTable:
 def capacity_table(measurements: Measurements, *, demand: Demand, price_of: PriceOf) -> CapacityTable:
     """Each measurement at ``demand``."""
     rows = tuple(capacity_row(row, demand=demand, price=price_of(row)) for row in measurements.rows)
-    return CapacityTable(demand=demand, rows=rows, recommended=cheapest(rows))
+    return CapacityTable(demand=demand, rows=rows)
 
 
 def capacity_row(measurement: Measurement, *, demand: Demand, price: InstancePrice | None) -> CapacityRow:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import os
 import shutil
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tritonstack.errors import InputError, Problem
+from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.settings import load_environment
 from tritonstack.settings.yaml_source import YamlError, parse_yaml
 from tritonstack.sizing.number import plain
@@ -52,15 +53,22 @@ class EnvironmentEdit:
         return "".join(line if line.endswith("\n") else f"{line}\n{NO_LINE_END}" for line in lines)
 
     def write(self) -> None:
-        """Puts the new text in the file's place, in one step; the file keeps its mode, a link stays a link."""
+        """Puts the new text in the file's place, in one step; the file keeps its mode, a link stays a link.
+
+        Raises:
+            WorkFailedError: it cannot be written; the file is as it was.
+        """
         target = self.file.resolve()
         unfinished = target.with_name(f".{target.name}.{os.getpid()}")
         try:
             unfinished.write_bytes(self.after.encode())
             shutil.copymode(target, unfinished)
             unfinished.replace(target)
+        except OSError as error:
+            raise WorkFailedError(str(_unwritten(self.file, target, error))) from error
         finally:
-            unfinished.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # a folder that takes no file gives none away either
+                unfinished.unlink(missing_ok=True)
 
 
 def environment_edit(file: Path, change: ScalingChange) -> EnvironmentEdit:
@@ -140,6 +148,15 @@ def _refused(file: Path) -> Problem:
         file=str(file),
         found="the advice, written into it, breaks the rules below (lines are those of the edited file)",
         allowed="an edit that keeps them; nothing is written",
+    )
+
+
+def _unwritten(file: Path, target: Path, error: OSError) -> Problem:
+    return Problem(
+        file=str(file),
+        found=f"not written: {error.strerror or error}, in {target.parent}, where the new text is put first",
+        allowed="a folder with the permission and the room for a second file; the file is as it was",
+        advice="give it both, or print the edit with --diff and apply it yourself",
     )
 
 

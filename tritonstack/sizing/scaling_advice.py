@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import ROUND_DOWN, Decimal
+from decimal import ROUND_CEILING, Decimal
 
 from tritonstack.settings.scaling import DEFAULT_SAFETY_FACTOR, SECONDS_IN_A_MINUTE
 from tritonstack.sizing.capacity import CapacityRow, instances_for
 from tritonstack.sizing.daily_curve import DailyCurve
+from tritonstack.sizing.number import plain, rounded
 
 LEAST_IN_PRODUCTION = 2
 """One instance of a multi-model endpoint would lose every loaded model while it is replaced."""
-DIGITS = 4
-"""Of the rate that is proposed: no load test tells more."""
+TARGET_DIGITS = 9
+LEAST_DIGITS = 4
+"""Of a rate in seconds; more only where 60 times these is another rate in minutes."""
+ANOTHER_RATE = Decimal("1e-6")
+"""Of the measured rate: no load test tells as little."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,27 +25,47 @@ class ScalingAdvice:
 
     Attributes:
         row: the measured configuration that the numbers hold for.
-        peak: invocations a minute in the day's busiest hour.
-        requests_per_second: what one instance answered in the load test, rounded down to four digits.
+        peak: invocations a minute that the maximum is for: the load, or the curve's busiest hour where that is more.
+        invocations_per_instance: the target of the invocations' policy, calls a minute and instance: what one instance
+            answered in the load test, by the safety factor.
         safety_factor: share of it to aim at: a target at the measured limit would scale when it is too late.
-        minimum, maximum: instances, at the target, in the day's quietest and busiest hour.
+        minimum, maximum: instances, at the target, in the day's quietest hour and at ``peak``.
         hourly: instances in each hour of the day at the target, at least ``minimum``; empty without a daily curve.
         usd_per_day: of ``hourly``, and of the greatest count all day; None without a curve or a price.
+        curve: the day; None where none is known.
     """
 
     row: CapacityRow
     peak: Decimal
-    requests_per_second: Decimal
+    invocations_per_instance: Decimal
     safety_factor: Decimal
     minimum: int
     maximum: int
     hourly: tuple[int, ...] = ()
     usd_per_day: tuple[Decimal, Decimal] | None = None
+    curve: DailyCurve | None = None
 
     @property
-    def invocations_per_instance(self) -> Decimal:
-        """The target of the invocations' policy: calls a minute and instance."""
-        return self.requests_per_second * SECONDS_IN_A_MINUTE * self.safety_factor
+    def requests_per_second(self) -> Decimal:
+        """What one instance answered in a second, with the digits that give the settings the same target."""
+        return by_the_second(self.row.measurement.invocations_per_minute)
+
+    @property
+    def note(self) -> str:
+        """Which numbers follow the load and which the curve; empty where their greatest loads are one."""
+        if self.curve is None or self.curve.peak == self.row.load:
+            return ""
+        load, busiest = plain(self.row.load), plain(self.curve.peak)
+        if self.curve.peak < self.row.load:
+            return (
+                f"--load, {load} calls a minute, is above the busiest hour of --daily-curve, {busiest}: the maximum is "
+                "for --load, the minimum and the cost of a day are by the curve"
+            )
+        return (
+            f"the busiest hour of --daily-curve, {busiest} calls a minute, is above --load, {load}: the maximum is for "
+            "the busiest hour; instances and costs an hour in the table are for --load; give --load "
+            f"{busiest} to have both for the busiest hour"
+        )
 
 
 def scaling_advice(
@@ -53,13 +77,13 @@ def scaling_advice(
 ) -> ScalingAdvice:
     """How to scale ``row``'s configuration.
 
-    Without a curve the load is taken as the busiest hour, and nothing is known of the others: the minimum is ``least``.
-    The least count holds in every hour, and the greatest is never below it.
+    The maximum is for the load, or for the curve's busiest hour where that is more: neither is left unserved. Without a
+    curve nothing is known of quieter hours: the minimum is ``least``. The least count holds in every hour, and the
+    greatest is never below it.
     """
-    rate = rounded_down(row.measurement.invocations_per_minute / SECONDS_IN_A_MINUTE)
-    target = rate * SECONDS_IN_A_MINUTE * safety_factor
+    target = rounded(row.measurement.invocations_per_minute * safety_factor, digits=TARGET_DIGITS)
     hourly = () if curve is None else tuple(max(least, instances_for(load, rate=target)) for load in curve.loads)
-    peak = row.load if curve is None else curve.peak
+    peak = row.load if curve is None else max(row.load, curve.peak)
     minimum = min(hourly) if hourly else least
     maximum = max(instances_for(peak, rate=target), minimum)
     price = row.price
@@ -69,15 +93,24 @@ def scaling_advice(
     return ScalingAdvice(
         row=row,
         peak=peak,
-        requests_per_second=rate,
+        invocations_per_instance=target,
         safety_factor=safety_factor,
         minimum=minimum,
         maximum=maximum,
         hourly=hourly,
         usd_per_day=usd,
+        curve=curve,
     )
 
 
-def rounded_down(number: Decimal) -> Decimal:
-    """The first four digits of ``number`` (22.8166… → 22.81): so no target is above what was measured."""
-    return number.quantize(Decimal(1).scaleb(number.adjusted() - DIGITS + 1), ROUND_DOWN)
+def by_the_second(rate: Decimal) -> Decimal:
+    """``rate`` (a minute) in seconds, with four digits or as many more as it takes for 60 of it to be ``rate`` again.
+
+    Rounded up, by less than a millionth: rounded down, the target would ask for an instance more than the maximum.
+    """
+    digits = LEAST_DIGITS
+    while True:
+        found = rounded(rate / SECONDS_IN_A_MINUTE, digits=digits, rounding=ROUND_CEILING)
+        if found * SECONDS_IN_A_MINUTE - rate <= rate * ANOTHER_RATE:
+            return found
+        digits += 1

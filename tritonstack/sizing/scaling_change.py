@@ -76,7 +76,7 @@ def scaling_change(
     least = least_instances(production=production)
     if scaling is not None and curve is None:
         least = scaling.minimum
-    advice = scaling_advice(row, safety_factor=factor or _factor(scaling), curve=curve, least=least)
+    advice = scaling_advice(row, safety_factor=factor or factor_of(scaling), curve=curve, least=least)
     limits = (
         _minimum(advice, scaling=scaling, curve=curve, least=least),
         _maximum(advice, scaling=scaling, curve=curve),
@@ -89,7 +89,8 @@ def scaling_change(
     )
 
 
-def _factor(scaling: Scaling | None) -> Decimal:
+def factor_of(scaling: Scaling | None) -> Decimal:
+    """The safety factor that holds where none is told."""
     return DEFAULT_FACTOR if scaling is None else Decimal(str(scaling.factor))
 
 
@@ -106,8 +107,13 @@ def _minimum(advice: ScalingAdvice, *, scaling: Scaling | None, curve: DailyCurv
 
 
 def _maximum(advice: ScalingAdvice, *, scaling: Scaling | None, curve: DailyCurve | None) -> SettingChange:
-    source = "--load" if curve is None else "the busiest hour"
+    source = "--load" if curve is None or curve.peak < advice.peak else "the busiest hour"
     why = f"{source}, {plain(advice.peak)} calls a minute at {_target_of(advice)} an instance"
+    if curve is not None and curve.peak != advice.row.load:
+        other = (
+            f"the busiest hour has {plain(curve.peak)}" if source == "--load" else f"--load is {plain(advice.row.load)}"
+        )
+        why += f"; {other}"
     if advice.maximum == advice.minimum:
         why += ", and never below the minimum"
     return _setting("maximum", None if scaling is None else scaling.maximum, Decimal(advice.maximum), why)
@@ -118,7 +124,7 @@ def _target(advice: ScalingAdvice, *, scaling: Scaling | None, told: bool) -> tu
     row = advice.row.measurement
     measured = f"measured: {plain(row.invocations_per_minute)} calls a minute, {row.name}"
     if scaling is not None and scaling.invocations_per_instance is not None:
-        why = f"{plain(advice.requests_per_second)} a second x 60 x {advice.safety_factor}; {measured}"
+        why = f"{advice.safety_factor} of what was {measured}"
         before = scaling.invocations_per_instance
         return (_setting("invocations_per_instance", before, advice.invocations_per_instance, why),)
     rate = None if scaling is None else scaling.requests_per_second

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from tritonstack.errors import InputError, Problem
 from tritonstack.settings import Endpoint, Environment
-from tritonstack.sizing.capacity import CapacityRow, CapacityTable, cheapest
+from tritonstack.sizing.capacity import CapacityRow, CapacityTable
 
 
 def scaling_target(
@@ -35,7 +35,7 @@ def scaling_target(
 
 
 def _cheapest(rows: tuple[CapacityRow, ...], *, table: CapacityTable, configuration: str | None) -> CapacityRow:
-    best = cheapest(rows)
+    best = table.cheapest_of(rows)
     if best is not None:
         return best
     limit = table.demand.latency_ms
@@ -83,9 +83,12 @@ def _by_row(row: CapacityRow, *, environment: Environment, file: str) -> tuple[E
 
 
 def _best_on(endpoint: Endpoint, rows: tuple[CapacityRow, ...], *, table: CapacityTable, file: str) -> CapacityRow:
-    """The least instances, which is the cheapest too: all rows have the one type's price."""
+    """The cheapest on the type; where its price is unknown, the least instances, which is the same at one price."""
     there = [row for row in rows if row.measurement.instance_type == endpoint.instance_type]
     fit = [row for row in there if row.meets_latency]
+    best = table.cheapest_of(tuple(fit))
+    if best is not None:
+        return best
     if fit:
         return min(fit, key=lambda row: (row.instances, row.measurement.latency_ms, row.measurement.line))
     limit = table.demand.latency_ms

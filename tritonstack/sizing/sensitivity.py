@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from tritonstack.sizing.capacity import CapacityRow, CapacityTable, Demand, capacity_row, cheapest
+from tritonstack.sizing.number import is_above_zero
 
 LOADS = tuple(Decimal(text) for text in ("0.25", "0.5", "0.8", "0.9", "1", "1.1", "1.25", "1.5", "2", "4"))
 RATES = tuple(Decimal(text) for text in ("0.7", "0.8", "0.9", "1"))
@@ -34,9 +35,15 @@ class Sensitivity:
 
 
 def sensitivity(table: CapacityTable) -> Sensitivity:
-    """What the recommendation would be under other assumptions, one changed at a time."""
+    """Which row would cost the least at the load under other assumptions, one changed at a time.
+
+    A factor that makes the load one that nobody could have given is left out.
+    """
+    load = table.demand.invocations_per_minute
     return Sensitivity(
-        loads=tuple(Case(value=factor, recommended=_at(table, load=factor)) for factor in LOADS),
+        loads=tuple(
+            Case(value=factor, recommended=_at(table, load=factor)) for factor in LOADS if is_above_zero(load * factor)
+        ),
         rates=tuple(Case(value=factor, recommended=_at(table, rate=factor)) for factor in RATES),
         limits=_limits(table),
     )

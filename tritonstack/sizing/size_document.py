@@ -14,14 +14,16 @@ def size_document(
     table: CapacityTable, *, advice: ScalingAdvice | None, sensitive: Sensitivity, region: str
 ) -> dict[str, Any]:
     """Numbers as JSON numbers, money in USD; what is unknown is null and said in ``unpriced``."""
-    chosen = table.recommended
+    chosen, at_load = table.recommended, table.cheapest_at_load
     return {
         "schema": 1,
         "region": region,
         "invocations_per_minute": _number(table.demand.invocations_per_minute),
         "latency_limit_ms": _number(table.demand.latency_ms),
-        "rows": [_row(row) for row in table.rows],
+        "rows": [_row(row, usd_per_day=(table.usd_per_day or {}).get(row)) for row in table.rows],
         "recommended": None if chosen is None else _named(chosen),
+        "recommended_by": "load" if table.usd_per_day is None else "day",
+        "cheapest_at_load": None if at_load is None else _named(at_load),
         "unpriced": [_named(row) for row in table.unpriced],
         "scaling": None if advice is None else _advice(advice),
         "sensitivity": {
@@ -36,7 +38,7 @@ def _named(row: CapacityRow) -> dict[str, str]:
     return {"configuration": row.measurement.configuration, "instance_type": row.measurement.instance_type}
 
 
-def _row(row: CapacityRow) -> dict[str, Any]:
+def _row(row: CapacityRow, *, usd_per_day: Decimal | None) -> dict[str, Any]:
     return {
         **_named(row),
         "invocations_per_minute_per_instance": _number(row.measurement.invocations_per_minute),
@@ -46,6 +48,7 @@ def _row(row: CapacityRow) -> dict[str, Any]:
         "price_source": None if row.price is None else row.price.source,
         "cost_per_hour": _number(row.cost_per_hour),
         "cost_per_million": _number(row.cost_per_million, digits=4),
+        "cost_per_day": _number(usd_per_day),
         "meets_latency": row.meets_latency,
     }
 
@@ -59,9 +62,11 @@ def _advice(advice: ScalingAdvice) -> dict[str, Any]:
         "invocations_per_instance": _number(advice.invocations_per_instance),
         "minimum": advice.minimum,
         "maximum": advice.maximum,
+        "maximum_for_invocations_per_minute": _number(advice.peak),
         "instances_by_hour": list(advice.hourly),
         "usd_per_day": _number(day),
         "usd_per_day_at_maximum": _number(all_day),
+        "note": advice.note,
     }
 
 
