@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -124,6 +125,22 @@ def test_a_model_that_answers_nothing_under_load_has_failed(tmp_path: Path) -> N
 
     assert result.failed
     assert "calls failed" in result.ended_by
+
+
+def test_a_model_that_answers_too_few_calls_at_each_load_has_failed(tmp_path: Path) -> None:
+    """Its figures are of the calls that did not fail: as good as none."""
+    calls = itertools.count()
+
+    def reply(request: Request) -> Any:
+        fails = next(calls) % 2
+        return error_reply("ModelError", 424, OriginalStatusCode=500, OriginalMessage="no") if fails else echo(request)
+
+    with world() as found:
+        found.endpoint.reply = reply
+        [result] = run(found, settings_with_input(tmp_path), tmp_path).results
+
+    assert result.points[0].all.answered
+    assert result.failed
 
 
 def test_calls_that_were_spent_before_a_round_are_no_failure(tmp_path: Path) -> None:

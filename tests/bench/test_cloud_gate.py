@@ -19,11 +19,12 @@ from tritonstack.settings import GateSettings
 PRICE = 0.736
 
 
-def point(rate: float, *, p95: float | None) -> dict[str, Any]:
+def point(rate: float, *, p95: float | None, users: int | None = 1, failed: int = 0) -> dict[str, Any]:
+    """A load of 100 calls, of which so many failed."""
     figures = {
         "seconds": 10.0,
-        "answered": 100,
-        "failed": 0,
+        "answered": 100 - failed,
+        "failed": failed,
         "per_minute": rate,
         "mean_ms": None,
         "least_ms": None,
@@ -33,7 +34,7 @@ def point(rate: float, *, p95: float | None) -> dict[str, Any]:
     }
     return {
         "load": "users",
-        "users": 1,
+        "users": users,
         "rate_per_second": None,
         "stable": True,
         "per_minute": {"mean": rate, "half_width": None},
@@ -91,12 +92,59 @@ def verdicts(found: BenchDocument, price: float | None = PRICE, **gate: Any) -> 
     return [line.verdict for line in hold(found, GateSettings(**gate), usd_per_hour=lambda _: price)]
 
 
-LADDER = (point(600, p95=40), point(1000, p95=90), point(1100, p95=200))
+LADDER = (point(600, p95=40), point(1000, p95=90, users=2), point(1100, p95=200, users=4))
 
 
 @pytest.mark.parametrize(("limit", "verdict"), [(40, "passed"), (39.9, "failed")])
 def test_the_95th_percentile_is_that_of_the_least_load(limit: float, verdict: str) -> None:
     assert verdicts(document(*LADDER), p95_ms=limit) == [verdict]
+
+
+def test_the_least_load_is_the_one_with_the_fewest_users_and_not_the_slowest() -> None:
+    """Past saturation an endpoint answers less than at the load before it."""
+    saturated = point(500, p95=900, users=8)
+    assert verdicts(document(saturated, *LADDER), p95_ms=40) == ["passed"]
+    rates = [
+        point(rate, p95=p95, users=None) | {"rate_per_second": per} for rate, p95, per in ((500, 900, 8), (600, 40, 4))
+    ]
+    assert verdicts(document(*rates), p95_ms=40) == ["passed"]
+
+
+def test_without_users_and_rate_the_first_load_is_the_least() -> None:
+    steps = (point(600, p95=40, users=None), point(500, p95=900, users=None))
+    assert verdicts(document(*steps), p95_ms=40) == ["passed"]
+
+
+def test_a_load_whose_calls_fail_is_not_within_the_limit() -> None:
+    failing = point(1200, p95=50, users=8, failed=11)
+    assert verdicts(document(*LADDER, failing), p95_ms=100, per_minute=1001) == ["failed"]
+    assert verdicts(document(*LADDER, failing), p95_ms=100, usd_per_million=12.26) == ["passed", "failed"]
+    bearable = point(1200, p95=50, users=8, failed=10)
+    assert verdicts(document(*LADDER, bearable), p95_ms=100, per_minute=1001) == ["passed"]
+
+
+def test_the_load_that_is_held_fails_where_its_calls_do() -> None:
+    failing = document(point(600, p95=40, failed=11), *LADDER[1:])
+    [line] = hold(failing, GateSettings(p95_ms=100), usd_per_hour=lambda _: PRICE)
+    assert (line.verdict, "11 of 100 calls failed at users; 10% may" in line.sentence) == ("failed", True)
+    assert verdicts(document(point(600, p95=40, failed=11)), usd_per_million=1000) == ["failed"]
+    nothing = point(0, p95=None, failed=100)
+    assert verdicts(document(nothing, *LADDER[1:]), p95_ms=100) == ["failed"], "the next load is not the least one"
+
+
+def test_a_test_that_was_interrupted_fails() -> None:
+    interrupted = document(*LADDER).model_copy(update={"complete": False})
+    lines = hold(interrupted, GateSettings(p95_ms=100), usd_per_hour=lambda _: PRICE)
+    assert [line.verdict for line in lines] == ["failed", "passed"]
+    assert "did not come to its end" in lines[0].sentence
+
+
+def test_a_result_that_is_marked_as_failed_fails_and_says_why_on_whatever_type() -> None:
+    failed = document(*LADDER, failed=True, instance_type="ml.g5.xlarge").results
+    both = document().model_copy(update={"results": [*types("ml.g4dn.xlarge").results, *failed]})
+    lines = hold(both, GateSettings(p95_ms=100), usd_per_hour=lambda _: PRICE, deployed_on=lambda _: "ml.g4dn.xlarge")
+    assert [line.verdict for line in lines] == ["passed", "failed", "passed"]
+    assert "its test failed: FAILED: no capacity" in lines[1].sentence
 
 
 @pytest.mark.parametrize(("wanted", "verdict"), [(1000, "passed"), (1001, "failed"), (601, "passed")])

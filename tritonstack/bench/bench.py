@@ -99,8 +99,10 @@ class Bench:
             return one.result.model_copy(update={"ended_by": f"failed: {error}", "failed": True})
         progress.say(f"{subject.title}: SageMaker's own figures")
         figures = await self._endpoint_figures(subject, one.result, began)
-        points = one.result.points
-        failed = bool(points) and not any(point.all.answered for point in points)
+        points, stop = one.result.points, self._settings.stop
+        failed = bool(points) and not any(
+            point.all.answered and not stop.too_many_failed(point.all) for point in points
+        )
         return one.result.model_copy(update={"endpoint_figures": figures, "failed": failed})
 
     def _names(self) -> dict[str, str]:

@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tritonstack.bench.document import THIS_MACHINE, BenchDocument, PointPart, ResultPart
+from tritonstack.bench.stop import StopConditions
 from tritonstack.settings.load_test import GateSettings
 
 SHARE = "95"
+LIMITS = StopConditions()
+"""Of the share of failed calls above which a load's figures mean nothing: they are of the calls that did not fail."""
 MILLION = 1_000_000
 MINUTES = 60
 UsdPerHour = Callable[[str], float | None]
@@ -33,6 +36,7 @@ def hold(
 ) -> list[GateLine]:
     """Each result against each limit that is set. Without a result there is nothing that could pass: that fails.
 
+    So does a test that did not come to its end, and a result that is marked as failed, whatever figures they have.
     What was measured on the instance type that is deployed is held; what was measured beside it is told alone.
 
     Args:
@@ -42,11 +46,12 @@ def hold(
         deployed_on: what models run on. Default: not known, and every result is held.
     """
     measured_on = {(result.name, result.instance_type) for result in document.results if result.points}
-    lines: list[GateLine] = []
+    lines = list(_unfinished(document))
     for result in document.results:
         found = list(_lines(result, gate, usd_per_hour))
         own = deployed_on(result.name)
-        if own is not None and own != result.instance_type and (result.name, own) in measured_on and result.points:
+        another = own is not None and own != result.instance_type and (result.name, own) in measured_on
+        if another and result.points and not result.failed:
             found = [GateLine(verdict="beside", sentence=f"{each.sentence}; it is deployed on {own}") for each in found]
         lines += found
     if not document.results:
@@ -61,37 +66,57 @@ def passes(lines: Iterable[GateLine], gate: GateSettings) -> bool:
     )
 
 
+def _unfinished(document: BenchDocument) -> Iterable[GateLine]:
+    if not document.complete:
+        sentence = f"the test of {document.started} did not come to its end: not all that it is of was measured"
+        yield GateLine(verdict="failed", sentence=sentence)
+
+
 def _lines(result: ResultPart, gate: GateSettings, usd_per_hour: UsdPerHour) -> Iterable[GateLine]:
     name = f"{result.configuration} on {result.instance_type} ({result.payload_format})"
     measured = [point for point in result.points if point.per_minute.mean > 0]
     if not measured:
         yield GateLine(verdict="failed", sentence=f"{name}: nothing was measured: {result.ended_by}")
         return
+    if result.failed:
+        yield GateLine(verdict="failed", sentence=f"{name}: its test failed: {result.ended_by}")
     within = [point for point in measured if _within(result, point, gate)]
     if gate.p95_ms is not None:
-        yield _latency_line(name, result, measured, within, gate)
+        yield _latency_line(name, result, within, gate)
     if gate.usd_per_million is not None:
         best = max(within or measured, key=lambda point: point.per_minute.mean)
         yield _cost_line(name, result, best, gate.usd_per_million, usd_per_hour)
 
 
 def _within(result: ResultPart, point: PointPart, gate: GateSettings) -> bool:
+    if LIMITS.too_many_failed(point.all):
+        return False
     if gate.p95_ms is None:
         return True
     p95 = p95_of(result, point)
     return p95 is not None and p95 <= gate.p95_ms
 
 
-def _latency_line(
-    name: str, result: ResultPart, measured: list[PointPart], within: list[PointPart], gate: GateSettings
-) -> GateLine:
+def _least(points: list[PointPart]) -> PointPart:
+    """The least load that was asked for. Not the least rate: what is overloaded may answer less than before."""
+
+    def asked(point: PointPart) -> float:
+        # Where a load is neither users nor a rate, all are equal, and the first is taken.
+        return point.users or point.rate_per_second or 0.0
+
+    return min(points, key=asked)
+
+
+def _latency_line(name: str, result: ResultPart, within: list[PointPart], gate: GateSettings) -> GateLine:
     """The limit holds at the load that the gate names, or at the least that was measured."""
     limit = gate.p95_ms or 0.0
     wanted = gate.per_minute
-    if not [point for point in measured if p95_of(result, point) is not None]:
-        return GateLine(verdict="failed", sentence=f"{name}: no 95th percentile is known of it")
+    if not [point for point in result.points if p95_of(result, point) is not None]:
+        return GateLine(verdict="failed", sentence=f"{name}: no 95th percentile is known of it: {result.ended_by}")
     if wanted is None:
-        point = min(measured, key=lambda each: each.per_minute.mean)
+        point = _least(result.points)
+        if LIMITS.too_many_failed(point.all):
+            return _too_many_failed(name, point)
         p95 = p95_of(result, point)
         good = p95 is not None and p95 <= limit
         found = "unknown" if p95 is None else f"{p95:,.1f} ms"
@@ -106,7 +131,18 @@ def _latency_line(
     return GateLine(verdict="passed" if best >= wanted else "failed", sentence=sentence)
 
 
+def _too_many_failed(name: str, point: PointPart) -> GateLine:
+    calls = point.all.answered + point.all.failed
+    sentence = (
+        f"{name}: {point.all.failed:,} of {calls:,} calls failed at {point.load}; "
+        f"{LIMITS.failed_share:.0%} may, for its figures to mean anything"
+    )
+    return GateLine(verdict="failed", sentence=sentence)
+
+
 def _cost_line(name: str, result: ResultPart, point: PointPart, limit: float, usd_per_hour: UsdPerHour) -> GateLine:
+    if LIMITS.too_many_failed(point.all):
+        return _too_many_failed(name, point)
     price = None if result.instance_type == THIS_MACHINE else usd_per_hour(result.instance_type)
     if price is None:
         sentence = f"{name}: no source gives a price of {result.instance_type}, so its cost is unknown"
