@@ -33,9 +33,7 @@ def handler(event: dict[str, Any], context: Any) -> Any:
     clients, place = Clients.of_session(), Place.of_environment()
     if "detail" in event:
         return _cancelled(event["detail"], clients, place, context)
-    if event["do"] == "clean_up":
-        return steps.clean_up(event, clients, place, seconds=_seconds(context))
-    return steps.STEPS[event["do"]](event, clients, place)
+    return steps.run(event, clients, place, seconds=_seconds(context))
 
 
 def _cancelled(detail: Mapping[str, Any], clients: Clients, place: Place, context: Any) -> Any:

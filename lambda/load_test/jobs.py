@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
+from botocore.exceptions import ClientError
+
 from ..shared.clients import code_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from .services import Clients
 
@@ -54,6 +56,17 @@ def stop(name: str, clients: Clients) -> bool:
     except clients.sagemaker.exceptions.ClientError:
         if runs(name, clients):
             raise
+    return True
+
+
+def delete(call: Callable[..., object], **what: str) -> bool:
+    """Make a call that deletes; False where another clean-up of the same test was first, which is no failure."""
+    try:
+        call(**what)
+    except ClientError as error:
+        if is_unknown(error):
+            return False
+        raise
     return True
 
 

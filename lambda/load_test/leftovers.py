@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .jobs import delete
 from .plan import jobs_of
 
 if TYPE_CHECKING:
@@ -32,8 +33,8 @@ def remove(plan: Plan, clients: Clients) -> list[str]:
     for noun, listing, deletion in KINDS:
         for job in jobs_of(plan):
             for name in list(_names(noun, listing, job, clients)):
-                getattr(sagemaker, deletion)(**{f"{noun}Name": name})
-                removed.append(f"{noun} {name}")
+                if delete(getattr(sagemaker, deletion), **{f"{noun}Name": name}):
+                    removed.append(f"{noun} {name}")
     return removed
 
 

@@ -6,6 +6,8 @@ import math
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from botocore.exceptions import BotoCoreError, ClientError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -18,8 +20,20 @@ SHARES = ("p50", "p95", "p99")
 MINUTE = 60
 
 
-def endpoint_figures(recommendation: Mapping[str, Any], cloudwatch: CloudWatchClient) -> list[dict[str, Any]]:
-    """Each metric over the whole test, milliseconds; nothing where CloudWatch has none, or the time is unknown."""
+def endpoint_figures(
+    recommendation: Mapping[str, Any], cloudwatch: CloudWatchClient
+) -> tuple[list[dict[str, Any]], str]:
+    """Each metric over the whole test, milliseconds, and why CloudWatch refused to tell them, or "".
+
+    There are none where CloudWatch has none, refuses, or the time is unknown: what the job itself told is kept then.
+    """
+    try:
+        return _endpoint_figures(recommendation, cloudwatch), ""
+    except (BotoCoreError, ClientError) as error:
+        return [], str(error)
+
+
+def _endpoint_figures(recommendation: Mapping[str, Any], cloudwatch: CloudWatchClient) -> list[dict[str, Any]]:
     began, ended = recommendation.get("InvocationStartTime"), recommendation.get("InvocationEndTime")
     if began is None or ended is None:
         return []

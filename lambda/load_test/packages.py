@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .jobs import is_unknown
+from .jobs import delete, is_unknown
 
 if TYPE_CHECKING:
     from .plan import Plan
@@ -43,11 +43,11 @@ def remove(plan: Plan, clients: Clients) -> list[str]:
     group = plan["group"]
     if not _has_group(group, clients):
         return []
-    removed = _arns(group, clients)
-    for arn in removed:
-        clients.sagemaker.delete_model_package(ModelPackageName=arn)
-    clients.sagemaker.delete_model_package_group(ModelPackageGroupName=group)
-    return [*removed, group]
+    sagemaker = clients.sagemaker
+    removed = [arn for arn in _arns(group, clients) if delete(sagemaker.delete_model_package, ModelPackageName=arn)]
+    if delete(sagemaker.delete_model_package_group, ModelPackageGroupName=group):
+        removed.append(group)
+    return removed
 
 
 def _has_group(group: str, clients: Clients) -> bool:

@@ -45,7 +45,7 @@ def gathered(plan: Plan, described: Described, clients: Clients, *, complete: bo
             nobody_asked = answer is not None and answer["Status"] == "FAILED"
             results.append({**skeleton, **missed, "ended_by": ended_by, "failed": nobody_asked})
         for recommendation in found:
-            results.append(_result(skeleton, job, recommendation, clients) | {"ended_by": ended_by})
+            results.append(_result(skeleton, job, recommendation, clients, ended_by=ended_by))
     ended = datetime.now(UTC).isoformat(timespec="seconds")
     return {**plan["document"], "complete": complete, "ended": ended, "results": results}, failed
 
@@ -88,9 +88,15 @@ def _row(job: Mapping[str, Any], recommendation: Mapping[str, Any]) -> dict[str,
 
 
 def _result(
-    skeleton: Mapping[str, Any], job: Mapping[str, Any], recommendation: Mapping[str, Any], clients: Clients
+    skeleton: Mapping[str, Any],
+    job: Mapping[str, Any],
+    recommendation: Mapping[str, Any],
+    clients: Clients,
+    *,
+    ended_by: str,
 ) -> dict[str, Any]:
     endpoint = recommendation["EndpointConfiguration"]
+    figures, refused = endpoint_figures(recommendation, clients.cloudwatch)
     return {
         **skeleton,
         "configuration": configuration(job),
@@ -99,7 +105,8 @@ def _result(
         "instance_type": endpoint["InstanceType"],
         "instance_count": endpoint.get("InitialInstanceCount", 1),
         "points": [_point(job, recommendation)],
-        "endpoint_figures": endpoint_figures(recommendation, clients.cloudwatch),
+        "endpoint_figures": figures,
+        "ended_by": f"{ended_by}; CloudWatch told no figures: {refused}" if refused else ended_by,
     }
 
 

@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from . import jobs, leftovers, packages
+from .closing import MadeTooLateError, close, making
 from .plan import exists, find_plan, job_of, jobs_of, read_plan, write
 from .results import gathered, table
 
@@ -25,7 +26,8 @@ LOOK_SECONDS = 5.0
 def register(event: Mapping[str, Any], clients: Clients, place: Place) -> dict[str, Any]:
     """A model package of each configuration, in a group of the test's own. Tells the state machine the jobs."""
     plan = read_plan(clients, place, event["id"])
-    packages.register(plan, clients)
+    with making(clients, place, event["id"]):
+        packages.register(plan, clients)
     return {"id": event["id"], "poll_seconds": plan["poll_seconds"], "jobs": jobs_of(plan)}
 
 
@@ -33,8 +35,9 @@ def start(event: Mapping[str, Any], clients: Clients, place: Place) -> dict[str,
     """Start one job."""
     plan = read_plan(clients, place, event["id"])
     job = job_of(plan, event["job"])
-    package = packages.registered(plan, clients)[job["configuration"]]
-    jobs.start(job, package=package, role=place.job_role, clients=clients)
+    with making(clients, place, event["id"]):
+        package = packages.registered(plan, clients)[job["configuration"]]
+        jobs.start(job, package=package, role=place.job_role, clients=clients)
     return _looked(event, "running")
 
 
@@ -60,6 +63,27 @@ STEPS: dict[str, Callable[[Mapping[str, Any], Clients, Place], dict[str, Any]]] 
 }
 
 
+def run(
+    event: Mapping[str, Any],
+    clients: Clients,
+    place: Place,
+    *,
+    seconds: float,
+    wait: Callable[[float], None] = time.sleep,
+) -> dict[str, Any]:
+    """Do the step that an event of the state machine names. What a step made too late is cleaned up once more.
+
+    ``seconds``, ``wait``: as ``clean_up`` has them.
+    """
+    if event["do"] == "clean_up":
+        return clean_up(event, clients, place, seconds=seconds, wait=wait)
+    try:
+        return STEPS[event["do"]](event, clients, place)
+    except MadeTooLateError as late:
+        clean_up({"id": event["id"], "why": str(late)}, clients, place, seconds=seconds, wait=wait)
+        raise
+
+
 def clean_up(
     event: Mapping[str, Any],
     clients: Clients,
@@ -69,6 +93,9 @@ def clean_up(
     wait: Callable[[float], None] = time.sleep,
 ) -> dict[str, Any]:
     """Stop what runs, keep what was found, remove what the test made.
+
+    What the test made is removed, for it costs, whatever the bucket and CloudWatch answer; that they failed is raised
+    after it.
 
     Args:
         event: the test's ``id``, and ``why`` in words.
@@ -84,15 +111,21 @@ def clean_up(
     plan = find_plan(clients, place, test)
     if plan is None:
         return {"id": test, "stopped": [], "removed": []}
-    stopped = [name for name in jobs_of(plan) if jobs.stop(name, clients)]
-    _await_end(jobs_of(plan), clients, seconds=seconds, wait=wait)
-    if not exists(clients, place, test, RESULTS):
-        _gather(test, plan, clients, place, complete=False)
-    removed = [*leftovers.remove(plan, clients), *packages.remove(plan, clients)]
-    if stopped or removed or not exists(clients, place, test, CLEANED):
-        note = {"id": test, "why": event.get("why", ""), "stopped": stopped, "removed": removed}
-        write(clients, place, test, CLEANED, json.dumps(note, indent=1))
-    return {"id": test, "stopped": stopped, "removed": removed}
+    why = str(event.get("why", ""))
+    try:
+        close(clients, place, test, why=why)
+    finally:
+        stopped = [name for name in jobs_of(plan) if jobs.stop(name, clients)]
+        _await_end(jobs_of(plan), clients, seconds=seconds, wait=wait)
+        try:
+            if not exists(clients, place, test, RESULTS):
+                _gather(test, plan, clients, place, complete=False)
+        finally:
+            removed = [*leftovers.remove(plan, clients), *packages.remove(plan, clients)]
+            done = {"id": test, "stopped": stopped, "removed": removed}
+            if stopped or removed or not exists(clients, place, test, CLEANED):
+                write(clients, place, test, CLEANED, json.dumps({**done, "why": why}, indent=1))
+    return done
 
 
 def _gather(test: str, plan: Plan, clients: Clients, place: Place, *, complete: bool) -> list[str]:

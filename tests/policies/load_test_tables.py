@@ -77,6 +77,7 @@ LOAD_TESTS["load-test/JobsRole"] = [
 LOAD_TESTS["load-test/StepsHandlerRole"] = [
     writes("StepsHandlerLog"),
     ("s3:GetObject s3:PutObject", f"{TESTS}/results.json", {}),
+    ("s3:GetObject s3:PutObject", f"{TESTS}/closed.json", {}),
     ("s3:GetObject", f"{BUCKET}/endpoints/e2/24.09-t4/fast.0.tar.gz", {}),
     ("kms:Decrypt kms:GenerateDataKey", KEY, {}),
     (

@@ -1,13 +1,11 @@
 """Inference Recommender on the local AWS: a life cycle, documented limits, answers in the service's own shape.
 
-The figures are constructed; that is what their ids say. The load test's function is run against it, too.
+The figures are constructed; that is what their ids say.
 """
 
 from __future__ import annotations
 
-import importlib
 import json
-from datetime import UTC, datetime
 from typing import Any
 
 import botocore.session
@@ -15,16 +13,7 @@ import pytest
 from botocore.exceptions import ClientError
 from botocore.validate import ParamValidator
 
-from tests.bench.test_cloud_plan import configuration
 from tests.local.emulator.running import IMAGE, ROLE_ARN, Emulator, wait_until
-from tritonstack.bench.cloud_machine import job_prefix
-from tritonstack.bench.cloud_plan import recommender_plan
-from tritonstack.bench.document import BenchDocument
-from tritonstack.settings.load_test import RecommenderSettings
-
-# `lambda` is a word of the language, so the folder of that name cannot stand in an import statement.
-steps: Any = importlib.import_module("lambda.load_test.steps")
-services: Any = importlib.import_module("lambda.load_test.services")
 
 PHASES = [{"InitialNumberOfUsers": 2, "SpawnRate": 2, "DurationInSeconds": 1500}]
 ADVANCED: dict[str, Any] = {
@@ -215,131 +204,3 @@ def test_no_answer_has_a_member_that_the_service_does_not_know(
 
 def _plain(answer: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in answer.items() if key != "ResponseMetadata"}
-
-
-@pytest.fixture
-def clients(aws: Emulator) -> Any:
-    return services.Clients(s3=aws.client("s3"), sagemaker=aws.client("sagemaker"), cloudwatch=aws.client("cloudwatch"))
-
-
-@pytest.fixture
-def place(bucket: str, name: str) -> Any:
-    return services.Place(bucket, ROLE_ARN, job_prefix(name))
-
-
-@pytest.fixture
-def planned(aws: Emulator, bucket: str, name: str, package: str) -> str:
-    """The plan that ``bench --cloud`` writes for an advanced and a default job; the test's id.
-
-    ``package`` puts archive and payload there.
-    """
-    del package
-    fast = configuration(
-        "fast",
-        image=IMAGE,
-        model_data_url=f"s3://{bucket}/model.tar.gz",
-        payload_url=f"s3://{bucket}/payload.tar.gz",
-    )
-    plan = recommender_plan(
-        name,
-        [fast],
-        environment=name,
-        settings=RecommenderSettings(job="both", poll_seconds=1),
-        started=datetime(2026, 1, 1, tzinfo=UTC),
-        local=True,
-    )
-    plan["jobs"].reverse()  # the advanced one first: the tests look at that
-    aws.client("s3").put_object(Bucket=bucket, Key=f"load-tests/{name}/plan.json", Body=json.dumps(plan).encode())
-    return name
-
-
-def read(aws: Emulator, bucket: str, test: str, name: str) -> Any:
-    content = aws.client("s3").get_object(Bucket=bucket, Key=f"load-tests/{test}/{name}")["Body"].read()
-    return json.loads(content) if name.endswith(".json") else content.decode()
-
-
-def started(planned: str, clients: Any, place: Any) -> list[str]:
-    """Both jobs started; each step twice, for the state machine may repeat one."""
-    for _ in range(2):
-        told = steps.register({"id": planned}, clients, place)
-        for job in told["jobs"]:
-            steps.start({"id": planned, "job": job, "poll_seconds": 1}, clients, place)
-    jobs: list[str] = told["jobs"]
-    return jobs
-
-
-def test_the_steps_register_start_look_gather_and_clean_up_and_may_be_repeated(
-    aws: Emulator, bucket: str, planned: str, clients: Any, place: Any
-) -> None:
-    jobs = started(planned, clients, place)
-    look = {"id": planned, "job": jobs[0], "poll_seconds": 1}
-    assert steps.look(look, clients, place)["status"] == "running"
-    for job in jobs:
-        status(aws, job, "IN_PROGRESS")
-    aws.advance(2700)
-    for job in jobs:
-        status(aws, job, "COMPLETED")
-    assert steps.look(look, clients, place)["status"] == "ended"
-    assert steps.gather({"id": planned}, clients, place)["failed"] == 0
-    first = steps.clean_up({"id": planned, "why": "ended"}, clients, place, seconds=5)
-    assert [one.split()[0] for one in first["removed"]].count("Model") == 3
-    assert first["stopped"] == []
-    assert steps.clean_up({"id": planned, "why": "again"}, clients, place, seconds=5)["removed"] == []
-    assert read(aws, bucket, planned, "cleaned.json")["why"] == "ended"
-    document = BenchDocument.model_validate(read(aws, bucket, planned, "results.json"))
-    assert document.complete
-    assert [each.configuration for each in document.results] == ["fast", "fast (default job)", "fast (default job)"]
-    assert document.results[0].endpoint_figures[0].p95_ms == pytest.approx(118, abs=3)
-    assert len(read(aws, bucket, planned, "measurements.csv").splitlines()) == 4
-
-
-def test_a_cancelled_test_is_stopped_kept_and_removed(
-    aws: Emulator, bucket: str, planned: str, clients: Any, place: Any
-) -> None:
-    jobs = started(planned, clients, place)
-    status(aws, jobs[0], "IN_PROGRESS")
-    cleaned = steps.clean_up(
-        {"id": planned, "why": "its execution is ABORTED"}, clients, place, seconds=20, wait=lambda _: None
-    )
-    assert cleaned["stopped"] == jobs
-    assert {described(aws, job)["Status"] for job in jobs} == {"STOPPED"}
-    assert not aws.client("sagemaker").list_models(NameContains=planned)["Models"]
-    document = BenchDocument.model_validate(read(aws, bucket, planned, "results.json"))
-    assert (document.complete, {each.ended_by for each in document.results}) == (False, {"STOPPED"})
-
-
-def test_a_job_that_does_not_end_in_time_has_the_clean_up_done_again(
-    aws: Emulator, planned: str, clients: Any, place: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    jobs = started(planned, clients, place)
-    monkeypatch.setattr(steps.jobs, "stop", lambda *_: False)
-    with pytest.raises(TimeoutError, match=jobs[0]):
-        steps.clean_up({"id": planned}, clients, place, seconds=0)
-    monkeypatch.undo()
-    assert steps.clean_up({"id": planned}, clients, place, seconds=20, wait=lambda _: None)["stopped"] == jobs
-
-
-def test_a_failed_job_is_told_by_its_reason_and_leaves_the_others_results(
-    aws: Emulator, bucket: str, planned: str, clients: Any, place: Any
-) -> None:
-    aws.client("s3").delete_object(Bucket=bucket, Key="payload.tar.gz")
-    jobs = started(planned, clients, place)
-    for job in jobs:
-        status(aws, job, "FAILED")
-    told = steps.gather({"id": planned}, clients, place)
-    assert told["failed"] == 2
-    assert "payload.tar.gz" in told["reason"]
-
-
-def test_a_test_without_a_plan_has_nothing_to_clean_up_and_no_id_leads_out_of_its_folder(
-    planned: str, clients: Any, place: Any
-) -> None:
-    assert steps.clean_up({"id": f"{planned}-x"}, clients, place, seconds=1)["removed"] == []
-    with pytest.raises(ValueError, match="no load test's id"):
-        steps.clean_up({"id": "../other"}, clients, place, seconds=1)
-
-
-def test_a_plan_with_names_of_another_environment_is_refused(planned: str, clients: Any, bucket: str) -> None:
-    place = services.Place(bucket, ROLE_ARN, "prod-lt-")
-    with pytest.raises(ValueError, match="begin with prod-lt-"):
-        steps.register({"id": planned}, clients, place)
