@@ -11,12 +11,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, ReadTimeoutError
+from click.testing import CliRunner
 
+from tests.bench import documents
 from tests.bench.test_cloud_gate import document, point
+from tests.settings.environment_file import write_environment
 from tests.stacks.environments import DIGITS, SINGLE, environment
 from tritonstack.bench import cloud_build
 from tritonstack.bench.cloud import CloudTests, chosen_endpoints
+from tritonstack.bench.cloud_objects import TestObjects
+from tritonstack.bench.cloud_run import ExecutionRun
+from tritonstack.commands.bench import command
 from tritonstack.commands.bench_cloud import terminated_as_interrupted
 from tritonstack.errors import InputError, WorkFailedError
 
@@ -91,6 +97,10 @@ def followed(
     )
 
 
+def interrupted(_: float) -> None:
+    raise KeyboardInterrupt
+
+
 def test_a_build_is_started_followed_and_its_results_fetched(tmp_path: Path) -> None:
     cloud, told = Cloud("IN_PROGRESS", "IN_PROGRESS", "SUCCEEDED"), list[str]()
     [fetched] = followed(cloud, told).run([DIGITS["name"]], tmp_path)
@@ -117,9 +127,6 @@ def test_a_build_that_fails_is_told_with_what_it_left(tmp_path: Path) -> None:
 def test_ctrl_c_stops_the_build_and_fetches_what_there_is(tmp_path: Path) -> None:
     cloud, told = Cloud("IN_PROGRESS", "IN_PROGRESS"), list[str]()
 
-    def interrupted(_: float) -> None:
-        raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt):
         followed(cloud, told, wait=interrupted).run([DIGITS["name"]], tmp_path)
     assert cloud.stopped
@@ -129,9 +136,6 @@ def test_ctrl_c_stops_the_build_and_fetches_what_there_is(tmp_path: Path) -> Non
 
 
 def test_ctrl_c_before_anything_was_measured_promises_no_results(tmp_path: Path) -> None:
-    def interrupted(_: float) -> None:
-        raise KeyboardInterrupt
-
     cloud, told = Cloud("IN_PROGRESS", "IN_PROGRESS", results=False), list[str]()
     with pytest.raises(KeyboardInterrupt):
         followed(cloud, told, wait=interrupted).run([DIGITS["name"]], tmp_path)
@@ -152,6 +156,173 @@ def test_who_loses_sight_of_a_test_is_told_that_it_goes_on_and_where_its_results
     assert f"s3://{BUCKET}/{plan.removesuffix('plan.json')}" in str(raised.value)
     assert "it goes on" in str(raised.value)
     assert not cloud.stopped
+
+
+def refusal(call: str) -> ClientError:
+    return ClientError({"Error": {"Code": "ExpiredToken", "Message": "it is expired"}}, call)
+
+
+class InterruptedStart(Cloud):
+    """CodeBuild starts the build, and Ctrl-C comes before its answer. It knows the token when it comes again."""
+
+    def __init__(self, *statuses: str) -> None:
+        super().__init__(*statuses)
+        self.tokens: list[str] = []
+
+    def start_build(self, *, projectName: str, idempotencyToken: str, **_: Any) -> dict[str, Any]:  # noqa: N803
+        self.tokens.append(idempotencyToken)
+        answer = super().start_build(projectName=projectName, idempotencyToken=idempotencyToken)
+        if len(self.tokens) == 1:
+            signal.raise_signal(signal.SIGTERM)
+        return answer
+
+
+def test_a_test_that_was_interrupted_while_it_was_started_is_stopped_and_its_id_told(tmp_path: Path) -> None:
+    cloud, told = InterruptedStart("IN_PROGRESS"), list[str]()
+    with pytest.raises(KeyboardInterrupt), terminated_as_interrupted():
+        followed(cloud, told).run([DIGITS["name"]], tmp_path)
+    assert cloud.stopped
+    [test] = set(cloud.tokens)
+    assert told[0].startswith(f"stopping load test {test};")
+
+
+def told_where(cloud: Cloud, said: str) -> bool:
+    """Whether it names the S3 folder of the test."""
+    [plan] = [key for key in cloud.s3.objects if key.endswith("plan.json")]
+    return f"s3://{BUCKET}/{plan.removesuffix('plan.json')}" in said
+
+
+def test_who_may_not_stop_a_test_is_told_that_it_goes_on_and_where_its_results_will_be(tmp_path: Path) -> None:
+    class Expired(Cloud):
+        def stop_build(self, **_: Any) -> None:
+            raise refusal("StopBuild")
+
+    cloud = Expired("IN_PROGRESS", "IN_PROGRESS")
+    with pytest.raises(WorkFailedError, match=r"could not be stopped: .*it is expired") as raised:
+        followed(cloud, [], wait=interrupted).run([DIGITS["name"]], tmp_path)
+    assert "it goes on, and cleans up after itself: build:1" in str(raised.value)
+    assert told_where(cloud, str(raised.value))
+
+
+def test_who_loses_sight_of_a_clean_up_is_told_that_the_test_was_stopped(tmp_path: Path) -> None:
+    class Expired(Cloud):
+        def batch_get_builds(self, *, ids: list[str]) -> dict[str, Any]:
+            if self.stopped:
+                raise refusal("BatchGetBuilds")
+            return super().batch_get_builds(ids=ids)
+
+    cloud = Expired("IN_PROGRESS", "IN_PROGRESS")
+    with pytest.raises(WorkFailedError, match="was stopped, and its clean-up is followed no longer") as raised:
+        followed(cloud, [], wait=interrupted).run([DIGITS["name"]], tmp_path)
+    assert told_where(cloud, str(raised.value))
+
+
+def test_a_second_ctrl_c_says_whether_the_test_was_stopped(tmp_path: Path) -> None:
+    class Impatient(Cloud):
+        def stop_build(self, **_: Any) -> None:
+            raise KeyboardInterrupt
+
+    cloud, told = Impatient("IN_PROGRESS", "IN_PROGRESS"), list[str]()
+    with pytest.raises(KeyboardInterrupt):
+        followed(cloud, told, wait=interrupted).run([DIGITS["name"]], tmp_path)
+    assert "could not be stopped: interrupted" in told[-1]
+    assert told_where(cloud, told[-1])
+
+
+def test_a_start_that_is_refused_and_one_that_nobody_answered_are_told_apart(tmp_path: Path) -> None:
+    class Refused(Cloud):
+        def start_build(self, **_: Any) -> dict[str, Any]:
+            raise refusal("StartBuild")
+
+    class Unanswered(Cloud):
+        def start_build(self, **_: Any) -> dict[str, Any]:
+            raise ReadTimeoutError(endpoint_url="https://codebuild")
+
+    with pytest.raises(WorkFailedError, match=r"cannot be started: .*it is expired"):
+        followed(Refused(), []).run([DIGITS["name"]], tmp_path)
+    cloud = Unanswered()
+    with pytest.raises(WorkFailedError, match=r"it is not known whether load test .* was started") as raised:
+        followed(cloud, []).run([DIGITS["name"]], tmp_path)
+    assert told_where(cloud, str(raised.value))
+
+
+class StepFunctions:
+    """Starts an execution once; its name is not taken again."""
+
+    def __init__(self, *, ended: bool) -> None:
+        self.started, self._ended = 0, ended
+
+    def start_execution(self, *, stateMachineArn: str, name: str, input: str) -> dict[str, Any]:  # noqa: A002, N803
+        assert json.loads(input) == {"id": name}
+        self.started += 1
+        if self.started > 1 and self._ended:
+            raise ClientError({"Error": {"Code": "ExecutionAlreadyExists", "Message": name}}, "StartExecution")
+        return {"executionArn": f"{stateMachineArn.replace('stateMachine', 'execution')}:{name}"}
+
+
+@pytest.mark.parametrize("ended", [False, True])
+def test_an_execution_that_is_started_once_more_is_the_same(ended: bool) -> None:
+    machine = "arn:aws:states:us-east-1:123456789012:stateMachine:loads"
+    run = ExecutionRun(StepFunctions(ended=ended), None, machine=machine, plan={"id": "one", "jobs": []})
+    assert run.identity == ""
+    for _ in range(2):
+        run.start()
+        assert run.identity == "arn:aws:states:us-east-1:123456789012:execution:loads:one"
+
+
+def test_results_that_cannot_be_written_here_or_read_there_are_in_the_bucket(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    cloud = Cloud("SUCCEEDED")
+    with pytest.raises(WorkFailedError, match="cannot be written: Not a directory") as raised:
+        followed(cloud, []).run([DIGITS["name"]], tmp_path / "file" / "folder")
+    assert told_where(cloud, str(raised.value))
+
+    class Expired(Cloud):
+        def get_object(self, **_: Any) -> dict[str, Any]:
+            raise refusal("GetObject")
+
+    cloud = Expired("SUCCEEDED")
+    with pytest.raises(WorkFailedError, match=r"cannot be fetched: .*it is expired") as raised:
+        followed(cloud, []).run([DIGITS["name"]], tmp_path)
+    assert told_where(cloud, str(raised.value))
+
+
+def test_the_page_of_a_test_on_the_local_aws_says_that_it_is_local(tmp_path: Path) -> None:
+    """The build that wrote it took the local AWS for AWS."""
+    measured = documents.document(documents.result("plain", documents.point(users=1, per_minute=600, p95=40)))
+    s3 = S3()
+    s3.objects["load-tests/1/results.json"] = json.dumps(measured.model_dump(mode="json")).encode()
+    s3.objects["load-tests/1/index.html"] = b"as the build wrote it"
+    fetch = TestObjects(s3, bucket=BUCKET, test="1").fetch
+    assert fetch(tmp_path, local=False)
+    assert (tmp_path / "index.html").read_text() == "as the build wrote it"
+    assert fetch(tmp_path, local=True)
+    assert "No figure of a GPU" in (tmp_path / "index.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("header", "arguments", "said"),
+    [
+        ("", (), "load_test: {}"),
+        ("load_test: {}", ("none",), "endpoints of local that load_test names"),
+        ("load_test: {}", ("--to", "file/folder"), "Not a directory"),
+    ],
+)
+def test_mistakes_in_files_are_told_before_aws_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, header: str, arguments: tuple[str, ...], said: str
+) -> None:
+    def asked(*_: object, **__: object) -> None:
+        raise AssertionError("AWS was asked")
+
+    (tmp_path / "environments").mkdir()
+    (tmp_path / "file").touch()
+    write_environment(tmp_path / "environments", header=header)
+    monkeypatch.setenv("TRITONSTACK_PROJECT", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("tritonstack.commands.session.session_of", asked)
+    ran = CliRunner().invoke(command, ["--cloud", "local", *arguments], standalone_mode=False)
+    assert getattr(ran.exception, "exit_code", None) == 2, ran.exception
+    assert said in str(ran.exception)
 
 
 def test_a_process_that_is_terminated_is_interrupted_for_as_long_as_it_follows_a_test() -> None:

@@ -43,6 +43,10 @@ class Fetched:
     failed: str
 
 
+KINDS = ("bench", "recommender")
+"""Of tests: of multi-model endpoints, and of single models."""
+
+
 class CloudTests:
     """Load tests on deployed endpoints of one environment."""
 
@@ -79,50 +83,42 @@ class CloudTests:
 
         Raises:
             InputError: no such endpoint.
-            WorkFailedError: the stack is not deployed, or a test cannot be started.
+            WorkFailedError: the stack is not deployed, or a test cannot be started, followed, stopped or fetched; the
+                message says where its results will be, wherever it goes on.
             KeyboardInterrupt: once all is stopped.
         """
-        endpoints = chosen_endpoints(self._environment, names)
-        fetched = []
-        for kind, chosen in (
-            ("bench", [each for each in endpoints if each.multi_model]),
-            ("recommender", [each for each in endpoints if not each.multi_model]),
-        ):
-            if chosen:
-                fetched.append(self._one(kind, chosen, folder / kind))
-        return fetched
+        chosen = by_kind(chosen_endpoints(self._environment, names))
+        return [self._one(kind, endpoints, folder / kind) for kind, endpoints in chosen.items()]
 
     def _one(self, kind: str, endpoints: list[Endpoint], folder: Path) -> Fetched:
         test = f"{datetime.now(UTC):%y%m%d-%H%M%S}-{secrets.token_hex(2)}"
         objects = TestObjects(self._session.client("s3"), bucket=self._value("bucket-name", artifacts=True), test=test)
-        start = self._start_bench if kind == "bench" else self._start_recommender
-        run = start(test, endpoints, objects)
+        plan = self._plan_bench if kind == "bench" else self._plan_recommender
+        run = plan(test, endpoints, objects)
         try:
+            run.start()
             self._progress(f"{kind}: load test {test}, {run.identity}")
             failed = self._follow(run)
         except KeyboardInterrupt:
-            self._cancel(run, objects)
+            self._interrupted(test, run, objects)
             if objects.fetch(folder, local=self._local):
                 self._progress(f"what was measured so far: {folder}")
             raise
         except (BotoCoreError, ClientError) as error:
-            raise WorkFailedError(
-                f"load test {test} is followed no longer: {error}\n  it goes on, and cleans up after itself: "
-                f"{run.identity}\n  its results will be in {objects.url}"
-            ) from error
+            raise WorkFailedError(_lost(test, run, objects, error)) from error
         if not objects.fetch(folder, local=self._local):
             raise WorkFailedError(f"load test {test} left no results: {failed or 'it ended well'}")
         self._progress(f"{kind}: results in {folder}")
         return Fetched(kind=kind, test=test, folder=folder, failed=failed)
 
-    def _start_bench(self, test: str, endpoints: list[Endpoint], objects: TestObjects) -> BuildRun:
+    def _plan_bench(self, test: str, endpoints: list[Endpoint], objects: TestObjects) -> BuildRun:
         project = self._value("project-name")
         names = [f"{each.name}/{model}" for each in endpoints for model in each.models]
         plan = bench_plan(test, names, environment=self._environment.environment, settings=self._settings.bench)
         objects.put_plan(plan)
         return BuildRun(self._session.client("codebuild"), project=project, bucket=objects.bucket, test=test)
 
-    def _start_recommender(self, test: str, endpoints: list[Endpoint], objects: TestObjects) -> ExecutionRun:
+    def _plan_recommender(self, test: str, endpoints: list[Endpoint], objects: TestObjects) -> ExecutionRun:
         machine = self._value("state-machine-arn")
         settings = self._settings.recommender
         configurations = [
@@ -165,9 +161,23 @@ class CloudTests:
             if before // TOLD_AGAIN_SECONDS < waited // TOLD_AGAIN_SECONDS:
                 self._progress(f"{waited / 60:.0f} min: {', '.join(state.at)}")
 
-    def _cancel(self, run: RemoteRun, objects: TestObjects) -> None:
-        self._progress("stopping what runs remotely; again Ctrl-C leaves it to the cloud to clean up")
-        run.stop()
+    def _interrupted(self, test: str, run: RemoteRun, objects: TestObjects) -> None:
+        """Stop the test, and wait until it is cleaned up. Where that is refused, it is told what goes on."""
+        self._progress(f"stopping load test {test}; again Ctrl-C leaves it to the cloud to clean up")
+        stopped = False
+        try:
+            if not run.identity:
+                run.start()  # the answer to the first call may be what was interrupted
+            run.stop()
+            stopped = True
+            self._await_clean_up(run, objects)
+        except KeyboardInterrupt:
+            self._progress(_left(test, run, objects, stopped=stopped, why="interrupted"))
+            raise
+        except (BotoCoreError, ClientError) as error:
+            raise WorkFailedError(_left(test, run, objects, stopped=stopped, why=str(error))) from error
+
+    def _await_clean_up(self, run: RemoteRun, objects: TestObjects) -> None:
         until = time.monotonic() + CLEAN_UP_SECONDS
         while not run.cleaned(objects.exists):
             if time.monotonic() > until:
@@ -187,6 +197,43 @@ class CloudTests:
             raise WorkFailedError(
                 f"{name} cannot be read: {error}\n  do: deploy {self._environment.environment}/{stack}"
             ) from error
+
+
+def _lost(test: str, run: RemoteRun, objects: TestObjects, error: BotoCoreError | ClientError) -> str:
+    """What is told where a test cannot be started or followed."""
+    if run.identity:
+        return (
+            f"load test {test} is followed no longer: {error}\n  it goes on, and cleans up after itself: "
+            f"{run.identity}\n  its results will be in {objects.url}"
+        )
+    if isinstance(error, ClientError):
+        return f"load test {test} cannot be started: {error}"
+    return (
+        f"it is not known whether load test {test} was started: {error}\n"
+        f"  if it was, it cleans up after itself, and its results will be in {objects.url}"
+    )
+
+
+def _left(test: str, run: RemoteRun, objects: TestObjects, *, stopped: bool, why: str) -> str:
+    """What is told where a test cannot be stopped, or its clean-up not be waited for."""
+    if stopped:
+        return (
+            f"load test {test} was stopped, and its clean-up is followed no longer: {why}\n"
+            f"  it cleans up after itself: {run.identity}\n  what it measured will be in {objects.url}"
+        )
+    at = run.identity or "where it was started at all, which is not known"
+    return (
+        f"load test {test} could not be stopped: {why}\n  it goes on, and cleans up after itself: {at}\n"
+        f"  its results will be in {objects.url}"
+    )
+
+
+def by_kind(endpoints: Sequence[Endpoint]) -> dict[str, list[Endpoint]]:
+    """The kinds of tests that these endpoints take, and which is of which."""
+    of: dict[str, list[Endpoint]] = {
+        kind: [each for each in endpoints if each.multi_model is (kind == "bench")] for kind in KINDS
+    }
+    return {kind: found for kind, found in of.items() if found}
 
 
 def require_load_test(environment: Environment) -> LoadTestSettings:

@@ -8,12 +8,14 @@ import json
 from pathlib import Path
 from typing import Any
 
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack.bench.document import THIS_MACHINE, BenchDocument
 from tritonstack.bench.measurements_csv import measurements_csv
+from tritonstack.bench.page import page
 from tritonstack.bench.recommended_page import is_recommended, recommended_page
 from tritonstack.bench.results_folder import CSV, JSON, PAGE, read_results
+from tritonstack.errors import WorkFailedError
 from tritonstack.measurement_columns import CONFIGURATION
 from tritonstack.naming import load_test_prefix
 
@@ -52,7 +54,23 @@ class TestObjects:
         Those of Inference Recommender get their page here: what gathers them writes document and table alone.
         ``local``: they are of the local AWS. Then the document says so, and what was measured here bears the name of no
         instance type of SageMaker's.
+
+        Raises:
+            WorkFailedError: they cannot be read there or written here; they stay in the bucket.
         """
+        try:
+            return self._fetch(folder, local=local)
+        except OSError as error:
+            why = error.strerror or error
+            raise WorkFailedError(
+                f"{folder}: the results of the load test cannot be written: {why}\n  they are in {self.url}"
+            ) from error
+        except (BotoCoreError, ClientError) as error:
+            raise WorkFailedError(
+                f"the results of the load test cannot be fetched: {error}\n  they are in {self.url}"
+            ) from error
+
+    def _fetch(self, folder: Path, *, local: bool) -> bool:
         found = {name: content for name in (CSV, PAGE, JSON) if (content := self._read(name)) is not None}
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in found.items():
@@ -87,6 +105,8 @@ def _mark_local(folder: Path, document: BenchDocument) -> BenchDocument:
     _put(folder / JSON, (json.dumps(document.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n").encode())
     table = _called_constructed(folder / CSV) if recommended else measurements_csv(document)
     _put(folder / CSV, table.encode())
+    if not recommended:
+        _put(folder / PAGE, page(document).encode())  # the build's own says that it called AWS
     return document
 
 

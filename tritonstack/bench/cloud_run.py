@@ -31,10 +31,13 @@ class RemoteRun(Protocol):
     """What runs remotely.
 
     Attributes:
-        identity: the build's id, or the execution's ARN.
+        identity: the build's id, or the execution's ARN; "" until it is started.
     """
 
     identity: str
+
+    def start(self) -> None:
+        """Start it; once more, and it is learnt what was started: nothing is started twice."""
 
     def look(self) -> RunState:
         """How far it is."""
@@ -50,14 +53,18 @@ class BuildRun:
     """``tritonstack bench`` in CodeBuild."""
 
     def __init__(self, codebuild: Any, *, project: str, bucket: str, test: str) -> None:
-        """Start it."""
-        self._client = codebuild
-        variables = {"TRITONSTACK_BUCKET": bucket, "TRITONSTACK_TEST": test}
-        started = codebuild.start_build(
-            projectName=project,
-            idempotencyToken=test,
+        """Start nothing yet."""
+        self._client, self._project, self._test = codebuild, project, test
+        self._variables = {"TRITONSTACK_BUCKET": bucket, "TRITONSTACK_TEST": test}
+        self.identity = ""
+
+    def start(self) -> None:
+        """Start the build. CodeBuild answers the same token with the same build for five minutes."""
+        started = self._client.start_build(
+            projectName=self._project,
+            idempotencyToken=self._test,
             environmentVariablesOverride=[
-                {"name": name, "value": value, "type": "PLAINTEXT"} for name, value in variables.items()
+                {"name": name, "value": value, "type": "PLAINTEXT"} for name, value in self._variables.items()
             ],
         )
         self.identity = str(started["build"]["id"])
@@ -86,12 +93,21 @@ class ExecutionRun:
     """An execution of the state machine around Inference Recommender."""
 
     def __init__(self, stepfunctions: Any, sagemaker: Any, *, machine: str, plan: Mapping[str, Any]) -> None:
-        """Start it."""
-        self._client, self._sagemaker, self._plan = stepfunctions, sagemaker, plan
-        started = stepfunctions.start_execution(
-            stateMachineArn=machine, name=plan["id"], input=json.dumps({"id": plan["id"]})
-        )
-        self.identity = str(started["executionArn"])
+        """Start nothing yet."""
+        self._client, self._sagemaker, self._machine, self._plan = stepfunctions, sagemaker, machine, plan
+        self.identity = ""
+
+    def start(self) -> None:
+        """Start the execution. Step Functions answers a name and input that run with the same execution."""
+        test, given = self._plan["id"], json.dumps({"id": self._plan["id"]})
+        try:
+            started = self._client.start_execution(stateMachineArn=self._machine, name=test, input=given)
+            self.identity = str(started["executionArn"])
+        except ClientError as error:
+            if error.response["Error"]["Code"] != "ExecutionAlreadyExists":
+                raise
+            # It has ended meanwhile, and Step Functions tells no ARN then.
+            self.identity = f"{self._machine.replace(':stateMachine:', ':execution:', 1)}:{test}"
 
     def look(self) -> RunState:
         """How far the execution is, and each of its jobs."""

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tritonstack.bench.cloud_gate import hold, p95_of, passes
-from tritonstack.bench.results_folder import JSON, read_results, results_file
+from tritonstack.bench.results_folder import JSON, ResultsFolder, read_results, results_file
 from tritonstack.catalogue.prices import HostingPrice
 from tritonstack.errors import InputError, Problem
 from tritonstack.local.paths import LocalPaths, project_folder
@@ -34,12 +34,18 @@ def run_cloud(environment: str, endpoints: Sequence[str], *, local: bool, folder
     """Run load tests on endpoints of ``environment``, print what was found; 1 where not all was, or the gate fails."""
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - a gate needs no AWS
 
-    from tritonstack.bench.cloud import CloudTests  # noqa: PLC0415
+    from tritonstack.bench.cloud import CloudTests, by_kind, chosen_endpoints, require_load_test  # noqa: PLC0415
     from tritonstack.commands.session import require_account, session_of  # noqa: PLC0415
     from tritonstack.engines.polling import is_local  # noqa: PLC0415
     from tritonstack.errors import WorkFailedError  # noqa: PLC0415
 
     settings = _environment(environment)
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
+    target = folder or LocalPaths.from_environment().root / "bench" / f"{environment}-cloud-{stamp}"
+    # What is wrong with files is told before AWS is asked, and not at the end of a test of hours.
+    require_load_test(settings)
+    for kind in by_kind(chosen_endpoints(settings, endpoints)):
+        ResultsFolder(target / kind).make()
     session = session_of(settings, local=local)
     require_account(session, settings)
     tests = CloudTests(
@@ -48,8 +54,6 @@ def run_cloud(environment: str, endpoints: Sequence[str], *, local: bool, folder
         local=is_local(session.client("s3")),
         progress=lambda line: click.echo(line, err=True),
     )
-    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
-    target = folder or LocalPaths.from_environment().root / "bench" / f"{environment}-cloud-{stamp}"
     try:
         with terminated_as_interrupted():
             fetched = tests.run(endpoints, target)
