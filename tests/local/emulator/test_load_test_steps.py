@@ -24,6 +24,7 @@ from tritonstack.settings.load_test import RecommenderSettings
 # `lambda` is a word of the language, so the folder of that name cannot stand in an import statement.
 steps: Any = importlib.import_module("lambda.load_test.steps")
 services: Any = importlib.import_module("lambda.load_test.services")
+handler: Any = importlib.import_module("lambda.load_test.handler")
 closing: Any = importlib.import_module("lambda.load_test.closing")
 
 
@@ -306,3 +307,24 @@ def test_two_clean_ups_at_once_remove_all_and_neither_fails(
     )
     assert overtaken.overtaken
     assert left(aws, planned) == []
+
+
+class Context:
+    """Of a run of the function that has just begun."""
+
+    def get_remaining_time_in_millis(self) -> int:
+        return 110_000
+
+
+def test_both_callers_reach_the_steps(
+    aws: Emulator, planned: str, clients: Any, place: Any, *, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(services.Clients, "of_session", lambda: clients)
+    monkeypatch.setattr(services.Place, "of_environment", lambda: place)
+    jobs = handler.handler({"do": "register", "id": planned}, Context())["jobs"]
+    handler.handler({"do": "start", "id": planned, "job": jobs[0], "poll_seconds": 1}, Context())
+    status(aws, jobs[0], "IN_PROGRESS")
+    cancelled = {"detail": {"status": "ABORTED", "input": json.dumps({"id": planned})}}
+    assert handler.handler(cancelled, Context())["stopped"] == jobs[:1]
+    assert left(aws, planned) == []
+    assert handler.handler({"do": "clean_up", "id": planned, "why": "again"}, Context())["removed"] == []
