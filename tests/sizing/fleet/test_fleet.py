@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.sizing.fleet.plans import KIND, calls, drawn, equal_models, hits, one_by_one, plan, table
+from tests.sizing.fleet.plans import KIND, calls, drawn, equal_models, hits, loaded, one_by_one, plan, table
 from tritonstack.settings.scaling import Scaling
 from tritonstack.sizing.fleet.fleet import simulate
-from tritonstack.sizing.fleet.happening import LOAD
+from tritonstack.sizing.fleet.happening import EVICTION, HIT, LOAD
 from tritonstack.sizing.fleet.scenario import Autoscaling
+from tritonstack.sizing.fleet.schedule import LimitChange
 from tritonstack.sizing.fleet.trace import Trace
 
 SPEED = Autoscaling(metric_delay_seconds=30, startup_seconds=200)
@@ -96,20 +97,55 @@ def test_instances_go_after_fifteen_quiet_periods_and_the_cooldown() -> None:
 def test_a_cooldown_holds_the_next_addition_back() -> None:
     quick = Autoscaling(metric_delay_seconds=0, startup_seconds=10)
 
-    def additions(cooldown: int) -> list[float]:
+    def additions(cooldown: int, *, then: float) -> list[tuple[float, int]]:
+        """When instances are added, and how many there are then: one more at 180, for 150 calls a minute."""
         scaling = Scaling(minimum=1, maximum=20, invocations_per_instance=100, scale_out_cooldown_seconds=cooldown)
-        trace = steady(150, 600, minutes=10)
-        fleet = simulate(plan(scaling=scaling, speed=quick), table(KIND), trace, seed=0).fleet
-        return [after.seconds for before, after in pairwise(fleet) if after.paid > before.paid]
+        fleet = simulate(plan(scaling=scaling, speed=quick), table(KIND), steady(150, then, minutes=10), seed=0).fleet
+        return [(after.seconds, after.paid) for before, after in pairwise(fleet) if after.paid > before.paid]
 
-    assert additions(60)[:2] == [180.0, 780.0]
-    assert additions(900)[:2] == [180.0, 1090.0]
+    assert additions(60, then=250) == [(180.0, 2), (780.0, 3)]
+    assert additions(900, then=250) == [(180.0, 2), (1090.0, 3)]
+    # A larger addition than the one whose cooldown it is does not wait (API reference, ScaleOutCooldown).
+    assert additions(900, then=600) == [(180.0, 2), (780.0, 6)]
+
+
+SHARP = Autoscaling(metric_delay_seconds=0, startup_seconds=10, periods_out=1, periods_in=1)
+
+
+def changes_of(scaling: Scaling, *rates: float) -> list[tuple[float, int]]:
+    """When how many instances are paid, at a rate a minute each, decided by the last minute."""
+    fleet = simulate(plan(scaling=scaling, speed=SHARP), table(KIND), steady(*rates, minutes=1), seed=0).fleet
+    return [(after.seconds, after.paid) for before, after in pairwise(fleet) if after.paid != before.paid]
+
+
+def test_additions_within_a_cooldown_are_each_larger_than_the_one_before() -> None:
+    scaling = Scaling(minimum=1, maximum=50, invocations_per_instance=100, scale_out_cooldown_seconds=3600)
+    # From 2 to 4: two more than the one before. From 4 to 6: two again, and so none. To 9: five more.
+    assert changes_of(scaling, 150, 400, 600, 900) == [(60.0, 2), (120.0, 4), (240.0, 9)]
+
+
+def test_a_removal_waits_for_the_cooldown_of_the_removal_before_and_for_no_addition() -> None:
+    scaling = Scaling(
+        minimum=1, maximum=9, invocations_per_instance=100, scale_in_cooldown_seconds=300, scale_out_cooldown_seconds=0
+    )
+    added_then_removed = changes_of(scaling, 400, 300, 200, 200, 200, 200, 200, 200)
+    assert added_then_removed == [(60.0, 4), (120.0, 3), (420.0, 2)]
+    # An addition during a removal's cooldown comes at once, and ends that cooldown (API reference, ScaleInCooldown).
+    assert changes_of(scaling, 400, 300, 500, 200) == [(60.0, 4), (120.0, 3), (180.0, 5), (240.0, 2)]
+
+
+def test_what_a_schedule_adds_begins_no_cooldown() -> None:
+    scaling = Scaling(minimum=1, maximum=9, invocations_per_instance=100, scale_out_cooldown_seconds=3600)
+    changes = (LimitChange(seconds=30.0, minimum=3, maximum=None),)
+    how = plan(scaling=scaling, speed=SHARP, changes=changes)
+    fleet = simulate(how, table(KIND), steady(200, 400, 400, minutes=1), seed=0).fleet
+    assert [each.paid for each in fleet if each.seconds == 120.0] == [4]
 
 
 def test_nothing_is_decided_while_instances_start_and_the_cooldown_begins_after_it() -> None:
     scaling = Scaling(minimum=1, maximum=20, invocations_per_instance=100, scale_out_cooldown_seconds=60)
     slow = Autoscaling(metric_delay_seconds=0, startup_seconds=1400)
-    fleet = simulate(plan(scaling=scaling, speed=slow), table(KIND), steady(150, 600, minutes=20), seed=0).fleet
+    fleet = simulate(plan(scaling=scaling, speed=slow), table(KIND), steady(150, 250, minutes=20), seed=0).fleet
     paid = [after.seconds for before, after in pairwise(fleet) if after.paid > before.paid]
     # At 1380 three minutes of the greater rate have passed; what was asked for at 180 takes calls from 1580 on.
     assert paid == [180.0, 1640.0]
@@ -164,11 +200,11 @@ def test_paid_time_counts_instances_from_the_decision_on() -> None:
 
 def test_calls_of_a_model_go_where_it_is_loaded_until_there_are_many() -> None:
     slow = replace(KIND, fixed=10.0, copies=4)
-    trace = calls((1.0, 0), (2.0, 0), (2.5, 1), (3.0, 0), (4.0, 0))
+    trace = calls((1.0, 0), (2.0, 0), (2.5, 1), (3.0, 0), (4.0, 0), (5.0, 0))
     happening = simulate(plan(count=3, executions=4, routing="loaded", spill_calls=3), table(slow, KIND), trace, seed=0)
     _, models, instances = happening.events.of_kind(LOAD)
     homes = dict(zip(models.tolist()[:2], instances.tolist()[:2], strict=True))
-    assert models.tolist() == [0, 1, 0]  # the fourth call of model 0 finds three in progress
+    assert models.tolist() == [0, 1, 0]  # the fifth call of model 0 finds three in progress that met it loaded
     assert len({homes[0], homes[1], int(instances[2])}) == 3  # each new one on the idlest
 
 
@@ -184,15 +220,40 @@ def test_a_model_that_is_on_every_instance_is_called_where_it_has_fewest_calls()
     slow = replace(KIND, fixed=10.0)
     trace = calls(*[(1.0 + place / 10, 0) for place in range(6)])
     happening = simulate(plan(count=2, routing="loaded", spill_calls=1), table(slow), trace, seed=0)
-    assert sorted(happening.calls.latencies) == pytest.approx([10, 10, 19.8, 19.8, 29.6, 29.6], abs=0.11)
+    assert sorted(happening.calls.latencies) == pytest.approx([10, 10, 19.9, 19.9, 29.5, 29.8], abs=0.01)
 
 
 def test_calls_beyond_the_many_go_to_another_instance_though_it_is_busier() -> None:
     quick, slow = replace(KIND, fixed=50.0, copies=9), replace(KIND, fixed=500.0)
     # Model 2 keeps one instance busy, so that 1 and 3 are loaded on the other one, and then have four calls each.
     others = [(1.0, 2), (2.0, 1), (60.0, 3), *[(120.0, 1)] * 4, *[(121.0, 3)] * 4]
-    trace = calls(*others, *[(130.0, 0)] * 5)
+    trace = calls(*others, *[(130.0, 0)] * 6)
     how = plan(count=2, executions=99, routing="loaded", spill_calls=4)
     _, models, instances = simulate(how, table(quick, quick, slow, quick), trace, seed=0).events.of_kind(LOAD)
     assert models.tolist() == [2, 1, 3, 0, 0]
     assert instances[1] == instances[2] == instances[4] != instances[0] == instances[3]
+
+
+def test_calls_that_wait_for_a_load_are_no_reason_to_load_the_model_elsewhere_too() -> None:
+    cold = replace(KIND, load_seconds=10.0, fixed=0.5)
+    # Fifty calls come during the load, and five while those are answered, for 25 s; then fifty at once.
+    trace = calls(*[(1.0 + place / 10, 0) for place in range(50)], *[(12.0 + place, 0) for place in range(5)])
+    how = plan(count=3, routing="loaded", spill_calls=8)
+    assert loaded(simulate(how, table(cold), trace, seed=0)) == [0]
+    burst = calls(*[(1.0, 0)], *[(60.0, 0)] * 50)
+    happening = simulate(how, table(cold), burst, seed=0)
+    assert loaded(happening) == [0, 0]  # one copy at a time
+    assert int(np.sum(happening.calls.outcomes != HIT)) == 2  # and the others go where it is loaded
+
+
+def test_models_that_all_fit_settle_on_their_instances_without_evictions() -> None:
+    """60 models on 4 instances of 16 places, loads of 6 s, 2 calls a second of each: the default routing."""
+    kind = replace(KIND, load_seconds=3.0, download_seconds=3.0, fixed=0.005)
+    models = equal_models(60, kind=kind)
+    trace = drawn(models, count=72_000, apart=1 / 120, seed=0)
+    happening = simulate(plan(count=4, most_models=16, routing="loaded"), models, trace, seed=0)
+    assert all(hits(happening)[36_000:])
+    seconds, _, _ = happening.events.of_kind(EVICTION)
+    assert not (seconds > 300).any()
+    _, loads, _ = happening.events.of_kind(LOAD)
+    assert len(loads) < 2 * len(models)

@@ -64,12 +64,14 @@ class Autoscaler:
         self._metrics = [_Metric(name, target, PERIODS[name], [], [], []) for name, target in scaling.targets.items()]
         self._counters = {name: _Counters() for name in scaling.targets}
         self._out = self._in = -math.inf
+        self._added = 0  # by the scale-out whose cooldown counts
+        self._growing = False  # whether its instances still start
 
     def look(self, now: float, serving: Sequence[Instance], *, starting: int) -> int:
         """Every ``FINEST`` seconds: measure, and decide. How many instances there shall be.
 
-        What a schedule asks for waits for no cooldown. While instances are ``starting`` the endpoint is Updating, and
-        nothing is decided; the cooldown begins after it.
+        What a schedule asks for waits for no cooldown, and begins none. While instances are ``starting`` the endpoint
+        is Updating, and nothing is decided; the cooldown begins after it.
         """
         for metric in self._metrics:
             if now % metric.period == 0:
@@ -81,22 +83,35 @@ class Autoscaler:
             return self.wanted
         within = self._within(self.wanted)
         if within != self.wanted:
-            self.wanted = within
+            self._growing, self.wanted = False, within
             return within
         more = max(
             (self._wish(metric, now, above=True) for metric in self._metrics), default=None, key=lambda w: w or 0
         )
         if more is not None and more > self.wanted:
-            if now - self._out >= self._scaling.scale_out_cooldown_seconds:
-                self._out, self.wanted = now, more
+            self._grow(more, now)
             return self.wanted
         fewer = [self._wish(metric, now, above=False) for metric in self._metrics]
         least = max((each for each in fewer if each is not None), default=None)
-        if None not in fewer and least is not None and least < self.wanted:
-            quiet = now - max(self._in, self._out)
-            if quiet >= self._scaling.scale_in_cooldown_seconds:
-                self._in, self.wanted = now, least
+        quiet = now - self._in >= self._scaling.scale_in_cooldown_seconds
+        if quiet and None not in fewer and least is not None and least < self.wanted:
+            self._in, self.wanted = now, least
         return self.wanted
+
+    def _grow(self, wanted: int, now: float) -> None:
+        """A scale-out, where the cooldown of the one before lets it.
+
+        Application Auto Scaling API reference, TargetTrackingScalingPolicyConfiguration. ScaleOutCooldown: capacity is
+        not increased again "unless either a larger scale out is triggered or the cooldown period ends", and what the
+        initiating scale-out added "is calculated as part of the desired capacity" of the next: larger is what adds more
+        than that. ScaleInCooldown: "if another alarm triggers a scale-out activity during the scale-in cooldown
+        period", it is done immediately, and "the scale-in cooldown period stops and doesn't complete".
+        """
+        added = wanted - self.wanted
+        if now - self._out < self._scaling.scale_out_cooldown_seconds and added <= self._added:
+            return
+        self._out, self._in = now, -math.inf
+        self._added, self._growing, self.wanted = added, True, wanted
 
     def _follow_schedule(self, now: float) -> None:
         while self._changes and self._changes[0].seconds <= now:
@@ -108,8 +123,9 @@ class Autoscaler:
         return min(max(count, self._least), self._most)
 
     def started(self, now: float) -> None:
-        """An instance takes calls from now on: the cooldown begins."""
-        self._out = now
+        """An instance takes calls from now on: the cooldown of the scale-out that asked for it begins."""
+        if self._growing:
+            self._out = now
 
     def _wish(self, metric: _Metric, now: float, *, above: bool) -> int | None:
         """How many instances a metric asks for; None where its alarm is off.

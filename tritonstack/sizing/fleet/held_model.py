@@ -26,11 +26,13 @@ class HeldModel:
         late: calls that came while it was on its way out; they make it load again.
         running: executions under way, at most ``kind.copies``.
         in_flight: calls in ``queue`` and under way.
+        backlog: those of them that came before it was loaded; counted from the end of the load on.
         in_line: whether it waits for its turn on the GPU.
         timed: whether the end of its batching delay is planned.
     """
 
     __slots__ = (
+        "backlog",
         "in_flight",
         "in_line",
         "kind",
@@ -51,5 +53,6 @@ class HeldModel:
         self.late: list[int] = []
         self.running = 0
         self.in_flight = 0
+        self.backlog = 0
         self.in_line = False
         self.timed = False

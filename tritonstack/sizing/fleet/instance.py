@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from tritonstack.sizing.fleet.clock import Clock
 from tritonstack.sizing.fleet.disk import Disk
-from tritonstack.sizing.fleet.happening import DOWNLOADED, EVICTION, FROM_DISK, LOAD, WAITED, Calls, ModelEvents
+from tritonstack.sizing.fleet.happening import DOWNLOADED, EVICTION, FROM_DISK, HIT, LOAD, WAITED, Calls, ModelEvents
 from tritonstack.sizing.fleet.held_model import HeldModel, State
 from tritonstack.sizing.fleet.model_table import ModelKind
 
@@ -107,10 +107,17 @@ class Instance:
         """How many models answer calls."""
         return len(self._used)
 
-    def calls_of(self, model: int) -> int | None:
-        """How many calls of a model it has not answered; None where the model is neither there nor on its way in."""
+    def is_loading(self, model: int) -> bool:
+        """Whether a model is on its way in."""
         held = self.held.get(model)
-        return held.in_flight if held is not None and held.state in (State.LOADING, State.LOADED) else None
+        return held is not None and held.state is State.LOADING
+
+    def calls_of(self, model: int) -> tuple[int, int] | None:
+        """How many calls of a model it has not answered, and how many of them met it loaded; None where it is not."""
+        held = self.held.get(model)
+        if held is None or held.state is not State.LOADED:
+            return None
+        return held.in_flight, held.in_flight - held.backlog
 
     # Calls ----------------------------------------------------------------------------------------------------------
 
@@ -184,6 +191,9 @@ class Instance:
         count = len(batch)
         self.in_flight -= count
         held.in_flight -= count
+        if held.backlog:
+            outcomes = self._outcomes
+            held.backlog -= sum(outcomes[call] != HIT for call in batch)
         held.running -= 1
         self._free += 1
         self._used.move_to_end(held.model)
@@ -271,6 +281,7 @@ class Instance:
         else:
             self._turns += 1
         held.state = State.LOADED
+        held.backlog = held.in_flight
         self._used[held.model] = held
         self._offer(held, now)
         self._serve_room(now)

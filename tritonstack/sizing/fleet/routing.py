@@ -12,8 +12,9 @@ from tritonstack.sizing.fleet.scenario import Routing
 Choose = Callable[[int], Instance]
 
 ASSUMPTIONS: dict[Routing, str] = {
-    "loaded": "a model's calls go to an instance that has it loaded; while {spill_calls} of them are in progress on "
-    "each of those, to another one, where the developer guide (How Multi-Model Endpoints Work) says only: many",
+    "loaded": "a model's calls go to an instance that has it loaded, or that loads it where none has; while "
+    "{spill_calls} of them that met it loaded are in progress on each of those, one goes to another instance, which "
+    "loads it, too: one at a time. The developer guide (How Multi-Model Endpoints Work) says only: many",
     "sticky": "all calls of a model go to one instance, by a hash of its name, while the fleet stays as it is",
     "least_outstanding": "each call goes to the instance with the fewest calls in progress, whatever model it is of",
     "random": "each call goes to any instance with equal probability, whatever model it is of",
@@ -59,11 +60,14 @@ class Router:
         return equal[0] if len(equal) == 1 else equal[int(self._uniform() * len(equal))]
 
     def _holder(self, model: int) -> Instance:
-        calls = {each: held for each in self.serving if (held := each.calls_of(model)) is not None}
-        if calls:
-            least = min(calls, key=lambda each: calls[each])
-            if calls[least] < self._spill_calls or len(calls) == len(self.serving):
-                return least
+        """What waits for a load is no reason for a second one, or each cold start of seconds would make copies."""
+        calls = {each: counts for each in self.serving if (counts := each.calls_of(model)) is not None}
+        loading = next((each for each in self.serving if each.is_loading(model)), None)
+        if not calls:
+            return loading or self._idlest_of(self.serving)
+        many = all(met_loaded >= self._spill_calls for _, met_loaded in calls.values())
+        if not many or loading is not None or len(calls) == len(self.serving):
+            return min(calls, key=lambda each: calls[each][0])
         return self._idlest_of([each for each in self.serving if each not in calls])
 
     def _home(self, model: int) -> Instance:

@@ -238,8 +238,8 @@ class Scenario(SettingsModel):
     spill_calls: int = Field(
         default=SPILL_CALLS,
         ge=1,
-        description="With routing loaded: so many calls of a model in progress on an instance send further ones to "
-        "another instance, which loads it, too.",
+        description="With routing loaded: so many calls of a model in progress on an instance send a further one to "
+        "another instance, which loads it, too. Calls that waited for a load are not counted.",
     )
     scaling: Scaling | None = Field(default=None, description="As in an environment file.")
     autoscaling: Autoscaling = Field(default=Autoscaling(), description="How fast scaling is.")
