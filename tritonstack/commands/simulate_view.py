@@ -26,7 +26,8 @@ def simulate_view(found: Answer) -> RenderableType:
     parts += [Text(line) for line in sentences(found)]
     parts += [Text(holding_sentence(found)), ""]
     if found.holding is not None:
-        parts.append(_memory(found.holding))
+        agrees = found.compared is None or found.compared.agrees
+        parts.append(_memory(found.holding, agrees=agrees))
     parts += [_sources(found.sources), Text("assumed:"), *(Text(f"- {line}") for line in found.assumptions)]
     return Group(*parts)
 
@@ -63,8 +64,10 @@ def _cells(each: Latencies) -> list[str]:
     return [NONE if value is None else f"{value:,.1f}" for value in values]
 
 
-def _memory(found: Holding) -> Table:
+def _memory(found: Holding, *, agrees: bool) -> Table:
     title = "hit ratio with other sizes of an instance (memory, disk, most models), by Che's approximation"
+    if not agrees:
+        title += ", which does not hold here"
     view = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=title, title_justify="left")
     view.add_column("size")
     for scale, _ in found.by_memory:

@@ -15,16 +15,19 @@ from tritonstack.sizing.fleet.answer import Answer, answer
 from tritonstack.sizing.fleet.answer_document import answer_document
 from tritonstack.sizing.fleet.figures import LoadFigures, call_figures, load_figures, thrash_times
 from tritonstack.sizing.fleet.fleet import simulate
-from tritonstack.sizing.fleet.holding import holding
+from tritonstack.sizing.fleet.holding import Caches
+from tritonstack.sizing.fleet.instance import Machine
+from tritonstack.sizing.fleet.model_table import ModelTable
 from tritonstack.sizing.fleet.page import cost_over_time, simulation_page
+from tritonstack.sizing.fleet.scenario import Routing
 from tritonstack.sizing.fleet.split import SplitAdvice, split_advice
-from tritonstack.sizing.fleet.words import sentences
+from tritonstack.sizing.fleet.split_replay import Replayed, verdict
+from tritonstack.sizing.fleet.words import holding_sentence, sentences, split_sentence
 
 MACHINE_OF_100 = replace(MACHINE, most_models=100)
 
 
-def answered(folder: Path, *changes: tuple[str, str]) -> Answer:
-    text = GOOD
+def answered(folder: Path, *changes: tuple[str, str], text: str = GOOD) -> Answer:
     for before, after in changes:
         assert before in text
         text = text.replace(before, after)
@@ -76,29 +79,36 @@ def test_an_instance_holds_what_its_tightest_limit_lets_it() -> None:
     models = equal_models(100, kind=kind, zipf=0.7)
 
     def held(**machine: Any) -> tuple[str, float]:
-        found = holding(models, plan(**machine).machine, count=1, routing="random")
+        found = Caches(models, plan(**machine).machine, routing="random").holding(1)
         return found.bound, round(found.models, 6)
 
     assert held(memory=300) == ("GPU memory", 30)
     assert held(memory=300, disk=400) == ("disk", 20)
     assert held(memory=300, disk=400, most_models=10) == ("max_loaded_models", 10)
     assert held() == ("nothing", 100)
-    by_memory = holding(models, plan(memory=300).machine, count=1, routing="random").by_memory
+    by_memory = Caches(models, plan(memory=300).machine, routing="random").holding(1).by_memory
     ratios = [ratio for _, ratio in by_memory]
     assert ratios == sorted(ratios)
     assert ratios[-1] == 1.0  # four times 30 places hold all hundred
 
 
+def advice_of(
+    models: ModelTable, machine: Machine, *, count: int, routing: Routing = "random", peak_rate: float = 1.0
+) -> SplitAdvice | None:
+    caches = Caches(models, machine, routing=routing)
+    return split_advice(models, machine, count=count, caches=caches, peak_rate=peak_rate)
+
+
 def advised(models_zipf: float, *, count: int, seconds: float = 0.0, rate: float = 1.0) -> SplitAdvice:
     models = equal_models(1000, kind=replace(KIND, fixed=seconds or 0.001), zipf=models_zipf)
-    found = split_advice(models, MACHINE_OF_100, count=count, routing="random", peak_rate=rate)
+    found = advice_of(models, MACHINE_OF_100, count=count, peak_rate=rate)
     assert found is not None
     return found
 
 
 def test_a_split_hits_more_where_random_routing_makes_each_instance_hold_the_same() -> None:
     advice = advised(0.9, count=2)
-    assert advice.worth_while
+    assert verdict(advice, None).worth_while
     assert advice.best is not None
     assert advice.best.hit_ratio > advice.one + 0.05
     assert advice.best.hot_instances + advice.best.cold_instances == 2
@@ -107,7 +117,7 @@ def test_a_split_hits_more_where_random_routing_makes_each_instance_hold_the_sam
 
 def test_a_split_gains_less_where_each_model_has_one_home() -> None:
     models = equal_models(1000, zipf=0.9)
-    advice = split_advice(models, MACHINE_OF_100, count=4, routing="sticky", peak_rate=1.0)
+    advice = advice_of(models, MACHINE_OF_100, count=4, routing="sticky")
     assert advice is not None
     assert advice.best is not None
     copies = advised(0.9, count=4)
@@ -131,14 +141,14 @@ def test_hot_models_that_are_called_much_get_most_of_the_instances() -> None:
 
 
 def test_a_split_of_models_that_all_fit_is_not_worth_while() -> None:
-    roomy = split_advice(equal_models(50, zipf=0.9), MACHINE_OF_100, count=2, routing="random", peak_rate=1.0)
+    roomy = advice_of(equal_models(50, zipf=0.9), MACHINE_OF_100, count=2)
     assert roomy is not None
-    assert (roomy.one, roomy.worth_while) == (1.0, False)
+    assert (roomy.one, verdict(roomy, None).worth_while) == (1.0, False)
 
 
 def test_one_called_model_cannot_be_split() -> None:
     only = table(KIND, KIND, popularity=np.array([1.0, 0.0]))
-    assert split_advice(only, MACHINE, count=2, routing="random", peak_rate=1.0) is None
+    assert advice_of(only, MACHINE, count=2) is None
 
 
 def test_a_small_scenario_replays_the_split_and_finds_the_estimate_right(tmp_path: Path) -> None:
@@ -224,3 +234,64 @@ def test_cost_adds_up_to_the_total_over_time(tmp_path: Path) -> None:
     assert points[-1][1] == pytest.approx(found.cost.total)
     assert len(points) > 2
     assert cost_over_time(answered(tmp_path, ("xlarge}", "xlarge, region: af-south-1}"))) == []
+
+
+SLOW = (("count: 3, gpu_memory_mib: 100", "count: 1500, gpu_memory_mib: 100"), ("zipf: 1", "zipf: 0"))
+FAST = ("xlarge}", "xlarge, count: 2}\ncold_start: {load_seconds: 0.01, download_mib_per_second: 100000}")
+LONG = (("duration_minutes: 10", "duration_minutes: 40"), ("arrivals:", "warm_up_minutes: 10\narrivals:"))
+
+
+def test_an_estimate_that_the_simulation_contradicts_is_said_in_words_and_json(tmp_path: Path) -> None:
+    slow = answered(tmp_path, SLOW[0], *LONG)
+    assert slow.compared is not None
+    assert slow.compared.estimated - slow.compared.simulated > 0.01
+    [line] = [each for each in sentences(slow) if "do not hold here" in each]
+    assert f"{100 * slow.compared.simulated:.2f} %" in line
+    assert "came during a load" in line
+    assert answer_document(slow)["holding"]["against_simulation"]["agrees"] is False
+    fast = answered(
+        tmp_path, SLOW[0], *LONG, ("routing: loaded", "routing: sticky"), FAST, text=f"{GOOD}routing: loaded\n"
+    )
+    assert fast.compared is not None
+    assert fast.compared.agrees
+    assert not any("do not hold here" in each for each in sentences(fast))
+    assert answer_document(fast)["holding"]["against_simulation"]["agrees"] is True
+    assert answered(tmp_path).compared is None  # half of ten minutes' calls are too few
+
+
+def test_an_upper_bound_is_called_so(tmp_path: Path) -> None:
+    several = answered(tmp_path, FAST)
+    assert "hit ratio of at most 100.00 %" in holding_sentence(several)
+    assert answer_document(several)["holding"]["in_the_long_run"]["is_upper_bound"] is True
+    assert "at most 100" not in holding_sentence(answered(tmp_path))
+
+
+def test_the_simulation_decides_on_a_split_and_not_the_estimate() -> None:
+    advice = advised(0.9, count=4)
+    assert advice.best is not None
+    estimated = verdict(advice, None)
+    assert (estimated.simulated, estimated.worth_while) == (False, True)
+    alike = Replayed(one=0.70, split=0.705, fewer_one=0.60, fewer=0.65)
+    assert (verdict(advice, alike).simulated, verdict(advice, alike).worth_while) == (True, False)
+    flat = replace(advice, one=advice.best.hit_ratio, fewer=None)
+    assert not verdict(flat, None).worth_while
+    assert verdict(flat, replace(alike, split=0.8, fewer_one=None, fewer=None)).worth_while
+    smaller = replace(advice, fewer=advice.best)
+    assert verdict(smaller, replace(alike, fewer=0.71)).fewer == advice.best
+    assert verdict(smaller, replace(alike, fewer=0.71, fewer_one=0.72)).fewer is None  # it does without a split
+
+
+def test_what_decided_on_a_split_is_said_in_words_and_json(tmp_path: Path) -> None:
+    """Slow loads: the estimate sees no difference, and the simulation does."""
+    found = answered(tmp_path, *SLOW, ("xlarge}", "xlarge, count: 2}"), *LONG)
+    assert found.split is not None
+    assert found.replayed is not None
+    gain = found.replayed.split - found.replayed.one
+    [line] = [each for each in sentences(found) if "over two endpoints" in each]
+    assert line.startswith("split" if gain > 0.01 else "do not split")
+    assert f"{100 * found.replayed.split:.2f} % hits against {100 * found.replayed.one:.2f} % of one" in line
+    document = answer_document(found)["split"]
+    assert (document["worth_while"], document["decided_by"]) == (gain > 0.01, "simulation")
+    alone = replace(found, replayed=None, verdict=verdict(found.split, None))
+    assert "estimated only" in split_sentence(alone)
+    assert answer_document(alone)["split"]["decided_by"] == "estimate"

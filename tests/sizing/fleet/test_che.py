@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from tests.sizing.fleet.plans import KIND, drawn, equal_models, hits, plan
 from tritonstack.sizing.fleet.che import che
 from tritonstack.sizing.fleet.fleet import simulate
+from tritonstack.sizing.fleet.holding import Caches
 from tritonstack.sizing.fleet.model_table import Floats, ModelKind, ModelTable
 
 CALLS = 120_000
@@ -72,6 +74,51 @@ def test_equal_rates_hit_as_often_as_the_share_that_fits() -> None:
     """By symmetry: whatever the rate, the called model is there with the same probability."""
     found = che(np.full(50, 0.2), limits=((np.ones(50), 20.0),))
     assert found.hit_ratio == pytest.approx(0.4)
+
+
+@pytest.mark.parametrize(("models", "places", "zipf"), [(60, 16, 0.0), (60, 17, 0.0), (400, 30, 0.8), (400, 70, 0.4)])
+def test_sticky_instances_are_each_a_cache_of_the_models_that_belong_to_them(
+    models: int, places: int, zipf: float
+) -> None:
+    """60 models on 4 instances with 16 places: all would fit together, but more than 16 belong to one of them."""
+    of_all = equal_models(models, zipf=zipf)
+    how = plan(most_models=places, count=4, routing="sticky")
+    found = Caches(of_all, how.machine, routing="sticky").estimate(4)
+    simulated = replayed(of_all, most_models=places, count=4, routing="sticky")
+    assert found.hit_ratio == pytest.approx(simulated, abs=NEAR)
+    together = che(of_all.popularity, limits=((np.ones(models), 4.0 * places),)).hit_ratio
+    assert together >= found.hit_ratio
+
+
+def test_models_that_fit_together_but_not_where_they_belong_are_no_full_hit() -> None:
+    machine = plan(most_models=16).machine
+    caches = Caches(equal_models(60), machine, routing="sticky")
+    homes = caches.homes(4)
+    assert homes is not None
+    most = int(np.bincount(homes).max())
+    assert most > 16
+    # Equal models hit as often as the share of them that fits, on each instance.
+    expected = sum(min(16, int(count)) for count in np.bincount(homes)) / 60
+    assert caches.estimate(4).hit_ratio == pytest.approx(expected)
+    assert caches.holding(4).bound == "max_loaded_models"
+
+
+def test_random_instances_are_each_a_cache_of_all_models() -> None:
+    models = equal_models(300, zipf=0.8)
+    found = Caches(models, plan(most_models=40).machine, routing="random").estimate(4).hit_ratio
+    assert found == pytest.approx(replayed(models, most_models=40, count=4, routing="random"), abs=NEAR)
+
+
+def test_one_cache_of_all_instances_is_at_least_what_loaded_routing_hits() -> None:
+    slow = replace(KIND, fixed=2.0, copies=9)
+    models = equal_models(100, kind=slow, zipf=1.2)
+    caches = Caches(models, plan(most_models=20).machine, routing="loaded")
+    found = caches.estimate(3).hit_ratio
+    how = {"most_models": 20, "executions": 99, "count": 3, "routing": "loaded", "spill_calls": 1}
+    assert replayed(models, calls=30_000, **how) < found - 0.02  # copies of the hottest take places
+    assert replayed(models, calls=30_000, **{**how, "spill_calls": 99}) == pytest.approx(found, abs=0.03)
+    assert caches.holding(3).at_most
+    assert not caches.holding(1).at_most
 
 
 @pytest.mark.long

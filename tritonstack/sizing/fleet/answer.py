@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
+from tritonstack.sizing.fleet.comparison import Comparison, comparison
 from tritonstack.sizing.fleet.figures import CallFigures, LoadFigures, call_figures, load_figures, thrash_times
 from tritonstack.sizing.fleet.fleet import FleetPlan, simulate
 from tritonstack.sizing.fleet.fleet_cost import FleetCost, fleet_cost
 from tritonstack.sizing.fleet.happening import Happening
-from tritonstack.sizing.fleet.holding import Holding, caches_together, estimate, holding
+from tritonstack.sizing.fleet.holding import Caches, Holding
 from tritonstack.sizing.fleet.instance import Machine
 from tritonstack.sizing.fleet.model_table import ModelTable
 from tritonstack.sizing.fleet.routing import ASSUMPTIONS
@@ -19,19 +20,9 @@ from tritonstack.sizing.fleet.scenario import Scenario
 from tritonstack.sizing.fleet.scenario_file import PreparedScenario
 from tritonstack.sizing.fleet.series import Series, series
 from tritonstack.sizing.fleet.sources import Source
-from tritonstack.sizing.fleet.split import Split, SplitAdvice, split_advice
+from tritonstack.sizing.fleet.split import SplitAdvice, split_advice
+from tritonstack.sizing.fleet.split_replay import Replayed, SplitVerdict, replayed_split, verdict
 from tritonstack.sizing.fleet.trace import MINUTE, Trace
-
-MOST_REPLAYED = 300_000
-"""Calls up to which a split is simulated, too, and not only estimated."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Replayed:
-    """One endpoint and its best split, simulated with the same calls: hit ratios after the warm-up."""
-
-    one: float | None
-    split: float | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,14 +34,17 @@ class Answer:
         calls, loads, cost: see their classes.
         course: the same over time.
         holding: what an instance holds; None without a model cache.
+        compared: that estimate against the simulation; None without a model cache, and for too few calls.
         instances: (least, mean, greatest) that took calls.
         held: models loaded on an instance, on average over the time after the warm-up, and at most; None where that
             is shorter than a minute.
         busiest: share of what the GPUs can execute that the calls of the busiest minute take, with the mean number of
             instances.
-        loading: the same of what the containers can load, in the steady state of Che's approximation.
-        split: whether two endpoints are better; None where fewer than two models are called, or without a model cache.
+        loading: the same of what the containers can load, in the steady state of Che's approximation; with sticky
+            routing of the container that has most to load.
+        split: what two endpoints would do; None where fewer than two models are called, or without a model cache.
         replayed: the same, simulated; None where it was not.
+        verdict: whether they are better; None where ``split`` is.
         assumptions: what the answer rests on, in sentences.
         sources: where its figures come from.
     """
@@ -65,12 +59,14 @@ class Answer:
     course: Series
     cost: FleetCost
     holding: Holding | None
+    compared: Comparison | None
     instances: tuple[int, float, int]
     held: tuple[float, float] | None
     busiest: float
     loading: float
     split: SplitAdvice | None
     replayed: Replayed | None
+    verdict: SplitVerdict | None
     assumptions: tuple[str, ...]
     sources: tuple[Source, ...]
 
@@ -91,10 +87,13 @@ def answer(prepared: PreparedScenario, *, seed: int) -> Answer:
     peak = peak_rate(trace)
     each = models.of_each("least_seconds_each")
     thrash = thrash_times(happening, within=scenario.thrash_seconds)
-    advice, held = None, None
+    caches = Caches(models, plan.machine, routing=plan.routing)
+    advice, held, compared = None, None, None
     if plan.machine.cached:
-        advice = split_advice(models, plan.machine, count=typical, routing=plan.routing, peak_rate=peak)
-        held = holding(models, plan.machine, count=typical, routing=plan.routing)
+        advice = split_advice(models, plan.machine, count=typical, caches=caches, peak_rate=peak)
+        held = caches.holding(typical)
+        compared = comparison(happening, trace, warm_up=after, estimated=held.hit_ratio)
+    replayed = replayed_split(advice, prepared, after=after, seed=seed)
     return Answer(
         scenario=scenario,
         models=models,
@@ -111,31 +110,39 @@ def answer(prepared: PreparedScenario, *, seed: int) -> Answer:
             calls=len(trace),
         ),
         holding=held,
+        compared=compared,
         instances=instances,
         held=_held(happening, after=after),
         busiest=float((models.popularity * each).sum() * peak / (plan.machine.executions * instances[1])),
-        loading=loading_share(models, plan, count=instances[1], rate=peak),
+        loading=loading_share(models, plan, caches, count=instances[1], rate=peak),
         split=advice,
-        replayed=_replayed(advice, prepared, after=after, seed=seed),
+        replayed=replayed,
+        verdict=None if advice is None else verdict(advice, replayed),
         assumptions=tuple(_assumptions(scenario, plan, compared=advice is not None)),
         sources=prepared.sources,
     )
 
 
-def loading_share(models: ModelTable, plan: FleetPlan, *, count: float, rate: float) -> float:
+def loading_share(models: ModelTable, plan: FleetPlan, caches: Caches, *, count: float, rate: float) -> float:
     """Loading time that ``rate`` calls a second ask for, of the time for loads that ``count`` instances have.
 
-    Above 1 loads pile up; a model that is loaded is then evicted at once for the next one.
+    Above 1 loads pile up; a model that is loaded is then evicted at once for the next one. Where models belong to
+    instances, of the one with the most.
     """
     calls = rate * models.popularity
     seconds = models.of_each("load_seconds")
+    typical = max(1, round(count))
     if plan.machine.cached:
-        loads = calls * (1 - estimate(models, plan.machine, count=max(1, round(count)), routing=plan.routing).held)
+        loads = calls * (1 - caches.estimate(typical).held)
     else:  # one load serves the calls that come until the model is idle again
-        each = calls * caches_together(plan.routing, round(count)) / count
+        each = calls * caches.sharing(typical) / typical
         loads = calls / (1 + each * (models.of_each("download_seconds") + seconds))
-    wanted = float((loads * seconds).sum())
-    return wanted / (plan.machine.parallel_loads * count)
+    homes = caches.homes(typical)
+    if homes is None:
+        wanted = float((loads * seconds).sum()) / count
+    else:
+        wanted = float(np.bincount(homes, weights=loads * seconds).max()) * typical / count
+    return wanted / plan.machine.parallel_loads
 
 
 def peak_rate(trace: Trace) -> float:
@@ -158,28 +165,6 @@ def _instances(happening: Happening) -> tuple[int, float, int]:
 def _held(happening: Happening, *, after: float) -> tuple[float, float] | None:
     counts = [loaded / serving for now, loaded, _, serving in happening.loaded if after <= now <= happening.seconds]
     return (sum(counts) / len(counts), max(counts)) if counts else None
-
-
-def _replayed(advice: SplitAdvice | None, prepared: PreparedScenario, *, after: float, seed: int) -> Replayed | None:
-    if advice is None or advice.best is None or len(prepared.trace) > MOST_REPLAYED:
-        return None
-    one = _hits(prepared, prepared.trace, count=advice.instances, after=after, seed=seed)
-    both = _split_hits(advice.best, prepared, after=after, seed=seed)
-    calls = int((prepared.trace.times >= after).sum())
-    return Replayed(one=one / calls if calls else None, split=both / calls if calls else None)
-
-
-def _split_hits(split: Split, prepared: PreparedScenario, *, after: float, seed: int) -> int:
-    sides = ((split.hot, split.hot_instances), (1 - split.hot, split.cold_instances))
-    return sum(
-        _hits(prepared, prepared.trace.only(chosen), count=count, after=after, seed=seed) for chosen, count in sides
-    )
-
-
-def _hits(prepared: PreparedScenario, trace: Trace, *, count: int, after: float, seed: int) -> int:
-    """Of a fixed number of instances."""
-    plan = replace(prepared.plan, count=count, scaling=None)
-    return call_figures(simulate(plan, prepared.models, trace, seed=seed), trace, after=after).hits
 
 
 def _assumptions(scenario: Scenario, plan: FleetPlan, *, compared: bool) -> list[str]:

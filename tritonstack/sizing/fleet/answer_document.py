@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tritonstack.sizing.fleet.answer import Answer
+from tritonstack.sizing.fleet.comparison import Comparison
 from tritonstack.sizing.fleet.figures import Latencies
 from tritonstack.sizing.fleet.holding import Holding
 
@@ -62,6 +63,7 @@ def answer_document(found: Answer) -> dict[str, Any]:
             "simulated_mean": None if found.held is None else found.held[0],
             "simulated_most": None if found.held is None else found.held[1],
             "in_the_long_run": None if found.holding is None else _holding(found.holding),
+            "against_simulation": _compared(found.compared),
         },
         "split": _split(found),
         "assumptions": list(found.assumptions),
@@ -90,19 +92,33 @@ def _holding(found: Holding) -> dict[str, Any]:
     return {
         "models": found.models,
         "hit_ratio": found.hit_ratio,
+        "is_upper_bound": found.at_most,
         "bound_by": found.bound,
         "hit_ratio_by_size": [{"times": scale, "hit_ratio": ratio} for scale, ratio in found.by_memory],
     }
 
 
+def _compared(found: Comparison | None) -> dict[str, Any] | None:
+    """Null where too few calls tell it."""
+    if found is None:
+        return None
+    return {
+        "calls": found.calls,
+        "simulated_hit_ratio": found.simulated,
+        "estimated_hit_ratio": found.estimated,
+        "agrees": found.agrees,
+    }
+
+
 def _split(found: Answer) -> dict[str, Any] | None:
-    advice = found.split
-    if advice is None:
+    advice, decided, replayed = found.split, found.verdict, found.replayed
+    if advice is None or decided is None:
         return None
     price = found.cost.usd_per_hour
     best = advice.best
     return {
-        "worth_while": advice.worth_while,
+        "worth_while": decided.worth_while,
+        "decided_by": "simulation" if decided.simulated else "estimate",
         "instances": advice.instances,
         "usd_per_hour": None if price is None else price * advice.instances,
         "one_endpoint_hit_ratio": advice.one,
@@ -114,9 +130,14 @@ def _split(found: Answer) -> dict[str, Any] | None:
             "cold_instances": best.cold_instances,
             "hit_ratio": best.hit_ratio,
         },
-        "same_hit_ratio_with_instances": advice.fewer,
+        "same_hit_ratio_with_instances": None if decided.fewer is None else decided.fewer.instances,
         "hit_ratio_by_hot_models": [{"hot_models": cut, "hit_ratio": ratio} for cut, ratio in advice.by_cut],
         "simulated": None
-        if found.replayed is None
-        else {"one_endpoint_hit_ratio": found.replayed.one, "split_hit_ratio": found.replayed.split},
+        if replayed is None
+        else {
+            "one_endpoint_hit_ratio": replayed.one,
+            "split_hit_ratio": replayed.split,
+            "fewer_instances_one_endpoint_hit_ratio": replayed.fewer_one,
+            "fewer_instances_split_hit_ratio": replayed.fewer,
+        },
     }

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tritonstack.sizing.fleet.model_table import Floats
+from tritonstack.sizing.fleet.model_table import Floats, Integers
 
 NEAR = 1e-9
 """How near the characteristic time is found, relative to itself."""
@@ -21,10 +21,10 @@ NEAR = 1e-9
 
 @dataclass(frozen=True, kw_only=True)
 class CheEstimate:
-    """An LRU cache in its steady state.
+    """An LRU cache in its steady state, or several.
 
     Attributes:
-        seconds: the characteristic time; infinite where all models fit.
+        seconds: the characteristic time, of several caches the least; infinite where all models fit.
         hit_ratio: of all calls.
         held: each model's probability to be there.
     """
@@ -39,29 +39,46 @@ class CheEstimate:
         return float(self.held.sum())
 
 
-def che(rates: Floats, *, limits: tuple[tuple[Floats, float], ...]) -> CheEstimate:
+def che(
+    rates: Floats, *, limits: tuple[tuple[Floats, float], ...], homes: Integers | None = None, caches: int = 1
+) -> CheEstimate:
     """The cache at ``rates`` (calls a second of each model, zero or more, some above).
 
     ``limits``: pairs of the models' sizes and the capacity for them, in one unit each (bytes of GPU memory; ones and
-    the greatest number of models). The limit that is reached first decides.
+    the greatest number of models). The limit that is reached first decides. ``homes``: of each model, which of so many
+    ``caches`` it belongs to, each of that capacity; None: all to one.
     """
-    seconds = min((_characteristic_time(rates, sizes=sizes, capacity=room) for sizes, room in limits), default=math.inf)
-    held = (rates > 0).astype(np.float64) if math.isinf(seconds) else -np.expm1(-rates * seconds)
-    return CheEstimate(seconds=seconds, hit_ratio=float((rates * held).sum() / rates.sum()), held=held)
-
-
-def _characteristic_time(rates: Floats, *, sizes: Floats, capacity: float) -> float:
+    where = np.zeros(len(rates), dtype=np.int64) if homes is None else homes
+    seconds = np.full(caches, math.inf)
+    for sizes, room in limits:
+        seconds = np.minimum(seconds, _characteristic_times(rates, sizes, room, where=where, caches=caches))
     called = rates > 0
-    if float(sizes[called].sum()) <= capacity:
-        return math.inf
+    held = np.zeros(len(rates))
+    held[called] = -np.expm1(-rates[called] * seconds[where[called]])
+    return CheEstimate(seconds=float(seconds.min()), hit_ratio=float((rates * held).sum() / rates.sum()), held=held)
 
-    def filled(seconds: float) -> float:
-        return float((sizes * -np.expm1(-rates * seconds)).sum())
 
-    low, high = 0.0, 1.0 / float(rates.max())
-    while filled(high) < capacity:
-        low, high = high, high * 2
-    while high - low > NEAR * high:
+def _characteristic_times(rates: Floats, sizes: Floats, capacity: float, *, where: Integers, caches: int) -> Floats:
+    """Of each cache; infinite where all of its models fit."""
+    times = np.full(caches, math.inf)
+    called = rates > 0
+    full = np.bincount(where, weights=sizes * called, minlength=caches) > capacity
+    if not full.any():
+        return times
+    chosen = called & full[where]
+    place = (np.cumsum(full) - 1)[where[chosen]]
+    rates, sizes, count = rates[chosen], sizes[chosen], int(full.sum())
+
+    def filled(seconds: Floats) -> Floats:
+        there = -np.expm1(-rates * seconds[place])
+        return np.bincount(place, weights=sizes * there, minlength=count).astype(np.float64)
+
+    low, high = np.zeros(count), np.full(count, 1.0 / float(rates.max()))
+    while (short := filled(high) < capacity).any():
+        low, high = np.where(short, high, low), np.where(short, 2 * high, high)
+    while (high - low > NEAR * high).any():
         middle = (low + high) / 2
-        low, high = (middle, high) if filled(middle) < capacity else (low, middle)
-    return (low + high) / 2
+        short = filled(middle) < capacity
+        low, high = np.where(short, middle, low), np.where(short, high, middle)
+    times[full] = (low + high) / 2
+    return times

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from hashlib import blake2b
 
+from tritonstack.sizing.fleet.homes import homes, name_marks
 from tritonstack.sizing.fleet.instance import Instance
 from tritonstack.sizing.fleet.model_table import ModelTable
 from tritonstack.sizing.fleet.scenario import Routing
@@ -28,9 +28,9 @@ class Router:
     def __init__(self, routing: Routing, *, spill_calls: int, models: ModelTable, uniform: Callable[[], float]) -> None:
         """``uniform`` gives the next number in [0, 1)."""
         self.serving: Sequence[Instance] = ()
-        self._names = models.names
+        self._marks = name_marks(models.names) if routing == "sticky" else None
         self._uniform = uniform
-        self._homes: dict[int, Instance] = {}
+        self._homes: list[int] = []
         self._spill_calls = spill_calls
         self._choose: Choose = {
             "loaded": self._holder,
@@ -42,10 +42,11 @@ class Router:
     def changed(self, serving: Sequence[Instance]) -> Choose:
         """These instances take calls from now on; what chooses among them."""
         self.serving = serving
-        self._homes.clear()
         if len(serving) == 1:
             only = serving[0]
             return lambda _: only
+        if self._marks is not None:
+            self._homes = homes(self._marks, [each.number for each in serving]).tolist()
         return self._choose
 
     def _any(self, _: int) -> Instance:
@@ -71,10 +72,4 @@ class Router:
         return self._idlest_of([each for each in self.serving if each not in calls])
 
     def _home(self, model: int) -> Instance:
-        """By rendezvous hashing (Thaler and Ravishankar, 1998): a change of the fleet moves as few models as it can."""
-        home = self._homes.get(model)
-        if home is None:
-            name = self._names[model]
-            home = max(self.serving, key=lambda each: blake2b(f"{name} {each.number}".encode(), digest_size=8).digest())
-            self._homes[model] = home
-        return home
+        return self.serving[self._homes[model]]

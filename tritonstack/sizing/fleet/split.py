@@ -10,10 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tritonstack.sizing.fleet.holding import caches_together, estimate
+from tritonstack.sizing.fleet.holding import Caches
 from tritonstack.sizing.fleet.instance import Machine
 from tritonstack.sizing.fleet.model_table import Integers, ModelTable
-from tritonstack.sizing.fleet.scenario import Routing
 
 BUSIEST = 0.8
 """Share of an instance's executions that the calls of the busiest minute may take."""
@@ -40,6 +39,11 @@ class Split:
     cold_instances: int
     hit_ratio: float
 
+    @property
+    def instances(self) -> int:
+        """Of both together."""
+        return self.hot_instances + self.cold_instances
+
 
 @dataclass(frozen=True, kw_only=True)
 class SplitAdvice:
@@ -49,44 +53,40 @@ class SplitAdvice:
         instances: of both sides; at least 2, since two endpoints have one each.
         one: hit ratio of one endpoint with that many.
         best: the split with the highest hit ratio; None where no split has instances enough for its calls.
-        fewer: instances of the smallest split that keeps ``one``; None where none needs fewer.
+        fewer: the smallest split that keeps ``one``, of fewer instances; None where none needs fewer.
         by_cut: number of hot models → the highest hit ratio with it; of numbers that have instances enough.
     """
 
     instances: int
     one: float
     best: Split | None
-    fewer: int | None
+    fewer: Split | None
     by_cut: tuple[tuple[int, float], ...]
-
-    @property
-    def worth_while(self) -> bool:
-        """Whether to split: a higher hit ratio at the same cost, or the same for fewer instances."""
-        return self.fewer is not None or (self.best is not None and self.best.hit_ratio - self.one > WORTH_WHILE)
 
 
 def split_advice(
-    models: ModelTable, machine: Machine, *, count: int, routing: Routing, peak_rate: float
+    models: ModelTable, machine: Machine, *, count: int, caches: Caches, peak_rate: float
 ) -> SplitAdvice | None:
-    """Whether to split an endpoint of ``count`` instances; ``peak_rate``: calls a second in the busiest minute.
+    """How to split an endpoint of ``count`` instances; ``peak_rate``: calls a second in the busiest minute.
 
-    None where fewer than two models are called.
+    None where fewer than two models are called. By Che's approximation alone: see ``verdict``.
     """
     called = int((models.popularity > 0).sum())
     if called < 2:
         return None
-    search = _Search(models, machine, routing=routing, peak_rate=peak_rate)
+    search = _Search(models, machine, caches=caches, peak_rate=peak_rate)
     instances = max(2, count)
-    one = estimate(models, machine, count=instances, routing=routing).hit_ratio
+    one = caches.estimate(instances).hit_ratio
     splits = search.splits(instances)
     best = max(splits, key=lambda split: split.hit_ratio, default=None)
     fewer = None
     for total in range(2, instances):
         # One endpoint of that size is the fairer rival: fewer instances may do without a split as well.
-        alone = estimate(models, machine, count=total, routing=routing).hit_ratio
-        if alone < one and any(split.hit_ratio >= one for split in search.splits(total)):
-            fewer = total
-            break
+        if caches.estimate(total).hit_ratio < one:
+            fewer = max(search.splits(total), key=lambda split: split.hit_ratio, default=None)
+            if fewer is not None and fewer.hit_ratio >= one:
+                break
+            fewer = None
     by_cut = tuple((split.hot_models, split.hit_ratio) for split in splits)
     return SplitAdvice(instances=instances, one=one, best=best, fewer=fewer, by_cut=by_cut)
 
@@ -94,8 +94,8 @@ def split_advice(
 class _Search:
     """Splits at a number of places in the order of calls for size, and between a number of counts."""
 
-    def __init__(self, models: ModelTable, machine: Machine, *, routing: Routing, peak_rate: float) -> None:
-        self._models, self._machine, self._routing = models, machine, routing
+    def __init__(self, models: ModelTable, machine: Machine, *, caches: Caches, peak_rate: float) -> None:
+        self._models, self._caches = models, caches
         self._order = np.argsort(-models.popularity / models.of_each("memory"), kind="stable")
         busy = models.popularity * models.of_each("least_seconds_each") * peak_rate / machine.executions
         self._busy = np.cumsum(busy[self._order])
@@ -128,8 +128,7 @@ class _Search:
         )
 
     def _hit_ratio(self, cut: int, chosen: Integers, *, count: int, of_hot: bool) -> float:
-        key = (cut, of_hot, caches_together(self._routing, count))
+        key = (cut, of_hot, self._caches.sharing(count))
         if key not in self._known:
-            found = estimate(self._models, self._machine, count=count, routing=self._routing, chosen=chosen)
-            self._known[key] = found.hit_ratio
+            self._known[key] = self._caches.estimate(count, chosen=chosen).hit_ratio
         return self._known[key]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from tritonstack.sizing.fleet.answer import Answer
-from tritonstack.sizing.fleet.split import BUSIEST, SplitAdvice
+from tritonstack.sizing.fleet.comparison import difference_sentence
+from tritonstack.sizing.fleet.split import BUSIEST, Split, SplitAdvice
+from tritonstack.sizing.fleet.split_replay import MOST_REPLAYED
 
 UNKNOWN = "unknown"
 
@@ -39,12 +41,16 @@ def sentences(found: Answer) -> list[str]:
         lines.append("that is too much: calls pile up, and latency is as long as the overload lasts")
     if found.loading > 1:
         effect = "models are evicted as soon as they are loaded, and no estimate of hits holds"
+        whose = "the fullest instance's container has" if found.scenario.routing == "sticky" else "containers have"
         lines.append(
             f"loads are too much: in the busiest minute they ask for {100 * found.loading:.0f} % of the time that "
-            f"containers have for them; {'calls wait for them' if found.holding is None else effect}"
+            f"{whose} for them; {'calls wait for them' if found.holding is None else effect}"
         )
     lines.append(cost_sentence(found))
     lines.append(split_sentence(found))
+    if found.compared is not None and found.holding is not None and not found.compared.agrees:
+        changing = least != greatest
+        lines.append(difference_sentence(found.compared, copies=found.holding.at_most, changing=changing))
     return lines
 
 
@@ -65,19 +71,22 @@ def holding_sentence(found: Answer) -> str:
     if found.holding is None:
         return "models on an instance: each only while it is called, since model_cache is disabled"
     simulated = "" if found.held is None else f"{found.held[0]:,.1f} on average, at most {found.held[1]:,.1f}; "
-    limit = "all models fit" if found.holding.bound == "nothing" else f"limited by {found.holding.bound}"
+    held = found.holding
+    limit = "all models fit" if held.bound == "nothing" else f"limited by {held.bound}"
+    bound = "at most " if held.at_most else ""
+    once = ", as if no model were loaded twice" if held.at_most else ""
     return (
-        f"models on an instance: {simulated}in the long run {found.holding.models:,.1f} with a hit ratio of "
-        f"{100 * found.holding.hit_ratio:.2f} %, by Che's approximation ({limit})"
+        f"models on an instance: {simulated}in the long run {held.models:,.1f} with a hit ratio of {bound}"
+        f"{100 * held.hit_ratio:.2f} %, by Che's approximation{once} ({limit})"
     )
 
 
 def split_sentence(found: Answer) -> str:
     """One endpoint, or two."""
-    advice = found.split
+    advice, decided = found.split, found.verdict
     if found.holding is None:
         return "split: nothing to gain, since with model_cache disabled no endpoint keeps a model"
-    if advice is None:
+    if advice is None or decided is None:
         return "split: there is one called model, and nothing to split"
     if advice.best is None:
         return (
@@ -88,16 +97,23 @@ def split_sentence(found: Answer) -> str:
     same = f"{_instances(advice.instances)}{_price(found, advice)}"
     parts = (
         f"the hottest {best.hot_models:,} on {_instances(best.hot_instances)}, the others on "
-        f"{_instances(best.cold_instances)}: "
-        f"{100 * best.hit_ratio:.2f} % hits against {100 * advice.one:.2f} % of one endpoint, both with {same}"
+        f"{_instances(best.cold_instances)}: {_both_hits(found, advice, best)}, both with {same}"
     )
-    replayed = found.replayed
-    if replayed is not None and replayed.one is not None and replayed.split is not None:
-        parts += f" (simulated: {100 * replayed.split:.2f} % against {100 * replayed.one:.2f} %)"
-    if advice.fewer is not None:
-        parts += f"; {advice.fewer} instances in a split hit as often as {advice.instances} in one"
-    verdict = "split" if advice.worth_while else "do not split"
+    if decided.fewer is not None:
+        parts += f"; {decided.fewer.instances} instances in a split hit as often as {advice.instances} in one"
+    verdict = "split" if decided.worth_while else "do not split"
     return f"{verdict} the models over two endpoints: {parts}"
+
+
+def _both_hits(found: Answer, advice: SplitAdvice, best: Split) -> str:
+    estimated = f"{100 * best.hit_ratio:.2f} % hits against {100 * advice.one:.2f} % of one endpoint"
+    replayed = found.replayed
+    if replayed is None:
+        return f"{estimated} (estimated only: up to {MOST_REPLAYED:,} calls are simulated)"
+    return (
+        f"{100 * replayed.split:.2f} % hits against {100 * replayed.one:.2f} % of one endpoint (simulated; estimated: "
+        f"{100 * best.hit_ratio:.2f} % against {100 * advice.one:.2f} %)"
+    )
 
 
 def _instances(count: int) -> str:
