@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -12,7 +14,8 @@ from click.testing import CliRunner, Result
 
 from tests.sizing.fleet.test_scenario_file import GOOD, written
 from tritonstack.commands import simulate
-from tritonstack.errors import InputError
+from tritonstack.commands.simulate_files import write_text
+from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.local.paths import REPOSITORY
 from tritonstack.observability.page.chromium import find_chromium
 
@@ -65,6 +68,46 @@ def test_the_files_hold_the_answer_and_a_page_that_needs_nothing_else(tmp_path: 
     assert not re.findall(r"(?:src|href)=|url\(|https?://", page)
     assert "nan" not in page
     assert sorted(each.name for each in tmp_path.iterdir()) == ["a.html", "out", "scenario.yaml"]
+
+
+def test_places_that_cannot_be_written_are_told_with_the_scenarios_problems_before_anything_is_simulated(
+    tmp_path: Path,
+) -> None:
+    options = ("--json", "/dev/null/x/a.json", "--html", str(written(tmp_path) / "a.html"))
+    result = run(tmp_path, *options, text=GOOD.replace("per_minute: 600", "per_minute: -1"))
+    assert isinstance(result.exception, InputError)
+    assert result.exception.exit_code == 2
+    assert [(each.file, each.field) for each in result.exception.problems][:2] == [
+        ("/dev/null/x/a.json", "--json"),
+        (str(tmp_path / "scenario.yaml" / "a.html"), "--html"),
+    ]
+    assert "/dev/null is no folder" in str(result.exception)
+    assert "arrivals.curve[0].per_minute" in str(result.exception)
+    assert result.output == ""
+    assert isinstance(run(tmp_path, *options[:2]).exception, InputError)
+
+
+def test_a_failed_write_names_the_file_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(self: Path, _: str, **__: object) -> int:
+        self.touch()
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self))
+
+    written(tmp_path)
+    monkeypatch.setattr(Path, "write_text", full)
+    result = CliRunner().invoke(simulate.command, [str(tmp_path / "scenario.yaml"), "--json", str(tmp_path / "a.json")])
+    assert isinstance(result.exception, WorkFailedError)
+    assert str(result.exception) == f"{tmp_path / 'a.json'} cannot be written: No space left on device"
+    assert [each.name for each in tmp_path.iterdir()] == ["scenario.yaml"]
+
+
+def test_a_pipe_or_a_device_is_written_and_never_replaced(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    end = os.open(pipe, os.O_RDWR | os.O_NONBLOCK)
+    write_text(pipe, "{}")
+    assert os.read(end, 10) == b"{}"
+    os.close(end)
+    assert pipe.is_fifo()
 
 
 @pytest.mark.skipif(find_chromium() is None, reason="no Chromium on this system (apt install chromium)")

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import click
 from rich.console import Console
 
+from tritonstack.commands.simulate_files import failures_of, target_problems, write_text
 from tritonstack.commands.simulate_view import simulate_view
 from tritonstack.errors import InputError, Problem
 from tritonstack.sizing.fleet.answer import Answer, answer
 from tritonstack.sizing.fleet.answer_document import answer_document
-from tritonstack.sizing.fleet.scenario_file import prepare
+from tritonstack.sizing.fleet.scenario_file import PreparedScenario, prepare
 
 WIDTH = 120
 FILE = click.Path(dir_okay=False, path_type=Path)
@@ -34,18 +34,32 @@ def command(
     SCENARIO is a YAML or JSON file (schemas/scenario.schema.json). Reads files alone. Exit code 2 where the scenario's
     latency limit is not kept: the answer is given all the same.
     """
-    found = answer(prepare(scenario, seed=seed, trace=trace), seed=seed)
+    to_output = json_file is not None and str(json_file) == "-"
+    targets = (("--json", None if to_output else json_file), ("--html", html), ("--png", png))
+    prepared = _prepared(scenario, seed=seed, trace=trace, problems=target_problems(targets))
+    found = answer(prepared, seed=seed)
     document = json.dumps(answer_document(found), indent=2) + "\n"
-    if json_file is not None and str(json_file) == "-":
+    if to_output:
         click.echo(document, nl=False)
     else:
         _print(found)
         if json_file is not None:
-            _write(json_file, document)
+            write_text(json_file, document)
     if html is not None or png is not None:
         _draw(found, html=html, png=png)
     if found.keeps_limit is False:
         raise InputError([_missed(found, scenario)])
+
+
+def _prepared(scenario: Path, *, seed: int, trace: Path | None, problems: list[Problem]) -> PreparedScenario:
+    """With the problems of the options, all at once."""
+    try:
+        prepared = prepare(scenario, seed=seed, trace=trace)
+    except InputError as error:
+        raise InputError([*problems, *error.problems]) from error
+    if problems:
+        raise InputError(problems)
+    return prepared
 
 
 def _print(found: Answer) -> None:
@@ -62,17 +76,10 @@ def _draw(found: Answer, *, html: Path | None, png: Path | None) -> None:
 
     text = simulation_page(found)
     if html is not None:
-        _write(html, text)
+        write_text(html, text)
     if png is not None:
-        write_picture(text, png)
-
-
-def _write(file: Path, text: str) -> None:
-    """Writes to a temporary name beside ``file``, then moves."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    temporary = file.with_name(f".{file.name}.{os.getpid()}")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(file)
+        with failures_of(png):
+            write_picture(text, png)
 
 
 def _missed(found: Answer, scenario: Path) -> Problem:

@@ -50,8 +50,11 @@ def write_picture(html: str, target: Path) -> None:
             raise WorkFailedError(f"{browser} wrote no picture")
         target.parent.mkdir(parents=True, exist_ok=True)
         whole = target.with_name(f".{target.name}.{os.getpid()}")
-        shutil.copyfile(drawn, whole)
-        whole.replace(target)
+        try:
+            shutil.copyfile(drawn, whole)
+            whole.replace(target)
+        finally:
+            whole.unlink(missing_ok=True)
 
 
 def _height(document: str) -> int:
