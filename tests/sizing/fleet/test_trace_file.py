@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tritonstack.errors import InputError
-from tritonstack.sizing.fleet.trace_file import LATEST, read_trace
+from tritonstack.sizing.fleet.trace_file import LATEST, NUMBER, read_trace
 
 NAMES = ("small-0", "small-1", "large")
 HEADER = "time_seconds,model\n"
@@ -74,7 +74,7 @@ def test_bytes_are_a_trace_or_an_error_that_says_why(
 
 
 WORDS = st.text(st.characters(exclude_characters="\r", codec="utf-8"), max_size=6)
-MOMENT = st.one_of(st.floats().map(str), WORDS, st.integers(-9, 9).map(str))
+MOMENT = st.one_of(st.floats().map(str), WORDS, st.integers(-9, 9).map(str), st.text("0123456789_.e+- ٣", max_size=5))
 LINE = st.tuples(MOMENT, st.sampled_from([*NAMES, "x", ""]))
 
 
@@ -88,10 +88,7 @@ def test_each_wrong_line_is_told_by_its_number_and_no_right_one_is(
     wrong, before, at = set[int](), 0.0, 1
     for moment, name in lines:
         at += 1 + moment.count("\n")  # within quotes
-        try:
-            seconds = float(moment)
-        except ValueError:
-            seconds = math.nan
+        seconds = float(moment) if NUMBER.fullmatch(moment) else math.nan
         if before <= seconds <= LATEST and name in NAMES:
             before = seconds
         else:
@@ -110,6 +107,20 @@ def test_each_wrong_line_is_told_by_its_number_and_no_right_one_is(
             assert told <= wrong
             return
     assert told == wrong
+
+
+@pytest.mark.parametrize("moment", ["1_0", "٣", " 1", "1 ", "1.", ".5", "0x1", "1e", "infinity", "1__0", ""])
+def test_a_time_is_a_number_as_csv_files_have_them(tmp_path: Path, moment: str) -> None:
+    assert "line 2, time_seconds" in str(refusal(tmp_path, f"{HEADER}{moment},large\n".encode()))
+
+
+def test_numbers_have_a_sign_a_fraction_and_an_exponent_and_empty_lines_are_skipped(tmp_path: Path) -> None:
+    file = tmp_path / "t.csv"
+    file.write_text(f"{HEADER}\n-0,large\n+0.5,large\n\n1e-0,large\n12.5E+1,large\n\n\n")
+    assert list(read_trace(file, names=NAMES).times) == [0.0, 0.5, 1.0, 125.0]
+    file.write_text(f"{HEADER}\n\nx,large\n")
+    with pytest.raises(InputError, match="line 4, time_seconds"):  # empty lines are counted
+        read_trace(file, names=NAMES)
 
 
 def test_a_packed_trace_that_ends_early_is_refused(tmp_path: Path) -> None:

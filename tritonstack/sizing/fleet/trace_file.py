@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import math
+import re
 import zlib
 from array import array
 from collections import defaultdict
@@ -25,6 +26,8 @@ GZIP = b"\x1f\x8b"
 LATEST = LONGEST_MINUTES * MINUTE
 COLUMNS = ["time_seconds", "model"]
 MOST_TOLD = 20
+NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+"""How a time is written. Python's ``float`` takes more, and reads ``1_0`` as ten."""
 
 
 def read_trace(file: Path, *, names: Sequence[str] | None) -> Trace:
@@ -69,13 +72,16 @@ def _calls(file: Path, rows: Reader, *, numbers: dict[str, int]) -> Trace:
     times, models = array("d"), array("q")
     wrong: list[Problem] = []
     before = 0.0
+    is_number = NUMBER.fullmatch
     for row in rows:
+        if not row:  # an empty line
+            continue
         try:
             moment, model = float(row[0]), numbers[row[1]]
         except (ValueError, IndexError, KeyError):
             wrong += _faults(file, rows.line_num, row, before=before, numbers=numbers)
             continue
-        if not before <= moment <= LATEST or len(row) != len(COLUMNS):
+        if not before <= moment <= LATEST or len(row) != len(COLUMNS) or not is_number(row[0]):
             wrong += _faults(file, rows.line_num, row, before=before, numbers=numbers)
             continue
         before = moment
@@ -99,10 +105,7 @@ def _faults(file: Path, line: int, row: list[str], *, before: float, numbers: di
     if len(row) != len(COLUMNS):
         return [_problem(file, place, f"{len(row)} values", "time_seconds,model")]
     faults = []
-    try:
-        moment = float(row[0])
-    except ValueError:
-        moment = math.nan
+    moment = float(row[0]) if NUMBER.fullmatch(row[0]) else math.nan
     if not before <= moment <= LATEST:
         allowed = f"seconds from the beginning, {before:g} or more (the call before)"
         advice = ""
