@@ -109,7 +109,9 @@ fleet: 3
         "instance": "again in line 2",
         "models[0].gpu_memory_mib": "at most 15384 MiB",
         "models[0].disk_mib": "the disk for models of ml.g4dn.xlarge",
+        "models[1].name": "a name of its own",
         "models[1].service": "no time at all",
+        "models[2].name": "a name of its own",
         "models[2].gpu_memory_mib": "more than 0",
         "models[3].disk_mib": "a manifest that tells it",
         "models[3].max_queue_delay_ms": "with max_batch 1",
@@ -153,6 +155,70 @@ def test_what_cannot_be_simulated_is_refused(tmp_path: Path, before: str, after:
     assert words in problems(tmp_path, GOOD.replace(before, after, 1))[field]
 
 
+def test_a_wrong_field_hides_no_other_mistake_of_its_part(tmp_path: Path) -> None:
+    """Each part has a field of a wrong type or range beside what only checks between fields can see."""
+    text = """\
+instance: {type: ml.g4dn.xlarg, region: moon, count: 0, disk_mib: 10}
+models:
+  - {name: m, count: 3, gpu_memory_mib: -1, disk_mib: 20, service: {fixed_ms: 5}}
+  - {name: m-1, zipf: -1, gpu_memory_mib: 10, disk_mib: 1, service: {fixed_ms: 0}, max_queue_delay_ms: 4}
+arrivals: {duration_minutes: 5, process: odd, curve: [{minute: 1, per_minute: 60}], trace: x.csv,
+  starts: "2026-13-01T00:00:00"}
+scaling: {minimum: 3, maximum: 1, gpu_utilization: 200, scale_in_cooldown_seconds: -1,
+  invocations_per_instance: 5, requests_per_second: 5}
+warm_up_minutes: 5
+"""
+    found = problems(tmp_path, text)
+    assert found.keys() == {
+        "instance.type",
+        "instance.region",
+        "instance.count",
+        "models",
+        "models[0].gpu_memory_mib",
+        "models[0].disk_mib",
+        "models[1].zipf",
+        "models[1].service",
+        "models[1].max_queue_delay_ms",
+        "arrivals",
+        "arrivals.process",
+        "arrivals.curve[0].minute",
+        "arrivals.starts",
+        "scaling.maximum",
+        "scaling.gpu_utilization",
+        "scaling.scale_in_cooldown_seconds",
+        "scaling.requests_per_second",
+        "warm_up_minutes",
+    }
+    assert "two models called m-1" in found["models"]
+    assert "less than 5 minutes" in found["warm_up_minutes"]
+
+
+@pytest.mark.parametrize(
+    ("instance", "field"),
+    [
+        ("{type: ml.g4dn.xlarge, count: 0, reserved_gpu_memory_mib: 20000}", "instance.reserved_gpu_memory_mib"),
+        ("{type: ml.g4dn.xlarge, count: 0, gpu_memory_mib: 10}", "models[0].gpu_memory_mib"),
+        ("{type: ml.t2.medium, count: 0}", "instance.type"),
+    ],
+)
+def test_what_does_not_depend_on_a_wrong_field_is_checked(tmp_path: Path, instance: str, field: str) -> None:
+    found = problems(tmp_path, GOOD.replace("{type: ml.g4dn.xlarge}", instance))
+    assert {"instance.count", field} <= found.keys()
+
+
+def test_nothing_is_said_of_what_depends_on_a_wrong_field(tmp_path: Path) -> None:
+    text = GOOD.replace("xlarge}", "xlarge, gpu_memory_mib: -1, count: 0}").replace("4000", "40000")
+    scaled = text + "scaling: {minimum: 2, maximum: 3, concurrency: 1}\nwarm_up_minutes: -1\n"
+    assert problems(tmp_path, scaled).keys() == {"instance.gpu_memory_mib", "instance.count", "warm_up_minutes"}
+
+
+def test_a_warm_up_is_shorter_than_the_trace(tmp_path: Path) -> None:
+    text = GOOD + "warm_up_minutes: 2\n"
+    found = problems(tmp_path, text, trace="time_seconds,model\n1,large\n60,large\n")
+    assert "less than 1 minutes" in found["warm_up_minutes"]
+    assert problems(tmp_path, text, trace="time_seconds,model\n").keys() == {""}
+
+
 def test_a_limit_that_few_calls_miss_alone_is_none_of_the_files_faults(tmp_path: Path) -> None:
     slow_few = GOOD.replace("share: 1", "share: 0.1").replace("arrivals:", "latency_limit_ms: 10\narrivals:")
     assert read(tmp_path, slow_few).scenario.latency_limit_ms == 10
@@ -191,7 +257,7 @@ def test_a_trace_that_is_none_is_refused(tmp_path: Path, trace: str, field: str,
 
 def test_problems_of_a_trace_come_with_those_of_its_scenario(tmp_path: Path) -> None:
     found = problems(tmp_path, GOOD.replace("fixed_ms: 20", "fixed_ms: no"), trace="time_seconds,model\nx,tiny\n")
-    assert found.keys() == {"models[1].service.fixed_ms", "line 2, time_seconds"}
+    assert found.keys() == {"models[1].service.fixed_ms", "line 2, time_seconds", "line 2, model"}
 
 
 def test_bytes_that_are_no_text_are_no_trace(tmp_path: Path) -> None:
@@ -212,6 +278,9 @@ FIELDS: tuple[tuple[str | int, ...], ...] = (
     ("arrivals", "curve", 0, "per_minute"),
     *(("cold_start", name) for name in ("download_mib_per_second", "load_seconds", "unload_seconds")),
     *(("cold_start", name) for name in ("parallel_loads", "patience_seconds")),
+    *(("scaling", name) for name in ("minimum", "maximum", "concurrency", "safety_factor", "schedules")),
+    *(("scaling", f"scale_{way}_cooldown_seconds") for way in ("in", "out")),
+    *((name,) for name in ("instance", "models", "arrivals", "routing")),
     *((name,) for name in ("spill_calls", "latency_limit_ms", "warm_up_minutes", "thrash_seconds")),
 )
 ODD: st.SearchStrategy[Any] = st.sampled_from(
@@ -229,7 +298,10 @@ def test_odd_numbers_are_refused_or_give_an_answer_of_finite_ones(
 ) -> None:
     scenario = yaml.safe_load(GOOD.replace("per_minute: 600", "per_minute: 6"))
     scenario["cold_start"] = {}
-    for (*way, last), value in changes.items():
+    if any(way[0] == "scaling" for way in changes):
+        scenario["scaling"] = {"minimum": 1, "maximum": 2, "concurrency": 1}
+    # The longest ways first, so that a part is not gone before a field in it is changed.
+    for (*way, last), value in sorted(changes.items(), key=lambda change: -len(change[0])):
         place = scenario
         for part in way:
             place = place[part]

@@ -35,10 +35,18 @@ def check_scaling(*, endpoint: Endpoint, location: Location, site: Site) -> Iter
 
 def check_limits_and_targets(scaling: Scaling, *, location: Location, production: bool) -> Iterator[Finding]:
     """What is wrong with a ``scaling`` whatever endpoint it is of; ``location`` is its own."""
-    yield from _check_bounds(scaling=scaling, location=location, production=production)
-    yield from _check_targets(scaling=scaling, location=location)
-    yield from _check_cooldowns(scaling=scaling, location=location)
-    yield from _check_schedules(scaling=scaling, location=(*location, "schedules"), production=production)
+    for check in limits_and_targets(scaling, location=location, production=production):
+        yield from check
+
+
+def limits_and_targets(scaling: Scaling, *, location: Location, production: bool) -> tuple[Iterator[Finding], ...]:
+    """The same check by check: none needs what another one looks at."""
+    return (
+        _check_bounds(scaling=scaling, location=location, production=production),
+        _check_targets(scaling=scaling, location=location),
+        _check_cooldowns(scaling=scaling, location=location),
+        _check_schedules(scaling=scaling, location=(*location, "schedules"), production=production),
+    )
 
 
 def _check_bounds(*, scaling: Scaling, location: Location, production: bool) -> Iterator[Finding]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from tritonstack.errors import InputError, Problem
 from tritonstack.settings.findings import Finding, to_problems
@@ -22,6 +22,7 @@ from tritonstack.sizing.fleet.checks import (
     check_limit,
     check_models,
     check_scaling,
+    check_warm_up,
 )
 from tritonstack.sizing.fleet.deployed import fill_from_environment
 from tritonstack.sizing.fleet.filled import Filled
@@ -30,12 +31,12 @@ from tritonstack.sizing.fleet.fleet_cost import Price, instance_price
 from tritonstack.sizing.fleet.measured import fill_from_manifests, fill_from_results
 from tritonstack.sizing.fleet.model_table import ModelTable, model_names
 from tritonstack.sizing.fleet.planned import drawn_calls, fleet_plan, model_table
+from tritonstack.sizing.fleet.readable import has, readable, whole
 from tritonstack.sizing.fleet.scenario import MOST_MODELS, Arrivals, Instance, ModelGroup, Scenario
 from tritonstack.sizing.fleet.sources import Source, sources
 from tritonstack.sizing.fleet.trace import MINUTE, Trace
 from tritonstack.sizing.fleet.trace_file import read_trace
 
-Part = TypeVar("Part", bound=BaseModel)
 Found = TypeVar("Found")
 
 
@@ -71,25 +72,23 @@ def prepare(path: Path, *, seed: int, trace: Path | None = None) -> PreparedScen
     """
     document = read_yaml(path)
     filled = _filled(document, path.parent)
-    findings, scenario = _read(filled, document, traced=trace is not None)
-    problems = filled.problems + to_problems(findings=findings, path=path, document=document)
-    names = _names(filled.value)
     file = trace if trace is not None else _trace_file(filled.value, path.parent)
-    recorded = None if file is None else _unless_wrong(problems, partial(read_trace, file, names=names))
-    price = None
-    if scenario is not None:
-        said_by = filled.origins.get(("instance", "usd_per_hour"), "the scenario")
-        price = _unless_wrong(problems, partial(instance_price, scenario.instance, said_by=said_by))
+    elsewhere: list[Problem] = []
+    names = _names(filled.value)
+    recorded = None if file is None else _unless_wrong(elsewhere, partial(read_trace, file, names=names))
+    price = _price(filled, elsewhere)
+    seconds = _duration(filled.value) if file is None else None if recorded is None else recorded.seconds
+    findings, scenario = _read(filled, document, traced=trace is not None, seconds=seconds)
+    problems = filled.problems + to_problems(findings=findings, path=path, document=document) + elsewhere
     if scenario is None or price is None or problems:
         raise InputError(problems)
-    if names is None or len(set(names)) != len(names):
-        raise InputError([_equal_names(path, model_names(scenario.models))])
     models = model_table(scenario)
     if recorded is not None:
         models = models.called(np.bincount(recorded.models, minlength=len(models)))
     calls = drawn_calls(scenario, models, seed=seed) if recorded is None else recorded
-    if scenario.warm_up_minutes * MINUTE >= calls.seconds or not len(calls):
-        raise InputError([_nothing_left(path, document, scenario, calls)])
+    if not len(calls):
+        found, allowed = "no call was drawn with this seed", "a greater load"
+        raise InputError([Problem(file=str(path), field="arrivals", found=found, allowed=allowed)])
     return PreparedScenario(
         scenario=scenario,
         models=models,
@@ -118,7 +117,18 @@ def _unless_wrong(problems: list[Problem], read: Callable[[], Found]) -> Found |
         return None
 
 
-def _read(filled: Filled, document: YamlDocument, *, traced: bool) -> tuple[list[Finding], Scenario | None]:
+def _price(filled: Filled, problems: list[Problem]) -> Price | None:
+    instance = whole(Instance, filled.value.get("instance")) if isinstance(filled.value, dict) else None
+    if instance is None:
+        return None
+    said_by = filled.origins.get(("instance", "usd_per_hour"), "the scenario")
+    return _unless_wrong(problems, partial(instance_price, instance, said_by=said_by))
+
+
+def _read(
+    filled: Filled, document: YamlDocument, *, traced: bool, seconds: float | None
+) -> tuple[list[Finding], Scenario | None]:
+    """What is wrong with it, and the scenario; ``seconds``: how long calls come, None: not known."""
     findings = [
         Finding(
             location=at, found=f"{at[-1]} again in line {later}", allowed=f"each key once (it stands in line {first})"
@@ -134,70 +144,56 @@ def _read(filled: Filled, document: YamlDocument, *, traced: bool) -> tuple[list
         ]
         findings += type_findings(errors=errors, model=Scenario, document=document)
     if isinstance(filled.value, dict):
-        findings += _cross_checks(filled.value, traced=traced)
+        findings += _cross_checks(filled.value, traced=traced, seconds=seconds)
     return findings, scenario
 
 
-def _cross_checks(value: dict[str, Any], *, traced: bool) -> Iterator[Finding]:
-    """Checks between fields, of the parts that can be read by themselves."""
-    instance = _part(Instance, value.get("instance"))
+def _cross_checks(value: dict[str, Any], *, traced: bool, seconds: float | None) -> Iterator[Finding]:
+    """Checks between fields, as far as they can be read."""
+    instance = readable(Instance, value.get("instance"))
     groups = list(_groups(value))
     if instance is not None:
         yield from check_instance(instance)
     yield from check_models(groups, instance=instance)
-    arrivals = _part(Arrivals, value.get("arrivals"))
+    arrivals = readable(Arrivals, value.get("arrivals"))
     if arrivals is not None:
         yield from check_arrivals(arrivals, traced=traced)
-    scaling = _part(Scaling, value.get("scaling"))
+    scaling = readable(Scaling, value.get("scaling"))
     if scaling is not None:
         yield from check_scaling(scaling, instance=instance, arrivals=arrivals)
-    limit = value.get("latency_limit_ms")
+    limit, warm_up = value.get("latency_limit_ms"), value.get("warm_up_minutes")
     if isinstance(limit, int | float) and limit > 0 and groups:
         yield from check_limit(float(limit), groups)
-
-
-def _part(model: type[Part], raw: object) -> Part | None:
-    try:
-        return model.model_validate(raw)
-    except ValidationError:
-        return None
+    if isinstance(warm_up, int | float) and seconds is not None:
+        yield from check_warm_up(float(warm_up), seconds=seconds)
 
 
 def _groups(value: object) -> Iterator[tuple[int, ModelGroup]]:
     raw = value.get("models") if isinstance(value, dict) else None
     for place, each in enumerate(raw if isinstance(raw, list) else []):
-        group = _part(ModelGroup, each)
+        group = readable(ModelGroup, each)
         if group is not None:
             yield place, group
 
 
 def _names(value: object) -> tuple[str, ...] | None:
     """Of all models; None where a group cannot be read, or there are too many."""
-    groups = tuple(group for _, group in _groups(value))
+    groups = tuple(group for _, group in _groups(value) if has(group, "name", "count"))
     raw = value.get("models") if isinstance(value, dict) else None
-    readable = isinstance(raw, list) and len(raw) == len(groups) and sum(each.count for each in groups) <= MOST_MODELS
-    return model_names(groups) if readable else None
+    known = isinstance(raw, list) and len(raw) == len(groups) and sum(each.count for each in groups) <= MOST_MODELS
+    return model_names(groups) if known else None
 
 
 def _trace_file(value: object, folder: Path) -> Path | None:
-    arrivals = _part(Arrivals, value.get("arrivals")) if isinstance(value, dict) else None
-    return None if arrivals is None or arrivals.trace is None or arrivals.curve else folder / arrivals.trace
+    arrivals = readable(Arrivals, value.get("arrivals")) if isinstance(value, dict) else None
+    if arrivals is None or not has(arrivals, "trace", "curve") or arrivals.trace is None or arrivals.curve:
+        return None
+    return folder / arrivals.trace
 
 
-def _equal_names(path: Path, names: tuple[str, ...]) -> Problem:
-    seen: set[str] = set()
-    name = next(each for each in names if each in seen or seen.add(each))  # type: ignore[func-returns-value]  # by design
-    return Problem(file=str(path), field="models", found=f"two models called {name}", allowed="different names")
-
-
-def _nothing_left(path: Path, document: YamlDocument, scenario: Scenario, calls: Trace) -> Problem:
-    if not len(calls):
-        return Problem(
-            file=str(path), field="arrivals", found="no call was drawn with this seed", allowed="a greater load"
-        )
-    return Problem(
-        file=f"{path}:{document.line(('warm_up_minutes',))}",
-        field="warm_up_minutes",
-        found=f"{scenario.warm_up_minutes:g}",
-        allowed=f"less than {calls.seconds / MINUTE:g} minutes, how long calls come",
-    )
+def _duration(value: object) -> float | None:
+    """How long a curve's calls come, seconds; None where that cannot be read."""
+    arrivals = readable(Arrivals, value.get("arrivals")) if isinstance(value, dict) else None
+    if arrivals is None or not has(arrivals, "duration_minutes") or arrivals.duration_minutes is None:
+        return None
+    return arrivals.duration_minutes * MINUTE
