@@ -67,7 +67,7 @@ def _cells(each: Latencies) -> list[str]:
 def _memory(found: Holding, *, agrees: bool) -> Table:
     title = "hit ratio with other sizes of an instance (memory, disk, most models), by Che's approximation"
     if not agrees:
-        title += ", which does not hold here"
+        title += ", which is off here"
     view = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=title, title_justify="left")
     view.add_column("size")
     for scale, _ in found.by_memory:

@@ -245,7 +245,7 @@ def test_an_estimate_that_the_simulation_contradicts_is_said_in_words_and_json(t
     slow = answered(tmp_path, SLOW[0], *LONG)
     assert slow.compared is not None
     assert slow.compared.estimated - slow.compared.simulated > 0.01
-    [line] = [each for each in sentences(slow) if "do not hold here" in each]
+    [line] = [each for each in sentences(slow) if "is off here" in each]
     assert f"{100 * slow.compared.simulated:.2f} %" in line
     assert "came during a load" in line
     assert answer_document(slow)["holding"]["against_simulation"]["agrees"] is False
@@ -254,7 +254,7 @@ def test_an_estimate_that_the_simulation_contradicts_is_said_in_words_and_json(t
     )
     assert fast.compared is not None
     assert fast.compared.agrees
-    assert not any("do not hold here" in each for each in sentences(fast))
+    assert not any("is off here" in each for each in sentences(fast))
     assert answer_document(fast)["holding"]["against_simulation"]["agrees"] is True
     assert answered(tmp_path).compared is None  # half of ten minutes' calls are too few
 

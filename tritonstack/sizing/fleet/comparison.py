@@ -55,8 +55,8 @@ def difference_sentence(found: Comparison, *, copies: bool, changing: bool) -> s
     whether instances came or went.
     """
     return (
-        f"estimates of hits do not hold here: of {found.calls:,} simulated calls {100 * found.simulated:.2f} % meet a "
-        f"loaded model, and Che's approximation says {100 * found.estimated:.2f} %. It takes "
+        f"Che's approximation is off here: of {found.calls:,} simulated calls {100 * found.simulated:.2f} % meet a "
+        f"loaded model, where it says {100 * found.estimated:.2f} %. It takes "
         f"{', '.join(_taken_for(found, copies=copies, changing=changing))}"
     )
 

@@ -15,7 +15,8 @@ ASSUMPTIONS: dict[Routing, str] = {
     "loaded": "a model's calls go to an instance that has it loaded, or that loads it where none has; while "
     "{spill_calls} of them that met it loaded are in progress on each of those, one goes to another instance, which "
     "loads it, too: one at a time. The developer guide (How Multi-Model Endpoints Work) says only: many",
-    "sticky": "all calls of a model go to one instance, by a hash of its name, while the fleet stays as it is",
+    "sticky": "all calls of a model go to one instance, by a hash of its name, while the fleet stays as it is; a hash "
+    "gives instances unequal numbers of models",
     "least_outstanding": "each call goes to the instance with the fewest calls in progress, whatever model it is of",
     "random": "each call goes to any instance with equal probability, whatever model it is of",
 }
