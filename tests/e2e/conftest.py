@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Iterator
 from pathlib import Path
 from shutil import copytree
 
-import psutil
 import pytest
 
 from tests.e2e.project import REPOSITORY, Project, environment_yaml
+from tests.e2e.running import running
 from tritonstack.local.aws import LocalAws
-from tritonstack.local.processes import ProcessRecord
 
 SEED = 20240924
 MANY = 40
@@ -86,20 +84,8 @@ def endpoint(
 @pytest.fixture(scope="session")
 def local_aws(project: Project) -> Iterator[LocalAws]:
     """A running local AWS on free ports; at the end it is stopped, and nothing of it may be left."""
-    project.run("up", "--port", "0", "--runtime-port", "0")
-    record = json.loads((project.root / ".local" / "running.json").read_text())
-    aws = LocalAws(
-        emulator_port=record["emulator_port"],
-        runtime_port=record["runtime_port"],
-        emulator=ProcessRecord(**record["emulator"]),
-        runtime=ProcessRecord(**record["runtime"]),
-    )
-    yield aws
-    roots = [psutil.Process(record.pid) for record in (aws.emulator, aws.runtime)]
-    family = [*roots, *(child for root in roots for child in root.children(recursive=True))]
-    project.run("down")
-    _, left = psutil.wait_procs(family, timeout=10)  # what has ended is gone once its parent has asked for it
-    assert not [process for process in left if process.status() != psutil.STATUS_ZOMBIE]
+    with running(project) as aws:
+        yield aws
 
 
 @pytest.fixture(scope="session")

@@ -64,7 +64,8 @@ class Checkout:
     def allow(self, *, p95_ms: int) -> None:
         """The load test of the first environment, and what its gate allows."""
         phase = f"{{initial_users: 2, users_per_minute: 2, seconds: {PHASE_SECONDS}}}"
-        test = f"load_test: {{recommender: {{phases: [{phase}], poll_seconds: 1}}, gate: {{p95_ms: {p95_ms}}}}}\n"
+        job = f"{{phases: [{phase}], duration_seconds: {PHASE_SECONDS}, poll_seconds: 1}}"
+        test = f"load_test: {{recommender: {job}, gate: {{p95_ms: {p95_ms}}}}}\n"
         self.project.write(f"environments/{self.dev}.yaml", self._untested + test)
 
     def write(self, commands: list[str]) -> None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 import pytest
 
 from tests.e2e.project import Project
+from tests.e2e.running import running
 from tests.examples.installing import Installed, install
 from tritonstack.local.aws import LocalAws
-from tritonstack.local.processes import ProcessRecord
 
 ACCOUNT = "aws://123456789012"
 
@@ -30,15 +29,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Project:
 @pytest.fixture(scope="session")
 def local_aws(home: Project, installed: Installed) -> Iterator[LocalAws]:
     """A running local AWS, bootstrapped in two regions."""
-    home.run("up", "--port", "0", "--runtime-port", "0")
-    record = json.loads((home.root / ".local" / "running.json").read_text())
-    aws = LocalAws(
-        emulator_port=record["emulator_port"],
-        runtime_port=record["runtime_port"],
-        emulator=ProcessRecord(**record["emulator"]),
-        runtime=ProcessRecord(**record["runtime"]),
-    )
-    regions = [f"{ACCOUNT}/us-east-1", f"{ACCOUNT}/eu-west-1"]
-    installed.run("cdk", "bootstrap", *regions, "--no-notices", folder=home.root, variables=aws.variables())
-    yield aws
-    home.run("down")
+    with running(home) as aws:
+        regions = [f"{ACCOUNT}/us-east-1", f"{ACCOUNT}/eu-west-1"]
+        installed.run("cdk", "bootstrap", *regions, "--no-notices", folder=home.root, variables=aws.variables())
+        yield aws

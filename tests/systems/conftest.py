@@ -7,11 +7,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from shutil import copytree
 
-import psutil
 import pytest
 
 from tests.e2e.project import REPOSITORY, Project
-from tests.systems.samples import local_aws_of
+from tests.e2e.running import running
 from tritonstack.local.aws import LocalAws
 
 COPIES = 10
@@ -88,20 +87,11 @@ def system_project(root: Path, *, local: str, needs: Sequence[str] = ENVIRONMENT
     return project
 
 
-def running(project: Project) -> Iterator[LocalAws]:
-    """The project deployed to a running local AWS; at the end it is stopped, and nothing of it may be left."""
-    project.run("up", "--port", "0", "--runtime-port", "0")
-    aws = local_aws_of(project)
-    roots = [psutil.Process(record.pid) for record in (aws.emulator, aws.runtime)]
-    family = list(roots)
-    try:
+def deploying(project: Project) -> Iterator[LocalAws]:
+    """The project deployed to a running local AWS."""
+    with running(project) as aws:
         project.run("deploy-local", "local", timeout=1500)
         yield aws
-        family += [child for root in roots for child in root.children(recursive=True)]
-    finally:
-        project.run("down")
-    _, left = psutil.wait_procs(family, timeout=20)
-    assert not [process for process in left if process.status() != psutil.STATUS_ZOMBIE]
 
 
 @pytest.fixture(scope="session")
@@ -119,7 +109,7 @@ def systems(tmp_path_factory: pytest.TempPathFactory) -> Project:
 @pytest.fixture(scope="session")
 def systems_aws(systems: Project) -> Iterator[LocalAws]:
     """The systems, deployed by the real command line."""
-    yield from running(systems)
+    yield from deploying(systems)
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.e2e.project import Project
-from tests.systems.conftest import RESNETS, endpoint, environment, running, system_project
+from tests.systems.conftest import RESNETS, deploying, endpoint, environment, system_project
 from tests.systems.samples import difference_of_sample, manifest_of
 from tritonstack.client import ModelClient
 from tritonstack.local.aws import LocalAws
@@ -33,7 +33,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 @pytest.fixture(scope="module")
 def deployed(project: Project) -> Iterator[LocalAws]:
-    yield from running(project)
+    yield from deploying(project)
 
 
 @pytest.mark.parametrize(

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
 from tests.e2e.project import Project
+from tests.e2e.running import local_aws_of
 from tritonstack.archives.manifest import Manifest, read_manifest
 from tritonstack.archives.sample import compare_answer
 from tritonstack.archives.sample_request import Arrays, request_arrays, to_tensors
 from tritonstack.client import ModelClient
-from tritonstack.local.aws import LocalAws
-from tritonstack.local.processes import ProcessRecord
 from tritonstack.naming import artifact_parameter
 
 
@@ -44,17 +42,6 @@ def fetched(project: Project, name: str) -> Path:
         target.parent.mkdir(parents=True, exist_ok=True)
         s3.download_file(bucket, key, str(target))
     return path
-
-
-def local_aws_of(project: Project) -> LocalAws:
-    """The local AWS that the project runs."""
-    record = json.loads((project.root / ".local" / "running.json").read_text())
-    return LocalAws(
-        emulator_port=record["emulator_port"],
-        runtime_port=record["runtime_port"],
-        emulator=ProcessRecord(**record["emulator"]),
-        runtime=ProcessRecord(**record["runtime"]),
-    )
 
 
 def sample_arrays(project: Project, name: str) -> Arrays:

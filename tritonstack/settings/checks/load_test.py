@@ -76,7 +76,7 @@ def _check_length(recommender: RecommenderSettings, *, jobs: int) -> Iterator[Fi
         f"Take poll_seconds: {enough} and at_once: {together}; or a shorter duration_seconds, fewer instance "
         "types, or fewer endpoints that are tested (load_test.endpoints)."
     )
-    of = f"{jobs} jobs of up to {length.job_seconds} s, their endpoints' making and removal included"
+    of = f"{jobs} {'job' if jobs == 1 else 'jobs'} of up to {length.job_seconds} s, with making and removing endpoints"
     if (events := length.events(poll_seconds=poll)) > allowed_events():
         yield Finding(
             location=("load_test", "recommender", "poll_seconds"),
