@@ -137,7 +137,8 @@ def _cdk(arguments: list[str]) -> str | None:
 def _make(arguments: list[str]) -> str | None:
     makefile = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
     targets = set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
-    wrong = [each for each in arguments if each not in targets]
+    variables = set(re.findall(r"^([A-Z]+) \?=", makefile, re.MULTILINE))  # those that a caller may set
+    wrong = [each for each in arguments if each not in targets and each.partition("=")[0] not in variables]
     return f"make has no target {wrong}" if wrong else None
 
 

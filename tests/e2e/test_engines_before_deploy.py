@@ -63,6 +63,7 @@ def test_nothing_is_left_between_the_phases(engines: EngineProject) -> None:
     assert engines.keys("staging/jobs/") == set()
 
 
+@pytest.mark.long
 def test_a_deployment_without_changes_starts_no_build_and_a_changed_recipe_rebuilds_one_archive(
     engines: EngineProject,
 ) -> None:
