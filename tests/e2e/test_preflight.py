@@ -91,8 +91,7 @@ def instances(aws: LocalAws, instance_type: str) -> int:
         endpoint = sagemaker.describe_endpoint(EndpointName=row["EndpointName"])
         config = sagemaker.describe_endpoint_config(EndpointConfigName=endpoint["EndpointConfigName"])
         if config["ProductionVariants"][0]["InstanceType"] == instance_type:
-            [variant] = endpoint["ProductionVariants"]
-            found += max(variant["CurrentInstanceCount"], variant["DesiredInstanceCount"])
+            found += endpoint["ProductionVariants"][0]["CurrentInstanceCount"]
     return found
 
 
