@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from constructs_lib.endpoint_metrics import EndpointMetrics
+from tritonstack.naming import NAME_PATTERN, outputs_parameter
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -23,6 +25,7 @@ class CallableEndpoint(EndpointMetrics, Construct):
         variant_name: its production variant's.
         multi_model: whether a caller picks the model by ``TargetModel``.
         models: the models that grants may name; None: not known here, so that any may be named.
+        release_records: the SSM path of its release records; None: it has none.
     """
 
     def __init__(
@@ -34,6 +37,7 @@ class CallableEndpoint(EndpointMetrics, Construct):
         variant_name: str,
         multi_model: bool,
         models: Collection[str] | None = None,
+        release_records: str | None = None,
     ) -> None:
         """Describe an endpoint; nothing is made. Other apps import one by ``from_endpoint_attributes``.
 
@@ -44,12 +48,19 @@ class CallableEndpoint(EndpointMetrics, Construct):
             variant_name: its production variant's.
             multi_model: whether a caller picks the model by ``TargetModel``.
             models: the models that grants may name. Default: None, any.
+            release_records: the SSM path of its release records, ``/tritonstack/<environment>/<endpoint>/``. Default:
+                None, it has none.
+
+        Raises:
+            ValueError: ``release_records`` is no such path.
         """
         super().__init__(scope, construct_id)
         self.endpoint_name = endpoint_name
         self.variant_name = variant_name
         self.multi_model = multi_model
         self.models = None if models is None else frozenset(models)
+        self.release_records = release_records
+        self._records = None if release_records is None else _records_of(release_records)
 
     @staticmethod
     def from_endpoint_attributes(
@@ -60,6 +71,7 @@ class CallableEndpoint(EndpointMetrics, Construct):
         variant_name: str,
         multi_model: bool = True,
         models: Collection[str] | None = None,
+        release_records: str | None = None,
     ) -> CallableEndpoint:
         """An endpoint of another app or stack, in the account and region of this stack.
 
@@ -71,6 +83,9 @@ class CallableEndpoint(EndpointMetrics, Construct):
                 ``g4dn-xlarge``.
             multi_model: whether a caller picks the model by ``TargetModel``. Default: True.
             models: the models that grants may name. Default: None, any.
+            release_records: the SSM path of its release records, as ``release_records`` of an environment's outputs
+                says it (``/tritonstack/prod/digits/``): grants then also let callers name models without their
+                archives. Default: None, callers name archives.
         """
         return CallableEndpoint(
             scope,
@@ -79,6 +94,7 @@ class CallableEndpoint(EndpointMetrics, Construct):
             variant_name=variant_name,
             multi_model=multi_model,
             models=models,
+            release_records=release_records,
         )
 
     @property
@@ -88,6 +104,9 @@ class CallableEndpoint(EndpointMetrics, Construct):
 
     def grant_invoke(self, grantee: iam.IGrantable, *, models: Sequence[str] | None = None) -> iam.Grant:
         """Let someone call this endpoint.
+
+        Where it has release records, also read those of the models, and the endpoint's mode beside them: that is all
+        that ``tritonstack.client`` needs for ``endpoint/model``.
 
         Args:
             grantee: who may call.
@@ -102,12 +121,26 @@ class CallableEndpoint(EndpointMetrics, Construct):
                 names models at a single-model endpoint, where there is nothing to pick.
             TypeError: ``models`` is a string.
         """
-        return iam.Grant.add_to_principal(
+        grant = iam.Grant.add_to_principal(
             grantee=grantee,
             actions=["sagemaker:InvokeEndpoint"],
             resource_arns=[self.endpoint_arn],
             conditions=None if models is None else self._only(models),
         )
+        if self._records is None:
+            return grant
+        records, mode = self._records
+        # Without `models` a wildcard: a model that is added later has its record there, and may be called as well.
+        names = [f"{records}{model}" for model in sorted(set(models or "*"))]
+        reading = iam.Grant.add_to_principal(
+            grantee=grantee,
+            actions=["ssm:GetParameter"],
+            resource_arns=[
+                cdk.Stack.of(self).format_arn(service="ssm", resource="parameter", resource_name=name.strip("/"))
+                for name in (*names, mode)
+            ],
+        )
+        return grant.combine(reading)
 
     def _only(self, models: Sequence[str]) -> dict[str, dict[str, list[str]]]:
         """The condition that leaves these models. The dot ends a name: `bert` does not cover `bert-large`."""
@@ -125,11 +158,15 @@ class CallableEndpoint(EndpointMetrics, Construct):
         return {"StringLike": {"sagemaker:TargetModel": [f"{model}.*.tar.gz" for model in sorted(set(models))]}}
 
 
+def _records_of(path: str) -> tuple[str, str]:
+    """The path of release records, and the parameter beside it in which the endpoint's stack says its mode."""
+    match = re.fullmatch(r"/tritonstack/([a-z0-9-]+)/([a-z0-9-]+)/", path)
+    if match is None:
+        raise ValueError(f"`release_records` is {path!r}; allowed: '/tritonstack/<environment>/<endpoint>/'")
+    return path, outputs_parameter(environment=match[1], stack=f"serving-{match[2]}")
+
+
 def _check_name(model: str) -> None:
     """A wildcard or a dot in a name would let in more models than one."""
-    import re  # noqa: PLC0415 - few apps grant single models
-
-    from tritonstack.naming import NAME_PATTERN  # noqa: PLC0415 - as above
-
     if re.fullmatch(NAME_PATTERN, model) is None:
         raise ValueError(f"{model!r} is no model's name: small letters, digits and hyphens, without wildcards")

@@ -91,6 +91,7 @@ class Endpoint(CallableEndpoint):
         permissions_boundary_arn: str | None = None,
         endpoint_tags: Mapping[str, str] | None = None,
         models: Collection[str] | None = None,
+        release_records: str | None = None,
     ) -> None:
         """Make the endpoint.
 
@@ -107,6 +108,8 @@ class Endpoint(CallableEndpoint):
                 Default: None.
             endpoint_tags: tags on the endpoint alone, besides those of the stack. Default: None, no others.
             models: the models that grants may name. Default: None, any.
+            release_records: the SSM path of its release records, which grants let callers read. Default: None, it has
+                none.
         """
         super().__init__(
             scope,
@@ -115,6 +118,7 @@ class Endpoint(CallableEndpoint):
             variant_name=naming.variant_name(instance_type=fleet.instance_type),
             multi_model=model.multi_model,
             models=models,
+            release_records=release_records,
         )
         self.model = model
         self.scaling = (

@@ -111,6 +111,9 @@ class ServingStack(cdk.Stack):
             permissions_boundary_arn=environment.permissions_boundary,
             endpoint_tags=local_tags(endpoint),
             models=release_set,
+            release_records=naming.release_parameter(
+                environment=environment.environment, endpoint=endpoint.name, model=""
+            ),
         )
         if endpoint.data_capture is not None:
             capture_data(

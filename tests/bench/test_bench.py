@@ -58,7 +58,7 @@ def test_names_that_lead_nowhere_are_refused_before_any_load(tmp_path: Path) -> 
 
 def test_cold_starts_of_a_single_model_are_refused(tmp_path: Path) -> None:
     settings = settings_with_input(tmp_path, cold_starts=2)
-    with world(mode="SingleModel") as found, pytest.raises(InputError, match="--cold-starts"):
+    with world(mode="single-model") as found, pytest.raises(InputError, match="--cold-starts"):
         bench(found, settings, tmp_path).subjects()
 
 

@@ -15,7 +15,6 @@ from tests.bench.test_settings import SETTINGS
 from tests.client.fakes import (
     FakeEndpoint,
     FakeS3,
-    FakeSageMaker,
     FakeSession,
     FakeSsm,
     Reply,
@@ -23,6 +22,7 @@ from tests.client.fakes import (
     client_error,
     echo,
     error_reply,
+    serving_outputs,
 )
 from tritonstack.bench.document import ResultPart
 from tritonstack.bench.load import Users
@@ -88,17 +88,22 @@ class Metrics:
         self.told.append(told)
 
 
-class DescribedSageMaker(FakeSageMaker):
+class DescribedSageMaker:
     """Names its variant and where its archives lie."""
 
+    def describe_endpoint(self, *, EndpointName: str) -> dict[str, Any]:  # noqa: N803
+        return {"EndpointName": EndpointName, "EndpointConfigName": "config"}
+
     def describe_endpoint_config(self, *, EndpointConfigName: str) -> dict[str, Any]:  # noqa: N803
-        [variant] = super().describe_endpoint_config(EndpointConfigName=EndpointConfigName)["ProductionVariants"]
+        assert EndpointConfigName == "config"
         named = {"VariantName": "g4dn-xlarge", "InstanceType": "ml.g4dn.xlarge", "InitialInstanceCount": 3}
-        return {"ProductionVariants": [{**variant, **named}]}
+        return {"ProductionVariants": [{"ModelName": "model", **named}]}
 
     def describe_model(self, *, ModelName: str) -> dict[str, Any]:  # noqa: N803
-        container = super().describe_model(ModelName=ModelName)["PrimaryContainer"]
-        return {"PrimaryContainer": {**container, "ModelDataUrl": "s3://bucket/prefix/", "Image": "image:24.09"}}
+        assert ModelName == "model"
+        return {
+            "PrimaryContainer": {"Mode": "MultiModel", "ModelDataUrl": "s3://bucket/prefix/", "Image": "image:24.09"}
+        }
 
 
 class Session(FakeSession):
@@ -119,22 +124,21 @@ class World:
 
 
 @contextmanager
-def world(*, mode: str = "MultiModel", models: tuple[str, ...] = ("bert",)) -> Iterator[World]:
+def world(*, mode: str = "multi-model", models: tuple[str, ...] = ("bert",)) -> Iterator[World]:
     """An endpoint ``prod-bert`` with these models, which echo."""
     s3 = CopyingS3({f"prefix/{model}.{DIGEST}.tar.gz": {} for model in models})
     metrics = Metrics()
     ssm = FakeSsm({f"/tritonstack/prod/bert/{model}": DIGEST for model in models})
+    ssm.parameters["/tritonstack/prod/_outputs/serving-bert"] = serving_outputs(mode)
     with FakeEndpoint().running() as endpoint:
-        session = Session(endpoint.url, ssm=ssm, s3=s3, cloudwatch=metrics, sagemaker=DescribedSageMaker(mode))
+        session = Session(endpoint.url, ssm=ssm, s3=s3, cloudwatch=metrics, sagemaker=DescribedSageMaker())
         yield World(endpoint=endpoint, session=session, s3=s3, metrics=metrics)
 
 
 def subject(**changes: Any) -> Subject:
     """The model ``bert`` of the world's endpoint."""
     release = Release(endpoint="bert", model="bert", digest=DIGEST)
-    fleet = Fleet(
-        multi_model=True, variant="g4dn-xlarge", instance_type="ml.g4dn.xlarge", instance_count=3, image="image:24.09"
-    )
+    fleet = Fleet(variant="g4dn-xlarge", instance_type="ml.g4dn.xlarge", instance_count=3, image="image:24.09")
     given = Subject(
         configuration="plain",
         target=BenchTarget(

@@ -43,6 +43,11 @@ def client_error(code: str, message: str = "said so", *, status: int = 400, **me
     return ClientError(response, "Operation")
 
 
+def serving_outputs(mode: str = "multi-model", *, contract: int = 1) -> str:
+    """Of a serving stack's outputs parameter: the fields that a client reads, and one that it passes over."""
+    return json.dumps({"contract": contract, "minor": 7, "kind": "serving", "mode": mode, "added": "later"})
+
+
 class FakeSsm:
     """Parameters; counts what is read, and fails where a test says so."""
 
@@ -108,30 +113,6 @@ class FakeS3:
             raise client_error("NoSuchKey", status=404)
         found = self.objects[Key]
         return {"Body": io.BytesIO(found if isinstance(found, bytes) else json.dumps(found).encode())}
-
-
-class FakeSageMaker:
-    """One endpoint whose model has the given mode."""
-
-    def __init__(self, mode: str) -> None:
-        """``MultiModel`` or ``SingleModel``."""
-        self.mode = mode
-        self.looks = 0
-
-    def describe_endpoint(self, *, EndpointName: str) -> dict[str, Any]:  # noqa: N803
-        """Names the config."""
-        self.looks += 1
-        return {"EndpointName": EndpointName, "EndpointConfigName": "config"}
-
-    def describe_endpoint_config(self, *, EndpointConfigName: str) -> dict[str, Any]:  # noqa: N803
-        """Names the model."""
-        assert EndpointConfigName == "config"
-        return {"ProductionVariants": [{"ModelName": "model"}]}
-
-    def describe_model(self, *, ModelName: str) -> dict[str, Any]:  # noqa: N803
-        """Has the mode."""
-        assert ModelName == "model"
-        return {"PrimaryContainer": {"Mode": self.mode}}
 
 
 @dataclass(frozen=True)

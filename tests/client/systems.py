@@ -15,7 +15,7 @@ import numpy as np
 from PIL import Image
 
 from tests.client.fake_triton import DTYPES, Array, RefusedError, datatype_of, read_request, write_answer
-from tests.client.fakes import FakeEndpoint, FakeS3, FakeSageMaker, FakeSession, FakeSsm, Reply, Request, error_reply
+from tests.client.fakes import FakeEndpoint, FakeS3, FakeSession, FakeSsm, Reply, Request, error_reply, serving_outputs
 from tests.client.tokenizers_for_tests import write_tokenizer
 from tritonstack.archives.manifest import tensor_entry
 from tritonstack.archives.model_config import ModelConfig, read_config
@@ -50,7 +50,8 @@ class Systems:
             self._publish(archive, name)
         records = {f"/tritonstack/{ENVIRONMENT}/{ENDPOINT}/{archive}": DIGEST for archive in ARCHIVES}
         self.ssm = FakeSsm({**records, f"/tritonstack/{ENVIRONMENT}/_artifacts/bucket-name": "bucket"})
-        self.session = FakeSession(endpoint.url, ssm=self.ssm, s3=self.s3, sagemaker=FakeSageMaker("MultiModel"))
+        self.ssm.parameters[f"/tritonstack/{ENVIRONMENT}/_outputs/serving-{ENDPOINT}"] = serving_outputs()
+        self.session = FakeSession(endpoint.url, ssm=self.ssm, s3=self.s3)
 
     def reply(self, request: Request) -> Reply:
         """What the model answers, or 424 as SageMaker does where Triton refuses."""

@@ -55,7 +55,7 @@ def test_every_command_line_runs_as_it_stands(
 
 
 def test_no_block_is_left_out() -> None:
-    assert {block.language for block in blocks()} == {"python", "sh"}
+    assert {block.language for block in blocks()} == {"python", "sh", "json"}, "test_rights.py calls with the policy"
     assert PAGE.read_text().count("```") == 2 * len(blocks())
 
 

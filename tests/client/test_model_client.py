@@ -15,7 +15,6 @@ from tests.client.fake_triton import PREFIX
 from tests.client.fakes import (
     FakeEndpoint,
     FakeS3,
-    FakeSageMaker,
     FakeSession,
     FakeSsm,
     FakeTime,
@@ -24,6 +23,7 @@ from tests.client.fakes import (
     client_error,
     echo,
     error_reply,
+    serving_outputs,
 )
 from tritonstack.client import (
     EndpointUnavailableError,
@@ -38,6 +38,7 @@ from tritonstack.client import (
 from tritonstack.errors import InputError, TritonstackError, WorkFailedError
 
 ONE, TWO = "0123456789abcdef", "fedcba9876543210"
+OUTPUTS = "/tritonstack/dev/_outputs/serving-text"
 X = {"x": np.arange(3, dtype=np.float32)}
 NOT_READY = error_reply("ModelNotReadyException", 429)
 MANIFEST = {
@@ -52,13 +53,18 @@ MANIFEST = {
 class Bench:
     """A client with everything it talks to."""
 
-    def __init__(self, endpoint: FakeEndpoint, *, mode: str = "MultiModel", policy: RetryPolicy | None = None) -> None:
+    def __init__(self, endpoint: FakeEndpoint, *, mode: str = "multi-model", policy: RetryPolicy | None = None) -> None:
         self.endpoint = endpoint
         self.time = FakeTime()
-        self.ssm = FakeSsm({"/tritonstack/dev/text/bert": ONE, "/tritonstack/dev/_artifacts/bucket-name": "bucket"})
+        self.ssm = FakeSsm(
+            {
+                "/tritonstack/dev/text/bert": ONE,
+                "/tritonstack/dev/_artifacts/bucket-name": "bucket",
+                OUTPUTS: serving_outputs(mode),
+            }
+        )
         self.s3 = FakeS3({f"manifests/text/24.09-t4/bert.{ONE}.json": MANIFEST})
-        self.sagemaker = FakeSageMaker(mode)
-        self.session = FakeSession(endpoint.url, ssm=self.ssm, s3=self.s3, sagemaker=self.sagemaker)
+        self.session = FakeSession(endpoint.url, ssm=self.ssm, s3=self.s3)
         self.waits: list[Wait] = []
         self.client = ModelClient(
             environment="dev",
@@ -233,7 +239,6 @@ def test_when_the_archive_is_gone_the_record_is_read_again(bench: Bench) -> None
     bench.endpoint.reply = gone(f"bert.{ONE}.tar.gz")
     assert bench.client.invoke("bert", X).target_model == f"bert.{TWO}.tar.gz"
     assert bench.targets == [f"bert.{ONE}.tar.gz"] * 2 + [f"bert.{TWO}.tar.gz"]
-    assert bench.sagemaker.looks == 0
 
 
 def test_a_refusal_with_an_unchanged_record_is_told_after_one_look(bench: Bench) -> None:
@@ -252,14 +257,11 @@ def test_an_archive_that_was_named_is_never_replaced_by_another(bench: Bench) ->
     assert bench.ssm.reads == []
 
 
-def test_a_single_model_endpoint_is_found_out_once_and_called_without_target(endpoint: FakeEndpoint) -> None:
-    bench = Bench(endpoint, mode="SingleModel")
-    endpoint.reply = gone(f"bert.{ONE}.tar.gz")
-    answer = bench.client.invoke("bert", X)
-    assert answer.target_model is None
+def test_a_single_model_endpoint_is_called_without_target_from_the_first_request(endpoint: FakeEndpoint) -> None:
+    bench = Bench(endpoint, mode="single-model")
+    assert bench.client.invoke("bert", X).target_model is None
     bench.client.invoke("bert", X)
-    assert bench.targets == [f"bert.{ONE}.tar.gz", None, None]
-    assert bench.sagemaker.looks == 1
+    assert bench.targets == [None, None]
 
 
 def test_an_answer_that_is_none_is_malformed_and_not_asked_for_again(bench: Bench) -> None:
@@ -287,7 +289,7 @@ def test_many_threads_share_one_client_and_each_gets_its_own_answer(bench: Bench
     with ThreadPoolExecutor(8) as pool:
         for future in [pool.submit(caller, number) for number in range(8)]:
             future.result(60)
-    assert bench.ssm.reads == ["/tritonstack/dev/"], "one read of the records serves all threads"
+    assert bench.ssm.reads == ["/tritonstack/dev/", OUTPUTS], "one read of each serves all threads"
     assert sorted(bench.session.made) == ["sagemaker-runtime", "ssm"]
     assert len(bench.waits) == len(bench.endpoint.requests) - 80 > 0
 

@@ -79,6 +79,24 @@ def test_a_string_in_place_of_a_list_is_refused() -> None:
         imported(stack).grant_invoke(caller(stack), models="bert")
 
 
+def test_an_imported_endpoint_with_release_records_lets_callers_name_its_models() -> None:
+    stack = new_stack()
+    imported(stack, release_records="/tritonstack/prod/digits/").grant_invoke(caller(stack))
+    [_, statement] = allowed(template_of(stack))
+    assert statement["Action"] == "ssm:GetParameter"
+    read = [str(each).rpartition(":parameter/")[2] for each in statement["Resource"]]
+    assert [each.rstrip("']}") for each in read] == [
+        "tritonstack/prod/digits/*",
+        "tritonstack/prod/_outputs/serving-digits",
+    ]
+
+
+@pytest.mark.parametrize("path", ["", "/tritonstack/prod/digits", "tritonstack/prod/digits/", "/tritonstack/*/digits/"])
+def test_a_path_that_no_release_records_have_is_refused(path: str) -> None:
+    with pytest.raises(ValueError, match="<environment>/<endpoint>"):
+        imported(new_stack(), release_records=path)
+
+
 @pytest.mark.parametrize("method", METRICS)
 def test_each_metric_is_one_that_aws_documents(method: str) -> None:
     metric = getattr(imported(new_stack()), method)()

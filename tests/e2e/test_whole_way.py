@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import boto3
 import botocore.exceptions
+import numpy as np
 import pytest
 
+from tests.client.rights import Caller, documented
 from tests.e2e.calls import body, invoke, target_model
 from tests.e2e.project import AWS_CLI, REPOSITORY, Project
+from tritonstack.client import ModelClient
 from tritonstack.local.aws import LocalAws
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(700)]
@@ -67,6 +71,19 @@ def test_a_single_model_endpoint_answers_without_a_target_model(deployed: LocalA
         EndpointName="local-single", ContentType="application/json", Body=request.read_bytes()
     )
     assert json.loads(answer["Body"].read())["outputs"]
+
+
+@pytest.mark.parametrize(("endpoint", "model"), [("single", "digits-onnx"), ("digits", "digits-onnx")])
+def test_the_documented_rights_are_enough_to_call_a_model_by_name(
+    deployed: LocalAws, monkeypatch: pytest.MonkeyPatch, endpoint: str, model: str
+) -> None:
+    for name, value in deployed.variables().items():
+        monkeypatch.setenv(name, value)
+    caller = Caller(documented(endpoint=endpoint))
+    client = ModelClient(environment="local", session=caller.guard(boto3.Session()))
+    answer = client.invoke(f"{endpoint}/{model}", {"pixels": np.zeros((1, 64), dtype=np.float32)})
+    assert (answer.target_model is None) is (endpoint == "single")
+    assert (caller.allowed, caller.denied) == (["GetParameter", "GetParameter", "InvokeEndpoint"], [])
 
 
 def test_status_names_loaded_models_and_what_stands_in_for_the_gpu(project: Project, deployed: LocalAws) -> None:

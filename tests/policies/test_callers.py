@@ -65,5 +65,30 @@ def test_no_other_endpoint(granted: tuple[list[str] | None, list[dict[str, Any]]
     assert not may_call(granted[1], BERT, endpoint=other)
 
 
-def test_calling_is_all_that_is_granted(granted: tuple[list[str] | None, list[dict[str, Any]]]) -> None:
-    assert {each["Action"] for each in granted[1]} == {"sagemaker:InvokeEndpoint"}
+def may_read(statements: list[dict[str, Any]], parameter: str) -> bool:
+    request = Request(
+        principal="arn:aws:iam::123456789012:role/caller",
+        action="ssm:GetParameter",
+        resource=f"arn:aws:ssm:us-east-1:123456789012:parameter/tritonstack/{parameter}",
+    )
+    return evaluate(request, identity=statements) is Verdict.ALLOWED
+
+
+@pytest.mark.parametrize("model", ["bert", "bert-large", "resnet"])
+def test_the_records_of_the_models_that_were_granted_and_the_mode_of_their_endpoint_can_be_read(
+    granted: tuple[list[str] | None, list[dict[str, Any]]], model: str
+) -> None:
+    models, statements = granted
+    assert may_read(statements, f"dev/digits/{model}") is (models is None or model in models)
+    assert may_read(statements, "dev/_outputs/serving-digits")
+
+
+@pytest.mark.parametrize("other", ["dev/digits-two/bert", "dev/_outputs/serving-digits-two", "prod/digits/bert", "dev"])
+def test_no_other_endpoint_s_records_can_be_read(
+    granted: tuple[list[str] | None, list[dict[str, Any]]], other: str
+) -> None:
+    assert not may_read(granted[1], other)
+
+
+def test_calling_and_naming_is_all_that_is_granted(granted: tuple[list[str] | None, list[dict[str, Any]]]) -> None:
+    assert {each["Action"] for each in granted[1]} == {"sagemaker:InvokeEndpoint", "ssm:GetParameter"}

@@ -17,7 +17,7 @@ import tritonclient.http.aio
 from botocore.exceptions import NoCredentialsError
 from tritonclient.http import InferenceServerClient, InferenceServerException, InferInput, InferRequestedOutput
 
-from tests.client.fakes import FakeEndpoint, Reply, Request, client_error, echo, error_reply
+from tests.client.fakes import FakeEndpoint, Reply, Request, client_error, echo, error_reply, serving_outputs
 from tests.proxy.world import DIGEST, MANIFESTS, World
 
 ARRAY = np.array([[0.5, 1, 2, 3]], np.float32)
@@ -233,7 +233,7 @@ def test_a_proxy_of_one_endpoint_needs_no_other_name() -> None:
 
 
 def test_a_single_model_endpoint_is_asked_without_a_target_model(world: World, client: InferenceServerClient) -> None:
-    world.sagemaker.mode = "SingleModel"
+    world.ssm.parameters["/tritonstack/dev/_outputs/serving-lone"] = serving_outputs("single-model")
 
     def single(asked: Request) -> Reply:
         return error_reply("ValidationError", 400) if asked.target_model else echo(asked)
@@ -241,7 +241,7 @@ def test_a_single_model_endpoint_is_asked_without_a_target_model(world: World, c
     world.endpoint.reply = single
     np.testing.assert_array_equal(client.infer("alone", pixels()).as_numpy("pixels"), ARRAY)
     client.infer("alone", pixels())
-    assert [asked.target_model is None for asked in world.endpoint.requests] == [False, True, True]
+    assert [asked.target_model is None for asked in world.endpoint.requests] == [True, True]
 
 
 def test_a_version_that_did_not_answer_is_none(client: InferenceServerClient) -> None:

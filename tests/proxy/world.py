@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.client.fakes import FakeEndpoint, FakeS3, FakeSageMaker, FakeSession, FakeSsm, FakeTime
+from tests.client.fakes import FakeEndpoint, FakeS3, FakeSession, FakeSsm, FakeTime, serving_outputs
 from tritonstack.proxy.serve import make_parts, make_server
 from tritonstack.proxy.service import MAX_PAYLOAD_BYTES, Proxy
 
@@ -75,12 +75,12 @@ class FakeRecords(FakeSsm):
         return super().paginate(Path=Path, Recursive=Recursive)
 
 
-class FakeStates(FakeSageMaker):
+class FakeStates:
     """Endpoints with a state each; InService where a test says nothing else."""
 
-    def __init__(self, mode: str = "MultiModel") -> None:
-        """``mode`` of every endpoint's model."""
-        super().__init__(mode)
+    def __init__(self) -> None:
+        """Nothing was looked at."""
+        self.looks = 0
         self.states: dict[str, str] = {}
         self.failure: Exception | None = None
 
@@ -88,8 +88,8 @@ class FakeStates(FakeSageMaker):
         """With the state."""
         if self.failure is not None:
             raise self.failure
-        described = super().describe_endpoint(EndpointName=EndpointName)
-        return {**described, "EndpointStatus": self.states.get(EndpointName, "InService")}
+        self.looks += 1
+        return {"EndpointName": EndpointName, "EndpointStatus": self.states.get(EndpointName, "InService")}
 
 
 @dataclass
@@ -108,6 +108,8 @@ class World:
         """Records and manifests as deployments leave them."""
         records = {f"/tritonstack/dev/{name}": DIGEST for name in RECORDS}
         self.ssm = FakeRecords({**records, "/tritonstack/dev/_artifacts/bucket-name": "bucket"})
+        for name in ("digits", "other", "lone"):
+            self.ssm.parameters[f"/tritonstack/dev/_outputs/serving-{name}"] = serving_outputs()
         self.s3 = FakeS3(
             {f"manifests/digits/24.09-t4/{name}.{DIGEST}.json": manifest for name, manifest in MANIFESTS.items()}
         )

@@ -113,8 +113,8 @@ class Bench:
 
     def _subjects_of(self, configuration: str, name: str) -> Iterator[Subject]:
         settings = self._settings
-        target = find_target(self._client, self._session, environment=settings.environment, name=name)
-        if settings.cold_starts and not target.fleet.multi_model:
+        target = find_target(self._client, self._session, name=name)
+        if settings.cold_starts and target.call.target_model is None:
             found = f"{settings.cold_starts}, and {target.call.endpoint_name} is in single-model mode"
             advice = "there a cold start is a deployment: tritonstack releases shows how long its load took"
             raise InputError([Problem(field="--cold-starts", found=found, allowed="0", advice=advice)])

@@ -29,7 +29,7 @@ def configuration_of(
     """
     client = ModelClient(environment=environment.environment, session=session)
     name = f"{endpoint.name}/{endpoint.models[0]}"
-    target = find_target(client, session, environment=environment.environment, name=name)
+    target = find_target(client, session, name=name)
     container, vpc = _deployed(session.client("sagemaker"), target.call.endpoint_name)
     payload = payload_of(client, name, files=(), outputs=())
     body = payload.body(payload_format)

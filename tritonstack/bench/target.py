@@ -10,7 +10,6 @@ from botocore.exceptions import BotoCoreError, ClientError
 from tritonstack.client.calls import Target
 from tritonstack.client.model_client import ModelClient
 from tritonstack.client.releases import Release
-from tritonstack.naming import endpoint_name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,46 +31,34 @@ class BenchTarget:
 
 @dataclass(frozen=True, kw_only=True)
 class Fleet:
-    """An endpoint's instances, as SageMaker describes them; None where this caller may not ask.
+    """An endpoint's instances, as SageMaker describes them; None where this caller may not ask."""
 
-    Attributes:
-        multi_model: whether calls name their archive.
-    """
-
-    multi_model: bool
     variant: str | None
     instance_type: str | None
     instance_count: int | None
     image: str | None
 
 
-def find_target(client: ModelClient, session: Any, *, environment: str, name: str) -> BenchTarget:
-    """The target of a name. Raises what ``ModelClient.resolve`` raises."""
-    release = client.resolve(name)
-    sagemaker_name = endpoint_name(environment=environment, endpoint=release.endpoint)
-    fleet = describe_fleet(session.client("sagemaker"), sagemaker_name)
-    return BenchTarget(
-        name=name,
-        release=release,
-        call=Target(endpoint_name=sagemaker_name, target_model=str(release.archive) if fleet.multi_model else None),
-        fleet=fleet,
-    )
+def find_target(client: ModelClient, session: Any, *, name: str) -> BenchTarget:
+    """The target of a name. Raises what ``ModelClient.target`` raises."""
+    call = client.target(name)
+    fleet = describe_fleet(session.client("sagemaker"), call.endpoint_name)
+    return BenchTarget(name=name, release=client.resolve(name), call=call, fleet=fleet)
 
 
 def describe_fleet(sagemaker: Any, endpoint: str) -> Fleet:
-    """What SageMaker says of an endpoint. Where it says nothing, multi-model mode is taken for granted."""
+    """What SageMaker says of an endpoint."""
     try:
         described = sagemaker.describe_endpoint(EndpointName=endpoint)
         config = sagemaker.describe_endpoint_config(EndpointConfigName=described["EndpointConfigName"])
         variant = config["ProductionVariants"][0]
         model = sagemaker.describe_model(ModelName=variant["ModelName"])
     except (ClientError, BotoCoreError):
-        return Fleet(multi_model=True, variant=None, instance_type=None, instance_count=None, image=None)
+        return Fleet(variant=None, instance_type=None, instance_count=None, image=None)
     containers = [model["PrimaryContainer"]] if "PrimaryContainer" in model else model.get("Containers", [])
     first = containers[0] if containers else {}
     live = (described.get("ProductionVariants") or [{}])[0]
     return Fleet(
-        multi_model=first.get("Mode") == "MultiModel",
         variant=variant.get("VariantName"),
         instance_type=variant.get("InstanceType"),
         instance_count=live.get("CurrentInstanceCount", variant.get("InitialInstanceCount")),

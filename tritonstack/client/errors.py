@@ -68,11 +68,13 @@ class RequestRefusedError(InvokeError):
 
     Attributes:
         code: SageMaker's error code.
+        message: SageMaker's own words.
     """
 
     def __init__(self, message: str, *, code: str, place: CallPlace) -> None:
         """Takes SageMaker's own code and message."""
         self.code = code
+        self.message = message
         super().__init__(f"{code}: {message}", place=place)
 
 

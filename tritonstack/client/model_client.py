@@ -20,7 +20,7 @@ from tritonstack.client.client_files import ClientFiles
 from tritonstack.client.errors import ModelFailedError, RequestRefusedError
 from tritonstack.client.files import NO_MANIFEST
 from tritonstack.client.manifests import ManifestReader
-from tritonstack.client.modes import SingleModelEndpoints
+from tritonstack.client.modes import EndpointMode, EndpointModes
 from tritonstack.client.questions import Image, Text, outputs_meant, question_inputs
 from tritonstack.client.releases import RECORD_SECONDS, ModelReference, Release, ReleaseRecords
 from tritonstack.client.retry import Clock, RetryPolicy
@@ -42,9 +42,9 @@ class Session(Protocol):
 class ModelClient:
     """Calls the models of one environment. Thread safe: share one among all threads.
 
-    A caller needs ``sagemaker:InvokeEndpoint`` and, to name models without their archives, ``ssm:GetParameter`` on
-    ``/tritonstack/<environment>/*`` (``ssm:GetParametersByPath`` to leave out the endpoint). Reading tensor tables
-    (``s3:GetObject``) and describing single-model endpoints are used where they are allowed and done without elsewhere.
+    A caller needs ``sagemaker:InvokeEndpoint`` and, to name models without their archives, ``ssm:GetParameter`` on the
+    endpoint's release records and outputs (``ssm:GetParametersByPath`` on the environment's to leave out the endpoint).
+    Tensor tables (``s3:GetObject``) are read where that is allowed. The policy stands in ``docs/clients.md``.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class ModelClient:
         self._records = ReleaseRecords(
             environment=environment, ssm=lambda: self._client("ssm"), now=self._clock.now, seconds=record_seconds
         )
-        self._single = SingleModelEndpoints(lambda: self._client("sagemaker"))
+        self._modes = EndpointModes(environment=environment, ssm=lambda: self._client("ssm"), now=self._clock.now)
         self._manifests = ManifestReader(
             environment=environment, ssm=lambda: self._client("ssm"), s3=lambda: self._client("s3")
         )
@@ -214,6 +214,12 @@ class ModelClient:
         """The current archive of a model. Raises what :meth:`invoke` raises for its name."""
         return self._records.resolve(ModelReference.parse(name))
 
+    def target(self, name: str) -> Target:
+        """How InvokeEndpoint names a model. Raises what :meth:`invoke` raises for its name."""
+        reference = ModelReference.parse(name)
+        release = self._records.resolve(reference)
+        return self._target(release, self._mode(reference, release))
+
     def releases(self) -> tuple[Release, ...]:
         """Every current release of the environment. Raises ReleaseLookupError."""
         return self._records.all()
@@ -231,25 +237,35 @@ class ModelClient:
         return table
 
     def _call(self, reference: ModelReference, release: Release, body: Body) -> tuple[Target, RawAnswer]:
-        """Call; where SageMaker refuses, look once whether the archive or the endpoint's mode has changed."""
+        """Call; where SageMaker refuses, read once whether the archive or the endpoint's mode has changed."""
         asked = self._clock.now()
-        target = self._target(reference, release)
+        target = self._target(release, self._mode(reference, release))
         try:
             return target, self._caller().call(target, body)
         except RequestRefusedError as error:
             if error.code != "ValidationError" or reference.digest is not None:
                 raise
-            other = self._target(reference, self._records.resolve(reference, loaded_since=asked))
-            if other == target and target.target_model and self._single.look(target.endpoint_name):
-                other = self._target(reference, release)
+            current = self._records.resolve(reference, loaded_since=asked)
+            mode = self._mode(reference, current, loaded_since=asked)
+            other = self._target(current, mode)
+            if other == target and mode.unread:
+                said = f"{error.message}\n  It was called as a multi-model endpoint: {mode.unread}"
+                raise RequestRefusedError(said, code=error.code, place=error.place) from error.__cause__
             if other == target:
                 raise
         return other, self._caller().call(other, body)
 
-    def _target(self, reference: ModelReference, release: Release) -> Target:
+    def _mode(
+        self, reference: ModelReference, release: Release, *, loaded_since: float = float("-inf")
+    ) -> EndpointMode:
+        """The endpoint's mode; only a multi-model endpoint serves an archive that a caller names, so none is read."""
+        if reference.digest is not None:
+            return EndpointMode()
+        return self._modes.mode(release.endpoint, loaded_since=loaded_since)
+
+    def _target(self, release: Release, mode: EndpointMode) -> Target:
         name = endpoint_name(environment=self.environment, endpoint=release.endpoint)
-        single = reference.digest is None and name in self._single
-        return Target(endpoint_name=name, target_model=None if single else str(release.archive))
+        return Target(endpoint_name=name, target_model=str(release.archive) if mode.multi_model else None)
 
     def _explain(
         self,

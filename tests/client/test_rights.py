@@ -1,0 +1,158 @@
+"""A caller with the documented rights, and no other, reaches models of both modes by their names."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import boto3
+import numpy as np
+import pytest
+from aws_cdk import aws_iam as iam
+from botocore.config import Config
+
+from tests.client.fakes import FakeEndpoint, FakeTime, Reply, Request, echo, error_reply, serving_outputs
+from tests.client.rights import Caller, documented
+from tests.constructs_lib.templates import of_type, template_of
+from tests.stacks.environments import DIGITS, environment, stage
+from tritonstack.client import ModelClient, RequestRefusedError
+from tritonstack.client.errors import ReleaseLookupError
+from tritonstack.client.modes import MODE_SECONDS
+
+DIGEST = "0123456789abcdef"
+ARCHIVE = f"bert.{DIGEST}.tar.gz"
+RECORD, OUTPUTS = "/tritonstack/local/digits/bert", "/tritonstack/local/_outputs/serving-digits"
+X = {"x": np.arange(3, dtype=np.float32)}
+MODES = ("multi-model", "single-model")
+
+
+def sagemaker(mode: str) -> Any:
+    """InvokeEndpoint of an endpoint in this mode: a TargetModel in the wrong place is refused."""
+
+    def reply(request: Request) -> Reply:
+        right = request.target_model == (ARCHIVE if mode == "multi-model" else None)
+        return echo(request) if right else error_reply("ValidationError", 400)
+
+    return reply
+
+
+@dataclass
+class Aws:
+    """Makes real boto3 clients of a caller with these rights; Systems Manager answers with ``parameters``."""
+
+    endpoint: FakeEndpoint
+    parameters: dict[str, str]
+    caller: Caller
+    time: FakeTime = field(default_factory=FakeTime)
+
+    def client(self, service_name: str, *, config: Config) -> Any:
+        """A client whose requests IAM checks first."""
+        session = self.caller.guard(
+            boto3.Session(aws_access_key_id="a", aws_secret_access_key="b", region_name="us-east-1")
+        )
+        answers: dict[str, Callable[..., Any]] = {"GetParameter": self._get, "GetParametersByPath": self._list}
+        for operation, answer in answers.items():
+            session.events.register(f"before-call.ssm.{operation}", answer)
+        return session.client(service_name, endpoint_url=self.endpoint.url, config=config)
+
+    def models(self) -> ModelClient:
+        """The client under test."""
+        return ModelClient(environment="local", session=self, clock=self.time.clock())
+
+    def _get(self, *, params: dict[str, Any], **_: Any) -> tuple[Any, dict[str, Any]]:
+        name = json.loads(params["body"])["Name"]
+        if name not in self.parameters:
+            return SimpleNamespace(status_code=400), {"Error": {"Code": "ParameterNotFound", "Message": name}}
+        return SimpleNamespace(status_code=200), {"Parameter": {"Name": name, "Value": self.parameters[name]}}
+
+    def _list(self, **_: Any) -> tuple[Any, dict[str, Any]]:
+        found = [{"Name": name, "Value": value} for name, value in self.parameters.items()]
+        return SimpleNamespace(status_code=200), {"Parameters": found}
+
+
+@pytest.fixture
+def endpoint() -> Iterator[FakeEndpoint]:
+    with FakeEndpoint().running() as served:
+        yield served
+
+
+def aws(endpoint: FakeEndpoint, mode: str, *, outputs: str | None = "", without: str = "") -> Aws:
+    """An endpoint in a mode; ``outputs``: what its stack wrote, None: it was deployed before there were outputs."""
+    endpoint.reply = sagemaker(mode)
+    written = {} if outputs is None else {OUTPUTS: outputs or serving_outputs(mode)}
+    return Aws(endpoint, {RECORD: DIGEST, **written}, Caller(documented(without=without)))
+
+
+@pytest.mark.parametrize("name", ["digits/bert", "bert"])
+@pytest.mark.parametrize("mode", MODES)
+def test_models_of_both_modes_are_called_by_name_without_a_refusal(
+    endpoint: FakeEndpoint, mode: str, name: str
+) -> None:
+    world = aws(endpoint, mode)
+    answer = world.models().invoke(name, X)
+    assert answer.target_model == (ARCHIVE if mode == "multi-model" else None)
+    assert (world.caller.denied, len(endpoint.requests)) == ([], 1), "no probe, and nothing that is not allowed"
+    record = "GetParameter" if "/" in name else "GetParametersByPath"
+    assert world.caller.allowed == [record, "GetParameter", "InvokeEndpoint"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_what_grant_invoke_grants_is_enough_for_a_model_of_the_endpoint(endpoint: FakeEndpoint, mode: str) -> None:
+    world = aws(endpoint, mode)
+    stack = stage(environment({**DIGITS, "mode": mode, "models": ["bert"]}, environment="local")).serving["digits"]
+    role = iam.Role(stack, "Caller", assumed_by=iam.ServicePrincipal("ecs-tasks.amazonaws.com"))
+    stack.endpoint.grant_invoke(role, models=["bert"] if mode == "multi-model" else None)
+    policies = of_type(template_of(stack), "AWS::IAM::Policy")
+    [policy] = [each for name, each in policies.items() if name.startswith("Caller")]
+    world.caller.statements = policy["Properties"]["PolicyDocument"]["Statement"]
+    assert world.models().invoke("digits/bert", X).outputs["x"].tolist() == [0, 1, 2]
+    assert world.caller.denied == []
+
+
+def test_the_mode_is_read_seldom_and_again_where_sagemaker_refuses(endpoint: FakeEndpoint) -> None:
+    world = aws(endpoint, "multi-model")
+    client = world.models()
+    client.invoke("digits/bert", X)
+    world.time.seconds += MODE_SECONDS - 1
+    client.invoke("digits/bert", X)
+    assert world.caller.allowed.count("GetParameter") == 3, "the record twice, the mode once"
+    endpoint.reply = sagemaker("single-model")
+    world.parameters[OUTPUTS] = serving_outputs("single-model")
+    assert client.invoke("digits/bert", X).target_model is None
+    assert [each.target_model for each in endpoint.requests] == [ARCHIVE, ARCHIVE, ARCHIVE, None]
+
+
+@pytest.mark.parametrize(
+    ("change", "todo"),
+    [
+        ({"outputs": None}, "cdk deploy 'local/serving-digits'"),
+        ({"without": "NameModels"}, f"may not read the parameter {OUTPUTS}"),
+    ],
+    ids=["deployed-before-outputs", "not-allowed-to-read"],
+)
+def test_an_endpoint_whose_mode_cannot_be_read_is_called_as_multi_model_and_a_refusal_says_why(
+    endpoint: FakeEndpoint, change: dict[str, Any], todo: str
+) -> None:
+    assert aws(endpoint, "multi-model", **change).models().invoke("bert", X).target_model == ARCHIVE
+    with pytest.raises(RequestRefusedError, match="ValidationError") as caught:
+        aws(endpoint, "single-model", **change).models().invoke("bert", X)
+    assert todo in str(caught.value)
+    assert len(endpoint.requests) == 2
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (serving_outputs(contract=2), "is of contract 2, and this version of tritonstack reads contract 1"),
+        ("multi-model", "put the stack's own value back"),
+        ('{"contract": 1}', "put the stack's own value back"),
+        (serving_outputs("asynchronous"), "put the stack's own value back"),
+    ],
+)
+def test_outputs_of_another_contract_or_none_are_not_guessed_at(endpoint: FakeEndpoint, value: str, said: str) -> None:
+    with pytest.raises(ReleaseLookupError, match=said):
+        aws(endpoint, "multi-model", outputs=value).models().invoke("digits/bert", X)
+    assert endpoint.requests == []
