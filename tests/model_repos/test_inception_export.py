@@ -20,7 +20,7 @@ FOLDER = REPOSITORY / "model_repos" / "inception-ensemble"
 GRAPHDEF = REPOSITORY / "model_repos" / "inception-ensemble-graphdef"
 HUB = {"hub": "timm/inception_v3.tf_adv_in1k", "revision": "909cbadce5c7ab2fa85d7a37d352c350dc2a14b3"}
 GRAPH = {
-    "opset": 18,
+    "opset": 17,
     "inputs": [{"name": "input", "dtype": "FP32", "shape": ["batch", 299, 299, 3]}],
     "outputs": [{"name": "probabilities", "dtype": "FP32", "shape": ["batch", 1001]}],
 }

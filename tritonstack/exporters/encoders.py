@@ -41,14 +41,15 @@ class Family:
         specials: its special tokens, in the order of their numbers in the tokenizer of random weights.
         template: what a text becomes.
         pad: the token that fills a text up.
-        may_lack: beginnings of names of weights that published checkpoints do not have.
+        has_pooler: whether published checkpoints bring a trained layer that makes one vector of a text; without it
+            that vector is the mean of its tokens' hidden states, padding left out.
     """
 
     architecture: Any
     specials: tuple[str, ...]
     template: str
     pad: str
-    may_lack: tuple[str, ...] = ()
+    has_pooler: bool = True
 
 
 BERT = Family(
@@ -62,9 +63,9 @@ ROBERTA = Family(
     specials=("<s>", "<pad>", "</s>", "<unk>", "<mask>"),
     template="<s> $A </s>",
     pad="<pad>",
-    may_lack=("pooler.",),
+    has_pooler=False,
 )
-"""RoBERTa was trained without a pooler: until a checkpoint brings one, pooled outputs are of one drawn by the seed."""
+"""RoBERTa was trained without the next-sentence task, and so without a pooler: https://arxiv.org/abs/1907.11692."""
 
 
 class Encoder(nn.Module):  # type: ignore[misc]  # PyTorch's classes have no types here
@@ -72,6 +73,9 @@ class Encoder(nn.Module):  # type: ignore[misc]  # PyTorch's classes have no typ
 
     Nothing in it is made on a device of its own, so that a trace made on the CPU also runs on a GPU. Integers are
     widened to INT64 inside: embeddings and masks want it, while the inputs keep the graph's type.
+
+    The pooled output is the model's pooler's, or, for a model without one, the mean of the hidden states that the mask
+    leaves: as sentence-transformers' mean pooling does it.
     """
 
     def __init__(self, model: nn.Module) -> None:
@@ -83,9 +87,14 @@ class Encoder(nn.Module):  # type: ignore[misc]  # PyTorch's classes have no typ
     def forward(self, *tensors: Any) -> Any:
         """Ids and mask, [batch, length] each → [batch, length, width] and [batch, width], FP32."""
         ids, mask = (tensor.to(torch.int64) for tensor in tensors)
-        added = (1.0 - mask.to(torch.float32)) * MASKED
+        kept = mask.to(torch.float32)
+        added = (1.0 - kept) * MASKED
         answer = self.model(input_ids=ids, attention_mask=added[:, None, None, :], token_type_ids=ids * 0)
-        return answer.last_hidden_state, answer.pooler_output
+        hidden = answer.last_hidden_state
+        if self.model.pooler is not None:
+            return hidden, answer.pooler_output
+        counts = kept.sum(1, keepdim=True).clamp(min=1.0)  # of a row that is padding alone
+        return hidden, (hidden * kept[:, :, None]).sum(1) / counts
 
 
 class NamedEncoder(nn.Module):  # type: ignore[misc]  # as above
@@ -139,7 +148,10 @@ class Prepared:
         ids, mask = (torch.from_numpy(inputs[tensor.name]).to(torch.int64) for tensor in self.graph.inputs)
         with torch.inference_mode():
             answer = self.loaded.model(input_ids=ids, attention_mask=mask)
-        values = (answer.last_hidden_state, answer.pooler_output)
+        hidden, pooled = answer.last_hidden_state, answer.pooler_output
+        if pooled is None:
+            pooled = torch.stack([row[kept].mean(0) for row, kept in zip(hidden, mask.bool(), strict=True)])
+        values = (hidden, pooled)
         return {tensor.name: value.numpy() for tensor, value in zip(self.graph.outputs, values, strict=True)}
 
 
@@ -185,7 +197,7 @@ def prepare(arguments: Arguments, family: Family, graph: Graph, *, text: Path) -
         options,
         defaults=options.options["config"],
         files=(TOKENIZER,),
-        may_lack=family.may_lack,
+        arguments={"add_pooling_layer": family.has_pooler},
         attn_implementation="eager",
     )
     width = graph.outputs[-1].shape[-1]

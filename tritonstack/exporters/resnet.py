@@ -85,7 +85,7 @@ def load(arguments: Arguments) -> weights.Loaded:
     return loaded
 
 
-def graph_of(input_name: str, output_name: str, *, opset: int = 18) -> Graph:
+def graph_of(input_name: str, output_name: str, *, opset: int = 17) -> Graph:
     """Its tensors under the names that a format's config.pbtxt uses."""
     return Graph(
         opset=opset,

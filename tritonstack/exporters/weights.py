@@ -44,7 +44,7 @@ def load(
     *,
     defaults: Mapping[str, Any],
     files: Sequence[str] = FILES,
-    may_lack: Sequence[str] = (),
+    arguments: Mapping[str, Any] | None = None,
     **settings: Any,
 ) -> Loaded:
     """Make the model that the recipe and the build's choice say.
@@ -54,7 +54,7 @@ def load(
         options: size, weights, seed and source.
         defaults: the model configuration of the full size, for random weights; ``options.size`` changes it.
         files: what is read of the pretrained model's repository; :data:`FILES` are always among it.
-        may_lack: beginnings of names of weights that the pretrained file need not have; they are drawn by the seed.
+        arguments: of the class beside the configuration, such as ``add_pooling_layer``.
         settings: further fields of the model's configuration that hold for every weights, such as
             ``attn_implementation``.
 
@@ -65,16 +65,15 @@ def load(
     if options.weights == "random":
         config = architecture.config_class(**{**defaults, **options.size}, **settings)
         say(f"random weights of seed {options.seed}")
-        return Loaded(model=architecture(config).float().eval(), folder=None, inputs={})
+        model = architecture(config, **(arguments or {}))
+        return Loaded(model=model.float().eval(), folder=None, inputs={})
     wanted = tuple(dict.fromkeys((*FILES, *files)))
     folder = hub.fetch(options.source, wanted)
-    model = _pretrained(architecture, folder, options=options, may_lack=tuple(may_lack), settings=settings)
+    model = _pretrained(architecture, folder, options=options, settings={**settings, **(arguments or {})})
     return Loaded(model=model, folder=folder, inputs=hub.digests(folder, wanted))
 
 
-def _pretrained(
-    architecture: Any, folder: Path, *, options: Options, may_lack: tuple[str, ...], settings: Mapping[str, Any]
-) -> Any:
+def _pretrained(architecture: Any, folder: Path, *, options: Options, settings: Mapping[str, Any]) -> Any:
     try:
         config = architecture.config_class.from_pretrained(folder, local_files_only=True)
         _check_size(config, options)
@@ -89,11 +88,7 @@ def _pretrained(
         )
     except (SafetensorError, OSError, RuntimeError, ValueError) as error:
         raise WorkFailedError(f"the pretrained files in {folder} cannot be read: {error}") from error
-    missing = sorted(
-        name
-        for name in found["missing_keys"]
-        if not name.startswith(may_lack or ("\0",)) and not name.endswith(_OF_TRAINING_ALONE)
-    )
+    missing = sorted(name for name in found["missing_keys"] if not name.endswith(_OF_TRAINING_ALONE))
     if missing:
         raise WorkFailedError(
             f"{folder / 'model.safetensors'} lacks {len(missing)} weights of {architecture.__name__}, which would stay "
