@@ -23,6 +23,7 @@ from constructs_lib.verification import Verification
 from tritonstack import naming
 from tritonstack.settings import Endpoint as EndpointSettings
 from tritonstack.settings import Environment
+from tritonstack.settings.checks import release_warnings
 
 if TYPE_CHECKING:
     from tritonstack.outputs.parameters import ServingFields
@@ -64,6 +65,8 @@ class ServingStack(cdk.Stack):
         name = endpoint.sagemaker_name(environment.environment)
         prefix = naming.platform_prefix(endpoint=endpoint.name, platform=endpoint.platform)
         image = TritonImage.from_uri(endpoint.image_uri(environment.region))
+        for number, warning in enumerate(release_warnings(endpoint=endpoint, region=environment.region)):
+            cdk.Annotations.of(self).add_warning_v2(f"tritonstack:release{number}", warning)
         self.artifacts = ArtifactBucket.from_parameters(self, "Artifacts", environment=environment.environment)
         network = self._network(environment)
         self.role = ExecutionRole(

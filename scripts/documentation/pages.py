@@ -7,6 +7,7 @@ import importlib
 MAKERS: dict[str, tuple[str, str]] = {
     "docs/reference/settings.md": ("scripts.documentation.settings_page", "settings_page"),
     "docs/reference/recipes.md": ("scripts.documentation.settings_page", "recipes_page"),
+    "docs/reference/releases.md": ("scripts.documentation.releases_page", "releases_page"),
     "docs/reference/commands.md": ("scripts.documentation.commands_page", "commands_page"),
     "docs/reference/constructs.md": ("scripts.documentation.constructs_page", "constructs_page"),
     "docs/architecture.md": ("scripts.documentation.architecture_page", "architecture_page"),

@@ -52,6 +52,8 @@ def test_unknown_names_give_none() -> None:
         ("23.10", "us-east-1", "785573368785.dkr.ecr.us-east-1.amazonaws.com/sagemaker-tritonserver:23.10-py3"),
         ("24.09", "cn-north-1", "727897471807.dkr.ecr.cn-north-1.amazonaws.com.cn/sagemaker-tritonserver:24.09-py3"),
         ("23.10", "cn-north-1", "472730292857.dkr.ecr.cn-north-1.amazonaws.com.cn/sagemaker-tritonserver:23.10-py3"),
+        ("23.02", "us-east-1", "785573368785.dkr.ecr.us-east-1.amazonaws.com/sagemaker-tritonserver:23.02-py3"),
+        ("26.04", "us-east-1", "763104351884.dkr.ecr.us-east-1.amazonaws.com/sagemaker-tritonserver:26.04-py3"),
         ("26.05", "af-south-1", "626614931356.dkr.ecr.af-south-1.amazonaws.com/sagemaker-tritonserver:26.05-py3"),
     ],
 )
@@ -75,11 +77,14 @@ def test_a_region_without_any_image_says_none() -> None:
         CATALOGUE.image_uri(release="24.09", region="us-gov-west-1")
 
 
-def test_a_documented_release_without_a_region_list_says_so() -> None:
+def test_a_documented_image_without_a_region_list_lies_where_the_releases_before_and_after_lie() -> None:
+    for release in ("25.12", "26.03", "26.04"):
+        assert set(CATALOGUE.image_table.regions[release]) == {
+            *CATALOGUE.image_table.regions["25.09"] & CATALOGUE.image_table.regions["26.05"]
+        }
     with pytest.raises(ImageNotFoundError) as caught:
-        CATALOGUE.image(release="26.03", region="us-east-1")
-    assert "no per-region list" in caught.value.note
-    assert caught.value.nearest[0] == "26.05"
+        CATALOGUE.image(release="26.03", region="cn-north-1")
+    assert caught.value.nearest[0] == "25.04"
 
 
 def test_releases_in_a_region_are_in_order_of_age() -> None:
@@ -87,6 +92,42 @@ def test_releases_in_a_region_are_in_order_of_age() -> None:
     assert list(there) == sorted(there, key=release_order)
     assert {"23.10", "24.09", "26.05"} <= set(there)
     assert "25.09" not in CATALOGUE.releases_in("cn-north-1")
+
+
+@pytest.mark.parametrize(
+    ("release", "before", "python", "has_tensorflow"),
+    [("23.06", "23.05", "3.10", True), ("25.10", "25.09", "3.12", False), ("30.01", "26.10", "3.12", False)],
+)
+def test_a_release_that_is_not_known_has_the_facts_of_the_one_before_it(
+    release: str, before: str, python: str, *, has_tensorflow: bool
+) -> None:
+    row = CATALOGUE.release(release)
+    assert row is not None
+    assert (row.version, row.taken_from, row.python, row.server_version) == (release, before, python, "")
+    assert ("tensorflow" in row.backends) == has_tensorflow
+    assert CATALOGUE.propose_host_ami(release) == CATALOGUE.propose_host_ami(before)
+    assert all(each.taken_from is None for each in CATALOGUE.releases.values())
+
+
+@pytest.mark.parametrize(
+    ("release", "has", "has_not"),
+    [
+        ("24.09", {"CVE-2025-23310", "CVE-2024-53880", "sagemaker-load-unload-race"}, {"CVE-2024-0116"}),
+        ("25.09", {"CVE-2025-33201", "CVE-2026-24207", "sagemaker-list-lock"}, {"CVE-2025-23310", "CVE-2025-23316"}),
+        ("26.05", {"CVE-2026-47627", "sagemaker-invoke-restriction"}, {"sagemaker-path-traversal", "CVE-2026-24207"}),
+        ("26.07", {"sagemaker-cross-model"}, {"CVE-2026-16497"}),
+        ("22.08", set(), {"CVE-2024-0087"}),
+        ("30.01", set(), {"sagemaker-url-validation"}),
+    ],
+)
+def test_the_vulnerabilities_of_a_release_are_those_that_a_later_one_fixes(
+    release: str, has: set[str], has_not: set[str]
+) -> None:
+    found = CATALOGUE.vulnerabilities(release)
+    names = {each.id for each in found}
+    assert has <= names
+    assert not has_not & names
+    assert [each.score or 0 for each in found] == sorted((each.score or 0 for each in found), reverse=True)
 
 
 @pytest.mark.parametrize(

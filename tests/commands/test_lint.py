@@ -93,7 +93,7 @@ def test_annotations_escape_what_would_end_them(project: Path) -> None:
 def test_an_environments_endpoints_are_what_its_folders_are_checked_for(project: Path) -> None:
     _config(project, f"{CONFIG}{SECOND_GPU}")
     rules = [finding["rule"] for finding in _json("--environment", "test")["findings"]]
-    assert rules == ["instance-gpu-missing"]
+    assert rules == ["release-vulnerable", "instance-gpu-missing"]
     assert _run("--environment", "test", "model_repos/double").exit_code == 2
     assert _run("--instance-type", "ml.g4dn.12xlarge").exit_code == 0
 
@@ -114,15 +114,32 @@ def test_a_release_has_its_backends(project: Path) -> None:
 def test_a_built_archive_counts_with_its_size(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert project.is_dir()
     monkeypatch.setattr(lint, "unpacked_bytes", lambda *_arguments: 20 << 30)
-    assert [finding["rule"] for finding in _json("--environment", "test")["findings"]] == ["archive-memory"]
+    assert [finding["rule"] for finding in _json("--environment", "test")["findings"]] == [
+        "release-vulnerable",
+        "archive-memory",
+    ]
     monkeypatch.setattr(lint, "unpacked_bytes", lambda *_arguments: 1 << 30)
-    assert _json("--environment", "test")["findings"] == []
+    assert [finding["rule"] for finding in _json("--environment", "test")["findings"]] == ["release-vulnerable"]
+
+
+def test_a_release_with_known_vulnerabilities_is_warned_of_once_where_the_environment_names_it(project: Path) -> None:
+    (finding,) = _json("--environment", "test")["findings"]
+    assert (finding["rule"], finding["level"]) == ("release-vulnerable", "warning")
+    assert (finding["file"], finding["line"]) == ("environments/test.yaml", 6)
+    assert "CVE-2025-23310 (CVSS 9.8, fixed in 25.07)" in finding["found"]
+    assert finding["found"].startswith("release 24.09 of endpoint one of test has ")
+    (project / "model_repos/other").mkdir()
+    (project / "model_repos/other/recipe.yaml").write_text((project / "model_repos/double/recipe.yaml").read_text())
+    of_option = [each for each in _json("--release", "24.09")["findings"] if each["rule"] == "release-vulnerable"]
+    assert [each["file"] for each in of_option] == ["model_repos"]
+    assert not [each for each in _json("--release", "26.10")["findings"] if each["rule"].startswith("release-")]
+    assert [each["rule"] for each in _json("--release", "30.01")["findings"]] == ["release-not-read"]
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--release", "99.01"), "99.01"),
+        (("--release", "19.01"), "19.01"),
         (("--instance-type", "ml.g4dn.tiny"), "ml.g4dn.tiny"),
         (("--environment", "test", "--release", "24.09"), "beside --release"),
         (("--environment", "gone"), "gone.yaml"),

@@ -192,7 +192,7 @@ def test_bf16_is_refused_on_a_t4() -> None:
 
 def test_what_is_allowed_instead_leaves_out_what_the_gpu_has_not() -> None:
     (problem,) = engine_problems(engine(precision="graph"), release="24.01", gpu="t4")
-    assert problem.allowed == "fp16, fp32; or release 24.05, 24.09, 25.04, 25.09, 26.05"
+    assert problem.allowed == "fp16, fp32; or release 24.05, 24.09, 25.04, 25.09, 25.12, 26.03, 26.04, 26.05"
     (problem,) = engine_problems(engine(precision="bf16"), release="24.09", gpu="t4")
     assert problem.allowed == "fp16, fp32, graph"
 
@@ -207,7 +207,7 @@ def test_a_value_that_came_later_is_refused_before_and_the_releases_that_have_it
     level = engine(hardware_compatibility="same-compute-capability")
     (problem,) = engine_problems(level, release="25.02", gpu="l4", own_image=True)
     assert problem.field == "engine.hardware_compatibility"
-    assert problem.allowed == "release 25.04, 25.09, 26.05; or the field left out"
+    assert problem.allowed == "release 25.04, 25.09, 25.12, 26.03, 26.04, 26.05; or the field left out"
     assert not found(level, release="25.04")
 
 
@@ -231,11 +231,17 @@ def test_a_release_whose_contents_are_unknown_is_refused_with_the_reason(release
 
 
 def test_an_unknown_release_and_an_unknown_gpu_are_both_named() -> None:
-    assert [field for field, _ in found(engine(), release="99.01", gpu="v100")] == ["release", "gpu"]
+    assert [field for field, _ in found(engine(), release="19.01", gpu="v100")] == ["release", "gpu"]
+
+
+def test_a_release_newer_than_the_catalogue_has_the_newest_tensorrt_and_needs_an_own_image() -> None:
+    assert found(engine(), release="99.01") == [("release", "99.01: AWS's lists name no region with its image")]
+    assert tensorrt_versions("99.01") == tensorrt_versions(list(CATALOGUE.releases)[-1])
+    assert set(tensorrt_versions("25.10")) <= set(tensorrt_versions("25.09")) | set(tensorrt_versions("25.12"))
 
 
 def test_the_versions_that_an_image_may_have_are_minor_versions() -> None:
     assert tensorrt_versions("24.03") == ("8.6",)
     assert tensorrt_versions("26.05") == ("10.14", "10.15", "10.16")
     with pytest.raises(InputError, match="does not know the release"):
-        tensorrt_versions("99.01")
+        tensorrt_versions("19.01")

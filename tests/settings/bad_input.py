@@ -96,10 +96,18 @@ CASES = {
     "key that is no ARN": Bad("endpoints[0].volume_key_arn", ("arn:aws",), endpoint="volume_key_arn: alias/mine"),
     # release, image, host
     "release without quotes": Bad("endpoints[0].release", ("24.10", "24.1", "quotes"), endpoint="release: 24.10"),
-    "unknown release": Bad("endpoints[0].release", ("24.10", "24.09"), endpoint='release: "24.10"'),
+    "unknown release": Bad("endpoints[0].release", ("24.10", "24.09", "set image"), endpoint='release: "24.10"'),
+    "release newer than the catalogue": Bad(
+        "endpoints[0].release", ("30.01", "26.05", "set image"), endpoint='release: "30.01"'
+    ),
+    "release older than the catalogue, with an image": Bad(
+        "endpoints[0].release",
+        ("19.01", "22.12"),
+        endpoint='release: "19.01"\nimage: 123456789012.dkr.ecr.us-east-1.amazonaws.com/mine:1',
+    ),
     "no release at all": Bad("endpoints[0].release", ("latest", "YY.MM"), endpoint="release: latest"),
     "release whose contents are unknown": Bad(
-        "endpoints[0].release", ("23.07", "not read", "23.05"), endpoint='release: "23.07"'
+        "endpoints[0].release", ("22.10", "not read", "23.05"), endpoint='release: "22.10"'
     ),
     "release without an image in the region": Bad(
         "endpoints[0].release",

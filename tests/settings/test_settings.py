@@ -16,6 +16,7 @@ from tritonstack.commands.schema import schema_text
 from tritonstack.errors import InputError
 from tritonstack.naming import Platform
 from tritonstack.settings import Endpoint, Environment, load_environment, load_environments
+from tritonstack.settings.checks import release_warnings
 from tritonstack.settings.type_errors import _inner_model
 from tritonstack.settings.yaml_source import parse_yaml
 
@@ -80,11 +81,34 @@ def test_the_schema_refuses_what_it_can_without_the_catalogue() -> None:
     good: dict[str, Any] = parse_yaml(COMMITTED[0].read_text(encoding="utf-8")).value
     assert validator.is_valid(good)
     top: list[dict[str, Any]] = [{"region": "us-east-9"}, {"account": 1}, {"colour": "red"}, {"endpoints": []}]
-    inner: list[dict[str, Any]] = [{"release": "24.10"}, {"mode": "both"}, {"models": ["a.b"]}, {"host_ami": "mine"}]
+    inner: list[dict[str, Any]] = [{"release": "24.13"}, {"mode": "both"}, {"models": ["a.b"]}, {"host_ami": "mine"}]
     for change in top:
         assert not validator.is_valid(good | change), change
     for change in inner:
         assert not validator.is_valid(good | {"endpoints": [good["endpoints"][0] | change]}), change
+
+
+def test_a_release_newer_than_the_catalogue_runs_with_an_own_image_and_a_warning(tmp_path: Path) -> None:
+    image = "123456789012.dkr.ecr.us-east-1.amazonaws.com/triton:30.01-py3"
+    endpoint = endpoint_of(tmp_path, endpoint=f'release: "30.01"\nimage: {image}')
+    assert endpoint.image_uri("us-east-1") == image
+    assert endpoint.inference_ami_version == "al2023-ami-sagemaker-inference-gpu-4-1"
+    [warning] = release_warnings(endpoint=endpoint, region="us-east-1")
+    assert "30.01 is not in the catalogue" in warning
+    assert "those of 26.10" in warning
+
+
+@pytest.mark.parametrize(
+    ("release", "words"),
+    [("24.09", ()), ("23.02", ()), ("26.04", ("lists no regions",)), ("23.07", ("taken to be those of 23.05",))],
+)
+def test_a_release_with_an_image_runs_and_what_is_taken_for_granted_is_warned_of(
+    release: str, words: tuple[str, ...], tmp_path: Path
+) -> None:
+    endpoint = endpoint_of(tmp_path, endpoint=f'release: "{release}"')
+    warnings = release_warnings(endpoint=endpoint, region="us-east-1")
+    assert len(warnings) == len(words)
+    assert all(word in warning for word, warning in zip(words, warnings, strict=True))
 
 
 def test_verbose_logging_is_off_and_the_ping_is_live_in_multi_model_mode_unless_set(tmp_path: Path) -> None:

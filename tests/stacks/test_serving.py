@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from aws_cdk import assertions
 
 from tests.constructs_lib.templates import flat, of_type, only, properties
-from tests.stacks.environments import DIGITS, SINGLE, environment, serving_template
+from tests.stacks.environments import DIGITS, SINGLE, environment, serving_template, stage
+
+OWN_REGISTRY = "123456789012.dkr.ecr.us-east-1.amazonaws.com"
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +49,22 @@ def test_the_image_is_that_of_the_release_and_the_role_may_pull_it(digits: dict[
     ]
     [arn] = pulled
     assert arn.split(":")[4] == uri.split(".")[0]
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({}, []),
+        ({"release": "30.01", "image": f"{OWN_REGISTRY}/triton:30.01"}, ["not in the catalogue"]),
+        ({"release": "26.04"}, ["lists no regions"]),
+    ],
+)
+def test_what_is_taken_for_granted_of_a_release_is_a_warning_of_the_synthesis(
+    fields: dict[str, str], said: list[str]
+) -> None:
+    stack = stage(environment({**DIGITS, **fields})).serving["digits"]
+    found = assertions.Annotations.from_stack(stack).find_warning("*", assertions.Match.any_value())
+    assert [words in str(each.entry.data) for words, each in zip(said, found, strict=True)] == [True] * len(said)
 
 
 def test_a_multi_model_endpoint_serves_its_platforms_prefix(digits: dict[str, Any]) -> None:

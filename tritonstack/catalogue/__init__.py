@@ -10,6 +10,7 @@ from tritonstack.catalogue.instances import InstanceType
 from tritonstack.catalogue.regions import dns_suffix, partition
 from tritonstack.catalogue.releases import Backend, TritonRelease, release_order
 from tritonstack.catalogue.serve_variables import ServeVariable
+from tritonstack.catalogue.vulnerabilities import Vulnerability
 
 __all__ = [
     "Backend",
@@ -20,6 +21,7 @@ __all__ = [
     "ServeVariable",
     "TritonImage",
     "TritonRelease",
+    "Vulnerability",
     "dns_suffix",
     "load_catalogue",
     "partition",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -9,8 +10,9 @@ from functools import lru_cache
 from tritonstack.catalogue.host_amis import HostAmi, propose_host_ami, read_host_amis
 from tritonstack.catalogue.images import ImageTable, TritonImage, read_images
 from tritonstack.catalogue.instances import InstanceTable, InstanceType, read_instances
-from tritonstack.catalogue.releases import Backend, ReleaseTable, TritonRelease, read_releases
+from tritonstack.catalogue.releases import RELEASE_PATTERN, Backend, ReleaseTable, TritonRelease, read_releases
 from tritonstack.catalogue.serve_variables import ServeTable, ServeVariable, read_serve_variables
+from tritonstack.catalogue.vulnerabilities import Vulnerability, read_vulnerabilities
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,6 +24,7 @@ class Catalogue:
     image_table: ImageTable
     serve_table: ServeTable
     host_amis: tuple[HostAmi, ...]
+    all_vulnerabilities: tuple[Vulnerability, ...]
 
     @property
     def instances(self) -> Mapping[str, InstanceType]:
@@ -53,8 +56,16 @@ class Catalogue:
         return self.instances.get(name)
 
     def release(self, version: str) -> TritonRelease | None:
-        """The Triton release ``version`` (``24.09``), or None."""
-        return self.releases.get(version)
+        """The Triton release ``version`` (``24.09``).
+
+        One that the catalogue has no row of gets the facts of the one before it (``TritonRelease.taken_from``). None
+        for a text that is no release, and for releases older than the oldest known one.
+        """
+        return self.release_table.row(version) if re.fullmatch(RELEASE_PATTERN, version) else None
+
+    def vulnerabilities(self, release: str) -> tuple[Vulnerability, ...]:
+        """The known vulnerabilities of ``release`` that a later one fixes, the most severe first."""
+        return tuple(each for each in self.all_vulnerabilities if each.in_release(release))
 
     def backend_name(self, backend_or_platform: str) -> str:
         """The backend that a config.pbtxt's ``backend`` or ``platform`` means (``tensorrt_plan`` → ``tensorrt``)."""
@@ -100,4 +111,5 @@ def load_catalogue() -> Catalogue:
         image_table=read_images(),
         serve_table=read_serve_variables(),
         host_amis=read_host_amis(),
+        all_vulnerabilities=read_vulnerabilities(),
     )

@@ -38,22 +38,24 @@ class ImageNotFoundError(LookupError):
         release: the release that was asked for.
         region: the region that was asked for.
         nearest: the releases that exist there, nearest first, at most three; empty where the region has none at all.
-        note: what is known about the release's image, or empty.
     """
 
-    def __init__(self, *, release: str, region: str, nearest: tuple[str, ...], note: str) -> None:
+    def __init__(self, *, release: str, region: str, nearest: tuple[str, ...]) -> None:
         """Takes what was asked for and what exists."""
         self.release = release
         self.region = region
         self.nearest = nearest
-        self.note = note
         there = ", ".join(nearest) if nearest else "none"
         super().__init__(f"no Triton image of release {release} in {region} (nearest there: {there})")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ImageTable:
-    """The registry's accounts by generation and region, and each release's generation and regions."""
+    """The registry's accounts by generation and region, and each release's generation and regions.
+
+    ``without_region_list``: the releases whose image AWS documents without naming its regions, with the source. They
+    are taken to lie where both the release before and the one after lie (UNVERIFIED; preflight asks the registry).
+    """
 
     repository: str
     tags: Mapping[str, str]
@@ -73,7 +75,6 @@ class ImageTable:
                 release=release,
                 region=region,
                 nearest=self._nearest(release=release, region=region),
-                note=self.without_region_list.get(release, ""),
             )
         return TritonImage(
             account=self.accounts[self.generations[release]][region],
@@ -97,6 +98,8 @@ def read_images() -> ImageTable:
     document = read_data("triton_images.json")
     legacy_regions = frozenset(document["accounts"]["legacy"])
     regions = {release: frozenset(names) for release, names in document["dlc_releases"].items()}
+    unlisted: Mapping[str, str] = document["without_region_list"]
+    regions |= {release: _regions_between(release, regions) for release in unlisted}
     generations = dict.fromkeys(regions, "dlc")
     for release in document["legacy_releases"]:
         regions[release] = legacy_regions
@@ -107,8 +110,15 @@ def read_images() -> ImageTable:
         accounts=document["accounts"],
         generations=generations,
         regions=regions,
-        without_region_list=document["without_region_list"],
+        without_region_list=unlisted,
     )
+
+
+def _regions_between(release: str, listed: Mapping[str, frozenset[str]]) -> frozenset[str]:
+    """Where both the last listed release before ``release`` and the first one after it lie."""
+    before = [each for each in listed if release_order(each) < release_order(release)]
+    after = [each for each in listed if release_order(each) > release_order(release)]
+    return listed[max(before, key=release_order)] & listed[min(after, key=release_order)]
 
 
 def _months(release: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -71,6 +72,7 @@ class TritonRelease:
         python: minor version of the Python backend's interpreter; execution environments must have the same.
         backends: names of the backends in the image.
         note: what changed with this release, or empty.
+        taken_from: the known release whose facts these are, where the catalogue has none of this one; else None.
     """
 
     version: str
@@ -83,6 +85,7 @@ class TritonRelease:
     python: str
     backends: frozenset[str]
     note: str
+    taken_from: str | None = None
 
     @property
     def order(self) -> tuple[int, int]:
@@ -102,6 +105,32 @@ class ReleaseTable:
     backends: Mapping[str, Backend]
     platforms: Mapping[str, str]
     images_without_a_row: Mapping[str, str]
+
+    def row(self, version: str) -> TritonRelease | None:
+        """The release ``version``; where it is not known, with the facts of the newest known release before it.
+
+        CUDA, drivers and Python have never gone back from one release to the next, so those facts are the least that a
+        later release has; which TensorRT and ONNX Runtime it has is left open. None for a release older than all.
+        """
+        known = self.releases.get(version)
+        if known is not None:
+            return known
+        older = [row for row in self.releases.values() if row.order < release_order(version)]
+        if not older:
+            return None
+        nearest = older[-1]
+        return dataclasses.replace(
+            nearest,
+            version=version,
+            server_version="",
+            tensorrt=nearest.tensorrt if nearest is list(self.releases.values())[-1] else None,
+            tensorrt_evidence=f"not known; at least that of {nearest.version}",
+            driver=None,
+            onnxruntime=None,
+            backends=frozenset(backend.name for backend in self.backends.values() if backend.in_release(version)),
+            note="",
+            taken_from=nearest.version,
+        )
 
 
 def read_releases() -> ReleaseTable:

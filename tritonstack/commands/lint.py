@@ -11,7 +11,7 @@ from typing import Literal
 
 import click
 
-from tritonstack.archives.lint import Finding, Target, lint_folder
+from tritonstack.archives.lint import Finding, Target, lint_folder, lint_release
 from tritonstack.archives.lint.built import unpacked_bytes
 from tritonstack.archives.lint.report import annotation, report_of
 from tritonstack.archives.places import Places
@@ -21,17 +21,26 @@ from tritonstack.archives.source import ArchiveSource
 from tritonstack.errors import InputError, Problem
 from tritonstack.local.paths import project_folder
 from tritonstack.settings import Endpoint, load_environment
+from tritonstack.settings.yaml_source import read_yaml
 
 Format = Literal["text", "json", "annotations"]
 
 
 @dataclass(frozen=True)
 class Served:
-    """A model folder and what serves it; ``archives``: which of its overlays, or None for all."""
+    """A model folder and what serves it.
+
+    Attributes:
+        folder: the model folder.
+        target: what serves it.
+        archives: which of its overlays are served, or None for all.
+        settings: the file and the line that name the target's release; None where an option does.
+    """
 
     folder: Path
     target: Target
     archives: frozenset[str] | None = None
+    settings: tuple[Path, int] | None = None
 
 
 @click.command("lint")
@@ -73,6 +82,9 @@ def command(
 
 def _findings(served: Sequence[Served]) -> Iterator[Finding]:
     for each in served:
+        # An option concerns all folders alike: then the finding stands once, at the folder that they lie in.
+        file, line = each.settings or (each.folder if len(served) == 1 else each.folder.parent, 0)
+        yield from lint_release(each.target, file=file, line=line)
         yield from lint_folder(each.folder, target=each.target, archives=each.archives)
 
 
@@ -90,11 +102,17 @@ def _all_folders() -> tuple[Path, ...]:
 
 def _served_by(environment: str, folders: tuple[Path, ...]) -> list[Served]:
     """The folders that an environment's endpoints serve, or those of ``folders`` alone, each with its endpoint."""
-    settings = load_environment(project_folder() / "environments" / f"{environment}.yaml")
+    path = project_folder() / "environments" / f"{environment}.yaml"
+    settings, document = load_environment(path), read_yaml(path)
     places = Places.of_project()
     served = [
-        Served(source.folder, _target(source, endpoint, environment, places), frozenset({source.name}))
-        for endpoint in settings.endpoints
+        Served(
+            source.folder,
+            _target(source, endpoint, environment, places),
+            frozenset({source.name}),
+            (path, document.line(("endpoints", number, "release")) or 0),
+        )
+        for number, endpoint in enumerate(settings.endpoints)
         for model in endpoint.models
         for source in sources_of(model, project_folder() / "model_repos", choice_of(settings))
     ]

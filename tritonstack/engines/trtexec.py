@@ -156,11 +156,10 @@ def _instance_with(gpu: str) -> InstanceType | None:
 
 def _no_image(release: str) -> Problem:
     table = load_catalogue().image_table
-    note = table.without_region_list.get(release)
     both = [version for version in load_catalogue().releases if version in table.regions]
     return Problem(
         field="release",
-        found=f"{release}: AWS's lists name no region with its image" + (f" ({note})" if note else ""),
+        found=f"{release}: AWS's lists name no region with its image",
         allowed=", ".join(both),
         advice="name an image of your own (image), or take another release",
     )

@@ -54,8 +54,9 @@ class Endpoint(SettingsModel):
     )
     release: str = Field(
         pattern=RELEASE_PATTERN,
-        description='Triton release ("24.09", in quotes): decides the image, TensorRT, CUDA, Python and backends.',
-        json_schema_extra=choices(load_catalogue().releases),
+        description='Triton release ("24.09", in quotes): decides the image, TensorRT, CUDA, Python and backends. One '
+        "that is not in the catalogue needs an image of your own, and is taken for the release before it.",
+        json_schema_extra={"anyOf": [choices(load_catalogue().releases), {"pattern": RELEASE_PATTERN}]},
     )
     instance_type: str = Field(
         pattern=r"^ml\.[a-z0-9-]+\.[a-z0-9]+$",

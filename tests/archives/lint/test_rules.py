@@ -2,27 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.archives.lint.examples import lay_out, target_of
-from tritonstack.archives.lint import lint_folder
+from tritonstack.archives.lint import Finding, lint_folder, lint_release
+from tritonstack.archives.lint.example import Example
 from tritonstack.archives.lint.registry import CATEGORIES, RuleFileError, parse_rule, rule, rule_ids, rules
 
 
 @pytest.mark.parametrize("rule_id", rule_ids())
 def test_the_bad_example_breaks_this_rule_and_no_other(tmp_path: Path, rule_id: str) -> None:
     page = rule(rule_id)
-    found = lint_folder(lay_out(page.bad, tmp_path), target=target_of(page.endpoint))
+    found = _found(page.bad, page.endpoint, tmp_path, rule_id)
     assert {finding.rule for finding in found} == {rule_id} | page.also, [str(finding) for finding in found]
 
 
 @pytest.mark.parametrize("rule_id", rule_ids())
 def test_the_good_example_breaks_none(tmp_path: Path, rule_id: str) -> None:
     page = rule(rule_id)
-    found = lint_folder(lay_out(page.good, tmp_path), target=target_of(page.good_endpoint))
+    found = _found(page.good, page.good_endpoint, tmp_path, rule_id)
     assert [str(finding) for finding in found] == []
+
+
+def _found(example: Example, endpoint: Mapping[str, Any], project: Path, rule_id: str) -> list[Finding]:
+    """What is found of an example; of a rule about releases also what is said of the release that serves it."""
+    target = target_of(endpoint)
+    found = [*lint_folder(lay_out(example, project), target=target)]
+    if rule_id.startswith("release-") and target is not None:
+        found += lint_release(target, file=project / "environments/examples.yaml")
+    return found
 
 
 def test_every_rule_about_something_that_others_made_names_its_source() -> None:

@@ -64,7 +64,7 @@ def _engine_rules(folder: Path, target: Target | None = None) -> set[str]:
 
 def test_a_target_that_does_not_exist_is_refused_with_every_mistake() -> None:
     with pytest.raises(InputError) as caught:
-        Target.of_names(release="99.01", instance_type="ml.nothing.xlarge")
+        Target.of_names(release="19.01", instance_type="ml.nothing.xlarge")
     assert [problem.field for problem in caught.value.problems] == ["--release", "--instance-type"]
 
 

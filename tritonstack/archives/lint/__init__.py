@@ -7,12 +7,13 @@ from pathlib import Path
 
 from tritonstack.archives.lint.checks import findings
 from tritonstack.archives.lint.finding import Finding
+from tritonstack.archives.lint.release import lint_release
 from tritonstack.archives.lint.target import Target, known_backends
 from tritonstack.archives.lint.variants import folder_findings
 from tritonstack.archives.lint.view import view_repository
 from tritonstack.errors import InputError, Problem
 
-__all__ = ["Finding", "Target", "lint_folder", "lint_repository", "refuse_errors"]
+__all__ = ["Finding", "Target", "lint_folder", "lint_release", "lint_repository", "refuse_errors"]
 
 
 def lint_folder(

@@ -10,6 +10,7 @@ from tritonstack.settings.checks.endpoint import check_endpoint
 from tritonstack.settings.checks.environment import check_names_across, check_repeated_names, check_site
 from tritonstack.settings.checks.load_test import check_load_test
 from tritonstack.settings.checks.network import check_network
+from tritonstack.settings.checks.release import release_warnings
 from tritonstack.settings.checks.site import Site
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "check_repeated_names",
     "check_site",
     "check_thresholds",
+    "release_warnings",
     "with_archives",
     "with_default_models",
 ]

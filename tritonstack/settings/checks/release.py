@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tritonstack.catalogue import ImageNotFoundError, TritonRelease, dns_suffix
+from tritonstack.catalogue import ImageNotFoundError, TritonRelease, dns_suffix, load_catalogue
 from tritonstack.settings.checks.site import Site, nearest
 from tritonstack.settings.endpoint import SAGEMAKER_DEFAULT_AMI, Endpoint
 from tritonstack.settings.findings import Finding, shown
@@ -14,7 +14,8 @@ from tritonstack.settings.yaml_source import Location
 def check_release(*, endpoint: Endpoint, location: Location, site: Site) -> Iterator[Finding]:
     """What is wrong with the release, its image and the host AMI."""
     release = site.catalogue.release(endpoint.release)
-    if release is None:
+    has_image = endpoint.image is not None or endpoint.release in site.catalogue.image_table.regions
+    if release is None or (release.taken_from and not has_image):
         yield _unknown_release(endpoint=endpoint, location=location, site=site)
     elif endpoint.image is None and site.region in site.catalogue.regions:
         yield from _check_image(release=release, location=location, site=site)
@@ -24,14 +25,35 @@ def check_release(*, endpoint: Endpoint, location: Location, site: Site) -> Iter
         yield from _check_host_ami(endpoint=endpoint, release=release, location=location, site=site)
 
 
+def release_warnings(*, endpoint: Endpoint, region: str) -> tuple[str, ...]:
+    """What is taken for granted of the release, for want of a source; a deployment may show that it is otherwise."""
+    catalogue = load_catalogue()
+    release, warnings = catalogue.release(endpoint.release), []
+    if release is not None and release.taken_from:
+        warnings.append(
+            f"release {release.version} is not in the catalogue: its Python ({release.python}), backends and CUDA are "
+            f"taken to be those of {release.taken_from}"
+        )
+    source = catalogue.image_table.without_region_list.get(endpoint.release)
+    if source is not None and endpoint.image is None:
+        warnings.append(
+            f"AWS documents an image of release {endpoint.release} and lists no regions ({source}): that it lies in "
+            f"{region} is taken from the releases before and after; tritonstack preflight looks"
+        )
+    return tuple(warnings)
+
+
 def _unknown_release(*, endpoint: Endpoint, location: Location, site: Site) -> Finding:
     table = site.catalogue.release_table
     reason = table.images_without_a_row.get(endpoint.release)
+    is_assumable = site.catalogue.release(endpoint.release) is not None
+    alike = nearest(endpoint.release, table.releases)
+    own = "To run another one, copy its image into your registry and set image." if is_assumable else ""
     return Finding(
         location=(*location, "release"),
         found=endpoint.release + (f": AWS has an image of it, but {reason}" if reason else ""),
         allowed=f"a release of the catalogue: {', '.join(table.releases)}",
-        advice=nearest(endpoint.release, table.releases),
+        advice=" ".join(part for part in (alike, own) if part),
     )
 
 
@@ -41,10 +63,9 @@ def _check_image(*, release: TritonRelease, location: Location, site: Site) -> I
         site.catalogue.image(release=release.version, region=region)
     except ImageNotFoundError as error:
         known = [version for version in site.catalogue.releases_in(region) if version in site.catalogue.releases]
-        note = f" ({error.note})" if error.note else ""
         yield Finding(
             location=(*location, "release"),
-            found=f"{release.version}, of which AWS keeps no image in {region}{note}",
+            found=f"{release.version}, of which AWS keeps no image in {region}",
             allowed=f"a release with an image there: {', '.join(known) or 'none'}",
             advice=(
                 f"Nearest there: {', '.join(error.nearest)}. Or copy the image into your registry and set image."

@@ -1,0 +1,66 @@
+"""``docs/reference/releases.md``: what the catalogue has of each Triton release, and its known vulnerabilities."""
+
+from __future__ import annotations
+
+from scripts.documentation.markdown import code, head, table
+from tritonstack.catalogue import TritonRelease, Vulnerability, load_catalogue
+
+TEXT = """What an endpoint's `release` decides. A dash is what no source says for certain; every source stands in
+`tritonstack/catalogue/data/`. A release without an image of AWS's needs one of your own (`image`), and so does one
+that is not in this table: it runs with the Python, backends and CUDA of the release before it, and `tritonstack lint`
+and the synthesis warn. "covered" names the host AMI whose CUDA is at least the release's; one "by minor version" is of
+the same major version and older, which CUDA allows and nobody has tried on SageMaker (UNVERIFIED).
+"""
+FIXES = """The first release that has each fix. A release has all those below whose fix is newer. Whether an attacker
+can reach one depends on who may call the endpoint and whose models it serves: SageMaker lets nobody else to the
+container's port. That AWS put no fix under an older tag is UNVERIFIED.
+`tritonstack lint --environment` warns of them, `tritonstack review --fail-on vulnerable-release` stops what adds some.
+"""
+
+
+def releases_page() -> str:
+    """The releases, newest first, and the vulnerabilities, by the release that fixes them."""
+    catalogue = load_catalogue()
+    rows = [_row(release) for release in reversed(list(catalogue.releases.values()))]
+    titles = ["release", "server", "image of AWS's", "CUDA", "host AMI", "TensorRT", "ONNX Runtime", "Python"]
+    fixes = sorted(
+        catalogue.all_vulnerabilities, key=lambda each: (each.fixed_in, each.score or 0, each.id), reverse=True
+    )
+    parts = [
+        head("Releases of Triton", source="the catalogue"),
+        TEXT,
+        table([*titles, "known vulnerabilities"], rows),
+        "## Known vulnerabilities\n",
+        FIXES,
+        table(["fixed in", "vulnerability", "CVSS", "what it is", "source"], [_fix(each) for each in fixes]),
+    ]
+    return "\n".join(parts)
+
+
+def _row(release: TritonRelease) -> list[str]:
+    catalogue = load_catalogue()
+    table_of_images = catalogue.image_table
+    regions = len(table_of_images.regions.get(release.version, ()))
+    image = f"{regions} regions" if regions else "none"
+    if release.version in table_of_images.without_region_list:
+        image += " (AWS names none; taken from its neighbours)"
+    ami = catalogue.propose_host_ami(release.version)
+    host = "—" if ami is None else f"{code(ami.name)}, {'covered' if ami.covers(release) else 'by minor version'}"
+    known = catalogue.vulnerabilities(release.version)
+    worst = f", worst {known[0].score}" if known and known[0].score is not None else ""
+    return [
+        release.version,
+        release.server_version,
+        image,
+        release.cuda or "—",
+        host,
+        release.tensorrt or "—",
+        release.onnxruntime or "—",
+        release.python,
+        f"{len(known)}{worst}",
+    ]
+
+
+def _fix(each: Vulnerability) -> list[str]:
+    since = f" (since {each.since})" if each.since else ""
+    return [each.fixed_in, each.id, "—" if each.score is None else str(each.score), f"{each.about}{since}", each.source]
