@@ -16,6 +16,7 @@ from tritonstack.cli import root
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.local.aws import PERSONAL_VARIABLES, require_local_aws
 from tritonstack.local.paths import REPOSITORY
+from tritonstack.local.record import note_deployed
 from tritonstack.local.start import stop_local_aws
 
 
@@ -196,3 +197,47 @@ def test_watching_ends_well_when_the_local_aws_is_stopped(parts: FakeParts, monk
     watched = run("status", "--watch")
     assert watched.exit_code == 0
     assert watched.stdout.endswith("the local AWS was stopped\n")
+
+
+def deployed(parts: FakeParts, **endpoints: list[str]) -> None:
+    """As ``deploy-local`` notes it."""
+    note_deployed(parts.paths, endpoints, emulator=require_local_aws().emulator)
+
+
+def test_down_up_status_and_invoke_say_what_is_gone_until_it_is_deployed_again(parts: FakeParts) -> None:
+    up()
+    deployed(parts, local=["digits", "many"])
+    assert "gone" not in run("status").stdout
+    down = run("down").stderr
+    assert "gone with it, though built archives stay: local (digits, many)" in down
+    assert "tritonstack deploy-local local" in down
+    stopped = run("invoke", "digits/x", "--text", "x", "--local")
+    assert isinstance(stopped.exception, InputError)
+    assert "no local AWS is running, and what was deployed is gone with the last one: local" in str(stopped.exception)
+    assert "tritonstack up, then tritonstack deploy-local local" in str(stopped.exception)
+    for said in (up().stderr, run("status").stdout):
+        assert "no longer deployed" in said
+        assert "local (digits, many)" in said
+    deployed(parts, dev=["text"])
+    assert "no longer deployed" not in run("status").stdout
+
+
+def test_what_ended_without_down_is_said_by_up(parts: FakeParts) -> None:
+    up()
+    deployed(parts, local=["digits"])
+    for part in (require_local_aws().runtime, require_local_aws().emulator):
+        kill(part)  # as a restart of the machine does
+    assert "no longer deployed, as the local AWS that held it was stopped: local (digits)" in up().stderr
+
+
+def test_down_asks_the_local_aws_itself_what_is_deployed(parts: FakeParts, monkeypatch: pytest.MonkeyPatch) -> None:
+    up()
+    monkeypatch.setattr("tritonstack.commands.down.deployed_environments", lambda _aws: {"by-hand": ["x"]})
+    assert "by-hand (x)" in run("down").stderr
+    assert "gone with it" not in run("down").stderr, "it is said once"
+
+
+def test_a_damaged_note_of_what_was_deployed_stops_nothing(parts: FakeParts) -> None:
+    parts.paths.deployed.write_text("{")
+    assert up().exit_code == 0
+    assert run("down").exit_code == 0

@@ -14,7 +14,8 @@ from tritonstack.engines.served import Served, served_by
 from tritonstack.errors import InputError, Problem
 from tritonstack.local.aws import ACCOUNT, REGION, LocalAws, require_local_aws
 from tritonstack.local.deployment import LocalDeployment
-from tritonstack.local.paths import project_folder
+from tritonstack.local.paths import LocalPaths, project_folder
+from tritonstack.local.record import note_deployed
 from tritonstack.settings import Environment, engines_built_on_deploy, load_environment
 
 
@@ -71,6 +72,8 @@ def deploy(settings: Environment, aws: LocalAws, steps: Steps, *, builds: bool =
     """
     name = settings.environment
     deployment = LocalDeployment(aws=aws, environment=name)
+    endpoints = [endpoint.name for endpoint in settings.endpoints]
+    note_deployed(LocalPaths.from_environment(), {name: endpoints}, emulator=aws.emulator)
     if not deployment.bootstrapped():
         with steps.step("bootstrap the account (cdk bootstrap)") as step:
             _following(deployment, step).bootstrap()

@@ -11,6 +11,8 @@ from tritonstack.commands.progress import Steps
 from tritonstack.errors import InputError, Problem
 from tritonstack.local.aws import require_local_aws
 from tritonstack.local.deployment import LocalDeployment
+from tritonstack.local.paths import LocalPaths
+from tritonstack.local.record import forget_deployed
 from tritonstack.naming import NAME_PATTERN
 
 
@@ -34,3 +36,4 @@ def command(*, environment: str) -> None:
     steps = Steps()
     with one_deployment(steps), steps.step(f"destroy {environment} (cdk destroy)"):
         deployment.destroy()
+        forget_deployed(LocalPaths.from_environment(), environment)

@@ -5,11 +5,23 @@ from __future__ import annotations
 import click
 
 from tritonstack.commands.progress import Steps
+from tritonstack.local.aws import find_local_aws
+from tritonstack.local.deployment import deployed_environments
+from tritonstack.local.paths import LocalPaths
+from tritonstack.local.record import lost_deployments, lost_text, note_deployed
 from tritonstack.local.start import stop_local_aws
 
 
 @click.command("down")
 def command() -> None:
     """Stop the local AWS and its runtime. What was deployed there is gone; built archives stay."""
-    with Steps().step("stop the local AWS") as step:
+    paths = LocalPaths.from_environment()
+    if aws := find_local_aws():
+        note_deployed(paths, deployed_environments(aws), emulator=aws.emulator)
+    steps = Steps()
+    with steps.step("stop the local AWS") as step:
+        before = lost_deployments(paths)
         step.end_with(stop_local_aws(report=step.say))
+    lost = {name: endpoints for name, endpoints in lost_deployments(paths).items() if name not in before}
+    if lost:
+        steps.note(f"gone with it, though built archives stay: {lost_text(lost)}, after tritonstack up")

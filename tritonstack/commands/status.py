@@ -13,7 +13,7 @@ from tritonstack.commands.status_view import fitting_view, view
 from tritonstack.errors import WorkFailedError
 from tritonstack.local.aws import LocalAws, require_local_aws
 from tritonstack.local.paths import LocalPaths
-from tritonstack.local.record import exclusive
+from tritonstack.local.record import exclusive, lost_deployments, lost_text
 
 SECONDS = 1.0
 
@@ -33,6 +33,8 @@ def command(*, watch: bool, as_json: bool) -> None:
         _watch(aws, console)
     else:
         console.print(view(aws, aws.runtime_status(), width=console.width))
+        if lost := lost_deployments(LocalPaths.from_environment()):
+            click.echo(f"no longer deployed, as the local AWS that held it was stopped: {lost_text(lost)}")
 
 
 def _watch(aws: LocalAws, console: Console) -> None:

@@ -8,6 +8,8 @@ from click.core import ParameterSource
 from tritonstack.commands.progress import Steps
 from tritonstack.errors import InputError, Problem
 from tritonstack.local.aws import EMULATOR_PORT, RUNTIME_PORT, LocalAws, find_local_aws
+from tritonstack.local.paths import LocalPaths
+from tritonstack.local.record import lost_deployments, lost_text
 from tritonstack.local.start import start_local_aws
 
 PORT = click.IntRange(0, 65535)
@@ -44,6 +46,8 @@ def command(context: click.Context, *, port: int, runtime_port: int) -> None:
     with steps.step("start the local AWS") as step:
         aws = start_local_aws(emulator_port=port, runtime_port=runtime_port, report=step.say, note=steps.note)
         step.end_with(f"{aws.emulator_url}, InvokeEndpoint at {aws.runtime_url}")
+    if lost := lost_deployments(LocalPaths.from_environment()):
+        steps.note(f"no longer deployed, as the local AWS that held it was stopped: {lost_text(lost)}")
 
 
 def check_ports(context: click.Context, aws: LocalAws) -> None:

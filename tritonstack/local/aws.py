@@ -19,7 +19,7 @@ from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.local.orphans import running_parts
 from tritonstack.local.paths import LocalPaths
 from tritonstack.local.processes import ProcessRecord, log_tail
-from tritonstack.local.record import read_record
+from tritonstack.local.record import lost_deployments, read_record
 
 ACCOUNT = "123456789012"
 REGION = "us-east-1"
@@ -181,6 +181,10 @@ def require_local_aws() -> LocalAws:
         )
     elif len(ended) == len(parts):
         found, advice = "no local AWS is running", "tritonstack up (or make demo)"
+        if lost := lost_deployments(LocalPaths.from_environment()):
+            again = ", tritonstack deploy-local ".join(lost)
+            found += f", and what was deployed is gone with the last one: {', '.join(lost)}"
+            advice = f"tritonstack up, then tritonstack deploy-local {again}"
     elif not ended:
         found, advice = "the local AWS is starting", "wait for that tritonstack up; if none is at work, tritonstack up"
     else:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack.errors import InputError, Problem, WorkFailedError
@@ -127,6 +128,26 @@ class LocalDeployment:
         }
         path = f"{REPOSITORY / '.envs' / 'main' / 'bin'}:{os.environ.get('PATH', os.defpath)}"
         return {**plain_environment(), **ours, "PATH": path}
+
+
+def deployed_environments(aws: LocalAws) -> dict[str, list[str]]:
+    """Environments that are deployed to a local AWS, by whatever program: environment → endpoints.
+
+    Of one that does not answer at once, none.
+    """
+    found: dict[str, list[str]] = {}
+    quick = Config(connect_timeout=2, read_timeout=5, retries={"total_max_attempts": 1})
+    try:
+        pages = aws.client("ssm", config=quick).get_paginator("get_parameters_by_path")
+        for page in pages.paginate(Path="/tritonstack/", Recursive=True):
+            for parameter in page["Parameters"]:
+                _, _, environment, *rest = parameter["Name"].split("/")
+                endpoints = found.setdefault(environment, [])
+                if len(rest) == 2 and rest[0] == "_outputs" and rest[1].startswith("serving-"):
+                    endpoints.append(rest[1].removeprefix("serving-"))
+    except (BotoCoreError, ClientError):
+        return {}
+    return {name: sorted(endpoints) for name, endpoints in found.items()}
 
 
 def _installed_cdk() -> Path:

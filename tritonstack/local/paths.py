@@ -32,6 +32,11 @@ class LocalPaths:
         return self.root / "running.json"
 
     @property
+    def deployed(self) -> Path:
+        """What was deployed there: environments and their endpoints."""
+        return self.root / "deployed.json"
+
+    @property
     def logs(self) -> Path:
         """Logs of the local AWS, its runtime and of the CDK."""
         return self.root / "logs"
