@@ -27,7 +27,7 @@ def converge(aws: Aws, wanted: Wanted) -> None:
     pages = aws.scaling.get_paginator("describe_scaling_policies").paginate(**target)
     there = {policy["PolicyName"]: policy for page in pages for policy in page["ScalingPolicies"]}
     for name, configuration in wanted.policies.items():
-        if name not in there or there[name].get("TargetTrackingScalingPolicyConfiguration") != configuration:
+        if name not in there or not holds(configuration, there[name].get("TargetTrackingScalingPolicyConfiguration")):
             _call(
                 aws.scaling.put_scaling_policy,
                 **target,
@@ -40,6 +40,22 @@ def converge(aws: Aws, wanted: Wanted) -> None:
         if name.startswith(OURS):
             _unless_gone(aws.scaling.delete_scaling_policy, PolicyName=name, **target)
             print(json.dumps({"deleted": name, "variant": wanted.variant}))
+
+
+def holds(wanted: Any, found: Any) -> bool:
+    """Whether ``found`` has every member of ``wanted``, at any depth.
+
+    A Describe operation also returns members that nobody set (``DisableScaleIn: false``), and lists in its own order.
+    """
+    if isinstance(wanted, Mapping):
+        return isinstance(found, Mapping) and all(holds(value, found.get(name)) for name, value in wanted.items())
+    if isinstance(wanted, list):
+        return (
+            isinstance(found, list)
+            and len(wanted) == len(found)
+            and all(any(holds(each, other) for other in found) for each in wanted)
+        )
+    return bool(wanted == found)
 
 
 def register(aws: Aws, wanted: Wanted) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
 from typing import Any
 
 import boto3
@@ -56,6 +57,7 @@ class FakeSsm:
         self.parameters = parameters
         self.reads: list[str] = []
         self.failure: Exception | None = None
+        self.meta = SimpleNamespace(endpoint_url="https://ssm.us-east-1.amazonaws.com")
 
     def get_parameter(self, *, Name: str) -> dict[str, Any]:  # noqa: N803  (boto3's own spelling)
         """As SSM's GetParameter."""
@@ -225,7 +227,7 @@ class FakeSession:
         self.clients = clients
         self.made: list[str] = []
 
-    def client(self, service_name: str, *, config: Config) -> Any:
+    def client(self, service_name: str, *, config: Config | None = None) -> Any:
         """A client; a service without a fake may not be used."""
         self.made.append(service_name)
         if service_name == "sagemaker-runtime":

@@ -177,9 +177,9 @@ def test_an_environment_without_a_file_and_records_is_called_unknown(world: Worl
     assert problem.advice == "Did you mean staging?"
 
 
-def test_a_local_aws_without_a_deployment_says_how_to_deploy(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_local_aws_without_a_deployment_says_how_to_deploy(world: World) -> None:
     world.ssm.parameters.clear()
-    monkeypatch.setattr(invoke, "is_local", lambda session: session is world.session)
+    world.ssm.meta.endpoint_url = "http://127.0.0.1:4566"
     result = world.invoke("digits", "--input", world.file("a.json", [0]))
     assert isinstance(result.exception, InputError)
     assert [problem.advice for problem in result.exception.problems] == ["tritonstack deploy-local dev"]

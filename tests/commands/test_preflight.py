@@ -52,6 +52,23 @@ def test_nothing_that_fails_is_exit_code_zero(project: Path, monkeypatch: pytest
     assert "constructed" not in result.stdout, "this is not the local AWS"
 
 
+@pytest.mark.parametrize(
+    ("variables", "local"),
+    [
+        ({"AWS_ENDPOINT_URL": "http://127.0.0.1:4566"}, True),  # eval "$(tritonstack env)"
+        ({"AWS_ENDPOINT_URL_SERVICE_QUOTAS": "http://localhost:4566"}, True),
+        ({"AWS_ENDPOINT_URL": "http://127.0.0.1:4566", "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "true"}, False),
+    ],
+)
+def test_constructed_quotas_are_said_to_be_where_the_shell_points_at_a_local_aws(
+    project: Path, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], *, local: bool
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert (preflight.CONSTRUCTED in _run(monkeypatch, {}).stdout) is local
+    assert json.loads(_run(monkeypatch, {}, "--json").stdout)["constructed"] is local
+
+
 def test_what_fails_is_said_with_what_to_do_and_is_exit_code_one(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

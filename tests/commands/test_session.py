@@ -126,6 +126,16 @@ def test_environment_local_without_a_local_aws_says_what_to_start(
     assert "tritonstack up" in capsys.readouterr().err
 
 
+def test_environment_local_is_where_a_profile_points_when_no_local_aws_of_ours_runs(
+    aws: FakeAws, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("AWS_ENDPOINT_URL")
+    (tmp_path / "config").write_text(f"[default]\nendpoint_url = {aws.url}\n")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    assert run(monkeypatch, "prune", "local", "--yes") == 0
+    assert "0 archives" in capsys.readouterr().err
+
+
 def test_environment_local_means_the_running_local_aws(
     aws: FakeAws, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

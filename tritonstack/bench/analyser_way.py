@@ -48,7 +48,7 @@ class AnalyserWay:
 
 @asynccontextmanager
 async def by_proxy(settings: BenchSettings, subject: Subject, *, local: bool) -> AsyncIterator[AnalyserWay]:
-    """Through a proxy of its own, on a free port, for as long as the block lasts; ``local``: the local AWS is called.
+    """Through a proxy of its own, on a free port, for as long as the block lasts; ``local``: with ``--local``.
 
     Raises:
         InputError: the payload cannot be given to it.

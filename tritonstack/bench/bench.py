@@ -26,8 +26,8 @@ from tritonstack.bench.settings import BenchSettings
 from tritonstack.bench.subject import Subject
 from tritonstack.bench.target import find_target
 from tritonstack.client.model_client import ModelClient
+from tritonstack.engines.polling import is_local
 from tritonstack.errors import InputError, Problem, WorkFailedError
-from tritonstack.local.aws import LocalSession
 
 POLL_SECONDS = 10.0
 LOCAL_POLL_SECONDS = 1.0
@@ -40,6 +40,7 @@ class Bench:
         """``session``: makes AWS clients; ``model_repos``: the model folders, whose overlays are configurations."""
         self._settings = settings
         self._session = session
+        self._local = is_local(session.client("sagemaker"))
         self._model_repos = model_repos
         self._client = ModelClient(environment=settings.environment, session=session)
 
@@ -138,7 +139,7 @@ class Bench:
             started=datetime.now(UTC).isoformat(timespec="seconds"),
             ended=None,
             environment=self._settings.environment,
-            local=isinstance(self._session, LocalSession),
+            local=self._local,
             machine=machine(),
             versions=versions(),
             seed=self._settings.seed,
@@ -158,7 +159,7 @@ class Bench:
             found = endpoint_figures(cloudwatch, endpoint=result.endpoint, variant=variant, begin=began, end=end)
             if (found and found[0].invocations >= result.calls) or time.monotonic() >= deadline:
                 break
-            poll = LOCAL_POLL_SECONDS if isinstance(self._session, LocalSession) else POLL_SECONDS
+            poll = LOCAL_POLL_SECONDS if self._local else POLL_SECONDS
             await asyncio.sleep(min(poll, max(0.0, deadline - time.monotonic())))
         return [EndpointPart(**dataclasses.asdict(one)) for one in found]
 

@@ -14,7 +14,7 @@ from tritonstack.bench.settings import BenchSettings
 from tritonstack.bench.signed_request import SignedRequests
 from tritonstack.bench.subject import Subject
 from tritonstack.client.calls import Target
-from tritonstack.local.aws import LocalSession
+from tritonstack.engines.polling import is_local
 
 ONCE = Config(retries={"total_max_attempts": 1})
 Caller = AbstractAsyncContextManager[HttpCaller]
@@ -49,5 +49,5 @@ class Callers:
             connections=self._settings.most_under_way,
             timeout_seconds=self._settings.timeout_seconds,
             open_socket=None if container is None else container.open_socket,
-            proxies=not isinstance(self._session, LocalSession),
+            proxies=not is_local(self._session.client("sagemaker-runtime", config=ONCE)),
         )

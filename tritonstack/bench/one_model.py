@@ -28,8 +28,9 @@ from tritonstack.bench.server_counters import ServerCounters
 from tritonstack.bench.settings import BenchSettings
 from tritonstack.bench.subject import Subject
 from tritonstack.client.body import decode
+from tritonstack.engines.polling import is_local
 from tritonstack.errors import WorkFailedError
-from tritonstack.local.aws import LocalSession
+from tritonstack.local.aws import LocalSession, find_local_aws
 
 Keep = Callable[[ResultPart], object]
 
@@ -50,7 +51,8 @@ class OneModel:
         self._session = session
         self._progress = progress
         self._keep = keep
-        self._local = isinstance(session, LocalSession)
+        self._sagemaker = session.client("sagemaker")
+        self._local = is_local(self._sagemaker)
         self._callers = Callers(settings, subject, session=session)
         self.result = result_part(subject, self._callers.body, local=self._local, container=settings.container)
 
@@ -156,7 +158,8 @@ class OneModel:
     async def _analyser_way(self, stack: AsyncExitStack, container: LocalContainer | None) -> AnalyserWay:
         subject = self._subject
         if not self._settings.container or container is None:
-            return await stack.enter_async_context(by_proxy(self._settings, subject, local=self._local))
+            chosen = isinstance(self._session, LocalSession)  # by option or name; variables are inherited
+            return await stack.enter_async_context(by_proxy(self._settings, subject, local=chosen))
         request = container.request(subject.target, self._callers.body, name_hash=self._name_hash())
         return at_container(request, model=subject.target.release.model, enter=container.enter)
 
@@ -169,7 +172,7 @@ class OneModel:
         with contextlib.ExitStack() as stack:
             container: LocalContainer | None = None
             try:
-                status = self._session.aws.runtime_status()
+                status = self._runtime_status()
                 container = stack.enter_context(local_container(status, self._subject.target.call.endpoint_name))
             except WorkFailedError as error:
                 if self._settings.container:
@@ -177,12 +180,24 @@ class OneModel:
                 self._progress.note(f"without Triton's own figures: {error}")
             yield container
 
+    def _runtime_status(self) -> dict[str, Any]:
+        """What the runtime says of its fleets. Raises WorkFailedError where another local AWS than ours is called."""
+        aws = self._session.aws if isinstance(self._session, LocalSession) else find_local_aws()
+        url = self._sagemaker.meta.endpoint_url
+        if aws is None or aws.emulator_url != url:
+            raise WorkFailedError(
+                f"{url}, which is called, is no local AWS that tritonstack up started\n"
+                '  do: eval "$(tritonstack env)", or --local'
+            )
+        status: dict[str, Any] = aws.runtime_status()
+        return status
+
     def _name_hash(self) -> str | None:
         """Under which name the container knows the archive; None: it has one model."""
         call = self._subject.target.call
         if call.target_model is None:
             return None
-        return name_hash_of(serving_fleet(self._session.aws.runtime_status(), call.endpoint_name), call.target_model)
+        return name_hash_of(serving_fleet(self._runtime_status(), call.endpoint_name), call.target_model)
 
     def _publish(self, measuring: Measuring) -> int:
         target = self._subject.target

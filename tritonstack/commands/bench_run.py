@@ -28,8 +28,9 @@ from tritonstack.client.errors import ReleaseLookupError
 from tritonstack.client.files import InputFile
 from tritonstack.client.model_client import ModelClient
 from tritonstack.commands import bench_view
-from tritonstack.commands.calling import calling_session, explain_name, is_local, refuse_without_credentials
+from tritonstack.commands.calling import calling_session, explain_name, refuse_without_credentials
 from tritonstack.commands.progress import Step, Steps
+from tritonstack.commands.session import shell_is_local
 from tritonstack.errors import InputError, Problem
 from tritonstack.local.paths import LocalPaths, project_folder
 
@@ -59,7 +60,7 @@ def run_bench(
     Raises:
         InputError: every option that is wrong, or every name that leads nowhere.
     """
-    local = options["local"] or options["environment"] == "local"
+    local = options["local"] or options["environment"] == "local" or shell_is_local("sagemaker")
     settings = _settings(names, options, OptionReader(problems), local=local)
     document = _run(settings, local=options["local"], folder=folder, as_json=as_json)
     return _code(document)
@@ -115,9 +116,9 @@ def _subjects(bench: Bench, settings: BenchSettings, session: Any) -> list[Subje
     try:
         return bench.subjects()
     except (InputError, ReleaseLookupError) as error:
-        refuse_without_credentials(error, settings.environment, on_local_aws=is_local(session))
+        refuse_without_credentials(error, settings.environment, session)
         client = ModelClient(environment=settings.environment, session=session)
-        explain_name(error, client, settings.environment, on_local_aws=is_local(session))
+        explain_name(error, client, settings.environment, session)
         raise
 
 

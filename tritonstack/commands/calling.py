@@ -16,23 +16,19 @@ def calling_session(environment: str, *, local: bool) -> Any:
     return local_session(environment, wanted=local) or AccountSession(region_of(environment))
 
 
-def is_local(session: Any) -> bool:
-    """Whether a session is the local AWS's."""
-    from tritonstack.local.aws import LocalSession  # noqa: PLC0415
-
-    return isinstance(session, LocalSession)
-
-
-def refuse_without_credentials(error: TritonstackError, environment: str, *, on_local_aws: bool) -> None:
+def refuse_without_credentials(error: TritonstackError, environment: str, session: Any) -> None:
     """Raise what lies behind an account that cannot be asked while the local AWS runs: that one was meant. Or return.
 
     Only environment ``local`` implies the local AWS: every other is asked of the account that credentials are of.
     """
     from botocore.exceptions import NoCredentialsError  # noqa: PLC0415
 
+    from tritonstack.engines.polling import is_local  # noqa: PLC0415
     from tritonstack.local.aws import find_local_aws  # noqa: PLC0415
 
-    if on_local_aws or not isinstance(error.__cause__, NoCredentialsError) or find_local_aws() is None:
+    if not isinstance(error.__cause__, NoCredentialsError) or is_local(session.client("ssm")):
+        return
+    if find_local_aws() is None:
         return
     problem = Problem(
         field="AWS settings",
@@ -44,7 +40,7 @@ def refuse_without_credentials(error: TritonstackError, environment: str, *, on_
 
 
 def explain_name(
-    error: TritonstackError, client: Any, environment: str, *, on_local_aws: bool, field: str = "--environment"
+    error: TritonstackError, client: Any, environment: str, session: Any, *, field: str = "--environment"
 ) -> None:
     """Raise what lies behind a name that leads nowhere: no such environment, or nothing deployed. Else return.
 
@@ -60,8 +56,15 @@ def explain_name(
         near = difflib.get_close_matches(environment, names, n=1)
         advice = f"Did you mean {near[0]}?" if near else ""
         raise InputError([Problem(field=field, found=found, allowed=allowed, advice=advice)]) from error
-    if on_local_aws:
+    from tritonstack.engines.polling import is_local  # noqa: PLC0415
+
+    if is_local(session.client("ssm")):
+        from tritonstack.local.paths import LocalPaths  # noqa: PLC0415
+        from tritonstack.local.record import lost_deployments  # noqa: PLC0415
+
         found = f"nothing of environment {environment} is deployed on the local AWS"
+        if environment in lost_deployments(LocalPaths.from_environment()):
+            found += " any more: the one that held it was stopped, and keeps no state"
         advice = f"tritonstack deploy-local {environment}".removesuffix(" local")
         raise InputError([Problem(found=found, allowed="a deployed environment", advice=advice)]) from error
 

@@ -11,8 +11,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack.archives.bucket import Session, code_of
 from tritonstack.commands.session import session_of
+from tritonstack.engines.polling import is_local
 from tritonstack.errors import InputError, Problem, WorkFailedError
-from tritonstack.local.aws import LocalSession
 from tritonstack.local.paths import LocalPaths, project_folder
 from tritonstack.naming import builds_parameter
 from tritonstack.observability.build_graphs import BuildProjects
@@ -48,7 +48,7 @@ def command(*, environment: str, hours: float, serve: bool, port: int, png: Path
     session = session_of(settings)
     dashboard = dashboard_of(settings, projects=deployed_projects(session, environment))
     cloudwatch = session.client("cloudwatch")
-    local = isinstance(session, LocalSession)
+    local = is_local(cloudwatch)
 
     def draw(*, refresh_seconds: int | None = None) -> str:
         figures = read_figures(cloudwatch, settings, dashboard, hours=hours, local=local)

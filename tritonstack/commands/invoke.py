@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tritonstack.commands.calling import calling_session, explain_name, is_local, refuse_without_credentials
+from tritonstack.commands.calling import calling_session, explain_name, refuse_without_credentials
 from tritonstack.errors import InputError, Problem
 
 if TYPE_CHECKING:  # imported where it is used, so that --help and wrong options answer at once
@@ -73,8 +73,8 @@ def command(
     try:
         table = client.tensor_table(name)
     except (InputError, ReleaseLookupError) as error:
-        refuse_without_credentials(error, environment, on_local_aws=is_local(session))
-        explain_name(error, client, environment, on_local_aws=is_local(session))
+        refuse_without_credentials(error, environment, session)
+        explain_name(error, client, environment, session)
         raise
     inputs = _inputs(client, table, [InputFile.parse(name) for name in files], text)
     if table is not None and (problems := table.problems(inputs, outputs, file=files[0] if len(files) == 1 else None)):

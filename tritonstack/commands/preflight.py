@@ -11,9 +11,9 @@ from rich.text import Text
 
 from tritonstack.commands.progress import Steps
 from tritonstack.commands.session import local_option, session_of
+from tritonstack.engines.polling import is_local
 from tritonstack.engines.served import served_by
 from tritonstack.errors import InputError, Problem
-from tritonstack.local.aws import LocalSession
 from tritonstack.local.paths import project_folder
 from tritonstack.preflight.calls import ReadOnlyCalls
 from tritonstack.preflight.report import PreflightReport, PreflightResult, report_of
@@ -45,9 +45,9 @@ def command(*, environment: str, strict: bool, as_json: bool, local: bool) -> in
     settings = load_environment(file)
     served = served_by(settings, project_folder() / "model_repos", file=file)
     session = session_of(settings, local=local)
-    is_local = isinstance(session, LocalSession)
     calls = ReadOnlyCalls(session)
-    subject = Subject.of(served, calls, project=project_folder(), local=is_local)
+    constructed = is_local(calls.client("service-quotas"))
+    subject = Subject.of(served, calls, project=project_folder(), local=constructed)
     _require_credentials(calls)
     with Steps().step(f"preflight {environment}") as step:
         results = run_checks(subject, say=step.say)
@@ -56,7 +56,7 @@ def command(*, environment: str, strict: bool, as_json: bool, local: bool) -> in
             environment=environment,
             account=settings.account,
             region=settings.region,
-            constructed=is_local,
+            constructed=constructed,
         )
         step.end_with(summary(report))
     if as_json:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tritonstack.commands.calling import calling_session, explain_name, is_local, refuse_without_credentials
+from tritonstack.commands.calling import calling_session, explain_name, refuse_without_credentials
 from tritonstack.errors import InputError, Problem
 
 if TYPE_CHECKING:  # imported where it is used, so that --help and wrong options answer at once
@@ -53,7 +53,7 @@ def command(*, environment: str, endpoint: str | None, port: int, concurrency: i
     session = calling_session(environment, local=local)
     archives = LocalPaths.from_environment().archives
     parts = make_parts(environment=environment, session=session, concurrency=concurrency, archives=archives)
-    releases = _releases(parts.client, environment, endpoint, on_local_aws=is_local(session))
+    releases = _releases(parts.client, environment, endpoint, session)
     proxy = Proxy(parts=parts, endpoint=endpoint, concurrency=concurrency)
     try:
         uvloop.run(serve(proxy, port=port, listening=lambda port: _announce(environment, port, releases)))
@@ -65,7 +65,7 @@ def command(*, environment: str, endpoint: str | None, port: int, concurrency: i
         raise InputError([Problem(field="--port", found=found, allowed="a free port", advice=advice)]) from error
 
 
-def _releases(client: Any, environment: str, endpoint: str | None, *, on_local_aws: bool) -> Sequence[Release]:
+def _releases(client: Any, environment: str, endpoint: str | None, session: Any) -> Sequence[Release]:
     """What is served; empty where this caller may not list it. Raises InputError or ReleaseLookupError."""
     from tritonstack.client.errors import ReleaseLookupError  # noqa: PLC0415
     from tritonstack.proxy.errors import is_denied  # noqa: PLC0415
@@ -76,14 +76,14 @@ def _releases(client: Any, environment: str, endpoint: str | None, *, on_local_a
         if is_denied(error):
             click.echo(f"{error}\nModels are reached by endpoint/model.", err=True)
             return ()
-        refuse_without_credentials(error, environment, on_local_aws=on_local_aws)
+        refuse_without_credentials(error, environment, session)
         raise
     if not releases:
         nothing = Problem(
             field="ENVIRONMENT", found=f"{environment}, which has no release record", allowed="a deployed environment"
         )
         unknown = InputError([nothing])
-        explain_name(unknown, client, environment, on_local_aws=on_local_aws, field="ENVIRONMENT")
+        explain_name(unknown, client, environment, session, field="ENVIRONMENT")
         raise unknown
     endpoints = sorted({release.endpoint for release in releases})
     if endpoint is not None and endpoint not in endpoints:

@@ -7,7 +7,7 @@ import click
 from tritonstack.archives.publish import publish_environment
 from tritonstack.commands.progress import Steps
 from tritonstack.commands.session import local_option, require_account, session_of
-from tritonstack.local.aws import LocalSession
+from tritonstack.engines.polling import is_local
 from tritonstack.local.paths import project_folder
 from tritonstack.settings import load_environment
 
@@ -23,7 +23,7 @@ def command(*, environment: str, local: bool) -> None:
     settings = load_environment(project_folder() / "environments" / f"{environment}.yaml")
     session = session_of(settings, local=local)
     require_account(session, settings)
-    on_local_aws = isinstance(session, LocalSession)
+    on_local_aws = is_local(session.client("s3"))
     with Steps().step(f"publish the archives of {environment}") as step:
         summary = publish_environment(settings, session=session, local=on_local_aws, report=step.say)
         step.end_with(str(summary))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 import boto3
@@ -10,11 +9,16 @@ import click
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, PartialCredentialsError
 
+from tritonstack.engines.polling import is_local
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.local.aws import LocalSession, find_local_aws, require_local_aws
 
 if TYPE_CHECKING:
     from tritonstack.settings import Environment
+
+
+_ANY_REGION = "us-east-1"
+"""To make a client that is not used: a region is needed, and a configured endpoint URL is the same in all."""
 
 
 class AccountSession:
@@ -41,9 +45,28 @@ def local_session(environment: str, *, wanted: bool = False) -> LocalSession | N
     It does where ``wanted`` says so, and for environment ``local``; there a shell that points at some AWS already
     (``tritonstack env``) is left alone when no local AWS of ours runs. Raises as ``require_local_aws`` does.
     """
-    if wanted or (environment == "local" and (find_local_aws() or "AWS_ENDPOINT_URL" not in os.environ)):
+    if wanted or (environment == "local" and (find_local_aws() or not _endpoint_is_configured())):
         return require_local_aws().session()
     return None
+
+
+def shell_is_local(service: str) -> bool:
+    """Whether the process's own AWS settings lead to a local AWS (``tritonstack env``)."""
+    try:
+        return is_local(AccountSession(_ANY_REGION).client(service))
+    except InputError:
+        return False
+
+
+def _endpoint_is_configured() -> bool:
+    """Whether the process's own AWS settings name an endpoint URL, by a variable or a profile."""
+    try:
+        session = AccountSession(_ANY_REGION)
+        ignoring = Config(ignore_configured_endpoint_urls=True)  # type: ignore[call-arg]  # the stubs lack it
+        aws = session.client("ssm", config=ignoring).meta.endpoint_url
+        return bool(session.client("ssm").meta.endpoint_url != aws)
+    except InputError:
+        return False
 
 
 local_option = click.option(
