@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 from botocore.exceptions import ClientError
@@ -12,6 +13,12 @@ from ..shared.custom_resource import NotDoneError
 if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client
     from mypy_boto3_s3.type_defs import ObjectIdentifierTypeDef
+
+
+PASSING = frozenset({"InternalError", "SlowDown", "ServiceUnavailable"})
+"""Why S3 did not delete an object that it deletes when it is told again (S3 user guide, "Error best practices")."""
+PAUSES = (1.0, 2.0, 4.0, 8.0, 16.0)
+"""Before each further try, in seconds."""
 
 
 def empty(s3: S3Client, bucket: str) -> int:
@@ -35,10 +42,20 @@ def empty(s3: S3Client, bucket: str) -> int:
 
 
 def delete(s3: S3Client, bucket: str, objects: list[ObjectIdentifierTypeDef]) -> int:
-    """Delete one page (at most 1,000, as S3 lists and deletes them). Raises NotDoneError."""
-    if not objects:
-        return 0
-    errors = s3.delete_objects(Bucket=bucket, Delete={"Objects": objects, "Quiet": True}).get("Errors", [])
-    if errors:
-        raise NotDoneError(f"{len(errors)} objects of {bucket} stay: {errors[0]}")
+    """Delete one page (at most 1,000, as S3 lists and deletes them). Raises NotDoneError.
+
+    S3 answers 200 and names the objects that it had no time for, which no client tries again by itself.
+    """
+    left = objects
+    for pause in (*PAUSES, None):
+        if not left:
+            break
+        errors = s3.delete_objects(Bucket=bucket, Delete={"Objects": left, "Quiet": True}).get("Errors", [])
+        final = [error for error in errors if error.get("Code") not in PASSING]
+        if final or (errors and pause is None):
+            raise NotDoneError(f"{len(errors)} objects of {bucket} stay: {(final or errors)[0]}")
+        left = [{name: error[name] for name in ("Key", "VersionId") if name in error} for error in errors]  # type: ignore[misc]
+        if left and pause is not None:
+            print({"tried again": len(left), "because": errors[0]})
+            time.sleep(pause)
     return len(objects)

@@ -75,12 +75,14 @@ def run(
 
     ``seconds``, ``wait``: as ``clean_up`` has them.
     """
+    until = time.monotonic() + seconds
     if event["do"] == "clean_up":
         return clean_up(event, clients, place, seconds=seconds, wait=wait)
     try:
         return STEPS[event["do"]](event, clients, place)
     except MadeTooLateError as late:
-        clean_up({"id": event["id"], "why": str(late)}, clients, place, seconds=seconds, wait=wait)
+        left = until - time.monotonic()  # calls that were throttled have taken their share of the run
+        clean_up({"id": event["id"], "why": str(late)}, clients, place, seconds=left, wait=wait)
         raise
 
 
@@ -101,13 +103,13 @@ def clean_up(
         event: the test's ``id``, and ``why`` in words.
         clients: the services.
         place: where everything is.
-        seconds: how long jobs are waited for.
+        seconds: how long jobs are waited for, from the beginning of the call on.
         wait: waits so many seconds.
 
     Raises:
         TimeoutError: a job has not ended in time; whoever called does it again.
     """
-    test = event["id"]
+    test, until = event["id"], time.monotonic() + seconds
     plan = find_plan(clients, place, test)
     if plan is None:
         return {"id": test, "stopped": [], "removed": []}
@@ -116,7 +118,7 @@ def clean_up(
         close(clients, place, test, why=why)
     finally:
         stopped = [name for name in jobs_of(plan) if jobs.stop(name, clients)]
-        _await_end(jobs_of(plan), clients, seconds=seconds, wait=wait)
+        _await_end(jobs_of(plan), clients, until=until, wait=wait)
         try:
             if not exists(clients, place, test, RESULTS):
                 _gather(test, plan, clients, place, complete=False)
@@ -137,11 +139,10 @@ def _gather(test: str, plan: Plan, clients: Clients, place: Place, *, complete: 
     return failed
 
 
-def _await_end(names: list[str], clients: Clients, *, seconds: float, wait: Callable[[float], None]) -> None:
-    until = time.monotonic() + seconds
+def _await_end(names: list[str], clients: Clients, *, until: float, wait: Callable[[float], None]) -> None:
     while running := [name for name in names if jobs.runs(name, clients)]:
         if time.monotonic() >= until:
-            raise TimeoutError(f"{', '.join(running)}: asked to stop, and not ended in {seconds:.0f} seconds")
+            raise TimeoutError(f"{', '.join(running)}: asked to stop, and not ended in the time that this run had")
         wait(LOOK_SECONDS)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from ..shared.clients import is_gone
+from ..shared.clients import is_gone, is_throttled
 from . import samples
 from .samples import VerificationError
 from .services import Aws, Clock
@@ -22,13 +22,11 @@ STATUS_SECONDS, LOADING_SECONDS = 10.0, 3.0
 """Pauses before the next look at the endpoint, and after a call whose model is still being loaded."""
 TRIES, FIRST_PAUSE_SECONDS = 4, 2.0
 """Calls of one model that may fail before it is a failure, and the first pause between them; the next are three times
-as long each. A model that is being loaded is waited for as long as there is time."""
+as long each. A model that is being loaded, and a call of too many, is waited for as long as there is time."""
 OUT_OF_MEMORY = 507
 PASSING_STATUSES = frozenset({0, 404, 429, 500, 502, 503, 504, OUT_OF_MEMORY})
 """Of the container, in a ModelError: 0: no whole answer; 404: unloaded in between. All others are the request's."""
-PASSING_CODES = frozenset(
-    {"InternalFailure", "ServiceUnavailable", "InternalDependencyException", "ThrottlingException"}
-)
+PASSING_CODES = frozenset({"InternalFailure", "ServiceUnavailable", "InternalDependencyException"})
 MESSAGE_LENGTH = 300
 
 
@@ -91,7 +89,7 @@ def failed(work: Work, name: str, error: ClientError | BotoCoreError, clock: Clo
     work.said[name] = said[:MESSAGE_LENGTH]
     print(json.dumps({"model": name, "failed": said}))
     work.waiting.append(name)
-    if code == "ModelNotReadyException":
+    if code == "ModelNotReadyException" or (isinstance(error, ClientError) and is_throttled(error)):
         clock.sleep(LOADING_SECONDS)
         return
     if code == "ModelError" and status == OUT_OF_MEMORY and properties.stops_at_unload == "true":

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
 WORK = "Work"
 """The member of the event that a run leaves for the next one."""
-HANDOVER_SECONDS = 120.0
-"""Before its end a run hands over: a call takes up to 70 s, and an answer 39 s."""
+HANDOVER_SECONDS = 230.0
+"""Before its end a run hands over: a call takes up to 70 s, the handing over 111 s where it is throttled (``RETRIES``),
+and an answer 39 s."""
 MOVING = frozenset({"Creating", "Updating", "SystemUpdating", "RollingBack"})
 """Statuses that pass by themselves: an instance is being added, or SageMaker maintains the fleet."""
 STATUS_SECONDS, LOADING_SECONDS = 10.0, 3.0

@@ -37,6 +37,7 @@ class FakeAws:
         markers: (bucket, key) of delete markers.
         uploads: (bucket, key, upload id) of uploads that were never completed.
         undeletable: keys that S3 refuses to delete.
+        busy: key → how often S3 has no time to delete it.
         parameters: name → value.
         calls: (operation, parameters) in order.
         refused: operation → error code to answer with.
@@ -47,6 +48,7 @@ class FakeAws:
     markers: list[tuple[str, str]] = field(default_factory=list)
     uploads: list[tuple[str, str, str]] = field(default_factory=list)
     undeletable: frozenset[str] = frozenset()
+    busy: dict[str, int] = field(default_factory=dict)
     parameters: dict[str, str] = field(default_factory=dict)
     calls: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
@@ -116,6 +118,10 @@ class FakeAws:
                 raise AwsError("NoSuchVersion")
             if each["Key"] in self.undeletable:
                 errors.append({"Key": each["Key"], "Code": "AccessDenied"})
+                continue
+            if self.busy.get(each["Key"]):
+                self.busy[each["Key"]] -= 1
+                errors.append({"Key": each["Key"], "VersionId": each["VersionId"], "Code": "SlowDown"})
                 continue
             self.objects.pop((Bucket, each["Key"]), None)
             self.markers = [entry for entry in self.markers if entry != (Bucket, each["Key"])]

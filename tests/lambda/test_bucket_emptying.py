@@ -33,6 +33,24 @@ def test_versions_markers_and_uploads_of_the_bucket_all_go_and_nothing_else(aws:
     assert aws.uploads == [("another", "half", "upload-2")]
 
 
+def test_what_s3_has_no_time_for_is_deleted_when_it_is_told_again(aws: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr(emptying.time, "sleep", pauses.append)
+    aws.busy = {"key-2": 5, "key-4": 1, "deleted-1": 2}
+    assert emptying.empty(aws.client("s3"), "archives") == 9
+    assert list(aws.objects) == [("another", "key")]
+    assert len(pauses) >= 5
+    told = [len(given["Delete"]["Objects"]) for operation, given in aws.calls if operation == "DeleteObjects"]
+    assert sum(told) == 9 + 5 + 1 + 2, "what is deleted is not told again"
+
+
+def test_what_s3_never_has_time_for_fails_with_its_refusal(aws: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(emptying.time, "sleep", lambda _seconds: None)
+    aws.busy = {"key-2": 99}
+    with pytest.raises(custom_resource.NotDoneError, match="SlowDown"):
+        emptying.empty(aws.client("s3"), "archives")
+
+
 def test_an_empty_bucket_is_no_error(aws: Any) -> None:
     client = aws.client("s3")
     emptying.empty(client, "archives")

@@ -10,6 +10,7 @@ import pytest
 
 # `lambda` is a word of the language, so the folder of that name cannot stand in an import statement.
 calling: Any = importlib.import_module("tests.lambda.calling")
+clients: Any = importlib.import_module("lambda.shared.clients")
 handler: Any = importlib.import_module("lambda.endpoint_log.handler")
 
 NAME = "/aws/sagemaker/Endpoints/dev-digits"
@@ -124,7 +125,7 @@ def test_a_refusal_is_told_to_cloudformation(monkeypatch: pytest.MonkeyPatch) ->
         raise PermissionError("the key's policy does not let CloudWatch Logs in")
 
     monkeypatch.setattr(logs, "associate_kms_key", refuse)
-    monkeypatch.setattr("boto3.client", lambda _service, **_given: logs)
+    monkeypatch.setattr(clients, "client", lambda _service: logs)
     event = {"RequestType": "Create", "ResourceProperties": PROPERTIES, **calling.IDS}
     handler.handler(event, calling.context())
     assert (told[0]["Status"], told[0]["PhysicalResourceId"]) == ("FAILED", NAME)

@@ -178,7 +178,6 @@ def test_nan_fails(world: Any) -> None:
         worlds.model_error(503),
         worlds.model_error(0),
         worlds.refused("ServiceUnavailable", 503),
-        worlds.refused("ThrottlingException"),
         worlds.refused("SomethingNew", 503),
         worlds.refused("SomethingNew", 429),
         worlds.raises(ReadTimeoutError(endpoint_url="https://runtime")),
@@ -191,6 +190,17 @@ def test_what_may_pass_is_tried_again_and_fails_in_the_end(world: Any, failure: 
     world.aws.script[f"bert.{A}.tar.gz"] = [failure]
     status, reason, _ = world.create({"bert": A})
     assert (status, "4 of 4 calls failed" in reason) == ("FAILED", True)
+
+
+def test_a_call_of_too_many_is_no_failed_try_of_the_model(world: Any) -> None:
+    world.publish({"bert": A})
+    throttled = worlds.refused("ThrottlingException")
+    world.aws.script[f"bert.{A}.tar.gz"] = [throttled] * 50 + [worlds.right()]
+    assert world.create({"bert": A})[0] == "SUCCESS"
+    world.aws.script[f"bert.{A}.tar.gz"] = [throttled]
+    status, reason, _ = world.create({"bert": A})
+    assert (status, "did not answer within 50 minutes" in reason) == ("FAILED", True)
+    assert "ThrottlingException" in reason
 
 
 @pytest.mark.parametrize("failure", [worlds.model_error(400), worlds.refused("ValidationError")])
