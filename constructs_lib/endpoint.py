@@ -15,7 +15,7 @@ from constructs_lib.rollout import ROUTING_TYPES, allow_alarms, deployment_confi
 from constructs_lib.triton_model import TritonModel
 from tritonstack import naming
 from tritonstack.catalogue import load_catalogue
-from tritonstack.settings import Rollout, Scaling
+from tritonstack.settings import EndpointMetrics, Rollout, Scaling
 
 if TYPE_CHECKING:
     from aws_cdk import aws_iam as iam
@@ -88,6 +88,7 @@ class Endpoint(CallableEndpoint):
         timeouts: Timeouts,
         rollout: Rollout | None = None,
         scaling: Scaling | None = None,
+        metrics: EndpointMetrics | None = None,
         permissions_boundary_arn: str | None = None,
         endpoint_tags: Mapping[str, str] | None = None,
         models: Collection[str] | None = None,
@@ -104,6 +105,7 @@ class Endpoint(CallableEndpoint):
             timeouts: how long a start may take.
             rollout: how an update moves the calls to the new fleet; None: all at once, and nothing is watched.
             scaling: how the number of instances follows the load; None: it is the fleet's initial one.
+            metrics: what SageMaker publishes of the endpoint. Default: None, SageMaker's default.
             permissions_boundary_arn: a managed policy that bounds the role of the function that scaling needs.
                 Default: None.
             endpoint_tags: tags on the endpoint alone, besides those of the stack. Default: None, no others.
@@ -121,14 +123,16 @@ class Endpoint(CallableEndpoint):
             release_records=release_records,
         )
         self.model = model
+        config = f"{fleet} {timeouts}" + ("" if metrics is None else f" {metrics!r}")
         self.scaling = (
-            None if scaling is None else self._scaling(scaling, fleet, timeouts, rollout, permissions_boundary_arn)
+            None if scaling is None else self._scaling(scaling, fleet, config, rollout, permissions_boundary_arn)
         )
         count = fleet.initial_instance_count if self.scaling is None else self.scaling.instance_count
         self.config = sagemaker.CfnEndpointConfig(
             self,
             "Config",
             kms_key_id=fleet.volume_key_arn,
+            metrics_config=None if metrics is None else _metrics(metrics),
             production_variants=[_variant(self.variant_name, count, model=model, fleet=fleet, timeouts=timeouts)],
         )
         self.alarms = None if rollout is None else self._alarms(rollout)
@@ -165,7 +169,7 @@ class Endpoint(CallableEndpoint):
         self,
         scaling: Scaling,
         fleet: Fleet,
-        timeouts: Timeouts,
+        config: str,
         rollout: Rollout | None,
         boundary: str | None,
     ) -> ScalingSteps:
@@ -178,7 +182,7 @@ class Endpoint(CallableEndpoint):
             gpu_count=1 if instance is None else instance.gpu_count,
             initial_instance_count=fleet.initial_instance_count,
             routing="" if rollout is None else ROUTING_TYPES[rollout.kind],
-            config={"Model": self.model.name, "Fleet": f"{fleet} {timeouts}"},
+            config={"Model": self.model.name, "Fleet": config},
         )
         if rollout is not None and rollout.kind != "all-at-once":
             told = (
@@ -253,3 +257,11 @@ def _routing(strategy: str | None) -> sagemaker.CfnEndpointConfig.RoutingConfigP
     if strategy is None:
         return None
     return sagemaker.CfnEndpointConfig.RoutingConfigProperty(routing_strategy=strategy)
+
+
+def _metrics(metrics: EndpointMetrics) -> sagemaker.CfnEndpointConfig.MetricsConfigProperty:
+    return sagemaker.CfnEndpointConfig.MetricsConfigProperty(
+        enable_detailed_observability=metrics.detailed,
+        enable_enhanced_metrics=metrics.enhanced,
+        metric_publish_frequency_in_seconds=metrics.publish_seconds,
+    )

@@ -13,6 +13,7 @@ from constructs_lib.archive_store import ArchiveStore
 from constructs_lib.build_access import JoinedNetwork, acknowledge_nameless, allow_network
 from constructs_lib.permission import allow, boundary
 from constructs_lib.triton_image import TritonImage
+from tritonstack import naming
 
 METRIC_NAMESPACES = ("AWS/SageMaker", "/aws/sagemaker/Endpoints")
 """The namespaces that an endpoint's metrics lie in (developer guide: "Monitor SageMaker AI with CloudWatch")."""
@@ -77,6 +78,7 @@ class ExecutionRole(Construct):
         )
         # A new platform, image or network makes a second policy. CloudFormation removes the first when the update is
         # over, so the old fleet, which still serves, can load models and start instances until then.
+        archive_prefix = naming.key_prefix(archive_prefix)
         told = [archive_prefix, image.account, image.repository, *([network_identity] if network_identity else [])]
         generation = hashlib.sha256("\n".join(told).encode()).hexdigest()[:8]
         self.policy = iam.Policy(self, f"Access{generation}")

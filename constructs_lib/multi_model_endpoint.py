@@ -17,9 +17,10 @@ from constructs_lib.endpoint import Endpoint, Fleet, Timeouts
 from constructs_lib.execution_role import ExecutionRole
 from constructs_lib.triton_image import TritonImage
 from constructs_lib.triton_model import MultiModelData, TritonModel
+from tritonstack import naming
 from tritonstack.catalogue import load_catalogue
 from tritonstack.errors import InputError, Problem
-from tritonstack.settings import ContainerSettings, Rollout, Scaling
+from tritonstack.settings import ContainerSettings, EndpointMetrics, Rollout, Scaling
 from tritonstack.settings import Endpoint as EndpointSettings
 from tritonstack.settings.checks import Site, check_endpoint
 from tritonstack.settings.findings import path_text, shown
@@ -79,6 +80,7 @@ class MultiModelEndpoint(CallableEndpoint):
         timeouts: Timeouts | None = None,
         rollout: Rollout | None = None,
         scaling: Scaling | None = None,
+        metrics: EndpointMetrics | None = None,
         accept_unlisted_instance_type: bool = False,
         permissions_boundary_arn: str | None = None,
     ) -> None:
@@ -97,7 +99,7 @@ class MultiModelEndpoint(CallableEndpoint):
             vpc_subnets: which subnets of it. Default: None, the private ones.
             security_groups: of the containers. Default: None, one is made that lets HTTPS out and nothing in.
             endpoint_name: unique in account and region. Default: None, a name from the construct's path.
-            archive_prefix: where archives lie, with its trailing slash. Default: None, ``models/<platform>/`` (such as
+            archive_prefix: the folder that archives lie under. Default: None, ``models/<platform>/`` (such as
                 ``models/24.09-t4/``): engines are of one platform, and while a deployment changes it, old and new
                 fleet each find theirs.
             initial_instance_count: instances to start with. Default: 1; AWS advises 2 where people depend on it.
@@ -108,12 +110,14 @@ class MultiModelEndpoint(CallableEndpoint):
             timeouts: how long a new instance may take. Default: None, 600 seconds each.
             rollout: how an update moves the calls to the new fleet. Default: None, all at once.
             scaling: how the number of instances follows the load. Default: None, it does not.
+            metrics: what SageMaker publishes of the endpoint (MetricsConfig). Default: None, SageMaker's default.
             accept_unlisted_instance_type: take a single-GPU type that AWS does not list for multi-model endpoints.
                 Default: False.
             permissions_boundary_arn: a managed policy that bounds the roles that are made. Default: None.
 
         Raises:
-            InputError: with everything that is wrong with release, instance type, container, rollout or scaling.
+            InputError: with everything that is wrong with release, instance type, container, rollout or scaling; or
+                with the archive prefix.
             ValueError: the bucket is in another region.
         """
         stack = cdk.Stack.of(scope)
@@ -143,7 +147,7 @@ class MultiModelEndpoint(CallableEndpoint):
         self.endpoint_name = endpoint_name or cdk.Names.unique_resource_name(
             self, max_length=LONGEST_NAME, separator="-"
         )
-        self.archive_prefix = archive_prefix or f"models/{settings.platform}/"
+        self.archive_prefix = f"models/{settings.platform}/" if archive_prefix is None else _prefix(archive_prefix)
         self.security_groups: Sequence[ec2.ISecurityGroup] = ()
         archives = OwnBucket(self, "Archives", bucket=bucket, key=key)
         self.bucket, self.key = archives.bucket, archives.key
@@ -184,6 +188,7 @@ class MultiModelEndpoint(CallableEndpoint):
             timeouts=timeouts or Timeouts(model_download_seconds=600, container_startup_seconds=600),
             rollout=rollout,
             scaling=scaling,
+            metrics=metrics,
             permissions_boundary_arn=permissions_boundary_arn,
         )
 
@@ -263,3 +268,15 @@ def _settings(stack: cdk.Stack, **given: Any) -> EndpointSettings:
     if problems:
         raise InputError(problems)
     return settings
+
+
+def _prefix(given: str) -> str:
+    """The prefix with its one trailing slash: without it the role could read a/bc as well as a/b.
+
+    Raises:
+        InputError: it is not a folder, or not known at synthesis.
+    """
+    try:
+        return naming.key_prefix(given)
+    except ValueError as error:
+        raise InputError([Problem(field="archive_prefix", found=shown(given), allowed=str(error))]) from None

@@ -12,6 +12,7 @@ from constructs_lib.archive_store import ArchiveStore
 from constructs_lib.build_access import JoinedNetwork
 from constructs_lib.execution_role import ExecutionRole
 from constructs_lib.triton_image import TritonImage
+from tritonstack import naming
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,6 +27,10 @@ class MultiModelData:
 
     prefix: str
     cache: bool = True
+
+    def __post_init__(self) -> None:
+        if naming.key_prefix(self.prefix) != self.prefix:
+            raise ValueError(f"prefix is {self.prefix!r}, and must end with one slash")
 
 
 @dataclass(frozen=True, kw_only=True)

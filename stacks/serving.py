@@ -111,6 +111,7 @@ class ServingStack(cdk.Stack):
             ),
             rollout=endpoint.rollout,
             scaling=endpoint.scaling,
+            metrics=endpoint.metrics,
             permissions_boundary_arn=environment.permissions_boundary,
             endpoint_tags=local_tags(endpoint),
             models=release_set,

@@ -15,6 +15,7 @@ ENVIRONMENT_TAG = "tritonstack:environment"
 ENDPOINT_TAG = "tritonstack:endpoint"
 DIGEST_LENGTH = 16
 _ARCHIVE = re.compile(r"(?P<model>[a-z0-9]([a-z0-9-]*[a-z0-9])?)\.(?P<digest>[0-9a-f]{16})\.tar\.gz")
+_PREFIX = re.compile(r"([A-Za-z0-9_.=+@()-]+/)+")
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
@@ -43,6 +44,18 @@ class ArchiveName:
         """The name that ``text`` spells, or None where it is no archive's name."""
         match = _ARCHIVE.fullmatch(text)
         return cls(model=match["model"], digest=match["digest"]) if match else None
+
+
+def key_prefix(text: str) -> str:
+    """A folder of a bucket as a key prefix with its trailing slash: what a policy grants of it ends at that slash.
+
+    Raises:
+        ValueError: it is the whole bucket, or has signs that S3 advises against or a policy reads as a wildcard.
+    """
+    prefix = f"{text.rstrip('/')}/"
+    if not _PREFIX.fullmatch(prefix):
+        raise ValueError("folders of letters, digits and - _ . = + @ ( ), each with a / after it: models/a/")
+    return prefix
 
 
 def platform_prefix(*, endpoint: str, platform: Platform) -> str:

@@ -11,6 +11,7 @@ from aws_cdk import aws_iam as iam
 from constructs_lib.endpoint import Endpoint, Fleet, Timeouts
 from constructs_lib.triton_model import MultiModelData, SingleModelData
 from tests.constructs_lib.templates import new_model, new_stack, of_type, only, properties, template_of
+from tritonstack.settings import EndpointMetrics
 
 G4DN = Fleet(instance_type="ml.g4dn.xlarge", initial_instance_count=2)
 
@@ -20,6 +21,7 @@ def new_endpoint(
     *,
     fleet: Fleet = G4DN,
     data: MultiModelData | SingleModelData | None = None,
+    metrics: EndpointMetrics | None = None,
     endpoint_tags: dict[str, str] | None = None,
 ) -> Endpoint:
     return Endpoint(
@@ -29,6 +31,7 @@ def new_endpoint(
         model=new_model(stack, data),
         fleet=fleet,
         timeouts=Timeouts(model_download_seconds=700, container_startup_seconds=800),
+        metrics=metrics,
         endpoint_tags=endpoint_tags,
     )
 
@@ -67,6 +70,18 @@ def test_the_time_limits_are_rendered() -> None:
 def test_what_is_not_set_is_left_to_sagemaker() -> None:
     assert not variant().keys() & {"VolumeSizeInGB", "InferenceAmiVersion", "RoutingConfig"}
     assert "KmsKeyId" not in properties(endpoint_template(), "AWS::SageMaker::EndpointConfig")
+    assert "MetricsConfig" not in properties(endpoint_template(), "AWS::SageMaker::EndpointConfig")
+
+
+def test_what_sagemaker_publishes_is_rendered_where_set() -> None:
+    rendered = [
+        properties(endpoint_template(metrics=EndpointMetrics(**given)), "AWS::SageMaker::EndpointConfig")
+        for given in ({}, {"detailed": False, "enhanced": True, "publish_seconds": 10})
+    ]
+    assert [each["MetricsConfig"] for each in rendered] == [
+        {"EnableEnhancedMetrics": False, "MetricPublishFrequencyInSeconds": 60},
+        {"EnableDetailedObservability": False, "EnableEnhancedMetrics": True, "MetricPublishFrequencyInSeconds": 10},
+    ]
 
 
 def test_host_ami_routing_and_volume_are_rendered_where_set() -> None:

@@ -57,6 +57,24 @@ def test_nothing_is_made_outside_the_construct(own: Own) -> None:
     assert [path for path in after if not path.startswith(f"{endpoint.node.path}")] == []
 
 
+@pytest.mark.parametrize("given", ["a/b", "a/b/", "a/b//"])
+def test_what_it_may_read_ends_at_the_prefix_s_slash(given: str, own: Own) -> None:
+    endpoint = own.endpoint(archive_prefix=given)
+    template = template_of(own.stack)
+    assert endpoint.archive_prefix == "a/b/"
+    assert properties(template, "AWS::SageMaker::Model")["PrimaryContainer"]["ModelDataUrl"] == "s3://archives/a/b/"
+    granted = [line for line in json.dumps(template).split('"') if "a/b" in line and "*" in line]
+    assert granted
+    assert all(line.endswith("a/b/*") for line in granted)
+
+
+@pytest.mark.parametrize("given", ["", "/", "a/*", "a/${aws:username}", "a?", "/a", "a//b", "a b"])
+def test_a_prefix_that_is_no_folder_is_refused(given: str, own: Own) -> None:
+    with pytest.raises(InputError, match="models/a/") as refused:
+        own.endpoint(archive_prefix=given)
+    assert [each.field for each in refused.value.problems] == ["archive_prefix"]
+
+
 def test_it_reads_the_bucket_with_the_key_and_joins_the_vpc(own: Own) -> None:
     vpc = ec2.Vpc.from_vpc_attributes(
         own.stack, "Vpc", vpc_id="vpc-1", availability_zones=["us-east-1a"], private_subnet_ids=["subnet-1"]

@@ -182,6 +182,19 @@ CASES = {
         endpoint="timeouts: {container_startup_seconds: 3601}",
     ),
     "unknown routing": Bad("endpoints[0].routing", ("RANDOM",), endpoint="routing: random"),
+    "routing by prompts' prefixes": Bad(
+        "endpoints[0].routing",
+        ("PREFIX_AWARE", "'LEAST_OUTSTANDING_REQUESTS' or 'RANDOM'", "ConcurrencyThreshold"),
+        endpoint="routing: PREFIX_AWARE",
+    ),
+    "routing by a cache that Triton does not report": Bad(
+        "endpoints[0].routing", ("KV_AWARE", "vLLM"), endpoint="routing: KV_AWARE"
+    ),
+    "metrics less often than alarms read them": Bad(
+        "endpoints[0].metrics.publish_seconds",
+        ("300", "10, 30 or 60", "alarms"),
+        endpoint="metrics: {publish_seconds: 300}",
+    ),
     # the container
     "GPU limit in multi-model mode": Bad(
         "endpoints[0].container.model_load_gpu_limit",
@@ -201,7 +214,7 @@ CASES = {
     "inference type in multi-model mode": Bad(
         "endpoints[0].container.inference_type",
         ("multi-model mode",),
-        endpoint='release: "25.04"\ncontainer: {inference_type: generate}',
+        endpoint='release: "25.04"\ncontainer: {inference_type: infer}',
     ),
     "inference type before 25.03": Bad(
         "endpoints[0].container.inference_type",
@@ -210,8 +223,13 @@ CASES = {
     ),
     "streamed answers": Bad(
         "endpoints[0].container.inference_type",
-        ("generate_stream", "'infer' or 'generate'", "streamed answers are out of scope"),
+        ("generate_stream", "'infer'", "Streamed answers are out of scope"),
         endpoint=SINGLE + 'release: "25.04"\ncontainer: {inference_type: generate_stream}',
+    ),
+    "answers to other than inference requests": Bad(
+        "endpoints[0].container.inference_type",
+        ('"generate"', "'infer'", "verification", "lint refuses the decoupled models"),
+        endpoint=SINGLE + 'release: "26.05"\ncontainer: {inference_type: generate}',
     ),
     "ping mode before 23.07": Bad(
         "endpoints[0].container.ping_mode",

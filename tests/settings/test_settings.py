@@ -40,7 +40,7 @@ def models_of(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
 
 def test_every_field_is_described_in_the_model_and_in_the_schema() -> None:
     models = {model.__name__: model for model in models_of(Environment)}
-    assert len(models) == 26
+    assert len(models) == 27
     schema = json.loads(schema_text("environment"))
     for name, model in models.items():
         described = schema if name == "Environment" else schema["$defs"][name]
@@ -138,7 +138,7 @@ def test_each_setting_is_rendered_as_serve_reads_it(tmp_path: Path) -> None:
     container = (
         "{log_verbose: 2, log_info: true, log_warning: false, log_error: true, shm_default_bytes: 8388608, "
         "shm_growth_bytes: 1, thread_count: 4, buffer_manager_thread_count: 0, model_load_gpu_limit: 0.75, "
-        "model_namespacing: false, ping_mode: live, default_model_name: ensemble_1, inference_type: generate, "
+        "model_namespacing: false, ping_mode: live, default_model_name: ensemble_1, inference_type: infer, "
         "allow_metrics: true, metrics_port: 9002, allow_grpc: false, "
         "additional_args: ['--cache-config=local,size=1048576', --http-max-input-size=1], environment: {MODE: fast}}"
     )
@@ -152,7 +152,7 @@ def test_each_setting_is_rendered_as_serve_reads_it(tmp_path: Path) -> None:
         prefix + "BUFFER_MANAGER_THREAD_COUNT": "0",
         prefix + "DEFAULT_MODEL_NAME": "ensemble_1",
         prefix + "DISABLE_MODEL_NAMESPACING": "false",  # what disables it is the word false
-        prefix + "INFERENCE_TYPE": "generate",
+        prefix + "INFERENCE_TYPE": "infer",
         prefix + "LOG_ERROR": "true",
         prefix + "LOG_INFO": "true",
         prefix + "LOG_VERBOSE": "2",

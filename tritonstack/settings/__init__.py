@@ -5,7 +5,7 @@ from tritonstack.settings.builds import BuildNetwork, BuildSettings
 from tritonstack.settings.checks import check_archives, with_archives, with_default_models
 from tritonstack.settings.container import ContainerSettings
 from tritonstack.settings.data_capture import DataCapture
-from tritonstack.settings.endpoint import Endpoint, LocalSettings, Timeouts
+from tritonstack.settings.endpoint import Endpoint, EndpointMetrics, LocalSettings, Timeouts
 from tritonstack.settings.environment import ArtifactSettings, Environment, engines_built_on_deploy
 from tritonstack.settings.load_test import GateSettings, LoadTestSettings
 from tritonstack.settings.loader import load_environment, load_environments
@@ -24,6 +24,7 @@ __all__ = [
     "CreatedNetwork",
     "DataCapture",
     "Endpoint",
+    "EndpointMetrics",
     "Environment",
     "GateSettings",
     "ImportedNetwork",

@@ -87,11 +87,13 @@ class ContainerSettings(SettingsModel):
         pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$",
         description="Single-model endpoints: the folder in the archive that /invocations serves (the ensemble).",
     )
-    inference_type: Literal["infer", "generate"] | None = Field(
+    inference_type: Literal["infer"] | None = Field(
         default=None,
         description=(
-            "Single-model endpoints from release 25.03: what /invocations does (Triton: infer). generate_stream is not "
-            "offered: streamed answers are out of scope."
+            "Single-model endpoints from release 25.03: what /invocations does (Triton: infer). generate and "
+            "generate_stream are not offered: their requests are no inference requests, which verification, clients "
+            "and load tests send, and lint refuses the decoupled models that need them. Streamed answers are out of "
+            "scope."
         ),
     )
     tensorflow_version: Literal[1, 2] | None = Field(
@@ -99,7 +101,12 @@ class ContainerSettings(SettingsModel):
     )
     allow_metrics: bool | None = Field(
         default=None,
-        description="Whether Triton serves Prometheus metrics inside the container (not reachable through SageMaker).",
+        description=(
+            "Whether Triton serves Prometheus metrics on metrics_port, in the container (serve: false, in either "
+            "mode). SageMaker passes no call to that port. Its detailed observability (metrics.detailed) scrapes "
+            "containers: of AWS's own it finds the place, of an image of yours it takes /metrics on port 8080, where "
+            "Triton's front end answers 400."
+        ),
     )
     metrics_port: Port | None = Field(default=None, description="Port of those metrics (Triton: 8002).")
     allow_grpc: bool | None = Field(

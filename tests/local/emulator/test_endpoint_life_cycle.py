@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from botocore.exceptions import ClientError
 
@@ -165,6 +167,56 @@ def test_config_of_a_missing_model_is_refused(aws: Emulator, name: str) -> None:
     variant = {"VariantName": "v", "ModelName": "gone", "InstanceType": "ml.g4dn.xlarge", "InitialInstanceCount": 1}
     with pytest.raises(ClientError, match='Could not find model "arn:aws:sagemaker:us-east-1:123456789012:model/gone"'):
         aws.client("sagemaker").create_endpoint_config(EndpointConfigName=name, ProductionVariants=[variant])
+
+
+@pytest.mark.parametrize(
+    ("routing", "words"),
+    [
+        ({"RoutingStrategy": "PREFIX_AWARE"}, "PrefixLength and ConcurrencyThreshold are required"),
+        (
+            {"RoutingStrategy": "PREFIX_AWARE", "PrefixAwareRoutingConfig": {"PrefixLength": 1024}},
+            "PrefixLength and ConcurrencyThreshold are required",
+        ),
+        (
+            {"RoutingStrategy": "RANDOM", "PrefixAwareRoutingConfig": {"PrefixLength": 1024}},
+            "is for PREFIX_AWARE only, not for RANDOM",
+        ),
+        ({"RoutingStrategy": "KV_AWARE"}, "works only with supported containers"),
+    ],
+)
+def test_routing_by_prompts_needs_what_the_api_reference_says(
+    aws: Emulator, name: str, routing: dict[str, Any], words: str
+) -> None:
+    make_config(aws, name)
+    variant = {"VariantName": "v", "ModelName": name, "InstanceType": "ml.g4dn.xlarge", "InitialInstanceCount": 1}
+    with pytest.raises(ClientError, match=words):
+        aws.client("sagemaker").create_endpoint_config(
+            EndpointConfigName=f"{name}-2", ProductionVariants=[variant | {"RoutingConfig": routing}]
+        )
+
+
+def test_metrics_are_published_at_the_documented_intervals_and_shown_with_their_defaults(
+    aws: Emulator, name: str
+) -> None:
+    make_config(aws, name)
+    sagemaker = aws.client("sagemaker")
+    variant = {"VariantName": "v", "ModelName": name, "InstanceType": "ml.g4dn.xlarge", "InitialInstanceCount": 1}
+
+    def create(seconds: int) -> None:
+        sagemaker.create_endpoint_config(
+            EndpointConfigName=f"{name}-2",
+            ProductionVariants=[variant],
+            MetricsConfig={"MetricPublishFrequencyInSeconds": seconds},
+        )
+
+    with pytest.raises(ClientError, match="is 45; valid values: 10, 30, 60"):
+        create(45)
+    create(30)
+    shown = [sagemaker.describe_endpoint_config(EndpointConfigName=each) for each in (name, f"{name}-2")]
+    assert [each["MetricsConfig"] for each in shown] == [
+        {"EnableDetailedObservability": True},
+        {"EnableDetailedObservability": True, "MetricPublishFrequencyInSeconds": 30},
+    ]
 
 
 def test_model_without_an_image_is_refused(aws: Emulator, name: str) -> None:

@@ -125,9 +125,9 @@ def test_a_built_archive_tells_sizes_batches_and_instances(tmp_path: Path, proje
     assert (own.max_batch, own.copies) == (2, 2)
 
 
-def test_a_routing_that_is_not_simulated_is_asked_for(tmp_path: Path, project: Path) -> None:
-    changed(project, "LEAST_OUTSTANDING_REQUESTS", "PREFIX_AWARE")
-    assert "PREFIX_AWARE of digits" in problems(tmp_path, PROD)["routing"]
+def test_the_routing_is_the_endpoints_where_the_scenario_has_none(tmp_path: Path, project: Path) -> None:
+    changed(project, "LEAST_OUTSTANDING_REQUESTS", "RANDOM")
+    assert read(tmp_path, PROD).plan.routing == "random"
     assert read(tmp_path, f"{PROD}routing: loaded\n").plan.routing == "loaded"
 
 

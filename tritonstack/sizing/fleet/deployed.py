@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import get_args
 
 from tritonstack.errors import InputError
 from tritonstack.local.paths import LocalPaths, project_folder
@@ -84,10 +83,6 @@ def _fill_instance(filled: Filled, environment: Environment, endpoint: Endpoint,
     scaling = None if endpoint.scaling is None else endpoint.scaling.model_dump(exclude_unset=True)
     parts = {"scaling": scaling, "routing": ROUTINGS.get(endpoint.routing or ""), "model_cache": endpoint.model_cache}
     filled.fill((), parts, origin=origin)
-    if endpoint.routing not in {None, *ROUTINGS} and filled.get("routing") is None:
-        allowed = f"routing in the scenario ({', '.join(get_args(Routing))}), for that one is not simulated"
-        finding = Finding(location=("routing",), found=f"{endpoint.routing} of {endpoint.name}", allowed=allowed)
-        filled.findings.append(finding)
 
 
 def _fill_models(filled: Filled, environment: Environment, endpoint: Endpoint, *, origin: str) -> None:

@@ -12,6 +12,12 @@ from tritonstack.local.emulator.sagemaker.state import SageMakerState
 
 Request = dict[str, Any]
 
+PUBLISH_SECONDS = (10, 30, 60, 120, 180, 240, 300)
+"""Which ``MetricPublishFrequencyInSeconds`` there are (API reference, MetricsConfig; botocore's model has no list)."""
+METRICS_DEFAULTS = {"EnableDetailedObservability": True}
+"""What a configuration made today has unless told otherwise (developer guide, "Getting started with detailed
+observability": configurations created after June 17, 2026)."""
+
 
 class EndpointConfigs:
     """The operations on endpoint configs."""
@@ -31,6 +37,8 @@ class EndpointConfigs:
         with self._state.changed:
             for variant in variants:
                 self._check_variant(variant)
+                _check_routing(variant)
+            _check_metrics(request.get("MetricsConfig", {}))
             self._state.endpoint_configs.add(record)
             tags.store(self._state, record.arn, request.get("Tags", []))
         return {"EndpointConfigArn": record.arn}
@@ -52,6 +60,7 @@ class EndpointConfigs:
         """DescribeEndpointConfig."""
         record = self._state.endpoint_configs.get(request["EndpointConfigName"])
         kept = {name: value for name, value in record.request.items() if name != "Tags"}
+        kept["MetricsConfig"] = METRICS_DEFAULTS | kept.get("MetricsConfig", {})
         return {**kept, "EndpointConfigArn": record.arn, "CreationTime": record.created}
 
     def delete(self, request: Request) -> None:
@@ -68,6 +77,31 @@ class EndpointConfigs:
                 )
             self._state.endpoint_configs.remove(record.name)
             self._state.tags.pop(record.arn, None)
+
+
+def _check_routing(variant: dict[str, Any]) -> None:
+    """What the two strategies for prompts need (API reference, ProductionVariantRoutingConfig)."""
+    routing = variant.get("RoutingConfig", {})
+    strategy, prefix = routing.get("RoutingStrategy"), routing.get("PrefixAwareRoutingConfig")
+    name = variant["VariantName"]
+    if strategy == "PREFIX_AWARE" and {"PrefixLength", "ConcurrencyThreshold"} - set(prefix or {}):
+        sentence = f"Variant {name}: PrefixLength and ConcurrencyThreshold are required with PREFIX_AWARE."
+    elif strategy != "PREFIX_AWARE" and prefix is not None:
+        sentence = f"Variant {name}: PrefixAwareRoutingConfig is for PREFIX_AWARE only, not for {strategy}."
+    elif strategy == "KV_AWARE":
+        sentence = f"Variant {name}: KV_AWARE works only with supported containers, of which Triton is none."
+    else:
+        return
+    raise _refused(sentence, "CreateEndpointConfig, ProductionVariantRoutingConfig")
+
+
+def _check_metrics(metrics: dict[str, Any]) -> None:
+    seconds = metrics.get("MetricPublishFrequencyInSeconds", PUBLISH_SECONDS[0])
+    if seconds not in PUBLISH_SECONDS:
+        raise _refused(
+            f"MetricPublishFrequencyInSeconds is {seconds}; valid values: {', '.join(map(str, PUBLISH_SECONDS))}.",
+            "CreateEndpointConfig, MetricsConfig",
+        )
 
 
 def _refused(sentence: str, operation: str) -> RefusedError:
