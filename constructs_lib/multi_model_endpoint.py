@@ -22,7 +22,7 @@ from tritonstack.catalogue import load_catalogue
 from tritonstack.errors import InputError, Problem
 from tritonstack.settings import ContainerSettings, EndpointMetrics, Rollout, Scaling
 from tritonstack.settings import Endpoint as EndpointSettings
-from tritonstack.settings.checks import Site, check_endpoint
+from tritonstack.settings.checks import Site, check_endpoint, release_warnings
 from tritonstack.settings.findings import path_text, shown
 
 if TYPE_CHECKING:
@@ -191,6 +191,8 @@ class MultiModelEndpoint(CallableEndpoint):
             metrics=metrics,
             permissions_boundary_arn=permissions_boundary_arn,
         )
+        for number, warning in enumerate(release_warnings(endpoint=settings, region=stack.region)):
+            cdk.Annotations.of(self).add_warning_v2(f"tritonstack:release-{number}", f"{self.endpoint_name}: {warning}")
 
     @property
     def archive_url(self) -> str:

@@ -262,7 +262,7 @@ def test_what_fails_at_the_endpoint_or_at_verification_leaves_the_alarms_of_what
     checked: CheckedProject, updated: Updated
 ) -> None:
     old = serve(checked, updated, "first", kind="canary")
-    write(checked, "mended", container=", additional_args: [--no-such-flag]")
+    write(checked, "mended", container=", additional_args: [--log-format=none]")
     assert "ping" in let_pass(updated, Deployment(checked.project, NAME, expect=1))
     at_rest(updated, old)
 

@@ -106,7 +106,7 @@ def test_the_scaled_count_survives_a_deployment(checked: CheckedProject) -> None
 
 
 def test_another_type_that_does_not_start_leaves_the_old_one_scaled(checked: CheckedProject) -> None:
-    write(checked, instance_type="ml.g5.xlarge", container='additional_args: ["--no-such-flag=1"]')
+    write(checked, instance_type="ml.g5.xlarge", container='additional_args: ["--log-format=none"]')
     checked.deploy(expect=1)
     assert checked.stack_status == "UPDATE_ROLLBACK_COMPLETE"
     assert (live(checked), registered(checked)) == ((T4, 3), wanted(T4))

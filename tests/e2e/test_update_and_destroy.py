@@ -92,10 +92,10 @@ def test_a_container_that_cannot_start_fails_the_deployment_with_its_log_and_the
 ) -> None:
     target = target_model(changing, endpoint="moving", model="adds-01", environment=NAME)
     text = endpoint("moving", ["adds-01", "adds-02"]).removesuffix("}")
-    text += ', container: {additional_args: ["--no-such-flag=1"]}}'
+    text += ', container: {additional_args: ["--log-format=none"]}}'
     project.write(f"environments/{NAME}.yaml", environment_yaml(name=NAME, endpoints=[text]))
     failed = project.run("deploy-local", NAME, expect=1)
-    assert "no-such-flag" in failed.stderr
+    assert "invalid argument for --log-format" in failed.stderr
     assert "Traceback" not in failed.stderr
     client = changing.client("sagemaker-runtime")
     answer = client.invoke_endpoint(

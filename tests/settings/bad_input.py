@@ -288,7 +288,7 @@ CASES = {
     "argument that is no flag": Bad(
         "endpoints[0].container.additional_args[1]",
         ("size=1", "--flag"),
-        endpoint="container: {additional_args: [--http-max-input-size=1, size=1]}",
+        endpoint="container: {additional_args: [--exit-timeout-secs=1, size=1]}",
     ),
     "argument that a field owns": Bad(
         "endpoints[0].container.additional_args[0]",
@@ -309,6 +309,51 @@ CASES = {
         "endpoints[0].container.additional_args[0]",
         ("Remove it",),
         endpoint="container: {additional_args: [--allow-sagemaker=false]}",
+    ),
+    "argument that no release has": Bad(
+        "endpoints[0].container.additional_args[0]",
+        ("--nope=3", "release 24.09 has", "end at once"),
+        endpoint="container: {additional_args: [--nope=3]}",
+    ),
+    "misspelt argument": Bad(
+        "endpoints[0].container.additional_args[0]",
+        ("Did you mean --cache-config",),
+        endpoint="container: {additional_args: ['--cache-confg=local,size=1']}",
+    ),
+    "argument shortened as getopt takes it": Bad(
+        "endpoints[0].container.additional_args[0]",
+        ("release 24.09 has",),
+        endpoint="container: {additional_args: [--sagemaker-po=8081]}",
+    ),
+    "argument newer than the release": Bad(
+        "endpoints[0].container.additional_args[0]",
+        ("release 23.12 has", "came after release 23.12"),
+        endpoint='release: "23.12"\ncontainer: {additional_args: [--model-load-retry-count=1]}',
+    ),
+    "argument of a front end that is off": Bad(
+        "endpoints[0].container.additional_args[0]",
+        ("--http-port=8080", "own HTTP front end off"),
+        endpoint="container: {additional_args: [--http-port=8080]}",
+    ),
+    "front end that takes SageMaker's port": Bad(
+        "endpoints[0].container.additional_args[0]",
+        ("port 8080", "SageMaker's"),
+        endpoint="container: {additional_args: [--allow-vertex-ai=true]}",
+    ),
+    "SageMaker's port by the back door": Bad(
+        "endpoints[0].container.additional_args[0]",
+        ("Remove it", "SageMaker depends"),
+        endpoint="container: {additional_args: [--sagemaker-port=8081]}",
+    ),
+    "argument that the release's front end does not read": Bad(
+        "endpoints[0].container.additional_args[0]",
+        ("release 26.03 or newer",),
+        endpoint='release: "25.09"\ncontainer: {additional_args: [--http-max-input-size=1]}',
+    ),
+    "argument without its value": Bad(
+        "endpoints[0].container.additional_args[0]",
+        ("--strict-readiness=value", "the next flag"),
+        endpoint="container: {additional_args: [--strict-readiness]}",
     ),
     "variable that a field owns": Bad(
         "endpoints[0].container.environment.SAGEMAKER_TRITON_LOG_INFO",

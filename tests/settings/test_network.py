@@ -165,7 +165,7 @@ def test_an_isolated_container_serves_in_both_modes(tmp_path: Path) -> None:
 
 
 def test_an_isolated_container_is_given_no_argument_that_names_another_host(tmp_path: Path) -> None:
-    arguments = "container: {additional_args: ['--cache-config=redis,host=cache', '--http-thread-count=4']}"
+    arguments = "container: {additional_args: ['--cache-config=redis,host=cache', '--exit-timeout-secs=4']}"
     path = write_environment(tmp_path, endpoint=f"network_isolation: true\n{arguments}")
     with pytest.raises(InputError) as caught:
         load_environment(path)

@@ -140,13 +140,13 @@ def test_each_setting_is_rendered_as_serve_reads_it(tmp_path: Path) -> None:
         "shm_growth_bytes: 1, thread_count: 4, buffer_manager_thread_count: 0, model_load_gpu_limit: 0.75, "
         "model_namespacing: false, ping_mode: live, default_model_name: ensemble_1, inference_type: infer, "
         "allow_metrics: true, metrics_port: 9002, allow_grpc: false, "
-        "additional_args: ['--cache-config=local,size=1048576', --http-max-input-size=1], environment: {MODE: fast}}"
+        "additional_args: ['--cache-config=local,size=1048576', --exit-timeout-secs=1], environment: {MODE: fast}}"
     )
     endpoint = endpoint_of(tmp_path, endpoint=f'mode: single-model\nrelease: "25.04"\ncontainer: {container}')
     prefix = "SAGEMAKER_TRITON_"
     assert endpoint.container_environment() == {
         "MODE": "fast",
-        prefix + "ADDITIONAL_ARGS": "--cache-config=local,size=1048576 --http-max-input-size=1",
+        prefix + "ADDITIONAL_ARGS": "--cache-config=local,size=1048576 --exit-timeout-secs=1",
         prefix + "ALLOW_GRPC": "false",
         prefix + "ALLOW_METRICS": "true",
         prefix + "BUFFER_MANAGER_THREAD_COUNT": "0",

@@ -42,18 +42,56 @@ class ServeVariable:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ServerOptions:
+    """The command line of ``tritonserver``, by release.
+
+    Attributes:
+        names: every option that a release has, without its dashes.
+        absent_in: option → the newest release that was read and lacks it; others are in all that were read.
+        newest_read: the newest release whose options were read in full. A newer one may have more.
+        without_value: options that take no value; all others need one.
+        effective_since: option → the release from which it acts on SageMaker's front end.
+        refused: option → why no endpoint may have it.
+    """
+
+    names: frozenset[str]
+    absent_in: Mapping[str, str]
+    newest_read: str
+    without_value: frozenset[str]
+    effective_since: Mapping[str, str]
+    refused: Mapping[str, str]
+
+    def lacks(self, name: str, *, release: str) -> bool | None:
+        """Whether ``release`` lacks the option; None where the option is unknown and the release newer than read."""
+        if name not in self.names:
+            return None if release_order(release) > release_order(self.newest_read) else True
+        absent = self.absent_in.get(name)
+        return absent is not None and release_order(release) <= release_order(absent)
+
+
+@dataclass(frozen=True, kw_only=True)
 class ServeTable:
-    """The variables by name, and the flags that serve always gives."""
+    """The variables by name, the flags that serve always gives, and the options that tritonserver has."""
 
     variables: Mapping[str, ServeVariable]
     fixed_flags: tuple[str, ...]
+    options: ServerOptions
 
 
 def read_serve_variables() -> ServeTable:
     """The variables of ``data/serve_variables.json``."""
     document = read_data("serve_variables.json")
+    options = document["server_options"]
     variables = [ServeVariable(**row) for row in document["variables"]]
     return ServeTable(
         variables={variable.name: variable for variable in variables},
         fixed_flags=tuple(document["fixed_flags"]),
+        options=ServerOptions(
+            names=frozenset(options["names"]),
+            absent_in=options["absent_in"],
+            newest_read=options["newest_read"],
+            without_value=frozenset(options["without_value"]),
+            effective_since=options["effective_since"],
+            refused=options["refused"],
+        ),
     )

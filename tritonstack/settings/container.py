@@ -17,6 +17,8 @@ from tritonstack.settings.fields import SettingsModel, VariableName, VariableVal
 PREFIX = "SAGEMAKER_TRITON_"
 MINIMUM_SHM_BYTES = 4 * 1024 * 1024
 """Triton's Python backend refuses a smaller start size («can't be smaller than 4 MiBs», libtriton_python.so 2.51.0)."""
+MOST_BYTES = 2**53
+"""What a number of JSON holds exactly; the instance's memory bounds both sizes long before (checks/container.py)."""
 
 PingMode = Literal["live", "ready"]
 Port = Annotated[int, Field(ge=1024, le=65535)]
@@ -47,11 +49,13 @@ class ContainerSettings(SettingsModel):
     shm_default_bytes: int = Field(
         default=16 * 1024 * 1024,
         ge=MINIMUM_SHM_BYTES,
+        le=MOST_BYTES,
         description="Shared memory that each Python model instance starts with, bytes (4 MiB at least).",
     )
     shm_growth_bytes: int = Field(
         default=1024 * 1024,
         ge=1,
+        le=MOST_BYTES,
         description="Step by which that shared memory grows, bytes.",
     )
     thread_count: int | None = Field(default=None, ge=1, description="Threads of the HTTP front end (Triton: 8).")

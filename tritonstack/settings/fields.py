@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from annotated_types import Le
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic_core import PydanticCustomError
 
 from tritonstack.catalogue.releases import RELEASE_PATTERN
 from tritonstack.naming import NAME_PATTERN
@@ -14,10 +16,37 @@ MAXIMUM_NAME = 63
 """SageMaker's limit for the names of endpoints, configs, variants and models."""
 
 
-class SettingsModel(BaseModel):
-    """Settings are typed strictly (``"1"`` is no number, ``1`` is no text), closed to unknown fields, and immutable."""
+GREATEST_NUMBER = 2**31 - 1
+"""AWS's APIs take counts, days and seconds as 32-bit integers (botocore's models), targets and thresholds as doubles of
+up to 2^360, which no figure here comes near."""
+LEAST_NUMBER = 1e-9
+"""Below it a number other than zero is a slip of the pen; Application Auto Scaling refuses targets below 2^-360."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+class SettingsModel(BaseModel):
+    """Settings are typed strictly (``"1"`` is no number, ``1`` is no text), closed to unknown fields, and immutable.
+
+    Every number is finite and not beyond ``GREATEST_NUMBER``, unless its field has a bound of its own.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+    @field_validator("*", mode="after")
+    @classmethod
+    def _in_range(cls, value: Any, info: ValidationInfo) -> Any:
+        field = cls.model_fields[info.field_name or ""]
+        if not any(isinstance(each, Le) for each in field.metadata):
+            for number in value.values() if isinstance(value, dict) else (value,):
+                _check_number(number)
+        return value
+
+
+def _check_number(number: object) -> None:
+    if isinstance(number, bool) or not isinstance(number, int | float) or number == 0:
+        return
+    if not LEAST_NUMBER <= abs(number) <= GREATEST_NUMBER:
+        least = "" if isinstance(number, int) else f"{LEAST_NUMBER:g} or more, and "
+        raise PydanticCustomError("number_range", "{range}", {"range": f"{least}{GREATEST_NUMBER} or less"})
 
 
 ENVIRONMENT_PATTERN = r"^[a-z][a-z0-9-]*[a-z0-9]$"

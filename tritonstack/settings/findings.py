@@ -11,6 +11,7 @@ from tritonstack.errors import Problem
 from tritonstack.settings.yaml_source import Location, YamlDocument
 
 LONGEST_SHOWN = 120
+LONGEST_NUMBER_BITS = 4096
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +54,8 @@ def shown(value: object) -> str:
         text = f"a mapping with {len(value)} keys" if value else "an empty mapping"
     elif isinstance(value, list | tuple):
         text = f"a list of {len(value)}" if value else "an empty list"
+    elif isinstance(value, int) and value.bit_length() > LONGEST_NUMBER_BITS:
+        text = f"a number of {value.bit_length()} bits"  # Python refuses to write it in decimal
     else:
         text = str(value)
     return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}… ({len(text)} characters)"

@@ -55,6 +55,9 @@ def test_misspelt_member_is_told_with_the_right_one() -> None:
     [
         ({"InitialInstanceCount": "1"}, "must be of type integer"),
         ({"InitialInstanceCount": True}, "must be of type integer"),
+        ({"InitialInstanceCount": 2**31}, "must be of type integer"),
+        ({"InitialInstanceCount": 1e26}, "must be of type integer"),
+        ({"InitialVariantWeight": float("inf")}, "must be of type float"),
         ({"VariantName": 7}, "must be of type string"),
         ({"EnableSSMAccess": "true"}, "must be of type boolean"),
         ({"RoutingConfig": []}, "must be of type structure"),

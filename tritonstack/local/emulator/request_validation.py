@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import functools
 import json
+import math
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -20,6 +21,8 @@ from tritonstack.local.emulator.refusal import RefusedError
 
 _LONGEST_ENUM = 40
 _NUMBERS = ("integer", "long", "float", "double")
+# Smithy's integer and long are signed; its JSON knows no infinity.
+_INTEGER_BITS = {"integer": 32, "long": 64}
 # Java's character classes, which AWS's patterns use and Python's do not know. Slightly wider than the originals.
 _JAVA_CLASSES = {r"\p{L}": r"\w", r"\p{N}": r"\d", r"\p{Z}": r"\s"}
 
@@ -163,10 +166,10 @@ def _pattern(text: str) -> re.Pattern[str] | None:
 def _has_type(kind: str, value: Any) -> bool:
     if kind == "boolean":
         return isinstance(value, bool)
-    if kind in ("integer", "long"):
-        return isinstance(value, int) and not isinstance(value, bool)
+    if kind in _INTEGER_BITS:
+        return isinstance(value, int) and not isinstance(value, bool) and value.bit_length() < _INTEGER_BITS[kind]
     if kind in ("float", "double"):
-        return isinstance(value, int | float) and not isinstance(value, bool)
+        return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     if kind == "timestamp":
         return isinstance(value, int | float | str)
     expected: type = {"structure": dict, "map": dict, "list": list}.get(kind, str)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tritonstack.catalogue import ImageNotFoundError, TritonRelease, dns_suffix, load_catalogue
+from tritonstack.settings.checks.arguments import unread_arguments
 from tritonstack.settings.checks.site import Site, nearest
 from tritonstack.settings.endpoint import SAGEMAKER_DEFAULT_AMI, Endpoint
 from tritonstack.settings.findings import Finding, shown
@@ -40,6 +41,11 @@ def release_warnings(*, endpoint: Endpoint, region: str) -> tuple[str, ...]:
             f"AWS documents an image of release {endpoint.release} and lists no regions ({source}): that it lies in "
             f"{region} is taken from the releases before and after; tritonstack preflight looks"
         )
+    warnings += [
+        f"whether tritonserver of release {endpoint.release} has {argument} is not known: an option that it has not "
+        "ends the container at its start"
+        for argument in unread_arguments(endpoint)
+    ]
     return tuple(warnings)
 
 
