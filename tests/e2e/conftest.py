@@ -10,7 +10,7 @@ from shutil import copytree
 import pytest
 
 from tests.e2e.project import REPOSITORY, Project, environment_yaml
-from tests.e2e.running import running
+from tests.e2e.running import remove_stacks, running
 from tritonstack.local.aws import LocalAws
 
 SEED = 20240924
@@ -81,11 +81,43 @@ def endpoint(
     )
 
 
+RUNNING = pytest.StashKey[tuple[Project, LocalAws]]()
+"""The project and local AWS of this process, once a test has asked for them."""
+SHARED = "local"
+"""The environment of ``deployed``."""
+
+
 @pytest.fixture(scope="session")
-def local_aws(project: Project) -> Iterator[LocalAws]:
+def local_aws(project: Project, request: pytest.FixtureRequest) -> Iterator[LocalAws]:
     """A running local AWS on free ports; at the end it is stopped, and nothing of it may be left."""
     with running(project) as aws:
+        request.session.stash[RUNNING] = project, aws
         yield aws
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files that call environment ``local`` come first, so that it can go before those that deploy their own."""
+    sharing = {item.path for item in items if "deployed" in getattr(item, "fixturenames", ())}
+    items.sort(key=lambda item: item.path.parent == Path(__file__).parent and item.path not in sharing)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def environments_end_with_their_file(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Remove a file's environments at its end, and ``local`` before the first file that does not call it.
+
+    A deployed endpoint is a Triton and a process a model: kept to the end of a run, they were 18 GB.
+    """
+    stash, items = request.session.stash, request.session.items
+    calls_local = any(item.path == request.path and "deployed" in getattr(item, "fixturenames", ()) for item in items)
+    if not calls_local and RUNNING in stash:
+        remove_stacks(stash[RUNNING][1])
+    yield
+    if RUNNING in stash:
+        project, aws = stash[RUNNING]
+        remove_stacks(aws, but=f"{SHARED}-")
+        for file in (project.root / "environments").iterdir():
+            if file.stem != SHARED:
+                file.unlink()
 
 
 @pytest.fixture(scope="session")

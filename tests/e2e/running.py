@@ -1,8 +1,9 @@
-"""A local AWS for the time of a block, of which nothing is left after it."""
+"""A local AWS for the time of a block, of which nothing is left after it; and the end of what was deployed to it."""
 
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -13,6 +14,7 @@ from tests.e2e.project import Project
 from tritonstack.local.aws import LocalAws
 from tritonstack.local.processes import ProcessRecord
 
+REMOVAL_SECONDS = 120.0
 END_SECONDS = 20.0
 """What has ended is gone once its parent has asked for it."""
 
@@ -32,6 +34,28 @@ def running(project: Project) -> Iterator[LocalAws]:
             project.run("down")
     _, left = psutil.wait_procs(family, timeout=END_SECONDS)
     assert not [process for process in left if process.status() != psutil.STATUS_ZOMBIE]
+
+
+def remove_stacks(aws: LocalAws, *, but: str = "CDKToolkit") -> None:
+    """Delete every deployed stack, the newest first, but the CDK's own and those whose names begin with ``but``.
+
+    Through CloudFormation itself: the files that an environment was deployed from may be gone by now.
+    """
+    cloudformation = aws.client("cloudformation")
+    stacks = cloudformation.describe_stacks()["Stacks"]
+    for stack in sorted(stacks, key=lambda each: each["CreationTime"], reverse=True):
+        name = stack["StackName"]
+        if name.startswith(("CDKToolkit", but)):
+            continue
+        cloudformation.update_termination_protection(StackName=name, EnableTerminationProtection=False)
+        cloudformation.delete_stack(StackName=name)
+        deadline = time.monotonic() + REMOVAL_SECONDS
+        while (status := cloudformation.describe_stacks(StackName=stack["StackId"])["Stacks"][0]["StackStatus"]) != (
+            "DELETE_COMPLETE"
+        ):
+            assert status == "DELETE_IN_PROGRESS", f"{name}: {status}"
+            assert time.monotonic() < deadline, f"{name} is not deleted after {REMOVAL_SECONDS:.0f} s"
+            time.sleep(0.1)
 
 
 def local_aws_of(project: Project) -> LocalAws:

@@ -6,7 +6,6 @@ The real CDK command line and the real Triton; a release that was deployed befor
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,7 +49,7 @@ def told(phase: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def served(project: Project, local_aws: LocalAws, tmp_path_factory: pytest.TempPathFactory) -> Iterator[EngineProject]:
+def served(project: Project, local_aws: LocalAws, tmp_path_factory: pytest.TempPathFactory) -> EngineProject:
     """An endpoint whose first deployment waited two hours for its build."""
     made = EngineProject(project, local_aws, NAME)
     folder = tmp_path_factory.mktemp("markers")
@@ -63,10 +62,7 @@ def served(project: Project, local_aws: LocalAws, tmp_path_factory: pytest.TempP
         advance(local_aws, TWO_HOURS // STEPS)
     go.touch()
     deployment.ended()
-    yield made
-    for stack in (STACK, ADDED_STACK):
-        local_aws.client("cloudformation").delete_stack(StackName=f"{NAME}-{stack}")  # its Triton ends
-    (project.root / "environments" / f"{NAME}.yaml").unlink(missing_ok=True)
+    return made
 
 
 @pytest.fixture

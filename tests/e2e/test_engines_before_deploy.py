@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from tests.e2e.engines import A10G, T4, EngineProject
@@ -15,15 +13,14 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")
-def engines(project: Project, local_aws: LocalAws) -> Iterator[EngineProject]:
+def engines(project: Project, local_aws: LocalAws) -> EngineProject:
     """Two endpoints on two GPUs that serve one model in TensorRT, deployed from nothing."""
     made = EngineProject(project, local_aws, "engines")
     made.add_model("tiny-engine")
     made.add_model("second-engine", seed=8)
     made.write({"on-a10g": (A10G, ["tiny-engine", "adds-00"]), "on-t4": (T4, ["tiny-engine", "second-engine"])})
     made.deploy()
-    yield made
-    (project.root / "environments" / "engines.yaml").unlink(missing_ok=True)
+    return made
 
 
 def test_what_was_missing_is_built_where_its_gpu_is_and_answers(engines: EngineProject) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -98,7 +97,7 @@ class LoadTests:
 
 
 @pytest.fixture(scope="module")
-def loads(project: Project, local_aws: LocalAws) -> Iterator[LoadTests]:
+def loads(project: Project, local_aws: LocalAws) -> LoadTests:
     text = environment_yaml(
         name="loads",
         endpoints=[
@@ -109,8 +108,7 @@ def loads(project: Project, local_aws: LocalAws) -> Iterator[LoadTests]:
     file = project.write("environments/loads.yaml", text)
     file.write_text(file.read_text() + LOAD_TEST)
     project.run("deploy-local", "loads", timeout=600)
-    yield LoadTests(project, local_aws)
-    file.unlink(missing_ok=True)
+    return LoadTests(project, local_aws)
 
 
 def ended(process: subprocess.Popen[str], *, expect: int) -> str:

@@ -6,7 +6,6 @@ The first test is the plain one; those that change the network after it run in `
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from contextlib import AbstractContextManager
 
 import pytest
@@ -22,13 +21,12 @@ FULL = f"{NAME}-{ENDPOINT}"
 
 
 @pytest.fixture(scope="module")
-def aws(project: Project, local_aws: LocalAws) -> Iterator[LocalAws]:
+def aws(project: Project, local_aws: LocalAws) -> LocalAws:
     """The environment deployed into a VPC of two zones."""
     walled.make_boundary(local_aws)
     walled.write(project, network=created("a", "b"))
     project.run("deploy-local", NAME)
-    yield local_aws
-    (project.root / "environments" / f"{NAME}.yaml").unlink(missing_ok=True)
+    return local_aws
 
 
 def calling(project: Project, aws: LocalAws) -> AbstractContextManager[Callers]:

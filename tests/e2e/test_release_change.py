@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -36,7 +36,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def engines(project: Project, local_aws: LocalAws, exported: Path) -> Iterator[EngineProject]:
+def engines(project: Project, local_aws: LocalAws, exported: Path) -> EngineProject:
     """Two models, of which a first and then a second release were deployed."""
     made = EngineProject(project, local_aws, NAME)
     for number in (1, 2):
@@ -44,9 +44,7 @@ def engines(project: Project, local_aws: LocalAws, exported: Path) -> Iterator[E
         project.add_python_model(PLAIN, execute=f"x + {number}", answer_to_3=3.0 + number)
         write(made, T4)
         made.deploy()
-    yield made
-    local_aws.client("cloudformation").delete_stack(StackName=f"{NAME}-serving-{ENDPOINT}")  # its Triton ends
-    (project.root / "environments" / f"{NAME}.yaml").unlink(missing_ok=True)
+    return made
 
 
 def test_every_digest_that_is_deployed_or_recorded_is_there_before_the_endpoint_moves(

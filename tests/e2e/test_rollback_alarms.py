@@ -43,18 +43,18 @@ EXECUTE = (
 @pytest.fixture(scope="module")
 def checked(project: Project, local_aws: LocalAws) -> Iterator[CheckedProject]:
     """An environment of its own, deployed."""
-    with checked_project(project, local_aws, name=NAME) as checked:
-        checked.write_model(EXECUTE)
-        write(checked, "first")
-        checked.deploy()
-        yield checked
-        updated = Updated(local_aws, NAME, "checked")
-        while updated.pending is not None:  # of a test that failed; what is updated cannot be destroyed
-            updated.advance(WAIT + 1)
-            time.sleep(1)
-        project.run("destroy-local", NAME)
-        left = local_aws.client("cloudwatch").describe_alarms(AlarmNamePrefix=f"{NAME}-")["MetricAlarms"]
-        assert left == [], "the stack is gone, and so are its alarms"
+    checked = checked_project(project, local_aws, name=NAME)
+    checked.write_model(EXECUTE)
+    write(checked, "first")
+    checked.deploy()
+    yield checked
+    updated = Updated(local_aws, NAME, "checked")
+    while updated.pending is not None:  # of a test that failed; what is updated cannot be destroyed
+        updated.advance(WAIT + 1)
+        time.sleep(1)
+    project.run("destroy-local", NAME)
+    left = local_aws.client("cloudwatch").describe_alarms(AlarmNamePrefix=f"{NAME}-")["MetricAlarms"]
+    assert left == [], "the stack is gone, and so are its alarms"
 
 
 def write(checked: CheckedProject, release: str, *, kind: str = "canary", container: str = "") -> None:

@@ -38,7 +38,7 @@ def write(project: Project, release: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def guarded(project: Project, local_aws: LocalAws) -> Iterator[LocalAws]:
+def guarded(project: Project, local_aws: LocalAws) -> LocalAws:
     """The environment deployed with release 24.09, and an alarm that is well."""
     local_aws.client("cloudwatch").put_metric_alarm(
         AlarmName=ALARM,
@@ -53,9 +53,7 @@ def guarded(project: Project, local_aws: LocalAws) -> Iterator[LocalAws]:
     set_alarm(local_aws, "OK")
     write(project, "24.09")
     project.run("deploy-local", NAME)
-    yield local_aws
-    project.run("destroy-local", NAME)
-    (project.root / "environments" / f"{NAME}.yaml").unlink(missing_ok=True)
+    return local_aws
 
 
 @pytest.fixture

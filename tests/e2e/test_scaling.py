@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -29,16 +28,16 @@ LONGEST_SECONDS = 420
 
 
 @pytest.fixture(scope="module")
-def checked(project: Project, local_aws: LocalAws) -> Iterator[CheckedProject]:
+def checked(project: Project, local_aws: LocalAws) -> CheckedProject:
     """An environment of its own, deployed and scaled by hand to three instances."""
-    with checked_project(project, local_aws, name=NAME) as checked:
-        write(checked)
-        checked.deploy()
-        wanted = [{"VariantName": T4, "DesiredInstanceCount": 3}]
-        local_aws.client("sagemaker").update_endpoint_weights_and_capacities(
-            EndpointName=f"{NAME}-checked", DesiredWeightsAndCapacities=wanted
-        )
-        yield checked
+    checked = checked_project(project, local_aws, name=NAME)
+    write(checked)
+    checked.deploy()
+    wanted = [{"VariantName": T4, "DesiredInstanceCount": 3}]
+    local_aws.client("sagemaker").update_endpoint_weights_and_capacities(
+        EndpointName=f"{NAME}-checked", DesiredWeightsAndCapacities=wanted
+    )
+    return checked
 
 
 def write(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -19,12 +18,11 @@ NAME = "changing"
 
 
 @pytest.fixture(scope="module")
-def changing(project: Project, local_aws: LocalAws) -> Iterator[LocalAws]:
+def changing(project: Project, local_aws: LocalAws) -> LocalAws:
     """An environment of its own with one endpoint, deployed."""
     write(project, shm=16777216, models=["adds-01"])
     project.run("deploy-local", NAME)
-    yield local_aws
-    (project.root / "environments" / f"{NAME}.yaml").unlink(missing_ok=True)
+    return local_aws
 
 
 def write(project: Project, *, shm: int, models: list[str], retain: bool = False) -> None:

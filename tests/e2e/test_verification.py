@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import pytest
 
@@ -16,11 +15,11 @@ pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")
-def checked(project: Project, local_aws: LocalAws) -> Iterator[CheckedProject]:
+def checked(project: Project, local_aws: LocalAws) -> CheckedProject:
     """An environment of its own, deployed with a model that answers rightly."""
-    with checked_project(project, local_aws, name="verified") as checked:
-        checked.deploy()
-        yield checked
+    checked = checked_project(project, local_aws, name="verified")
+    checked.deploy()
+    return checked
 
 
 def test_after_a_good_deployment_the_model_is_warm_and_verify_finds_nothing_wrong(
@@ -110,22 +109,22 @@ def test_a_model_that_cannot_be_loaded_fails_the_deployment_with_the_containers_
 
 
 def test_a_first_deployment_that_fails_leaves_no_endpoint_and_no_record(project: Project, local_aws: LocalAws) -> None:
-    with checked_project(project, local_aws, name="unverified") as checked:
-        checked.write_model(f"x * (3 if {ON_THE_SERVER} else 2)")
-        assert "6 expected, 9 found" in checked.deploy(expect=1).stderr
-        endpoints = local_aws.client("sagemaker").list_endpoints(NameContains="unverified")["Endpoints"]
-        assert [one for one in endpoints if one["EndpointStatus"] != "Deleting"] == []
-        path = "/tritonstack/unverified/checked/"
-        assert local_aws.client("ssm").get_parameters_by_path(Path=path)["Parameters"] == []
+    checked = checked_project(project, local_aws, name="unverified")
+    checked.write_model(f"x * (3 if {ON_THE_SERVER} else 2)")
+    assert "6 expected, 9 found" in checked.deploy(expect=1).stderr
+    endpoints = local_aws.client("sagemaker").list_endpoints(NameContains="unverified")["Endpoints"]
+    assert [one for one in endpoints if one["EndpointStatus"] != "Deleting"] == []
+    path = "/tritonstack/unverified/checked/"
+    assert local_aws.client("ssm").get_parameters_by_path(Path=path)["Parameters"] == []
 
 
 def test_with_0_models_a_wrong_model_is_not_asked_and_verify_says_so_later(
     project: Project, local_aws: LocalAws
 ) -> None:
-    with checked_project(project, local_aws, name="unasked") as checked:
-        checked.write_model(f"x * (3 if {ON_THE_SERVER} else 2)")
-        checked.write_environment(more=", verification: {models: 0}")
-        checked.deploy()
-        assert checked.loaded == set()
-        printed = project.run("verify", "unasked", "--local", expect=1).stdout
-        assert "at [0, 0], where 6 is expected and 9 found" in printed
+    checked = checked_project(project, local_aws, name="unasked")
+    checked.write_model(f"x * (3 if {ON_THE_SERVER} else 2)")
+    checked.write_environment(more=", verification: {models: 0}")
+    checked.deploy()
+    assert checked.loaded == set()
+    printed = project.run("verify", "unasked", "--local", expect=1).stdout
+    assert "at [0, 0], where 6 is expected and 9 found" in printed

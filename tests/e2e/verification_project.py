@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from subprocess import CompletedProcess
 
@@ -77,13 +75,9 @@ class CheckedProject:
         return str(stacks[0]["StackStatus"])
 
 
-@contextmanager
-def checked_project(project: Project, aws: LocalAws, *, name: str) -> Iterator[CheckedProject]:
-    """The environment, not deployed yet; its file goes at the end."""
+def checked_project(project: Project, aws: LocalAws, *, name: str) -> CheckedProject:
+    """The environment, not deployed yet."""
     checked = CheckedProject(project=project, aws=aws, name=name, model=f"{name}-doubles")
     checked.write_model("x * 2")
     checked.write_environment()
-    try:
-        yield checked
-    finally:
-        (project.root / "environments" / f"{name}.yaml").unlink(missing_ok=True)
+    return checked

@@ -94,7 +94,7 @@ def deploying(project: Project) -> Iterator[LocalAws]:
         yield aws
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def systems(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A project with the published systems, tiny and with random weights, BERT in ten copies."""
     project = system_project(tmp_path_factory.mktemp("systems"), local=LOCAL)
@@ -106,13 +106,13 @@ def systems(tmp_path_factory: pytest.TempPathFactory) -> Project:
     return project
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def systems_aws(systems: Project) -> Iterator[LocalAws]:
     """The systems, deployed by the real command line."""
     yield from deploying(systems)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def single_aws(systems: Project, systems_aws: LocalAws) -> LocalAws:
     """The ensemble alone behind a single-model endpoint, in an environment of its own on the same local AWS."""
     systems.run("deploy-local", "single", timeout=300)

@@ -73,15 +73,12 @@ class LocalAws:
         return sdk_variables(emulator_url=self.emulator_url, runtime_url=self.runtime_url)
 
     def client(self, service: str, *, config: Config | None = None) -> Any:
-        """A boto3 client of this local AWS, whatever the calling process's own AWS settings are."""
-        return _session().client(
-            service,
-            endpoint_url=self.runtime_url if service == "sagemaker-runtime" else self.emulator_url,
-            region_name=REGION,
-            aws_access_key_id="testing",
-            aws_secret_access_key="testing",  # noqa: S106  (the emulator checks none)
-            config=Config(proxies={}).merge(config or CLIENT_CONFIG),
-        )
+        """A boto3 client of this local AWS, whatever the calling process's own AWS settings are.
+
+        Without a ``config`` of the caller's own it is shared: making one takes 20 ms, and threads may share it.
+        """
+        url = self.runtime_url if service == "sagemaker-runtime" else self.emulator_url
+        return _shared_client(service, url) if config is None else _client(service, url, config)
 
     def session(self) -> LocalSession:
         """What takes the place of a ``boto3.Session`` where one is asked for."""
@@ -113,6 +110,22 @@ class LocalSession:
     def client(self, service_name: str, *, config: Config | None = None) -> Any:
         """A boto3 client."""
         return self.aws.client(service_name, config=config)
+
+
+@cache
+def _shared_client(service: str, url: str) -> Any:
+    return _client(service, url, CLIENT_CONFIG)
+
+
+def _client(service: str, url: str, config: Config) -> Any:
+    return _session().client(
+        service,
+        endpoint_url=url,
+        region_name=REGION,
+        aws_access_key_id="testing",
+        aws_secret_access_key="testing",  # noqa: S106  (the emulator checks none)
+        config=Config(proxies={}).merge(config),
+    )
 
 
 @cache
