@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from tests.exporters.torch_environment import ROOT, Tasks, needs_torch, run
+from tritonstack.catalogue import model_formats
 
 pytestmark = needs_torch
 
@@ -64,12 +65,18 @@ def answer(folder: Path) -> list[float]:
     return data
 
 
+def _beyond_the_oldest(path: Path) -> tuple[str, ...]:
+    assert model_formats.torchscript_version(path) <= model_formats.newest_torchscript()
+    return model_formats.beyond_torch(path)
+
+
 def test_the_three_formats_hold_one_model(tmp_path: Path) -> None:
     for name in ("resnet50-torchscript", "resnet50-onnx", "resnet50-tensorrt"):
         done = export(name, tmp_path / name)
         assert done.returncode == 0, done.stderr
         assert done.stderr == ""
         assert json.loads((tmp_path / name / "report.json").read_text())["figures"]["largest_difference"] <= 1e-4
+    assert _beyond_the_oldest(tmp_path / "resnet50-torchscript/files/resnet50-torchscript/1/model.pt") == ()
     answers = [answer(tmp_path / name) for name in ("resnet50-torchscript", "resnet50-onnx", "resnet50-tensorrt")]
     assert answers[0] == answers[1] == answers[2]
     assert np.std(answers[0]) > 0.1

@@ -17,6 +17,7 @@ from tritonstack.archives.lint.onnx_graph import read_graph
 from tritonstack.archives.model_config import ModelConfig, Node, Tensor, read_config
 from tritonstack.archives.programs import REPOSITORY, run_script
 from tritonstack.archives.source import ArchiveSource, BuildChoice, archives_of
+from tritonstack.catalogue import model_formats
 from tritonstack.client.adapters import to_arrays
 from tritonstack.errors import WorkFailedError
 
@@ -254,6 +255,13 @@ def test_the_answer_is_the_pooled_output_alone(exports: dict[str, Export], name:
     assert np.abs(values).max() <= 1 or name.startswith("roberta")  # the others have a pooler, which ends in tanh
     assert values.std() > 0.1
     assert (made.folder / "sample/answer.json").stat().st_size < 32 * 1024
+
+
+@needs_torch
+def test_the_oldest_release_s_pytorch_has_all_that_an_exported_trace_needs(exports: dict[str, Export]) -> None:
+    path = exports["bert-large-pytorch"].folder / "bert-large/1/model.pt"
+    assert model_formats.torchscript_version(path) <= model_formats.newest_torchscript()
+    assert model_formats.beyond_torch(path) == ()
 
 
 @needs_torch

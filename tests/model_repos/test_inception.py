@@ -26,6 +26,7 @@ from tritonstack.archives.manifest import Manifest
 from tritonstack.archives.model_config import read_config
 from tritonstack.archives.programs import REPOSITORY
 from tritonstack.archives.source import ArchiveSource, BuildChoice
+from tritonstack.catalogue import model_formats
 from tritonstack.local.container import ContainerFailedError, ContainerSettings, TritonContainer, prepare_model_data
 from tritonstack.local.paths import environment_python
 from tritonstack.settings import check_archives, load_environment, with_default_models
@@ -141,6 +142,7 @@ def test_the_pipeline_decodes_on_the_gpu_and_names_no_place_of_this_machine(arch
     assert b"gpu" in pipeline
     for word in (b"/", b".py", b"_origin_stack"):
         assert word not in pipeline
+    assert model_formats.beyond_dali(pipeline) == ()
 
 
 def test_the_manifest_carries_the_proofs_figures(archive: Archive) -> None:

@@ -14,7 +14,7 @@ from tritonstack.archives.execution_environment import PackedEnvironment
 from tritonstack.archives.exporting import Exported, export_source
 from tritonstack.archives.folder import CONFIG, model_directories
 from tritonstack.archives.kept_environment import kept_environment
-from tritonstack.archives.lint import refuse_errors
+from tritonstack.archives.lint import Target, refuse_errors
 from tritonstack.archives.manifest import (
     ENGINE_FIGURE,
     ArchiveEntry,
@@ -38,6 +38,7 @@ from tritonstack.archives.sample_request import READY_REQUEST, Arrays, ready_req
 from tritonstack.archives.source import ArchiveSource
 from tritonstack.archives.staging import stage_repository
 from tritonstack.archives.targets import python_of, target_of
+from tritonstack.catalogue import load_catalogue
 from tritonstack.naming import ArchiveName, Platform
 
 
@@ -171,7 +172,10 @@ def finish(
 def _refuse_errors(task: Task, repository: Path, environment: PackedEnvironment | None) -> None:
     part = task.source.recipe.execution_environment
     absent = [part.packed_as] if part is not None and environment is None else []
-    refuse_errors([repository], staged_for=task.source.model, absent=absent)
+    release = load_catalogue().release(task.platform.release) if task.platform else None
+    name = f"release {release.version}" if release else ""
+    target = Target(name=name, release=release)  # what exports made is there only now
+    refuse_errors([repository], staged_for=task.source.model, absent=absent, target=target)
 
 
 def _manifest(staged: Staged, packed: PackResult, engines: Mapping[str, EngineEntry]) -> Manifest:

@@ -4,8 +4,9 @@ Runs in the environment ``dali``, on a machine with or without a GPU. Besides ``
 for the export that follows: what the source framework answers for the sample must start from the very pixels that DALI
 decodes, since no two decoders and resizers agree to the last bit.
 
-The release's DALI reads what is written here. An older one may lack what a newer one writes (NVIDIA/DALI#2933), and no
-machine without a GPU can try that: where a release refuses the pipeline, pin its DALI in requirements/dali.in.
+The release's DALI reads what is written here, and is older. What an older one refuses is an operator that it lacks
+(NVIDIA/DALI#2933): the pipeline has only those of the oldest DALI that can be had, which reads it and gives the same
+pixels (docs/decisions/0019-what-the-oldest-release-reads.md).
 """
 
 # mypy: disable-error-code="import-not-found"

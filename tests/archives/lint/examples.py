@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import tarfile
-from collections.abc import Mapping
+import zipfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from tests.archives.lint.onnx_files import write_graph
+from tests.archives.lint.onnx_files import part, write_graph
 from tritonstack.archives.lint.example import Example, ExampleFile
 from tritonstack.archives.lint.target import Target
 from tritonstack.settings import Endpoint
@@ -51,5 +52,26 @@ def _write(path: Path, file: ExampleFile) -> None:
         path.symlink_to(file.text.strip())
     elif file.language == "onnx-graph":
         write_graph(path, yaml.safe_load(file.text))
+    elif file.language == "torchscript":
+        write_torchscript(path, **yaml.safe_load(file.text))
+    elif file.language == "dali-pipeline":
+        path.write_bytes(pipeline(yaml.safe_load(file.text)))
     else:
         path.write_text(file.text, encoding="utf-8")
+
+
+def write_torchscript(path: Path, *, version: int, code: str) -> None:
+    """A TorchScript file whose ``forward`` gives an expression of ``x``; without weights, which no rule reads."""
+    head = "class Net(Module):\n  def forward(self: __torch__.Net,\n    x: Tensor) -> Tensor:\n"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("model/code/__torch__.py", f"{head}    return {code}\n")
+        archive.writestr("model/version", f"{version}\n")
+
+
+def pipeline(operators: Sequence[Mapping[str, Any]]) -> bytes:
+    """A serialised DALI pipeline of operators: the names of each and of its arguments, without values."""
+    bodies = (
+        part(1, each["name"].encode()) + b"".join(part(4, part(1, one.encode())) for one in each["arguments"])
+        for each in operators
+    )
+    return b"".join(part(5, body) for body in bodies)

@@ -58,11 +58,12 @@ def tensor(name: str, dtype: str, shape: Sequence[int | str | None]) -> bytes:
 
 
 def graph_file(graph: Mapping[str, Any]) -> bytes:
-    """A ModelProto. ``weights``: initialisers, name → size in bytes; ``opset``: 18 unless given."""
+    """A ModelProto. ``weights``: initialisers, name → size in bytes; ``opset``: 17 unless given, ``ir_version`` 8."""
     body = b"".join(part(5, part(8, name.encode()) + part(9, bytes(size))) for name, size in weights(graph).items())
     body += b"".join(part(11, tensor(**each)) for each in graph["inputs"])
     body += b"".join(part(12, tensor(**each)) for each in graph["outputs"])
-    return number(1, 9) + part(8, number(2, graph.get("opset", 18))) + part(7, body)
+    versions = number(1, graph.get("ir_version", 8)) + part(8, number(2, graph.get("opset", 17)))
+    return versions + part(7, body)
 
 
 def weights(graph: Mapping[str, Any]) -> Mapping[str, int]:

@@ -36,12 +36,15 @@ def lint_folder(
     return _sorted(folder_findings(folder, target or Target(backends=known), archives))
 
 
-def lint_repository(folder: Path, *, addressed: str, absent: Collection[str] = ()) -> tuple[Finding, ...]:
+def lint_repository(
+    folder: Path, *, addressed: str, absent: Collection[str] = (), target: Target | None = None
+) -> tuple[Finding, ...]:
     """Every finding about a staged repository, in which everything has to be there.
 
     ``absent``: files of the addressed model that need not be, such as an environment that the local one stands in for.
+    ``target``: where it shall be served.
     """
-    return _sorted(findings(view_repository(folder, addressed=addressed, target=Target(), absent=absent)))
+    return _sorted(findings(view_repository(folder, addressed=addressed, target=target or Target(), absent=absent)))
 
 
 def refuse_errors(
@@ -62,7 +65,7 @@ def refuse_errors(
         if staged_for is None:
             found = lint_folder(folder, target=target or Target())
         else:
-            found = lint_repository(folder, addressed=staged_for, absent=absent)
+            found = lint_repository(folder, addressed=staged_for, absent=absent, target=target)
         problems += [finding.problem() for finding in found if finding.level == "error"]
     if problems:
         raise InputError(problems)

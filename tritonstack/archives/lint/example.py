@@ -10,7 +10,8 @@ A page names each file in a line of its own, its content in a fenced block below
 
 A block's language says what the content is: ``onnx-graph`` (YAML, from which a test makes an ONNX file), ``size``
 (a file of so many bytes, sparse), ``tar.gz`` (an archive of empty files, by their names), ``link`` (a symbolic link, by
-where it leads), anything else: the text itself.
+where it leads), ``torchscript`` (its version and an expression), ``dali-pipeline`` (operators and their arguments),
+anything else: the text itself.
 """
 
 from __future__ import annotations

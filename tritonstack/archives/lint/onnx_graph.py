@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -20,7 +20,7 @@ _NEGATIVE = 1 << 63
 _TEXT_BYTES = 1 << 16
 """No name of a tensor is longer; a file that says so is damaged."""
 
-_MODEL_OPSETS, _MODEL_GRAPH = 8, 7
+_MODEL_IR, _MODEL_OPSETS, _MODEL_GRAPH = 1, 8, 7
 _GRAPH_INITIALIZER, _GRAPH_INPUT, _GRAPH_OUTPUT, _GRAPH_SPARSE = 5, 11, 12, 15
 _TENSOR_NAME, _TENSOR_EXTERNAL, _SPARSE_VALUES = 8, 13, 1
 
@@ -64,11 +64,15 @@ class GraphTensor:
 
 @dataclass(frozen=True, kw_only=True)
 class OnnxGraph:
-    """What a graph takes and gives. Inputs that have a value in the file (initialisers) are not among them."""
+    """What a graph takes and gives. Inputs that have a value in the file (initialisers) are not among them.
+
+    ``opset``: of the standard operators; ``ir_version``: of the file's format. Both are 0 where nothing says them.
+    """
 
     inputs: tuple[GraphTensor, ...]
     outputs: tuple[GraphTensor, ...]
     opset: int
+    ir_version: int = 0
 
 
 @dataclass(frozen=True)
@@ -87,15 +91,17 @@ def read_graph(path: Path) -> OnnxGraph:
     with path.open("rb") as stream:
         end = os.fstat(stream.fileno()).st_size
         graphs = []
-        opset = 0
+        opset = ir_version = 0
         for field in _fields(stream, 0, end):
             if field.number == _MODEL_GRAPH and field.is_message:
                 graphs.append(field)
             elif field.number == _MODEL_OPSETS and field.is_message:
                 opset = _opset(stream, field) or opset
+            elif field.number == _MODEL_IR and not field.is_message:
+                ir_version = field.value
         if len(graphs) != 1:
             raise OnnxError("no graph" if not graphs else "several graphs")
-        return _graph(stream, graphs[0], opset)
+        return replace(_graph(stream, graphs[0], opset), ir_version=ir_version)
 
 
 def external_files(path: Path) -> tuple[str, ...]:

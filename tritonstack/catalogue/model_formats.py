@@ -1,0 +1,205 @@
+"""What model files need of the framework that reads them, and what a release's frameworks read.
+
+Exports are made with one version of PyTorch, DALI and ONNX, and read by the older ones of a release. A file says more
+or less of what it needs: ONNX its operator set, TorchScript a version and its operators, DALI its operators alone. What
+PyTorch 1.13.1 and DALI 1.23.0 lack is found here: the oldest that can be had, of the time of releases 22.12 and 23.03.
+
+Standard library only: exports import this beside PyTorch and DALI, the linter without them.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import zipfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tritonstack.catalogue.data_file import read_data
+from tritonstack.catalogue.releases import TritonRelease
+
+OLDEST_TORCH, OLDEST_DALI = "PyTorch 1.13.1", "DALI 1.23.0"
+
+_DALI_READS_PAST = frozenset({"preserve_name", "repeat_last"})
+"""Arguments that DALI 2.4.0 writes whatever they are, and that 1.23.0 reads past, as it does all that begin with `_`.
+
+Tried: 1.23.0 gives the same pixels for the pipeline of 2.4.0 as for its own.
+"""
+
+
+class FormatError(ValueError):
+    """The file is not of the format that its name says, or is damaged."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnnxLimits:
+    """What an ONNX Runtime reads at most.
+
+    Attributes:
+        onnxruntime: its version.
+        is_exact: whether a release holds that very version, or that or an older one.
+        opset: the newest operator set.
+        ir_version: the newest version of the format.
+    """
+
+    onnxruntime: str
+    is_exact: bool
+    opset: int
+    ir_version: int
+
+
+@functools.cache
+def _facts() -> dict[str, Any]:
+    return read_data("model_formats.json")
+
+
+def onnx_limits(release: TritonRelease) -> OnnxLimits | None:
+    """What a release's ONNX Runtime reads; None where that is UNVERIFIED."""
+    version = release.onnxruntime or _facts()["onnxruntime_at_most"].get(release.version)
+    limits = _facts()["onnxruntime"].get(".".join(version.split(".")[:2])) if version else None
+    if version is None or limits is None:
+        return None
+    return OnnxLimits(onnxruntime=version, is_exact=release.onnxruntime is not None, **limits)
+
+
+def torch_of(release: TritonRelease) -> str | None:
+    """The PyTorch that a release's libtorch is of; None where that is UNVERIFIED."""
+    version: str | None = _facts()["torch"].get(release.version)
+    return version
+
+
+def dali_of(release: TritonRelease) -> str | None:
+    """The DALI of a release; None where that is UNVERIFIED."""
+    version: str | None = _facts()["dali"].get(release.version)
+    return version
+
+
+def newest_torchscript() -> int:
+    """The newest version of TorchScript's format that the libtorch of every release since 22.12 reads."""
+    version: int = _facts()["torchscript_version"]
+    return version
+
+
+def torch_with(operator: str) -> str | None:
+    """The PyTorch that an operator, or an argument of one, came with, of those that 1.13.1 lacks; None: UNVERIFIED."""
+    version: str | None = _facts()["torch_since"].get(operator)
+    return version
+
+
+def is_older(version: str, than: str) -> bool:
+    """Whether a version (``2.5.0a0``) is of an earlier minor one than another (``2.5``)."""
+    return _minor(version) < _minor(than)
+
+
+def _minor(version: str) -> tuple[int, int]:
+    major, minor = version.split(".")[:2]
+    return int(major), int(minor)
+
+
+def torchscript_version(path: Path) -> int:
+    """The version of TorchScript's format that a file is of. Raises :class:`FormatError`.
+
+    Source: pytorch caffe2/serialize/inline_container.cc: the record ``version``, or ``.data/version`` in newer files.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            for name in archive.namelist():
+                if name.split("/", 1)[-1] in ("version", ".data/version"):
+                    return int(archive.read(name))
+    except (zipfile.BadZipFile, OSError, ValueError) as error:
+        raise FormatError(f"no TorchScript: {error}") from error
+    raise FormatError("no TorchScript: a zip archive without the record version")
+
+
+def beyond_torch(path: Path) -> tuple[str, ...]:
+    """The operators of a TorchScript file, and arguments of them, that PyTorch 1.13.1 lacks. Raises FormatError."""
+    known: Mapping[str, str] = read_data("torch_operators.json")["operators"]
+    return tuple(sorted({lack for call in _calls(path) for lack in _lacks(call, known)}))
+
+
+def _calls(path: Path) -> Iterator[ast.Call]:
+    """Every call in a TorchScript file's code, which is written in a part of Python."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            sources = [
+                archive.read(name).decode() for name in archive.namelist() if "/code/" in name and name[-1] == "y"
+            ]
+        trees = [ast.parse(source) for source in sources]
+    except (zipfile.BadZipFile, OSError, ValueError, SyntaxError) as error:
+        raise FormatError(f"no TorchScript that can be read: {error}") from error
+    return (node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call))
+
+
+def _lacks(call: ast.Call, known: Mapping[str, str]) -> Iterator[str]:
+    """``aten::gelu`` where there is no such operator, ``aten::gelu(approximate)`` where it lacks an argument."""
+    match ast.unparse(call.func).split("."):
+        case ["torch", name]:
+            operator = f"aten::{name}"
+        case ["ops", namespace, name]:
+            operator = f"{namespace}::{name}"
+        case _:
+            return
+    signature = known.get(operator, known.get(operator.replace("aten::", "prim::")))
+    if signature is None:
+        yield operator
+        return
+    arguments = signature.split()
+    positions = arguments.index("*") if "*" in arguments else len(arguments)
+    if len(call.args) > positions and "..." not in arguments:
+        yield f"{operator}({len(call.args)} arguments)"
+    yield from (f"{operator}({each.arg})" for each in call.keywords if each.arg and each.arg not in arguments)
+
+
+def beyond_dali(pipeline: bytes) -> tuple[str, ...]:
+    """The operators of a serialised pipeline, and arguments of them, that DALI 1.23.0 lacks. Raises FormatError.
+
+    Field numbers: dali/pipeline/dali.proto: PipelineDef.op = 5; OpDef.name = 1, args = 4; Argument.name = 1.
+    """
+    known: Mapping[str, str] = read_data("dali_operators.json")["operators"]
+    found: set[str] = set()
+    operators = [content for number, content in _fields(pipeline) if number == 5]
+    if not operators:
+        raise FormatError("no DALI pipeline: it has no operator")
+    for operator in operators:
+        fields = list(_fields(operator))
+        name = next((content.decode(errors="replace") for number, content in fields if number == 1), "")
+        if name not in known:
+            found.add(name)
+            continue
+        for argument in (content for number, content in fields if number == 4):
+            title = next((each.decode(errors="replace") for number, each in _fields(argument) if number == 1), "")
+            is_past = title.startswith("_") or title in _DALI_READS_PAST or title == "device"
+            if not is_past and title not in known[name].split():
+                found.add(f"{name}({title})")
+    return tuple(sorted(found))
+
+
+def _fields(message: bytes) -> Iterator[tuple[int, bytes]]:
+    """The fields of a protobuf message that hold bytes: number and content. https://protobuf.dev/programming-guides/encoding/"""
+    at = 0
+    while at < len(message):
+        key, at = _varint(message, at)
+        kind = key & 7
+        if kind == 2:
+            length, at = _varint(message, at)
+            if at + length > len(message):
+                raise FormatError("no DALI pipeline, or not all of one")
+            yield key >> 3, message[at : at + length]
+            at += length
+        elif kind == 0:
+            _, at = _varint(message, at)
+        elif kind in (1, 5):
+            at += 8 if kind == 1 else 4
+        else:
+            raise FormatError("no DALI pipeline")
+
+
+def _varint(message: bytes, at: int) -> tuple[int, int]:
+    value = 0
+    for place, byte in enumerate(message[at : at + 10]):
+        value |= (byte & 127) << (7 * place)
+        if byte < 128:
+            return value, at + place + 1
+    raise FormatError("no DALI pipeline, or not all of one")
