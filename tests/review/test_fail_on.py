@@ -6,12 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from tests.review.reports import ALL, BASE, READ, before, policy, report, rich_report
+from tests.review.releases import A, release_stack
+from tests.review.reports import ALL, BASE, READ, ROLE, before, policy, report, rich_report
 from tests.review.small import Template, of, resource, serving, stack
 from tritonstack.errors import InputError
 from tritonstack.review.fail_on import WORDS, matches_of, parse_fail_on
 from tritonstack.review.parts import Known
 from tritonstack.review.report import Report, report_of
+from tritonstack.review.snapshot import EnvironmentSnapshot
+from tritonstack.review.vulnerable_releases import vulnerable_releases
 
 
 def matched(given: Report, words: str) -> list[str]:
@@ -63,12 +66,47 @@ def test_no_word_matches_where_nothing_changes() -> None:
         ("cost:+0.74", ["dev: 0.75 USD/hour → 1.50 USD/hour (+100 %)"]),
         ("cost:+0.75", []),
         ("refused", []),
+        ("vulnerable-release", []),
         ("opening", ["dev: serving: Group lets in tcp 22 from 0.0.0.0/0 (every IPv4 address)"]),
     ],
 )
 def test_a_word_matches_what_it_says(words: str, wanted: list[str]) -> None:
     told = [each.replace("at minimum ", "") for each in matched(rich_report(), words)]
     assert sorted(each for each in told if not each.startswith("new:")) == sorted(wanted)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "added", "kept"),
+    [
+        ("24.09", "24.09", "", "stays on release 24.09, which has "),
+        ("24.09", "25.09", "", "runs release 25.09 instead of 24.09, with "),
+        ("25.09", "24.09", "runs release 24.09 instead of 25.09: ", "runs release 24.09 instead of 25.09: "),
+        (None, "25.09", "is new on release 25.09, which has ", "is new on release 25.09, which has "),
+        ("25.09", "26.10", "", ""),
+        (None, "26.10", "", ""),
+        ("25.09", "mine", "", ""),
+    ],
+)
+def test_a_vulnerable_release_is_one_that_the_change_adds_and_with_kept_any(
+    old: str | None, new: str, added: str, kept: str
+) -> None:
+    def on(release: str | None) -> Template:
+        return {} if release is None else serving(image=f"{'0' * 12}.dkr.ecr/triton:{release}-py3")
+
+    given = report({"Role": ROLE, **on(old)}, {"Role": ROLE, **on(new)})
+    for word, said in (("vulnerable-release", added), ("vulnerable-release:kept", kept)):
+        told = matched(given, word)
+        assert [each.startswith(f"dev: serving: dev-digits {said}") for each in told] == ([True] if said else [])
+        assert all("the gravest CVE-" in each for each in told)
+    with pytest.raises(InputError):
+        parse_fail_on("vulnerable-release:added")
+
+
+def test_a_release_set_tells_the_release_of_an_image_of_ones_own() -> None:
+    """The release set is right where the image's tag names another release."""
+    made = release_stack({"bert": A}, platform="25.09-t4")
+    [found] = vulnerable_releases(None, EnvironmentSnapshot(name="dev", stacks={made.name: made}, findings=None))
+    assert (found.before, found.after, found.added) == (None, "25.09", found.total)
 
 
 def test_a_permission_that_widens_matches_iam_and_by_a_wildcard_also_wildcard() -> None:

@@ -160,6 +160,10 @@ def _unknown_cost(report: EnvironmentReport, _given: str) -> Iterator[str]:
             yield f"{each.endpoint}: {reason}"
 
 
+def _vulnerable_releases(report: EnvironmentReport, given: str) -> Iterator[str]:
+    yield from (each.sentence for each in report.parts.releases if each.added or given == "kept")
+
+
 def _more(given: str) -> bool:
     return re.fullmatch(r"\+\d+(\.\d+)?%?", given) is not None
 
@@ -194,6 +198,12 @@ WORDS: Mapping[str, Word] = {
     "opening": Word(says="a network, data or a program's way out opens", matches=_openings),
     "model-removal": Word(says="an endpoint serves a model no longer", matches=_model_removal),
     "engine": Word(says="a TensorRT engine is to be built, or may be", matches=_engines),
+    "vulnerable-release": Word(
+        form="vulnerable-release[:kept]",
+        says="an endpoint gets known vulnerabilities of Triton; with :kept also one that has had them",
+        matches=_vulnerable_releases,
+        argument=lambda given: given in {"", "kept"},
+    ),
     "cost": Word(
         form="cost:+N%|cost:+N",
         says="the endpoints of an environment cost more than N % or N USD an hour more, at minimum or maximum",

@@ -21,6 +21,7 @@ from tritonstack.review.permissions import permission_changes
 from tritonstack.review.prices import Prices, prices_of
 from tritonstack.review.served import served_sets
 from tritonstack.review.snapshot import EnvironmentSnapshot
+from tritonstack.review.vulnerable_releases import VulnerableRelease, vulnerable_releases
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +62,7 @@ class Parts:
         costs: of every endpoint.
         permissions: those that widen, narrow or are others.
         openings: of networks, data and programs.
+        releases: endpoints whose Triton release has known vulnerabilities.
     """
 
     models: tuple[ModelChange, ...] = ()
@@ -69,6 +71,7 @@ class Parts:
     costs: tuple[CostChange, ...] = ()
     permissions: tuple[PermissionChange, ...] = ()
     openings: tuple[OpeningChange, ...] = ()
+    releases: tuple[VulnerableRelease, ...] = ()
 
     @property
     def cost(self) -> CostTotals:
@@ -107,6 +110,7 @@ def parts_of(
         costs=cost_changes(before, deployed, prices=prices, change=change),
         permissions=permission_changes(before, deployed),
         openings=opening_changes(before, deployed),
+        releases=vulnerable_releases(before, deployed),
     )
 
 

@@ -1,0 +1,219 @@
+"""Say what of the catalogue is behind, or ahead of, the packages that are installed here.
+
+    .envs/main/bin/python scripts/stale_catalogue.py [--sdk FOLDER]
+
+botocore has SageMaker's host AMIs, instance types and regions, cfn-lint which region hosts which type, the CDK the
+accounts of AWS's images, the SageMaker SDK which image lies where. Upgrade them, run this, and follow it. What none of
+them has (drivers, CUDA, backends, vulnerabilities) is read from NVIDIA's release notes and bulletins by hand.
+Ends with 1 where a fact is stale.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import botocore.session
+
+from tritonstack.catalogue import load_catalogue
+from tritonstack.catalogue.build_machines import load_build_machines
+from tritonstack.catalogue.data_file import read_data
+
+PARTITIONS = ("aws", "aws-cn", "aws-us-gov")
+GPU_FAMILIES = ("g", "p")
+SDK_FILE = "image_uri_config/sagemaker-tritonserver.json"
+SHOWN = 12
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """One kind of fact, in the catalogue and in a package.
+
+    Attributes:
+        fact: what is compared, and the catalogue's file.
+        package: where else it stands, with the version.
+        missing: what the package has and the catalogue has not.
+        gone: what the catalogue has and the package has not.
+    """
+
+    fact: str
+    package: str
+    missing: tuple[str, ...]
+    gone: tuple[str, ...]
+
+    @classmethod
+    def of(cls, fact: str, package: str, *, ours: Iterable[str], theirs: Iterable[str]) -> Comparison:
+        """The two sides as names."""
+        mine, other = set(ours), set(theirs)
+        return cls(fact=fact, package=package, missing=tuple(sorted(other - mine)), gone=tuple(sorted(mine - other)))
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether the two differ."""
+        return bool(self.missing or self.gone)
+
+    def __str__(self) -> str:
+        if not self.is_stale:
+            return f"current  {self.fact}: as in {self.package}"
+        parts = [_listed("not in the catalogue", self.missing), _listed(f"not in {self.package}", self.gone)]
+        return f"STALE    {self.fact}: {'; '.join(part for part in parts if part)}"
+
+
+def comparisons(sdk: Path | None) -> Iterator[Comparison]:
+    """Every comparison that the installed packages allow; ``sdk``: the SDK's list of images, where there is one."""
+    catalogue, session = load_catalogue(), botocore.session.get_session()
+    boto, lint = _named("botocore"), _named("cfn-lint")
+    sagemaker = session.get_service_model("sagemaker")
+    amis = _enumeration(sagemaker, "ProductionVariantInferenceAmiVersion")
+    yield Comparison.of(
+        "host AMIs (host_amis.json)",
+        boto,
+        ours=(ami.name for ami in catalogue.host_amis),
+        theirs=(name for name in amis if "-gpu-" in name),
+    )
+    regions = {
+        name
+        for partition in PARTITIONS
+        for name in session.get_available_regions("sagemaker", partition_name=partition)
+    }
+    yield Comparison.of("regions (hosting_regions.json)", boto, ours=catalogue.regions, theirs=regions)
+    hosted = _types_by_region("hosting")
+    yield Comparison.of(
+        "hosted GPU types by region (hosting_regions.json)",
+        lint,
+        ours=_pairs(read_data("hosting_regions.json")["regions"]),
+        theirs=_pairs(hosted),
+    )
+    known = set(catalogue.instances) | set(catalogue.instance_table.omitted)
+    types = {name for names in hosted.values() for name in names}
+    yield Comparison.of("GPU types (instances.json)", lint, ours=known & types, theirs=types)
+    enumerated = set(_enumeration(sagemaker, "ProductionVariantInstanceType"))
+    yield Comparison.of(
+        "GPU types (instances.json)", boto, ours=catalogue.instances, theirs=enumerated & set(catalogue.instances)
+    )
+    processing = read_data("build_machines.json")["processing"]
+    yield Comparison.of(
+        "build machines of Processing (build_machines.json)",
+        boto,
+        ours=processing["types"],
+        theirs=set(_enumeration(sagemaker, "ProcessingInstanceType")) & set(catalogue.instances),
+    )
+    codebuild = session.get_service_model("codebuild")
+    machines = {each.name for each in load_build_machines().machines if each.kind == "codebuild"}
+    yield Comparison.of(
+        "build machines of CodeBuild (build_machines.json)",
+        boto,
+        ours=machines,
+        theirs=machines & set(_enumeration(codebuild, "ComputeType")),
+    )
+    accounts = catalogue.image_table.accounts["dlc"]
+    yield Comparison.of(
+        "accounts of images (triton_images.json)",
+        _named("aws-cdk-lib"),
+        ours=_shared(accounts, told := _cdk_accounts(catalogue.regions)),
+        theirs=_assigned(told),
+    )
+    if sdk is not None:
+        yield from _images(json.loads(sdk.read_text(encoding="utf-8")), package=str(sdk))
+
+
+def _images(document: Mapping[str, Any], *, package: str) -> Iterator[Comparison]:
+    """Which release has an image where, and in whose account, as the SageMaker SDK lists it."""
+    table = load_catalogue().image_table
+    listed = [release for release, kind in table.generations.items() if kind == "dlc"]
+    yield Comparison.of(
+        "images by release and region (triton_images.json)",
+        package,
+        ours=(f"{one} {at}" for one in listed if one not in table.without_region_list for at in table.regions[one]),
+        theirs=(f"{one} {at}" for one, row in document["versions"].items() for at in row["registries"]),
+    )
+    told = {at: account for row in document["versions"].values() for at, account in row["registries"].items()}
+    yield Comparison.of(
+        "accounts of images (triton_images.json)",
+        package,
+        ours=_shared(table.accounts["dlc"], told),
+        theirs=_assigned(told),
+    )
+
+
+def find_sdk(folder: Path | None) -> Path | None:
+    """The SDK's list of images: below ``folder``, else in an installed SageMaker SDK, or None."""
+    roots = [folder] if folder is not None else []
+    spec = importlib.util.find_spec("sagemaker") if folder is None else None
+    if spec is not None:
+        roots += [Path(place) for place in spec.submodule_search_locations or ()]
+    return next((path for root in roots for path in sorted(root.rglob(SDK_FILE))), None)
+
+
+def _types_by_region(use: str) -> dict[str, list[str]]:
+    """Region → the GPU types that cfn-lint's schemas have there."""
+    package = files(f"cfnlint.data.schemas.extensions.aws_sagemaker_{use}")
+    document = json.loads(package.joinpath("instancetype_enum.json").read_text(encoding="utf-8"))
+    return {
+        region: [name for name in schema["enum"] if name.split(".")[1].startswith(GPU_FAMILIES)]
+        for region, schema in document.items()
+        if isinstance(schema, dict)
+    }
+
+
+def _cdk_accounts(regions: Iterable[str]) -> dict[str, str]:
+    from aws_cdk.region_info import RegionInfo  # noqa: PLC0415 - starts Node.js
+
+    told = {region: RegionInfo.get(region).dlc_repository_account for region in regions}
+    return {region: account for region, account in told.items() if account}
+
+
+def _shared(accounts: Mapping[str, str], told: Mapping[str, str]) -> list[str]:
+    """Ours, of the regions that the package has too: none of them has all."""
+    return _assigned({region: account for region, account in accounts.items() if region in told})
+
+
+def _assigned(accounts: Mapping[str, str]) -> list[str]:
+    return [f"{region} {account}" for region, account in accounts.items()]
+
+
+def _pairs(names: Mapping[str, Sequence[str]]) -> set[str]:
+    return {f"{region} {name}" for region, types in names.items() for name in types}
+
+
+def _enumeration(model: Any, shape: str) -> list[str]:
+    return list(model.shape_for(shape).enum)
+
+
+def _named(package: str) -> str:
+    return f"{package} {version(package)}"
+
+
+def _listed(what: str, names: Sequence[str]) -> str:
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return f"{what}: {', '.join(names[:SHOWN])}{more}" if names else ""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print a line for each comparison; 1 where one differs."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sdk", type=Path, metavar="FOLDER", help="where sagemaker-core, or sagemaker 2, was unpacked")
+    given = parser.parse_args(arguments)
+    sdk = find_sdk(given.sdk)
+    found = list(comparisons(sdk))
+    for each in found:
+        print(each)
+    if sdk is None:
+        where = f"{given.sdk} has no {SDK_FILE}" if given.sdk else "no SageMaker SDK is installed"
+        print(
+            f"not compared: images by release and region: {where} "
+            "(pip install --no-deps --target FOLDER sagemaker-core, then --sdk FOLDER)"
+        )
+    return int(any(each.is_stale for each in found))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
