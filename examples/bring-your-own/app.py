@@ -27,7 +27,7 @@ endpoint = MultiModelEndpoint(
     bucket=bucket,
     key=key,
     role=role,
-    release="24.09",
+    release="25.09",  # the newest with an image and a host AMI that covers its CUDA
     instance_type="ml.g4dn.xlarge",
     models=["ranker", "ranker-large"],
 )

@@ -20,7 +20,7 @@ class Recommender(cdk.Stack):
             "Models",
             endpoint_name="recommender",
             bucket=bucket,
-            release="24.09",
+            release="25.09",  # the newest with an image and a host AMI that covers its CUDA
             instance_type="ml.g5.xlarge",
             initial_instance_count=instances,
         )

@@ -10,6 +10,10 @@ TEXT = """What an endpoint's `release` decides. A dash is what no source says fo
 that is not in this table: it runs with the Python, backends and CUDA of the release before it, and `tritonstack lint`
 and the synthesis warn. "covered" names the host AMI whose CUDA is at least the release's; one "by minor version" is of
 the same major version and older, which CUDA allows and nobody has tried on SageMaker (UNVERIFIED).
+
+The committed environments and examples run {chosen}: the newest release with an image of AWS's, every backend that
+they use, and a host AMI that covers its CUDA. The newer images fix more, and their CUDA asks more of the driver than
+any host AMI has: {waiting}. Take one of them where you have seen it start on your instance type.
 """
 FIXES = """The first release that has each fix. A release has all those below whose fix is newer. Whether an attacker
 can reach one depends on who may call the endpoint and whose models it serves: SageMaker lets nobody else to the
@@ -22,19 +26,35 @@ def releases_page() -> str:
     """The releases, newest first, and the vulnerabilities, by the release that fixes them."""
     catalogue = load_catalogue()
     rows = [_row(release) for release in reversed(list(catalogue.releases.values()))]
+    chosen = newest_covered()
+    newer = [
+        f"{each} (CUDA {release.cuda})" for each, release in catalogue.releases.items() if release.at_least(chosen)
+    ]
+    newer = [each for each in newer if each[:5] != chosen and each[:5] in catalogue.image_table.regions]
     titles = ["release", "server", "image of AWS's", "CUDA", "host AMI", "TensorRT", "ONNX Runtime", "Python"]
     fixes = sorted(
         catalogue.all_vulnerabilities, key=lambda each: (each.fixed_in, each.score or 0, each.id), reverse=True
     )
     parts = [
         head("Releases of Triton", source="the catalogue"),
-        TEXT,
+        TEXT.format(chosen=chosen, waiting=", ".join(newer)),
         table([*titles, "known vulnerabilities"], rows),
         "## Known vulnerabilities\n",
         FIXES,
         table(["fixed in", "vulnerability", "CVSS", "what it is", "source"], [_fix(each) for each in fixes]),
     ]
     return "\n".join(parts)
+
+
+def newest_covered() -> str:
+    """The newest release with an image of AWS's whose CUDA a host AMI covers outright."""
+    catalogue = load_catalogue()
+    return next(
+        version
+        for version, release in reversed(list(catalogue.releases.items()))
+        if version in catalogue.image_table.regions and release.cuda
+        if any(ami.covers(release) for ami in catalogue.host_amis)
+    )
 
 
 def _row(release: TritonRelease) -> list[str]:

@@ -12,6 +12,7 @@ import pytest
 from pydantic import BaseModel
 
 from tests.settings.environment_file import write_environment
+from tritonstack.catalogue import load_catalogue
 from tritonstack.commands.schema import schema_text
 from tritonstack.errors import InputError
 from tritonstack.naming import Platform
@@ -21,6 +22,7 @@ from tritonstack.settings.type_errors import _inner_model
 from tritonstack.settings.yaml_source import parse_yaml
 
 REPOSITORY = Path(__file__).parents[2]
+CATALOGUE = load_catalogue()
 COMMITTED = sorted((REPOSITORY / "environments").glob("*.yaml"))
 
 
@@ -74,6 +76,19 @@ def test_committed_environments_are_the_four_and_prod_is_guarded() -> None:
     assert prod.production
     assert prod.artifacts.retain
     assert all(endpoint.initial_instance_count >= 2 for endpoint in prod.endpoints)
+
+
+@pytest.mark.parametrize("path", COMMITTED, ids=lambda path: path.stem)
+def test_committed_environments_run_the_newest_release_whose_cuda_a_host_covers(path: Path) -> None:
+    for endpoint in load_environment(path).endpoints:
+        release, ami = CATALOGUE.release(endpoint.release), CATALOGUE.propose_host_ami(endpoint.release)
+        assert release is not None
+        assert ami is not None
+        assert ami.covers(release)
+        assert release.version in CATALOGUE.image_table.regions
+        for newer in CATALOGUE.releases.values():
+            if newer.order > release.order and newer.version in CATALOGUE.image_table.regions:
+                assert not any(each.covers(newer) for each in CATALOGUE.host_amis)
 
 
 def test_the_schema_refuses_what_it_can_without_the_catalogue() -> None:

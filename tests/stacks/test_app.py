@@ -94,7 +94,7 @@ def test_wrong_settings_say_every_error_at_once_and_synthesise_nothing(tmp_path:
         name="bad",
         **{"ml.g4dn.xlarge": "ml.g4dn.12xlarge", "production: false": "production: perhaps"},
     )
-    edited(folder, name="worse", **{'"24.09"': '"24.02"'})
+    edited(folder, name="worse", **{'"25.09"': '"24.02"'})
     ran = run_app(tmp_path / "out", context={"environments-folder": str(folder), "environments": "bad,worse"})
     assert ran.returncode == 2
     assert files_under(tmp_path / "out") == {}
@@ -130,7 +130,7 @@ def test_a_backend_that_the_release_does_not_have_is_refused(tmp_path: Path) -> 
     recipe = "description: An old model.\nkind: python\ndependency: none\nsample: {request: r.json, answer: a.json}\n"
     (repositories / "old" / "recipe.yaml").write_text(recipe)
     folder = edited(
-        tmp_path / "environments", name="bad", **{"[digits-onnx, digits-ensemble]": "[old]", '"24.09"': '"25.04"'}
+        tmp_path / "environments", name="bad", **{"[digits-onnx, digits-ensemble]": "[old]", '"25.09"': '"25.04"'}
     )
     context = {"environments-folder": str(folder), "model-repositories": str(repositories)}
     ran = run_app(tmp_path / "out", context=context)

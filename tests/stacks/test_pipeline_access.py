@@ -22,7 +22,7 @@ KEY = "arn:aws:kms:us-east-1:333333333333:key/1"
 BUCKET = "arn:aws:s3:::archives"
 HERE = "us-east-1:333333333333"
 FROM_S3 = {"kms:ViaService": "s3.us-east-1.amazonaws.com"}
-ARCHIVE = "digits/24.09-t4/digits-onnx.0123456789abcdef"
+ARCHIVE = "digits/25.09-t4/digits-onnx.0123456789abcdef"
 STACK = f"arn:aws:cloudformation:{HERE}:stack/prod-serving-digits/1"
 VERIFIES = [
     ("ssm:GetParametersByPath", f"arn:aws:ssm:{HERE}:parameter/tritonstack/prod", {}),

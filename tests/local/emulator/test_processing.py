@@ -117,8 +117,8 @@ def test_continuous_output_is_there_while_the_job_runs_and_after_it_failed(aws: 
             "the entrypoint could not be started",
         ),
         (
-            {"AppSpecification": {"ImageUri": IMAGE.replace("24.09", "99.09"), "ContainerEntrypoint": ["true"]}},
-            "no Triton release 99.09",
+            {"AppSpecification": {"ImageUri": IMAGE.replace("24.09", "19.09"), "ContainerEntrypoint": ["true"]}},
+            "no Triton release 19.09",
         ),
     ],
 )

@@ -21,7 +21,7 @@ def test_stand_ins_are_of_the_releases_tensorrt_and_of_the_gpu(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("release", "gpu", "sentence"), [("99.01", "T4", "no Triton release 99.01"), ("24.09", "T5", "no GPU T5")]
+    ("release", "gpu", "sentence"), [("19.01", "T4", "no Triton release 19.01"), ("24.09", "T5", "no GPU T5")]
 )
 def test_what_the_catalogue_does_not_know_has_no_stand_ins(
     tmp_path: Path, release: str, gpu: str, sentence: str
