@@ -11,7 +11,7 @@ from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
 from constructs_lib.callable_endpoint import CallableEndpoint
-from constructs_lib.rollout import ROUTING_TYPES, allow_alarms, deployment_config
+from constructs_lib.rollout import allow_alarms, deployment_config, traffic_routing
 from constructs_lib.triton_model import TritonModel
 from tritonstack import naming
 from tritonstack.catalogue import load_catalogue
@@ -181,7 +181,7 @@ class Endpoint(CallableEndpoint):
             variant_name=self.variant_name,
             gpu_count=1 if instance is None else instance.gpu_count,
             initial_instance_count=fleet.initial_instance_count,
-            routing="" if rollout is None else ROUTING_TYPES[rollout.kind],
+            routing={} if rollout is None else traffic_routing(rollout),
             config={"Model": self.model.name, "Fleet": config},
         )
         if rollout is not None and rollout.kind != "all-at-once":
@@ -224,7 +224,8 @@ class Endpoint(CallableEndpoint):
         return deployment_config(
             rollout,
             own_alarms=[] if self.alarms is None else [alarm.ref for alarm in self.alarms.alarms],
-            routing_type=None if self.scaling is None else self.scaling.routing_type,
+            # All at once is the same for every variant; the other types are for an update that keeps it.
+            routing=None if self.scaling is None or rollout.kind == "all-at-once" else self.scaling.routing,
         )
 
 

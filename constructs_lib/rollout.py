@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import aws_cdk as cdk
 from aws_cdk import aws_sagemaker as sagemaker
@@ -17,17 +18,36 @@ Routing = sagemaker.CfnEndpoint.TrafficRoutingConfigProperty
 Rolling = sagemaker.CfnEndpoint.RollingUpdatePolicyProperty
 Size = sagemaker.CfnEndpoint.CapacitySizeProperty
 
-ROUTING_TYPES = {"all-at-once": "ALL_AT_ONCE", "canary": "CANARY", "linear": "LINEAR", "rolling": "ROLLING"}
-"""How the kinds are told to the function that keeps scaling with the live variant; SageMaker knows the first three."""
+_ROUTING_TYPES = {"all-at-once": "ALL_AT_ONCE", "canary": "CANARY", "linear": "LINEAR", "rolling": "ROLLING"}
+"""Kind of a rollout → traffic routing type; ``ROLLING`` is none of SageMaker's, and for the function that scales."""
 
 
-def deployment_config(rollout: Rollout, *, own_alarms: Sequence[str] = (), routing_type: str | None = None) -> Config:
+def traffic_routing(rollout: Rollout) -> dict[str, Any]:
+    """The traffic routing configuration as the API spells it, with the size of its own type alone.
+
+    Source: API reference, TrafficRoutingConfig. ``CanarySize`` is for CANARY, ``LinearStepSize`` for LINEAR;
+    ``WaitIntervalInSeconds`` is required for every type, though CloudFormation's schema does not say so.
+    """
+    routing: dict[str, Any] = {
+        "Type": _ROUTING_TYPES[rollout.kind],
+        "WaitIntervalInSeconds": rollout.wait_seconds or 0,
+    }
+    size = _size(rollout.size_instances, rollout.size_percent)
+    member = {"canary": "CanarySize", "linear": "LinearStepSize"}.get(rollout.kind)
+    if member is not None and size is not None:
+        routing[member] = {"Type": size.type, "Value": size.value}
+    return routing
+
+
+def deployment_config(
+    rollout: Rollout, *, own_alarms: Sequence[str] = (), routing: cdk.IResolvable | None = None
+) -> Config:
     """The blue/green or rolling policy, and the alarms that take the update back.
 
     Args:
         rollout: the settings.
         own_alarms: names of alarms besides those that the settings name.
-        routing_type: a token to take in place of a blue/green kind, where that is known only when it is deployed.
+        routing: a token in place of the traffic routing configuration, where that is known only when it is deployed.
 
     Source: CloudFormation template reference, AWS::SageMaker::Endpoint DeploymentConfig.
     """
@@ -37,7 +57,7 @@ def deployment_config(rollout: Rollout, *, own_alarms: Sequence[str] = (), routi
         return Config(rolling_update_policy=_rolling(rollout, limit), auto_rollback_configuration=alarms)
     return Config(
         blue_green_update_policy=sagemaker.CfnEndpoint.BlueGreenUpdatePolicyProperty(
-            traffic_routing_configuration=_routing(rollout, routing_type),
+            traffic_routing_configuration=routing or _routing(traffic_routing(rollout)),
             termination_wait_in_seconds=rollout.termination_wait_seconds,
             maximum_execution_timeout_in_seconds=limit,
         ),
@@ -59,14 +79,15 @@ def allow_alarms(role: ExecutionRole, rollout: Rollout) -> None:
         )
 
 
-def _routing(rollout: Rollout, routing_type: str | None) -> Routing:
-    size = _size(rollout.size_instances, rollout.size_percent)
+def _routing(routing: Mapping[str, Any]) -> Routing:
+    def size(member: str) -> Size | None:
+        return Size(type=routing[member]["Type"], value=routing[member]["Value"]) if member in routing else None
+
     return Routing(
-        type=routing_type or ROUTING_TYPES[rollout.kind],
-        # The service wants it for every type, though CloudFormation's schema does not.
-        wait_interval_in_seconds=rollout.wait_seconds or 0,
-        canary_size=size if rollout.kind == "canary" else None,
-        linear_step_size=size if rollout.kind == "linear" else None,
+        type=routing["Type"],
+        wait_interval_in_seconds=routing["WaitIntervalInSeconds"],
+        canary_size=size("CanarySize"),
+        linear_step_size=size("LinearStepSize"),
     )
 
 

@@ -50,7 +50,7 @@ class ScaledVariant:
         variant_name: its production variant's.
         gpu_count: GPUs of one instance.
         initial_instance_count: instances to start with.
-        routing: how an update shifts traffic (``CANARY``); empty where nothing is said.
+        routing: the traffic routing configuration of an update; empty where nothing is said.
         config: whatever else is in the endpoint's config; a change of it is a change of the endpoint.
     """
 
@@ -58,7 +58,7 @@ class ScaledVariant:
     variant_name: str
     gpu_count: int
     initial_instance_count: int
-    routing: str
+    routing: Mapping[str, Any]
     config: Mapping[str, str]
 
 
@@ -126,7 +126,9 @@ class ScalingSteps(Construct):
         before: the custom resource that the endpoint's config waits for.
         after: the last of them.
         instance_count: the number of instances for the endpoint's config to begin with, as a token.
-        routing_type: how the endpoint's update may shift traffic, as a token.
+        routing: the traffic routing configuration of the endpoint's update, as a token: an object, so that a size goes
+            with its type. The attributes of a custom resource are of any type (AWS CDK, ``CustomResource.getAtt``), and
+            an object takes the place of a property (cfn-lint's issue 2537 has it of ``Code`` of a Lambda function).
     """
 
     def __init__(
@@ -172,7 +174,7 @@ class ScalingSteps(Construct):
         self.before = self._resource("Before", BEFORE_TYPE)
         self._settled = self._resource("Settled", SETTLED_TYPE, after=(self.before,))
         self.instance_count: int | float = cdk.Token.as_number(self.before.get_att("InitialInstanceCount"))
-        self.routing_type: str = self.before.get_att_string("RoutingType")
+        self.routing: cdk.IResolvable = self.before.get_att("TrafficRouting")
 
     def scale(self, endpoint: cdk.CfnResource) -> None:
         """Make target and policies of the endpoint, and what stands after them."""
@@ -222,7 +224,7 @@ class ScalingSteps(Construct):
             "initial": variant.initial_instance_count,
             "policies": dict(self._policies.values()),
             "schedules": schedules(scaling),
-            "routing": variant.routing,
+            "routing": dict(variant.routing),
         }
         return json.dumps(document, sort_keys=True, separators=(",", ":"))
 

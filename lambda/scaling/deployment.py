@@ -13,10 +13,12 @@ from .target import converge, deregister, register
 from .wanted import Wanted
 
 BEFORE, SETTLED, AFTER = "Custom::ScalingBefore", "Custom::ScalingSettled", "Custom::ScalingAfter"
-ALL_AT_ONCE, ROLLING = "ALL_AT_ONCE", "ROLLING"
+ALL_AT_ONCE = {"Type": "ALL_AT_ONCE", "WaitIntervalInSeconds": 0}
+"""Without a canary's or a linear step's size, which belongs to its own type (API reference, TrafficRoutingConfig)."""
+ROLLING = "ROLLING"
 
 
-def act(event: Mapping[str, Any], aws: Aws, *, in_force: Wanted) -> dict[str, str]:
+def act(event: Mapping[str, Any], aws: Aws, *, in_force: Wanted) -> dict[str, Any]:
     """Do what one event asks; see ``handler.py``. Returns the resource's attributes.
 
     Args:
@@ -38,11 +40,11 @@ def act(event: Mapping[str, Any], aws: Aws, *, in_force: Wanted) -> dict[str, st
     return {}
 
 
-def before(aws: Aws, wanted: Wanted, old: Wanted | None) -> dict[str, str]:
+def before(aws: Aws, wanted: Wanted, old: Wanted | None) -> dict[str, Any]:
     """Make way for what is wanted. Returns the number of instances to start with, and how traffic may shift."""
     live = settled_variant(aws, wanted.endpoint)
     if live is None:
-        return {"InitialInstanceCount": str(wanted.initial), "RoutingType": wanted.routing}
+        return {"InitialInstanceCount": str(wanted.initial), "TrafficRouting": wanted.routing}
     if live.variant == wanted.variant:
         came_back = old is not None and old.variant != wanted.variant
         if came_back:
@@ -52,14 +54,14 @@ def before(aws: Aws, wanted: Wanted, old: Wanted | None) -> dict[str, str]:
             register(aws, wanted)
         kept = old is not None and (came_back or old.initial == wanted.initial)
         count = live.begun_with if kept else wanted.initial
-        return {"InitialInstanceCount": str(count), "RoutingType": wanted.routing}
+        return {"InitialInstanceCount": str(count), "TrafficRouting": wanted.routing}
     if old is None:
         raise NotDoneError(
             f"endpoint {wanted.endpoint} has no scaling yet, and its variant would change from {live.variant} to "
             f"{wanted.variant} in the same deployment, which could not be undone if it failed later. Deploy one of the "
             "two, then the other."
         )
-    if ROLLING in (wanted.routing, old.routing):
+    if ROLLING in (wanted.routing.get("Type"), old.routing.get("Type")):
         raise NotDoneError(
             f"endpoint {wanted.endpoint}: its variant would change from {live.variant} to {wanted.variant}, and a "
             "rolling update, on the way back too, needs the same variant before and after. Deploy another `kind` of "
@@ -69,7 +71,7 @@ def before(aws: Aws, wanted: Wanted, old: Wanted | None) -> dict[str, str]:
     deregister(aws, wanted.endpoint, live.variant)
     # Guardrails need the same variant name in both configs (developer guide, "Exclusions").
     count = max(wanted.initial, min(live.count, wanted.maximum))
-    return {"InitialInstanceCount": str(count), "RoutingType": ALL_AT_ONCE}
+    return {"InitialInstanceCount": str(count), "TrafficRouting": ALL_AT_ONCE}
 
 
 def after(aws: Aws, wanted: Wanted) -> None:

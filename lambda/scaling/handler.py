@@ -68,7 +68,7 @@ if TYPE_CHECKING:
 def handler(event: dict[str, Any], context: Any) -> None:
     """Entry point."""
 
-    def act() -> Mapping[str, str]:
+    def act() -> Mapping[str, Any]:
         if event["RequestType"] == "Delete" and event["ResourceType"] != "Custom::ScalingSettled":
             return {}
         from .deployment import act as deploy  # noqa: PLC0415 - a failure of it is answered, too

@@ -19,7 +19,7 @@ class Wanted:
         initial: the number to start with.
         policies: name → target tracking configuration.
         schedules: scheduled actions, as PutScheduledAction takes them.
-        routing: how an update shifts traffic (``CANARY``), where the variant stays.
+        routing: the traffic routing configuration of an update that keeps the variant; empty where there is none.
     """
 
     endpoint: str
@@ -29,10 +29,13 @@ class Wanted:
     initial: int
     policies: Mapping[str, Any]
     schedules: tuple[Mapping[str, Any], ...]
-    routing: str
+    routing: Mapping[str, Any]
 
     @classmethod
     def of(cls, text: str) -> Wanted:
-        """Read it from the JSON text that the construct wrote."""
+        """Read it from the JSON text that the construct wrote, now or before ``routing`` was more than its type."""
         given = json.loads(text)
-        return cls(**{**given, "schedules": tuple(given["schedules"])})
+        routing = given["routing"]
+        if isinstance(routing, str):
+            routing = {"Type": routing} if routing else {}
+        return cls(**{**given, "schedules": tuple(given["schedules"]), "routing": routing})

@@ -27,7 +27,7 @@ class NotDoneError(Exception):
 
 
 def respond(
-    event: Mapping[str, Any], context: Any, act: Callable[[], Mapping[str, str] | None], *, physical_id: str
+    event: Mapping[str, Any], context: Any, act: Callable[[], Mapping[str, Any] | None], *, physical_id: str
 ) -> None:
     """Do what an event asks and answer CloudFormation, whatever happened.
 
@@ -36,7 +36,8 @@ def respond(
     Args:
         event: CloudFormation's.
         context: Lambda's.
-        act: does it; returns the resource's attributes, or None where another run of the function will answer.
+        act: does it; returns the resource's attributes (a text is cut to its share of the answer, an object is not), or
+            None where another run of the function will answer.
         physical_id: the resource's, of an event that is no Delete. A Delete keeps the one that it came with.
 
     Raises:
@@ -60,7 +61,7 @@ def respond(
     print(json.dumps({"answered": "FAILED" if reason else "SUCCESS", "heard": heard}))
 
 
-def answer(event: Mapping[str, Any], *, reason: str, data: Mapping[str, str] | None, physical_id: str) -> bytes:
+def answer(event: Mapping[str, Any], *, reason: str, data: Mapping[str, Any] | None, physical_id: str) -> bytes:
     """What CloudFormation is told; a failure where there is a reason."""
     attributes, before = data or {}, event.get("PhysicalResourceId")
     body = {
@@ -68,7 +69,10 @@ def answer(event: Mapping[str, Any], *, reason: str, data: Mapping[str, str] | N
         "Reason": reason,
         "PhysicalResourceId": before if before and event["RequestType"] == "Delete" else physical_id,
         **{name: event[name] for name in ("StackId", "RequestId", "LogicalResourceId")},
-        "Data": {name: cut(value, DATA_BYTES // len(attributes)) for name, value in attributes.items()},
+        "Data": {
+            name: cut(value, DATA_BYTES // len(attributes)) if isinstance(value, str) else value
+            for name, value in attributes.items()
+        },
     }
     return json.dumps(body, ensure_ascii=False).encode()
 

@@ -227,8 +227,14 @@ def test_before_says_how_traffic_shifts_and_synthesis_that_a_new_type_goes_all_a
     routing = properties(found, "AWS::SageMaker::Endpoint")["DeploymentConfig"]["BlueGreenUpdatePolicy"][
         "TrafficRoutingConfiguration"
     ]
-    assert routing["Type"] == {"Fn::GetAtt": [custom(found, "Before")[0], "RoutingType"]}
-    assert wanted(found)["routing"] == "CANARY"
+    assert routing == {"Fn::GetAtt": [custom(found, "Before")[0], "TrafficRouting"]}, (
+        "a size would stay as the type goes"
+    )
+    assert wanted(found)["routing"] == {
+        "Type": "CANARY",
+        "WaitIntervalInSeconds": CANARY["wait_seconds"],
+        "CanarySize": {"Type": "CAPACITY_PERCENT", "Value": CANARY["size_percent"]},
+    }
     notes = assertions.Annotations.from_stack(made).find_info(
         "*", assertions.Match.string_like_regexp(".*changes the instance type goes all at once, not canary.*")
     )

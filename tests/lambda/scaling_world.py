@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 fake: Any = importlib.import_module("tests.lambda.fake_scaling")  # `lambda` is a word of the language
 deployment: Any = importlib.import_module("lambda.scaling.deployment")
 wanted: Any = importlib.import_module("lambda.scaling.wanted")
+CANARY = {"Type": "CANARY", "WaitIntervalInSeconds": 600, "CanarySize": {"Type": "INSTANCE_COUNT", "Value": 1}}
 FakeScaling, AwsError, ENDPOINT = fake.FakeScaling, fake.fakes.AwsError, fake.ENDPOINT
 
 
@@ -29,7 +30,7 @@ class Template:
     initial: int = 1
     model: int = 1
     schedules: tuple[str, ...] = ()
-    routing: str = "CANARY"
+    routing: Mapping[str, Any] = field(default_factory=lambda: CANARY)
 
     @property
     def policies(self) -> dict[str, dict[str, Any]]:
@@ -57,7 +58,7 @@ class Template:
                 {"ScheduledActionName": when, "Schedule": when, "ScalableTargetAction": {"MinCapacity": 1}}
                 for when in self.schedules
             ],
-            "routing": self.routing,
+            "routing": dict(self.routing),
         }
         return json.dumps(document)
 

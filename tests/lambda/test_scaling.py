@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 from typing import Any
 
 import pytest
@@ -197,12 +198,20 @@ def test_scaling_that_comes_with_another_type_is_refused_before_anything_is_touc
 
 def test_scaling_that_comes_to_the_same_type_is_taken() -> None:
     stack = Stack(aws=world.FakeScaling(config=("a", 1), count=1))
-    assert stack.send("Before", "Create", A, in_force=A) == {"InitialInstanceCount": "1", "RoutingType": "CANARY"}
+    answer = stack.send("Before", "Create", A, in_force=A)
+    assert answer == {"InitialInstanceCount": "1", "TrafficRouting": world.CANARY}
 
 
-def test_steps_are_for_the_same_variant_and_another_type_goes_all_at_once(stack: Any) -> None:
-    assert stack.send("Before", "Update", B, A, in_force=B)["RoutingType"] == "ALL_AT_ONCE"
-    assert stack.send("Before", "Update", A, B, in_force=A)["RoutingType"] == "CANARY"
+def test_steps_are_for_the_same_variant_and_another_type_goes_all_at_once_without_their_size(stack: Any) -> None:
+    there = stack.send("Before", "Update", B, A, in_force=B)["TrafficRouting"]
+    assert there == {"Type": "ALL_AT_ONCE", "WaitIntervalInSeconds": 0}
+    assert stack.send("Before", "Update", A, B, in_force=A)["TrafficRouting"] == world.CANARY
+
+
+@pytest.mark.parametrize(("before", "meant"), [("CANARY", {"Type": "CANARY"}), ("", {})])
+def test_a_routing_that_an_earlier_version_wrote_as_its_type_is_read(before: str, meant: dict[str, str]) -> None:
+    text = json.dumps({**json.loads(A.text), "routing": before})
+    assert world.wanted.Wanted.of(text).routing == meant
 
 
 @pytest.mark.parametrize("kind", ["Before", "Settled", "After"])
@@ -296,7 +305,7 @@ def test_another_type_with_a_rolling_update_there_or_back_is_refused_before_anyt
     stack: Any, before: str, wanted: str
 ) -> None:
     stack.aws.log.clear()
-    new, old = world.replace(B, routing=wanted), world.replace(A, routing=before)
+    new, old = world.replace(B, routing={"Type": wanted}), world.replace(A, routing={"Type": before})
     with pytest.raises(custom_resource.NotDoneError, match="Deploy another `kind` of rollout alone"):
         stack.send("Before", "Update", new, old, in_force=new)
     assert stack.aws.log == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -131,16 +132,25 @@ def test_what_a_custom_resource_answers_decides_when_it_is_deployed() -> None:
     assert "known only when it is deployed" in change.sentences[0]
 
 
-def test_a_routing_type_that_is_told_at_deployment_is_read_from_its_size() -> None:
-    told = {"Fn::GetAtt": ["Before", "RoutingType"]}
-    given: dict[Update, dict[str, Any]] = {
-        Update.CANARY: {"CanarySize": {"Type": "CAPACITY_PERCENT", "Value": 10}},
-        Update.LINEAR: {"LinearStepSize": {"Type": "CAPACITY_PERCENT", "Value": 10}},
-        Update.ALL_AT_ONCE: {},
-    }
-    for update, size in given.items():
-        deployment = rollout(told, **size)
-        assert traffic(serving(**deployment), serving(image="b", **deployment)).update is update
+@pytest.mark.parametrize(("given", "update"), [(CANARY, Update.CANARY), (LINEAR, Update.LINEAR)])
+def test_routing_that_is_told_at_deployment_is_read_from_what_scaling_was_given(
+    given: dict[str, Any], update: Update
+) -> None:
+    routing = given["DeploymentConfig"]["BlueGreenUpdatePolicy"]["TrafficRoutingConfiguration"]
+    before = resource("Custom::ScalingBefore", {"Scaling": json.dumps({"routing": routing}), "ServiceToken": "arn"})
+    told = {"TrafficRoutingConfiguration": {"Fn::GetAtt": ["Before", "TrafficRouting"]}}
+    deployment = {"DeploymentConfig": {**given["DeploymentConfig"], "BlueGreenUpdatePolicy": told}}
+
+    def scaled(**more: Any) -> Template:
+        return {**serving(**more, **deployment), "Before": before}
+
+    change, given_outright = (
+        traffic(scaled(), scaled(image="b")),
+        traffic(serving(**given), serving(image="b", **given)),
+    )
+    assert change.update is update
+    assert change.sentences == given_outright.sentences
+    assert traffic(scaled(), scaled(variant=G5)).update is Update.ALL_AT_ONCE
 
 
 def test_an_alarm_of_the_stack_is_named() -> None:

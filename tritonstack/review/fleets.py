@@ -175,13 +175,18 @@ def _resource_id(target: Resource, endpoint: Resource) -> str:
 
 def _initial(count: Json, stack: StackSnapshot) -> Count:
     """Instances to begin with; where a custom resource tells the live number, what it tells at first."""
-    if isinstance(count, dict):
-        for name in references(count):
-            told = stack.resources[name].properties.get("Scaling") if name in stack.resources else None
-            scaling = told.get(JSON_TEXT, {}) if isinstance(told, dict) else {}
-            if isinstance(scaling.get("initial"), int):
-                return int(scaling["initial"])
-    return _count(count, stack)
+    initial = scaling_read_by(count, stack).get("initial")
+    return initial if isinstance(initial, int) else _count(count, stack)
+
+
+def scaling_read_by(value: Json, stack: StackSnapshot) -> Mapping[str, Any]:
+    """What the custom resource of scaling was given, whose attribute a value reads; empty where it reads none."""
+    for name in references(value):
+        told = stack.resources[name].properties.get("Scaling") if name in stack.resources else None
+        if isinstance(told, dict) and isinstance(told.get(JSON_TEXT), dict):
+            scaling: Mapping[str, Any] = told[JSON_TEXT]
+            return scaling
+    return {}
 
 
 def _count(value: Json, stack: StackSnapshot) -> Count:

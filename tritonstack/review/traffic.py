@@ -19,6 +19,7 @@ from tritonstack.review.change import (
     TrafficChange,
     Update,
 )
+from tritonstack.review.fleets import scaling_read_by
 from tritonstack.review.intrinsics import readable, references
 from tritonstack.review.snapshot import Json, Resource, StackSnapshot
 
@@ -39,10 +40,11 @@ _HOW = {"DeploymentConfig", "RetainAllVariantProperties", "ExcludeRetainedVarian
 
 @dataclass(frozen=True, kw_only=True)
 class _Sides:
-    """One endpoint, its configuration before and after, and every change of its stack."""
+    """One endpoint, its configuration before and after, how it is updated, and every change of its stack."""
 
     before: Resource
     after: Resource
+    deployment: Mapping[str, Any]
     old_config: Mapping[str, Json]
     new_config: Mapping[str, Json]
     config_change: ResourceChange | None
@@ -205,23 +207,18 @@ def _fleet_changes(sides: _Sides) -> Iterator[FleetChange]:
 
 def _update(sides: _Sides) -> Update:
     """How SageMaker moves the calls."""
-    config = sides.after.properties.get("DeploymentConfig", {})
+    config = sides.deployment
     if not sides.same_variants:
         return Update.ALL_AT_ONCE
     if "RollingUpdatePolicy" in config:
         return Update.ROLLING
     routing = _routing(config)
     kind = routing.get("Type", "ALL_AT_ONCE")
-    if isinstance(kind, str):
-        return _KINDS.get(kind, Update.UNKNOWN)
-    # The type is told by a custom resource, which says ALL_AT_ONCE only for another variant; the size tells the rest.
-    if "CanarySize" in routing:
-        return Update.CANARY
-    return Update.LINEAR if "LinearStepSize" in routing else Update.ALL_AT_ONCE
+    return _KINDS.get(kind, Update.UNKNOWN) if isinstance(kind, str) else Update.UNKNOWN
 
 
 def _told(sides: _Sides, fleet: Sequence[FleetChange], update: Update, *, certain: bool) -> Iterator[str]:
-    name, config = _name(sides.after), sides.after.properties.get("DeploymentConfig", {})
+    name, config = _name(sides.after), sides.deployment
     of = ", ".join(each.value for each in fleet) or "its configuration"
     if certain:
         fleets = f"from {_fleet(sides.old_variants)} to {_fleet(sides.new_variants)}"
@@ -282,6 +279,7 @@ def _sides(
     return _Sides(
         before=before,
         after=after,
+        deployment=_deployment(after, new),
         old_config=_config(before, old),
         new_config=_config(after, new),
         config_change=None if config is None else changes.get(config),
@@ -298,6 +296,16 @@ def _config_name(endpoint: Resource, stack: StackSnapshot) -> str | None:
 def _config(endpoint: Resource, stack: StackSnapshot) -> Mapping[str, Json]:
     name = _config_name(endpoint, stack)
     return {} if name is None else stack.resources[name].properties
+
+
+def _deployment(endpoint: Resource, stack: StackSnapshot) -> Mapping[str, Any]:
+    """Its DeploymentConfig. Traffic routing that is known only when it is deployed is that of an update which keeps the
+    variant: the custom resource of scaling answers with it, and with all at once where the variant is another."""
+    config: dict[str, Any] = endpoint.properties.get("DeploymentConfig", {})
+    told = scaling_read_by(_routing(config), stack).get("routing")
+    if not isinstance(told, dict):
+        return config
+    return {**config, "BlueGreenUpdatePolicy": {**config["BlueGreenUpdatePolicy"], "TrafficRoutingConfiguration": told}}
 
 
 def _routing(config: Mapping[str, Any]) -> Mapping[str, Any]:

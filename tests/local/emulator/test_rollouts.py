@@ -11,6 +11,8 @@ from botocore.exceptions import ClientError
 from tests.local.emulator.running import Emulator, make_config, serving, wait_until
 
 WAIT, TERMINATION = 600, 300
+ONE = {"Type": "INSTANCE_COUNT", "Value": 1}
+CANARY_ROUTING = {"Type": "CANARY", "WaitIntervalInSeconds": WAIT, "CanarySize": ONE}
 
 
 def deployment_config(
@@ -208,6 +210,16 @@ def test_a_first_fleet_and_an_unchanged_config_shift_nothing(fleets: Emulator, n
             {"BlueGreenUpdatePolicy": {"TrafficRoutingConfiguration": {"Type": "CANARY", "WaitIntervalInSeconds": 0}}},
             2,
             "CanarySize is required",
+        ),
+        (
+            {"BlueGreenUpdatePolicy": {"TrafficRoutingConfiguration": {**CANARY_ROUTING, "Type": "ALL_AT_ONCE"}}},
+            4,
+            "CanarySize must not be given for traffic routing type ALL_AT_ONCE",
+        ),
+        (
+            {"BlueGreenUpdatePolicy": {"TrafficRoutingConfiguration": {**CANARY_ROUTING, "LinearStepSize": ONE}}},
+            4,
+            "LinearStepSize must not be given for traffic routing type CANARY",
         ),
         (
             {**deployment_config(), **rolling_config()},

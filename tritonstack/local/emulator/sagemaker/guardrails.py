@@ -132,6 +132,13 @@ def _rollback_batch(size: dict[str, Any], *, count: int) -> int:
 def _steps(policy: dict[str, Any], count: int) -> list[Step]:
     routing = policy.get("TrafficRoutingConfiguration", {})
     kind, wait = routing.get("Type", "ALL_AT_ONCE"), routing.get("WaitIntervalInSeconds", 0)
+    strange = sorted(member for of, member in _SIZES.items() if of != kind and member in routing)
+    if strange:
+        raise _refused(
+            f"{' and '.join(strange)} must not be given for traffic routing type {kind}.",
+            # The reference says of each size which type's steps it is for; that SageMaker refuses it is UNVERIFIED.
+            source=f"{API}, TrafficRoutingConfig (derived)",
+        )
     last = Step(
         instances=count,
         wait_seconds=policy.get("TerminationWaitInSeconds", 0),
