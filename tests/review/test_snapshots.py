@@ -15,6 +15,7 @@ import yaml
 from tests.stacks.app_process import ROOT
 from tritonstack.review.assembly import read_assembly
 from tritonstack.review.current import out_of_date
+from tritonstack.review.intrinsics import references
 from tritonstack.review.snapshot import Snapshots
 from tritonstack.review.stored import FOLDER, read_snapshots, texts_of, write_snapshots
 
@@ -51,6 +52,19 @@ def test_every_environment_has_its_stacks_assets_and_findings(synthesised: Snaps
         for stack in serving:
             release_set = environment.stacks[stack].documents["Activation/ReleaseSet"]
             assert release_set.keys() == {"models", "platform", "schema"}
+
+
+def test_a_config_is_deleted_only_after_the_endpoint_that_reads_its_name(synthesised: Snapshots) -> None:
+    """SageMaker would take it before (``DeleteEndpointConfig``), and the endpoint could not be updated any more."""
+    endpoints = 0
+    for environment in synthesised.environments.values():
+        for stack in environment.stacks.values():
+            configs = {name for name, each in stack.resources.items() if each.type == "AWS::SageMaker::EndpointConfig"}
+            for each in stack.resources.values():
+                if each.type == "AWS::SageMaker::Endpoint":
+                    endpoints += 1
+                    assert configs & set(references(each.properties["EndpointConfigName"])), each.logical_id
+    assert endpoints
 
 
 def test_a_change_without_make_snapshots_is_told_by_resource(synthesised: Snapshots, tmp_path: Path) -> None:

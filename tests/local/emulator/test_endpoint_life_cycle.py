@@ -113,18 +113,39 @@ def test_report_without_an_outcome_is_refused(fleets: Emulator, name: str) -> No
     assert fleets.report(name, name, "perhaps") == 400
 
 
-def test_config_in_use_or_pending_cannot_be_deleted_and_a_free_one_can(fleets: Emulator, name: str) -> None:
+def test_the_sagemaker_sdks_clean_up_deletes_config_then_endpoint(fleets: Emulator, name: str) -> None:
+    """The calls of ``Predictor.delete_endpoint()`` in their order (aws/sagemaker-python-sdk, base_predictor.py)."""
+    _in_service(fleets, name)
+    sagemaker = fleets.client("sagemaker")
+    config = sagemaker.describe_endpoint(EndpointName=name)["EndpointConfigName"]
+    sagemaker.delete_endpoint_config(EndpointConfigName=config)
+    sagemaker.delete_endpoint(EndpointName=name)
+    with pytest.raises(ClientError, match="Could not find endpoint "):
+        sagemaker.describe_endpoint(EndpointName=name)
+
+
+def test_an_endpoint_whose_config_was_deleted_serves_on_and_cannot_be_updated(fleets: Emulator, name: str) -> None:
+    _in_service(fleets, name)
+    make_config(fleets, name + "-2")
+    sagemaker = fleets.client("sagemaker")
+    sagemaker.delete_endpoint_config(EndpointConfigName=name)
+    with pytest.raises(ClientError, match="Could not find endpoint configuration"):
+        sagemaker.describe_endpoint_config(EndpointConfigName=name)
+    with pytest.raises(ClientError, match=f'Could not find endpoint configuration ".*endpoint-config/{name.lower()}"'):
+        sagemaker.update_endpoint(EndpointName=name, EndpointConfigName=name + "-2")
+    after = sagemaker.describe_endpoint(EndpointName=name)
+    assert (after["EndpointStatus"], after["EndpointConfigName"]) == ("InService", name)
+
+
+def test_an_update_whose_configs_are_deleted_goes_on(fleets: Emulator, name: str) -> None:
     _in_service(fleets, name)
     make_config(fleets, name + "-2")
     sagemaker = fleets.client("sagemaker")
     sagemaker.update_endpoint(EndpointName=name, EndpointConfigName=name + "-2")
     for config in (name, name + "-2"):
-        with pytest.raises(ClientError, match=f"in use by {name}"):
-            sagemaker.delete_endpoint_config(EndpointConfigName=config)
-    fleets.report(name, name + "-2", "in_service")
-    sagemaker.delete_endpoint_config(EndpointConfigName=name)
-    with pytest.raises(ClientError, match="Could not find endpoint configuration"):
-        sagemaker.describe_endpoint_config(EndpointConfigName=name)
+        sagemaker.delete_endpoint_config(EndpointConfigName=config)
+    assert fleets.report(name, name + "-2", "in_service") == 200
+    assert sagemaker.describe_endpoint(EndpointName=name)["EndpointConfigName"] == name + "-2"
 
 
 def test_model_of_a_live_endpoint_can_be_deleted(aws: Emulator, name: str) -> None:

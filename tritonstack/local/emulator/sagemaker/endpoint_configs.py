@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from typing import Any
 
@@ -11,6 +12,7 @@ from tritonstack.local.emulator.sagemaker.records import API, ENDPOINT_CONFIG, R
 from tritonstack.local.emulator.sagemaker.state import SageMakerState
 
 Request = dict[str, Any]
+logger = logging.getLogger("tritonstack.emulator")
 
 PUBLISH_SECONDS = (10, 30, 60, 120, 180, 240, 300)
 """Which ``MetricPublishFrequencyInSeconds`` there are (API reference, MetricsConfig; botocore's model has no list)."""
@@ -64,19 +66,23 @@ class EndpointConfigs:
         return {**kept, "EndpointConfigArn": record.arn, "CreationTime": record.created}
 
     def delete(self, request: Request) -> None:
-        """DeleteEndpointConfig: refused while an endpoint uses it or is being moved to it."""
+        """DeleteEndpointConfig: one that is in use goes, too, and the endpoint serves on.
+
+        "You must not delete an EndpointConfig in use by an endpoint that is live" (API reference) is advice: the same
+        page says what is lost then, the SageMaker SDK deletes it before the endpoint (``Predictor.delete_endpoint``),
+        and hashicorp/terraform-provider-aws has endpoints whose config was deleted under them (issues 40048, 48997).
+        What is lost is the next update: see ``Endpoints.update``.
+        """
         with self._state.changed:
-            record = self._state.endpoint_configs.get(request["EndpointConfigName"])
-            users = [e.name for e in self._state.endpoints if record.name.lower() in e.configs_in_use]
-            if users:
-                raise _refused(
-                    f'Cannot delete endpoint configuration "{record.arn}": it is in use by {", ".join(sorted(users))}.'
-                    " You must not delete an EndpointConfig in use by an endpoint that is live or while the"
-                    " UpdateEndpoint or CreateEndpoint operations are being performed on the endpoint.",
-                    "DeleteEndpointConfig",
-                )
-            self._state.endpoint_configs.remove(record.name)
+            record = self._state.endpoint_configs.remove(request["EndpointConfigName"])
             self._state.tags.pop(record.arn, None)
+            users = sorted(e.name for e in self._state.endpoints if record.name.lower() in e.configs_in_use)
+        if users:
+            logger.warning(
+                "endpoint config %s was deleted while %s used it, and cannot be updated any more: AWS says «must not»",
+                record.name,
+                ", ".join(users),
+            )
 
 
 def _check_routing(variant: dict[str, Any]) -> None:

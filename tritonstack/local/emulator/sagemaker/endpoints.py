@@ -53,7 +53,9 @@ class Endpoints:
     def update(self, request: Request) -> dict[str, Any]:
         """UpdateEndpoint: only of an endpoint InService; the old fleet serves until the new one is reported.
 
-        "DeleteEndpoint is the only operation that can be performed on a failed endpoint" (DescribeEndpoint).
+        "DeleteEndpoint is the only operation that can be performed on a failed endpoint" (DescribeEndpoint). The old
+        config must be there, too: where it was deleted SageMaker's refusal names it (hashicorp/terraform-provider-aws,
+        issue 40048).
         """
         with self._state.changed:
             record = self._state.endpoints.get(request["EndpointName"])
@@ -62,6 +64,7 @@ class Endpoints:
                 raise _refused(f'Cannot update failed endpoint "{record.arn}".', "UpdateEndpoint")
             if not record.settled:
                 raise _refused(f'Cannot update in-progress endpoint "{record.arn}".', "UpdateEndpoint")
+            self._state.endpoint_configs.get(record.config_name)
             check_scaled(self._state, record, request["EndpointConfigName"])
             self._deploy(record, request, status="Updating")
         return {"EndpointArn": record.arn}
