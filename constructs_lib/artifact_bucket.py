@@ -129,7 +129,7 @@ class ArtifactBucket(Construct):
             removal_policy=policy,
         )
         if not retain:
-            # Emptied in the reverse order: emptying the archives still writes access logs.
+            # Deleted in the reverse order: emptying the archives still writes access logs.
             buckets = {"AccessLogs": self.access_logs, "Archives": self.bucket}
             BucketEmptying(
                 self,

@@ -1,7 +1,8 @@
-"""Buckets that are to go with their stack are emptied first."""
+"""Buckets that are to go with their stack, whatever is in them."""
 
 from __future__ import annotations
 
+import aws_cdk as cdk
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
@@ -11,9 +12,15 @@ from constructs_lib.acknowledgement import acknowledge_wildcard
 from constructs_lib.handler_function import HandlerFunction
 from constructs_lib.permission import allow
 
+TAG = "tritonstack:deleted-with-stack"
+"""Without this tag the function leaves a bucket alone; ``lambda/bucket_emptying/emptying.py`` reads it."""
+
 
 class BucketEmptying(Construct):
-    """A custom resource for each bucket that empties it when the stack is deleted, and the one function behind them.
+    """A custom resource for each bucket that empties and deletes it with the stack, and the one function behind them.
+
+    Order of a deletion: the bucket's policy, and with it S3's right to deliver access logs; what is in the bucket and
+    the bucket itself, in one step that is repeated until it succeeds; CloudFormation's resource, which finds it gone.
 
     Attributes:
         function: the function behind them.
@@ -33,7 +40,7 @@ class BucketEmptying(Construct):
         Args:
             scope: the parent.
             construct_id: the id in the parent.
-            buckets: construct id of the custom resource → bucket. They are emptied in the reverse of this order.
+            buckets: construct id of the custom resource → bucket. They are deleted in the reverse of this order.
             key: the key that must outlive the emptying. Default: None.
             permissions_boundary_arn: a managed policy that bounds the function's role. Default: None.
         """
@@ -42,7 +49,7 @@ class BucketEmptying(Construct):
             self,
             "Handler",
             handler="bucket_emptying",
-            description="Empties buckets that are deleted with their stack",
+            description="Empties and deletes buckets that go with their stack",
             log_retention=logs.RetentionDays.ONE_WEEK,
             permissions_boundary_arn=permissions_boundary_arn,
         )
@@ -50,23 +57,31 @@ class BucketEmptying(Construct):
             self._allow_emptying(bucket)
         before = None
         for name, bucket in buckets.items():
-            # What depends on others is deleted before them: the bucket's policy, key and function are still there.
+            cdk.Tags.of(bucket).add(TAG, "true")
+            # What depends on others is deleted before them: bucket, key and function are still there.
             # Deleting the stack again goes on from where a function that ran out of time stopped.
             resource = self.function.custom_resource(
                 self,
                 name,
                 resource_type="Custom::EmptiedBucket",
                 properties={"Bucket": bucket.bucket_name},
-                after=[bucket, *([key] if key else []), *([before] if before else [])],
+                after=[_low_level(bucket), *([key] if key else []), *([before] if before else [])],
             )
             before = resource
+            if bucket.policy is not None:
+                bucket.policy.node.add_dependency(resource)
 
     def _allow_emptying(self, bucket: s3.Bucket) -> None:
         name = bucket.node.id
         allow(
             self.function.policy,
-            f"List{name}",
-            actions=["s3:ListBucketVersions", "s3:ListBucketMultipartUploads"],
+            f"Delete{name}",
+            actions=[
+                "s3:DeleteBucket",
+                "s3:GetBucketTagging",
+                "s3:ListBucketMultipartUploads",
+                "s3:ListBucketVersions",
+            ],
             resources=[bucket.bucket_arn],
         )
         objects = bucket.arn_for_objects("*")
@@ -82,3 +97,11 @@ class BucketEmptying(Construct):
             reason="The bucket is deleted with its stack, and all that is in it goes first, whatever its key. "
             "Buckets that are retained have no such function.",
         )
+
+
+def _low_level(bucket: s3.Bucket) -> s3.CfnBucket:
+    """The bucket without its policy."""
+    found = bucket.node.default_child
+    if not isinstance(found, s3.CfnBucket):
+        raise TypeError(f"{bucket.node.path}: a bucket without a resource")
+    return found

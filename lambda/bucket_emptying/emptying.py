@@ -1,4 +1,4 @@
-"""Everything in a bucket, removed."""
+"""A bucket and everything in it, removed."""
 
 from __future__ import annotations
 
@@ -19,6 +19,44 @@ PASSING = frozenset({"InternalError", "SlowDown", "ServiceUnavailable"})
 """Why S3 did not delete an object that it deletes when it is told again (S3 user guide, "Error best practices")."""
 PAUSES = (1.0, 2.0, 4.0, 8.0, 16.0)
 """Before each further try, in seconds."""
+TAG, VALUE = "tritonstack:deleted-with-stack", "true"
+"""The mark of a bucket that goes with its stack; ``constructs_lib/bucket_emptying.py`` sets it."""
+PAUSE_SECONDS = 2.0
+FULL = frozenset({"BucketNotEmpty", "OperationAborted"})
+
+
+def remove(s3: S3Client, bucket: str) -> int:
+    """Delete a bucket with everything in it. Returns how many versions and markers went.
+
+    What arrives between emptying and deletion, an access log most of all, is removed in the next round, until the
+    function's time is over. A bucket without the mark stays as it is: the template no longer says that it goes.
+    """
+    if not marked(s3, bucket):
+        return 0
+    removed = 0
+    while True:
+        removed += empty(s3, bucket)
+        try:
+            s3.delete_bucket(Bucket=bucket)
+        except ClientError as error:
+            if code_of(error) == "NoSuchBucket":
+                return removed
+            if code_of(error) not in FULL:
+                raise
+            time.sleep(PAUSE_SECONDS)
+        else:
+            return removed
+
+
+def marked(s3: S3Client, bucket: str) -> bool:
+    """Whether a bucket is there and has the mark."""
+    try:
+        tags = s3.get_bucket_tagging(Bucket=bucket)["TagSet"]
+    except ClientError as error:
+        if code_of(error) in ("NoSuchTagSet", "NoSuchBucket"):
+            return False
+        raise
+    return {"Key": TAG, "Value": VALUE} in tags
 
 
 def empty(s3: S3Client, bucket: str) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,8 @@ from .wait import WAIT_VARIABLE, signal, wait_key
 if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client
 
+CONFLICT_PAUSES = (0.2, 0.4, 0.8, 1.6)
+"""Seconds between the tries of a write that another one is in the way of."""
 ORDER_VARIABLE = "TRITONSTACK_ORDER"
 
 
@@ -83,12 +86,22 @@ def start_build(order: str, document: Mapping[str, Any], *, handle: str, clients
 
 
 def put_once(s3: S3Client, *, bucket: str, key: str, body: str) -> None:
-    """Write an object unless it is there."""
-    try:
-        s3.put_object(Bucket=bucket, Key=key, Body=body.encode(), IfNoneMatch="*")
-    except ClientError as error:
-        if code_of(error) not in ("PreconditionFailed", "412"):
-            raise
+    """Write an object unless it is there.
+
+    Where another request for the key is under way S3 answers 409 ConditionalRequestConflict, and asks for another try
+    (user guide, "How to prevent object overwrites with conditional writes"); boto3 makes none of its own.
+    """
+    for pause in (*CONFLICT_PAUSES, None):
+        try:
+            s3.put_object(Bucket=bucket, Key=key, Body=body.encode(), IfNoneMatch="*")
+        except ClientError as error:
+            if code_of(error) in ("PreconditionFailed", "412"):
+                return
+            if pause is None or code_of(error) not in ("ConditionalRequestConflict", "409"):
+                raise
+            time.sleep(pause)
+        else:
+            return
 
 
 def _shown_archive(archive: Mapping[str, Any]) -> str:

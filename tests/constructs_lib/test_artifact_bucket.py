@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import pytest
 
 from constructs_lib.artifact_bucket import ArtifactBucket
 from tests.constructs_lib.templates import built, flat, of_type, properties, statements
+
+emptying: Any = importlib.import_module("lambda.bucket_emptying.emptying")  # `lambda` is a word of the language
 
 
 def bucket_template(*, retain: bool = True) -> dict[str, Any]:
@@ -171,6 +174,29 @@ def test_buckets_that_go_with_the_stack_are_emptied_while_their_key_and_the_func
         assert set(of_type(passing, "AWS::IAM::Policy")) <= set(each["DependsOn"])
 
 
+def test_a_buckets_policy_goes_before_the_bucket_and_with_it_the_right_to_deliver_access_logs(
+    passing: dict[str, Any],
+) -> None:
+    emptied = of_type(passing, "Custom::EmptiedBucket")
+    policies = of_type(passing, "AWS::S3::BucketPolicy")
+    assert {each["Properties"]["Bucket"]["Ref"] for each in policies.values()} == set(
+        of_type(passing, "AWS::S3::Bucket")
+    )
+    for policy in policies.values():
+        [removes] = [
+            name for name, each in emptied.items() if each["Properties"]["Bucket"] == policy["Properties"]["Bucket"]
+        ]
+        assert removes in policy["DependsOn"]
+
+
+def test_only_a_bucket_that_goes_with_the_stack_has_the_tag_that_its_function_asks_for(
+    passing: dict[str, Any], template: dict[str, Any]
+) -> None:
+    tag = {"Key": emptying.TAG, "Value": emptying.VALUE}
+    assert all(tag in each["Properties"]["Tags"] for each in of_type(passing, "AWS::S3::Bucket").values())
+    assert not any(tag in each["Properties"].get("Tags", []) for each in of_type(template, "AWS::S3::Bucket").values())
+
+
 def test_archives_are_emptied_before_the_logs_that_this_writes(passing: dict[str, Any]) -> None:
     emptied = of_type(passing, "Custom::EmptiedBucket")
     [archives] = [each for each in emptied.values() if "Archives" in each["Properties"]["Bucket"]["Ref"]]
@@ -183,6 +209,8 @@ def test_the_emptying_function_reads_no_object_and_touches_these_buckets_alone(p
     s3 = [each for sid, each in access.items() if sid != "WriteLog"]
     actions = {action for each in s3 for action in each["Action"]}
     assert actions == {
+        "s3:DeleteBucket",
+        "s3:GetBucketTagging",
         "s3:ListBucketVersions",
         "s3:ListBucketMultipartUploads",
         "s3:DeleteObject",

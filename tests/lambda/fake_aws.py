@@ -42,6 +42,8 @@ class FakeAws:
         calls: (operation, parameters) in order.
         refused: operation → error code to answer with.
         missing_object: the error code for an object that is not there.
+        tags: bucket → its tags.
+        late_logs: access logs that still arrive, one just before each deletion of a bucket.
     """
 
     objects: dict[tuple[str, str], bytes] = field(default_factory=dict)
@@ -53,6 +55,8 @@ class FakeAws:
     calls: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
     missing_object: str = "NoSuchKey"
+    tags: dict[str, dict[str, str]] = field(default_factory=dict)
+    late_logs: int = 0
 
     def client(self, service: str) -> Any:
         """A boto3 client of ``s3`` or ``ssm``."""
@@ -129,6 +133,21 @@ class FakeAws:
 
     def _ListMultipartUploads(self, Bucket: str, **_: Any) -> dict[str, Any]:  # noqa: N802, N803
         return {"Uploads": [{"Key": key, "UploadId": id_} for bucket, key, id_ in self.uploads if bucket == Bucket]}
+
+    def _GetBucketTagging(self, Bucket: str) -> dict[str, Any]:  # noqa: N802, N803
+        if not self.tags.get(Bucket):
+            raise AwsError("NoSuchTagSet" if Bucket in self.tags else "NoSuchBucket")
+        return {"TagSet": [{"Key": key, "Value": value} for key, value in self.tags[Bucket].items()]}
+
+    def _DeleteBucket(self, Bucket: str) -> dict[str, Any]:  # noqa: N802, N803
+        if self.late_logs:
+            self.late_logs -= 1
+            self.objects[Bucket, f"archives/log-{self.late_logs}"] = b""
+        if any(bucket == Bucket for bucket, *_ in [*self.objects, *self.markers]):
+            raise AwsError("BucketNotEmpty")
+        if self.tags.pop(Bucket, None) is None:
+            raise AwsError("NoSuchBucket")
+        return {}
 
     def _AbortMultipartUpload(self, Bucket: str, Key: str, UploadId: str) -> dict[str, Any]:  # noqa: N802, N803
         self.uploads.remove((Bucket, Key, UploadId))

@@ -1,4 +1,4 @@
-"""The function that empties a bucket before it is deleted."""
+"""The function that deletes a bucket with what is in it."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ def aws() -> Any:
     world.objects["another", "key"] = b""
     world.markers = [("archives", "deleted-1"), ("archives", "deleted-2")]
     world.uploads = [("archives", "half", "upload-1"), ("another", "half", "upload-2")]
+    world.tags = {"archives": {emptying.TAG: emptying.VALUE}, "another": {emptying.TAG: emptying.VALUE}}
     return world
 
 
@@ -72,6 +73,34 @@ def test_an_object_that_stays_fails_the_deletion_with_its_key(aws: Any) -> None:
     aws.undeletable = frozenset({"key-3"})
     with pytest.raises(custom_resource.NotDoneError, match="key-3"):
         emptying.empty(aws.client("s3"), "archives")
+
+
+def test_logs_that_arrive_after_the_emptying_are_removed_too_until_the_bucket_is_gone(
+    aws: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr(emptying.time, "sleep", waits.append)
+    aws.late_logs = 2
+    told = outcomes(aws, "Delete", monkeypatch)
+    assert (told["Status"], "archives" in aws.tags, list(aws.objects)) == ("SUCCESS", False, [("another", "key")])
+    assert len(waits) == 2
+    assert outcomes(aws, "Delete", monkeypatch)["Status"] == "SUCCESS", "deleting again finds it gone"
+
+
+@pytest.mark.parametrize("tags", [{}, {"team": "a"}])
+def test_a_bucket_that_is_to_stay_is_left_as_it_is(
+    aws: Any, tags: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``retain: true`` in place of false: the resource is deleted, and the bucket is retained with what is in it."""
+    aws.tags["archives"] = tags
+    assert outcomes(aws, "Delete", monkeypatch)["Status"] == "SUCCESS"
+    assert len(aws.objects) == 8
+
+
+def test_a_bucket_that_may_not_be_deleted_fails_the_deletion(aws: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    aws.refused["DeleteBucket"] = "AccessDenied"
+    told = outcomes(aws, "Delete", monkeypatch)
+    assert (told["Status"], "AccessDenied" in told["Reason"]) == ("FAILED", True)
 
 
 def outcomes(aws: Any, request: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:

@@ -197,3 +197,22 @@ def test_an_event_that_fails_is_lambda_s_to_repeat(entry: Any) -> None:
     entry.aws.refused["BatchGetBuilds"] = "InternalServiceError"
     with pytest.raises(ClientError):
         invoke({"source": "aws.codebuild", "detail": {"build-id": "arn:aws:codebuild:r:a:build/project:0"}})
+
+
+@pytest.mark.parametrize("conflicts", [1, len(order.CONFLICT_PAUSES)])
+def test_a_write_that_another_is_in_the_way_of_is_made_again(conflicts: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """S3 answers 409 ConditionalRequestConflict, which boto3 does not try again."""
+    pauses: list[float] = []
+    monkeypatch.setattr(order.time, "sleep", pauses.append)
+    aws = worlds.fakes.FakeBuilds(conflicts=conflicts)
+    order.put_once(aws.client("s3"), bucket="bucket", key="key", body="first")
+    order.put_once(aws.client("s3"), bucket="bucket", key="key", body="second")
+    assert aws.objects["bucket", "key"] == b"first"
+    assert pauses == list(order.CONFLICT_PAUSES[:conflicts])
+
+
+def test_a_write_that_others_are_always_in_the_way_of_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(order.time, "sleep", lambda _seconds: None)
+    aws = worlds.fakes.FakeBuilds(conflicts=len(order.CONFLICT_PAUSES) + 1)
+    with pytest.raises(ClientError, match="ConditionalRequestConflict"):
+        order.put_once(aws.client("s3"), bucket="bucket", key="key", body="first")

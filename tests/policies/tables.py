@@ -118,9 +118,10 @@ def functions(endpoint: str, platform: str = "24.09-t4") -> dict[str, list[Row]]
 
 
 def emptying(bucket: str) -> list[Row]:
-    """A function empties a bucket that goes with its stack."""
+    """A function empties and deletes a bucket that goes with its stack."""
+    on_bucket = "s3:DeleteBucket s3:GetBucketTagging s3:ListBucketMultipartUploads s3:ListBucketVersions"
     return [
-        ("s3:ListBucketVersions s3:ListBucketMultipartUploads", f"arn:aws:s3:::{bucket}", {}),
+        (on_bucket, f"arn:aws:s3:::{bucket}", {}),
         ("s3:AbortMultipartUpload s3:DeleteObject s3:DeleteObjectVersion", f"arn:aws:s3:::{bucket}/any", {}),
     ]
 

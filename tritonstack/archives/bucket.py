@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import shutil
+import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ _ABSENT = {"404", "NoSuchKey", "NotFound"}
 _REFUSED = {"403", "AccessDenied", "Forbidden"}
 _LOST = {"PreconditionFailed", "412"}
 _CONFLICT = {"ConditionalRequestConflict", "409"}
-_ATTEMPTS = 5
+_CONFLICT_PAUSES = (0.2, 0.4, 0.8, 1.6)
 
 Sent = Callable[[int], None]
 """Called with the number of bytes sent since the last call."""
@@ -114,22 +115,18 @@ class ArtifactBucket:
         place = {"Bucket": self.name, "Key": key}
         described = {**place, "Metadata": dict(metadata or {})}
         size = source.stat().st_size if isinstance(source, Path) else len(source)
-        for attempt in range(1, _ATTEMPTS + 1):
-            try:
-                if isinstance(source, Path) and size > PART_BYTES:
-                    self._put_parts(place, described, source, size=size, sent=sent)
-                else:
-                    self._put_whole(described, source)
-                    sent(size)
-            except (ClientError, BotoCoreError) as error:
-                if code_of(error) in _LOST:
-                    return False
-                # Two writers at once: S3 asks to try again, and the next try finds the winner's object.
-                if code_of(error) not in _CONFLICT or attempt == _ATTEMPTS:
-                    raise self._failed("write", key, error) from error
+
+        def write() -> None:
+            if isinstance(source, Path) and size > PART_BYTES:
+                self._put_parts(place, described, source, size=size, sent=sent)
             else:
-                return True
-        raise AssertionError("the loop ends by return or raise")
+                self._put_whole(described, source)
+                sent(size)
+
+        try:
+            return written_once(write)
+        except (ClientError, BotoCoreError) as error:
+            raise self._failed("write", key, error) from error
 
     def keys(self, prefix: str) -> Iterator[dict[str, Any]]:
         """Every object below ``prefix``: dicts with Key, Size, LastModified."""
@@ -201,6 +198,26 @@ class ArtifactBucket:
 
     def _failed(self, verb: str, key: str, error: Exception) -> WorkFailedError:
         return WorkFailedError(f"could not {verb} s3://{self.name}/{key}: {error}")
+
+
+def written_once(write: Callable[[], object]) -> bool:
+    """Make a write that carries ``If-None-Match: *``; False if another was first.
+
+    With two writers at once S3 answers 409 ConditionalRequestConflict: a PutObject or CopyObject is sent again, a
+    multipart upload begun again (S3 API reference, CompleteMultipartUpload). boto3 does not try again by itself.
+    """
+    for pause in (*_CONFLICT_PAUSES, None):
+        try:
+            write()
+        except ClientError as error:
+            if code_of(error) in _LOST:
+                return False
+            if pause is None or code_of(error) not in _CONFLICT:
+                raise
+            time.sleep(pause)
+        else:
+            return True
+    raise AssertionError("the loop ends by return or raise")
 
 
 def code_of(error: Exception) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from tritonstack.archives.bucket import ArtifactBucket, StoredObject, code_of
+from tritonstack.archives.bucket import ArtifactBucket, StoredObject, written_once
 from tritonstack.archives.manifest import Manifest
 from tritonstack.engines.stored import Place, belongs
 from tritonstack.errors import WorkFailedError
@@ -20,9 +20,6 @@ ONE_COPY_BYTES = 1 << 30
 PART_BYTES = 256 << 20
 _MOST_PARTS = 10_000
 _COPIES = 8
-_LOST = {"PreconditionFailed", "412"}
-_CONFLICT = {"ConditionalRequestConflict", "409"}
-_ATTEMPTS = 5
 
 
 def copy_archive(
@@ -49,19 +46,11 @@ def _copy(bucket: ArtifactBucket, source: str, target: str) -> bool:
     if stored is None:
         raise WorkFailedError(f"s3://{bucket.name}/{source} was removed before it was copied; start again")
     write = _in_parts if stored.bytes > ONE_COPY_BYTES else _whole
-    for attempt in range(1, _ATTEMPTS + 1):
-        try:
-            write(bucket, source, target, stored)
-        except (ClientError, BotoCoreError) as error:
-            if code_of(error) in _LOST:
-                return False
-            # Two writers at once: S3 asks to try again, and the next try finds the winner's object.
-            if code_of(error) not in _CONFLICT or attempt == _ATTEMPTS:
-                message = f"could not copy s3://{bucket.name}/{source} to {target}: {error}"
-                raise WorkFailedError(message) from error
-        else:
-            return True
-    raise AssertionError("the loop ends by return or raise")
+    try:
+        return written_once(lambda: write(bucket, source, target, stored))
+    except (ClientError, BotoCoreError) as error:
+        message = f"could not copy s3://{bucket.name}/{source} to {target}: {error}"
+        raise WorkFailedError(message) from error
 
 
 def _whole(bucket: ArtifactBucket, source: str, target: str, _stored: StoredObject) -> None:

@@ -78,6 +78,20 @@ def test_what_aws_itself_reads_and_writes_for_a_job_outlives_a_short_fault(aws: 
     assert ask(aws, "GET") == (200, {"faults": []})
 
 
+@pytest.mark.parametrize(
+    ("code", "answered"),
+    [({}, "ConditionalRequestConflict"), ({"code": "BucketNotEmpty"}, "BucketNotEmpty")],
+)
+def test_s3_answers_a_conflict_with_the_code_that_was_asked_for(
+    aws: Emulator, bucket: str, code: dict[str, str], answered: str
+) -> None:
+    ask(aws, "POST", {**fault(status=409), **code})
+    with pytest.raises(ClientError) as error:
+        s3_of(aws, attempts=3).put_object(Bucket=bucket, Key="staging/d", Body=b"1", IfNoneMatch="*")
+    assert error.value.response["Error"]["Code"] == answered
+    assert ask(aws, "POST", {"operation": "PutParameter", "status": 409, "times": 1})[0] == 400
+
+
 def test_a_fault_without_a_status_only_delays(aws: Emulator, bucket: str) -> None:
     ask(aws, "POST", fault(status=None, delay_seconds=0.1))
     s3_of(aws, attempts=1).put_object(Bucket=bucket, Key="staging/c", Body=b"1")

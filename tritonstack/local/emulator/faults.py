@@ -13,7 +13,7 @@ from tritonstack.local.emulator.refusal import RefusedError
 
 LONGEST_DELAY = 60.0
 
-_CODES = {403: "AccessDenied", 500: "InternalError", 503: "SlowDown"}
+_CODES = {403: "AccessDenied", 409: "ConditionalRequestConflict", 500: "InternalError", 503: "SlowDown"}
 _OPERATION_CODES = {403: "AccessDeniedException", 500: "InternalFailure", 503: "ServiceUnavailable"}
 _SOURCE = "a fault that was asked for at /_tritonstack/faults"
 
@@ -28,7 +28,8 @@ class Fault:
         operation: of a JSON service (``PutParameter``), called by a program or, of our own services, by CloudFormation.
         endpoint: its next update ends InService with the old config and without a FailureReason, once the new fleet is
             up: SageMaker has rolled it back, and says that all is well.
-        status: the answer, one of 403, 500, 503; None lets the request through after the delay.
+        status: the answer, one of 403, 409 (of S3 alone), 500, 503; None lets the request through after the delay.
+        code: S3's error code, where another than the status's own is meant (``BucketNotEmpty``).
         times: how many requests it befalls still.
         delay_seconds: how long the answer takes.
     """
@@ -38,6 +39,7 @@ class Fault:
     operation: str = ""
     endpoint: str = ""
     status: int | None = None
+    code: str = ""
     times: int
     delay_seconds: float = 0.0
 
@@ -48,7 +50,8 @@ class Fault:
         message = f"{_SOURCE}: {self.method} {self.path}{self.operation}"
         if self.operation:
             return self.status, json.dumps({"__type": _OPERATION_CODES[self.status], "message": message}).encode()
-        return self.status, f"<Error><Code>{_CODES[self.status]}</Code><Message>{message}</Message></Error>".encode()
+        code = self.code or _CODES[self.status]
+        return self.status, f"<Error><Code>{code}</Code><Message>{message}</Message></Error>".encode()
 
 
 class Faults:
@@ -68,6 +71,8 @@ class Faults:
             raise ValueError(str(error)) from error
         if not (fault.status is None or fault.status in _CODES):
             raise ValueError(f"status {fault.status}: null or one of {', '.join(map(str, _CODES))}")
+        if (fault.status == 409 or fault.code) and not fault.path:
+            raise ValueError("status 409 and a code are of path alone")
         if len([each for each in (fault.path, fault.operation, fault.endpoint) if each]) != 1:
             raise ValueError("one of path, operation and endpoint")
         if not (fault.times >= 1 and 0 <= fault.delay_seconds <= LONGEST_DELAY):
