@@ -24,10 +24,12 @@ class JoinedNetwork:
     Attributes:
         subnet_ids: its subnets.
         security_group_ids: its security groups.
+        subnet_owner: the account that shares the subnets (AWS RAM); None: the stack's own.
     """
 
     subnet_ids: tuple[str, ...]
     security_group_ids: tuple[str, ...]
+    subnet_owner: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,14 +85,17 @@ def allow_network(policy: iam.Policy, *, network: JoinedNetwork, service: Litera
     The actions are those that the services ask for ("Use CodeBuild with Amazon Virtual Private Cloud"; "Give SageMaker
     AI Processing Jobs Access to Resources in Your Amazon VPC"). Only CodeBuild's guide names the service that an
     interface is lent to; what SageMaker's is called there is not known, so only the subnets bound it.
+
+    A shared subnet's ARN carries the account of its owner; interfaces and security groups in it are the participant's
+    (VPC user guide, "Responsibilities and permissions for owners and participants").
     """
     stack = cdk.Stack.of(policy)
 
-    def arn(resource: str, name: str) -> str:
-        return stack.format_arn(service="ec2", resource=resource, resource_name=name)
+    def arn(resource: str, name: str, *, account: str | None = None) -> str:
+        return stack.format_arn(service="ec2", resource=resource, resource_name=name, account=account)
 
     interfaces = arn("network-interface", "*")
-    subnets = [arn("subnet", name) for name in network.subnet_ids]
+    subnets = [arn("subnet", name, account=network.subnet_owner) for name in network.subnet_ids]
     groups = [arn("security-group", name) for name in network.security_group_ids]
     within: dict[str, dict[str, object]] = {"ArnEquals": {"ec2:Subnet": subnets}}
     lent: dict[str, dict[str, object]] = dict(within)

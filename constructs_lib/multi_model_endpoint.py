@@ -69,6 +69,7 @@ class MultiModelEndpoint(CallableEndpoint):
         role: iam.IRole | None = None,
         vpc: ec2.IVpc | None = None,
         vpc_subnets: ec2.SubnetSelection | None = None,
+        subnet_owner: str | None = None,
         security_groups: Sequence[ec2.ISecurityGroup] | None = None,
         endpoint_name: str | None = None,
         archive_prefix: str | None = None,
@@ -97,6 +98,7 @@ class MultiModelEndpoint(CallableEndpoint):
             role: what SageMaker runs the containers with; it is given a policy. Default: None, one is made.
             vpc: the VPC that containers join. Default: None, SageMaker's own network.
             vpc_subnets: which subnets of it. Default: None, the private ones.
+            subnet_owner: the account that shares the subnets with this one (AWS RAM). Default: None, they are its own.
             security_groups: of the containers. Default: None, one is made that lets HTTPS out and nothing in.
             endpoint_name: unique in account and region. Default: None, a name from the construct's path.
             archive_prefix: the folder that archives lie under. Default: None, ``models/<platform>/`` (such as
@@ -151,7 +153,7 @@ class MultiModelEndpoint(CallableEndpoint):
         self.security_groups: Sequence[ec2.ISecurityGroup] = ()
         archives = OwnBucket(self, "Archives", bucket=bucket, key=key)
         self.bucket, self.key = archives.bucket, archives.key
-        network = None if vpc is None else self._join(vpc, vpc_subnets, security_groups)
+        network = None if vpc is None else self._join(vpc, vpc_subnets, security_groups, subnet_owner)
         uri = TritonImage.from_uri(settings.image_uri(stack.region))
         self.execution_role = ExecutionRole(
             self,
@@ -205,7 +207,11 @@ class MultiModelEndpoint(CallableEndpoint):
         return self.endpoint.endpoint_config_name
 
     def _join(
-        self, vpc: ec2.IVpc, subnets: ec2.SubnetSelection | None, groups: Sequence[ec2.ISecurityGroup] | None
+        self,
+        vpc: ec2.IVpc,
+        subnets: ec2.SubnetSelection | None,
+        groups: Sequence[ec2.ISecurityGroup] | None,
+        subnet_owner: str | None,
     ) -> JoinedNetwork:
         """The part of the VPC that containers join; a security group is made where none is given."""
         from aws_cdk import aws_ec2 as ec2  # noqa: PLC0415 - types that an endpoint without a VPC does not need
@@ -233,6 +239,7 @@ class MultiModelEndpoint(CallableEndpoint):
         return JoinedNetwork(
             subnet_ids=tuple(chosen.subnet_ids),
             security_group_ids=tuple(group.security_group_id for group in self.security_groups),
+            subnet_owner=subnet_owner,
         )
 
 

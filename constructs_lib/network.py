@@ -223,7 +223,11 @@ class NetworkReference(Construct):
 
     def of_containers(self) -> JoinedNetwork:
         """Subnets and security groups of an endpoint's containers."""
-        return JoinedNetwork(subnet_ids=self._subnets(), security_group_ids=self._groups("security-group"))
+        return JoinedNetwork(
+            subnet_ids=self._subnets(),
+            security_group_ids=self._groups("security-group"),
+            subnet_owner=self._settings.subnet_owner,
+        )
 
     def of_builds(self) -> BuildNetwork:
         """Subnets and security groups of builds."""
@@ -231,6 +235,7 @@ class NetworkReference(Construct):
             vpc_id=self._read("vpc-id"),
             subnet_ids=self._subnets(),
             security_group_ids=self._groups("builds-security-group"),
+            subnet_owner=self._settings.subnet_owner,
         )
 
     def _subnets(self) -> tuple[str, ...]:

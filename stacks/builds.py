@@ -123,7 +123,10 @@ class BuildsStack(cdk.Stack):
         explicit = environment.builds.network
         if explicit is not None:
             network = BuildNetwork(
-                vpc_id=explicit.vpc_id, subnet_ids=explicit.subnet_ids, security_group_ids=explicit.security_group_ids
+                vpc_id=explicit.vpc_id,
+                subnet_ids=explicit.subnet_ids,
+                security_group_ids=explicit.security_group_ids,
+                subnet_owner=explicit.owner_account,
             )
             return network, network
         joined = environment.joined_network

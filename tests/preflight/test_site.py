@@ -21,6 +21,8 @@ from tritonstack.preflight.checks import (
 
 BOUNDARY = f"arn:aws:iam::{ACCOUNT}:policy/bound"
 A, B = "subnet-0a", "subnet-0b"
+OTHERS = "222222222222"
+"""An account that shares its subnets."""
 IMPORTED = {
     "vpc_id": "vpc-01",
     "subnets": {"us-east-1a": A, "us-east-1b": B},
@@ -48,18 +50,16 @@ def test_no_boundary_is_not_looked_at(tmp_path: Path) -> None:
     assert results_of(permissions_boundary.CHECK, served(tmp_path), {}) == {}
 
 
-def subnets(**rows: tuple[str, str, int]) -> dict[str, Answer]:
+def subnets(*, owner: str = ACCOUNT, **rows: tuple[str, str, int]) -> dict[str, Answer]:
     """EC2 with these subnets: id (``_`` for ``-``) → VPC, zone, free addresses."""
 
     def answer(request: dict[str, Any]) -> dict[str, Any]:
         (name,) = request["Filters"][0]["Values"]
         row = rows.get(name.replace("-", "_"))
-        named = (
-            {"SubnetId": name, "VpcId": row[0], "AvailabilityZone": row[1], "AvailableIpAddressCount": row[2]}
-            if (row)
-            else None
-        )
-        return {"Subnets": [named] if named else []}
+        if row is None:
+            return {"Subnets": []}
+        where = {"VpcId": row[0], "AvailabilityZone": row[1], "AvailableIpAddressCount": row[2]}
+        return {"Subnets": [{"SubnetId": name, "OwnerId": owner, **where}]}
 
     return {"ec2.DescribeSubnets": answer}
 
@@ -77,6 +77,26 @@ def test_a_subnet_of_another_vpc_or_zone_fails(tmp_path: Path, row: tuple[str, s
     answers = subnets(subnet_0a=row, subnet_0b=("vpc-01", "us-east-1b", 99))
     found = results_of(subnet.CHECK, served(tmp_path, network=NETWORK), answers)
     assert {name: result.outcome for name, result in found.items()} == {A: "fails", B: "passes"}
+
+
+@pytest.mark.parametrize(
+    ("said", "owner", "outcome", "advice"),
+    [
+        (None, ACCOUNT, "passes", ""),
+        (OTHERS, OTHERS, "passes", ""),
+        (None, OTHERS, "fails", f'Write network.imported.owner_account: "{OTHERS}".'),
+        ("333333333333", OTHERS, "fails", f'Write network.imported.owner_account: "{OTHERS}".'),
+        (OTHERS, ACCOUNT, "fails", "Remove network.imported.owner_account."),
+    ],
+)
+def test_the_owner_of_shared_subnets_is_named_for_the_roles_policies(
+    tmp_path: Path, said: str | None, owner: str, outcome: str, advice: str
+) -> None:
+    what = served(tmp_path, network={"imported": {**IMPORTED, "owner_account": said}})
+    answers = subnets(owner=owner, subnet_0a=("vpc-01", "us-east-1a", 99), subnet_0b=("vpc-01", "us-east-1b", 99))
+    found = results_of(subnet.CHECK, what, answers)
+    assert {each.outcome for each in found.values()} == {outcome}
+    assert all(advice in (each.advice or "") for each in found.values())
 
 
 def test_a_subnet_that_is_gone_fails_and_one_that_may_not_be_seen_is_unknown(tmp_path: Path) -> None:

@@ -83,6 +83,8 @@ MORE = "zones: [us-east-1a, us-east-1b, us-east-1c]"
         (f"{{imported: {{vpc_id: vpc-1, {SUBNETS}, endpoints: true}}, {PREFIX_LIST}}}",
          "network.imported.route_table_ids", ("route",)),
         (f"{{imported: {{vpc_id: vpc-1, {SUBNETS}}}}}", "network.s3_prefix_list_id", ("pl-",)),
+        (IMPORTED.replace("vpc_id", 'endpoints: true, route_table_ids: [rtb-1], owner_account: "222222222222", vpc_id'),
+         "network.imported.endpoints", ("222222222222", "only the owner of a shared VPC")),
         (TWICE, "network.imported.subnets", ("2 zones",)),
         ("{imported: {vpc_id: vpc-1, subnets: {us-east-1a: subnet-1}, security_group_ids: [sg-1]}}",
          "network.imported.subnets", ("at least 2",)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -216,6 +217,19 @@ def test_the_execution_role_makes_interfaces_in_the_networks_subnets_alone(creat
     assert not policy.allows("ec2:DeleteNetworkInterface", interface)
     alone = Policy(serving_template(DIGITS), begins="ExecutionRole")
     assert alone.actions("ec2") == set()
+
+
+@pytest.mark.parametrize("owner", [None, "222222222222"])
+def test_the_arns_of_shared_subnets_carry_their_owners_account(owner: str | None) -> None:
+    """And interfaces, security groups the account's own (VPC user guide, "Share your VPC subnets")."""
+    shared = {"imported": {**IMPORTED["imported"], "owner_account": owner}}
+    parts = Policy(serving_template(DIGITS, network=shared), begins="ExecutionRole")
+    account = owner or "123456789012"
+    statements = {each["Sid"]: json.dumps(each) for each in parts.statements}
+    made, lent = statements["MakeInterfaces"], statements["LendInterfaces"]
+    for text in (made, lent, statements["RemoveInterfaces"]):
+        assert set(re.findall(r"ec2:us-east-1:([0-9]+):subnet/", text)) == {account}
+    assert set(re.findall(r"ec2:us-east-1:([0-9]+):(?:security-group|network-interface)/", made)) == {"123456789012"}
 
 
 def test_another_network_makes_a_policy_beside_the_old_one(created: EnvironmentStage) -> None:

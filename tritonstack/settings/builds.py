@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from tritonstack.settings.fields import BUILD_IMAGE_PATTERN, SettingsModel
+from tritonstack.settings.fields import ACCOUNT_PATTERN, BUILD_IMAGE_PATTERN, SettingsModel
 
 LogDays = Literal[
     1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653
@@ -39,6 +39,12 @@ class BuildNetwork(SettingsModel):
         tuple[Annotated[str, Field(pattern=r"^sg-[0-9a-f]+$")], ...],
         Field(strict=False, min_length=1, max_length=5),
     ] = Field(description="Its security groups; builds need egress to port 443 and no ingress.")
+    owner_account: str | None = Field(
+        default=None,
+        pattern=ACCOUNT_PATTERN,
+        description="The account that owns these subnets, in quotes, where it shares them (AWS RAM): the roles' "
+        "policies name it in the subnets' ARNs. null: the environment's own.",
+    )
 
 
 class BuildSettings(SettingsModel):

@@ -12,7 +12,7 @@ from tritonstack.catalogue.prices import HostingPrice, hosting_price
 from tritonstack.settings.alarms import AlarmSettings
 from tritonstack.settings.builds import BuildSettings
 from tritonstack.settings.endpoint import PRODUCTION_INSTANCES, Endpoint
-from tritonstack.settings.fields import EnvironmentName, SettingsModel, choices
+from tritonstack.settings.fields import ACCOUNT_PATTERN, EnvironmentName, SettingsModel, choices
 from tritonstack.settings.load_test import LoadTestSettings
 from tritonstack.settings.logs import LogSettings
 from tritonstack.settings.network import NetworkSettings
@@ -47,7 +47,7 @@ class Environment(SettingsModel):
     """One file under environments/: where to deploy, and what."""
 
     environment: EnvironmentName = Field(description="The environment's name; the file is called <name>.yaml.")
-    account: str = Field(pattern=r"^[0-9]{12}$", description='AWS account, twelve digits in quotes ("123456789012").')
+    account: str = Field(pattern=ACCOUNT_PATTERN, description='AWS account, twelve digits in quotes ("123456789012").')
     region: str = Field(
         description="AWS region (us-east-1).",
         json_schema_extra=choices(load_catalogue().regions),

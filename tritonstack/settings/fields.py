@@ -49,6 +49,7 @@ def _check_number(number: object) -> None:
         raise PydanticCustomError("number_range", "{range}", {"range": f"{least}{GREATEST_NUMBER} or less"})
 
 
+ACCOUNT_PATTERN = r"^[0-9]{12}$"
 ENVIRONMENT_PATTERN = r"^[a-z][a-z0-9-]*[a-z0-9]$"
 ECR_PATTERN = (
     r"^[0-9]{12}\.dkr\.ecr\.[a-z0-9-]+\.amazonaws\.com(\.cn)?/[a-z0-9._/-]+(:[A-Za-z0-9_.-]+|@sha256:[0-9a-f]{64})$"

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from tritonstack.settings.builds import LogDays
-from tritonstack.settings.fields import SettingsModel
+from tritonstack.settings.fields import ACCOUNT_PATTERN, SettingsModel
 
 ZONE_PATTERN = r"^[a-z]{2}(-[a-z]+)+-[0-9][a-h]$"
 BUCKET_PATTERN = r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$"
@@ -49,6 +49,12 @@ class ImportedNetwork(SettingsModel):
     endpoints: bool = Field(
         default=False,
         description="Whether the VPC endpoints are made here; false: the VPC has them, or a way out.",
+    )
+    owner_account: str | None = Field(
+        default=None,
+        pattern=ACCOUNT_PATTERN,
+        description="The account that owns these subnets, in quotes, where it shares them (AWS RAM): the roles' "
+        "policies name it in the subnets' ARNs. null: the environment's own.",
     )
 
 
@@ -122,6 +128,11 @@ class NetworkSettings(SettingsModel):
         if self.joined == "imported" and self.imported is not None:
             return tuple(sorted(self.imported.subnets))
         return ()
+
+    @property
+    def subnet_owner(self) -> str | None:
+        """The account of the joined subnets, where that is another than the environment's."""
+        return self.imported.owner_account if self.joined == "imported" and self.imported is not None else None
 
     @property
     def security_groups(self) -> int:

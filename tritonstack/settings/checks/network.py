@@ -143,6 +143,14 @@ def _check_imported(imported: ImportedNetwork) -> Iterator[Finding]:
                 found=f"{subnet} in {count} zones",
                 allowed="each subnet once: a subnet lies in one zone",
             )
+    if imported.endpoints and imported.owner_account is not None:
+        yield Finding(
+            location=("network", "imported", "endpoints"),
+            found=f"true, in a VPC of account {imported.owner_account}",
+            # AWS re:Post, "Troubleshoot errors when you create interface VPC endpoints": CreateVpcEndpoint "does not
+            # support shared VPCs" from a participant's account.
+            allowed="false: only the owner of a shared VPC makes its endpoints",
+        )
     if imported.endpoints and not imported.route_table_ids:
         yield Finding(
             location=("network", "imported", "route_table_ids"),
