@@ -13,7 +13,11 @@ the same major version and older, which CUDA allows and nobody has tried on Sage
 
 The committed environments and examples run {chosen}: the newest release with an image of AWS's, every backend that
 they use, and a host AMI that covers its CUDA. The newer images fix more, and their CUDA asks more of the driver than
-any host AMI has: {waiting}. Take one of them where you have seen it start on your instance type.
+any host AMI has: {waiting}.
+Take one of them where you have seen it start on your instance type.
+
+`.envs/main/bin/python scripts/stale_catalogue.py` holds the catalogue against botocore, cfn-lint, the CDK and the
+SageMaker SDK, and ends with 1 where a package has what the catalogue has not, or otherwise.
 """
 FIXES = """The first release that has each fix. A release has all those below whose fix is newer. Whether an attacker
 can reach one depends on who may call the endpoint and whose models it serves: SageMaker lets nobody else to the
