@@ -25,7 +25,7 @@ cdk_loaded = loading.submit(importlib.import_module, "aws_cdk")
 if os.environ.get("CDK_VALIDATION") != "false":
     loading.submit(importlib.import_module, "cdk_nag")
 
-from tritonstack.engines.served import served_by
+from tritonstack.engines.served import all_served
 from tritonstack.errors import InputError, Problem
 from tritonstack.releases.commits import commits_of
 from tritonstack.settings import Environment, load_environment, load_environments
@@ -50,8 +50,8 @@ def main() -> int:
         return pipeline_app(app, asked=str(asked), models=models, folder=folder)
     try:
         environments = chosen_environments(folder=folder, names=app.node.try_get_context("environments"))
-        for environment in environments:
-            served = served_by(environment, models, file=folder / f"{environment.environment}.yaml")
+        files = [(each, folder / f"{each.environment}.yaml") for each in environments]
+        for served in all_served(files, models):
             EnvironmentStage(
                 app,
                 environment=served.environment,

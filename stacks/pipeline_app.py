@@ -8,7 +8,7 @@ from pathlib import Path
 from constructs import Construct
 
 from tritonstack.engines.deployed_builds import deployed_builds
-from tritonstack.engines.served import served_by
+from tritonstack.engines.served import Served, all_served
 from tritonstack.releases.commits import commits_of
 from tritonstack.settings.pipeline_loader import LoadedPipeline, LoadedStage, load_pipeline
 
@@ -34,14 +34,14 @@ def add_pipeline(app: Construct, *, asked: str, root: Path, models: Path, folder
     """
     file = FILE if asked.lower() == "true" else asked
     loaded = load_pipeline(root / file, environments=folder)
-    stages = [_stage(app, stage, models=models) for stage in loaded.stages]
+    matched = all_served([(stage.environment, stage.file) for stage in loaded.stages], models)
+    stages = [_stage(app, *each, models=models) for each in zip(loaded.stages, matched, strict=True)]
     pinned = json.loads((root / "package.json").read_text(encoding="utf-8"))["devDependencies"]
     PipelineStack(app, STACK, settings=loaded.settings, file=asked, cli_version=pinned["aws-cdk"], stages=stages)
     return loaded
 
 
-def _stage(app: Construct, stage: LoadedStage, *, models: Path) -> DeployedStage:
-    served = served_by(stage.environment, models, file=stage.file)
+def _stage(app: Construct, stage: LoadedStage, served: Served, *, models: Path) -> DeployedStage:
     making = deployed_builds(served, models)  # where no deployment builds, the pipeline does
     made = EnvironmentStage(
         app,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tritonstack.errors import InputError, Problem, TritonstackError, WorkFailedError
+import pytest
+
+from tritonstack.errors import InputError, Problem, TritonstackError, WorkFailedError, visible
 
 
 def test_a_problem_says_where_what_what_else_and_what_to_do() -> None:
@@ -18,6 +20,20 @@ def test_a_problem_says_where_what_what_else_and_what_to_do() -> None:
 def test_a_problem_without_a_place_or_advice_has_no_empty_line() -> None:
     assert str(Problem(found="a", allowed="b")) == "  found:   a\n  allowed: b"
     assert str(Problem(field="NAME", found="a", allowed="b")).splitlines()[0] == "NAME"
+
+
+@pytest.mark.parametrize(
+    ("sign", "shown"),
+    [("\u200b", "\\u200b"), ("\u202e", "\\u202e"), ("\x1b", "\\x1b"), ("\u00a0", "\\xa0"), ("\ud800", "\\ud800")],
+)
+def test_what_a_terminal_hides_or_obeys_is_shown_as_its_escape(sign: str, shown: str) -> None:
+    problem = Problem(file=f"f{sign}", field=f"g{sign}", found=f"h{sign}", allowed=f"i{sign}", advice=f"j{sign}")
+    for text in (str(problem), str(InputError([problem])), str(WorkFailedError(f"k{sign}"))):
+        assert sign not in text
+        assert shown in text
+    assert visible("größer, 模型\n\tand more") == "größer, 模型\n\tand more"
+    assert "\n" not in str(Problem(file="a\nb", found="c", allowed="d")).splitlines()[0]
+    assert str(Problem(file="a\nb", found="c", allowed="d")).startswith("a\\nb\n")
 
 
 def test_every_problem_is_in_the_error() -> None:

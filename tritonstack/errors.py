@@ -6,6 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 
+def visible(text: str, *, keep: str = "\n\t") -> str:
+    """``text`` with every character that a terminal does not show, or acts on, as its escape (``\\u200b``).
+
+    Those are control, zero-width and bidirectional characters, and blanks other than the plain one: what stands in a
+    file must be seen to be mended, and must not repaint the message that is about it.
+    """
+    return "".join(
+        sign if sign.isprintable() or sign in keep else sign.encode("unicode_escape").decode("ascii") for sign in text
+    )
+
+
 @dataclass(frozen=True, kw_only=True)
 class Problem:
     """One thing that is wrong with an input, said so that its author can mend it.
@@ -25,18 +36,21 @@ class Problem:
     advice: str = ""
 
     def __str__(self) -> str:
-        place = ": ".join(part for part in (self.file, self.field) if part)
+        place = ": ".join(visible(part, keep="") for part in (self.file, self.field) if part)
         lines = [place] if place else []
         lines += [f"  found:   {self.found}", f"  allowed: {self.allowed}"]
         if self.advice:
             lines.append(f"  do:      {self.advice}")
-        return "\n".join(lines)
+        return visible("\n".join(lines))
 
 
 class TritonstackError(Exception):
     """The root of every error that a command turns into a message and an exit code, never into a traceback."""
 
     exit_code = 1
+
+    def __str__(self) -> str:
+        return visible(super().__str__())
 
 
 class InputError(TritonstackError):

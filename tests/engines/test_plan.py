@@ -120,7 +120,7 @@ def test_synthesis_refuses_every_engine_that_nothing_can_build_at_once(tmp_path:
         served_by(load_environment(file), repositories, file=file)
     fields = [problem.field for problem in caught.value.problems]
     assert fields == ["endpoints[0].models[0]", "endpoints[2].models[0]"]
-    assert {problem.file for problem in caught.value.problems} == {str(file)}
+    assert {str(problem.file) for problem in caught.value.problems} == {f"{file}:11", f"{file}:23"}
     assert all("the engine of double cannot be built" in problem.found for problem in caught.value.problems)
 
 

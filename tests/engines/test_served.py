@@ -10,7 +10,7 @@ from tests.archives.folders import write, write_double
 from tests.settings.environment_file import write_environment
 from tritonstack.archives.digest import model_digest
 from tritonstack.archives.source import BuildChoice
-from tritonstack.engines.served import served_by
+from tritonstack.engines.served import all_served, served_by
 from tritonstack.errors import InputError
 from tritonstack.settings import Environment, load_environment
 
@@ -42,3 +42,19 @@ def test_one_archive_serves_a_single_model_endpoint_and_a_folder_of_two_does_not
     settings, repositories = project(tmp_path / "other", "mode: single-model\nmodels: [double]")
     with pytest.raises(InputError, match="double, which stands for 2 archives, on a single-model endpoint"):
         served_by(settings, repositories, file=tmp_path / "other/local.yaml")
+
+
+def test_a_model_that_is_not_there_is_reported_with_its_line_and_with_those_of_other_environments(
+    tmp_path: Path,
+) -> None:
+    settings, repositories = project(tmp_path, "models: [double, dobule]")
+    old = write_environment(
+        tmp_path, endpoint="mode: single-model\nmodels: [double]", name="old", header="environment: old"
+    )
+    files = [(settings, tmp_path / "local.yaml"), (load_environment(old), old)]
+    with pytest.raises(InputError) as refused:
+        all_served(files, repositories)
+    unknown, several = refused.value.problems
+    assert (unknown.file, unknown.field) == (f"{tmp_path / 'local.yaml'}:11", "endpoints[0].models[1]")
+    assert unknown.advice == "Did you mean double?"
+    assert several.file == f"{old}:11"

@@ -93,6 +93,19 @@ def test_production_is_approved_unless_the_file_says_otherwise(folder: Path) -> 
     assert [stage.approved for stage in loaded(said, folder).stages] == [True, False]
 
 
+def test_a_wrong_type_hides_no_mistake_of_the_environments(folder: Path, tmp_path: Path) -> None:
+    own = tmp_path / "environments"
+    shutil.copytree(folder, own)
+    first, second = own / "first.yaml", own / "second.yaml"
+    second.write_text(second.read_text().replace("region: us-east-1", "region: us-east-2"))
+    found = refused(document(log_days="many"), own)
+    assert '"many"' in found["log_days"]
+    assert "second is in us-east-2" in found["stages[1].environment"]
+
+    first.write_text(first.read_text() + "colour: red\n")
+    assert {"region", "colour"} <= refused(document(region=7), own).keys()
+
+
 def test_every_mistake_is_told_at_once(folder: Path) -> None:
     wrong = document(
         account=123456789012,

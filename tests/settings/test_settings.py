@@ -18,7 +18,7 @@ from tritonstack.errors import InputError
 from tritonstack.naming import Platform
 from tritonstack.settings import Endpoint, Environment, load_environment, load_environments
 from tritonstack.settings.checks import release_warnings
-from tritonstack.settings.type_errors import _inner_model
+from tritonstack.settings.type_errors import inner_model
 from tritonstack.settings.yaml_source import parse_yaml
 
 REPOSITORY = Path(__file__).parents[2]
@@ -35,7 +35,7 @@ def models_of(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
     """``model`` and every model inside its fields."""
     yield model
     for field in model.model_fields.values():
-        inner = _inner_model(field.annotation)
+        inner = inner_model(field.annotation)
         if inner:
             yield from models_of(inner)
 

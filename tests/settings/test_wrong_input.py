@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -137,3 +140,103 @@ def test_a_file_that_does_not_exist_names_those_that_do(tmp_path: Path) -> None:
     (problem,) = problems_of(tmp_path / "locl.yaml")
     assert (problem.found, problem.advice) == ("no such file", "Did you mean local?")
     assert problem.allowed.endswith(": dev, local")
+
+
+def problems_in_time(path: Path) -> list[Problem]:
+    """As ``problems_of``, for a file whose reading may never end."""
+    found: list[list[Problem]] = []
+    reading = threading.Thread(target=lambda: found.append(problems_of(path)), daemon=True)
+    reading.start()
+    reading.join(timeout=10)
+    assert found, "reading it has not ended"
+    return found[0]
+
+
+def test_what_is_no_file_is_refused_by_its_kind_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo.yaml")
+    (tmp_path / "folder.yaml").mkdir()
+    (tmp_path / "loop.yaml").symlink_to(tmp_path / "loop.yaml")
+    (tmp_path / "broken.yaml").symlink_to("nowhere")
+    (tmp_path / "device.yaml").symlink_to("/dev/zero")
+    for name, words in {
+        "fifo": "a named pipe (FIFO)",
+        "folder": "a directory",
+        "loop": "which leads back to it",
+        "broken": "a symbolic link to nowhere, which is not there",
+        "device": "a device",
+    }.items():
+        [problem] = problems_in_time(tmp_path / f"{name}.yaml")
+        assert words in problem.found
+        assert problem.allowed == "a YAML file"
+
+
+def test_null_is_told_from_a_value_without_quotes(tmp_path: Path) -> None:
+    [problem] = problems_of(write_environment(tmp_path, header="account: null"))
+    assert problem.field == "account"
+    assert "quotes" not in problem.advice
+    assert "null stands for none" in problem.advice
+
+
+UNSEEN = {"zero width": "\u200b", "right to left": "\u202e", "byte order": "\ufeff", "bell": "\x07", "line": "\u2028"}
+
+
+@pytest.mark.parametrize("sign", UNSEEN.values(), ids=UNSEEN.keys())
+def test_characters_that_nobody_sees_are_refused_and_shown_as_escapes(sign: str, tmp_path: Path) -> None:
+    escape = sign.encode("unicode_escape").decode()
+    quoted = json.dumps(f"digits{sign}")
+    fields = {
+        "name": ("endpoints[0].name", f"name: {quoted}"),
+        "alarm": (
+            "endpoints[0].rollout.rollback_alarms",
+            f"rollout: {{kind: all-at-once, rollback_alarms: [{quoted}]}}",
+        ),
+        "unknown": (f"endpoints[0].co{sign}", f'"co{escape}": red'),
+    }
+    for field, line in fields.values():
+        path = write_environment(tmp_path, endpoint=line)
+        with pytest.raises(InputError) as refused:
+            load_environment(path)
+        assert field in {problem.field for problem in refused.value.problems}
+        assert sign not in str(refused.value)
+        assert f"{ord(sign):x}" in str(refused.value).lower()
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "fields"),
+    [
+        (
+            (
+                "scaling: {minimum: two, maximum: 3, concurrency: 5, scale_in_cooldown_seconds: 10, schedules: "
+                "[{name: a, when: never, maximum: 2}, {name: b, when: 7, maximum: 2, time_zone: Mars}]}"
+            ),
+            {
+                "minimum",
+                "scale_in_cooldown_seconds",
+                "schedules[0].when",
+                "schedules[1].when",
+                "schedules[1].time_zone",
+            },
+        ),
+        (
+            "container: {allow_grpc: true, grpc_port: 8080, additional_args: [--nope=3, 7, --http-port=1]}",
+            {"grpc_port", "additional_args[0]", "additional_args[1]", "additional_args[2]"},
+        ),
+        ("data_capture: {percentage: all, capture: [input]}", {"", "percentage"}),
+    ],
+    ids=["scaling", "container", "data capture"],
+)
+def test_a_value_of_the_wrong_type_hides_no_mistake_beside_it(endpoint: str, fields: set[str], tmp_path: Path) -> None:
+    section = endpoint.partition(":")[0]
+    found = {problem.field for problem in problems_of(write_environment(tmp_path, endpoint=endpoint))}
+    assert found == {f"endpoints[0].{section}.{field}".removesuffix(".") for field in fields}
+
+
+def test_a_value_of_the_wrong_type_hides_no_mistake_of_the_network_or_the_load_test(tmp_path: Path) -> None:
+    header = (
+        "network: {created: {cidr: 10.20.0.0/16, zones: [us-east-1a, eu-west-1a], flow_log_days: many}}\n"
+        "load_test: {endpoints: [gone], log_days: many}"
+    )
+    found = {problem.field for problem in problems_of(write_environment(tmp_path, header=header))}
+    assert {"network.created.flow_log_days", "load_test.log_days"} < found
+    assert "load_test.endpoints[0]" in found
+    assert any(field.startswith("network.created.zones") for field in found)

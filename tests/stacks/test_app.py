@@ -116,7 +116,7 @@ def test_a_model_without_a_folder_is_refused(tmp_path: Path) -> None:
     folder = edited(tmp_path / "environments", name="bad", **{"digits-ensemble]": "digits-ensembel]"})
     ran = run_app(tmp_path / "out", context={"environments-folder": str(folder)})
     assert ran.returncode == 2
-    assert "bad.yaml: endpoints[0].models[1]\n  found:   digits-ensembel" in ran.stderr
+    assert "bad.yaml:27: endpoints[0].models[1]\n  found:   digits-ensembel" in ran.stderr
     assert "Did you mean digits-ensemble?" in ran.stderr
     assert "Traceback" not in ran.stderr
     assert files_under(tmp_path / "out") == {}

@@ -11,6 +11,7 @@ from tritonstack.archives.recipe import RECIPE
 from tritonstack.archives.source import ArchiveSource, BuildChoice, archives_of
 from tritonstack.archives.source_recipe import Size, Weights
 from tritonstack.errors import InputError, Problem
+from tritonstack.settings.findings import with_lines
 
 
 class Builds(Protocol):
@@ -135,7 +136,7 @@ def resolved_models(
                     problem = Problem(file=str(file), field=field, found=said, allowed="each archive once")
                     problems[problem] = None
     if problems:
-        raise InputError(tuple(problems))
+        raise InputError(with_lines(problems, file))
     return found
 
 

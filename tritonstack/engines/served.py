@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from tritonstack.archives.digest import digests_of
 from tritonstack.archives.resolving import resolved_models
 from tritonstack.archives.source import ArchiveSource
 from tritonstack.engines.plan import EnginePlan, plan_engines
-from tritonstack.errors import InputError
+from tritonstack.errors import InputError, Problem
 from tritonstack.settings import Environment, check_archives, with_archives, with_default_models
 
 
@@ -46,9 +46,23 @@ def served_by(environment: Environment, repositories: Path, *, file: Path) -> Se
     contents = {name: contents_of(source) for name, source in sources.items()}
     archives = {entry: tuple(source.name for source in found) for entry, found in resolved.items()}
     engines = plan_engines(environment, resolved, file=file)
-    problems = [*check_archives(environment, contents, archives=archives), *engines.problems]
+    problems = [*check_archives(environment, contents, archives=archives, file=file), *engines.problems]
     if problems:
         raise InputError(problems)
     matched = with_default_models(with_archives(environment, archives), contents)
     sets = {endpoint.name: {name: digests[name] for name in sorted(endpoint.models)} for endpoint in matched.endpoints}
     return Served(environment=matched, sources=sources, release_sets=sets, engines=engines)
+
+
+def all_served(environments: Iterable[tuple[Environment, Path]], repositories: Path) -> list[Served]:
+    """Each of several environments, with its file, as ``served_by`` matches it; raises with the problems of all."""
+    found: list[Served] = []
+    problems: dict[Problem, None] = {}
+    for environment, file in environments:
+        try:
+            found.append(served_by(environment, repositories, file=file))
+        except InputError as error:
+            problems |= dict.fromkeys(error.problems)
+    if problems:
+        raise InputError(tuple(problems))
+    return found

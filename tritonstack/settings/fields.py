@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable
 from typing import Annotated, Any
 
@@ -23,22 +24,38 @@ LEAST_NUMBER = 1e-9
 """Below it a number other than zero is a slip of the pen; Application Auto Scaling refuses targets below 2^-360."""
 
 
+_UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
+"""Control, format (zero-width, bidirectional), surrogate, and separators of lines and paragraphs."""
+
+
 class SettingsModel(BaseModel):
     """Settings are typed strictly (``"1"`` is no number, ``1`` is no text), closed to unknown fields, and immutable.
 
-    Every number is finite and not beyond ``GREATEST_NUMBER``, unless its field has a bound of its own.
+    Every number is finite and not beyond ``GREATEST_NUMBER``, unless its field has a bound of its own; no text and no
+    key has a character that nobody sees (the values of a mapping may: a container's variables are its own affair).
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     @field_validator("*", mode="after")
     @classmethod
-    def _in_range(cls, value: Any, info: ValidationInfo) -> Any:
+    def _sound(cls, value: Any, info: ValidationInfo) -> Any:
+        for text in value if isinstance(value, dict | tuple) else (value,):
+            _check_text(text)
         field = cls.model_fields[info.field_name or ""]
         if not any(isinstance(each, Le) for each in field.metadata):
             for number in value.values() if isinstance(value, dict) else (value,):
                 _check_number(number)
         return value
+
+
+def _check_text(text: object) -> None:
+    for sign in text if isinstance(text, str) else "":
+        if not sign.isprintable() and sign not in "\n\t" and unicodedata.category(sign) in _UNSEEN:
+            code = f"U+{ord(sign):04X}"
+            raise PydanticCustomError(
+                "unseen", "a text without control and invisible characters ({code})", {"code": code}
+            )
 
 
 def _check_number(number: object) -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonstack.errors import Problem
-from tritonstack.settings.yaml_source import Location, YamlDocument
+from tritonstack.errors import InputError, Problem
+from tritonstack.settings.yaml_source import Location, YamlDocument, read_yaml
 
 LONGEST_SHOWN = 120
+_PARTS = re.compile(r"\[[0-9]+\]|[^.\[]+")
 LONGEST_NUMBER_BITS = 4096
 
 
@@ -62,8 +65,12 @@ def shown(value: object) -> str:
 
 
 def to_problems(*, findings: Iterable[Finding], path: Path, document: YamlDocument | None = None) -> list[Problem]:
-    """The findings as problems, in the order of the file; ``environments/dev.yaml:12`` where the line is known."""
+    """The findings as problems, in the order of the file; ``environments/dev.yaml:12`` where the line is known.
+
+    Without ``document`` the file is read for its lines, if it is there.
+    """
     placed = []
+    document = document or _document(path)
     for finding in findings:
         line = document.line(finding.location) if document else None
         problem = Problem(
@@ -75,3 +82,21 @@ def to_problems(*, findings: Iterable[Finding], path: Path, document: YamlDocume
         )
         placed.append((line or 0, problem.field, problem))
     return [problem for _, _, problem in sorted(placed, key=lambda item: item[:2])]
+
+
+def with_lines(problems: Iterable[Problem], path: Path) -> list[Problem]:
+    """The problems, each that is about a field of the file at ``path`` with its line."""
+    document = _document(path)
+    placed = []
+    for problem in problems:
+        field = tuple(int(part[1:-1]) if part[0] == "[" else part for part in _PARTS.findall(problem.field))
+        line = document.line(field) if document is not None and problem.file == str(path) else None
+        placed.append(problem if line is None else dataclasses.replace(problem, file=f"{path}:{line}"))
+    return placed
+
+
+def _document(path: Path) -> YamlDocument | None:
+    try:
+        return read_yaml(path) if path.is_file() else None
+    except InputError:
+        return None

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import difflib
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from tritonstack.catalogue import load_catalogue
 from tritonstack.catalogue.releases import RELEASE_PATTERN
@@ -33,16 +34,8 @@ from tritonstack.settings.findings import Finding, to_problems
 from tritonstack.settings.load_test import LoadTestSettings
 from tritonstack.settings.network import NetworkSettings
 from tritonstack.settings.type_errors import echoes_bad_items, location_of, type_findings
+from tritonstack.settings.usable import STAND_INS, usable
 from tritonstack.settings.yaml_source import Location, YamlDocument, read_yaml
-
-_STAND_INS: dict[str, Any] = {
-    "name": "x",
-    "mode": "multi-model",
-    "release": next(iter(load_catalogue().releases)),
-    "instance_type": next(iter(load_catalogue().instances)),
-    "models": ["x"],
-}
-"""For required fields that are missing or faulty, so that the others can be checked. No message ever shows one."""
 
 
 def load_environment(path: Path, *, text: str | None = None) -> Environment:
@@ -83,7 +76,7 @@ def load_environments(folder: Path) -> tuple[Environment, ...]:
 
 def _read(path: Path, *, text: str | None = None) -> tuple[Environment | None, list[Problem]]:
     """The settings, where the fields have the right types, and every problem of the file."""
-    if not path.exists():
+    if not os.path.lexists(path):
         return None, [_no_file(path)]
     try:
         document = read_yaml(path, text=text)
@@ -137,31 +130,31 @@ def _cross_checks(*, document: YamlDocument, faulty: set[Location], path: Path) 
     if not isinstance(value, dict):
         return
 
-    def usable(field: str) -> Any:
+    def usable_field(field: str) -> Any:
         return None if (field,) in faulty else value.get(field)
 
     site = Site(
-        environment=usable("environment"),
-        account=usable("account"),
-        region=usable("region"),
-        production=usable("production"),
+        environment=usable_field("environment"),
+        account=usable_field("account"),
+        region=usable_field("region"),
+        production=usable_field("production"),
         catalogue=load_catalogue(),
     )
     yield from check_site(
         site=site,
         stem=path.stem,
-        permissions_boundary=usable("permissions_boundary"),
-        tags={key: text for key, text in (usable("tags") or {}).items() if ("tags", key) not in faulty},
-        artifact_key=None if ("artifacts", "key_arn") in faulty else _mapping(usable("artifacts")).get("key_arn"),
+        permissions_boundary=usable_field("permissions_boundary"),
+        tags={key: text for key, text in (usable_field("tags") or {}).items() if ("tags", key) not in faulty},
+        artifact_key=None if ("artifacts", "key_arn") in faulty else _mapping(usable_field("artifacts")).get("key_arn"),
     )
-    builds = _usable_builds(raw=value.get("builds", {}), faulty=faulty)
+    builds = usable(value.get("builds", {}), BuildSettings, faulty, at=("builds",))
     if builds is not None:
         yield from check_builds(builds)
-    network = _usable_network(raw=value.get("network"), faulty=faulty)
+    network = usable(value.get("network"), NetworkSettings, faulty, at=("network",))
     if network is not None:
         yield from check_network(network=network, builds=builds, site=site)
-    alarms = _usable_alarms(raw=value.get("alarms"), faulty=faulty)
-    prices = {name: each for name, each in _mapping(usable("prices")).items() if ("prices", name) not in faulty}
+    alarms = usable(value.get("alarms"), AlarmSettings, faulty, at=("alarms",))
+    prices = {name: each for name, each in _mapping(usable_field("prices")).items() if ("prices", name) not in faulty}
     yield from check_prices(prices=prices, catalogue=site.catalogue)
     endpoints = value.get("endpoints")
     named: dict[int, str] = {}
@@ -174,6 +167,8 @@ def _cross_checks(*, document: YamlDocument, faulty: set[Location], path: Path) 
         endpoint, unusable = _usable_endpoint(
             raw=raw, faulty=inside, release=document.texts.get((*location, "release"))
         )
+        if endpoint is None:
+            continue
         if "name" not in unusable:
             named[index] = endpoint.name
         yield from check_endpoint(endpoint=endpoint, location=location, site=site, unusable=unusable)
@@ -189,10 +184,10 @@ def _cross_checks(*, document: YamlDocument, faulty: set[Location], path: Path) 
         if not unusable:
             known[endpoint.name] = endpoint
     yield from check_repeated_names(named)
-    raw_test = value.get("load_test")
-    if isinstance(raw_test, dict) and not any(at[:1] == ("load_test",) for at in faulty):
+    load_test = usable(value.get("load_test"), LoadTestSettings, faulty, at=("load_test",))
+    if load_test is not None:
         yield from check_load_test(
-            LoadTestSettings.model_validate(raw_test),
+            load_test,
             endpoints=known,
             names=frozenset(named.values()),
             catalogue=site.catalogue,
@@ -201,66 +196,21 @@ def _cross_checks(*, document: YamlDocument, faulty: set[Location], path: Path) 
         )
 
 
-def _usable_builds(*, raw: Any, faulty: set[Location]) -> BuildSettings | None:
-    if not isinstance(raw, dict) or ("builds",) in faulty:
-        return None
-    inside = {at[1:] for at in faulty if at[:1] == ("builds",)}
-    return BuildSettings.model_validate(_without(value=raw, faulty=inside, model=BuildSettings))
-
-
-def _usable_network(*, raw: Any, faulty: set[Location]) -> NetworkSettings | None:
-    """The network; None where there is none, or with a faulty field: most of its checks are between fields."""
-    if not isinstance(raw, dict) or any(at[:1] == ("network",) for at in faulty):
-        return None
-    return NetworkSettings.model_validate(raw)
-
-
-def _usable_alarms(*, raw: Any, faulty: set[Location]) -> AlarmSettings | None:
-    """The alarms without their faulty fields; None where there are none, or nothing of them can be read."""
-    if not isinstance(raw, dict) or ("alarms",) in faulty:
-        return None
-    inside = {at[1:] for at in faulty if at[:1] == ("alarms",)}
-    return AlarmSettings.model_validate(_without(value=raw, faulty=inside, model=AlarmSettings))
-
-
 def _mapping(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
 def _usable_endpoint(
     *, raw: dict[str, Any], faulty: set[Location], release: str | None
-) -> tuple[Endpoint, frozenset[str]]:
+) -> tuple[Endpoint | None, frozenset[str]]:
     """The endpoint without its faulty fields, and the required fields for which only a stand-in could be given.
 
     ``release`` is the release as the file spells it: without quotes it is a number, and what is meant is still clear.
     """
-    mended = _without(value=raw, faulty=faulty, model=Endpoint)
-    unusable: set[str] = set()
     if release is not None and ("release",) in faulty and re.fullmatch(RELEASE_PATTERN, release):
-        mended["release"] = release
-    for field, stand_in in _STAND_INS.items():
-        if field not in mended:
-            unusable.add(field)
-            mended[field] = stand_in
-    if isinstance(raw.get("models"), list) and raw["models"] and "models" in unusable:
-        unusable.discard("models")
-        mended["models"] = [f"x{i}" if ("models", i) in faulty else name for i, name in enumerate(raw["models"])]
-    return Endpoint.model_validate(mended), frozenset(unusable)
-
-
-def _without(*, value: dict[str, Any], faulty: set[Location], model: type[BaseModel] | None) -> dict[str, Any]:
-    """``value`` less its faulty parts; of a faulty list or mapping of values the whole field goes."""
-    kept: dict[str, Any] = {}
-    for key, part in value.items():
-        inside = {at[1:] for at in faulty if at[:1] == (key,)}
-        if not inside:
-            kept[key] = part
-            continue
-        field = model.model_fields.get(key) if model else None
-        nested = field.annotation if field else None
-        if () not in inside and isinstance(part, dict) and isinstance(nested, type) and issubclass(nested, BaseModel):
-            kept[key] = _without(value=part, faulty=inside, model=nested)
-    return kept
+        raw, faulty = raw | {"release": release}, faulty - {("release",)}
+    unusable = {field for field in STAND_INS[Endpoint] if field not in raw or (field,) in faulty}
+    return usable(raw, Endpoint, faulty), frozenset(unusable)
 
 
 def _within(location: Location, faulty: set[Location]) -> bool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import os
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,10 +16,12 @@ from tritonstack.catalogue import load_catalogue
 from tritonstack.errors import InputError, Problem
 from tritonstack.settings.checks import check_names_across
 from tritonstack.settings.environment import Environment
+from tritonstack.settings.fields import ENVIRONMENT_PATTERN
 from tritonstack.settings.findings import Finding, shown, to_problems
 from tritonstack.settings.loader import load_environment
 from tritonstack.settings.pipeline import LoadTestGate, Pipeline, PipelineStage
 from tritonstack.settings.type_errors import echoes_bad_items, location_of, type_findings
+from tritonstack.settings.usable import usable
 from tritonstack.settings.yaml_source import Location, YamlDocument, read_yaml
 
 LONGEST_ROLE_NAME = 64
@@ -71,43 +75,59 @@ def load_pipeline(path: Path, *, environments: Path) -> LoadedPipeline:
     Raises:
         InputError: with every problem of the file and of the environments' files.
     """
-    pipeline, problems = _read(path, environments=environments)
-    stages: list[LoadedStage] = []
-    read: dict[str, Environment] = {}
-    for stage in pipeline.stages if pipeline is not None else ():
-        file = environments / f"{stage.environment}.yaml"
-        if not file.is_file() or str(file) in read:
-            continue  # told already, by the pipeline's own line
+    document, pipeline, faulty, problems = _read(path, environments=environments)
+    read: dict[str, Environment | None] = {}
+    for name in _stage_names(document.value):
+        file = environments / f"{name}.yaml"
+        if name in read or not os.path.lexists(file):
+            continue  # reported already, by the pipeline's own line
         try:
-            environment = load_environment(file)
+            read[name] = load_environment(file)
         except InputError as error:
+            read[name] = None
             problems += error.problems
-            continue
-        read[str(file)] = environment
-        stages.append(LoadedStage(settings=stage, environment=environment, file=file))
-    for named, finding in check_names_across(read):
+    loaded = {name: environment for name, environment in read.items() if environment is not None}
+    for named, finding in check_names_across(
+        {str(environments / f"{name}.yaml"): each for name, each in loaded.items()}
+    ):
         problems += to_problems(findings=[finding], path=Path(named))
+    stages: list[LoadedStage] = []
     if pipeline is not None:
-        document = read_yaml(path)
-        problems += to_problems(findings=_across(pipeline, stages), path=path, document=document)
+        for stage in {stage.environment: stage for stage in reversed(pipeline.stages)}.values():
+            if stage.environment in loaded:
+                file = environments / f"{stage.environment}.yaml"
+                stages.insert(0, LoadedStage(settings=stage, environment=loaded[stage.environment], file=file))
+        across = [each for each in _across(pipeline, stages) if not _within(each.location, faulty)]
+        problems += to_problems(findings=across, path=path, document=document)
     if pipeline is None or problems:
         raise InputError(problems)
     return LoadedPipeline(settings=pipeline, stages=tuple(stages))
 
 
-def _read(path: Path, *, environments: Path) -> tuple[Pipeline | None, list[Problem]]:
-    if not path.is_file():
+def _stage_names(value: Any) -> list[str]:
+    """The environments that a pipeline's file names, whatever else is wrong with it."""
+    stages = value.get("stages") if isinstance(value, dict) else None
+    names = (
+        [stage.get("environment") for stage in stages if isinstance(stage, dict)] if isinstance(stages, list) else []
+    )
+    return [name for name in names if isinstance(name, str) and re.fullmatch(ENVIRONMENT_PATTERN, name)]
+
+
+def _read(path: Path, *, environments: Path) -> tuple[YamlDocument, Pipeline | None, set[Location], list[Problem]]:
+    """The document, what of it is usable as settings, what is faulty, and every problem of the file itself.
+
+    Raises:
+        InputError: it is no YAML file.
+    """
+    if not os.path.lexists(path):
         problem = Problem(
             file=str(path),
             found="no such file",
             allowed="a pipeline's settings",
             advice="Write one (docs/pipeline.md), or name another: -c pipeline=<file>.",
         )
-        return None, [problem]
-    try:
-        document = read_yaml(path)
-    except InputError as error:
-        return None, list(error.problems)
+        raise InputError([problem])
+    document = read_yaml(path)
     findings = [
         Finding(
             location=location,
@@ -127,8 +147,9 @@ def _read(path: Path, *, environments: Path) -> tuple[Pipeline | None, list[Prob
         ]
         faulty = {location_of(one) for one in errors}
         findings += type_findings(errors=errors, model=Pipeline, document=document)
+        pipeline = usable(document.value, Pipeline, faulty)
     findings += [each for each in _checks(document, environments) if not _within(each.location, faulty)]
-    return pipeline, to_problems(findings=findings, path=path, document=document)
+    return document, pipeline, faulty, to_problems(findings=findings, path=path, document=document)
 
 
 def _checks(document: YamlDocument, environments: Path) -> Iterator[Finding]:

@@ -115,6 +115,8 @@ def _own_words(message: str) -> str:
 def _advice(error: ErrorDetails) -> str:
     if error["type"] == "string_pattern_mismatch" and "OOM" in error["input"]:
         return "Triton answers 507 to an error text with OOM in it, and SageMaker evicts models: keep it out of names."
+    if error["input"] is None and error["type"] != "missing":
+        return "Write a value: null stands for none, which this field does not take."
     return "" if isinstance(error["input"], dict | list) else _ADVICE.get(error["type"], "")
 
 
@@ -146,7 +148,7 @@ def _model_at(model: type[BaseModel], location: Location) -> Mapping[str, FieldI
     if not location:
         return model.model_fields
     field = _field_at(model, location)
-    inner = _inner_model(field.annotation) if field else None
+    inner = inner_model(field.annotation) if field else None
     return inner.model_fields if inner else {}
 
 
@@ -160,16 +162,16 @@ def _field_at(model: type[BaseModel], location: Location) -> FieldInfo | None:
         if part not in current.model_fields:
             return field
         field = current.model_fields[part]
-        current = _inner_model(field.annotation)
+        current = inner_model(field.annotation)
     return field
 
 
-def _inner_model(annotation: Any) -> type[BaseModel] | None:
+def inner_model(annotation: Any) -> type[BaseModel] | None:
     """The model inside ``Model``, ``tuple[Model, ...]`` or ``Model | None``."""
     if isinstance(annotation, type) and not isinstance(annotation, types.GenericAlias):
         return annotation if issubclass(annotation, BaseModel) else None
     for argument in typing.get_args(annotation):
-        inner = _inner_model(argument)
+        inner = inner_model(argument)
         if inner:
             return inner
     return None

@@ -6,6 +6,8 @@ in a file that decides what is deployed.
 
 from __future__ import annotations
 
+import errno
+import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,13 @@ Location = tuple[str | int, ...]
 LARGEST_FILE = 1_000_000
 MOST_VALUES = 100_000
 
+_FILE_TYPES = (
+    (stat.S_ISDIR, "a directory"),
+    (stat.S_ISFIFO, "a named pipe (FIFO)"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
 _SCALARS = {
     "tag:yaml.org,2002:null": "construct_yaml_null",
     "tag:yaml.org,2002:bool": "construct_yaml_bool",
@@ -68,6 +77,8 @@ def read_yaml(path: Path, *, text: str | None = None) -> YamlDocument:
         InputError: it cannot be read, is no YAML, or uses what is not allowed here. Keys that stand twice are no error
             yet: they are listed in ``repeated``, so that they are reported together with all else.
     """
+    if text is None:
+        _check_file(path)
     try:
         return parse_yaml(path.read_text(encoding="utf-8") if text is None else text)
     except YamlError as error:
@@ -76,6 +87,24 @@ def read_yaml(path: Path, *, text: str | None = None) -> YamlDocument:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise InputError([Problem(file=str(path), found=f"unreadable: {reason}", allowed="a YAML file")]) from None
+
+
+def _check_file(path: Path) -> None:
+    """Raise InputError where ``path`` is no regular file: to read a FIFO or a device may never end."""
+    advice = ""
+    try:
+        mode = path.stat().st_mode
+    except OSError as error:
+        if not path.is_symlink():
+            return  # reading it says what is wrong
+        looped = error.errno == errno.ELOOP
+        found = f"a symbolic link to {path.readlink()}, which {'leads back to it' if looped else 'is not there'}"
+        advice = "Remove the link, or point it at a file."
+    else:
+        if stat.S_ISREG(mode):
+            return
+        found = next((word for test, word in _FILE_TYPES if test(mode)), "something else")
+    raise InputError([Problem(file=str(path), found=found, allowed="a YAML file", advice=advice)])
 
 
 def parse_yaml(text: str) -> YamlDocument:
