@@ -20,14 +20,9 @@ OF_TRITON = ("triton-core", "ensemble", "python-backend")
 """The categories of rules that Triton's own verdict is compared with: not SageMaker's, nor those of house style."""
 
 
-IN_SINGLE_MODEL_MODE = ("name-differs-hidden",)
-"""What Triton refuses only where the model's directory is its name: the core overwrites the name in the other mode."""
-
-
 def refusals(mutation: Mutation, folder: Path, *, single_model: bool = False) -> frozenset[str]:
     """The rules by which Triton would refuse the repository, according to the linter."""
     mutation.write(folder)
-    findings = lint_folder(folder, target=Target(release=RELEASE, backends=frozenset(BACKENDS)))
-    errors = {finding.rule for finding in findings if finding.level == "error"}
-    here = IN_SINGLE_MODEL_MODE if single_model else ()
-    return frozenset(name for name in errors if rule(name).category in OF_TRITON or name in here)
+    target = Target(release=RELEASE, backends=frozenset(BACKENDS), multi_model=not single_model)
+    errors = {finding.rule for finding in lint_folder(folder, target=target) if finding.level == "error"}
+    return frozenset(name for name in errors if rule(name).category in OF_TRITON)

@@ -67,10 +67,10 @@ class Server:
         """Lay out the repository where SageMaker unpacks archives, untouched, and load it."""
         answer, name = self.load_laid_out(mutation.write, seconds=seconds)
         if answer.accepted and mutation.base.has_steps:
-            self._unload(name, seconds=seconds)
+            self.unload(name, seconds=seconds)
         return answer
 
-    def _unload(self, name: str, *, seconds: float) -> None:
+    def unload(self, name: str, *, seconds: float = LOAD_SECONDS) -> None:
         """Unload an archive. Triton 24.10 seldom crashes over an ensemble's: the load was judged before, and stands."""
         try:
             self._call("DELETE", f"/models/{name}", None, of=name, seconds=seconds)

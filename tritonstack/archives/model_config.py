@@ -139,6 +139,11 @@ class Tensor:
         """The shape that a request has, the batch dimension included where the model batches."""
         return (-1, *self.dims) if max_batch_size > 0 else self.dims
 
+    def backend_shape(self, max_batch_size: int) -> tuple[int, ...]:
+        """The same as the backend sees it: of ``reshape`` where there is one."""
+        dims = self.dims if self.reshape is None else self.reshape
+        return (-1, *dims) if max_batch_size > 0 else dims
+
 
 @dataclass(frozen=True, kw_only=True)
 class ModelConfig:

@@ -130,7 +130,14 @@ def _plan(folder: Path, config: ModelConfig) -> dict[str, Any]:
     batch = config.max_batch_size
     tensors = {
         kind: [
-            {"name": t.name, "datatype": t.data_type, "shape": t.shape(batch), "optional": t.optional} for t in listed
+            {
+                "name": t.name,
+                "datatype": t.data_type,
+                "shape": t.shape(batch),
+                "backend_shape": t.backend_shape(batch),
+                "optional": t.optional,
+            }
+            for t in listed
         ]
         for kind, listed in (("inputs", config.inputs), ("outputs", config.outputs))
     }

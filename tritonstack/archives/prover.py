@@ -62,7 +62,7 @@ def run(models: Mapping[str, Any], name: str, *, inputs: Arrays) -> Arrays:
         elif not tensor["optional"]:
             raise ProofError(f"{name}: the input {tensor['name']} is missing")
     try:
-        outputs = runners[model["backend"]](models, name, inputs=inputs)
+        outputs = runners[model["backend"]](models, name, inputs=to_backend(model, inputs))
     except ProofError:
         raise
     except (Exception, SystemExit) as error:  # whatever a model's own code or graph raises is the model's failure
@@ -70,8 +70,33 @@ def run(models: Mapping[str, Any], name: str, *, inputs: Arrays) -> Arrays:
     for tensor in model["outputs"]:
         if tensor["name"] not in outputs:
             raise ProofError(f"{name}: the output {tensor['name']} is missing")
-        fits(f"{name}: output", tensor=tensor, array=outputs[tensor["name"]])
-    return {tensor["name"]: outputs[tensor["name"]] for tensor in model["outputs"]}
+        fits(f"{name}: output", tensor=tensor, array=outputs[tensor["name"]], shape=tensor["backend_shape"])
+    return to_caller(model, outputs)
+
+
+def to_backend(model: Mapping[str, Any], inputs: Arrays) -> Arrays:
+    """The inputs in the shapes that ``reshape`` gives them: core src/infer_request.cc (Normalize)."""
+    tensors = {tensor["name"]: tensor for tensor in model["inputs"]}
+    return {
+        name: reshaped(array, source=tensors[name]["shape"], target=tensors[name]["backend_shape"])
+        if name in tensors
+        else array
+        for name, array in inputs.items()
+    }
+
+
+def to_caller(model: Mapping[str, Any], outputs: Arrays) -> Arrays:
+    """The configured outputs in the shapes of their ``dims``: core src/infer_response.cc (Output::Reshape)."""
+    return {
+        tensor["name"]: reshaped(outputs[tensor["name"]], source=tensor["backend_shape"], target=tensor["shape"])
+        for tensor in model["outputs"]
+    }
+
+
+def reshaped(array: np.ndarray[Any, Any], *, source: list[int], target: list[int]) -> np.ndarray[Any, Any]:
+    """An array of one shape in another; the lengths that are free in both keep their values, in their order."""
+    free = [length for length, given in zip(array.shape, source, strict=True) if given == -1]
+    return array.reshape([free.pop(0) if length == -1 else length for length in target])
 
 
 def told(file: Path, error: BaseException) -> str:
@@ -88,9 +113,9 @@ def told(file: Path, error: BaseException) -> str:
     return "\n  ".join(lines)
 
 
-def fits(what: str, *, tensor: Mapping[str, Any], array: np.ndarray[Any, Any]) -> None:
-    """Raise unless an array has the type and shape that the configuration gives."""
-    wanted, shape = NUMPY_TYPES[tensor["datatype"]], tensor["shape"]
+def fits(what: str, *, tensor: Mapping[str, Any], array: np.ndarray[Any, Any], shape: list[int] | None = None) -> None:
+    """Raise unless an array has the type and shape that the configuration gives; ``shape``: instead of the caller's."""
+    wanted, shape = NUMPY_TYPES[tensor["datatype"]], tensor["shape"] if shape is None else shape
     same = len(shape) == array.ndim and all(a in (-1, b) for a, b in zip(shape, array.shape, strict=False))
     if array.dtype != np.dtype(wanted) or not same:
         found = f"{array.dtype} {list(array.shape)}"
@@ -123,10 +148,10 @@ def run_onnx(models: Mapping[str, Any], name: str, *, inputs: Arrays) -> Arrays:
                 raise ProofError(f"{name}: the ONNX graph has no {kind} {tensor['name']}; it has {', '.join(found)}")
             item = found[tensor["name"]]
             datatype = _ONNX_TYPES.get(item.type, item.type.removeprefix("tensor(").removesuffix(")").upper())
-            if datatype != tensor["datatype"] or not same_shape(item.shape, tensor["shape"]):
+            if datatype != tensor["datatype"] or not same_shape(item.shape, tensor["backend_shape"]):
                 raise ProofError(
                     f"{name}: {kind} {tensor['name']} is {datatype} {item.shape} in the ONNX graph, "
-                    f"{tensor['datatype']} {tensor['shape']} in config.pbtxt"
+                    f"{tensor['datatype']} {tensor['backend_shape']} in config.pbtxt"
                 )
     names = [tensor["name"] for tensor in model["outputs"]]
     return dict(zip(names, session.run(names, inputs), strict=True))

@@ -1,4 +1,4 @@
-"""ONNX files with nothing but inputs, outputs and weights, written by hand: the format is protobuf's wire format.
+"""ONNX files with inputs, outputs, weights and, where asked for, nodes, written by hand in protobuf's wire format.
 
 Source of the field numbers: https://github.com/onnx/onnx/blob/main/onnx/onnx.proto.
 """
@@ -57,13 +57,59 @@ def tensor(name: str, dtype: str, shape: Sequence[int | str | None]) -> bytes:
     return part(1, name.encode()) + part(2, kind)
 
 
+def sequence(name: str, dtype: str) -> bytes:
+    """A ValueInfoProto of a sequence of tensors."""
+    kind = part(4, part(1, part(1, number(1, TYPES[dtype]))))
+    return part(1, name.encode()) + part(2, kind)
+
+
+def node(op: str, inputs: Sequence[str], outputs: Sequence[str], **attributes: int) -> bytes:
+    """A NodeProto; attributes are whole numbers."""
+    names = b"".join([part(1, each.encode()) for each in inputs] + [part(2, each.encode()) for each in outputs])
+    given = b"".join(part(5, part(1, k.encode()) + number(3, v) + number(20, 2)) for k, v in attributes.items())
+    return names + part(4, op.encode()) + given
+
+
+FLAT = "minus one"
+"""The initialiser that nodes of :func:`loadable` take: the shape [-1]."""
+
+
+def loadable(graph: Mapping[str, Any]) -> list[bytes]:
+    """Nodes with which ONNX Runtime loads the graph, whatever its shapes; what it answers is of no use."""
+    first = graph["inputs"][0]["name"]
+    nodes = [
+        node("Cast", [first], ["as_number"], to=TYPES["FP32"]),
+        # A shape that is computed, of a length that is, too: ONNX Runtime infers nothing from it, not even the rank.
+        node("NonZero", ["as_number"], ["places"]),
+        node("Reshape", ["places", FLAT], ["as_shape"]),
+        node("Reshape", ["as_number", "as_shape"], ["of_any_shape"]),
+    ]
+    for each in graph["outputs"]:
+        if each.get("kind") == "sequence":
+            nodes.append(node("SequenceConstruct", ["of_any_shape"], [each["name"]]))
+        else:
+            nodes.append(node("Cast", ["of_any_shape"], [each["name"]], to=TYPES[each["dtype"]]))
+    return nodes
+
+
 def graph_file(graph: Mapping[str, Any]) -> bytes:
-    """A ModelProto. ``weights``: initialisers, name → size in bytes; ``opset``: 17 unless given, ``ir_version`` 8."""
-    body = b"".join(part(5, part(8, name.encode()) + part(9, bytes(size))) for name, size in weights(graph).items())
+    """A ModelProto.
+
+    ``weights``: initialisers, name → size in bytes; ``opset``: 17 unless given, ``ir_version`` 8; ``nodes``: none
+    unless given. An output of ``kind: sequence`` is one.
+    """
+    body = b"".join(part(1, each) for each in graph.get("nodes", ()))
+    body += b"".join(part(5, part(8, name.encode()) + part(9, bytes(size))) for name, size in weights(graph).items())
+    if "nodes" in graph:
+        body += part(5, number(1, 1) + number(2, TYPES["INT64"]) + part(8, FLAT.encode()) + part(9, b"\xff" * 8))
     body += b"".join(part(11, tensor(**each)) for each in graph["inputs"])
-    body += b"".join(part(12, tensor(**each)) for each in graph["outputs"])
+    body += b"".join(part(12, _output(each)) for each in graph["outputs"])
     versions = number(1, graph.get("ir_version", 8)) + part(8, number(2, graph.get("opset", 17)))
     return versions + part(7, body)
+
+
+def _output(each: Mapping[str, Any]) -> bytes:
+    return sequence(each["name"], each["dtype"]) if each.get("kind") == "sequence" else tensor(**each)
 
 
 def weights(graph: Mapping[str, Any]) -> Mapping[str, int]:

@@ -72,7 +72,7 @@ def test_the_projects_own_folders_have_no_finding() -> None:
             4,
         ),
         ('output [ { name: "y"', 'output [ { name: "y OOM"', "out-of-memory-in-name", 5),
-        ('output [ { name: "y" data_type: TYPE_FP32 dims: [ 1 ] } ]', "", "tensor-table", 1),
+        ('output [ { name: "y" data_type: TYPE_FP32 dims: [ 1 ] } ]', "", "auto-completed", 1),
     ],
 )
 def test_a_mistake_in_a_configuration_is_found_with_its_line(
@@ -91,6 +91,8 @@ def test_a_mistake_in_a_configuration_is_found_with_its_line(
         ("instance_group [ { count: -1 kind: KIND_CPU } ]", "instance-count"),
         ("instance_group [ { kind: KIND_CPU gpus: [ 0 ] } ]", "instance-gpus"),
         ("instance_group [ { kind: KIND_GPU gpus: [ 1 ] } ]", "instance-second-gpu"),
+        ("instance_group [ { kind: KIND_GPU gpus: [ -1 ] } ]", "instance-gpus"),
+        ("instance_group [ { gpus: [ -1 ] } ]", "instance-gpus"),
         ('ensemble_scheduling { step { model_name: "a" } }', "ensemble-platform"),
         ("model_transaction_policy { decoupled: true }", "decoupled"),
         (
@@ -289,13 +291,13 @@ def test_files_that_an_export_makes_need_not_exist(tmp_path: Path) -> None:
 def test_a_finding_says_file_line_rule_and_what_to_do(tmp_path: Path) -> None:
     (finding,) = lint_folder(_repository(tmp_path, CONFIG.replace('"double"', '"other"')))
     assert str(finding) == (
-        f'{tmp_path}/r/double/config.pbtxt:1: error: name: "other"; '
+        f'{tmp_path}/r/double/config.pbtxt:1: warning: name: "other"; '
         'allowed: name: "double", the directory\'s name, or none [name-differs-hidden]'
     )
     assert dataclasses.replace(finding, advice="rename").problem().advice == "rename"
 
 
-def test_an_empty_configuration_is_refused(tmp_path: Path) -> None:
+def test_an_empty_configuration_of_a_model_that_is_built_is_refused(tmp_path: Path) -> None:
     folder = write_double(tmp_path)
     (folder / "double/config.pbtxt").write_text("# nothing yet\n")
     assert ("config-empty", 0) in _rules(lint_folder(folder))

@@ -86,7 +86,7 @@ def test_what_is_no_tensor_and_a_shape_that_is_not_said_are_left_open(tmp_path_f
     sequence = part(11, part(1, b"s") + part(2, part(4, b"")))
     shapeless = part(12, part(1, b"y") + part(2, part(1, number(1, 1))))
     found = read_graph(_file(tmp_path_factory, part(7, sequence + shapeless)))
-    assert found.inputs == (GraphTensor(name="s", datatype="", shape=None),)
+    assert found.inputs == (GraphTensor(name="s", datatype="", shape=None, kind="sequence"),)
     assert found.outputs == (GraphTensor(name="y", datatype="FP32", shape=None),)
 
 

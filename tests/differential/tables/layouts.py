@@ -69,8 +69,8 @@ LAYOUTS = (
     ),
     Layout(
         packed=Mutation("configuration-missing", DOUBLE, drop("double/config.pbtxt")),
-        multi_model=Mode("", "no-model"),
-        single_model=Mode("", "no-model"),
+        multi_model=Mode("", ""),
+        single_model=Mode("", ""),
     ),
     Layout(
         packed=Mutation("folder-beside-the-model", DOUBLE, folder("other")),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from tests.differential.bases import CHAIN, DOUBLE
 from tests.differential.repository import Mutation, move, nothing, swap
 
-_NAME, _EQUAL = "name-differs-hidden", "directory name must equal model name"
+_NAME, _EQUAL = "name-differs", "directory name must equal model name"
 _PLATFORM = 'platform: "ensemble"'
 
 SINGLE = (

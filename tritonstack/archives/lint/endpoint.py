@@ -43,7 +43,7 @@ def check_archive(view: RepositoryView) -> Iterator[Finding]:
         yield Finding(
             file=view.root, rule="archive-disk", found=found, allowed="a larger disk: volume_size_gb, or type"
         )
-    shared = sum(_instances(model) for model in view.models.values() if model.config.backend == "python")
+    shared = sum(_instances(model) for model in view.models.values() if model.backend == "python")
     shared *= view.target.shm_bytes or DEFAULT_SHM_BYTES
     if shared > instance.memory_gib * 2**30 / 2:
         found = f"{_shown(shared)} of shared memory for Python instances on {instance.name}"
@@ -53,7 +53,7 @@ def check_archive(view: RepositoryView) -> Iterator[Finding]:
 
 def check(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
     """What of a Python model does not fit to the release, or to the shared memory."""
-    if model.config.backend != "python":
+    if model.backend != "python":
         return
     yield from _shared_memory(view, model)
     release, file = view.target.release, environment_file(model)
@@ -97,7 +97,7 @@ def _instances(model: ModelView) -> int:
 
 def _gpu_instances(model: ModelView) -> int:
     """Instances that hold the weights on a GPU; a Python model may hold them anywhere, so it counts once."""
-    if model.is_ensemble or model.config.backend == "python":
+    if model.is_ensemble or model.backend == "python":
         return 0
     groups = model.config.node.nodes("instance_group")
     on_gpu = [group for group in groups if group.text("kind") in ("", "KIND_AUTO", "KIND_GPU")]

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tritonstack.archives.engine_recipe import Engine, EngineShapes
+from tritonstack.archives.lint.completion import promised_graph
 from tritonstack.archives.lint.finding import Finding
-from tritonstack.archives.lint.onnx import promised_graph
 from tritonstack.archives.lint.place import at_field, at_line
 from tritonstack.archives.lint.view import ModelView, RepositoryView
 from tritonstack.archives.model_config import Tensor
@@ -21,7 +21,7 @@ KEEPS_INT64_SINCE = 10
 
 def check(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
     """What differs between a configuration and the engine's profile."""
-    if model.config.backend != "tensorrt":
+    if model.backend != "tensorrt":
         return
     yield from _integers(view, model)
     engine = view.recipe.engine if view.recipe and model.name == view.addressed else None

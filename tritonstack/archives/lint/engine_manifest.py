@@ -20,10 +20,10 @@ RULE = "engine-manifest"
 
 def check(_view: RepositoryView, model: ModelView) -> Iterator[Finding]:
     """What differs between a configuration and the plans that lie beside their manifests."""
-    if model.config.backend != "tensorrt":
+    if model.backend != "tensorrt":
         return
     for version in model.served_versions:
-        name = f"{version}/{model.config.model_file}"
+        name = f"{version}/{model.model_file}"
         path = model.on_disk(engine_manifest_name(name))
         if path is None:
             continue

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tritonstack.archives.lint.completion import complete
 from tritonstack.archives.lint.ensemble_decoupled import check_decoupled
 from tritonstack.archives.lint.ensemble_graph import Step, check_flow, check_tensors
 from tritonstack.archives.lint.finding import Finding
@@ -47,7 +48,7 @@ def _ensemble(view: RepositoryView, ensemble: ModelView) -> Iterator[Finding]:
         yield from _step(view, ensemble, step)
     yield from _needs_itself(view, ensemble)
     yield from check_flow(ensemble, steps)
-    yield from check_tensors(ensemble, steps)
+    yield from check_tensors(view, ensemble, steps)
     yield from check_decoupled(ensemble, steps)
 
 
@@ -67,7 +68,7 @@ def _step(view: RepositoryView, ensemble: ModelView, step: Step) -> Iterator[Fin
         found = f"model_version: {version}" if step.node.has("model_version") else "no model_version, which means 0"
         allowed = f"-1 for the newest{''.join(f', {name}' for name in served)}"
         yield at_field(ensemble, "model_version", "ensemble-version", found, allowed, step.node)
-    limit = step.model.config.max_batch_size
+    limit = complete(view, step.model).max_batch_size
     if limit != 0 and ensemble.config.max_batch_size > limit:
         found = f"max_batch_size {ensemble.config.max_batch_size}, step {step.name} has {limit}"
         yield at_field(ensemble, "max_batch_size", "ensemble-batch", found, f"up to {limit}")

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from tritonstack.archives.lint.backend import guessed_backend
+from tritonstack.archives.lint.auto_complete import Completion
+from tritonstack.archives.lint.completion import complete
 from tritonstack.archives.lint.finding import Finding
 from tritonstack.archives.lint.place import at_field, at_line
-from tritonstack.archives.lint.view import ModelView
+from tritonstack.archives.lint.view import ModelView, RepositoryView
 from tritonstack.archives.model_config import Node, Tensor
 
 
@@ -51,8 +52,8 @@ class _End:
     shape: tuple[int, ...]
 
     @classmethod
-    def of(cls, owner: str, tensor: Tensor, model: ModelView, dims: tuple[int, ...]) -> _End:
-        shape = (-1, *dims) if model.is_batched else dims
+    def of(cls, owner: str, tensor: Tensor, dims: tuple[int, ...], *, batches: bool) -> _End:
+        shape = (-1, *dims) if batches else dims
         return cls(owner=owner, data_type=tensor.data_type, dims=dims, shape=shape)
 
     def __str__(self) -> str:
@@ -136,37 +137,28 @@ def _stuck(steps: Sequence[Step], inputs: set[str]) -> list[Step]:
         waiting = [step for step in waiting if step not in able]
 
 
-def check_tensors(ensemble: ModelView, steps: Sequence[Step]) -> Iterator[Finding]:
+def check_tensors(view: RepositoryView, ensemble: ModelView, steps: Sequence[Step]) -> Iterator[Finding]:
     """What is wrong with keys, types and shapes: whoever names a tensor first settles what it is."""
     settled: dict[str, _End] = {}
     for tensor in (*ensemble.config.inputs, *ensemble.config.outputs):
         # A caller sees an ensemble's dims; its steps see its reshape.
         dims = tensor.dims if tensor.reshape is None else tensor.reshape
-        settled.setdefault(tensor.name, _End.of("the ensemble", tensor, ensemble, dims))
+        settled.setdefault(tensor.name, _End.of("the ensemble", tensor, dims, batches=ensemble.is_batched))
     for step in steps:
         if step.model is None or step.model is ensemble:
             continue
-        yield from _mapped(ensemble, step, step.model, "input", settled)
-        yield from _mapped(ensemble, step, step.model, "output", settled)
-
-
-def _may_complete(model: ModelView) -> bool:
-    """Whether a backend may fill in the tensors of a configuration: a Python model does so only by its own method."""
-    if (model.config.backend or guessed_backend(model)) != "python":
-        return True
-    programs = [
-        model.on_disk(f"{version}/{model.config.model_file or 'model.py'}") for version in model.served_versions
-    ]
-    return any(path is None or b"auto_complete_config" in path.read_bytes() for path in programs)
+        done = complete(view, step.model)
+        yield from _mapped(ensemble, step, done, "input", settled)
+        yield from _mapped(ensemble, step, done, "output", settled)
 
 
 def _mapped(
-    ensemble: ModelView, step: Step, model: ModelView, kind: str, settled: dict[str, _End]
+    ensemble: ModelView, step: Step, model: Completion, kind: str, settled: dict[str, _End]
 ) -> Iterator[Finding]:
     field, mapping = f"{kind}_map", step.inputs if kind == "input" else step.outputs
-    tensors = {tensor.name: tensor for tensor in (model.config.inputs if kind == "input" else model.config.outputs)}
-    if not tensors and _may_complete(model):
-        return  # another rule's matter: what is not written down cannot be compared
+    tensors = {tensor.name: tensor for tensor in (model.inputs if kind == "input" else model.outputs)}
+    if not tensors and not model.is_known:
+        return  # what its backend makes of it cannot be read here
     for key, name in mapping.items():
         if key not in tensors:
             found = f"{step}: {field} key {key}"
@@ -174,7 +166,9 @@ def _mapped(
                 ensemble, field, "ensemble-map", found, ", ".join(sorted(tensors)) or f"no {kind}", step.node
             )
             continue
-        end = _End.of(str(step), tensors[key], model, tensors[key].dims)
+        if not tensors[key].dims or not tensors[key].data_type:
+            continue  # another rule's matter
+        end = _End.of(str(step), tensors[key], tensors[key].dims, batches=model.max_batch_size > 0)
         if not settled.setdefault(name, end).agrees(end):
             found = f"tensor {name}: {settled[name]}, and {end}"
             allowed = "one type and shape at both ends"

@@ -6,6 +6,7 @@ core src/model_config_utils.cc (LocalizePythonBackendExecutionEnvironmentPath).
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
@@ -23,7 +24,7 @@ _TAR_MARK = (257, b"ustar")
 
 def check(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
     """What is wrong with a Python model's parameters."""
-    if model.config.backend != "python":
+    if model.backend != "python":
         return
     parameters = model.config.node.entries("parameters")
     cpu_only, environment = parameters.get(_CPU_ONLY), parameters.get(ENVIRONMENT)
@@ -49,9 +50,7 @@ def _environment(view: RepositoryView, model: ModelView, entry: Node) -> Iterato
         return
     inside = environment_file(model)
     if inside is None:
-        allowed = f"a path below {_MODEL_DIRECTORY}: nothing else of the archive's is at a known place"
-        rule = "execution-environment-outside" if _may_exist(model, path) else "execution-environment"
-        yield at_line(model, entry.line, rule, f"{ENVIRONMENT} {path}", allowed)
+        yield from _outside(model, path, entry)
     elif inside in model.files:
         packed = model.on_disk(inside)
         if packed is not None and not _is_archive(packed):
@@ -67,11 +66,19 @@ def _environment(view: RepositoryView, model: ModelView, entry: Node) -> Iterato
         yield at_line(model, entry.line, "execution-environment", found, allowed)
 
 
-def _may_exist(model: ModelView, path: str) -> bool:
-    """Whether a path outside of the model's directory may be there: a fixed one in the image, or a neighbour."""
+def _outside(model: ModelView, path: str, entry: Node) -> Iterator[Finding]:
+    """An environment that is not below the model: another one of the archive's, or a fixed place in the image."""
+    found = f"{ENVIRONMENT} {path}"
+    allowed = f"a path below {_MODEL_DIRECTORY}: nothing else of the archive's is at a known place"
+    beside = Path(os.path.normpath(model.directory / path.removeprefix(_MODEL_DIRECTORY).lstrip("/")))
     if not path.startswith(_MODEL_DIRECTORY):
-        return path.startswith("/")  # else it is looked for where the server was started
-    return (model.directory / path.removeprefix(_MODEL_DIRECTORY).lstrip("/")).exists()
+        rule = "execution-environment-outside" if path.startswith("/") else "execution-environment"
+        yield at_line(model, entry.line, rule, found, allowed)
+    elif (beside / "bin" / "activate").is_file() or (beside.is_file() and _is_archive(beside)):
+        yield at_line(model, entry.line, "execution-environment-beside", found, allowed)
+    else:
+        what = "is no archive" if beside.is_file() else "has no bin/activate" if beside.is_dir() else "is not there"
+        yield at_line(model, entry.line, "execution-environment", f"{found}, which {what}", allowed)
 
 
 def _is_archive(path: Path) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tritonstack.archives.lint.backend import guessed_backend
 from tritonstack.archives.lint.finding import Finding
-from tritonstack.archives.lint.onnx import promised_graph
+from tritonstack.archives.lint.completion import promised_graph
 from tritonstack.archives.lint.onnx_graph import OnnxError, OnnxGraph, read_graph
 from tritonstack.archives.lint.view import ModelView, RepositoryView
 from tritonstack.archives.model_config import MODEL_FILES
@@ -28,7 +28,7 @@ def check(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
     release = view.target.release
     if release is None:
         return
-    backend = model.config.backend or guessed_backend(model)
+    backend = model.backend or guessed_backend(model)
     for version in model.served_versions:
         folder = model.directory / version
         if backend == "onnxruntime":
@@ -40,7 +40,7 @@ def check(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
 
 
 def _file(model: ModelView, backend: str) -> str:
-    return model.config.model_file or MODEL_FILES[backend]
+    return model.model_file or MODEL_FILES[backend]
 
 
 def _onnx(view: RepositoryView, model: ModelView, path: Path, release: TritonRelease) -> Iterator[Finding]:

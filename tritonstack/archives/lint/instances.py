@@ -5,6 +5,7 @@ Source: core src/model_config_utils.cc (NormalizeInstanceGroup, ValidateInstance
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from tritonstack.archives.lint.finding import Finding
@@ -12,6 +13,9 @@ from tritonstack.archives.lint.place import at_line
 from tritonstack.archives.lint.view import ModelView, RepositoryView
 from tritonstack.archives.model_config import Node
 from tritonstack.catalogue import InstanceType
+
+_PROFILE = re.compile(r"\s*\+?[0-9]")
+"""What C++'s ``stoi`` reads as a number from 0: it stops at the first other character (GetProfileIndex)."""
 
 _KINDS = ("KIND_AUTO", "KIND_GPU", "KIND_CPU", "KIND_MODEL")
 
@@ -28,13 +32,17 @@ def check(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
         if group.integer("count") < 0:
             found, allowed = f"count: {group.integer('count')}", "1 or more, or none: Triton takes 1 for it"
             yield at_line(model, group.line_of("count"), "instance-count", found, allowed)
+        negative = [gpu for gpu in group.integers("gpus") if gpu < 0]
         if kind in ("KIND_CPU", "KIND_MODEL") and group.integers("gpus"):
             allowed = "gpus with KIND_GPU or KIND_AUTO only"
             yield at_line(model, group.line_of("gpus"), "instance-gpus", f"gpus with {kind}", allowed)
+        elif negative:
+            found, allowed = f"gpus: [ {negative[0]} ]", "the numbers of GPUs, from 0; no gpus for all of them"
+            yield at_line(model, group.line_of("gpus"), "instance-gpus", found, allowed)
         elif view.target.instance is None:
             yield from _beyond_first(model, group)
         else:
-            yield from _against_instance(model, group, kind, view.target.instance)
+            yield from _against_instance(model, group, view.target.instance)
         yield from _profiles(model, group)
 
 
@@ -45,17 +53,13 @@ def _beyond_first(model: ModelView, group: Node) -> Iterator[Finding]:
         yield at_line(model, group.line_of("gpus"), "instance-second-gpu", f"gpus: [ {beyond[0]} ]", allowed)
 
 
-def _against_instance(model: ModelView, group: Node, kind: str, instance: InstanceType) -> Iterator[Finding]:
+def _against_instance(model: ModelView, group: Node, instance: InstanceType) -> Iterator[Finding]:
+    """GPUs that are not there. Of KIND_AUTO Triton makes a group on the CPU, and then refuses it for its ``gpus``."""
     gone = [gpu for gpu in group.integers("gpus") if not 0 <= gpu < instance.gpu_count]
-    if not gone:
-        return
-    allowed = f"0 to {instance.gpu_count - 1}, the GPUs of {instance.name}" if instance.gpu_count > 1 else "0 alone"
-    line = group.line_of("gpus")
-    if kind == "KIND_GPU":
-        yield at_line(model, line, "instance-gpu-missing", f"gpus: [ {gone[0]} ] on {instance.name}", allowed)
-    else:
-        found = f"gpus: [ {gone[0]} ] with {kind} on {instance.name}: the model would run on the CPU"
-        yield at_line(model, line, "instance-falls-to-cpu", found, allowed)
+    if gone:
+        allowed = f"0 to {instance.gpu_count - 1}, the GPUs of {instance.name}" if instance.gpu_count > 1 else "0 alone"
+        found = f"gpus: [ {gone[0]} ] on {instance.name}"
+        yield at_line(model, group.line_of("gpus"), "instance-gpu-missing", found, allowed)
 
 
 def _profiles(model: ModelView, group: Node) -> Iterator[Finding]:
@@ -63,8 +67,8 @@ def _profiles(model: ModelView, group: Node) -> Iterator[Finding]:
     if not profiles:
         return
     line = group.line_of("profile")
-    if model.config.backend != "tensorrt":
+    if model.backend != "tensorrt":
         yield at_line(model, line, "instance-profile", "profile", "with backend tensorrt only")
-    bad = [profile for profile in profiles if not profile.isdecimal()]
+    bad = [profile for profile in profiles if not _PROFILE.match(profile)]
     if bad:
         yield at_line(model, line, "instance-profile", f'profile: "{bad[0]}"', 'the number of a profile, as "0"')

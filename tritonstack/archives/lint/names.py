@@ -50,5 +50,7 @@ def _directory(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
     name = model.config.name
     if not name or name == model.name:
         return
-    rule = "name-differs-hidden" if model.name == view.served else "name-differs"
+    multi_model = view.target.multi_model
+    is_hidden = multi_model or (multi_model is None and not view.is_built)  # what is built may be served in either mode
+    rule = "name-differs-hidden" if is_hidden and model.name == view.served else "name-differs"
     yield at_field(model, "name", rule, f'name: "{name}"', f'name: "{model.name}", the directory\'s name, or none')

@@ -23,6 +23,8 @@ _TEXT_BYTES = 1 << 16
 _MODEL_IR, _MODEL_OPSETS, _MODEL_GRAPH = 1, 8, 7
 _GRAPH_INITIALIZER, _GRAPH_INPUT, _GRAPH_OUTPUT, _GRAPH_SPARSE = 5, 11, 12, 15
 _TENSOR_NAME, _TENSOR_EXTERNAL, _SPARSE_VALUES = 8, 13, 1
+_KINDS = {4: "sequence", 5: "map", 7: "opaque value", 8: "sparse tensor", 9: "optional value"}
+"""Field of a TypeProto that is no tensor's → what it stands for."""
 
 DATATYPES: Mapping[int, str] = {
     1: "FP32",
@@ -55,16 +57,18 @@ class GraphTensor:
         name: its name.
         datatype: KServe's name of its type; empty where it has none, or is no tensor.
         shape: its axes, the batch first: a number, or None where the length is free; None where the rank is unknown.
+        kind: ``tensor``, or what it is instead: ``sequence``, ``map``, …
     """
 
     name: str
     datatype: str
     shape: tuple[int | None, ...] | None
+    kind: str = "tensor"
 
 
 @dataclass(frozen=True, kw_only=True)
 class OnnxGraph:
-    """What a graph takes and gives. Inputs that have a value in the file (initialisers) are not among them.
+    """What a graph takes and gives. Inputs that have a value in the file stand apart: a request may override them.
 
     ``opset``: of the standard operators; ``ir_version``: of the file's format. Both are 0 where nothing says them.
     """
@@ -73,6 +77,7 @@ class OnnxGraph:
     outputs: tuple[GraphTensor, ...]
     opset: int
     ir_version: int = 0
+    overridable: tuple[GraphTensor, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -142,7 +147,8 @@ def _graph(stream: BinaryIO, graph: _Field, opset: int) -> OnnxGraph:
         elif field.number == _GRAPH_OUTPUT:
             outputs.append(_value(stream, field))
     taken = tuple(tensor for tensor in inputs if tensor.name not in given)
-    return OnnxGraph(inputs=taken, outputs=tuple(outputs), opset=opset)
+    overridable = tuple(tensor for tensor in inputs if tensor.name in given)
+    return OnnxGraph(inputs=taken, outputs=tuple(outputs), opset=opset, overridable=overridable)
 
 
 def _value(stream: BinaryIO, value: _Field) -> GraphTensor:
@@ -151,7 +157,9 @@ def _value(stream: BinaryIO, value: _Field) -> GraphTensor:
     kind = _only(stream, value, 2)
     tensor = _only(stream, kind, 1) if kind else None
     if tensor is None:
-        return GraphTensor(name=name, datatype="", shape=None)
+        others = [field.number for field in _fields(stream, kind.start, kind.end)] if kind else []
+        what = next((_KINDS[number] for number in others if number in _KINDS), "value of no type")
+        return GraphTensor(name=name, datatype="", shape=None, kind=what)
     element = _only(stream, tensor, 1)
     shape = _only(stream, tensor, 2)
     axes = None if shape is None else tuple(_axis(stream, axis) for axis in _fields(stream, shape.start, shape.end))

@@ -67,7 +67,7 @@ def check_onnxruntime(view: RepositoryView, *, release: str | None = None) -> It
     if release is None and served_by is not None:
         release = served_by.version
     for model in view.models.values():
-        if model.config.backend != "onnxruntime":
+        if model.backend != "onnxruntime":
             continue
         options = view.recipe.onnxruntime if view.recipe and model.name == view.addressed else None
         yield from _recipe(model, options)

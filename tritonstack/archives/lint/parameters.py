@@ -40,7 +40,7 @@ def known_parameters() -> Mapping[str, KnownParameters]:
 
 def check(_view: RepositoryView, model: ModelView) -> Iterator[Finding]:
     """Parameters that the backend does not know, or whose value it does not know."""
-    known = known_parameters().get(model.config.backend)
+    known = known_parameters().get(model.backend)
     if known is None:
         return
     for key, entry in model.config.node.entries("parameters").items():

@@ -1,6 +1,6 @@
 """Rules about the program of a Python model, read and never run.
 
-Source: python_backend src/pb_stub.cc (Stub::StubSetup), src/stub_launcher.cc (StubLauncher::Launch).
+Source: python_backend src/pb_stub.cc (Stub::StubSetup, AutoCompleteModelConfig), src/stub_launcher.cc (Launch).
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ import warnings
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from tritonstack.archives.lint.auto_complete import completed_by_program
+from tritonstack.archives.lint.completion import PYTHON_CLASS, python_program
 from tritonstack.archives.lint.fetches import fetches
 from tritonstack.archives.lint.finding import Finding
 from tritonstack.archives.lint.place import at_field
 from tritonstack.archives.lint.view import ModelView, RepositoryView
 
-_CLASS = "TritonPythonModel"
 _PLAIN_NAME = re.compile(r"[\w.+@%=:,~#^!?{}\[\]-]+", re.ASCII)
 """What a shell passes on unquoted: the backend gives it the model's path so, and reads it as ASCII."""
 
@@ -25,14 +26,14 @@ _MODULE_NAME = re.compile(r"[^.]+\.py")
 
 def check(_view: RepositoryView, model: ModelView) -> Iterator[Finding]:
     """What is wrong with a Python model's program."""
-    if model.config.backend != "python":
+    if model.backend != "python":
         return
     if not _PLAIN_NAME.fullmatch(model.name):
         allowed = "letters without accents, digits, and signs that a shell does not interpret, such as '_', '.' and '-'"
         yield Finding(
             file=model.directory, rule="directory-name", found=f"a model called {model.name}", allowed=allowed
         )
-    file = model.config.model_file
+    file = model.model_file
     if ".." in file.split("/") or not _MODULE_NAME.fullmatch(file.rsplit("/", 1)[-1]):
         found, allowed = (
             f"default_model_filename {file}",
@@ -40,17 +41,16 @@ def check(_view: RepositoryView, model: ModelView) -> Iterator[Finding]:
         )
         yield at_field(model, "default_model_filename", "python-file-name", found, allowed)
     for version in model.served_versions:
-        package = f"{version}/{file.removesuffix('.py')}/__init__.py"
-        path = model.on_disk(package if package in model.files else f"{version}/{file}")
+        path = python_program(model, version)
         if path is not None:
-            yield from _program(path)
+            yield from _program(model, path)
         for name in sorted(model.files):
             beside = model.on_disk(name)
             if name.startswith(f"{version}/") and name.endswith(".py") and beside is not None:
                 yield from _fetched(beside)
 
 
-def _program(path: Path) -> Iterator[Finding]:
+def _program(model: ModelView, path: Path) -> Iterator[Finding]:
     try:
         tree = _compiled(path)
     except (SyntaxError, ValueError) as error:
@@ -64,13 +64,17 @@ def _program(path: Path) -> Iterator[Finding]:
         )
         return
     bound = _bound(_at_module_level(tree.body)) - _deleted(tree.body)
-    if _CLASS not in bound and "*" not in bound | _bound(ast.walk(tree)):
-        allowed = f"class {_CLASS} with execute(self, requests)"
-        yield Finding(file=path, rule="python-class", found=f"no class {_CLASS}", allowed=allowed)
+    if PYTHON_CLASS not in bound and "*" not in bound | _bound(ast.walk(tree)):
+        allowed = f"class {PYTHON_CLASS} with execute(self, requests)"
+        yield Finding(file=path, rule="python-class", found=f"no class {PYTHON_CLASS}", allowed=allowed)
     for node in tree.body:
-        if isinstance(node, ast.ClassDef) and node.name == _CLASS and not _can_execute(node):
-            found, allowed = f"{_CLASS} without execute", "def execute(self, requests)"
+        if isinstance(node, ast.ClassDef) and node.name == PYTHON_CLASS and not _can_execute(node):
+            found, allowed = f"{PYTHON_CLASS} without execute", "def execute(self, requests)"
             yield Finding(file=path, line=node.lineno, rule="python-execute", found=found, allowed=allowed)
+    done = completed_by_program(tree, model.config, class_name=PYTHON_CLASS)
+    if done.refusal:
+        allowed = "what pb_utils.ModelConfig takes, in agreement with config.pbtxt"
+        yield Finding(file=path, line=done.line, rule="python-auto-complete", found=done.refusal, allowed=allowed)
 
 
 def _compiled(path: Path) -> ast.Module:

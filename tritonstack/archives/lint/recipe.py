@@ -97,8 +97,8 @@ def _addressed(view: RepositoryView, recipe: Recipe) -> Iterator[Finding]:
     if model is None:
         found = f"no model directory {view.addressed}"
         yield _at(view, "addressed-model", found, f"model: one of {', '.join(sorted(view.models)) or 'none there'}")
-    elif model.config.backend and model.config.backend != _KINDS[recipe.kind]:
-        found = f"kind: {recipe.kind}, and {model.name}/{CONFIG} says {model.config.backend}"
+    elif model.backend and model.backend != _KINDS[recipe.kind]:
+        found = f"kind: {recipe.kind}, and {model.name}/{CONFIG} says {model.backend}"
         yield _at(view, "kind-differs", found, f"a configuration for {_KINDS[recipe.kind]}")
 
 
@@ -119,7 +119,7 @@ def _adapters(view: RepositoryView, recipe: Recipe) -> Iterator[Finding]:
 def _dependency(model: ModelView, dependency: Dependency) -> Iterator[Finding]:
     """What a configuration says that the archive depends on, against what the recipe says."""
     node = model.config.node
-    if model.config.backend == "tensorrt" and dependency != "engine":
+    if model.backend == "tensorrt" and dependency != "engine":
         line = node.line_of("backend" if node.has("backend") else "platform")
         found = f"backend tensorrt, and {RECIPE} says dependency: {dependency}"
         allowed = "dependency: engine: a plan runs on one TensorRT and one kind of GPU"

@@ -14,7 +14,7 @@ _ONLY_IN_PYTHON = ('Expected "true" or "false".', "surrogates not allowed")
 """What protobuf's reader in Python refuses and the one in C++ takes: 0x1 for true, and two escapes for one letter."""
 
 
-def check(_view: RepositoryView, model: ModelView) -> Iterator[Finding]:
+def check(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
     """What Triton's reader refuses, all of it where our own reader finds more than the first.
 
     Two readers look at it: protobuf's, whose definitions are the server's and which stops at the first mistake, and
@@ -26,7 +26,9 @@ def check(_view: RepositoryView, model: ModelView) -> Iterator[Finding]:
     node = model.config.node
     if refusal is None and not complaints and not node.scalars and not node.messages:
         allowed = "a model's configuration: backend, max_batch_size, input and output"
-        yield Finding(file=model.file, rule="config-empty", found="an empty file", allowed=allowed)
+        rule = "config-empty" if view.is_built else "auto-completed"
+        found = "an empty file" if model.has_config else "no config.pbtxt"
+        yield Finding(file=model.file, rule=rule, found=found, allowed=allowed)
     for complaint in complaints:
         at_refusal = refusal is not None and complaint.line == refusal.line
         yield Finding(

@@ -48,10 +48,10 @@ def _missing_versions(model: ModelView) -> Iterator[Finding]:
 
 
 def _model_file(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
-    wanted = model.config.model_file
+    wanted = model.model_file
     if model.is_ensemble or not wanted:
         return
-    backend = model.config.backend
+    backend = model.backend
     alternatives = {"dali": ["dali.py"], "tensorrt": ["model.onnx"]}
     if backend == "tensorrt" and not _is_built_later(view, model):
         alternatives = {}

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from tritonstack.archives.folder import CONFIG, files_below, is_junk, model_directories
+from tritonstack.archives.lint.derived_backend import DerivedBackend, derive_backend
 from tritonstack.archives.lint.target import Target
-from tritonstack.archives.model_config import ModelConfig, read_config
+from tritonstack.archives.model_config import MODEL_FILES, ModelConfig, read_config
 from tritonstack.archives.recipe import RECIPE, Recipe, read_recipe
 
 _LARGEST_VERSION = 2**63 - 1
@@ -23,7 +24,7 @@ _SEES_ENSEMBLE = re.compile(r'platform:\s*"ensemble"')
 
 @dataclass(frozen=True, kw_only=True)
 class ModelView:
-    """One Triton model: a directory with a ``config.pbtxt``.
+    """One Triton model: a directory, with a ``config.pbtxt`` or without one (then ``text`` is empty).
 
     ``files`` are names below the directory, those included that an export makes; ``folders`` its sub-directories.
     """
@@ -39,6 +40,33 @@ class ModelView:
     def directory(self) -> Path:
         """The model's directory."""
         return self.file.parent
+
+    @property
+    def has_config(self) -> bool:
+        """Whether there is a ``config.pbtxt``, here or made by an export."""
+        return CONFIG in self.files
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether the configuration could be read at all; of one that could not, nothing more is said."""
+        node = self.config.node
+        return bool(node.scalars or node.messages or not self.config.complaints)
+
+    @functools.cached_property
+    def derived(self) -> DerivedBackend:
+        """What Triton takes for the backend where neither ``backend`` nor ``platform`` names one."""
+        return derive_backend(self.config.node, name=self.name, folders=self.folders, files=self.files)
+
+    @property
+    def backend(self) -> str:
+        """The backend that serves the model, named or derived; empty where there is none."""
+        return self.config.backend or self.derived.backend
+
+    @property
+    def model_file(self) -> str:
+        """The file in a version folder that the backend loads; empty where that is the backend's affair."""
+        has_own = self.derived.from_name and self.backend not in MODEL_FILES  # such as identity, which loads no file
+        return self.config.model_file or ("" if has_own else self.derived.file)
 
     @property
     def versions(self) -> tuple[str, ...]:
@@ -95,6 +123,11 @@ class RepositoryView:
     target: Target = field(default_factory=Target)
 
     @property
+    def is_built(self) -> bool:
+        """Whether a build makes, or has staged, the archive: it needs every tensor written down."""
+        return self.recipe is not None or self.addressed is not None
+
+    @property
     def ensembles(self) -> tuple[ModelView, ...]:
         """The models that Triton takes for ensembles."""
         return tuple(model for model in self.models.values() if model.is_ensemble)
@@ -125,11 +158,17 @@ def view_repository(
 ) -> RepositoryView:
     """A model repository as it stands, without a recipe.
 
+    A directory without a ``config.pbtxt`` is a model where Triton derives a backend from it.
     ``absent``: files of the addressed model that are not there, and need not be.
     """
     models = {
         model.name: view_model(model, absent if model.name == addressed else ()) for model in model_directories(folder)
     }
+    for path in sorted(folder.iterdir()):
+        if path.is_dir() and path.name not in models and not is_junk(path.name):
+            model = view_model(path, ())
+            if model.derived.backend:
+                models[path.name] = model
     return RepositoryView(root=folder, recipe=None, addressed=addressed, models=models, target=target or Target())
 
 
@@ -157,7 +196,8 @@ def view_model(directory: Path, produced: Iterable[str], *, text: str | None = N
     there = {path.name for path in directory.iterdir() if path.is_dir() and not is_junk(path.name)}
     folders = there | {PurePosixPath(name).parts[0] for name in files if "/" in name}
     if text is None:
-        text = (directory / CONFIG).read_text(encoding="utf-8", errors="replace")
+        file = directory / CONFIG
+        text = file.read_text(encoding="utf-8", errors="replace") if file.is_file() else ""
     return ModelView(
         name=directory.name,
         file=directory / CONFIG,

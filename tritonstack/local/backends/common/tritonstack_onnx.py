@@ -5,6 +5,7 @@ Parameters are those that the real backend reads: ``src/onnxruntime.cc`` of trit
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import onnxruntime
@@ -93,58 +94,131 @@ def ignored(settings):
     return found
 
 
-def check_tensors(settings, graph_inputs, graph_outputs, *, convert):
-    """Compare the configuration with the graph.
+def check_tensors(settings, session, *, convert):
+    """Compare the configuration with the graph as the real backend does when it makes an instance.
+
+    Source: ``src/onnxruntime.cc`` (ValidateInputs, ValidateOutputs, ValidateBooleanSequenceControl).
 
     Args:
         settings: the model's settings.
-        graph_inputs, graph_outputs: name → ONNX Runtime's description (``type``, ``shape``).
-        convert: allow numeric types to differ; the arrays are then converted.
+        session: ONNX Runtime's, of the graph.
+        convert: the graph stands in for a plan: numeric types may differ, the arrays are then converted, and a length
+            that either side leaves free agrees with any.
 
     Raises:
         TritonModelException: every difference at once.
     """
-    problems = []
-    required = [name for name, one in settings.inputs.items() if not one.get("optional")]
-    missing = [name for name in graph_inputs if name not in settings.inputs]
-    if missing and len(settings.inputs) < len(graph_inputs):
-        problems.append(
-            f"configuration expects {len(settings.inputs)} inputs, model provides {len(graph_inputs)}: "
-            f"missing in the configuration: {', '.join(missing)}"
-        )
-    for kind, configured, provided in (
-        ("input", settings.inputs, graph_inputs),
-        ("output", settings.outputs, graph_outputs),
+    refuse_other_types(settings, session)
+    given = {one.name: one for one in session.get_inputs()}
+    overridable = {one.name: one for one in session.get_overridable_initializers()}
+    problems = list(_count_problems(settings, given))
+    for kind, provided in (
+        ("input", given | overridable),
+        ("output", {one.name: one for one in session.get_outputs()}),
     ):
-        for name, one in configured.items():
-            if name not in provided:
-                problems.append(f"unexpected inference {kind} '{name}', allowed {kind}s are: {', '.join(provided)}")
+        for one in settings.config.get(kind, []):
+            if one["name"] not in provided:
+                allowed = ", ".join(provided)
+                problems.append(f"unexpected inference {kind} '{one['name']}', allowed {kind}s are: {allowed}")
             else:
-                problems += _tensor_problems(settings, kind, one, provided[name], convert=convert)
-    if not required and settings.inputs:
-        problems.append("every input is optional, at least one must be given")
+                problems += _tensor_problems(settings, kind, one, provided[one["name"]], convert=convert)
+            if one.get("optional") and settings.max_batch_size > 0:
+                problems.append(f"optional input '{one['name']}' is not supported for models that support batching")
+    problems += _control_problems(settings, given)
     if problems:
         raise pb_utils.TritonModelException(f"unable to load model '{settings.name}': " + "; ".join(problems))
+
+
+def refuse_other_types(settings, session):
+    """Raise TritonModelException where an input or output is no tensor, listed in the configuration or not."""
+    for one in (*session.get_inputs(), *session.get_outputs()):
+        if not one.type.startswith("tensor("):
+            what = one.type.partition("(")[0]
+            raise pb_utils.TritonModelException(
+                f"model '{settings.name}': Unsupported ONNX Type '{what}' for I/O '{one.name}', expected a tensor"
+            )
+
+
+def _count_problems(settings, given):
+    """As many inputs as the graph has, with those that Triton makes and without those that may be left out."""
+    batching = settings.config.get("sequence_batching") or {}
+    count = sum(not one.get("optional") for one in settings.config.get("input", []))
+    count += len(settings.config.get("batch_input", [])) + len(_controls(settings)) + len(batching.get("state", []))
+    if count != len(given):
+        yield f"configuration expects {count} inputs, model provides {len(given)}: {', '.join(given)}"
+
+
+def _controls(settings):
+    """The sequence batcher's inputs: name → type; each kind of control is one."""
+    kinds = (("int32_false_true", "TYPE_INT32"), ("fp32_false_true", "TYPE_FP32"), ("bool_false_true", "TYPE_BOOL"))
+    found = {}
+    for one in (settings.config.get("sequence_batching") or {}).get("control_input", []):
+        for control in one.get("control", []):
+            found[one["name"]] = next((kind for field, kind in kinds if control.get(field)), control.get("data_type"))
+    return found
+
+
+def _control_problems(settings, given):
+    for name, wanted in _controls(settings).items():
+        if name not in given:
+            yield f"configuration specified sequence control '{name}', but model does not provide that input"
+            continue
+        shape = shape_of(given[name])[1 if settings.max_batch_size > 0 else 0 :]
+        if shape != [1]:
+            yield f"sequence control '{name}' in model has dims {shape} but dims [1] is expected"
+        if TRITON_TYPE_OF.get(given[name].type) != wanted:
+            yield f"sequence control '{name}', the model expects {given[name].type}, the configuration {wanted}"
+
+
+def shape_of(described):
+    """A tensor's shape as the backend has it: -1 where a length is free; none where the rank is unknown."""
+    return [size if isinstance(size, int) and size >= 0 else -1 for size in described.shape or []]
 
 
 def _tensor_problems(settings, kind, configured, provided, *, convert):
     name, wanted = configured["name"], configured["data_type"]
     given = TRITON_TYPE_OF.get(provided.type, provided.type)
     if wanted == "TYPE_BF16" or given == "TYPE_BF16":
-        yield f"{kind} '{name}' is TYPE_BF16, which the CPU stand-in does not run"
+        yield f"unsupported datatype TYPE_BF16 for {kind} '{name}'"
     elif wanted != given and not (convert and "TYPE_STRING" not in (wanted, given) and given in NUMPY_OF):
         yield f"configuration expects datatype {wanted} for {kind} '{name}', model provides {given}"
-    shape = [size if isinstance(size, int) else -1 for size in provided.shape]
-    if settings.max_batch_size > 0 and (not shape or shape[0] not in (-1,)):
+    shape = shape_of(provided)
+    reshape = configured.get("reshape")
+    dims = [int(size) for size in (configured.get("dims", []) if reshape is None else reshape.get("shape", []))]
+    if not shape and not convert:
+        if any(size != 1 for size in dims):
+            yield f"scalar tensor '{name}' should only provide 1 in the model configuration, which provides {dims}"
+        return
+    if configured.get("allow_ragged_batch") and not convert:
+        if shape != [-1]:
+            yield f"configuration expects shape [-1] for ragged input '{name}', model provides {shape}"
+        return
+    if any(name in one.get("target_name", []) for one in settings.config.get("batch_output", [])):
+        return
+    if settings.max_batch_size > 0 and (not shape or shape[0] != -1):
         yield (
-            f"{kind} '{name}' has shape {shape} in the model: its first dimension must be variable for "
-            f"max_batch_size {settings.max_batch_size}"
+            f"tensor '{name}': for the model to support batching the shape should have at least 1 dimension and the "
+            f"first dimension must be -1; but shape expected by the model is {shape}"
         )
         return
-    dims = [int(size) for size in configured.get("reshape", {}).get("shape", configured.get("dims", []))]
     expected = ([-1] if settings.max_batch_size > 0 else []) + dims
-    if len(expected) != len(shape) or any(a != b and -1 not in (a, b) for a, b in zip(expected, shape, strict=True)):
-        yield f"{kind} '{name}': the model expects shape {shape} but the configuration specifies {expected}"
+    exact = kind == "output" and not convert
+    pairs = list(zip(expected, shape, strict=False))
+    if len(expected) != len(shape) or not all(_agree(*pair, exact=exact, lenient=convert) for pair in pairs):
+        yield f"tensor '{name}': the model expects shape {shape} but the model configuration specifies {expected}"
+
+
+def _agree(configured, in_graph, *, exact, lenient):
+    free = -1 in (configured, in_graph) if lenient else in_graph == -1 and not exact
+    return configured == in_graph or free
+
+
+def _completed(described, *, batched):
+    """A tensor of the graph as a field of the configuration: what has no length but the batch has one of 1."""
+    dims = shape_of(described)[1 if batched else 0 :]
+    kind = TRITON_TYPE_OF.get(described.type, "TYPE_INVALID")
+    found = {"name": described.name, "data_type": kind, "dims": dims or [1]}
+    return found | ({"reshape": {"shape": []}} if batched and not dims else {})
 
 
 def graph_of(path):
@@ -157,26 +231,35 @@ class OnnxModel(BatchingModel):
 
     @staticmethod
     def auto_complete_config(auto_complete_model_config):
-        """Fill in inputs and outputs that ``config.pbtxt`` leaves out, from the graph, as the real backend does."""
+        """Complete inputs, outputs and batch size from the graph, as the real backend does.
+
+        Source: ``src/onnxruntime.cc`` (AutoCompleteConfig, AutoCompleteMaxBatch, AutoCompleteIO).
+        """
         config = auto_complete_model_config.as_dict()
+        given = {"input": config.get("input") or config.get("batch_input"), "output": config.get("output")}
         # The Python backend does not say here which model it is about; its own command line does.
         path = Path(os.fsdecode(Path("/proc/self/cmdline").read_bytes().split(b"\0")[1]))
-        if (config.get("input") and config.get("output")) or not path.is_file():
+        path = path / "model.onnx" if path.is_dir() else path
+        if all(given.values()) or not path.is_file():
             return auto_complete_model_config  # `initialize` says what is missing
         session = onnxruntime.InferenceSession(graph_of(path), providers=["CPUExecutionProvider"])
-        tensors = [*session.get_inputs(), *session.get_outputs()]
-        shapes = {one.name: [size if isinstance(size, int) else -1 for size in one.shape] for one in tensors}
-        batched = int(config.get("max_batch_size", 0)) > 0 or all(shape[:1] == [-1] for shape in shapes.values())
-        if batched and not config.get("max_batch_size"):
-            auto_complete_model_config.set_max_batch_size(DEFAULT_MAX_BATCH_SIZE)
-            auto_complete_model_config.set_dynamic_batching()
-        for add, described in (
-            (auto_complete_model_config.add_input, session.get_inputs()),
-            (auto_complete_model_config.add_output, session.get_outputs()),
-        ):
-            for one in described:
-                dims = shapes[one.name][1:] if batched else shapes[one.name]
-                add({"name": one.name, "data_type": TRITON_TYPE_OF.get(one.type, "TYPE_INVALID"), "dims": dims})
+        refuse_other_types(SimpleNamespace(name=config["name"]), session)
+        described = {"input": session.get_inputs(), "output": session.get_outputs()}
+        batches = all(shape_of(one)[:1] == [-1] for tensors in described.values() for one in tensors)
+        limit = int(config.get("max_batch_size", 0))
+        if limit and not batches:
+            raise pb_utils.TritonModelException(
+                f"autofill failed for model '{config['name']}': model does not support batching while non-zero "
+                "max_batch_size is specified"
+            )
+        if batches:
+            limit = limit or DEFAULT_MAX_BATCH_SIZE
+            auto_complete_model_config.set_max_batch_size(limit)
+            if limit > 1 and "sequence_batching" not in config:
+                auto_complete_model_config.set_dynamic_batching()
+        for kind, tensors in described.items():
+            if not given[kind]:
+                config[kind] = [_completed(one, batched=limit > 0) for one in tensors]
         return auto_complete_model_config
 
     def load(self, args, find_file, stands_for):
@@ -202,11 +285,11 @@ class OnnxModel(BatchingModel):
             raise pb_utils.TritonModelException(f"ONNX Runtime cannot load '{path.name}': {error}") from error
         what = f"the ONNX graph in {path.name}, which trtexec-stand-in wrote," if is_marked(path) else path.name
         self.settings.stand_in(f"backend {stands_for} runs {what} with ONNX Runtime on the CPU")
-        graph_inputs = {one.name: one for one in self.session.get_inputs()}
-        graph_outputs = {one.name: one for one in self.session.get_outputs()}
-        check_tensors(self.settings, graph_inputs, graph_outputs, convert=self.convert)
+        check_tensors(self.settings, self.session, convert=self.convert)
         self.graph_types = {
-            name: NUMPY_OF[TRITON_TYPE_OF[one.type]] for name, one in graph_inputs.items() if one.type in TRITON_TYPE_OF
+            one.name: NUMPY_OF[TRITON_TYPE_OF[one.type]]
+            for one in (*self.session.get_inputs(), *self.session.get_overridable_initializers())
+            if TRITON_TYPE_OF.get(one.type) in NUMPY_OF
         }
         for name in ignored(self.settings):
             self.settings.log(f"tritonstack: {name} is for a GPU and is ignored on the CPU")

@@ -1,0 +1,86 @@
+"""The linter against the real Triton on repositories that nobody chose: how many of each verdict it gives alike."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter, deque
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.differential.corpus import Case, corpus
+from tests.differential.linter import BACKENDS, RELEASE
+from tests.differential.server import Answer, Server
+from tests.differential.test_agreement import SEED
+from tritonstack.archives.lint import Target, lint_folder
+
+HELD_OUT = "held out"
+"""The seed of the cases that count: no rule was changed for one of them."""
+
+CASES = 350
+MOST_LOADED = 20
+"""What one server keeps loaded; then another goes on, for every instance of a Python model is a process."""
+SECONDS = 40.0
+"""After this a server is taken to load a case no more."""
+
+LEAST = 0.95
+LEAST_LOADED = 120
+
+
+def lint_errors(folder: Path) -> list[str]:
+    """The rules by which the linter refuses a repository for a multi-model endpoint: Triton's, not SageMaker's."""
+    target = Target(release=RELEASE, backends=frozenset(BACKENDS), multi_model=True)
+    found = lint_folder(folder, target=target)
+    return sorted({each.rule for each in found if each.level == "error" and each.category != "sagemaker"})
+
+
+def judged(cases: Sequence[Case], folder: Path) -> list[tuple[Case, bool, list[str], str]]:
+    """For each case whether Triton loads it, the linter's errors, and what Triton says of it."""
+    waiting, verdicts = deque(enumerate(cases)), []
+    while waiting:
+        with Server.running(folder / f"container-{len(waiting)}") as server:
+            loaded = 0
+            while waiting and not server.ended:
+                index, case = waiting.popleft()
+                case.write(folder / f"case-{index}")
+                try:
+                    answer, _ = server.load_laid_out(case.write, seconds=SECONDS)
+                except (TimeoutError, ConnectionError):
+                    answer = Answer(accepted=False, told="no answer")
+                verdicts.append((case, answer.accepted, lint_errors(folder / f"case-{index}"), answer.told))
+                loaded += answer.accepted
+                if answer.told == "no answer" or loaded == MOST_LOADED:
+                    break
+    return verdicts
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+def test_on_cases_held_out_the_linter_gives_nearly_every_verdict_of_the_servers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seed = os.environ.get(SEED, HELD_OUT)
+    verdicts = judged(corpus(seed, CASES), tmp_path)
+    table = Counter((loads, not errors) for _, loads, errors, _ in verdicts)
+    kinds = Counter((case.kind, loads, not errors) for case, loads, errors, _ in verdicts)
+    with capsys.disabled():
+        print(f"\n{len(verdicts)} cases of seed {seed!r}; Triton loads / refuses, of which lint agrees")
+        for kind in sorted({case.kind for case in corpus(seed, CASES)}):
+            loaded = kinds[kind, True, True] + kinds[kind, True, False]
+            refused = kinds[kind, False, True] + kinds[kind, False, False]
+            print(f"{kind:18} {kinds[kind, True, True]:3}/{loaded:3}  {kinds[kind, False, False]:3}/{refused:3}")
+        loaded, refused = table[True, True] + table[True, False], table[False, True] + table[False, False]
+        print(f"loaded and accepted {table[True, True]}/{loaded}, refused and refused {table[False, False]}/{refused}")
+        for case, loads, errors, told in verdicts:
+            if loads == bool(errors):
+                print(f"{case.name}: {'loads' if loads else told[:300]!r}, lint: {errors}")
+    assert loaded >= LEAST_LOADED
+    assert table[True, True] >= LEAST * loaded
+    assert table[False, False] >= LEAST * refused
+
+
+def test_a_seed_gives_the_same_cases_again_and_others_give_others() -> None:
+    again, other = corpus(HELD_OUT, 50), corpus("another", 50)
+    assert again == corpus(HELD_OUT, 50)
+    assert sum(one.files == two.files for one, two in zip(again, other, strict=True)) == 0
