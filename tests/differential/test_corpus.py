@@ -29,10 +29,10 @@ LEAST_LOADED = 120
 
 
 def lint_errors(folder: Path) -> list[str]:
-    """The rules by which the linter refuses a repository for a multi-model endpoint: Triton's, not SageMaker's."""
+    """The rules by which the linter refuses a repository for a multi-model endpoint."""
     target = Target(release=RELEASE, backends=frozenset(BACKENDS), multi_model=True)
     found = lint_folder(folder, target=target)
-    return sorted({each.rule for each in found if each.level == "error" and each.category != "sagemaker"})
+    return sorted({each.rule for each in found if each.level == "error"})
 
 
 def judged(cases: Sequence[Case], folder: Path) -> list[tuple[Case, bool, list[str], str]]:

@@ -95,17 +95,21 @@ class _RefusedError(Exception):
         self.line = line
 
 
+class _Backends(dict[str, Any]):
+    """A dictionary that the backend makes: it has more fields than the ones that are kept here."""
+
+
 class _Model:
     """The configuration inside of the program: the object that the backend passes."""
 
     def __init__(self, config: ModelConfig) -> None:
         policy = config.node.node("model_transaction_policy")
         self.written = config
-        self.values: dict[str, Any] = {
-            "max_batch_size": config.max_batch_size,
-            "input": [_plain(tensor) for tensor in config.inputs],
-            "output": [_plain(tensor) for tensor in config.outputs],
-        }
+        self.values = _Backends(
+            max_batch_size=config.max_batch_size,
+            input=[_plain(tensor) for tensor in config.inputs],
+            output=[_plain(tensor) for tensor in config.outputs],
+        )
         for scheduler in ("dynamic_batching", "sequence_batching", "ensemble_scheduling"):
             if config.node.has(scheduler):
                 self.values[scheduler] = {}
@@ -209,22 +213,23 @@ class _Run:
             case ast.Raise():
                 raise _RefusedError(f"{FUNCTION} raises: {ast.unparse(node)}", node.lineno)
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
-                self.names[name] = self._value(value)
+                self.names[name] = self._placed(value)
             case ast.Expr(value=value):
-                self._expression(value)
+                self._placed(value)
             case ast.For(target=ast.Name(id=name), iter=values, body=body, orelse=[]):
                 return self._loop(name, self._value(values), body)
             case ast.If(test=test, body=body, orelse=other):
-                return self._inner(body if self._value(test) else other)
+                return self._inner(body if self._placed(test) else other)
             case ast.Pass():
                 pass
             case _:
                 raise _UnknownError
         return _GOES_ON
 
-    def _expression(self, node: ast.expr) -> None:
+    def _placed(self, node: ast.expr) -> Any:
+        """The value; a refusal gets the line of the expression."""
         try:
-            self._value(node)
+            return self._value(node)
         except _RefusedError as error:
             raise _RefusedError(str(error), error.line or node.lineno) from error
 
@@ -280,13 +285,15 @@ class _Run:
             raise _UnknownError
         try:
             return value[key]
-        except (KeyError, IndexError, TypeError):
-            raise _UnknownError from None
+        except (KeyError, IndexError, TypeError) as error:
+            if isinstance(value, _Backends):
+                raise _UnknownError from None
+            raise _RefusedError(f"{FUNCTION} raises: {error!r}") from error
 
     def _compared(self, operator: ast.cmpop, left: Any, right: Any) -> bool:
         if isinstance(operator, ast.In | ast.NotIn) and isinstance(right, dict | list):
-            if right is self.target.values and left not in right and "batching" not in str(left):
-                raise _UnknownError  # the backend's dictionary has more fields than the ones kept here
+            if isinstance(right, _Backends) and left not in right and "batching" not in str(left):
+                raise _UnknownError
             return (left in right) is isinstance(operator, ast.In)
         if isinstance(operator, ast.Eq | ast.NotEq):
             return (left == right) is isinstance(operator, ast.Eq)
@@ -326,7 +333,7 @@ _GOES_ON = object()
 def _plain(tensor: Tensor) -> dict[str, Any]:
     """A tensor as the program sees it."""
     kind = {"BYTES": "TYPE_STRING", "": "TYPE_INVALID"}.get(tensor.data_type, f"TYPE_{tensor.data_type}")
-    return {"name": tensor.name, "data_type": kind, "dims": list(tensor.dims), "optional": tensor.optional}
+    return _Backends(name=tensor.name, data_type=kind, dims=list(tensor.dims), optional=tensor.optional)
 
 
 def _tensor(values: dict[str, Any], written: Sequence[Tensor]) -> Tensor:

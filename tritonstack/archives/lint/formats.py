@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from tritonstack.archives.lint.backend import guessed_backend
-from tritonstack.archives.lint.finding import Finding
 from tritonstack.archives.lint.completion import promised_graph
+from tritonstack.archives.lint.finding import Finding
 from tritonstack.archives.lint.onnx_graph import OnnxError, OnnxGraph, read_graph
 from tritonstack.archives.lint.view import ModelView, RepositoryView
-from tritonstack.archives.model_config import MODEL_FILES
 from tritonstack.catalogue import TritonRelease, model_formats
 
 NO_AUTOSERIALIZE_FROM = "24.04"
@@ -28,19 +26,15 @@ def check(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
     release = view.target.release
     if release is None:
         return
-    backend = model.backend or guessed_backend(model)
+    backend = model.backend
     for version in model.served_versions:
         folder = model.directory / version
         if backend == "onnxruntime":
-            yield from _onnx(view, model, folder / _file(model, backend), release)
+            yield from _onnx(view, model, folder / model.model_file, release)
         elif backend == "pytorch":
-            yield from _torchscript(folder / _file(model, backend), release)
+            yield from _torchscript(folder / model.model_file, release)
         elif backend == "dali":
-            yield from _dali(folder / _file(model, backend), release)
-
-
-def _file(model: ModelView, backend: str) -> str:
-    return model.model_file or MODEL_FILES[backend]
+            yield from _dali(folder / model.model_file, release)
 
 
 def _onnx(view: RepositoryView, model: ModelView, path: Path, release: TritonRelease) -> Iterator[Finding]:
