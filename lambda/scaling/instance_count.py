@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 
+from botocore.exceptions import ClientError
+
+from ..shared.clients import code_of
 from .live_variant import Live
 from .services import Aws
 from .wanted import Wanted
@@ -39,10 +42,17 @@ def scale_as_before(aws: Aws, wanted: Wanted, live: Live) -> None:
     count = min(_remembered(aws, live)[1], wanted.maximum)
     if live.count < count:
         scaled = {"VariantName": live.variant, "DesiredInstanceCount": count}
-        aws.sagemaker.update_endpoint_weights_and_capacities(
-            EndpointName=wanted.endpoint,
-            DesiredWeightsAndCapacities=[scaled],  # type: ignore[list-item]  # a dictionary of the right members
-        )
+        try:
+            aws.sagemaker.update_endpoint_weights_and_capacities(
+                EndpointName=wanted.endpoint,
+                DesiredWeightsAndCapacities=[scaled],  # type: ignore[list-item]  # a dictionary of the right members
+            )
+        except ClientError as error:
+            if code_of(error) != "ResourceLimitExceeded":
+                raise
+            # The variant serves, and is scaled by its policies as far as the quota lets it.
+            print(json.dumps({"not scaled": live.variant, "to": count, "because": str(error)}))
+            return
         print(json.dumps({"scaled": live.variant, "from": live.count, "to": count}))
 
 

@@ -106,6 +106,13 @@ def _aws(arguments: list[str]) -> str | None:
     if service not in session.get_available_services():
         return f"aws has no service {service}"
     model = session.get_service_model(service)
+    if operation == "wait":  # its options are those of the operation that it repeats
+        waiters = session.get_waiter_model(service)
+        named = {xform_name(name, "-"): name for name in waiters.waiter_names}
+        if arguments[2] not in named:
+            return f"aws {service} wait has no {arguments[2]}"
+        operation = xform_name(waiters.get_waiter(named[arguments[2]]).operation, "-")
+        arguments = [service, operation, *arguments[3:]]
     names = {xform_name(name, "-"): name for name in model.operation_names}
     if operation not in names:
         return f"aws {service} has no operation {operation}"

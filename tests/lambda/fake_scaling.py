@@ -31,6 +31,7 @@ class FakeScaling:
         targets: variant → limits. ``policies`` and ``schedules``: (variant, name) → request.
         fails_after: changes until Application Auto Scaling answers with an error, once; None: never.
         concurrent: so many changes are refused because another one is under way.
+        quota: the most instances that the account may have; None: as many as it wants.
         log: operations that changed something.
     """
 
@@ -43,6 +44,7 @@ class FakeScaling:
     tags: dict[str, str] = field(default_factory=dict)
     fails_after: int | None = None
     concurrent: int = 0
+    quota: int | None = None
     log: list[str] = field(default_factory=list)
     _arns: Iterator[int] = field(default_factory=itertools.count)
     _clients: Any = None
@@ -125,6 +127,8 @@ class FakeScaling:
     ) -> None:
         [wanted] = DesiredWeightsAndCapacities
         assert (EndpointName, wanted["VariantName"]) == (ENDPOINT, self.live)
+        if self.quota is not None and wanted["DesiredInstanceCount"] > self.quota:
+            raise fakes.AwsError("ResourceLimitExceeded", "The account-level service limit is 2 Instances")
         self.count = wanted["DesiredInstanceCount"]
 
     def _DescribeEndpointConfig(self, EndpointConfigName: str) -> dict[str, Any]:  # noqa: N802, N803

@@ -309,3 +309,13 @@ def test_another_type_with_a_rolling_update_there_or_back_is_refused_before_anyt
     with pytest.raises(custom_resource.NotDoneError, match="Deploy another `kind` of rollout alone"):
         stack.send("Before", "Update", new, old, in_force=new)
     assert stack.aws.log == []
+
+
+def test_a_variant_that_comes_back_beyond_the_quota_is_scaled_by_its_policies_from_where_it_is(stack: Any) -> None:
+    stack.aws.quota = 2
+    assert not stack.deploy(B, fails="later")
+    check(stack, A)
+    assert stack.aws.count == 1
+    stack.aws.quota = None
+    assert stack.deploy(B)
+    assert stack.aws.count == 1, "what could not be had once is not asked for long after"

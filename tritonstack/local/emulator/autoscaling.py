@@ -41,6 +41,7 @@ class ScalableTargets:
             target=lambda policy: dict(self._targets[_key(dict(policy))]),
             count=self._count,
             scale=endpoints.scale,
+            failure=self._failure,
         )
 
     def _count(self, endpoint: str, variant: str) -> int | None:
@@ -50,6 +51,10 @@ class ScalableTargets:
             return None
         counts = {each["VariantName"]: each["DesiredInstanceCount"] for each in record.variants}
         return counts.get(variant)
+
+    def _failure(self, endpoint: str) -> str | None:
+        """Why an endpoint's last change failed; None where it did not."""
+        return next((each.failure_reason for each in self._sagemaker.endpoints if each.name == endpoint), None)
 
     def clear(self) -> None:
         """Forget everything."""

@@ -1,4 +1,4 @@
-"""Faults that tests ask for: requests that AWS refuses, or answers late, and updates that end in silence."""
+"""Faults that tests ask for: requests that AWS refuses, or answers late, updates that end in silence, no instances."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any
 from tritonstack.local.emulator.refusal import RefusedError
 
 LONGEST_DELAY = 60.0
+SHORT_OF = ("limit", "capacity")
 
 _CODES = {403: "AccessDenied", 409: "ConditionalRequestConflict", 500: "InternalError", 503: "SlowDown"}
 _OPERATION_CODES = {403: "AccessDeniedException", 500: "InternalFailure", 503: "ServiceUnavailable"}
@@ -20,7 +21,9 @@ _SOURCE = "a fault that was asked for at /_tritonstack/faults"
 
 @dataclass(frozen=True, kw_only=True)
 class Fault:
-    """What becomes of requests, or of an endpoint's update: ``path``, ``operation`` or ``endpoint`` says of which.
+    """What becomes of requests, of an endpoint's update, or of new instances.
+
+    ``path``, ``operation``, ``endpoint`` or ``instance_type`` says of which.
 
     Attributes:
         method: of the request (``PUT``).
@@ -28,6 +31,9 @@ class Fault:
         operation: of a JSON service (``PutParameter``), called by a program or, of our own services, by CloudFormation.
         endpoint: its next update ends InService with the old config and without a FailureReason, once the new fleet is
             up: SageMaker has rolled it back, and says that all is well.
+        instance_type: endpoints get no further instances of it (``ml.g5.xlarge``), for want of what ``short_of`` says.
+        short_of: ``limit``: the account's quota is used up, and the request is refused. ``capacity``: AWS has no
+            instances, which shows after the request.
         status: the answer, one of 403, 409 (of S3 alone), 500, 503; None lets the request through after the delay.
         code: S3's error code, where another than the status's own is meant (``BucketNotEmpty``).
         times: how many requests it befalls still.
@@ -38,6 +44,8 @@ class Fault:
     path: str = ""
     operation: str = ""
     endpoint: str = ""
+    instance_type: str = ""
+    short_of: str = ""
     status: int | None = None
     code: str = ""
     times: int
@@ -73,8 +81,10 @@ class Faults:
             raise ValueError(f"status {fault.status}: null or one of {', '.join(map(str, _CODES))}")
         if (fault.status == 409 or fault.code) and not fault.path:
             raise ValueError("status 409 and a code are of path alone")
-        if len([each for each in (fault.path, fault.operation, fault.endpoint) if each]) != 1:
-            raise ValueError("one of path, operation and endpoint")
+        if len([each for each in (fault.path, fault.operation, fault.endpoint, fault.instance_type) if each]) != 1:
+            raise ValueError("one of path, operation, endpoint and instance_type")
+        if (fault.short_of in SHORT_OF) != bool(fault.instance_type):
+            raise ValueError(f"short_of: one of {', '.join(SHORT_OF)}, with instance_type and with nothing else")
         if not (fault.times >= 1 and 0 <= fault.delay_seconds <= LONGEST_DELAY):
             raise ValueError(f"times from 1, delay_seconds from 0 to {LONGEST_DELAY:g}")
         with self._lock:
@@ -113,6 +123,10 @@ class Faults:
     def silently_back(self, endpoint: str) -> bool:
         """Whether an update of this endpoint is to end with the old config, and nobody told."""
         return self._next(lambda one: one.endpoint == endpoint) is not None
+
+    def short_of(self, instance_type: str, what: str) -> bool:
+        """Whether new instances of a type are to be refused for want of ``what``."""
+        return self._next(lambda one: (one.instance_type, one.short_of) == (instance_type, what)) is not None
 
     def _next(self, befalls: Callable[[Fault], bool]) -> Fault | None:
         """The first fault of these; it is counted."""

@@ -22,6 +22,7 @@ from tritonstack.local.emulator.cloudformation import (
     codepipeline_resources,
     composite_alarm,
     custom_resources,
+    failed_rollbacks,
     joined_networks,
     network_resources,
     new_resources,
@@ -82,6 +83,7 @@ def build(settings: EmulatorSettings) -> Gateway:
     cancelling.install()
     codepipeline_resources.install(codepipeline, pipelines)
     custom_resources.install()
+    failed_rollbacks.install()
     network_resources.install()
     joined_networks.install(state)
     new_resources.install()
@@ -94,6 +96,7 @@ def build(settings: EmulatorSettings) -> Gateway:
     faults = Faults()
     sagemaker.before = autoscaling.before = faults.refuse
     endpoints.silently_back = faults.silently_back
+    endpoints.instances.short_of = faults.short_of
     return Gateway(settings, endpoints, faults)
 
 

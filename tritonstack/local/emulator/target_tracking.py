@@ -24,6 +24,7 @@ from tritonstack.local.emulator.cloudwatch.alarm_reason import iso
 from tritonstack.local.emulator.cloudwatch.series import Span
 from tritonstack.local.emulator.cloudwatch.statistic import statistic
 from tritonstack.local.emulator.refusal import RefusedError
+from tritonstack.local.emulator.sagemaker.instances import LIMIT
 
 ALARM_PREFIX = "TargetTracking-"
 """So begin the names of the alarms that policies make."""
@@ -36,6 +37,8 @@ _PREDEFINED = {
 }
 _HIGH_PERIODS, _LOW_PERIODS, _LOW_SHARE = 3, 15, 0.9
 _DEFAULT_COOLDOWN = 300
+_AGAIN_SECONDS = 60
+"""After a failed activity: CloudWatch looks at an alarm once a minute, and a failed activity starts no cooldown."""
 logger = logging.getLogger("tritonstack.emulator.scaling")
 
 
@@ -106,6 +109,7 @@ class TargetTracking:
         target: Callable[[Mapping[str, Any]], dict[str, Any]],
         count: Callable[[str, str], int | None],
         scale: Callable[[Request], Any],
+        failure: Callable[[str], str | None],
     ) -> None:
         """What it works on.
 
@@ -114,9 +118,12 @@ class TargetTracking:
             target: the scalable target of a policy.
             count: desired instances of a variant of an endpoint; None where it is not InService.
             scale: UpdateEndpointWeightsAndCapacities.
+            failure: an endpoint's FailureReason.
         """
         self._policies, self._target, self._count, self._scale = policies, target, count, scale
+        self._failure = failure
         self._scaled_at: dict[str, float] = {}
+        self._failed_at: dict[str, float] = {}
         self._activities: list[dict[str, Any]] = []
 
     def look(self) -> None:
@@ -129,6 +136,7 @@ class TargetTracking:
     def clear(self) -> None:
         """Forget every activity."""
         self._scaled_at.clear()
+        self._failed_at.clear()
         self._activities.clear()
 
     def describe_activities(self, request: Request) -> dict[str, Any]:
@@ -152,6 +160,8 @@ class TargetTracking:
         cooldown = configuration.get("ScaleOutCooldown", _DEFAULT_COOLDOWN)
         if clock.now() < self._scaled_at.get(policy["PolicyARN"], -math.inf) + cooldown:
             return
+        if clock.now() < self._failed_at.get(policy["PolicyARN"], -math.inf) + _AGAIN_SECONDS:
+            return
         _, endpoint, _, variant = policy["ResourceId"].split("/")
         before, measured = self._count(endpoint, variant), _measured(alarm)
         if before is None or measured is None:
@@ -168,11 +178,18 @@ class TargetTracking:
         try:
             wanted = [{"VariantName": variant, "DesiredInstanceCount": after}]
             self._scale({"EndpointName": endpoint, "DesiredWeightsAndCapacities": wanted})
-        except RefusedError as refusal:  # an update began meanwhile: the next look is after it
-            logger.warning("%s is not scaled: %s", policy["ResourceId"], refusal)
-            return
-        self._scaled_at[policy["PolicyARN"]] = began
+            failed = self._failure(endpoint)
+        except RefusedError as refusal:
+            if refusal.code != LIMIT:  # an update began meanwhile: the next look is after it
+                logger.warning("%s is not scaled: %s", policy["ResourceId"], refusal)
+                return
+            failed = str(refusal)
         of = {name: policy[name] for name in ("ServiceNamespace", "ResourceId", "ScalableDimension")}
+        # The sentence of a failure is that of the SageMaker developer guide, "Check the status of a scaling activity".
+        status = {"StatusCode": "Successful"}
+        if failed is not None:
+            message = f"Failed to set desired instance count to {after}. Reason: {failed}"
+            status = {"StatusCode": "Failed", "StatusMessage": message}
         self._activities.append(
             {
                 "ActivityId": str(uuid.uuid4()),
@@ -182,10 +199,15 @@ class TargetTracking:
                 f"{policy['PolicyName']}",
                 "StartTime": began,
                 "EndTime": clock.now(),
-                "StatusCode": "Successful",
+                **status,
                 "_policy": policy["PolicyARN"],
             }
         )
+        if failed is not None:
+            logger.warning("%s is not scaled: %s", policy["ResourceId"], failed)
+            self._failed_at[policy["PolicyARN"]] = began
+            return
+        self._scaled_at[policy["PolicyARN"]] = began
         if after == target["MaxCapacity"]:
             _tell_of_maximum(of, target=target, before=before, began=began)
 

@@ -46,7 +46,8 @@ def _mend(stack: Stack, delete: str, name: str, region: str) -> str:
     if stack.status == "UPDATE_ROLLBACK_FAILED":
         return (
             "Mend what its events name, then: "
-            f"aws cloudformation continue-update-rollback --region {region} --stack-name {name}"
+            f"aws cloudformation continue-update-rollback --region {region} --stack-name {name} "
+            "(docs/operations.md, «A rollback that failed»)"
         )
     return f"Mend what its events name, then: {delete}"
 

@@ -13,7 +13,7 @@ from typing import Any
 import ministack.app
 from ministack.services.cloudformation import _stacks
 
-_STARTING = frozenset({"CreateStack", "UpdateStack", "DeleteStack", "ExecuteChangeSet"})
+_STARTING = frozenset({"CreateStack", "UpdateStack", "DeleteStack", "ExecuteChangeSet", "ContinueUpdateRollback"})
 _STEP_SECONDS = 0.01
 
 

@@ -15,6 +15,7 @@ from tritonstack.local.emulator.sagemaker.baking import Baking
 from tritonstack.local.emulator.sagemaker.deployment import Deployment
 from tritonstack.local.emulator.sagemaker.endpoint_record import EndpointRecord
 from tritonstack.local.emulator.sagemaker.guardrails import guardrails
+from tritonstack.local.emulator.sagemaker.instances import Instances
 from tritonstack.local.emulator.sagemaker.records import API, ENDPOINT
 from tritonstack.local.emulator.sagemaker.scaled import check_one_variant, check_same_variants, check_scaled, scale
 from tritonstack.local.emulator.sagemaker.state import SageMakerState
@@ -36,6 +37,7 @@ class Endpoints:
         """Works on ``state``."""
         self._state = state
         self._baking = Baking(state)
+        self.instances = Instances(state)
         self.silently_back: Callable[[str], bool] = lambda _name: False
         """Whether an endpoint's update is to be rolled back without a word (``faults``)."""
 
@@ -44,6 +46,7 @@ class Endpoints:
         name = request["EndpointName"]
         with self._state.changed:
             config = self._state.endpoint_configs.get(request["EndpointConfigName"])
+            self.instances.check_limit(config.name, "CreateEndpoint")
             record = EndpointRecord(name=name, arn=ENDPOINT.arn(name), request=request, config_name=config.name)
             self._state.endpoints.add(record)
             tags.store(self._state, record.arn, request.get("Tags", []))
@@ -66,6 +69,7 @@ class Endpoints:
                 raise _refused(f'Cannot update in-progress endpoint "{record.arn}".', "UpdateEndpoint")
             self._state.endpoint_configs.get(record.config_name)
             check_scaled(self._state, record, request["EndpointConfigName"])
+            self.instances.check_limit(request["EndpointConfigName"], "UpdateEndpoint")
             self._deploy(record, request, status="Updating")
         return {"EndpointArn": record.arn}
 
@@ -88,8 +92,11 @@ class Endpoints:
             guardrails=read if shifts else None,
         )
         record.begin(deployment, status=status)
-        alone = self._without_container(record)
-        if alone:
+        alone, lacking = self._without_container(record), self.instances.lacking(config.name)
+        if lacking is not None:
+            logger.warning("%s: no capacity, as it was asked for", record.name)
+            record.fail(lacking)
+        elif alone:
             logger.warning("%s: InService at once, NO CONTAINER WAS STARTED (%s)", record.name, alone)
             record.succeed()
         elif deployment.guardrails is not None:
@@ -136,16 +143,36 @@ class Endpoints:
         return self._state.endpoints.get(request["EndpointName"]).describe()
 
     def scale(self, request: Request) -> dict[str, Any]:
-        """UpdateEndpointWeightsAndCapacities: what Application Auto Scaling calls, and whoever scales by hand."""
+        """UpdateEndpointWeightsAndCapacities: what Application Auto Scaling calls, and whoever scales by hand.
+
+        Where AWS has no instances the endpoint keeps those that it has, and says why in its FailureReason (UNVERIFIED:
+        the guide describes no endpoint whose scale-out lacks capacity).
+        """
         with self._state.changed:
             record = self._state.endpoints.get(request["EndpointName"])
             if record.status != "InService":
                 raise _refused(
                     f'Cannot update in-progress endpoint "{record.arn}".', "UpdateEndpointWeightsAndCapacities"
                 )
-            scale(record, request["DesiredWeightsAndCapacities"])
+            wanted = request["DesiredWeightsAndCapacities"]
+            added = self._added(record, wanted)
+            lacking = None
+            if added > 0:
+                self.instances.check_limit(record.config_name, "UpdateEndpointWeightsAndCapacities", added=added)
+                lacking = self.instances.lacking(record.config_name)
+            if lacking is None:
+                scale(record, wanted)
+            record.failure_reason = lacking
             self._state.changed.notify_all()
         return {"EndpointArn": record.arn}
+
+    def _added(self, record: EndpointRecord, wanted: list[Request]) -> int:
+        """How many instances a fleet is to have more than it has."""
+        now = {variant["VariantName"]: variant["DesiredInstanceCount"] for variant in record.variants}
+        counts = {
+            each["VariantName"]: each["DesiredInstanceCount"] for each in wanted if "DesiredInstanceCount" in each
+        }
+        return sum(max(0, count - now.get(name, count)) for name, count in counts.items())
 
     def delete(self, request: Request) -> None:
         """DeleteEndpoint: at once; refused while a deployment is in progress, as SageMaker refuses it."""
