@@ -261,9 +261,11 @@ def build_ends_case() -> Case:
 
 def emptying_case() -> Case:
     version = {"Key": "k", "VersionId": "v"}
+    tags = [{"Key": emptying.TAG, "Value": emptying.VALUE}]
     answers = {
-        "ListObjectVersions": {"Versions": [version]}, "DeleteObjects": {},
+        "GetBucketTagging": {"TagSet": tags}, "ListObjectVersions": {"Versions": [version]}, "DeleteObjects": {},
         "ListMultipartUploads": {"Uploads": [{"Key": "k", "UploadId": "u"}]}, "AbortMultipartUpload": {},
+        "DeleteBucket": {},
     }  # fmt: skip
     events = (custom("Delete", "Custom::EmptiedBucket", {"Bucket": "archives"}, PhysicalResourceId="p"),)
     role = "artifacts/ArtifactsEmptyingHandlerRole"
@@ -368,7 +370,7 @@ CASES = {
 
 S3_OPERATIONS = {
     "GetObject", "PutObject", "HeadObject", "ListObjectsV2", "ListObjectVersions", "DeleteObjects",
-    "ListMultipartUploads", "AbortMultipartUpload",
+    "ListMultipartUploads", "AbortMultipartUpload", "GetBucketTagging", "DeleteBucket",
 }  # fmt: skip
 CONCURRENT = {
     "PutParameter": "TooManyUpdates", "AddTagsToResource": "TooManyUpdates", "RemoveTagsFromResource": "TooManyUpdates",
