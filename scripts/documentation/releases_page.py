@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from scripts.documentation.markdown import code, head, table
-from tritonstack.catalogue import TritonRelease, Vulnerability, load_catalogue
+from tritonstack.catalogue import TritonRelease, Vulnerability, load_catalogue, model_formats
 
 TEXT = """What an endpoint's `release` decides. A dash is what no source says for certain; every source stands in
 `tritonstack/catalogue/data/`. A release without an image of AWS's needs one of your own (`image`), and so does one
 that is not in this table: it runs with the Python, backends and CUDA of the release before it, and `tritonstack lint`
-and the synthesis warn. "covered" names the host AMI whose CUDA is at least the release's; one "by minor version" is of
+and the synthesis warn. "ONNX operator set" is the newest that its ONNX Runtime reads, "PyTorch" and "DALI" are what
+TorchScript and pipelines are read by: [what is held against them](../decisions/0019-what-the-oldest-release-reads.md).
+"covered" names the host AMI whose CUDA is at least the release's; one "by minor version" is of
 the same major version and older, which CUDA allows and nobody has tried on SageMaker (UNVERIFIED).
 
 The committed environments and examples run {chosen}: the newest release with an image of AWS's, every backend that
@@ -35,7 +37,19 @@ def releases_page() -> str:
         f"{each} (CUDA {release.cuda})" for each, release in catalogue.releases.items() if release.at_least(chosen)
     ]
     newer = [each for each in newer if each[:5] != chosen and each[:5] in catalogue.image_table.regions]
-    titles = ["release", "server", "image of AWS's", "CUDA", "host AMI", "TensorRT", "ONNX Runtime", "Python"]
+    titles = [
+        "release",
+        "server",
+        "image of AWS's",
+        "CUDA",
+        "host AMI",
+        "TensorRT",
+        "ONNX Runtime",
+        "ONNX operator set",
+        "PyTorch",
+        "DALI",
+        "Python",
+    ]
     fixes = sorted(
         catalogue.all_vulnerabilities, key=lambda each: (each.fixed_in, each.score or 0, each.id), reverse=True
     )
@@ -80,9 +94,17 @@ def _row(release: TritonRelease) -> list[str]:
         host,
         release.tensorrt or "—",
         release.onnxruntime or "—",
+        _operator_set(release),
+        model_formats.torch_of(release) or "—",
+        model_formats.dali_of(release) or "—",
         release.python,
         f"{len(known)}{worst}",
     ]
+
+
+def _operator_set(release: TritonRelease) -> str:
+    limits = model_formats.onnx_limits(release)
+    return "—" if limits is None else f"{'' if limits.is_exact else 'at most '}{limits.opset}"
 
 
 def _fix(each: Vulnerability) -> list[str]:

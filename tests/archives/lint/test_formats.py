@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from tests.archives.lint.examples import pipeline, write_torchscript
 from tests.archives.lint.onnx_files import write_graph
 from tritonstack.archives.folder import model_directories
-from tritonstack.archives.lint import Target, lint_folder
+from tritonstack.archives.lint import Target, lint_folder, refuse_errors
 from tritonstack.archives.programs import REPOSITORY
 from tritonstack.catalogue import load_catalogue, model_formats
+from tritonstack.errors import InputError
 
 FOLDERS = sorted(path.parent for path in (REPOSITORY / "model_repos").glob("*/recipe.yaml"))
 RELEASES = load_catalogue().releases
@@ -54,7 +55,16 @@ def _found(folder: Path, release: str) -> list[str]:
 
 @pytest.mark.parametrize(
     ("release", "opset"),
-    [("22.12", 17), ("23.03", 18), ("23.10", 19), ("24.01", 20), ("24.09", 21), ("25.03", 22), ("25.09", 23)],
+    [
+        ("22.12", 17),
+        ("23.03", 18),
+        ("23.10", 19),
+        ("24.01", 20),
+        ("24.09", 21),
+        ("25.03", 22),
+        ("25.09", 23),
+        ("26.04", 25),
+    ],
 )
 def test_the_newest_operator_set_of_a_release_passes_and_the_next_does_not(
     tmp_path: Path, release: str, opset: int
@@ -95,6 +105,13 @@ def test_a_recipes_operator_set_is_compared_before_its_export_makes_the_graph(tm
 def test_every_model_folder_is_read_by_the_oldest_release(folder: Path) -> None:
     assert [path.name for path in model_directories(folder)]
     assert _found(folder, OLDEST) == []
+
+
+def test_what_a_build_staged_is_held_against_the_release_that_it_is_for(tmp_path: Path) -> None:
+    write_graph(_model(tmp_path, "onnxruntime") / "model.onnx", GRAPH | {"opset": 18})
+    refuse_errors([tmp_path / "models"], staged_for="net", target=Target(release=RELEASES["24.09"]))
+    with pytest.raises(InputError, match=r"operator set 18 \[onnx-version\]"):
+        refuse_errors([tmp_path / "models"], staged_for="net", target=Target(release=RELEASES[OLDEST]))
 
 
 def test_an_engines_graph_is_not_onnx_runtimes(tmp_path: Path) -> None:
