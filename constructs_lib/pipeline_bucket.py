@@ -34,7 +34,6 @@ class PipelineBucket(Construct):
         super().__init__(scope, construct_id)
         # Access logs are let in by the bucket's policy instead of an ACL, which AWS advises against.
         self.node.set_context("@aws-cdk/aws-s3:serverAccessLogsUseBucketPolicy", True)
-        stack = cdk.Stack.of(self)
         self.key = kms.Key(
             self,
             "Key",
@@ -43,13 +42,15 @@ class PipelineBucket(Construct):
             removal_policy=cdk.RemovalPolicy.RETAIN,
         )
         self._let_logs_in()
+        # No condition on the source: that is "not supported for EventBridge-to-encrypted topics" (SNS developer guide,
+        # "Managing Amazon SNS encryption keys and costs"), and EventBridge would drop every event. The topic's policy
+        # says whose rules may publish.
         self.key.add_to_resource_policy(
             iam.PolicyStatement(
                 sid="TellOfEvents",
                 principals=[iam.ServicePrincipal("events.amazonaws.com")],
                 actions=["kms:Decrypt", "kms:GenerateDataKey"],
-                resources=["*"],
-                conditions={"StringEquals": {"aws:SourceAccount": stack.account}},
+                resources=["*"],  # in a key's policy: this key
             )
         )
         access_logs = s3.Bucket(

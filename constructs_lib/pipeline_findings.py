@@ -24,6 +24,8 @@ _KEY_ACTIONS = ("kms:ReEncrypt*", "kms:GenerateDataKey*")
 _LEGACY_LOGS = "log-group:/aws/codebuild/"
 _REPORTS = "codebuild:CreateReportGroup"
 _STARTS = "codebuild:StartBuild"
+_USES = "codestar-connections:UseConnection"
+_CONNECTION_SERVICES = ("codeconnections", "codestar-connections")
 
 
 def narrow(stack: cdk.Stack) -> None:
@@ -33,6 +35,8 @@ def narrow(stack: cdk.Stack) -> None:
       there are none;
     - the right of asset publishing to start any build of the account: CodePipeline starts builds;
     - of self-mutation, the right to assume any role with a tag of the bootstrap: it deploys one stack, by two roles.
+
+    The right to use the connection is given anew, for the CDK grants it by the old name of the service alone.
     """
     for policy in _policies(stack):
         kept = []
@@ -40,6 +44,9 @@ def narrow(stack: cdk.Stack) -> None:
             if _is_about(statement, _LEGACY_LOGS) or _does(statement, _REPORTS):
                 continue
             if _does(statement, _STARTS) and statement["Resource"] == "*":
+                continue
+            if _does(statement, _USES):
+                kept += _connection_statements(statement["Resource"])
                 continue
             if statement["Resource"] == f"arn:*:iam::{stack.account}:role/*":
                 statement = {key: each for key, each in statement.items() if key != "Condition"}  # noqa: PLW2901
@@ -122,6 +129,23 @@ def _statements(stack: cdk.Stack, policy: iam.CfnPolicy) -> list[Statement]:
 def _is_about(statement: Statement, text: str) -> bool:
     """Whether every resource of a statement has the text in its ARN."""
     return all(text in json.dumps(resource) for resource in _listed(statement["Resource"]))
+
+
+def _connection_statements(arn: str) -> list[Statement]:
+    """The right to use a connection, under both names of its service.
+
+    "The service prefix needs to match that of the resource" (Developer Tools console user guide, "Connections rename"),
+    and a connection's ARN bears the name that the service had when the connection was made.
+    """
+    prefix, partition, _, rest = arn.split(":", 3)
+    return [
+        {
+            "Action": f"{service}:UseConnection",
+            "Effect": "Allow",
+            "Resource": ":".join((prefix, partition, service, rest)),
+        }
+        for service in _CONNECTION_SERVICES
+    ]
 
 
 def _does(statement: Statement, action: str) -> bool:

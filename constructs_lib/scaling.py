@@ -35,6 +35,8 @@ IDS = {
     "gpu_memory": "GpuMemory",
     "concurrency": "Concurrency",
 }
+MADE_BY_NO_STACK = {"Null": {"aws:ResourceTag/aws:cloudformation:stack-id": "true"}}
+"""Condition: the resource does not bear the tag that CloudFormation gives to what it makes, or is not there at all."""
 OURS = "tritonstack-"
 LONGEST_VARIABLES = 4096
 """Bytes of a function's variables (Lambda quotas)."""
@@ -167,9 +169,10 @@ class ScalingSteps(Construct):
             variables={"SCALING": wanted},
             permissions_boundary_arn=permissions_boundary_arn,
         )
-        self._allow_looking_at_the_endpoint()
+        self._allow_the_endpoint()
         self._allow_scaling()
         self._allow_alarms()
+        self._allow_validation()
         self._properties = {"Scaling": wanted, **variant.config}
         self.before = self._resource("Before", BEFORE_TYPE)
         self._settled = self._resource("Settled", SETTLED_TYPE, after=(self.before,))
@@ -228,11 +231,7 @@ class ScalingSteps(Construct):
         }
         return json.dumps(document, sort_keys=True, separators=(",", ":"))
 
-    def _allow_looking_at_the_endpoint(self) -> None:
-        """Application Auto Scaling asks for UpdateEndpointWeightsAndCapacities of whoever registers a variant.
-
-        Source: SageMaker developer guide, "Auto scaling prerequisites".
-        """
+    def _allow_the_endpoint(self) -> None:
         stack = cdk.Stack.of(self)
         endpoint = stack.format_arn(service="sagemaker", resource="endpoint", resource_name=self._variant.endpoint_name)
         configs = stack.format_arn(service="sagemaker", resource="endpoint-config", resource_name="*")
@@ -255,6 +254,44 @@ class ScalingSteps(Construct):
             reason="The config that serves has a name that CloudFormation generates anew at every change, and may be "
             "that of an earlier deployment; it can be read and nothing else.",
         )
+
+    def _allow_validation(self) -> None:
+        """What Application Auto Scaling calls with the caller's rights before it registers a target or puts a policy.
+
+        The six actions are those of the guide's policy for SageMaker endpoints, DescribeEndpointConfig above included
+        (Application Auto Scaling user guide, "Identity-based policy examples": all on ``*``). What they are called with
+        (the same, "Permissions validation for … API calls on target resources"): PutMetricAlarm and DeleteAlarms with
+        no parameters, DescribeAlarms with a maximum of 1; the guide says it of Aurora, where actions of the target
+        service are called with empty and invented names. IAM takes a call without a name for ``alarm:`` or ``alarm:*``.
+        What SageMaker's two are called with is UNVERIFIED: so every name, but no endpoint of another stack.
+        """
+        stack = cdk.Stack.of(self)
+        endpoints = stack.format_arn(service="sagemaker", resource="endpoint", resource_name="*")
+        alarms = stack.format_arn(
+            service="cloudwatch", resource="alarm", resource_name="*", arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME
+        )
+        allow(
+            self.function.policy,
+            "PassEndpointValidation",
+            actions=["sagemaker:DescribeEndpoint", "sagemaker:UpdateEndpointWeightsAndCapacities"],
+            resources=[endpoints],
+            conditions=MADE_BY_NO_STACK,
+        )
+        allow(
+            self.function.policy,
+            "PassAlarmValidation",
+            actions=["cloudwatch:PutMetricAlarm", "cloudwatch:DescribeAlarms", "cloudwatch:DeleteAlarms"],
+            resources=[alarms],
+            conditions=MADE_BY_NO_STACK,
+        )
+        for pattern in (endpoints, alarms):
+            acknowledge_wildcard(
+                self.function.policy,
+                resource=pattern,
+                reason="Application Auto Scaling tries these actions with the caller's rights and without a name, or "
+                "with one that is not the endpoint's, before it registers a target or puts a policy (its user guide, "
+                "Permissions validation for API calls); the condition leaves out what any stack has made.",
+            )
 
     def _allow_scaling(self) -> None:
         targets = cdk.Stack.of(self).format_arn(
@@ -301,7 +338,7 @@ class ScalingSteps(Construct):
         )
 
     def _allow_alarms(self) -> None:
-        """Target tracking makes its alarms with the rights of whoever puts the policy (same source as above)."""
+        """Target tracking makes its alarms with the rights of whoever puts the policy."""
         alarms = cdk.Stack.of(self).format_arn(
             service="cloudwatch",
             resource="alarm",

@@ -171,11 +171,12 @@ class FakeScaling:
             raise fakes.AwsError("ObjectNotFoundException", "no policy")
 
     def _DescribeScalingPolicies(self, ResourceId: str, NextToken: str = "0", **_: Any) -> dict[str, Any]:  # noqa: N802, N803
-        """In pages of one."""
+        """In pages of one, with a member that nobody set, as AWS answers."""
         found = sorted(self.names(variant_of(ResourceId)).items())
         at = int(NextToken)
         page = [
-            {"PolicyName": name, "TargetTrackingScalingPolicyConfiguration": each} for name, each in found[at : at + 1]
+            {"PolicyName": name, "TargetTrackingScalingPolicyConfiguration": {"DisableScaleIn": False, **each}}
+            for name, each in found[at : at + 1]
         ]
         return {"ScalingPolicies": page, **({"NextToken": str(at + 1)} if at + 1 < len(found) else {})}
 

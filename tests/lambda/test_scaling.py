@@ -16,6 +16,7 @@ handler: Any = importlib.import_module("lambda.scaling.handler")
 services: Any = importlib.import_module("lambda.scaling.services")
 live_variant: Any = importlib.import_module("lambda.scaling.live_variant")
 calling: Any = importlib.import_module("tests.lambda.calling")
+target: Any = importlib.import_module("lambda.scaling.target")
 custom_resource: Any = importlib.import_module("lambda.shared.custom_resource")
 Stack, Template, check = world.Stack, world.Template, world.check
 
@@ -54,6 +55,39 @@ def test_another_type_starts_with_the_live_count_and_is_scaled(stack: Any) -> No
     assert stack.deploy(B)
     check(stack, B)
     assert stack.aws.count == 3
+
+
+WANTED: dict[str, Any] = {
+    "TargetValue": 60,
+    "Metric": {"Dimensions": [{"Name": "a", "Value": "1"}, {"Name": "b", "Value": "2"}]},
+}
+
+
+@pytest.mark.parametrize(
+    ("found", "holds"),
+    [
+        (WANTED, True),
+        ({**WANTED, "TargetValue": 60.0, "DisableScaleIn": False}, True),
+        ({**WANTED, "Metric": {"Dimensions": WANTED["Metric"]["Dimensions"][::-1], "Unit": "None"}}, True),
+        ({**WANTED, "TargetValue": 61}, False),
+        ({**WANTED, "Metric": {"Dimensions": WANTED["Metric"]["Dimensions"][:1]}}, False),
+        ({**WANTED, "Metric": None}, False),
+        ({"TargetValue": 60}, False),
+        (None, False),
+    ],
+    ids=[
+        "the same",
+        "more members",
+        "another order",
+        "another value",
+        "fewer items",
+        "nothing",
+        "fewer members",
+        "none",
+    ],
+)
+def test_what_is_described_holds_what_was_set_whatever_else_it_says(found: Any, holds: bool) -> None:
+    assert target.holds(WANTED, found) is holds
 
 
 @pytest.mark.parametrize(("initial", "maximum", "count"), [(5, 9, 5), (2, 9, 3), (1, 2, 2)])

@@ -27,6 +27,8 @@ DESCRIBE = (
 JOB_STREAM = arn("logs", "log-group:/aws/sagemaker/ProcessingJobs:log-stream:local-engine-a/algo-1")
 FROM_S3 = {"kms:ViaService": f"s3.{REGION}.amazonaws.com"}
 TO_SAGEMAKER = {"iam:PassedToService": "sagemaker.amazonaws.com"}
+BY_A_STACK = {"aws:ResourceTag/aws:cloudformation:stack-id": arn("cloudformation", "stack/any/0")}
+"""Context of what some stack has made, and CloudFormation has tagged."""
 SCALING = {
     "application-autoscaling:service-namespace": "sagemaker",
     "application-autoscaling:scalable-dimension": "sagemaker:variant:DesiredInstanceCount",
@@ -257,10 +259,26 @@ MAY["serving-e0/EndpointScalingHandlerRole"] = [
         SCALING,
     ),
     ("application-autoscaling:DescribeScalableTargets application-autoscaling:DescribeScalingPolicies", "*", {}),
+    *[
+        ("cloudwatch:PutMetricAlarm cloudwatch:DescribeAlarms cloudwatch:DeleteAlarms", alarm, tags)
+        for alarm, tags in (
+            (arn("cloudwatch", "alarm:TargetTracking-endpoint/local-e0/variant/g4dn-xlarge-AlarmHigh-0"), {}),
+            (arn("cloudwatch", "alarm:TargetTracking-endpoint/local-e0/variant/g4dn-xlarge-AlarmHigh-0"), BY_A_STACK),
+            (arn("cloudwatch", "alarm:"), {}),
+            (arn("cloudwatch", "alarm:*"), {}),
+        )
+    ],
+    # What Application Auto Scaling tries first, with this role's rights: the alarm actions above without a name, and
+    # these, whose name there it does not say (user guide, "Permissions validation for API calls on target resources").
     (
-        "cloudwatch:PutMetricAlarm cloudwatch:DescribeAlarms cloudwatch:DeleteAlarms",
-        arn("cloudwatch", "alarm:TargetTracking-endpoint/local-e0/variant/g4dn-xlarge-AlarmHigh-0"),
+        "sagemaker:DescribeEndpoint sagemaker:UpdateEndpointWeightsAndCapacities",
+        arn("sagemaker", "endpoint/any"),
         {},
+    ),
+    (
+        "sagemaker:DescribeEndpoint sagemaker:UpdateEndpointWeightsAndCapacities",
+        arn("sagemaker", "endpoint/local-e0"),
+        BY_A_STACK,
     ),
 ]
 
@@ -299,7 +317,7 @@ NONE_MAY: list[Row] = [
     (
         "sagemaker:InvokeEndpoint sagemaker:DescribeEndpoint sagemaker:UpdateEndpointWeightsAndCapacities",
         arn("sagemaker", "endpoint/prod-e0"),
-        {},
+        BY_A_STACK,
     ),
     ("sagemaker:DeleteEndpoint sagemaker:UpdateEndpoint", arn("sagemaker", "endpoint/local-e0"), {}),
     ("sagemaker:DescribeEndpointConfig", arn("sagemaker", "model/another"), {}),
@@ -353,7 +371,7 @@ NONE_MAY: list[Row] = [
     (
         "cloudwatch:DescribeAlarms cloudwatch:PutMetricAlarm cloudwatch:DeleteAlarms",
         arn("cloudwatch", "alarm:another"),
-        {},
+        BY_A_STACK,
     ),
     (
         "application-autoscaling:RegisterScalableTarget",
@@ -361,6 +379,16 @@ NONE_MAY: list[Row] = [
         {**SCALING, "application-autoscaling:service-namespace": "ecs"},
     ),
     ("application-autoscaling:RegisterScalableTarget", arn("another", "scalable-target/0"), SCALING),
+    (
+        "sagemaker:DescribeEndpoint sagemaker:UpdateEndpointWeightsAndCapacities",
+        f"arn:aws:sagemaker:eu-west-1:{ACCOUNT}:endpoint/any",
+        {},
+    ),
+    (
+        "cloudwatch:DescribeAlarms cloudwatch:PutMetricAlarm cloudwatch:DeleteAlarms",
+        f"arn:aws:cloudwatch:eu-west-1:{ACCOUNT}:alarm:",
+        {},
+    ),
 ]
 """Another bucket, key, role, endpoint, environment, network; and the settings of what is one's own."""
 BY_ANOTHER_WAY: dict[str, list[Row]] = {
@@ -389,9 +417,9 @@ def of_others(endpoint: str) -> list[Row]:
                 ("s3:PutObject", f"{BUCKET}/captured/{other}/v/0.jsonl", {}),
                 ("ssm:AddTagsToResource ssm:GetParameters ssm:PutParameter", records, {}),
                 (
-                    "sagemaker:InvokeEndpoint sagemaker:DescribeEndpoint",
+                    "sagemaker:InvokeEndpoint sagemaker:DescribeEndpoint sagemaker:UpdateEndpointWeightsAndCapacities",
                     arn("sagemaker", f"endpoint/local-{other}"),
-                    {},
+                    BY_A_STACK,
                 ),
                 ("logs:PutLogEvents logs:PutRetentionPolicy", log_group(f"/aws/sagemaker/Endpoints/local-{other}"), {}),
                 ("cloudformation:DescribeStacks", arn("cloudformation", f"stack/local-serving-{other}/0"), {}),

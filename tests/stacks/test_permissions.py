@@ -38,6 +38,10 @@ WILDCARDS = {
     ),
     ("SeeScaling", r"\*"): "Application Auto Scaling's Describe actions have no resource type",
     ("TrackTargets", rf"{TRACKING}/dev-digits/variant/\*"): "Application Auto Scaling ends their names with an id",
+    ("PassEndpointValidation", r"arn:aws:sagemaker:us-east-1:123456789012:endpoint/\*"): (
+        "Application Auto Scaling tries the caller's rights on names of its own; what stacks made is left out"
+    ),
+    ("PassAlarmValidation", r"arn:aws:cloudwatch:us-east-1:123456789012:alarm:\*"): "the same, without a name",
     ("ReadArchives", r"arn:aws:s3:::\$\{\w+\}/endpoints/[a-z]+/24\.09-(t4|a10g)/\*"): "callers name the archive",
     ("LogInToRegistry", r"\*"): "ecr:GetAuthorizationToken has no resource type",
     ("WriteMetrics", r"\*"): "cloudwatch:PutMetricData has no resource type; its namespace is a condition",

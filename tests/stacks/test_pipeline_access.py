@@ -165,6 +165,22 @@ def test_each_build_may_assume_the_one_role_that_trusts_it(committed: Synthesise
         assert len(assumed) == 2 * len(environments) + 1, "and one that measures"
 
 
+def test_the_connection_may_be_used_under_both_names_of_its_service(committed: Synthesised) -> None:
+    """By whoever reads the source; each name stands with an ARN of its own (test_every_template holds the pairs)."""
+    rest = "us-east-1:444444444444:connection/11111111-2222-3333-4444-555555555555"
+    both = [
+        {"Effect": "Allow", "Action": f"{service}:UseConnection", "Resource": f"arn:aws:{service}:{rest}"}
+        for service in ("codeconnections", "codestar-connections")
+    ]
+    granted = [
+        [each for each in policy["Properties"]["PolicyDocument"]["Statement"] if "UseConnection" in str(each["Action"])]
+        for policy in of_type(committed.pipeline, "AWS::IAM::Policy")
+    ]
+    readers = [each for each in granted if each]
+    assert readers
+    assert all(each == both for each in readers)
+
+
 def test_who_verifies_writes_nothing_and_who_prepares_calls_no_endpoint(committed: Synthesised) -> None:
     access = committed.access("prod")
     by_role: dict[str, list[str]] = {}

@@ -25,6 +25,7 @@ LOAD_TESTED = ("codebuild", "events", "sqs", "states")
 PIPELINED = (
     "cloudformation",
     "codebuild",
+    "codeconnections",
     "codepipeline",
     "codestar-connections",
     "events",
@@ -54,6 +55,8 @@ ROLE_ACTIONS = (
     "iam:UpdateRoleDescription",
 )
 MADE_ROLES = ("iam:CreateRole", "iam:PutRolePermissionsBoundary")
+SCALING_SERVICE = "sagemaker.application-autoscaling.amazonaws.com"
+SCALING_ROLE = f"aws-service-role/{SCALING_SERVICE}/AWSServiceRoleForApplicationAutoScaling_SageMakerEndpoint"
 PASSED_TO = ("codebuild", "codepipeline", "events", "lambda", "sagemaker", "states", "vpc-flow-logs")
 
 Policy = dict[str, Any]
@@ -132,15 +135,21 @@ def environment_policy(environment: Environment, names: PipelineNames) -> Policy
     services |= set(BUILT) if environment.builds.on_deploy is not False else set()
     services |= set(WATCHED) if environment.dashboard or environment.alarms is not None else set()
     services |= set(WATCHED[:1])  # alarms that take an update back
-    services |= set(SCALED) if any(endpoint.scaling is not None for endpoint in environment.endpoints) else set()
-    services |= set(NETWORKED) if environment.network is not None else set()
+    more = []
+    if any(endpoint.scaling is not None for endpoint in environment.endpoints):
+        services |= set(SCALED)
+        more.append(_scaling_role(f"arn:{names.partition}:iam::{environment.account}:role/{SCALING_ROLE}"))
+    if environment.network is not None:
+        services |= set(NETWORKED)
+        more.append(_private_dns(f"arn:{names.partition}:route53:::hostedzone/*"))
     services |= set(LOAD_TESTED) if environment.load_test is not None else set()
     path = environment.role_path or "/"
     roles = [
         f"arn:{names.partition}:iam::{environment.account}:role{path}{start}-*"
         for start in (environment.environment, f"{names.pipeline}-{environment.environment}")
     ]
-    return _policy(services, roles=roles, boundary=environment.permissions_boundary)
+    policy = _policy(services, roles=roles, boundary=environment.permissions_boundary)
+    return {**policy, "Statement": [*policy["Statement"], *more]}
 
 
 def pipeline_policy(pipeline: LoadedPipeline) -> Policy:
@@ -163,6 +172,34 @@ def _policy(services: set[str], *, roles: list[str], boundary: str | None) -> Po
         },
     ]
     return {"Version": "2012-10-17", "Statement": statements}
+
+
+def _scaling_role(arn: str) -> Policy:
+    """The role that Application Auto Scaling makes for SageMaker when an account registers its first variant.
+
+    It is made with the caller's rights (Application Auto Scaling user guide, "Permissions required to create a
+    service-linked role"; AWS::ApplicationAutoScaling::ScalableTarget's handlers name the action).
+    """
+    return {
+        "Sid": "FirstScalableTarget",
+        "Effect": "Allow",
+        "Action": "iam:CreateServiceLinkedRole",
+        "Resource": arn,
+        "Condition": {"StringEquals": {"iam:AWSServiceName": SCALING_SERVICE}},
+    }
+
+
+def _private_dns(zones: str) -> Policy:
+    """Private DNS names of interface endpoints: a dependent action of ec2:CreateVpcEndpoint.
+
+    Source: service authorization reference, Amazon EC2. The hosted zone is EC2's, so that its id is not known.
+    """
+    return {
+        "Sid": "NamesOfVpcEndpoints",
+        "Effect": "Allow",
+        "Action": "route53:AssociateVPCWithHostedZone",
+        "Resource": zones,
+    }
 
 
 def _role_statements(roles: list[str], boundary: str | None) -> Iterator[Policy]:

