@@ -47,6 +47,28 @@ def test_the_table_names_machine_gpu_tensorrt_image_and_quota(project: Path) -> 
         assert shown in result.stdout
 
 
+@pytest.mark.parametrize(
+    ("release", "cuda", "driver"),
+    [
+        ("24.09", "CUDA 12.6.1", "driver 525"),
+        ("25.09", "CUDA 13.0.1", "driver 580"),
+        ("23.03", "not known", "not known"),
+    ],
+)
+def test_what_is_known_of_the_machines_driver_is_said_and_what_is_not(
+    project: Path, release: str, cuda: str, driver: str
+) -> None:
+    tensorrt(project)
+    _environment(project, f"release: '{release}'\ninstance_type: ml.g5.xlarge")
+    said = _run().stdout
+    assert cuda in said
+    assert driver in said
+    assert "the driver of CodeBuild's machines is UNVERIFIED: AWS names none" in said
+    [build] = json.loads(_run("--json").stdout)["builds"]
+    assert build["driver"] is None
+    assert build["least_driver"] == (int(driver.split()[1]) if driver != "not known" else None)
+
+
 def test_a_narrow_terminal_loses_nothing(project: Path) -> None:
     tensorrt(project)
     _environment(project, "")

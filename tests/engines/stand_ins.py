@@ -73,9 +73,15 @@ class Step:
         gpu: str = "A10G",
         compute_capability: str = "8.6",
         planned: Sequence[str] = ("10.4",),
+        driver: str = "560.35.03",
+        supports: str = "12.6",
+        compat: str = "",
         **job: Any,
     ) -> Step:
-        """A job planned for 24.09 on an A10G with TensorRT 10.4; the machine is what the arguments say."""
+        """A job planned for 24.09 on an A10G with TensorRT 10.4; the machine is what the arguments say.
+
+        Its driver supports CUDA ``supports``; ``compat``: what the entrypoint finds of CUDA's forward compatibility.
+        """
         (folder / "model.onnx").write_bytes(doubling_graph())
         np.array([[1, 2, 0.1]], np.float32).tofile(folder / "x.raw")
         whole = np.int64 if tensorrt.startswith("1") else np.int32  # TensorRT 10 and 11 have tensors of INT64
@@ -84,6 +90,7 @@ class Step:
             "release": "24.09",
             "tensorrt": list(planned),
             "gpu": {"name": "A10G", "compute_capability": "8.6"},
+            "cuda": "12.6.1",
             "options": OPTIONS,
             "onnx": "model.onnx",
             "plan": "model.plan",
@@ -94,7 +101,14 @@ class Step:
             "output": "output",
         }
         (folder / "job.json").write_text(json.dumps({**described, **job}))
-        machine = machine_with(tensorrt=tensorrt, gpu=gpu, compute_capability=compute_capability)
+        machine = machine_with(
+            tensorrt=tensorrt,
+            gpu=gpu,
+            compute_capability=compute_capability,
+            driver=driver,
+            cuda=supports,
+            compat=compat,
+        )
         return cls(folder, make_stand_ins(folder / "programs", machine))
 
     @property

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -85,6 +86,72 @@ def test_another_machine_than_planned_is_refused_before_anything_is_built(
     for words in said:
         assert words in step.result["reason"]
         assert words in log
+
+
+OLD = {"driver": "470.256.02", "supports": "11.4"}
+"""The driver that g4dn and g5 have on SageMaker without another AMI (developer guide, "inference-gpu-drivers")."""
+UNAVAILABLE = "CUDA Driver UNAVAILABLE (cuInit(0) returned 803)"
+
+
+@pytest.mark.parametrize(
+    ("machine", "by"),
+    [
+        ({}, "driver"),
+        ({"driver": "535.161.08", "supports": "12.2"}, "minor version compatibility"),
+        ({**OLD, "compat": "CUDA Driver OK"}, "forward compatibility"),
+        ({"driver": "580.82.07", "supports": "13.0"}, "driver"),
+        ({**OLD, "cuda": None}, "not known"),
+        ({"driver": "580.82.07", "supports": ""}, "minor version compatibility"),
+    ],
+)
+def test_a_driver_that_runs_the_images_cuda_is_told_with_what_makes_it(
+    tmp_path: Path, machine: dict[str, Any], by: str
+) -> None:
+    step = Step.make(tmp_path, **machine)
+    status, log = step.run()
+    assert status == 0, log
+    assert step.result["cuda"]["by"] == by
+    assert step.result["gpu"]["driver"] == step.result["cuda"]["driver"]
+    assert f"by: {by}" in log
+
+
+@pytest.mark.parametrize(
+    ("machine", "image", "said"),
+    [
+        (OLD, {}, ["470.256.02 supports CUDA 11.4", "has CUDA 12.6.1", "driver 525 or newer"]),
+        ({**OLD, "compat": UNAVAILABLE}, {}, [UNAVAILABLE, "nvidia_entrypoint-stand-in.sh reports"]),
+        ({}, {"CUDA_VERSION": "13.0.1.012"}, ["560.35.03 supports CUDA 12.6", "CUDA 13.0.1.012", "driver 580"]),
+        ({**OLD, "supports": ""}, {}, ["in a version that it does not tell"]),
+        (OLD, {"TRITONSTACK_NVIDIA_ENTRYPOINT": ""}, ["without NVIDIA's entrypoint (/opt/nvidia/nvidia_entrypoint.sh"]),
+    ],
+)
+def test_a_driver_too_old_for_the_images_cuda_is_refused_with_what_is_needed_and_what_to_do(
+    tmp_path: Path, machine: dict[str, Any], image: dict[str, str], said: list[str]
+) -> None:
+    step = Step.make(tmp_path, **machine)
+    status, log = step.run(**image)
+    assert status == 3, log
+    assert left(step) == ["result.json"], "nothing was built"
+    assert step.result["phase"] == "machine"
+    for words in [*said, "builds.engine_builder", "release with an older CUDA"]:
+        assert words in step.result["reason"]
+
+
+def test_the_step_starts_itself_once_through_nvidias_entrypoint_where_there_is_one(tmp_path: Path) -> None:
+    step = Step.make(tmp_path)
+    status, log = step.run()
+    assert (status, log.count("== nvidia_entrypoint-stand-in ==")) == (0, 1)
+    assert step.result["cuda"]["entrypoint"] == str(step.programs.entrypoint)
+
+
+@pytest.mark.parametrize("program", ["", "no-such-program"])
+def test_an_image_without_an_entrypoint_is_no_failure(tmp_path: Path, program: str) -> None:
+    step = Step.make(tmp_path)
+    named = str(tmp_path / program) if program else ""
+    status, log = step.run(TRITONSTACK_NVIDIA_ENTRYPOINT=named)
+    assert status == 0, log
+    assert step.result["cuda"]["entrypoint"] is None
+    assert ("does not run here" if program else "starts without NVIDIA's entrypoint") in log
 
 
 def test_another_release_of_the_image_is_refused(tmp_path: Path) -> None:
@@ -227,11 +294,11 @@ def old_nvidia_smi(step: Step) -> None:
 
 
 def test_with_an_old_driver_the_compute_capability_is_trtexecs(tmp_path: Path) -> None:
-    step = Step.make(tmp_path)
+    step = Step.make(tmp_path, compat="CUDA Driver OK")
     old_nvidia_smi(step)
     assert step.run()[0] == 0
     assert step.result["gpu"] == {"name": "NVIDIA A10G", "driver": "470.57.02", "compute_capability": "8.6"}
-    other = Step.make(tmp_path, compute_capability="8.9")
+    other = Step.make(tmp_path, compute_capability="8.9", compat="CUDA Driver OK")
     old_nvidia_smi(other)
     assert other.run()[0] == 3
     assert "compute capability 8.9" in other.result["reason"]

@@ -29,6 +29,7 @@ class BuildMachine:
         memory_gib: memory of the machine, GiB.
         quota: the service quota that must not be 0: CodeBuild's by its code, SageMaker's by its name.
         regions: where the service lends it, sorted.
+        driver: major version of its NVIDIA driver; None where it is UNVERIFIED.
     """
 
     kind: BuilderKind
@@ -40,6 +41,7 @@ class BuildMachine:
     memory_gib: float
     quota: str
     regions: tuple[str, ...]
+    driver: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +73,7 @@ def load_build_machines() -> BuildMachineTable:
     types = [load_catalogue().instances[name] for name in document["processing"]["types"]]
     oldest = document["oldest_compute_capability"]
     return BuildMachineTable(
-        machines=(*_codebuild(document["codebuild"]), *_processing(types, document["processing"]["families"])),
+        machines=(*_codebuild(document["codebuild"]), *_processing(types, document["processing"])),
         oldest_compute_capability={version_parts(since): version_parts(least) for since, least in oldest.items()},
     )
 
@@ -88,10 +90,11 @@ def version_parts(version: str) -> tuple[int, ...]:
 
 def _codebuild(document: Mapping[str, Any]) -> Iterator[BuildMachine]:
     for name, row in document["machines"].items():
-        yield BuildMachine(kind="codebuild", name=name, regions=tuple(document["regions"]), **row)
+        regions = tuple(document["regions"])
+        yield BuildMachine(kind="codebuild", name=name, regions=regions, driver=document["driver"], **row)
 
 
-def _processing(types: Iterable[InstanceType], families: Mapping[str, list[str]]) -> Iterator[BuildMachine]:
+def _processing(types: Iterable[InstanceType], document: Mapping[str, Any]) -> Iterator[BuildMachine]:
     """The smallest type of each family: trtexec uses one GPU, and a larger type has no faster one."""
     smallest: dict[str, InstanceType] = {}
     for row in sorted(types, key=lambda row: (row.gpu_count, row.vcpu, row.memory_gib, row.name)):
@@ -106,5 +109,6 @@ def _processing(types: Iterable[InstanceType], families: Mapping[str, list[str]]
             vcpu=row.vcpu,
             memory_gib=row.memory_gib,
             quota=f"{row.name} for processing job usage",
-            regions=tuple(sorted(region for region, names in families.items() if family in names)),
+            regions=tuple(sorted(region for region, names in document["families"].items() if family in names)),
+            driver=document["driver"],
         )

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tritonstack.archives.resolving import resolved_models
+from tritonstack.engines.builders import Builder
 from tritonstack.engines.plan import EnginePlan, PlannedBuild, plan_engines
 from tritonstack.errors import InputError, Problem
 from tritonstack.local.paths import project_folder
@@ -39,6 +40,7 @@ def command(*, environment: str, as_json: bool) -> None:
         for build in plan.builds:
             builder = build.builder
             click.echo(f"{builder.platform}: image {builder.image}, needs the quota {builder.machine.quota}")
+            click.echo(f"{builder.platform}: {_driver(builder)}")
     elif not plan.problems:
         click.echo(f"no archive of {environment} needs a TensorRT engine")
     if plan.problems:
@@ -62,6 +64,15 @@ def _table(plan: EnginePlan) -> Table:
         endpoints = ", ".join(build.endpoints)
         table.add_row(str(builder.platform), machine, tensorrt, endpoints, _engines(build))
     return table
+
+
+def _driver(builder: Builder) -> str:
+    """What the image's CUDA needs of the machine's driver, and what is known of that."""
+    needs = f"driver {builder.least_driver} or newer" if builder.least_driver else "a driver that is not known"
+    cuda = f"CUDA {builder.cuda}" if builder.cuda else "a CUDA that is not known"
+    of = f"the driver of {KINDS[builder.kind]}'s machines"
+    there = f"{of} is {builder.machine.driver}" if builder.machine.driver else f"{of} is UNVERIFIED: AWS names none"
+    return f"{cuda} needs {needs}, or NVIDIA's forward compatibility; {there}, and a build compares before it begins"
 
 
 def _engines(build: PlannedBuild) -> str:
@@ -88,6 +99,9 @@ def _build(build: PlannedBuild) -> dict[str, Any]:
         "compute_capability": builder.machine.compute_capability,
         "image": builder.image,
         "tensorrt": builder.tensorrt,
+        "cuda": builder.cuda,
+        "least_driver": builder.least_driver,
+        "driver": builder.machine.driver,
         "quota": builder.machine.quota,
         "endpoints": list(build.endpoints),
         "archives": list(build.archives),

@@ -11,6 +11,7 @@ from tritonstack.catalogue.build_machines import (
     load_build_machines,
     version_parts,
 )
+from tritonstack.engines.engine_step import LEAST_DRIVERS
 from tritonstack.naming import Platform
 
 
@@ -24,6 +25,7 @@ class Builder:
         machine: what AWS lends for it; it has that GPU.
         image: the URI of the Triton image that it runs, the endpoint's own.
         tensorrt: the TensorRT that is expected in the image; None where it is read there for the first time.
+        cuda: the image's CUDA; None where it is UNVERIFIED.
     """
 
     platform: Platform
@@ -31,6 +33,12 @@ class Builder:
     machine: BuildMachine
     image: str
     tensorrt: str | None
+    cuda: str | None
+
+    @property
+    def least_driver(self) -> int | None:
+        """The oldest driver branch that runs the image's CUDA by itself; None where that is not known."""
+        return LEAST_DRIVERS.get((version_parts(self.cuda or "") or (0,))[0])
 
     @property
     def kind(self) -> BuilderKind:
@@ -81,7 +89,9 @@ def builder_for(
     there = [machine for machine in machines if region in machine.regions]
     if not there:
         raise _none_in_region(machines, region)
-    return Builder(platform=platform, region=region, machine=there[0], image=uri, tensorrt=release.tensorrt)
+    return Builder(
+        platform=platform, region=region, machine=there[0], image=uri, tensorrt=release.tensorrt, cuda=release.cuda
+    )
 
 
 def least_tensorrt(release: TritonRelease) -> tuple[int, ...]:

@@ -79,11 +79,13 @@ def write_job(job: EngineJob, folder: Path, *, plan: str = "model.plan", output:
     for index, (name, array) in enumerate(raw.items()):
         array.tofile(folder / f"input{index}.raw")
         inputs[name] = {"file": f"input{index}.raw", "shape": list(array.shape)}
+    known = load_catalogue().release(release)
     card = next(row for row in load_catalogue().instances.values() if row.gpu.lower() == gpu.lower())
     described = {
         "release": release,
         "tensorrt": list(versions),
         "gpu": {"name": card.gpu, "compute_capability": card.compute_capability},
+        "cuda": None if known is None else known.cuda,
         "options": list(options),
         "onnx": job.onnx,
         "plan": plan,

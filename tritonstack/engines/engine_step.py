@@ -6,6 +6,7 @@ and started as ``python3 engine_step.py JOB``. JOB is a JSON file; its relative 
     {"release": "24.09",
      "tensorrt": ["10.4"],                     versions that were planned for, each as far as it is known
      "gpu": {"name": "A10G", "compute_capability": "8.6"},
+     "cuda": "12.6.1",                         the image's, or null where it is not known
      "options": ["--fp16", ...],               trtexec's; those that name files are this step's own
      "onnx": "model.onnx", "plan": "model.plan",   the plan's file name in the output folder
      "inputs": {"x": {"file": "x.raw", "shape": [1, 4]}},   the proof's, in the type of the engine's tensor
@@ -20,7 +21,13 @@ the output folder, and at last ``result.json``: without that file nothing there 
 Exit status: 0 built; 2 the job file is wrong; 3 this machine is not what was planned; 4 trtexec builds no plan;
 5 the plan does not answer the proof; 6 too slow; 128 + n ended by signal n.
 
-``TRITONSTACK_TRTEXEC`` and ``TRITONSTACK_NVIDIA_SMI`` name other programs than those of the image.
+Whatever starts it, it starts itself again through NVIDIA's entrypoint, where the image has one. CodeBuild runs no
+image's ENTRYPOINT (aws/aws-codebuild-docker-images, issue 157), and ``ContainerEntrypoint`` of Processing replaces it;
+but it is the entrypoint's shell that sets up CUDA's forward compatibility: ``/etc/shinit_v2`` tries the image's own
+``libcuda`` on the machine's driver and puts it into LD_LIBRARY_PATH where it works.
+
+``TRITONSTACK_TRTEXEC``, ``TRITONSTACK_NVIDIA_SMI`` and ``TRITONSTACK_NVIDIA_ENTRYPOINT`` name other programs than those
+of the image; an empty entrypoint is none.
 """
 
 from __future__ import annotations
@@ -43,6 +50,14 @@ from subprocess import DEVNULL, PIPE, STDOUT
 from typing import Any
 
 TRTEXEC_PLACES = ("/usr/src/tensorrt/bin/trtexec", "/usr/src/bin/trtexec")  # NVIDIA's images
+
+ENTRYPOINTS = ("/opt/nvidia/nvidia_entrypoint.sh", "/opt/tritonserver/nvidia_entrypoint.sh")  # newer images, older
+THROUGH = "TRITONSTACK_STARTED_THROUGH"  # what this process was started through; empty: it could not be
+
+# CUDA's major version -> the oldest driver branch that runs it, with minor version compatibility (NVIDIA, "CUDA
+# Compatibility", table 1).
+LEAST_DRIVERS = {11: 450, 12: 525, 13: 580}
+COMPAT_STATUS, COMPAT_WORKS = "_CUDA_COMPAT_STATUS", "CUDA Driver OK"  # what /etc/shinit_v2 found
 
 MESSAGE = Path("/opt/ml/output/message")  # SageMaker developer guide: "Save and Access Metadata …", ExitMessage
 JOB, MACHINE, BUILD, PROOF, TIME = 2, 3, 4, 5, 6
@@ -78,6 +93,7 @@ FIELDS: dict[str, tuple[Any, str]] = {
     "release": (str, "a Triton release such as 24.09"),
     "tensorrt": (list, "a list of versions such as 10.4"),
     "gpu": (dict, "an object with name and compute_capability"),
+    "cuda": ((str, type(None)), "a version such as 12.6.1, or null"),
     "options": (list, "a list of trtexec's options"),
     "onnx": (str, "the ONNX file's path"),
     "plan": (str, "a file name"),
@@ -91,7 +107,7 @@ FIELDS: dict[str, tuple[Any, str]] = {
 
 def wrong(name: str, value: Any) -> bool:
     """Whether a field of the job has a value that the step cannot use."""
-    if not isinstance(value, FIELDS[name][0]) or (not value and name not in ("options", "timing_cache")):
+    if not isinstance(value, FIELDS[name][0]) or (not value and name not in ("options", "timing_cache", "cuda")):
         return True
     if name == "gpu":
         return not all(isinstance(value.get(key), str) for key in ("name", "compute_capability"))
@@ -188,6 +204,43 @@ def check_gpus(job: dict[str, Any]) -> dict[str, Any]:
         check_gpu(job, name, capability[0] if capability else None)
     name, driver, *capability = rows[0]
     return {"name": name, "compute_capability": capability[0] if capability else None, "driver": driver}
+
+
+def version_parts(version: str | None) -> tuple[int, ...]:
+    """The leading numbers of a version (``535.161.08`` -> 535, 161, 8); none of what is no version."""
+    found = re.match(r"\d+(?:\.\d+)*", version or "")
+    return tuple(int(part) for part in found[0].split(".")) if found else ()
+
+
+def check_driver(job: dict[str, Any], driver: str) -> dict[str, Any]:
+    """How the image's CUDA runs with this machine's driver: both, and by what.
+
+    Raises StepError where it does not run: trtexec would fail with a number of CUDA's that names no driver.
+    """
+    program = find_program("TRITONSTACK_NVIDIA_SMI", (), "nvidia-smi")
+    told = re.search(r"^CUDA Version\s*:\s*(\d+\.\d+)", output_of([program, "-q", "-d", "COMPUTE"])[1], re.MULTILINE)
+    supported, image = told[1] if told else None, os.environ.get("CUDA_VERSION") or job["cuda"]
+    status, through = os.environ.get(COMPAT_STATUS, ""), os.environ.get(THROUGH) or None
+    found = {"driver": driver, "supported": supported, "image": image, "entrypoint": through}
+    needed, least = version_parts(image)[:2], LEAST_DRIVERS.get((version_parts(image) or (0,))[0])
+    if status == COMPAT_WORKS:
+        return {**found, "by": "forward compatibility"}
+    if needed and version_parts(supported) >= needed:
+        return {**found, "by": "driver"}
+    if least and version_parts(driver) >= (least,):
+        return {**found, "by": "minor version compatibility"}
+    if not needed or not least:
+        return {**found, "by": "not known"}
+    if through:
+        why = f"and {through} reports that CUDA's forward compatibility does not work here: {status or 'no reason'}"
+    else:
+        why = f"and without NVIDIA's entrypoint ({' or '.join(ENTRYPOINTS)}) nothing sets up forward compatibility"
+    raise StepError(
+        MACHINE,
+        f"this machine's driver {driver} supports CUDA {supported or 'in a version that it does not tell'}; the image"
+        f" of Triton {job['release']} has CUDA {image}, which needs driver {least} or newer, {why}. Build on the other"
+        " service (builds.engine_builder) or on a newer GPU family, or take a release with an older CUDA.",
+    )
 
 
 def check_gpu(job: dict[str, Any], name: str | None, capability: str | None) -> None:
@@ -321,7 +374,10 @@ def run_job(job: dict[str, Any], work: Path, result: dict[str, Any]) -> None:
         program = find_program("TRITONSTACK_TRTEXEC", TRTEXEC_PLACES, "trtexec")
         result["trtexec"] = check_trtexec(job, program)
         result["gpu"] = check_gpus(job)
+        result["cuda"] = check_driver(job, result["gpu"]["driver"])
         say(f"TensorRT {result['trtexec']['tensorrt']} on {result['gpu']['name']}, as planned")
+        cuda = result["cuda"]
+        say(f"CUDA {cuda['image'] or 'not known'} with driver {cuda['driver']}, by: {cuda['by']}")
         build(job, work, runner, result)
         prove(job, work, runner, result)
     except StepError:
@@ -382,6 +438,24 @@ def interrupt(number: int, _: Any) -> None:
     raise Interrupted(number)
 
 
+def enter(arguments: list[str]) -> None:
+    """Start this program again through NVIDIA's entrypoint, which ends in ``exec``; returns where there is none."""
+    if THROUGH in os.environ:
+        return
+    here = next((place for place in ENTRYPOINTS if os.access(place, os.X_OK)), "")
+    program = os.environ.get("TRITONSTACK_NVIDIA_ENTRYPOINT", here)
+    if not program:
+        say(f"starts without NVIDIA's entrypoint: not in this image ({', '.join(ENTRYPOINTS)})")
+        return
+    say("starts through " + program)
+    os.environ[THROUGH] = program
+    try:
+        os.execv(program, [program, sys.executable, str(Path(__file__).resolve()), *arguments])  # noqa: S606
+    except OSError as error:
+        say(f"{program} does not run here: {error}; goes on without it")
+        os.environ[THROUGH] = ""
+
+
 def main(arguments: list[str]) -> int:
     """The program."""
     heed(interrupt)
@@ -397,4 +471,5 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
+    enter(sys.argv[1:])
     sys.exit(main(sys.argv[1:]))

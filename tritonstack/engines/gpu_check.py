@@ -186,7 +186,8 @@ def make_job(folder: Path, *, engine: Engine, gpu: Gpu, builder: Builder) -> np.
     )
     path = write_job(job, folder)
     here = {"name": gpu.name, "compute_capability": gpu.compute_capability or ""}
-    path.write_text(json.dumps({**json.loads(path.read_text()), "gpu": here}))
+    # This machine's trtexec is of no image, so its CUDA is not the release's.
+    path.write_text(json.dumps({**json.loads(path.read_text()), "gpu": here, "cuda": None}))
     return np.asarray(np.load(folder / "answer.npy"))
 
 

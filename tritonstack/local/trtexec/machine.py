@@ -10,6 +10,9 @@ from typing import Any
 DRIVER = "0.0.stand-in"
 """No driver's version; whoever reads it in a manifest sees where it is from."""
 
+ANY_CUDA = "99.0"
+"""Newer than any: a stand-in's driver fits the image unless a test says otherwise."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Machine:
@@ -21,6 +24,9 @@ class Machine:
         later_values: ``--option=value`` that only later versions take, though they know the option.
         gpu: the GPU's name, such as ``A10G``.
         compute_capability: its compute capability, such as ``8.6``.
+        driver: the driver's version.
+        cuda: the newest CUDA that the driver supports; empty: nvidia-smi does not tell.
+        compat: what the entrypoint finds when it tries CUDA's forward compatibility; empty: it tries nothing.
     """
 
     tensorrt: str
@@ -28,6 +34,9 @@ class Machine:
     later_values: tuple[str, ...] = ()
     gpu: str
     compute_capability: str
+    driver: str = DRIVER
+    cuda: str = ANY_CUDA
+    compat: str = ""
 
     @classmethod
     def read(cls, path: Path) -> Machine:

@@ -1,11 +1,14 @@
-"""``nvidia-smi-stand-in MACHINE --query-gpu=… --format=csv,noheader``: one GPU, as the machine's file says."""
+"""``nvidia-smi-stand-in MACHINE --query-gpu=… --format=csv,noheader``: one GPU, as the machine's file says.
+
+``-q -d COMPUTE`` answers with the driver and the newest CUDA that it supports.
+"""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
-from tritonstack.local.trtexec.machine import DRIVER, Machine
+from tritonstack.local.trtexec.machine import Machine
 
 
 def main(arguments: list[str]) -> int:
@@ -14,8 +17,12 @@ def main(arguments: list[str]) -> int:
     known = {
         "name": f"NVIDIA {machine.gpu} (nvidia-smi-stand-in)",
         "compute_cap": machine.compute_capability,
-        "driver_version": DRIVER,
+        "driver_version": machine.driver,
     }
+    if arguments[1:] == ["-q", "-d", "COMPUTE"]:
+        told = f"CUDA Version                              : {machine.cuda}\n" if machine.cuda else ""
+        sys.stdout.write(f"Driver Version                            : {machine.driver}\n{told}")
+        return 0
     asked = next((one.partition("=")[2] for one in arguments if one.startswith("--query-gpu=")), "")
     fields = asked.split(",") if asked else []
     unknown = [field for field in fields if field not in known]
