@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.differential.repository import Mutation
+from tests.differential.tables.completed import COMPLETED
 from tests.differential.tables.ensembles import ENSEMBLES
 from tests.differential.tables.environments import ENVIRONMENTS
 from tests.differential.tables.graphs import GRAPHS
@@ -40,6 +41,7 @@ ANSWERED: tuple[Mutation, ...] = (
     *STRINGS,
     *NUMBERS,
     *NAMES,
+    *COMPLETED,
 )
 """Those that the server loads or refuses."""
 
