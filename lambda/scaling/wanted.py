@@ -33,8 +33,11 @@ class Wanted:
 
     @classmethod
     def of(cls, text: str) -> Wanted:
-        """Read it from the JSON text that the construct wrote, now or before ``routing`` was more than its type."""
-        given = json.loads(text)
+        """Read it from the JSON text that a construct wrote, before ``routing`` was more than its type, now or later.
+
+        A rollback from a later version hands that version's text to this one: what it added is left out.
+        """
+        given = {name: value for name, value in json.loads(text).items() if name in cls.__dataclass_fields__}
         routing = given["routing"]
         if isinstance(routing, str):
             routing = {"Type": routing} if routing else {}

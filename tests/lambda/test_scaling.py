@@ -353,3 +353,8 @@ def test_a_variant_that_comes_back_beyond_the_quota_is_scaled_by_its_policies_fr
     stack.aws.quota = None
     assert stack.deploy(B)
     assert stack.aws.count == 1, "what could not be had once is not asked for long after"
+
+
+def test_the_text_of_a_later_version_is_read_where_it_is_rolled_back() -> None:
+    text = json.dumps({**json.loads(A.text), "added": {"later": 1}})
+    assert world.wanted.Wanted.of(text) == world.wanted.Wanted.of(A.text)
