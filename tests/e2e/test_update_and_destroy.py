@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.calls import target_model
+from tests.e2e.calls import invoke, target_model
 from tests.e2e.conftest import endpoint
 from tests.e2e.deployments import aws_fails, faults_left
 from tests.e2e.project import Project, environment_yaml
@@ -104,6 +104,25 @@ def test_a_container_that_cannot_start_fails_the_deployment_with_its_log_and_the
         Body=b'{"inputs":[{"name":"x","datatype":"FP32","shape":[1,1],"data":[4.0]}]}',
     )
     assert b"5.0" in answer["Body"].read()
+
+
+@pytest.mark.parametrize(
+    ("short_of", "says"),
+    [("capacity", "due to InsufficientInstanceCapacity error"), ("limit", "'ml.g4dn.xlarge for endpoint usage' is")],
+)
+def test_a_deployment_without_instances_says_so_and_the_old_fleet_serves_on(
+    project: Project, changing: LocalAws, short_of: str, says: str
+) -> None:
+    target = target_model(changing, endpoint="moving", model="adds-01", environment=NAME)
+    write(project, shm=67108864, models=["adds-01", "adds-02"])
+    with aws_fails(changing, {"instance_type": "ml.g4dn.xlarge", "short_of": short_of, "times": 1}):
+        failed = project.run("deploy-local", NAME, expect=1)
+    assert says in " ".join(failed.stderr.split())
+    assert "Traceback" not in failed.stderr
+    client = changing.client("sagemaker-runtime")
+    assert invoke(client, endpoint="moving", target=target, value=4.0, environment=NAME) == 5.0
+    stack = changing.client("cloudformation").describe_stacks(StackName=f"{NAME}-serving-moving")["Stacks"][0]
+    assert stack["StackStatus"] == "UPDATE_ROLLBACK_COMPLETE"
 
 
 def inventory(aws: LocalAws) -> dict[str, set[str]]:
