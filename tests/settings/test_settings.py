@@ -12,6 +12,7 @@ import pytest
 from pydantic import BaseModel
 
 from tests.settings.environment_file import write_environment
+from tritonstack.archives.lint import lint_folder
 from tritonstack.catalogue import load_catalogue
 from tritonstack.commands.schema import schema_text
 from tritonstack.errors import InputError
@@ -279,3 +280,21 @@ def test_the_same_names_in_two_regions_are_no_conflict(tmp_path: Path) -> None:
     write_environment(tmp_path, header="environment: aa", endpoint="name: b-c", name="aa")
     write_environment(tmp_path, header="environment: aa-b\nregion: us-west-2", endpoint="name: c", name="aa-b")
     assert len(load_environments(tmp_path)) == 2
+
+
+@pytest.mark.parametrize("release", load_catalogue().releases)
+def test_no_release_takes_generate_while_lint_refuses_the_models_that_need_it(release: str, tmp_path: Path) -> None:
+    for kind in ("generate", "generate_stream"):
+        text = f'mode: single-model\nrelease: "{release}"\ncontainer: {{inference_type: {kind}}}'
+        with pytest.raises(InputError, match=r"container\.inference_type\n(.|\n)*lint refuses the decoupled models"):
+            endpoint_of(tmp_path, endpoint=text)
+    folder = tmp_path / "m" / "m"
+    (folder / "1").mkdir(parents=True)
+    (folder / "1" / "model.py").write_text(
+        "class TritonPythonModel:\n    def execute(self, requests):\n        return []\n"
+    )
+    tensor = '{ name: "t" data_type: TYPE_FP32 dims: [ 1 ] }'
+    (folder / "config.pbtxt").write_text(
+        f'backend: "python"\ninput {tensor}\noutput {tensor}\nmodel_transaction_policy {{ decoupled: true }}\n'
+    )
+    assert "decoupled" in {finding.rule for finding in lint_folder(folder.parent)}

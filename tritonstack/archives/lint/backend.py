@@ -106,7 +106,8 @@ def _transactions(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
     if is_decoupled:
         written = policy is not None and policy.flag("decoupled")
         found = "decoupled: true" if written else "auto_complete_config makes it decoupled"
-        allowed = "false: SageMaker's front end takes exactly one response to a request"
+        # From release 25.03 on /invocations can be told to generate (sagemaker_server.cc); settings refuse that.
+        allowed = "false: SageMaker's front end refuses inference requests to such a model"
         yield at_line(model, policy.line if policy else 0, "decoupled", found, allowed)
     cache = model.config.node.node("response_cache")
     if cache is None or not cache.flag("enable"):
