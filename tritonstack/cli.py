@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from tritonstack import VERSION
+from tritonstack.credentials import RENEW, credentials_ended
 from tritonstack.errors import TritonstackError
 
 REFUSED_BY_THE_MACHINE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EMFILE)
@@ -128,15 +129,28 @@ def _run() -> int:
     except click.ClickException as error:
         error.show()
         return 2
-    except TritonstackError as error:
-        click.echo(str(error), err=True)
-        return error.exit_code
     except OSError as error:
         if error.errno not in REFUSED_BY_THE_MACHINE and not _no_state_folder(error):
             raise
         click.echo(f"{error.filename or 'this machine'}: {error.strerror}", err=True)
         return 1
+    except Exception as error:
+        code = _said(error)
+        if code is None:
+            raise
+        return code
     return result if isinstance(result, int) else 0
+
+
+def _said(error: Exception) -> int | None:
+    """Print an error of ours, or of AWS credentials that have ended, for a person; the exit code, None for others."""
+    if credentials_ended(error):
+        click.echo(f"{error}\n{RENEW}", err=True)
+        return 1
+    if not isinstance(error, TritonstackError):
+        return None
+    click.echo(str(error), err=True)
+    return error.exit_code
 
 
 def _no_state_folder(error: OSError) -> bool:

@@ -36,6 +36,7 @@ class FakeAws:
     conflicts: int = 0
     account: str = "123456789012"  # whose credentials callers have
     regions: set[str] = field(default_factory=set)  # of the requests' signatures
+    answers_left: int | None = None  # before the caller's credentials end; None: they do not
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def client(self, service_name: str, **_: Any) -> Any:
@@ -64,6 +65,26 @@ def running() -> Iterator[FakeAws]:
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+def _signed(method: Callable[[Any], None]) -> Callable[[Any], None]:
+    """A request's method, but for credentials that have ended: as S3 and as the JSON services say it."""
+
+    def checked(self: Any) -> None:
+        with self.aws.lock:
+            if self.aws.answers_left is not None:
+                self.aws.answers_left -= 1
+            ended = self.aws.answers_left is not None and self.aws.answers_left < 0
+        if not ended:
+            method(self)
+            return
+        self.body()
+        if self.headers.get("X-Amz-Target"):
+            self.answer(400, b'{"__type": "ExpiredTokenException", "message": "The security token is expired"}')
+        else:
+            self.refuse(400, "ExpiredToken")  # without its body where it is a HEAD
+
+    return checked
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -115,6 +136,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.rfile.readline()
         return data
 
+    @_signed
     def do_HEAD(self) -> None:
         found = self.aws.objects.get(self.key)
         if found is None:
@@ -122,6 +144,7 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self.answer(200, Content_Length=str(len(found)), metadata=self.aws.metadata.get(self.key))
 
+    @_signed
     def do_GET(self) -> None:
         if not self.key:
             self.list_objects()
@@ -143,6 +166,7 @@ class _Handler(BaseHTTPRequestHandler):
     def age(self, key: str) -> dt.timedelta:
         return dt.timedelta(hours=self.aws.ages.get(key, 0))
 
+    @_signed
     def do_PUT(self) -> None:
         content = self.body()
         if "uploadId" in self.query:
@@ -168,6 +192,7 @@ class _Handler(BaseHTTPRequestHandler):
                 self.aws.writes.append(self.key)
                 self.answer(200, body, ETag='"whole"')
 
+    @_signed
     def do_POST(self) -> None:
         content = self.body()
         self.aws.regions |= set(re.findall(r"Credential=[^/]+/\d+/([^/]+)/", self.headers.get("Authorization") or ""))
@@ -191,6 +216,7 @@ class _Handler(BaseHTTPRequestHandler):
                 self.aws.deletes.append(key)
             self.answer(200, b"<DeleteResult/>")
 
+    @_signed
     def do_DELETE(self) -> None:
         self.aws.uploads.pop(self.query["uploadId"][0])
         self.answer(204)

@@ -7,6 +7,7 @@ import json
 import signal
 import subprocess
 import sys
+import urllib.request
 from typing import Any
 
 import jsonschema
@@ -20,6 +21,7 @@ from tests.releases.deployment import OTHER, T4, A, B, C, Deployment
 from tritonstack.archives.digest import model_digest
 from tritonstack.commands import releases, rollback
 from tritonstack.commands.schema import schema_text
+from tritonstack.credentials import credentials_ended
 from tritonstack.errors import InputError, TritonstackError, WorkFailedError
 from tritonstack.releases import ensure
 from tritonstack.releases.deployed import DeployedSet, deployed_set
@@ -51,6 +53,22 @@ def test_a_rolled_back_deployment_brings_back_what_a_manual_rollback_had_chosen(
     assert deployment.records() == {"bert": A, "gone": A}
     writers = [one["writer"] for one in _model(_releases(deployment, "bert"), "bert")["releases"]]
     assert writers == ["restored", "deployment", "rollback", "deployment", "deployment"]
+
+
+def test_credentials_that_end_before_a_record_is_written_leave_it_and_the_same_command_goes_on(
+    deployment: Deployment,
+) -> None:
+    deployment.deploy({"bert": A})
+    deployment.deploy({"bert": B})
+    fault = {"operation": "PutParameter", "status": 400, "code": "ExpiredTokenException", "times": 1}
+    request = urllib.request.Request(f"{deployment.aws.url}/_tritonstack/faults", json.dumps(fault).encode())  # noqa: S310
+    urllib.request.urlopen(request, timeout=10).close()  # noqa: S310
+    with pytest.raises(WorkFailedError, match="ExpiredTokenException") as caught:
+        _rollback(deployment, "bert", "--yes")
+    assert credentials_ended(caught.value)
+    assert deployment.records() == {"bert": B}
+    assert _rollback(deployment, "bert", "--yes").exit_code == 0
+    assert deployment.records() == {"bert": A}
 
 
 def test_a_deployment_of_something_else_leaves_a_rolled_back_record_alone(deployment: Deployment) -> None:

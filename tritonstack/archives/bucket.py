@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import shutil
 import time
@@ -62,7 +63,7 @@ class ArtifactBucket:
         except (ClientError, BotoCoreError) as error:
             if self._is_absent(key, error):
                 return None
-            raise self._failed("look for", key, error) from error
+            raise self._failed("look for", key, self._with_its_code(key, error)) from error
         return StoredObject(bytes=answer["ContentLength"], metadata=answer.get("Metadata", {}))
 
     def read(self, key: str) -> bytes | None:
@@ -162,6 +163,16 @@ class ArtifactBucket:
             return False  # the refusal itself is what the user has to hear
         return not any(row["Key"] == key for row in listed)
 
+    def _with_its_code(self, key: str, error: Exception) -> Exception:
+        """A HeadObject's error with S3's own code: its answer has no body, and is 400 for expired credentials."""
+        if code_of(error) != "400":
+            return error
+        try:
+            self.s3.list_objects_v2(Bucket=self.name, Prefix=key, MaxKeys=1)
+        except (ClientError, BotoCoreError) as told:
+            return told
+        return error
+
     def _put_whole(self, described: Mapping[str, Any], source: Path | bytes) -> None:
         if isinstance(source, bytes):
             self.s3.put_object(**described, Body=source, IfNoneMatch="*")
@@ -193,7 +204,9 @@ class ArtifactBucket:
                 **place, UploadId=upload, MultipartUpload={"Parts": parts}, IfNoneMatch="*"
             )
         except BaseException:
-            self.s3.abort_multipart_upload(**place, UploadId=upload)
+            # What cannot be removed, as with credentials that have ended, the bucket's lifecycle removes.
+            with contextlib.suppress(ClientError, BotoCoreError):
+                self.s3.abort_multipart_upload(**place, UploadId=upload)
             raise
 
     def _failed(self, verb: str, key: str, error: Exception) -> WorkFailedError:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from tritonstack.archives.programs import Report
+from tritonstack.credentials import credentials_ended
 from tritonstack.engines.engine_failure import EngineStoppedError
 from tritonstack.errors import WorkFailedError
 
@@ -63,7 +64,8 @@ def await_job(job: RemoteJob, *, stop: threading.Event, interval: float, report:
 
     Raises:
         EngineStoppedError: it was given up; the job is stopped.
-        WorkFailedError: the service does not answer any more; the job is stopped if it can be.
+        WorkFailedError: the service does not answer any more, or the credentials have ended for minutes; the job is
+            stopped if it can be.
     """
     started, lost = time.monotonic(), 0
     try:
@@ -73,7 +75,7 @@ def await_job(job: RemoteJob, *, stop: threading.Event, interval: float, report:
             except WorkFailedError as error:
                 lost += 1
                 if lost > LOST_LOOKS:
-                    raise
+                    raise _out_of_sight(error, job, what=what) from error
                 report(f"{what}: {error}")
             else:
                 if state.ended:
@@ -85,6 +87,14 @@ def await_job(job: RemoteJob, *, stop: threading.Event, interval: float, report:
         raise
     _stop(job, interval=interval, report=report)
     raise EngineStoppedError(link=job.link)
+
+
+def _out_of_sight(error: WorkFailedError, job: RemoteJob, *, what: str) -> WorkFailedError:
+    """The error of a job that cannot be looked at any more; with credentials that have ended, nor be stopped."""
+    if not credentials_ended(error):
+        return error
+    where = f": {job.link}" if job.link else ""
+    return WorkFailedError(f"{error}\n  {what} could not be stopped and goes on by itself{where}")
 
 
 def _stop(job: RemoteJob, *, interval: float, report: Report) -> None:

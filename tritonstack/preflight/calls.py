@@ -11,6 +11,7 @@ from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, 
 from botocore.exceptions import ConnectionError as NoConnectionError
 from botocore.exceptions import HTTPClientError as NoAnswerError
 
+from tritonstack.credentials import EXPIRED_CODES, NOT_TAKEN_CODES
 from tritonstack.preflight.operations import ACTIONS, refuse_others
 from tritonstack.preflight.result import NotKnownError
 
@@ -26,10 +27,7 @@ THROTTLED = frozenset(
      "ThrottledException", "RequestThrottled"}
 )  # fmt: skip
 """How services say that there were too many calls (botocore, retries/standard.py)."""
-NO_CREDENTIALS = frozenset(
-    {"ExpiredToken", "ExpiredTokenException", "InvalidClientTokenId", "UnrecognizedClientException",
-     "InvalidAccessKeyId", "SignatureDoesNotMatch", "AuthFailure"}
-)  # fmt: skip
+NO_CREDENTIALS = EXPIRED_CODES | NOT_TAKEN_CODES | {"InvalidAccessKeyId", "SignatureDoesNotMatch", "AuthFailure"}
 """Codes of credentials that are wrong or have expired."""
 
 

@@ -38,21 +38,14 @@ from tritonstack.client.errors import (
     UnknownModelError,
 )
 from tritonstack.client.retry import THROTTLING_CODES
+from tritonstack.credentials import EXPIRED_CODES, NOT_TAKEN_CODES
 from tritonstack.errors import InputError, TritonstackError
 from tritonstack.local.runtime.messages import Answer
 
-CREDENTIAL_CODES = frozenset(
-    {
-        "ExpiredToken",
-        "ExpiredTokenException",
-        "IncompleteSignature",
-        "InvalidClientTokenId",
-        "InvalidSignatureException",
-        "MissingAuthenticationToken",
-        "RequestExpired",
-        "SignatureDoesNotMatch",
-        "UnrecognizedClientException",
-    }
+CREDENTIAL_CODES = (
+    EXPIRED_CODES
+    | NOT_TAKEN_CODES
+    | {"IncompleteSignature", "InvalidSignatureException", "MissingAuthenticationToken", "SignatureDoesNotMatch"}
 )
 """AWS's common errors about who signed: https://docs.aws.amazon.com/STS/latest/APIReference/CommonErrors.html."""
 CREDENTIAL_ERRORS = (

@@ -16,6 +16,7 @@ from tritonstack.archives.sample_request import request_arrays, to_tensors
 from tritonstack.client.manifests import read_table
 from tritonstack.client.model_client import ModelClient
 from tritonstack.client.releases import Release
+from tritonstack.credentials import credentials_ended
 from tritonstack.errors import TritonstackError, WorkFailedError
 from tritonstack.naming import archive_key, endpoint_name, manifest_key
 from tritonstack.releases.deployed import DeployedSet, deployed_set, stack_name
@@ -130,6 +131,8 @@ class Verifier:
         try:
             difference, milliseconds = self._called(release, deployed)
         except TritonstackError as error:
+            if credentials_ended(error):
+                raise  # of every other model it would say the same
             problem = " ".join(str(error).split())
             return VerifiedModel(model=release.model, digest=release.digest, problem=problem)
         return VerifiedModel(

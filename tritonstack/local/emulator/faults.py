@@ -34,8 +34,10 @@ class Fault:
         instance_type: endpoints get no further instances of it (``ml.g5.xlarge``), for want of what ``short_of`` says.
         short_of: ``limit``: the account's quota is used up, and the request is refused. ``capacity``: AWS has no
             instances, which shows after the request.
-        status: the answer, one of 403, 409 (of S3 alone), 500, 503; None lets the request through after the delay.
-        code: S3's error code, where another than the status's own is meant (``BucketNotEmpty``).
+        status: the answer, one of 403, 409 (of S3), 500, 503, or with a ``code`` 400 and any 409; None lets the request
+            through after the delay.
+        code: the error's code, where another than the status's own is meant: ``BucketNotEmpty``; ``ExpiredToken`` (S3)
+            or ``ExpiredTokenException`` (others) where the caller's credentials have ended.
         times: how many requests it befalls still.
         delay_seconds: how long the answer takes.
     """
@@ -57,7 +59,8 @@ class Fault:
             return None
         message = f"{_SOURCE}: {self.method} {self.path}{self.operation}"
         if self.operation:
-            return self.status, json.dumps({"__type": _OPERATION_CODES[self.status], "message": message}).encode()
+            code = self.code or _OPERATION_CODES[self.status]
+            return self.status, json.dumps({"__type": code, "message": message}).encode()
         code = self.code or _CODES[self.status]
         return self.status, f"<Error><Code>{code}</Code><Message>{message}</Message></Error>".encode()
 
@@ -77,10 +80,12 @@ class Faults:
             fault = Fault(**told)
         except TypeError as error:
             raise ValueError(str(error)) from error
-        if not (fault.status is None or fault.status in _CODES):
+        if not (fault.status is None or fault.status in _CODES or (fault.status == 400 and fault.code)):
             raise ValueError(f"status {fault.status}: null or one of {', '.join(map(str, _CODES))}")
-        if (fault.status == 409 or fault.code) and not fault.path:
-            raise ValueError("status 409 and a code are of path alone")
+        if fault.status == 409 and not (fault.path or fault.code):
+            raise ValueError("status 409 without a code is of path alone")
+        if fault.code and fault.status is None:
+            raise ValueError("a code is of a status")
         if len([each for each in (fault.path, fault.operation, fault.endpoint, fault.instance_type) if each]) != 1:
             raise ValueError("one of path, operation, endpoint and instance_type")
         if (fault.short_of in SHORT_OF) != bool(fault.instance_type):
@@ -118,7 +123,8 @@ class Faults:
         fault = self._next(lambda one: one.operation == operation and one.status is not None)
         if fault is not None and fault.status is not None:
             message = f"{_SOURCE}: {operation}"
-            raise RefusedError(_OPERATION_CODES[fault.status], message, source="tritonstack.local.emulator.faults")
+            code = fault.code or _OPERATION_CODES[fault.status]
+            raise RefusedError(code, message, source="tritonstack.local.emulator.faults")
 
     def silently_back(self, endpoint: str) -> bool:
         """Whether an update of this endpoint is to end with the old config, and nobody told."""
