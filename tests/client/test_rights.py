@@ -1,4 +1,4 @@
-"""A caller with the documented rights, and no other, reaches models of both modes by their names."""
+"""A caller with the rights of ``docs/clients.md``, and no other, reaches models of both modes by their names."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from tests.constructs_lib.templates import of_type, template_of
 from tests.stacks.environments import DIGITS, environment, stage
 from tritonstack.client import ModelClient, RequestRefusedError
 from tritonstack.client.errors import ReleaseLookupError
-from tritonstack.client.modes import MODE_SECONDS
+from tritonstack.client.modes import CONTRACT, MODE_SECONDS
+from tritonstack.outputs import contract
 
 DIGEST = "0123456789abcdef"
 ARCHIVE = f"bert.{DIGEST}.tar.gz"
@@ -110,6 +111,10 @@ def test_what_grant_invoke_grants_is_enough_for_a_model_of_the_endpoint(endpoint
     world.caller.statements = policy["Properties"]["PolicyDocument"]["Statement"]
     assert world.models().invoke("digits/bert", X).outputs["x"].tolist() == [0, 1, 2]
     assert world.caller.denied == []
+
+
+def test_the_client_reads_the_contract_that_stacks_write() -> None:
+    assert contract.CONTRACT == CONTRACT
 
 
 def test_the_mode_is_read_seldom_and_again_where_sagemaker_refuses(endpoint: FakeEndpoint) -> None:

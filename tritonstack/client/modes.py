@@ -15,8 +15,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 from tritonstack.client.cache import TimedCache
 from tritonstack.client.errors import ReleaseLookupError
 from tritonstack.naming import outputs_parameter
-from tritonstack.outputs.contract import CONTRACT
 
+CONTRACT = 1
+"""The contract of outputs that a client reads: ``tritonstack.outputs.contract``, which a test compares with it."""
 MODE_SECONDS = 900.0
 """A mode changes with a deployment only, and a refused request reads it again at once: seldom is often enough."""
 ACCESS_DENIED = frozenset({"AccessDeniedException", "AccessDenied"})
