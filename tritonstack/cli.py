@@ -12,9 +12,10 @@ import click
 
 from tritonstack import VERSION
 from tritonstack.credentials import RENEW, credentials_ended
+from tritonstack.disk import FULL, disk_full, space_text, written_file
 from tritonstack.errors import TritonstackError
 
-REFUSED_BY_THE_MACHINE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EMFILE)
+REFUSED_BY_THE_MACHINE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EMFILE, *FULL)
 """What a person can mend and no code of ours causes: no permission, a read-only or full disk, too many open files."""
 
 # command → (module, help line); a module is imported when its command runs, so that `--help` stays quick.
@@ -132,7 +133,9 @@ def _run() -> int:
     except OSError as error:
         if error.errno not in REFUSED_BY_THE_MACHINE and not _no_state_folder(error):
             raise
-        click.echo(f"{error.filename or 'this machine'}: {error.strerror}", err=True)
+        named = written_file(error) if error.errno in FULL else error.filename
+        click.echo(f"{named or 'this machine'}: {error.strerror}", err=True)
+        _say_space(error)
         return 1
     except Exception as error:
         code = _said(error)
@@ -150,7 +153,16 @@ def _said(error: Exception) -> int | None:
     if not isinstance(error, TritonstackError):
         return None
     click.echo(str(error), err=True)
+    _say_space(error)
     return error.exit_code
+
+
+def _say_space(error: Exception) -> None:
+    """Print what is left of a disk that is full, and what to do, where that is what an error is about."""
+    from tritonstack.local.paths import LocalPaths  # noqa: PLC0415  (only where something went wrong)
+
+    if full := disk_full(error):
+        click.echo(space_text(full, state=LocalPaths.from_environment().root), err=True)
 
 
 def _no_state_folder(error: OSError) -> bool:

@@ -13,6 +13,8 @@ from typing import IO, Any
 
 from isal import igzip, isal_zlib
 
+from tritonstack.disk import disk_full
+
 CHUNK = 1024 * 1024
 open_gzip: Callable[..., Any] = igzip.open
 IsalError: Any = isal_zlib.error
@@ -57,6 +59,8 @@ def unpack(
             return written
     except (tarfile.TarError, zlib.error, IsalError, EOFError, OSError, ValueError) as error:
         shutil.rmtree(folder, ignore_errors=True)
+        if disk_full(error):
+            raise  # of the archive nothing is known
         raise UnsafeArchiveError(f"the archive is damaged or cannot be written: {error}") from error
     except UnsafeArchiveError:
         shutil.rmtree(folder, ignore_errors=True)

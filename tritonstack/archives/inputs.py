@@ -12,6 +12,7 @@ from typing import IO
 from tritonstack.archives.digest import library_files, lock_files
 from tritonstack.archives.folder import files_below
 from tritonstack.archives.source import ArchiveSource
+from tritonstack.disk import disk_full
 from tritonstack.unpacking import UnpackLimits, UnsafeArchiveError, member_path
 
 REPOSITORIES = "model_repos"
@@ -58,6 +59,8 @@ def unzip_inputs(archive: Path, folder: Path, *, limits: UnpackLimits = INPUT_LI
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, NotImplementedError, RuntimeError) as error:
         # zipfile's own: RuntimeError for an encrypted member, NotImplementedError for an unknown compression
         shutil.rmtree(folder, ignore_errors=True)
+        if disk_full(error):
+            raise
         raise UnsafeArchiveError(f"the zip is damaged or cannot be written: {error}") from error
 
 

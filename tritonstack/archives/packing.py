@@ -12,6 +12,7 @@ from typing import BinaryIO
 
 from tritonstack.archives.deflate import PIECE, GzipWriter, compressed_share
 from tritonstack.archives.folder import is_junk
+from tritonstack.disk import naming
 from tritonstack.errors import InputError, Problem, WorkFailedError
 
 STORE_ABOVE = 0.91
@@ -69,7 +70,11 @@ def pack(folder: Path, target: Path, *, threads: int | None = None, progress: Pr
     partial = target.with_name(f"{target.name}.partial")
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
-        with partial.open("wb", buffering=0) as stream, GzipWriter(stream, threads=threads) as writer:
+        with (
+            naming(partial),
+            partial.open("wb", buffering=0) as stream,
+            GzipWriter(stream, threads=threads) as writer,
+        ):
             _Packing(writer, progress or (lambda _bytes: None)).run(entries)
             written = writer.close()
         partial.replace(target)

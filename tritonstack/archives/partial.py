@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from tritonstack.disk import naming
+
 _MARK = ".partial-"
 
 
@@ -28,7 +30,8 @@ def partial_folder(parent: Path, *, name: str) -> Iterator[Path]:
         held = os.open(made, os.O_RDONLY)
         fcntl.flock(held, fcntl.LOCK_EX)
     try:
-        yield made
+        with naming(made):
+            yield made
     finally:
         shutil.rmtree(made, ignore_errors=True)
         os.close(held)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import signal
 import subprocess
@@ -73,7 +74,9 @@ def run_script(
             raise
     if process.returncode:
         lines = "\n".join(f"  {line}" for line in last)
-        raise WorkFailedError(f"{what} failed with exit code {process.returncode}:\n{lines}")
+        failure = WorkFailedError(f"{what} failed with exit code {process.returncode}:\n{lines}")
+        no_space = os.strerror(errno.ENOSPC)
+        raise failure from (OSError(errno.ENOSPC, no_space, str(folder)) if no_space in lines else None)
 
 
 def _die_with_parent() -> None:

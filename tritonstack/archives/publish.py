@@ -20,6 +20,7 @@ from tritonstack.archives.resolving import DeployedBuilds, choice_of, leaves_eng
 from tritonstack.archives.source import ArchiveSource
 from tritonstack.archives.stand_in_plans import refuse_stand_in
 from tritonstack.archives.targets import refuse_unservable, target_of
+from tritonstack.disk import naming
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.naming import ArchiveName, Platform, archive_key, inputs_key, manifest_key
 
@@ -296,7 +297,8 @@ def _publish_inputs(archive: BuiltArchive, bucket: ArtifactBucket) -> None:
         return
     with tempfile.TemporaryDirectory(prefix="inputs-") as folder:
         file = Path(folder) / "inputs.zip"
-        zip_inputs(archive.source, file)
+        with naming(file):
+            zip_inputs(archive.source, file)
         bucket.put_once(key, file)
 
 
