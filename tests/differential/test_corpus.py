@@ -18,7 +18,7 @@ from tritonstack.archives.lint import Target, lint_folder
 HELD_OUT = "held out"
 """The seed of the cases that count: no rule was changed for one of them."""
 
-CASES = 280
+CASES = 315
 MOST_LOADED = 20
 """What one server keeps loaded; then another goes on, for every instance of a Python model is a process."""
 SECONDS = 40.0
