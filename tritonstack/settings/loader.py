@@ -209,7 +209,7 @@ def _usable_endpoint(
     """
     if release is not None and ("release",) in faulty and re.fullmatch(RELEASE_PATTERN, release):
         raw, faulty = raw | {"release": release}, faulty - {("release",)}
-    unusable = {field for field in STAND_INS[Endpoint] if field not in raw or (field,) in faulty}
+    unusable = {field for field in STAND_INS["Endpoint"] if field not in raw or (field,) in faulty}
     return usable(raw, Endpoint, faulty), frozenset(unusable)
 
 

@@ -11,33 +11,29 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from tritonstack.catalogue import load_catalogue
-from tritonstack.settings.data_capture import DataCapture
-from tritonstack.settings.endpoint import Endpoint
 from tritonstack.settings.fields import GREATEST_NUMBER
-from tritonstack.settings.load_test import TrafficPhase
 from tritonstack.settings.network import NetworkSettings
-from tritonstack.settings.pipeline import Pipeline, PipelineSource
 from tritonstack.settings.rollout import Rollout
-from tritonstack.settings.scaling import Scaling, Schedule
+from tritonstack.settings.scaling import Scaling
 from tritonstack.settings.type_errors import inner_model
 from tritonstack.settings.yaml_source import Location
 
-STAND_INS: dict[type[BaseModel], dict[str, Any]] = {
-    Endpoint: {
+STAND_INS: dict[str, dict[str, Any]] = {
+    "Endpoint": {
         "name": "x",
         "mode": "multi-model",
         "release": next(iter(load_catalogue().releases)),
         "instance_type": next(iter(load_catalogue().instances)),
         "models": ["x"],
     },
-    Scaling: {"minimum": 1, "maximum": GREATEST_NUMBER},
-    Schedule: {"name": "x", "when": "at(2099-01-01T00:00:00)"},
-    DataCapture: {"percentage": 1},
-    TrafficPhase: {"initial_users": 1, "users_per_minute": 0, "seconds": 120},
-    Pipeline: {"account": "000000000000"},
-    PipelineSource: {"repository": "x/x"},
+    "Scaling": {"minimum": 1, "maximum": GREATEST_NUMBER},
+    "Schedule": {"name": "x", "when": "at(2099-01-01T00:00:00)"},
+    "DataCapture": {"percentage": 1},
+    "TrafficPhase": {"initial_users": 1, "users_per_minute": 0, "seconds": 120},
+    "Pipeline": {"account": "000000000000"},
+    "PipelineSource": {"repository": "x/x"},
 }
-"""Model → its required fields that have a stand-in."""
+"""Name of a model → its required fields that have a stand-in: an app of environments alone loads no pipeline."""
 _ITEMS = {"models": "x{}", "additional_args": "--id=x{}"}
 """Lists whose items are checked one by one: what stands in for a faulty one, so that the others keep their places."""
 _WHOLE = (NetworkSettings, Rollout)
@@ -64,7 +60,7 @@ def _kept(raw: Any, model: type[BaseModel], faulty: set[Location]) -> dict[str, 
     """The mapping ``raw`` without its faulty parts; None where a required one is gone for good."""
     if not isinstance(raw, dict):
         return None
-    kept: dict[str, Any] = dict(STAND_INS.get(model, {}))
+    kept: dict[str, Any] = dict(STAND_INS.get(model.__name__, {}))
     if model is Scaling:
         for key in sorted({str(place[0]) for place in faulty}):
             kept |= _IN_PLACE_OF_A_TARGET.get(key, {"gpu_utilization": 50})
