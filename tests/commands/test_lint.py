@@ -133,7 +133,8 @@ def test_a_release_with_known_vulnerabilities_is_warned_of_once_where_the_enviro
     of_option = [each for each in _json("--release", "24.09")["findings"] if each["rule"] == "release-vulnerable"]
     assert [each["file"] for each in of_option] == ["model_repos"]
     assert not [each for each in _json("--release", "26.10")["findings"] if each["rule"].startswith("release-")]
-    assert [each["rule"] for each in _json("--release", "30.01")["findings"]] == ["release-not-read"]
+    not_read = [each["rule"] for each in _json("--release", "30.01")["findings"] if each["rule"].startswith("release-")]
+    assert not_read == ["release-not-read"]
 
 
 @pytest.mark.parametrize(
