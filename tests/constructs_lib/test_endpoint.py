@@ -75,8 +75,8 @@ def test_what_is_not_set_is_left_to_sagemaker() -> None:
 
 def test_what_sagemaker_publishes_is_rendered_where_set() -> None:
     rendered = [
-        properties(endpoint_template(metrics=EndpointMetrics(**given)), "AWS::SageMaker::EndpointConfig")
-        for given in ({}, {"detailed": False, "enhanced": True, "publish_seconds": 10})
+        properties(endpoint_template(metrics=given), "AWS::SageMaker::EndpointConfig")
+        for given in (EndpointMetrics(), EndpointMetrics(detailed=False, enhanced=True, publish_seconds=10))
     ]
     assert [each["MetricsConfig"] for each in rendered] == [
         {"EnableEnhancedMetrics": False, "MetricPublishFrequencyInSeconds": 60},

@@ -139,7 +139,7 @@ def test_routing_that_is_told_at_deployment_is_read_from_what_scaling_was_given(
     routing = given["DeploymentConfig"]["BlueGreenUpdatePolicy"]["TrafficRoutingConfiguration"]
     before = resource("Custom::ScalingBefore", {"Scaling": json.dumps({"routing": routing}), "ServiceToken": "arn"})
     told = {"TrafficRoutingConfiguration": {"Fn::GetAtt": ["Before", "TrafficRouting"]}}
-    deployment = {"DeploymentConfig": {**given["DeploymentConfig"], "BlueGreenUpdatePolicy": told}}
+    deployment: dict[str, Any] = {"DeploymentConfig": {**given["DeploymentConfig"], "BlueGreenUpdatePolicy": told}}
 
     def scaled(**more: Any) -> Template:
         return {**serving(**more, **deployment), "Before": before}

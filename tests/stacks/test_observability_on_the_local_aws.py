@@ -222,7 +222,7 @@ def scaled(watched: Watched) -> Iterator[Watched]:
         variant_name="g4dn-xlarge",
         gpu_count=1,
         initial_instance_count=1,
-        routing="",
+        routing={},
         config={},
     )
     [(name, configuration)] = policies(variant, Scaling.model_validate(SCALED["scaling"])).values()
