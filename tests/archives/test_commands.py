@@ -14,7 +14,7 @@ from tritonstack.cli import main, root
 
 def test_lint_prints_findings_and_ends_with_2(tmp_path: Path) -> None:
     folder = write_double(tmp_path)
-    good = CliRunner().invoke(root, ["lint", str(folder), "--release", "24.09"])
+    good = CliRunner().invoke(root, ["lint", str(folder), "--release", "26.10"])
     assert (good.exit_code, good.stdout) == (0, "")
     assert "1 folders, 0 errors, 0 warnings" in good.stderr
 

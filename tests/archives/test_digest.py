@@ -163,11 +163,13 @@ def test_a_model_without_a_folder_names_the_environment_s_field_beside_wrong_rec
     with (folder.parent / "user/recipe.yaml").open("a") as recipe:
         recipe.write("speed: 3\n")
     environment = Environment("dev", (Endpoint("one", ("double",)), Endpoint("two", ("user", "doubel"))))
+    file = folder.parent / "dev.yaml"
+    file.write_text("endpoints:\n- models: [double]\n- models:\n  - user\n  - doubel\n")
     with pytest.raises(InputError) as caught:
-        check_model_folders(environment, folder.parent, file=Path("environments/dev.yaml"))
+        check_model_folders(environment, folder.parent, file=file)
     wrong, gone = caught.value.problems
     assert wrong.field == "speed"
-    assert (gone.file, gone.field) == ("environments/dev.yaml", "endpoints[1].models[1]")
+    assert (gone.file, gone.field) == (f"{file}:5", "endpoints[1].models[1]")
     assert gone.found.startswith("doubel")
     assert gone.allowed.endswith(": double, user")
     assert gone.advice == "Did you mean double?"
