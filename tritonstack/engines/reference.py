@@ -54,14 +54,11 @@ def answer_of_graph(path: Path, graph: OnnxGraph, inputs: Arrays, *, work: Path,
 
 
 def _tensors(tensors: Sequence[GraphTensor]) -> list[dict[str, Any]]:
+    shapes = [[-1 if axis is None else axis for axis in tensor.shape or ()] for tensor in tensors]
     return [
-        {
-            "name": tensor.name,
-            "datatype": tensor.datatype,
-            "shape": [-1 if axis is None else axis for axis in tensor.shape or ()],
-            "optional": False,
-        }
-        for tensor in tensors
+        # A graph has no `reshape`: the caller's shape is the backend's.
+        {"name": each.name, "datatype": each.datatype, "shape": shape, "backend_shape": shape, "optional": False}
+        for each, shape in zip(tensors, shapes, strict=True)
     ]
 
 
