@@ -47,7 +47,7 @@ TO_BASE: Mapping[str, Iterable[tuple[str, str]]] = {
     "export.py": ((ROBERTA_LARGE, ROBERTA_BASE),),
     f"{ROBERTA_BASE}/config.pbtxt": (
         (ROBERTA_LARGE, ROBERTA_BASE),
-        ("512, 1024", "512, 768"),
+        ("-1, 1024", "-1, 768"),
         ("[ 1024 ]", "[ 768 ]"),
         ("max_batch_size: 32", "max_batch_size: 4"),
         ("preferred_batch_size: [ 5 ]", "preferred_batch_size: [ 4 ]"),

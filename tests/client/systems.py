@@ -61,19 +61,22 @@ class Systems:
             check_request(self.configs[archive], arrays)
         except RefusedError as refusal:
             return error_reply("ModelError", 424, OriginalStatusCode=400, OriginalMessage=str(refusal))
-        (batch,) = {array.shape[0] for array in arrays.values()}
-        outputs = self._answers(self.configs[archive], batch)
+        outputs = self._answers(self.configs[archive], arrays)
         content, content_type = write_answer(described, outputs, model=archive)
         return 200, {"Content-Type": content_type, "x-Amzn-Invoked-Production-Variant": "g4dn-xlarge"}, content
 
-    def _answers(self, config: ModelConfig, batch: int) -> dict[str, Array]:
+    def _answers(self, config: ModelConfig, arrays: Mapping[str, Array]) -> dict[str, Array]:
+        (batch,) = {array.shape[0] for array in arrays.values()}
+        request = next(iter(arrays.values())).shape
         draw = np.random.default_rng(0)
         answers: dict[str, Array] = {}
         for tensor in config.outputs:
             if tensor.data_type.startswith("INT"):
                 answers[tensor.name] = np.array([[2, 4, 5, 6, 7, 3]] * batch, DTYPES[tensor.data_type])
             else:
-                answers[tensor.name] = draw.random((batch, *tensor.dims)).astype(DTYPES[tensor.data_type])
+                # A length that the configuration leaves free is the request's: a vector for each of its tokens.
+                sides = [request[axis] if side == -1 else side for axis, side in enumerate(tensor.dims, start=1)]
+                answers[tensor.name] = draw.random((batch, *sides)).astype(DTYPES[tensor.data_type])
         return answers
 
     def _publish(self, archive: str, name: str) -> None:

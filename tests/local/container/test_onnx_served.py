@@ -128,7 +128,11 @@ def test_half_precision_text_numbers_and_booleans_keep_their_type(sagemaker: Any
         (
             '"y" data_type: TYPE_FP32 dims: [3]',
             '"y" data_type: TYPE_FP32 dims: [4]',
-            "output 'y': the model expects shape [-1, 3] but the configuration specifies [-1, 4]",
+            (
+                "tensor 'y': the model expects 2 dimensions (shape [-1,3]) but the model configuration specifies "
+                "2 dimensions (an initial batch dimension because max_batch_size > 0 followed by the explicit tensor "
+                "shape, making complete shape [-1,4])"
+            ),
         ),
         ('name: "rows"', 'name: "lines"', "unexpected inference output 'lines', allowed outputs are: y, rows"),
     ],

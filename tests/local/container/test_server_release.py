@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tritonstack.catalogue import load_catalogue
+from tritonstack.catalogue.releases import release_order
 from tritonstack.local.container.server_release import RELEASES, release_and_version
 
 
@@ -15,6 +16,11 @@ def test_of_an_unknown_server_the_version_alone_is_said() -> None:
 
 
 def test_no_release_here_contradicts_the_catalogue() -> None:
-    for version, release in RELEASES.items():
-        row = load_catalogue().release(release)
-        assert row is None or row.server_version == version
+    """A release's own row has the same server; one without a row has a server between those of its neighbours' rows."""
+    known = {row.version: row.server_version for row in load_catalogue().releases.values()}
+    here = {release: version for version, release in RELEASES.items()}
+    assert {release: known.get(release, version) for release, version in here.items()} == here
+    both = known | here
+    servers = [both[release] for release in sorted(both, key=release_order)]
+    numbers = [tuple(map(int, server.split("."))) for server in servers]
+    assert numbers == sorted(set(numbers))

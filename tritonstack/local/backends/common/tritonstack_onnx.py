@@ -198,14 +198,24 @@ def _tensor_problems(settings, kind, configured, provided, *, convert):
     if settings.max_batch_size > 0 and (not shape or shape[0] != -1):
         yield (
             f"tensor '{name}': for the model to support batching the shape should have at least 1 dimension and the "
-            f"first dimension must be -1; but shape expected by the model is {shape}"
+            f"first dimension must be -1; but shape expected by the model is {_shape_text(shape)}"
         )
         return
     expected = ([-1] if settings.max_batch_size > 0 else []) + dims
     exact = kind == "output" and not convert
     pairs = list(zip(expected, shape, strict=False))
     if len(expected) != len(shape) or not all(_agree(*pair, exact=exact, lenient=convert) for pair in pairs):
-        yield f"tensor '{name}': the model expects shape {shape} but the model configuration specifies {expected}"
+        batch = "an initial batch dimension because max_batch_size > 0 followed by the explicit tensor shape, making"
+        yield (
+            f"tensor '{name}': the model expects {len(shape)} dimensions (shape {_shape_text(shape)}) but the model "
+            f"configuration specifies {len(expected)} dimensions "
+            f"({f'{batch} complete ' if settings.max_batch_size > 0 else ''}shape {_shape_text(expected)})"
+        )
+
+
+def _shape_text(shape):
+    """A shape as Triton's messages have it."""
+    return f"[{','.join(map(str, shape))}]"
 
 
 def _agree(configured, in_graph, *, exact, lenient):
