@@ -136,20 +136,23 @@ def test_another_account_and_another_region_are_refused_both_at_once(settings: E
     ]
 
 
-def test_models_without_a_folder_are_named_with_every_place_in_the_file(settings: Environment) -> None:
+def test_models_without_a_folder_are_named_with_every_place_in_the_file(settings: Environment, tmp_path: Path) -> None:
     deploy_local.check_recipes(settings, file=FILE)
-    digits = settings.endpoints[0]
-    endpoints = (
-        digits.model_copy(update={"name": "one", "models": ("missing-a", "missing-b")}),
-        digits.model_copy(update={"name": "two", "models": ("missing-a", "missing-c")}),
+    head, endpoints, digits = FILE.read_text().partition("endpoints:\n")
+    one = digits.replace("name: digits", "name: one").replace(
+        "[digits-onnx, digits-ensemble]", "[missing-a, missing-b]"
     )
+    two = one.replace("name: one", "name: two").replace("missing-b", "missing-c")
+    file = tmp_path / "local.yaml"
+    file.write_text(head + endpoints + one + two)
+    first, second = (n for n, line in enumerate(file.read_text().splitlines(), start=1) if "models: [missing" in line)
     with pytest.raises(InputError) as raised:
-        deploy_local.check_recipes(settings.model_copy(update={"endpoints": endpoints}), file=FILE)
+        deploy_local.check_recipes(load_environment(file), file=file)
     assert [(problem.file, problem.field, problem.found.split(",")[0]) for problem in raised.value.problems] == [
-        (str(FILE), "endpoints[0].models[0]", "missing-a"),
-        (str(FILE), "endpoints[0].models[1]", "missing-b"),
-        (str(FILE), "endpoints[1].models[0]", "missing-a"),
-        (str(FILE), "endpoints[1].models[1]", "missing-c"),
+        (f"{file}:{first}", "endpoints[0].models[0]", "missing-a"),
+        (f"{file}:{first}", "endpoints[0].models[1]", "missing-b"),
+        (f"{file}:{second}", "endpoints[1].models[0]", "missing-a"),
+        (f"{file}:{second}", "endpoints[1].models[1]", "missing-c"),
     ]
 
 

@@ -241,11 +241,23 @@ def test_a_day_gives_both_limits_and_what_following_it_saves(tmp_path: Path) -> 
     assert "a day: 699.36 USD scaled, 1353.60 USD at the maximum all day" in output
 
 
-def test_an_environments_absurd_price_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("price", "problem"),
+    [
+        ("1.0e+300", ("local.yaml:{line}", "prices.ml.g4dn.2xlarge", "1.0e+300 (YAML reads 1e+300)")),
+        ("1.0e-8", ("", "prices: ml.g4dn.2xlarge", "1E-8")),  # settings take it, and no advice can be made with it
+    ],
+)
+def test_an_environments_absurd_price_is_refused(
+    price: str, problem: tuple[str, str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "environments").mkdir()
     text = (REPOSITORY / "environments/local.yaml").read_text()
-    (tmp_path / "environments/local.yaml").write_text(f"{text}\nprices: {{ml.g4dn.2xlarge: 1.0e+300}}\n")
+    (tmp_path / "environments/local.yaml").write_text(f"{text}\nprices: {{ml.g4dn.2xlarge: {price}}}\n")
     monkeypatch.setenv("TRITONSTACK_PROJECT", str(tmp_path))
     result = run("--load", "30000", "--latency-ms", "500", "--environment", "local")
     assert isinstance(result.exception, InputError)
-    assert [(each.field, each.found) for each in result.exception.problems] == [("prices: ml.g4dn.2xlarge", "1E+300")]
+    file, field, found = problem
+    [told] = result.exception.problems
+    assert (told.file or "").rpartition("/")[2] == file.format(line=len(text.splitlines()) + 2)
+    assert (told.field, told.found) == (field, found)

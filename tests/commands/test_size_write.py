@@ -244,7 +244,7 @@ def test_a_limit_that_nobody_keeps_writes_nothing(project: Path) -> None:
     ("file", "found"),
     [
         ("environments/pord.yaml", "Did you mean prod?"),
-        ("environments", "unreadable: Is a directory"),
+        ("environments", "found:   a directory\n  allowed: a YAML file"),
         ("measured.csv", "allowed: a mapping"),
         ("binary.yaml", "it is not UTF-8"),
         ("odd.yaml", "odd.yaml:2"),

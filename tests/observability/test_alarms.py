@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from scripts.documentation.markdown import anchor
 from tests.observability.settings_of import DIGITS, ENDPOINTS, EVERYTHING, SINGLE, alarms_of, environment
 from tritonstack.observability.alarm import KINDS, Alarm
 from tritonstack.observability.known_metrics import unit_of
@@ -68,11 +69,16 @@ def test_every_alarm_has_its_paragraph_and_every_paragraph_its_alarm() -> None:
 
 
 def test_the_links_inside_the_runbooks_lead_to_paragraphs() -> None:
-    """The runbooks are the section of alarms; links of other sections are held by tests/docs."""
-    runbooks = OPERATIONS.read_text().partition("\n## Alarms\n")[2].partition("\n## ")[0]
+    """The runbooks are the section of alarms, and lead to each other or to a whole section of the page.
+
+    Links of other sections are held by tests/docs.
+    """
+    text = OPERATIONS.read_text()
+    runbooks = text.partition("\n## Alarms\n")[2].partition("\n## ")[0]
+    sections = {anchor(heading) for heading in re.findall(r"^## (.+)$", text, flags=re.MULTILINE)}
     links = set(re.findall(r"\]\(#([^)]+)\)", runbooks))
     assert links
-    assert links <= {kind.anchor for kind in KINDS}
+    assert links <= {kind.anchor for kind in KINDS} | sections
 
 
 def test_the_defaults_that_the_runbooks_state_are_those_of_the_settings() -> None:

@@ -147,11 +147,15 @@ def test_settings_take_the_file_beside_their_own_folder_whatever_the_shell_says(
     assert price.usd_per_hour == 5.12
 
 
-@pytest.mark.parametrize("price", [".inf", ".nan", "0", "-1"])
+@pytest.mark.parametrize("price", [".inf", "-.inf", ".nan", "1.0e+300", "1.0e-300", "0", "-1"])
 def test_an_own_price_that_is_none_is_refused(price: str, tmp_path: Path) -> None:
     file = write_environment(tmp_path, header=f"prices: {{{CARRIED}: {price}}}")
-    with pytest.raises(InputError, match="more than 0 USD an hour"):
+    with pytest.raises(InputError) as refused:
         load_environment(file)
+    [problem] = refused.value.problems
+    assert problem.field == f"prices.{CARRIED}"
+    assert problem.found.startswith(price)
+    assert problem.allowed.startswith("more than 0 USD an hour")
 
 
 def test_a_review_takes_the_prices_of_each_side_s_own_commit(tmp_path: Path) -> None:

@@ -5,14 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import Field, PrivateAttr, model_validator
+from pydantic import AfterValidator, Field, PrivateAttr, model_validator
+from pydantic_core import PydanticCustomError
 
 from tritonstack.catalogue import load_catalogue
 from tritonstack.catalogue.prices import HostingPrice, hosting_price
 from tritonstack.settings.alarms import AlarmSettings
 from tritonstack.settings.builds import BuildSettings
 from tritonstack.settings.endpoint import PRODUCTION_INSTANCES, Endpoint
-from tritonstack.settings.fields import ACCOUNT_PATTERN, EnvironmentName, SettingsModel, choices
+from tritonstack.settings.fields import (
+    ACCOUNT_PATTERN,
+    GREATEST_NUMBER,
+    LEAST_NUMBER,
+    EnvironmentName,
+    SettingsModel,
+    choices,
+)
 from tritonstack.settings.load_test import LoadTestSettings
 from tritonstack.settings.logs import LogSettings
 from tritonstack.settings.network import NetworkSettings
@@ -21,6 +29,18 @@ ROLE_PATH_PATTERN = r"^/([A-Za-z0-9_.,+=@-]+/)+$"
 OWN_PRICE = "the environment's file"
 """Who says what ``prices`` says."""
 KEY_PATTERN = r"^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+$"
+
+
+def _price_in_range(price: float) -> float:
+    """Refuse what is beyond all figures here; a price of zero or less is left to the checks between fields.
+
+    It is checked by itself, and not with its mapping, so that the problem is of the instance type and its line.
+    """
+    if price != 0 and not LEAST_NUMBER <= abs(price) <= GREATEST_NUMBER:  # true of what is no number, too
+        raise PydanticCustomError(
+            "price_range", "more than 0 USD an hour ({range})", {"range": f"{LEAST_NUMBER:g} to {GREATEST_NUMBER}"}
+        )
+    return price
 
 
 class ArtifactSettings(SettingsModel):
@@ -85,7 +105,7 @@ class Environment(SettingsModel):
     load_test: LoadTestSettings | None = Field(
         default=None, description="Load tests in the cloud; {}: the defaults; null: nothing is made for them."
     )
-    prices: dict[str, float] = Field(
+    prices: dict[str, Annotated[float, Field(allow_inf_nan=True), AfterValidator(_price_in_range)]] = Field(
         default={},
         description="USD an hour of instance types (ml.g4dn.xlarge: 0.74), above those of prices.json and of the "
         "catalogue: yours, or where they know none.",

@@ -23,6 +23,8 @@ _LONGEST_ENUM = 40
 _NUMBERS = ("integer", "long", "float", "double")
 # Smithy's integer and long are signed; its JSON knows no infinity.
 _INTEGER_BITS = {"integer": 32, "long": 64}
+# CloudWatch's figures of a metric: PutMetricData refuses NaN and infinities itself, in words of its own.
+_WITH_SPECIAL_VALUES = ("DatapointValue",)
 # Java's character classes, which AWS's patterns use and Python's do not know. Slightly wider than the originals.
 _JAVA_CLASSES = {r"\p{L}": r"\w", r"\p{N}": r"\d", r"\p{Z}": r"\s"}
 
@@ -87,7 +89,7 @@ def _number_or_boolean(kind: str, text: str) -> Any:
 
 def _problems(shape: Any, value: Any, path: str) -> Iterator[str]:
     kind = shape.type_name
-    if not _has_type(kind, value):
+    if not _has_type(shape, value):
         yield f"Value '{_shown(value)}' at '{path}' failed to satisfy constraint: Member must be of type {kind}"
     elif kind == "structure":
         yield from _structure_problems(shape, value, path)
@@ -163,13 +165,15 @@ def _pattern(text: str) -> re.Pattern[str] | None:
         return None
 
 
-def _has_type(kind: str, value: Any) -> bool:
+def _has_type(shape: Any, value: Any) -> bool:
+    kind = shape.type_name
     if kind == "boolean":
         return isinstance(value, bool)
     if kind in _INTEGER_BITS:
         return isinstance(value, int) and not isinstance(value, bool) and value.bit_length() < _INTEGER_BITS[kind]
     if kind in ("float", "double"):
-        return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        return is_number and (math.isfinite(value) or shape.name in _WITH_SPECIAL_VALUES)
     if kind == "timestamp":
         return isinstance(value, int | float | str)
     expected: type = {"structure": dict, "map": dict, "list": list}.get(kind, str)

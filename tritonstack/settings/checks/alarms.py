@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -18,11 +17,11 @@ OF_SINGLE_MODEL = ("disk_percent", "gpu_memory_percent")
 
 
 def check_prices(*, prices: Mapping[str, float], catalogue: Catalogue) -> Iterator[Finding]:
-    """Prices of instance types that there are none of."""
+    """Instance types that there are none of, and prices of zero or less."""
     for name, price in prices.items():
         if catalogue.instance(name) is None:
             yield Finding(location=("prices", name), found=shown(name), allowed="GPU instance types of the catalogue")
-        if not 0 < price < math.inf:
+        if price <= 0:
             yield Finding(location=("prices", name), found=str(price), allowed="more than 0 USD an hour")
 
 

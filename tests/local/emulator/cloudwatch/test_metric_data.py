@@ -235,6 +235,10 @@ def test_metrics_are_listed_by_name_and_dimension(calls: Watching) -> None:
         ({"Values": [1, 2], "Counts": [1]}, "the same length"),
         ({"Values": [float(i) for i in range(151)]}, "more than 150 values"),
         ({"Value": float("nan")}, "special values"),
+        ({"Value": float("-inf")}, "special values"),
+        ({"Values": [1, float("inf")]}, "special values"),
+        ({"Values": [1], "Counts": [float("inf")]}, "special values"),
+        ({"StatisticValues": {"SampleCount": 1, "Sum": float("inf"), "Minimum": 1, "Maximum": 1}}, "special values"),
     ],
 )
 def test_data_that_are_none_are_refused_and_none_of_the_call_is_kept(
