@@ -28,7 +28,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path.relative_to(TESTS).parts[0] not in FIRST)
 
 
-GROWTH_BYTES = 200 * 2**20
+GROWTH_BYTES = 64 * 2**20
 """How much a process may grow before its garbage is looked for."""
 _memory = psutil.Process().memory_info().rss
 
