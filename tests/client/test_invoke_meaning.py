@@ -96,7 +96,7 @@ def test_what_cannot_be_sent_is_refused_before_it_is(systems: Systems, tmp_path:
 
 
 def test_a_translation_without_a_word_is_called_empty(systems: Systems, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(systems, "_answers", lambda _config, batch: {"output": np.zeros((batch, 3), np.int32)})
+    monkeypatch.setattr(systems, "_answers", lambda _config, _arrays: {"output": np.zeros((1, 3), np.int32)})
     assert run("t5-python", "--text", "house").output.splitlines()[0] == "(an empty text)"
 
 
