@@ -157,7 +157,7 @@ class LoadTestRole(Construct):
                 ],
                 resources=[group, streams],
             )
-            for each in {group, streams}:
+            for each in (group, streams):
                 if "*" in each.removeprefix("arn:"):
                     acknowledge_wildcard(
                         self.policy,

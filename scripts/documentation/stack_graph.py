@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tritonstack.repository import repository_path
@@ -14,6 +14,8 @@ from tritonstack.review.stored import read_snapshots
 
 SHOWN = "prod"
 """The environment with the most kinds of stack; of the committed ones only `staging` has another, `load-test`."""
+SHOWN_SERVING = "serving-inception"
+"""The one of its serving stacks that is drawn, with the most constructs; the others are like it."""
 CONTRACT = "Outputs"
 """The parameter that tells other pipelines of a stack; it reads nearly everything, so its lines are not drawn."""
 HANDLER = "/Handler/"
@@ -36,8 +38,14 @@ class StackGraph:
 
 
 def shown_environment() -> EnvironmentSnapshot:
-    """The snapshot that the pictures are made from."""
-    return read_snapshots(repository_path("snapshots")).environments[SHOWN]
+    """The snapshot that the pictures are made from, with one of its serving stacks."""
+    environment = read_snapshots(repository_path("snapshots")).environments[SHOWN]
+    shown = {
+        name: stack
+        for name, stack in environment.stacks.items()
+        if not name.startswith("serving-") or name == SHOWN_SERVING
+    }
+    return replace(environment, stacks=shown)
 
 
 def stack_graph(environment: EnvironmentSnapshot) -> StackGraph:

@@ -10,8 +10,8 @@ from scripts.documentation.stack_graph import SHOWN, StackGraph, in_order, shown
 
 WIDTH, GAP, BETWEEN = 290, 14, 140
 """Of a construct's box; between boxes of a stack; between columns."""
-TOP = 60
-COLUMNS = (("artifacts", "network"), ("serving",), ("observability", "builds"))
+TOP = 90
+COLUMNS = (("artifacts", "network"), ("builds", "observability"), ("serving",))
 """Which kinds of stack stand above each other; others come into the last column."""
 
 
@@ -33,8 +33,13 @@ def draw(graph: StackGraph) -> str:
         for name in column:
             stacks[name] = _stack(drawing, graph, name, x=20 + number * (WIDTH + 2 * PADDING + BETWEEN), y=y)
             y += stacks[name].height + 60
+    past = 0
     for (reader, written), values in sorted(graph.outer.items()):
-        _between(drawing, stacks[reader], stacks[written], sorted(values))
+        if stacks[reader].x - stacks[written].x > WIDTH + 2 * PADDING + BETWEEN:
+            _past_a_column(drawing, stacks[reader], stacks[written], sorted(values), number=past)
+            past += 1
+        else:
+            _between(drawing, stacks[reader], stacks[written], sorted(values))
     return drawing.svg()
 
 
@@ -83,15 +88,10 @@ def _between(drawing: Drawing, reader: Box, written: Box, values: list[str]) -> 
     if reader.x == written.x:  # one above the other
         x = reader.centre
         drawing.arrow(f"M{x:g} {reader.y:g}L{x:g} {written.y + written.height:g}", style="strong")
-        drawing.text(x + 8, reader.y - 24, ", ".join(values), style="said")
+        for number, value in enumerate(reversed(values)):
+            drawing.text(x + 8, reader.y - 8 - LINE * number, value, style="said")
         return
     right = written.x + written.width
-    if reader.x - right > BETWEEN:  # past the column between them
-        drawing.arrow(
-            f"M{reader.centre:g} {reader.y:g}V{TOP - 20:g}H{written.centre:g}V{written.y - 1:g}", style="strong"
-        )
-        drawing.text(reader.centre - 8, TOP - 24, ", ".join(values), style="said", anchor="end")
-        return
     y = min(max(written.middle, reader.y + 40), reader.y + reader.height - 20)
     drawing.arrow(
         f"M{reader.x:g} {y:g}C{reader.x - 60:g} {y:g} {right + 60:g} {written.middle:g} {right:g} {written.middle:g}",
@@ -100,3 +100,14 @@ def _between(drawing: Drawing, reader: Box, written: Box, values: list[str]) -> 
     for number, value in enumerate(values):
         middle = (y + written.middle) / 2 - 8 - LINE * (len(values) - 1 - number)
         drawing.text((reader.x + right) / 2, middle, value, style="said", anchor="middle")
+
+
+def _past_a_column(drawing: Drawing, reader: Box, written: Box, values: list[str], *, number: int) -> None:
+    """A line over the column between two stacks, into the right side of the one that is read."""
+    right = written.x + written.width
+    start, top, channel = reader.centre + 24 * number, TOP - 16 - 18 * number, right + 12 + 10 * number
+    drawing.arrow(
+        f"M{start:g} {reader.y:g}V{top:g}H{channel:g}V{written.middle:g}H{right:g}",
+        style="strong",
+    )
+    drawing.text(reader.centre - 8, top - 4, ", ".join(values), style="said", anchor="end")

@@ -24,7 +24,7 @@ AFTER = "    scaling: {minimum: 2, maximum: 19, invocations_per_instance: 1596, 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of the environment files, which is also the working folder."""
-    shutil.copytree(REPOSITORY / "environments", tmp_path / "environments")
+    shutil.copytree(REPOSITORY / "tests/digits_environments", tmp_path / "environments")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

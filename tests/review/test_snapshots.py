@@ -69,7 +69,7 @@ def test_a_config_is_deleted_only_after_the_endpoint_that_reads_its_name(synthes
 
 def test_a_change_without_make_snapshots_is_told_by_resource(synthesised: Snapshots, tmp_path: Path) -> None:
     write_snapshots(synthesised, tmp_path)
-    path = tmp_path / "dev" / "serving-digits.json"
+    path = tmp_path / "dev" / "serving-images.json"
     text = path.read_text()
     assert '"InstanceType": "ml.g4dn.xlarge"' in text
     path.write_text(text.replace('"InstanceType": "ml.g4dn.xlarge"', '"InstanceType": "ml.g5.xlarge"'))

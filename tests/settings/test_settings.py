@@ -68,15 +68,14 @@ def test_committed_environments_load_and_match_the_schema(path: Path) -> None:
     jsonschema.Draft202012Validator(json.loads(schema_text("environment"))).validate(parse_yaml(text).value)
 
 
-def test_committed_environments_are_the_four_and_prod_is_guarded() -> None:
+def test_local_stays_small_and_production_is_guarded() -> None:
     environments = {row.environment: row for row in load_environments(REPOSITORY / "environments")}
-    assert set(environments) == {"local", "dev", "staging", "prod"}
     assert environments["local"].account == "123456789012"
     assert environments["local"].endpoints[0].models == ("digits-onnx", "digits-ensemble")
-    prod = environments["prod"]
-    assert prod.production
-    assert prod.artifacts.retain
-    assert all(endpoint.initial_instance_count >= 2 for endpoint in prod.endpoints)
+    assert {name for name, each in environments.items() if each.production} == {"prod", "prod-eu"}
+    for prod in (environments["prod"], environments["prod-eu"]):
+        assert prod.artifacts.retain
+        assert all(endpoint.initial_instance_count >= 2 for endpoint in prod.endpoints)
 
 
 @pytest.mark.parametrize("path", COMMITTED, ids=lambda path: path.stem)
@@ -87,8 +86,11 @@ def test_committed_environments_run_the_newest_release_whose_cuda_a_host_covers(
         assert ami is not None
         assert ami.covers(release)
         assert release.version in CATALOGUE.image_table.regions
+        needed = {"tensorflow"} if "inception-ensemble-graphdef" in endpoint.models else set()
+        assert needed <= release.backends
         for newer in CATALOGUE.releases.values():
-            if newer.order > release.order and newer.version in CATALOGUE.image_table.regions:
+            runs = newer.version in CATALOGUE.image_table.regions and needed <= newer.backends
+            if newer.order > release.order and runs:
                 assert not any(each.covers(newer) for each in CATALOGUE.host_amis)
 
 

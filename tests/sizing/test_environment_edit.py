@@ -16,6 +16,7 @@ from tests.sizing.environment_texts import OWN_KEYS, environment_texts
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.local.paths import REPOSITORY
 from tritonstack.settings import Environment, Scaling, load_environment
+from tritonstack.settings.loader import load_environments
 
 
 def without_values(text: str) -> str:
@@ -83,11 +84,20 @@ def test_any_file_says_the_advice_afterwards_and_nothing_else_changed(
     assert not edit_of(file, endpoint=name, rate=rate, load=load, factor=factor).changed
 
 
-@pytest.mark.parametrize("name", sorted(file.stem for file in (REPOSITORY / "environments").glob("*.yaml")))
-def test_an_edit_of_a_committed_environment_is_one_line_and_a_second_one_is_none(name: str, tmp_path: Path) -> None:
+COMMITTED = [
+    (each.environment, endpoint.name)
+    for each in load_environments(REPOSITORY / "environments")
+    for endpoint in each.endpoints
+]
+
+
+@pytest.mark.parametrize(("name", "endpoint"), COMMITTED)
+def test_an_edit_of_a_committed_environment_is_one_line_and_a_second_one_is_none(
+    name: str, endpoint: str, tmp_path: Path
+) -> None:
     source = REPOSITORY / "environments" / f"{name}.yaml"
     file = written(tmp_path, source.read_bytes().decode(), name=name)
-    edit = edit_of(file)
+    edit = edit_of(file, endpoint=endpoint)
     edit.write()
     changed = [line for line in edit.diff.splitlines()[2:] if line[0] in "+-"]
     assert [line[0] for line in changed] in (["+"], ["-", "+"])
@@ -95,7 +105,7 @@ def test_an_edit_of_a_committed_environment_is_one_line_and_a_second_one_is_none
     kept = [line for line in file.read_text().splitlines() if line != changed[-1][1:]]
     replaced = [line for line in source.read_text().splitlines() if line != changed[0][1:]]
     assert kept == replaced
-    again = edit_of(file)
+    again = edit_of(file, endpoint=endpoint)
     assert (again.changed, again.diff) == (False, "")
     again.write()
     assert file.read_bytes().decode() == edit.after

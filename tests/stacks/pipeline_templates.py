@@ -42,9 +42,8 @@ class Synthesised:
         return template
 
     def actions(self, stage: str) -> list[str]:
-        """Names of a stage's actions in the order of their run."""
-        ordered = sorted(self.stages[stage]["Actions"], key=lambda action: int(action["RunOrder"]))
-        assert len({action["RunOrder"] for action in ordered}) == len(ordered), "none beside another"
+        """Names of a stage's actions in the order of their run; those that run side by side by their names."""
+        ordered = sorted(self.stages[stage]["Actions"], key=lambda action: (int(action["RunOrder"]), action["Name"]))
         return [action["Name"] for action in ordered]
 
     def access(self, environment: str) -> Template:

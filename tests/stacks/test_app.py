@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.engines.engine_environments import A10G, T4, served_engines, write_models
 from tests.stacks.app_process import NO_NETWORK_IN_NODE, NO_NETWORK_IN_PYTHON, ROOT, files_under, run_app
 
 COMMITTED = sorted(path.stem for path in (ROOT / "environments").glob("*.yaml"))
@@ -35,31 +34,14 @@ def test_the_bytes_depend_on_neither_process_nor_place_nor_hash_seed_nor_clock(t
     first, second = tmp_path / "first", tmp_path / "elsewhere" / "second"
     second.parent.mkdir()
     ran = [
-        run_app(first, variables={"PYTHONHASHSEED": "1", "TZ": "UTC"}),
-        run_app(second, variables={"PYTHONHASHSEED": "2", "TZ": "Asia/Tokyo"}),
+        run_app(first, variables={"PYTHONHASHSEED": "1", "TZ": "UTC", "TMPDIR": str(tmp_path)}),
+        run_app(second, variables={"PYTHONHASHSEED": "2", "TZ": "Asia/Tokyo", "TMPDIR": str(tmp_path)}),
     ]
     assert [(each.returncode, each.stderr) for each in ran] == [(0, ""), (0, "")]
     assert stages_in(first) == [f"assembly-{name}" for name in COMMITTED]
-    assert files_under(first) == files_under(second)
-
-
-def test_an_environment_with_engines_gives_the_same_bytes_too(tmp_path: Path) -> None:
-    write_models(tmp_path)
-    served_engines(tmp_path, A10G, T4)
-    (tmp_path / "environments").mkdir()
-    (tmp_path / "local.yaml").rename(tmp_path / "environments" / "local.yaml")
-    context = {
-        "environments-folder": str(tmp_path / "environments"),
-        "model-repositories": str(tmp_path / "model_repos"),
-    }
-    ran = [
-        run_app(tmp_path / seed, context=context, variables={"PYTHONHASHSEED": seed, "TMPDIR": str(tmp_path)})
-        for seed in ("1", "2")
-    ]
-    assert [(each.returncode, each.stderr) for each in ran] == [(0, ""), (0, "")]
-    first, second = files_under(tmp_path / "1"), files_under(tmp_path / "2")
-    assert first == second
-    assert [name for name in first if "localbuilds" in name]
+    made = files_under(first)
+    assert made == files_under(second)
+    assert [name for name in made if "prodbuilds" in name], "engines are built in prod"
     assert not list(tmp_path.glob("build-source-*"))
 
 

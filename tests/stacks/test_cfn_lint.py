@@ -21,7 +21,7 @@ from tests.stacks.everything import everything
 from tritonstack.engines.served import served_by
 from tritonstack.settings import load_environments
 
-REGIONS = ("us-east-1", "eu-west-1")
+REGIONS = ("us-east-1", "eu-central-1")
 CONFIG = ROOT / ".cfnlintrc"
 CARELESS = """
 Resources:

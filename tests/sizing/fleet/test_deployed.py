@@ -27,10 +27,10 @@ PROD = f"environment: prod\n{MODELS}"
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project with this repository's environments and small models, and no archive built."""
+    """A project with small models, and no archive built."""
     folder = tmp_path / "project"
-    for part in ("environments", "requirements"):
-        shutil.copytree(REPOSITORY / part, folder / part)
+    shutil.copytree(REPOSITORY / "tests" / "digits_environments", folder / "environments")
+    shutil.copytree(REPOSITORY / "requirements", folder / "requirements")
     for model in ("digits-onnx", "digits-ensemble"):
         shutil.copytree(REPOSITORY / "model_repos" / model, folder / "model_repos" / model)
     monkeypatch.setenv("TRITONSTACK_PROJECT", str(folder))
