@@ -161,6 +161,11 @@ def test_a_model_folder_is_served_by_an_environment_of_an_account(system: str) -
     assert archives & {name for each in SERVED for name in each.archives}
 
 
+def test_every_single_model_endpoint_rolls_back_on_errors() -> None:
+    guarded = having("AWS::SageMaker::Endpoint", "AutoRollbackConfiguration")
+    assert guarded == [each.place for each in SERVED if not each.multi_model]
+
+
 def test_two_regions_are_served() -> None:
     assert {each.stack.region for each in SERVED} == {"us-east-1", "eu-central-1"}
 
@@ -173,10 +178,9 @@ def test_every_engine_is_built_by_a_service_that_its_environment_has() -> None:
             assert builds in (projects(gpu) if gpu else having("AWS::IAM::Policy", "sagemaker:CreateProcessingJob"))
 
 
-def test_every_production_endpoint_is_scaled_on_both_metrics_and_watched() -> None:
+def test_every_endpoint_is_watched_and_scaled_on_both_metrics_but_where_load_tests_measure() -> None:
     for each in SERVED:
         environment = each.place.partition("/")[0]
-        if environment.startswith("prod"):
-            assert len(each.scaled_on) == 2, each.place
+        assert len(each.scaled_on) == (0 if f"{environment}/load-test" in STACKS else 2), each.place
         alarms = having("AWS::CloudWatch::Alarm", f"{environment}-{each.stack.name.removeprefix('serving-')}-")
         assert f"{environment}/observability" in alarms, each.place
