@@ -20,6 +20,8 @@ _RELEASE = "24.09"
 LOAD_SECONDS = 60.0
 GIVE_UP_SECONDS = 10.0
 """After this a server that loads a Python model in 2 s is taken not to answer any more."""
+MOST_LOADED = 20
+"""What one server keeps loaded: every instance of a Python model is a process."""
 CRASHED = 128 + signal.SIGSEGV
 """What ``exited`` tells of a server that ended by its own fault."""
 _ARCHIVE = re.compile(r"\b[0-9a-f]{16}\b")
@@ -47,7 +49,8 @@ class Server:
 
     def __init__(self, container: TritonContainer) -> None:
         self._container = container
-        self._loaded = 0
+        self._loads = 0
+        self._accepted = 0
 
     @classmethod
     @contextmanager
@@ -60,8 +63,8 @@ class Server:
 
     @property
     def ended(self) -> bool:
-        """Whether the container is of no use any more."""
-        return not self._container.alive
+        """Whether the container is of no use any more: it has ended, or is to load nothing more."""
+        return not self._container.alive or self._accepted >= MOST_LOADED
 
     def load(self, mutation: Mutation, *, seconds: float = LOAD_SECONDS) -> Answer:
         """Lay out the repository where SageMaker unpacks archives, untouched, and load it."""
@@ -80,8 +83,8 @@ class Server:
 
     def load_laid_out(self, lay_out: Callable[[Path], None], *, seconds: float = LOAD_SECONDS) -> tuple[Answer, str]:
         """Load what ``lay_out`` writes to the folder of a new name. Returns that name too."""
-        self._loaded += 1
-        name = f"{self._loaded:016x}"
+        self._loads += 1
+        name = f"{self._loads:016x}"
         lay_out(self._container.model_folder(name))
         logged = self._container.log_path.stat().st_size
         url = self._container.model_url(name)
@@ -89,6 +92,7 @@ class Server:
         told = f"{body}\n{self._log(since=logged, of=name)}"
         if status not in (200, 400):
             raise AssertionError(f"status {status}: {told}")
+        self._accepted += status == 200
         return Answer(status == 200, told), name
 
     def load_or_give_up(self, mutation: Mutation) -> Answer:

@@ -41,7 +41,7 @@ def _disagreement(mutation: Mutation, answer: Answer, found: frozenset[str]) -> 
 def _compare(mutations: Iterable[Mutation], folder: Path) -> tuple[int, list[str]]:
     """How many mutations both judge alike, and what they say of the others.
 
-    One server loads them in this order; another goes on where it ends or does not answer.
+    One server loads them in this order; another goes on where it ends, is full or does not answer.
     """
     waiting, agreed, differ = deque(mutations), 0, []
     while waiting:

@@ -19,8 +19,6 @@ HELD_OUT = "held out"
 """The seed of the cases that count: no rule was changed for one of them."""
 
 CASES = 315
-MOST_LOADED = 20
-"""What one server keeps loaded; then another goes on, for every instance of a Python model is a process."""
 SECONDS = 40.0
 """After this a server is taken to load a case no more."""
 
@@ -40,7 +38,6 @@ def judged(cases: Sequence[Case], folder: Path) -> list[tuple[Case, bool, list[s
     waiting, verdicts = deque(enumerate(cases)), []
     while waiting:
         with Server.running(folder / f"container-{len(waiting)}") as server:
-            loaded = 0
             while waiting and not server.ended:
                 index, case = waiting.popleft()
                 case.write(folder / f"case-{index}")
@@ -49,8 +46,7 @@ def judged(cases: Sequence[Case], folder: Path) -> list[tuple[Case, bool, list[s
                 except (TimeoutError, ConnectionError):
                     answer = Answer(accepted=False, told="no answer")
                 verdicts.append((case, answer.accepted, lint_errors(folder / f"case-{index}"), answer.told))
-                loaded += answer.accepted
-                if answer.told == "no answer" or loaded == MOST_LOADED:
+                if answer.told == "no answer":
                     break
     return verdicts
 
