@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from scripts.documentation.import_graph import SINGLE, import_graph
-from scripts.documentation.markdown import COMMAND, code, table
+from scripts.documentation.markdown import code, filled, table
 from scripts.documentation.stack_graph import shown_environment, stack_graph
 from tritonstack.repository import repository_path
 
 PATH = "docs/architecture.md"
-MARK = re.compile(rf"(<!-- (\w+): {COMMAND} -->\n).*?(<!-- end of \2 -->)", re.DOTALL)
 
 
 def architecture_page() -> str:
-    """The page as it is, with its tables made anew.
-
-    Raises:
-        ValueError: one of the tables has no place on the page.
-    """
-    text = repository_path(PATH).read_text(encoding="utf-8")
-    found = {each[2] for each in MARK.finditer(text)}
-    if found != set(TABLES):
-        raise ValueError(f"{PATH} has marks of {sorted(found)}, not of {sorted(TABLES)}: <!-- NAME: {COMMAND} -->")
-    return MARK.sub(lambda each: f"{each[1]}{TABLES[each[2]]()}{each[3]}", text)
+    """The page as it is, with its tables made anew."""
+    return filled(PATH, TABLES)
 
 
 def _stacks() -> str:

@@ -3,14 +3,30 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from tritonstack.repository import repository_path
 
 COMMAND = "make docs"
+MARK = re.compile(rf"(<!-- (\w+): {COMMAND} -->\n).*?(<!-- end of \2 -->)", re.DOTALL)
 
 
 def head(title: str, *, source: str) -> str:
     """A generated page's title, and the line that says what it is made from and how it is made again."""
     return f"# {title}\n\nGenerated from {source} by `{COMMAND}`; do not edit.\n"
+
+
+def filled(path: str, blocks: Mapping[str, Callable[[], str]]) -> str:
+    """A page that people write, with its generated blocks made anew. ``blocks``: name of a mark → what stands there.
+
+    Raises:
+        ValueError: one of the blocks has no place on the page, or a mark has no block.
+    """
+    text = repository_path(path).read_text(encoding="utf-8")
+    found = {each[2] for each in MARK.finditer(text)}
+    if found != set(blocks):
+        raise ValueError(f"{path} has marks of {sorted(found)}, not of {sorted(blocks)}: <!-- NAME: {COMMAND} -->")
+    return MARK.sub(lambda each: f"{each[1]}{blocks[each[2]]()}{each[3]}", text)
 
 
 def table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

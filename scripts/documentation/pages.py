@@ -10,6 +10,8 @@ MAKERS: dict[str, tuple[str, str]] = {
     "docs/reference/releases.md": ("scripts.documentation.releases_page", "releases_page"),
     "docs/reference/commands.md": ("scripts.documentation.commands_page", "commands_page"),
     "docs/reference/constructs.md": ("scripts.documentation.constructs_page", "constructs_page"),
+    "README.md": ("scripts.documentation.cost_blocks", "readme"),
+    "docs/review.md": ("scripts.documentation.cost_blocks", "review_page"),
     "docs/architecture.md": ("scripts.documentation.architecture_page", "architecture_page"),
     "docs/pictures/stacks.svg": ("scripts.documentation.stack_picture", "stack_picture"),
     "docs/pictures/access.svg": ("scripts.documentation.access_picture", "access_picture"),

@@ -11,7 +11,7 @@ import pytest
 from tritonstack.catalogue import load_catalogue
 from tritonstack.catalogue.data_file import read_data
 from tritonstack.catalogue.price_file import ListedPrice, PriceFile, RegionPrices, price_file_text
-from tritonstack.catalogue.prices import hosting_price
+from tritonstack.catalogue.prices import ANY_REGION, hosting_price, service_price, service_prices
 from tritonstack.errors import InputError
 
 REGIONS = read_data("hosting_prices.json")["regions"]
@@ -38,6 +38,27 @@ def test_an_unknown_price_is_none_not_a_guess() -> None:
     assert hosting_price(instance_type="ml.g6.xlarge", region="us-east-1") is None  # the sources disagree
     assert hosting_price(instance_type="ml.g5.16xlarge", region="us-west-2") is None  # the sources disagree
     assert hosting_price(instance_type="ml.g4dn.xlarge", region="eu-central-1") is None  # no source
+
+
+SERVICES = [(name, region) for name, regions in service_prices().items() for region in regions]
+
+
+@pytest.mark.parametrize(("name", "region"), SERVICES, ids=[f"{name}-{region}" for name, region in SERVICES])
+def test_a_price_beside_instances_has_a_unit_a_source_and_a_region_that_there_is(name: str, region: str) -> None:
+    assert region == ANY_REGION or region in load_catalogue().regions
+    price = service_price(name=name, region=region)
+    assert price is not None
+    assert 0 < price.usd <= 3
+    assert price.unit in {"hour", "month", "minute", "GB", "GB-month", "10,000 requests"}
+    assert len(price.source) > 10
+    assert price.date is None or re.fullmatch(r"20\d\d-\d\d-\d\d", price.date)
+    assert {each.unit for each in service_prices()[name].values()} == {price.unit}
+
+
+def test_a_price_beside_instances_is_of_its_region_or_of_all() -> None:
+    assert service_price(name="nat-gateway", region="af-south-1") is None
+    assert service_price(name="kms-key", region="af-south-1") == service_price(name="kms-key", region="us-east-1")
+    assert service_price(name="codebuild-gpu1.large", region="us-east-1") is None  # three sources disagree
 
 
 def test_a_larger_type_of_a_family_costs_more() -> None:

@@ -95,3 +95,26 @@ def test_nothing_changes_where_nothing_does(tmp_path: Path) -> None:
     ended = review(project, "--fail-on", "any")
     assert ended.returncode == 0, ended.stderr
     assert "every template is as it was" in ended.stdout
+
+
+def test_the_costs_of_an_environment_are_printed_without_comparing_anything(made: Path, tmp_path: Path) -> None:
+    """With the prices of its file; no base is looked for."""
+    elsewhere = tmp_path / "project"
+    shutil.copytree(made, elsewhere, ignore=shutil.ignore_patterns(".git"))
+    file = elsewhere / "environments" / "dev.yaml"
+    file.write_text(file.read_text() + "prices: {ml.g5.2xlarge: 2}\n")
+    every, one = review(elsewhere, "--costs"), review(elsewhere, "--costs", "dev")
+    assert (every.returncode, one.returncode) == (0, 0), every.stderr + one.stderr
+    assert every.stdout == one.stdout
+    rows = [line.split() for line in one.stdout.splitlines()]
+    assert ["all", "2.00", "2.00"] in rows
+    assert ["USD/month", "730", "hours", "1,460", "1,460"] in rows
+
+
+@pytest.mark.parametrize(
+    ("arguments", "found"), [(["--costs", "nowhere"], "nowhere"), (["--costs", "dev", "--fail-on", "any"], "--fail-on")]
+)
+def test_costs_of_no_environment_or_of_a_comparison_are_refused(made: Path, arguments: list[str], found: str) -> None:
+    ended = review(made, *arguments, "--no-synth", str(made / "assembly"))
+    assert ended.returncode == 2
+    assert f"found:   {found}" in ended.stderr

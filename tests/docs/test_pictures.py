@@ -12,9 +12,9 @@ from xml.etree import ElementTree
 import pytest
 
 from scripts.documentation import access_picture, package_picture, stack_picture
-from scripts.documentation.architecture_page import MARK
 from scripts.documentation.drawing import Box, Drawing
 from scripts.documentation.import_graph import SINGLE, direct, import_graph, joined, layers, reachable
+from scripts.documentation.markdown import MARK
 from scripts.documentation.stack_graph import (
     SHOWN,
     SHOWN_SERVING,
@@ -171,6 +171,9 @@ def seen_in_a_browser(picture: str, folder: Path) -> str:
     return found[1]
 
 
-def test_the_page_names_every_table_once() -> None:
-    page = (REPOSITORY / "docs" / "architecture.md").read_text()
-    assert sorted(each[2] for each in MARK.finditer(page)) == ["packages", "stacks"]
+@pytest.mark.parametrize(
+    ("path", "tables"),
+    [("docs/architecture.md", ["packages", "stacks"]), ("README.md", ["costs"]), ("docs/review.md", ["costs"])],
+)
+def test_the_page_names_every_table_once(path: str, tables: list[str]) -> None:
+    assert sorted(each[2] for each in MARK.finditer((REPOSITORY / path).read_text())) == tables

@@ -54,15 +54,20 @@ def test_a_wildcard_is_called_out_where_a_permission_widens(told: str) -> None:
 def test_the_reason_of_a_wildcard_ends_with_one_full_stop() -> None:
     [dev] = [each for each in document().environments if each.name == "dev"]
     [permission] = dev.permissions
+    free = dev.cost_table.model_copy(update={"rows": ()})
     reasoned = permission.model_copy(update={"wildcards": ("resource a* — accepted: Why.", "resource b*")})
-    [(_, lines)] = part_lists(dev.model_copy(update={"permissions": (reasoned,), "openings": (), "costs": ()}))
+    [(_, lines)] = part_lists(
+        dev.model_copy(update={"permissions": (reasoned,), "openings": (), "costs": (), "cost_table": free})
+    )
     assert lines == ("serving/Role may now: s3:* on *. Wildcards: resource a* — accepted: Why; resource b*.",)
 
 
 def test_the_cost_is_a_table_of_both_ends(told: str) -> None:
-    assert "| endpoint | at the fewest instances | at the most |" in told
-    assert "| `dev-digits` | 0.75 USD/hour → 1.50 USD/hour | 0.75 USD/hour → 1.50 USD/hour |" in told
-    assert "| `new-digits` | nothing → 0.75 USD/hour | nothing → 0.75 USD/hour |" in told
+    assert "| USD/hour | how many | idle | at most | billed by use |\n|---|---|---|---|---|\n" in told
+    counts = "1 of ml.g4dn.xlarge → 1 of ml.g5.2xlarge"
+    assert f"| endpoint dev-digits | {counts} | 0.75 → 1.50 | 0.75 → 1.50 | data in and out of the instances |" in told
+    assert "| endpoint new-digits | none → 1 of ml.g4dn.xlarge | nothing → 0.75 | nothing → 0.75 |" in told
+    assert "| USD/month | 730 hours | 548 → 1,095 | 548 → 1,095 |" in told
 
 
 def test_a_property_is_a_difference_with_signs(told: str) -> None:

@@ -7,7 +7,7 @@ import io
 from rich.console import Console
 
 from tests.review.reports import before, document, report
-from tests.review.small import resource
+from tests.review.small import resource, serving
 from tritonstack.review.document import ReviewDocument
 from tritonstack.review.terminal import MOST_LINES, WHERE, show
 
@@ -71,3 +71,10 @@ def test_of_many_properties_the_first_are_shown() -> None:
     others = {f"T{n:02}": resource("AWS::SNS::Topic", {}) for n in range(9)}
     named = shown(document(report({**before(), "A": old}, {**before(), **others, "A": new})))
     assert "    P00, P01, P02, P03, P04, P05 and 14 more" in named
+
+
+def test_an_environment_that_costs_what_it_did_is_told_by_its_sums() -> None:
+    same = shown(many(0))
+    assert [line.split() for line in same if " 0.75 " in line] == [["all", "0.75", "0.75", "metrics,", "S3"]]
+    more = shown(document(report(before(), {**before(), **serving(variant={"InstanceType": "ml.g5.2xlarge"})})))
+    assert any(line.strip().startswith("endpoint dev-digits") and "0.75 → 1.50" in line for line in more)

@@ -23,6 +23,11 @@ def test_an_environment_has_neither_dashboard_nor_alarms_unless_it_says_so(tmp_p
     assert (made.dashboard, made.alarms, made.prices) == (False, None, {})
 
 
+def test_prices_may_be_of_instances_and_of_what_stands_beside_them(tmp_path: Path) -> None:
+    prices = {"ml.g5.xlarge": 1.2, "nat-gateway": 0.05, "kms-key": 1}
+    assert loaded(tmp_path, f"prices: {prices}").prices == prices
+
+
 def test_empty_alarms_are_the_defaults(tmp_path: Path) -> None:
     alarms = loaded(tmp_path, "alarms: {}").alarms
     assert alarms is not None
@@ -84,7 +89,12 @@ def test_an_endpoint_has_thresholds_of_its_own(tmp_path: Path) -> None:
             "endpoints[0].alarms.budget_usd_per_hour",
             ("endpoint digits",),
         ),
-        ("prices: {ml.t2.medium: 0.1}", "", "prices.ml.t2.medium", ("GPU instance types of the catalogue",)),
+        (
+            "prices: {ml.t2.medium: 0.1}",
+            "",
+            "prices.ml.t2.medium",
+            ("GPU instance types of the catalogue, nat-gateway, ",),
+        ),
         ("prices: {ml.g5.xlarge: 0}", "", "prices.ml.g5.xlarge", ("more than 0 USD",)),
     ],
 )

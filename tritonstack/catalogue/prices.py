@@ -59,6 +59,45 @@ def hosting_price(*, instance_type: str, region: str, project: Path | None = Non
     return own.get(key) or carried_prices().get(key)
 
 
+@dataclass(frozen=True, kw_only=True)
+class ServicePrice:
+    """An on-demand list price of something beside instances, such as a NAT gateway.
+
+    Attributes:
+        usd: for one unit.
+        unit: ``hour``, ``month``, ``minute``, ``GB``, …
+        source: where the figure stands.
+        date: of the source; None where it has none.
+        note: what a reader must know of the source; empty where nothing is.
+    """
+
+    usd: float
+    unit: str
+    source: str
+    date: str | None
+    note: str = ""
+
+
+ANY_REGION = "any"
+"""In place of a region: AWS lists one price for all of them."""
+
+
+@lru_cache(maxsize=1)
+def service_prices() -> Mapping[str, Mapping[str, ServicePrice]]:
+    """What is priced beside instances (``nat-gateway``) → region, or ``ANY_REGION`` → price."""
+    priced = read_data("service_prices.json")["prices"]
+    return {
+        name: {region: ServicePrice(unit=entry["unit"], **row) for region, row in entry["regions"].items()}
+        for name, entry in priced.items()
+    }
+
+
+def service_price(*, name: str, region: str) -> ServicePrice | None:
+    """The price of ``name`` (``nat-gateway``) in ``region``; None where no source gives it."""
+    regions = service_prices().get(name, {})
+    return regions.get(region) or regions.get(ANY_REGION)
+
+
 @lru_cache(maxsize=1)
 def carried_prices() -> Prices:
     """The prices of the catalogue, which public sources quote."""

@@ -12,20 +12,26 @@ from rich.console import Console
 
 from tritonstack.archives.resolving import resolved_models
 from tritonstack.commands.progress import Steps
-from tritonstack.commands.review_sides import base_of, sides_of
+from tritonstack.commands.review_sides import base_of, sides_of, synthesised
+from tritonstack.errors import InputError, Problem
 from tritonstack.local.paths import LocalPaths, project_folder
 from tritonstack.review.annotations import annotations_of, commands_of
-from tritonstack.review.document import ReviewDocument, document_of
+from tritonstack.review.assembly import read_assembly
+from tritonstack.review.cost_table import table_of
+from tritonstack.review.document import ReviewDocument, cost_table_entry, document_of
 from tritonstack.review.entry_words import match_groups
 from tritonstack.review.fail_on import allowed_words, matches_of, parse_fail_on
 from tritonstack.review.manifests import BuiltHere, CopyOfBucket, ManifestStore
 from tritonstack.review.markdown import LIMIT, WHOLE, markdown
 from tritonstack.review.parts import Known
+from tritonstack.review.prices import prices_of
 from tritonstack.review.report import report_of
-from tritonstack.review.terminal import show
+from tritonstack.review.terminal import show, show_costs
 from tritonstack.settings import load_environment
 
 DEFAULT_BASES = ("origin/main", "main")
+EVERY = "*"
+"""``--costs`` without a name."""
 file_option = click.Path(dir_okay=False, path_type=Path)
 
 
@@ -45,6 +51,13 @@ file_option = click.Path(dir_okay=False, path_type=Path)
     help="A copy of a bucket's manifests/, for sizes of archives and the time that engines took. May be repeated.",
 )
 @click.option(
+    "--costs",
+    metavar="[ENVIRONMENT]",
+    is_flag=False,
+    flag_value=EVERY,
+    help="Print what an environment costs, or each of them, and compare nothing.",
+)
+@click.option(
     "--no-synth",
     "assembly",
     type=click.Path(file_okay=False, exists=True, path_type=Path),
@@ -61,6 +74,7 @@ def command(
     annotations: bool,
     fail_on: str | None,
     manifests: tuple[Path, ...],
+    costs: str | None,
     assembly: Path | None,
 ) -> int:
     """Say what a deployment of this change does, in every environment, before it is merged.
@@ -70,6 +84,11 @@ def command(
     """
     words = () if fail_on is None else parse_fail_on(fail_on)
     project = project_folder()
+    if costs is not None:
+        given = {"--base": base, "--json": as_json, "--markdown": as_markdown, "--html": as_html, "--fail-on": fail_on}
+        _refuse_beside_costs([name for name, value in given.items() if value is not None])
+        _show_costs(costs, project, assembly)
+        return 0
     with Steps().step("review") as step:
         compared, committed = base_of(base or DEFAULT_BASES, project)
         step.say("synthesising" if assembly is None else f"reading {assembly}")
@@ -99,6 +118,40 @@ def command(
         if word.rest and not verbose:
             click.echo(f"{head} … {len(word.rest)} more", err=True)
     return 1 if matches else 0
+
+
+def _refuse_beside_costs(options: Sequence[str]) -> None:
+    if options:
+        advice = "Leave --costs out: every report of a change has the table."
+        raise InputError(
+            [Problem(field="--costs", found=", ".join(options), allowed="--no-synth alone", advice=advice)]
+        )
+
+
+def _show_costs(name: str, project: Path, assembly: Path | None) -> None:
+    """Print the cost table of an environment, or of every one."""
+    with Steps().step("costs") as step:
+        step.say("synthesising" if assembly is None else f"reading {assembly}")
+        environments = (
+            synthesised(project, validation=False).environments
+            if assembly is None
+            else read_assembly(assembly).environments
+        )
+        if name not in {EVERY, *environments}:
+            raise InputError(
+                [
+                    Problem(
+                        field="--costs",
+                        found=name,
+                        allowed=", ".join(environments),
+                        advice="Name one of them, or none.",
+                    )
+                ]
+            )
+        step.end_with(f"{len(environments)} environments" if name == EVERY else name)
+    for each in environments.values() if name == EVERY else (environments[name],):
+        table = table_of(each, book=prices_of(each.name, base=None, project=project).after)
+        show_costs(each.name, cost_table_entry(table, table), Console(highlight=False))
 
 
 def _stores(copies: Sequence[Path]) -> tuple[ManifestStore, ...]:

@@ -73,7 +73,7 @@ def sides_of(base: Base, environments: Snapshots, *, project: Path, assembly: Pa
         return _sides(environments, added, after=without(found, part), added_after=part)
     with ThreadPoolExecutor(max_workers=1) as beside:  # each waits for a process of its own
         pipeline = beside.submit(_pipeline, project, added) if (project / SETTINGS).is_file() else None
-        after = _synthesised(project)
+        after = synthesised(project)
         return _sides(environments, added, after=after, added_after=NOTHING if pipeline is None else pipeline.result())
 
 
@@ -89,9 +89,10 @@ def _sides(before: Snapshots, added: Snapshots | None, *, after: Snapshots, adde
     )
 
 
-def _synthesised(project: Path) -> Snapshots:
+def synthesised(project: Path, *, validation: bool = True) -> Snapshots:
+    """The project's environments as they are now. ``validation``: whether policy findings are looked for."""
     with tempfile.TemporaryDirectory(prefix="review-") as name:
-        synthesise(project, Path(name))
+        synthesise(project, Path(name), validation=validation)
         return read_assembly(Path(name))
 
 

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import ROUND_HALF_UP, Decimal
 
+HOURS_A_MONTH = 730
+"""Of 365 days in twelve parts, as AWS's own estimates have it."""
 _DIGITS = Decimal("0.0001")
 _CENTS = 2
 

@@ -16,10 +16,6 @@ from tritonstack.review.fleets import Count, Fleet, Variant, fleets_of
 from tritonstack.review.prices import Price, PriceBook, Prices
 from tritonstack.review.snapshot import EnvironmentSnapshot
 
-OUTSIDE = (
-    "The instances of endpoints alone: NAT gateways, VPC endpoints, KMS keys, storage, logs, requests and builds are "
-    "outside this table."
-)
 _BOTH_FLEETS = {Update.ALL_AT_ONCE, Update.CANARY, Update.LINEAR, Update.UNKNOWN}
 
 
@@ -254,12 +250,13 @@ def _range(cost: EndpointCost) -> str:
 
 def _ends(before: tuple[Amount, Amount], after: tuple[Amount, Amount]) -> str:
     """Both ends, (minimum, maximum), before and after; once where they are the same."""
-    minimum, maximum = (_moved(old, new) for old, new in zip(before, after, strict=True))
+    minimum, maximum = (moved_text(old, new) for old, new in zip(before, after, strict=True))
     one = before[0] == before[1] and after[0] == after[1]
     return minimum if one else f"at minimum {minimum}; at maximum {maximum}"
 
 
-def _moved(before: Amount, after: Amount) -> str:
+def moved_text(before: Amount, after: Amount) -> str:
+    """An amount before and after, with the change in per cent where it is known."""
     if before == after:
         return f"{after.text} (no change)"
     part = relative(before, after)

@@ -18,6 +18,7 @@ from tritonstack.review.change import (
     StackChange,
 )
 from tritonstack.review.cost import CostChange, CostTotals
+from tritonstack.review.cost_table import CostRow, CostTable, compared
 from tritonstack.review.endpoint_sizes import EndpointSizes
 from tritonstack.review.engines import EngineBuildNotice, Need
 from tritonstack.review.entries import (
@@ -25,6 +26,8 @@ from tritonstack.review.entries import (
     ArchivesEntry,
     BaseEntry,
     CostEntry,
+    CostRowEntry,
+    CostTableEntry,
     DocumentEntry,
     EngineEntry,
     EnvironmentEntry,
@@ -111,6 +114,7 @@ def _environment(report: EnvironmentReport) -> EnvironmentEntry:
         engines=tuple(_engine(each) for each in report.parts.engines),
         cost=_total(report.parts.cost),
         costs=tuple(_cost(each) for each in report.parts.costs),
+        cost_table=cost_table_entry(*report.parts.tables),
         findings_known=changes.findings.known,
         findings=tuple(_findings(report)),
     )
@@ -297,6 +301,34 @@ def _total(totals: CostTotals) -> CostEntry:
         maximum_before=_amount(totals.maximum_before),
         maximum_after=_amount(totals.maximum_after),
         sentences=(totals.sentence,),
+    )
+
+
+def cost_table_entry(before: CostTable, after: CostTable) -> CostTableEntry:
+    """A cost table as data, of both sides."""
+    return CostTableEntry(
+        rows=tuple(_row(each) for each in compared(before, after)),
+        idle_before=_amount(before.idle),
+        idle_after=_amount(after.idle),
+        most_before=_amount(before.most),
+        most_after=_amount(after.most),
+        by_use=after.uses,
+        unknown=tuple(sorted({*before.unknown, *after.unknown})),
+    )
+
+
+def _row(row: CostRow) -> CostRowEntry:
+    before, after = row.before, row.after
+    return CostRowEntry(
+        name=row.name,
+        quantity_before=None if before is None else before.quantity,
+        quantity_after=None if after is None else after.quantity,
+        idle_before=None if before is None or before.idle is None else _amount(before.idle),
+        idle_after=None if after is None or after.idle is None else _amount(after.idle),
+        most_before=None if before is None or before.most is None else _amount(before.most),
+        most_after=None if after is None or after.most is None else _amount(after.most),
+        changed=row.changed,
+        by_use=(after.grows if after is not None else before.grows if before is not None else ()),
     )
 
 

@@ -151,6 +151,16 @@ def engine_builds(
     return tuple(each for each in notices if each is not None)
 
 
+def deployment_sites(environment: EnvironmentSnapshot) -> tuple[BuildSite, ...]:
+    """Where deployments build the engines of an environment's build sets, each place once."""
+    found: dict[BuildSite, None] = {}
+    for served in served_sets(environment):
+        order = _order(environment.stacks[served.stack], served)
+        if order is not None and any(row.get("dependency") == "engine" for row in order["archives"]):
+            found[_site(served, order, environment)] = None
+    return tuple(found)
+
+
 def dependencies_of(environment: str, *, project: Path) -> dict[str, str]:
     """Model → what its archive depends on, as the folders of a project say it. Reads settings and recipes alone.
 
@@ -208,7 +218,7 @@ def _notice(
         platform=archive.platform,
         endpoints=tuple(sorted({each.endpoint for each in archive.sets})),
         need=Need.UNKNOWN if told is None else Need.YES,
-        site=_site(archive, after),
+        site=_site(archive.sets[0], archive.orders[0] if archive.orders else {}, after),
         built_by=BuiltBy.DEPLOYMENT if archive.orders else BuiltBy.BEFOREHAND,
         last=history.last(archive.model, platform=archive.platform, replaced=archive.replaced),
     )
@@ -224,18 +234,16 @@ def _order(stack: StackSnapshot, served: ServedSet) -> Mapping[str, Json] | None
     return None
 
 
-def _site(archive: _Archive, environment: EnvironmentSnapshot) -> BuildSite:
+def _site(served: ServedSet, order: Mapping[str, Json], environment: EnvironmentSnapshot) -> BuildSite:
     """Where: as the build chooses it, on the machine that the template's project has."""
     from tritonstack.engines.builders import NoBuilderError, builder_for  # noqa: PLC0415 - most changes build nothing
 
-    order = archive.orders[0] if archive.orders else {}
-    served = archive.sets[0]
     region = order.get("region") or environment.stacks[served.stack].region
     if region is None:
         return BuildSite(reason="the region is decided when it is deployed")
     try:
         builder = builder_for(
-            archive.platform, region, image=order.get("image") or served.image, kind=order.get("engine_builder")
+            served.platform, region, image=order.get("image") or served.image, kind=order.get("engine_builder")
         )
     except NoBuilderError as error:
         return BuildSite(reason=f"{error.found} (allowed: {error.allowed})")

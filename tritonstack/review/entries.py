@@ -196,6 +196,37 @@ class CostEntry(Part):
     sentences: tuple[str, ...] = Field(description="What changes, and why what is unknown is.")
 
 
+class CostRowEntry(Part):
+    """One row of what an environment costs: an endpoint, or what stands beside the endpoints."""
+
+    name: str = Field(description="endpoint prod-digits, NAT gateways.")
+    quantity_before: str | None = Field(description="How many, in words; null where there was none.")
+    quantity_after: str | None = Field(description="Null where there is none any more.")
+    idle_before: AmountEntry | None = Field(description="With the fewest instances; null: nothing is billed by time.")
+    idle_after: AmountEntry | None = Field(description="Likewise after the change.")
+    most_before: AmountEntry | None = Field(description="With the most instances; null: nothing is billed by time.")
+    most_after: AmountEntry | None = Field(description="Likewise after the change.")
+    changed: bool = Field(description="Whether it comes, goes or costs another amount by time.")
+    by_use: tuple[str, ...] = Field(description="What of it is billed by use, each with its price where that is known.")
+
+
+class CostTableEntry(Part):
+    """What all of an environment costs."""
+
+    rows: tuple[CostRowEntry, ...] = Field(description="Endpoints, then what stands beside them.")
+    idle_before: AmountEntry = Field(description="The sum of the rows, without what is billed by use.")
+    idle_after: AmountEntry = Field(description="Likewise after the change.")
+    most_before: AmountEntry = Field(description="The sum of the rows at the most instances.")
+    most_after: AmountEntry = Field(description="Likewise after the change.")
+    by_use: tuple[str, ...] = Field(description="What is billed by use after the change, in a word or two each.")
+    unknown: tuple[str, ...] = Field(description="What is not known, mostly prices with their regions.")
+
+    @property
+    def changed(self) -> bool:
+        """Whether a row is other than it was."""
+        return any(each.changed for each in self.rows)
+
+
 class EnvironmentEntry(Part):
     """One environment."""
 
@@ -213,6 +244,7 @@ class EnvironmentEntry(Part):
     engines: tuple[EngineEntry, ...] = Field(description="Engines that are to be built.")
     cost: CostEntry = Field(description="Of all endpoints together.")
     costs: tuple[CostEntry, ...] = Field(description="Of each endpoint.")
+    cost_table: CostTableEntry = Field(description="Of everything that the templates have.")
     findings_known: bool = Field(description="Whether both sides were validated.")
     findings: tuple[FindingEntry, ...] = Field(description="Policy findings that come, go, or are accepted.")
 

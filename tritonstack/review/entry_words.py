@@ -6,10 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
-from tritonstack.review.cost import OUTSIDE
+from tritonstack.review.amounts import HOURS_A_MONTH
+from tritonstack.review.cost_table import LIST_PRICES
 from tritonstack.review.document import ReviewDocument
 from tritonstack.review.entries import (
     AmountEntry,
+    CostRowEntry,
+    CostTableEntry,
     EnvironmentEntry,
     FilesEntry,
     PropertyEntry,
@@ -22,7 +25,7 @@ MOST_MATCHES = 3
 """Of a word of the policy in one environment: a new environment has dozens of permissions that are new."""
 COST = "Cost"
 """The part that has a table beside its sentences."""
-COST_COLUMNS = ("endpoint", "at the fewest instances", "at the most")
+COST_COLUMNS = ("USD/hour", "how many", "idle", "at most", "billed by use")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,28 +115,62 @@ def _openings(environment: EnvironmentEntry, kind: str) -> Iterator[str]:
 
 
 def _cost(environment: EnvironmentEntry) -> Iterator[str]:
-    """What is to be known beside the table of ``cost_rows``; nothing where no endpoint is there at all."""
+    """What is to be known beside the table of ``cost_rows``; nothing where nothing costs anything."""
     for each in environment.costs:
         # The table has the amounts, which the sentences that begin with the endpoint's name tell, too.
         yield from (sentence for sentence in each.sentences if not sentence.startswith(str(each.endpoint)))
-    if environment.costs:
-        yield OUTSIDE
+    yield from cost_notes(environment.cost_table)
 
 
-def cost_rows(environment: EnvironmentEntry) -> Iterator[tuple[str, str, str]]:
-    """Endpoint, cost at its fewest instances, at its most; of several endpoints also all of them together."""
-    totals = (environment.cost,) if len(environment.costs) > 1 else ()
-    for each in (*environment.costs, *totals):
-        yield (
-            each.endpoint or "all endpoints",
-            _moved(each.minimum_before, each.minimum_after),
-            _moved(each.maximum_before, each.maximum_after),
-        )
+def cost_notes(table: CostTableEntry) -> Iterator[str]:
+    """What is to be known of a cost table's prices; nothing where it is empty."""
+    if table.unknown:
+        yield f"Not known: {', '.join(table.unknown)}. `prices:` in the environment's file sets prices by these names."
+    if table.rows:
+        yield LIST_PRICES
 
 
-def _moved(before: AmountEntry | None, after: AmountEntry | None) -> str:
-    old, new = "nothing" if before is None else before.text, "nothing" if after is None else after.text
-    return new if before == after else f"{old} → {new}"
+def cost_rows(table: CostTableEntry, *, whole: bool = False) -> Iterator[tuple[str, ...]]:
+    """The cells of ``COST_COLUMNS``, row by row; the sums alone where no row changed. ``whole``: all rows anyhow."""
+    listed = whole or table.changed
+    if listed:
+        yield from (_cost_row(each) for each in table.rows)
+    sides = ((table.idle_before, table.idle_after), (table.most_before, table.most_after))
+    by_use = "" if listed else ", ".join(table.by_use)
+    yield "all", "", *(_moved(_usd(old), _usd(new)) for old, new in sides), by_use
+    month = f"{HOURS_A_MONTH} hours"
+    yield "USD/month", month, *(_moved(_monthly(old), _monthly(new)) for old, new in sides), ""
+
+
+def _cost_row(row: CostRowEntry) -> tuple[str, ...]:
+    old, new = row.quantity_before, row.quantity_after
+    amounts = ((row.idle_before, row.idle_after), (row.most_before, row.most_after))
+    return (
+        row.name,
+        _moved(old or "none", new or "none"),
+        *(_moved(_by_time(old, before), _by_time(new, after)) for before, after in amounts),
+        "; ".join(row.by_use),
+    )
+
+
+def _by_time(quantity: str | None, amount: AmountEntry | None) -> str:
+    return "nothing" if quantity is None else "by use" if amount is None else _usd(amount)
+
+
+def _usd(amount: AmountEntry) -> str:
+    """Without the unit, which the table's corner has."""
+    return amount.text.replace(" USD/hour", "")
+
+
+def _monthly(amount: AmountEntry) -> str:
+    known = f"{amount.at_least * HOURS_A_MONTH:,.0f}"
+    if not amount.unknown:
+        return known
+    return f"at least {known}" if amount.at_least else "unknown"
+
+
+def _moved(old: str, new: str) -> str:
+    return new if old == new else f"{old} → {new}"
 
 
 def finding_words(environment: EnvironmentEntry) -> tuple[str, ...]:

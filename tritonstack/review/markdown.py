@@ -154,8 +154,8 @@ def _environment(environment: EnvironmentEntry) -> Iterator[Block]:
 
 
 def _cost_table(environment: EnvironmentEntry) -> str:
-    rows = [f"| {code(name)} | {text(least)} | {text(most)} |" for name, least, most in cost_rows(environment)]
-    return "\n".join([f"| {' | '.join(COST_COLUMNS)} |", "|---|---|---|", *rows, "", ""])
+    rows = [f"| {' | '.join(map(text, cells))} |" for cells in cost_rows(environment.cost_table)]
+    return "\n".join([f"| {' | '.join(COST_COLUMNS)} |", f"|{'---|' * len(COST_COLUMNS)}", *rows, "", ""])
 
 
 def _group(environment: str, effect: Effect, resources: Sequence[ResourceEntry]) -> Iterator[Block]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tritonstack.review.change import EnvironmentChange
 from tritonstack.review.cost import CostChange, CostTotals, cost_changes, cost_totals
+from tritonstack.review.cost_table import CostTable, cost_table
 from tritonstack.review.endpoint_sizes import EndpointSizes, endpoint_sizes
 from tritonstack.review.engine_times import EngineTimes
 from tritonstack.review.engines import EngineBuildNotice, dependencies_of, engine_builds
@@ -60,6 +61,7 @@ class Parts:
         archives: what all archives of each endpoint come to whose models change.
         engines: those that are to be built.
         costs: of every endpoint.
+        tables: what all of the environment costs, before and after.
         permissions: those that widen, narrow or are others.
         openings: of networks, data and programs.
         releases: endpoints whose Triton release has known vulnerabilities.
@@ -69,6 +71,7 @@ class Parts:
     archives: tuple[EndpointSizes, ...] = ()
     engines: tuple[EngineBuildNotice, ...] = ()
     costs: tuple[CostChange, ...] = ()
+    tables: tuple[CostTable, CostTable] = (CostTable(), CostTable())
     permissions: tuple[PermissionChange, ...] = ()
     openings: tuple[OpeningChange, ...] = ()
     releases: tuple[VulnerableRelease, ...] = ()
@@ -97,6 +100,9 @@ def parts_of(
     sizes = Sizes(known.stores)
     models = model_changes(before, deployed, sizes=sizes, earlier=known.earlier(name), dependencies=dependencies)
     touched = {(each.stack, each.endpoint) for each in models}
+    costs = cost_changes(before, deployed, prices=prices, change=change)
+    old = [(each.endpoint, each.before) for each in costs if each.before is not None]
+    new = [(each.endpoint, each.after) for each in costs if each.after is not None]
     return Parts(
         models=models,
         archives=tuple(
@@ -107,7 +113,11 @@ def parts_of(
         engines=engine_builds(before, deployed, history=EngineTimes(known.stores), dependencies=dependencies)
         if models
         else (),
-        costs=cost_changes(before, deployed, prices=prices, change=change),
+        costs=costs,
+        tables=(
+            cost_table(before, book=prices.before, endpoints=old),
+            cost_table(deployed, book=prices.after, endpoints=new),
+        ),
         permissions=permission_changes(before, deployed),
         openings=opening_changes(before, deployed),
         releases=vulnerable_releases(before, deployed),

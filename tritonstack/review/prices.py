@@ -8,11 +8,13 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
 
-from tritonstack.catalogue.prices import PRICES_FILE, carried_prices
+from tritonstack.catalogue.prices import PRICES_FILE, carried_prices, service_price, service_prices
 from tritonstack.catalogue.prices import Prices as ListedPrices
 from tritonstack.errors import InputError
+from tritonstack.review.amounts import HOURS_A_MONTH, number
 from tritonstack.review.git import contents_of
 
+_HOURS = {"hour": Decimal(1), "month": Decimal(HOURS_A_MONTH)}
 SETTINGS = "environments"
 """The folder of the environments' settings, which hold ``prices:``."""
 
@@ -28,6 +30,31 @@ class Price:
 
     usd_per_hour: Decimal
     source: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rate:
+    """USD for a unit of something beside instances.
+
+    Attributes:
+        usd: above 0.
+        unit: ``hour``, ``month``, ``GB``, …
+        note: what a reader must know of the source; empty where nothing is.
+    """
+
+    usd: Decimal
+    unit: str
+    note: str = ""
+
+    @property
+    def usd_per_hour(self) -> Decimal:
+        """Of one that is billed by time, used or not."""
+        return self.usd / _HOURS[self.unit]
+
+    @property
+    def text(self) -> str:
+        """``0.045 USD/GB``, with the note."""
+        return f"{number(self.usd)} USD/{self.unit}" + (f" ({self.note})" if self.note else "")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +89,16 @@ class PriceBook:
                 f"`prices: {{{instance_type}: …}}` in the environment's file"
             )
         return Price(usd_per_hour=Decimal(str(listed.usd_per_hour)), source=listed.short)
+
+    def rate(self, name: str, region: str | None) -> Rate | None:
+        """The price of something beside instances (``nat-gateway``) in a region; None where it is not known."""
+        if self.unreadable is not None or region is None:
+            return None
+        listed = service_price(name=name, region=region)
+        own = self.overrides.get(name)
+        if own is not None and name in service_prices():
+            return Rate(usd=own, unit=next(iter(service_prices()[name].values())).unit)
+        return None if listed is None else Rate(usd=Decimal(str(listed.usd)), unit=listed.unit, note=listed.note)
 
 
 @dataclass(frozen=True, kw_only=True)

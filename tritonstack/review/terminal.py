@@ -7,13 +7,23 @@ from itertools import groupby
 
 from rich import box
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from tritonstack.review.change import Effect
 from tritonstack.review.document import ReviewDocument
-from tritonstack.review.entries import EnvironmentEntry, PropertyEntry, ResourceEntry
-from tritonstack.review.entry_words import COST, cost_rows, finding_words, part_lists, property_note, shown_traffic
+from tritonstack.review.entries import CostTableEntry, EnvironmentEntry, PropertyEntry, ResourceEntry
+from tritonstack.review.entry_words import (
+    COST,
+    COST_COLUMNS,
+    cost_notes,
+    cost_rows,
+    finding_words,
+    part_lists,
+    property_note,
+    shown_traffic,
+)
 from tritonstack.review.values import diff_lines
 from tritonstack.review.verdict import Level
 
@@ -34,9 +44,7 @@ def show(document: ReviewDocument, console: Console, *, verbose: bool = False) -
     console.print(Text(f"compared with the snapshots at {base.commit[:12]}, where this branch left {base.ref}{named}"))
     for note in document.notes:
         console.print(Text(note))
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in ("environment", "verdict", "what happens"):
-        table.add_column(column, overflow="fold")
+    table = _table(("environment", "verdict", "what happens"))
     for each in document.environments:
         words = "; ".join(one.text for one in each.verdict)
         table.add_row(Text(each.name), Text(each.level.value, style=COLOURS[each.level]), Text(words))
@@ -47,6 +55,23 @@ def show(document: ReviewDocument, console: Console, *, verbose: bool = False) -
             printer.environment(each)
     if printer.left_out:
         console.print(Text(f"Parts are left out: {WHERE}."))
+
+
+def show_costs(name: str, table: CostTableEntry, console: Console) -> None:
+    """Print what an environment costs, every row."""
+    console.print(Text(name, style="bold"))
+    console.print(_table(COST_COLUMNS, cost_rows(table, whole=True)))
+    for note in cost_notes(table):
+        console.print(Text(note))
+
+
+def _table(columns: Iterable[str], rows: Iterable[Iterable[str]] = ()) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for cells in rows:
+        table.add_row(*map(Text, cells))
+    return table
 
 
 class _Printer:
@@ -64,8 +89,7 @@ class _Printer:
         for title, lines in part_lists(environment):
             self._say(f"  {title}")
             if title == COST:
-                for name, least, most in cost_rows(environment):
-                    self._say(f"    {name}: {least} at minimum, {most} at maximum")
+                self.console.print(Padding(_table(COST_COLUMNS, cost_rows(environment.cost_table)), (0, 0, 0, 4)))
             self._list(lines, indent="    ")
         detailed = self.verbose or len(environment.resources) <= MOST_DETAILED
         for effect, group in groupby(environment.resources, key=lambda each: each.effect):

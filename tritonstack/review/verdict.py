@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
 
+from tritonstack.review.amounts import grows_by_more, total
 from tritonstack.review.change import Effect, EnvironmentChange, StackChange, TrafficChange, Update
+from tritonstack.review.cost import moved_text
 from tritonstack.review.engines import Need
 from tritonstack.review.joining import PIPELINE
 from tritonstack.review.models import ModelKind
@@ -29,6 +31,8 @@ BY_WEIGHT = (
     Effect.TEMPLATE_ONLY,
 )
 """Effects as a report orders them: what can hurt comes first."""
+LEAST_BESIDE = Decimal("0.01")
+"""USD an hour: a change of what stands beside endpoints is told from here on; an alarm more costs a hundredth of it."""
 _WORDS = {Direction.NARROWER: "narrower", Direction.OTHER: "changed otherwise"}
 ACCEPTED = " — accepted: "
 """How a wildcard goes on in ``PermissionChange.wildcards`` where a written reason accepts it."""
@@ -192,6 +196,10 @@ def _cost(parts: Parts) -> Iterator[Phrase]:
     if any(each.changed for each in parts.costs):
         less = totals.grow_by_more(Decimal(0)) is False
         yield Phrase(Level.PLAIN if less else Level.LOOK, f"cost {totals.sentence}")
+    old, new = (total(each.idle for each in table.beside if each.idle is not None) for table in parts.tables)
+    if abs(new.known - old.known) >= LEAST_BESIDE or new.unknown.keys() - old.unknown.keys():
+        less = grows_by_more(old, new, percent=Decimal(0)) is False
+        yield Phrase(Level.PLAIN if less else Level.LOOK, f"cost beside endpoints {moved_text(old, new)}")
 
 
 def _count(number: int, noun: str) -> str:

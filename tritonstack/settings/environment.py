@@ -107,8 +107,9 @@ class Environment(SettingsModel):
     )
     prices: dict[str, Annotated[float, Field(allow_inf_nan=True), AfterValidator(_price_in_range)]] = Field(
         default={},
-        description="USD an hour of instance types (ml.g4dn.xlarge: 0.74), above those of prices.json and of the "
-        "catalogue: yours, or where they know none.",
+        description="USD an hour of instance types (ml.g4dn.xlarge: 0.74), and USD of what stands beside them in the "
+        "unit of its list price (nat-gateway: 0.045; docs/prices.md), above those of prices.json and of the catalogue: "
+        "yours, or where they know none.",
     )
     endpoints: Annotated[tuple[Endpoint, ...], Field(strict=False, min_length=1)] = Field(
         description="The endpoints, each with a name of its own."

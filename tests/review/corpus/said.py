@@ -6,7 +6,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from tritonstack.review.entries import EnvironmentEntry, PermissionEntry, PropertyEntry, ResourceEntry
+from tritonstack.review.entries import (
+    CostTableEntry,
+    EnvironmentEntry,
+    PermissionEntry,
+    PropertyEntry,
+    ResourceEntry,
+)
+from tritonstack.review.entry_words import cost_rows
 
 LONGEST = 100
 """Characters of a value; a dashboard's or a document's is longer, and what changes in it is said in parts."""
@@ -34,9 +41,18 @@ def said(environment: EnvironmentEntry) -> dict[str, Any]:
         "models": [each.sentence for each in environment.models],
         "engines": [each.sentence for each in environment.engines],
         "cost": [*environment.cost.sentences, *(line for each in environment.costs for line in each.sentences)],
+        "cost beside endpoints": list(_beside(environment.cost_table)),
         "findings": [f"{each.change}: {each.stack}/{each.path}: {each.rule}" for each in environment.findings],
     }
     return {name: part for name, part in parts.items() if part}
+
+
+def _beside(table: CostTableEntry) -> Iterator[str]:
+    """The rows that change, but for the endpoints' own, which the sentences of their cost tell."""
+    changed = {each.name for each in table.rows if each.changed and not each.name.startswith("endpoint ")}
+    for name, quantity, idle, *_ in cost_rows(table):
+        if name in changed:
+            yield f"{name}: {quantity}; {idle}"
 
 
 def _permissions(entries: Sequence[PermissionEntry]) -> Iterator[str]:

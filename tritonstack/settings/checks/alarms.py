@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from tritonstack.catalogue import Catalogue
-from tritonstack.catalogue.prices import hosting_price
+from tritonstack.catalogue.prices import hosting_price, service_prices
 from tritonstack.settings.alarms import AlarmSettings, Thresholds
 from tritonstack.settings.endpoint import Endpoint
 from tritonstack.settings.findings import Finding, shown
@@ -17,10 +17,11 @@ OF_SINGLE_MODEL = ("disk_percent", "gpu_memory_percent")
 
 
 def check_prices(*, prices: Mapping[str, float], catalogue: Catalogue) -> Iterator[Finding]:
-    """Instance types that there are none of, and prices of zero or less."""
+    """Instance types and other priced things that there are none of, and prices of zero or less."""
     for name, price in prices.items():
-        if catalogue.instance(name) is None:
-            yield Finding(location=("prices", name), found=shown(name), allowed="GPU instance types of the catalogue")
+        if catalogue.instance(name) is None and name not in service_prices():
+            allowed = f"GPU instance types of the catalogue, {', '.join(service_prices())}"
+            yield Finding(location=("prices", name), found=shown(name), allowed=allowed)
         if price <= 0:
             yield Finding(location=("prices", name), found=str(price), allowed="more than 0 USD an hour")
 

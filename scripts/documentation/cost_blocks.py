@@ -1,0 +1,58 @@
+"""What the committed environments cost, in README.md and docs/review.md: from their snapshots and the catalogue."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from decimal import Decimal
+
+from scripts.documentation.markdown import code, filled, table
+from tritonstack.repository import repository_path
+from tritonstack.review.amounts import Amount
+from tritonstack.review.cost_table import CostTable, table_of
+from tritonstack.review.document import cost_table_entry
+from tritonstack.review.entry_words import COST_COLUMNS, cost_rows
+from tritonstack.review.prices import prices_of
+from tritonstack.review.stored import read_snapshots
+
+LOCAL = "local"
+"""The environment of the local AWS, which bills nobody."""
+SHOWN = "prod"
+"""The environment whose whole table docs/review.md shows."""
+_CENT = Decimal("0.01")
+
+
+def readme() -> str:
+    """README.md as it is, with a row for each environment made anew."""
+    return filled("README.md", {"costs": _environments})
+
+
+def review_page() -> str:
+    """docs/review.md as it is, with the table of one environment made anew."""
+    return filled("docs/review.md", {"costs": _whole})
+
+
+def _tables() -> Mapping[str, CostTable]:
+    project = repository_path(".")
+    environments = read_snapshots(repository_path("snapshots")).environments
+    return {
+        name: table_of(each, book=prices_of(name, base=None, project=project).after)
+        for name, each in environments.items()
+        if name != LOCAL
+    }
+
+
+def _environments() -> str:
+    rows = [
+        [code(name), _cents(each.idle), _cents(each.most), ", ".join(each.uses)] for name, each in _tables().items()
+    ]
+    return table(["environment", "idle", "at most", "billed by use"], rows)
+
+
+def _cents(amount: Amount) -> str:
+    return replace(amount, known=amount.known.quantize(_CENT)).text
+
+
+def _whole() -> str:
+    shown = _tables()[SHOWN]
+    return table(COST_COLUMNS, cost_rows(cost_table_entry(shown, shown), whole=True))

@@ -1,0 +1,389 @@
+"""What an environment costs idle and at most, row by row, and what of it is billed by use."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.constructs_lib.templates import ROOT, new_app
+from tests.review.reports import report
+from tests.review.small import Template, of, resource, serving, stack
+from tests.review.test_cost import target
+from tests.stacks.everything import everything
+from tritonstack.catalogue.prices import service_price
+from tritonstack.review.amounts import HOURS_A_MONTH, total
+from tritonstack.review.assembly import read_assembly
+from tritonstack.review.cost_table import CostLine, CostTable, compared, table_of
+from tritonstack.review.document import cost_table_entry
+from tritonstack.review.entry_words import COST_COLUMNS, cost_notes, cost_rows
+from tritonstack.review.prices import PriceBook, price_book
+from tritonstack.review.snapshot import EnvironmentSnapshot
+from tritonstack.review.stored import read_snapshots
+from tritonstack.review.verdict import Level
+
+REGION = "us-east-1"
+NOWHERE = "xx-nowhere-1"
+SUBNETS = {"SubnetIds": [{"Ref": "A"}, {"Ref": "B"}]}
+METRIC = {"MetricName": "Invocations", "Namespace": "AWS/SageMaker", "Period": 60}
+MATH = [{"Id": "a", "MetricStat": {"Metric": {}, "Period": 60}}, {"Id": "b", "MetricStat": {"Metric": {}}}]
+TRACKING = "TargetTrackingScalingPolicyConfiguration"
+GPU_PROJECT = {"Environment": {"Type": "LINUX_GPU_CONTAINER", "ComputeType": "BUILD_GENERAL1_SMALL"}}
+CPU_PROJECT = {"Environment": {"Type": "LINUX_CONTAINER", "ComputeType": "BUILD_GENERAL1_LARGE"}}
+
+
+def environment(resources: Template, *, region: str | None = REGION) -> EnvironmentSnapshot:
+    return of(stack(resources, region=region)).environments["dev"]
+
+
+def table(resources: Template, *, region: str | None = REGION, book: PriceBook | None = None) -> CostTable:
+    return table_of(environment(resources, region=region), book=book or PriceBook())
+
+
+def line(resources: Template, **options: Any) -> CostLine:
+    """The only row, or that of the only endpoint."""
+    found = table(resources, **options)
+    [row] = found.endpoints or found.beside
+    return row
+
+
+def policy(action: str) -> dict[str, Any]:
+    document = {"Statement": [{"Effect": "Allow", "Action": [action], "Resource": "*"}]}
+    return resource("AWS::IAM::Policy", {"PolicyDocument": document})
+
+
+def price(name: str, region: str = REGION) -> Decimal:
+    found = service_price(name=name, region=region)
+    assert found is not None
+    return Decimal(str(found.usd)) / (HOURS_A_MONTH if found.unit == "month" else 1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "properties", "name", "quantity", "billed"),
+    [
+        ("AWS::EC2::NatGateway", {}, "NAT gateways", "1", ("nat-gateway", 1)),
+        ("AWS::EC2::EIP", {}, "public IPv4 addresses", "1", ("public-ipv4", 1)),
+        (
+            "AWS::EC2::VPCEndpoint",
+            {"VpcEndpointType": "Interface", **SUBNETS},
+            "interface VPC endpoints",
+            "1, billed in each zone: 2",
+            ("interface-endpoint", 2),
+        ),
+        ("AWS::KMS::Key", {}, "KMS keys", "1", ("kms-key", 1)),
+        ("AWS::CloudWatch::Alarm", METRIC, "CloudWatch alarms", "1", ("alarm-metric", 1)),
+        (
+            "AWS::CloudWatch::Alarm",
+            {**METRIC, "Period": 10},
+            "CloudWatch alarms",
+            "1",
+            ("high-resolution-alarm-metric", 1),
+        ),
+        (
+            "AWS::CloudWatch::Alarm",
+            {"Metrics": [*MATH, {"Id": "c", "Expression": "a / b"}]},
+            "CloudWatch alarms",
+            "1, billed by metric: 2",
+            ("alarm-metric", 2),
+        ),
+        ("AWS::CloudWatch::CompositeAlarm", {"AlarmRule": ""}, "CloudWatch alarms", "1", ("composite-alarm", 1)),
+        (
+            "AWS::ApplicationAutoScaling::ScalingPolicy",
+            {TRACKING: {"TargetValue": 1, "PredefinedMetricSpecification": {}}},
+            "CloudWatch alarms",
+            "2",
+            ("alarm-metric", 2),
+        ),
+        (
+            "AWS::ApplicationAutoScaling::ScalingPolicy",
+            {TRACKING: {"TargetValue": 1, "CustomizedMetricSpecification": {"Metrics": MATH}}},
+            "CloudWatch alarms",
+            "2, billed by metric: 4",
+            ("alarm-metric", 4),
+        ),
+        ("AWS::CloudWatch::Dashboard", {}, "CloudWatch dashboards", "1", ("dashboard", 1)),
+    ],
+)
+def test_what_is_billed_by_time(
+    kind: str, properties: dict[str, Any], name: str, quantity: str, billed: tuple[str, int]
+) -> None:
+    found = line({"R": resource(kind, properties)})
+    assert (found.name, found.quantity) == (name, quantity)
+    assert found.idle == found.most
+    assert found.idle is not None
+    assert found.idle.usd_per_hour == billed[1] * price(billed[0])
+
+
+@pytest.mark.parametrize(
+    ("resources", "name", "grows"),
+    [
+        (
+            {"R": resource("AWS::S3::Bucket")},
+            "S3 buckets",
+            ("storage: 0.023 USD/GB-month", "requests"),
+        ),
+        (
+            {"R": resource("AWS::Logs::LogGroup")},
+            "log groups",
+            ("ingested: 0.50 USD/GB", "stored: 0.03 USD/GB-month"),
+        ),
+        (
+            {
+                "R": resource("AWS::CodeBuild::Project", CPU_PROJECT),
+                "S": resource("AWS::CodeBuild::Project", GPU_PROJECT),
+            },
+            "CodeBuild projects",
+            (
+                "builds on general1.large: 0.02 USD/minute",
+                "builds on gpu1.small (GPU): 0.05 USD/minute (one source, which names no region and is no price list)",
+            ),
+        ),
+        (
+            {"R": resource("AWS::CodeBuild::Project", {"Environment": {"Type": "ARM_CONTAINER", "ComputeType": "X"}})},
+            "CodeBuild projects",
+            ("builds on arm1.x: price unknown",),
+        ),
+        ({"R": policy("sagemaker:CreateProc*")}, "SageMaker Processing jobs", ("instances while they run",)),
+        (
+            {"R": policy("sagemaker:CreateInferenceRecommendationsJob")},
+            "Inference Recommender jobs",
+            ("instances while they run",),
+        ),
+        (
+            {"R": resource("AWS::SageMaker::EndpointConfig", {"MetricsConfig": {"EnableEnhancedMetrics": True}})},
+            "configurations of endpoints",
+            ("each metric of an instance or GPU: 0.30 USD/month", "detailed observability"),
+        ),
+    ],
+)
+def test_what_is_billed_by_use_has_no_amount(resources: Template, name: str, grows: tuple[str, ...]) -> None:
+    found = line(resources)
+    assert (found.name, found.idle, found.most, found.grows) == (name, None, None, grows)
+
+
+@pytest.mark.parametrize(
+    ("kind", "properties"),
+    [
+        ("AWS::EC2::VPCEndpoint", {"VpcEndpointType": "Gateway"}),
+        ("AWS::EC2::VPCEndpoint", {}),
+        ("AWS::SSM::Parameter", {}),
+        ("AWS::IAM::Role", {}),
+        ("Custom::ReleaseRecords", {}),
+        ("AWS::SageMaker::EndpointConfig", {"MetricsConfig": {"EnableDetailedObservability": False}}),
+        ("AWS::ApplicationAutoScaling::ScalingPolicy", {"PolicyType": "StepScaling"}),
+    ],
+)
+def test_what_is_free_has_no_row(kind: str, properties: dict[str, Any]) -> None:
+    assert table({"R": resource(kind, properties)}).lines == ()
+
+
+@pytest.mark.parametrize(
+    ("kind", "properties", "unknown"),
+    [
+        ("AWS::RDS::DBInstance", {}, "AWS::RDS::DBInstance in us-east-1"),
+        ("AWS::EC2::VPCEndpoint", {"VpcEndpointType": "GatewayLoadBalancer", **SUBNETS}, "GatewayLoadBalancer"),
+        (
+            "AWS::EC2::VPCEndpoint",
+            {"VpcEndpointType": "Interface", "SubnetIds": {"Ref": "Subnets"}},
+            "how many times interface-endpoint in us-east-1 is billed",
+        ),
+        ("AWS::CloudWatch::Alarm", {"ThresholdMetricId": "band", "Metrics": MATH}, "alarm of another kind"),
+        ("AWS::SSM::Parameter", {"Tier": "Advanced"}, "SSM parameter of tier Advanced"),
+        ("AWS::CodePipeline::Pipeline", {}, "pipeline of type V1"),
+        (
+            "AWS::SageMaker::EndpointConfig",
+            {"ProductionVariants": [{"InstanceType": "ml.p3.2xlarge", "VolumeSizeInGB": 9}]},
+            "volumes of instances",
+        ),
+    ],
+)
+def test_what_has_no_price_is_unknown_and_makes_the_sums_unknown(
+    kind: str, properties: dict[str, Any], unknown: str
+) -> None:
+    found = table({"R": resource(kind, properties), "Nat": resource("AWS::EC2::NatGateway")})
+    assert found.idle.usd_per_hour is None
+    assert found.idle.known == price("nat-gateway")
+    [name] = found.unknown
+    assert unknown in name
+
+
+def test_a_region_without_prices_has_unknown_rows_but_for_what_costs_the_same_everywhere() -> None:
+    resources = {"Nat": resource("AWS::EC2::NatGateway"), "Key": resource("AWS::KMS::Key")}
+    found = table(resources, region=NOWHERE)
+    assert found.unknown == (f"nat-gateway in {NOWHERE}",)
+    assert found.idle.known == price("kms-key")
+    assert table(resources, region=None).idle.known == 0
+
+
+def test_another_region_has_its_own_price() -> None:
+    found = line({"Nat": resource("AWS::EC2::NatGateway")}, region="eu-central-1")
+    assert found.idle is not None
+    assert found.idle.usd_per_hour == price("nat-gateway", "eu-central-1") != price("nat-gateway")
+
+
+def test_the_environments_own_price_goes_first_in_the_unit_of_the_list() -> None:
+    book = price_book("prices: {nat-gateway: 0.5, kms-key: 73}", file="dev.yaml")
+    resources = {"Nat": resource("AWS::EC2::NatGateway"), "Key": resource("AWS::KMS::Key")}
+    for region in (REGION, NOWHERE):
+        assert table(resources, region=region, book=book).idle.usd_per_hour == Decimal("0.6")
+    unreadable = price_book("prices: [", file="dev.yaml")
+    assert table(resources, book=unreadable).idle.usd_per_hour is None
+
+
+def test_an_endpoint_is_a_row_with_its_fewest_and_its_most_instances() -> None:
+    book = PriceBook(overrides={"ml.g4dn.xlarge": Decimal("0.75")})
+    found = line({**serving(), **target(2, 8, {"MinCapacity": 1})}, book=book)
+    assert (found.name, found.quantity) == ("endpoint dev-digits", "1 to 8 of ml.g4dn.xlarge")
+    assert found.idle is not None
+    assert found.most is not None
+    assert (found.idle.usd_per_hour, found.most.usd_per_hour) == (Decimal("0.75"), Decimal(6))
+
+
+KINDS: dict[str, dict[str, Any]] = {
+    "AWS::EC2::NatGateway": {},
+    "AWS::EC2::EIP": {},
+    "AWS::EC2::VPCEndpoint": {"VpcEndpointType": "Interface", **SUBNETS},
+    "AWS::KMS::Key": {"EnableKeyRotation": True},
+    "AWS::CloudWatch::Alarm": METRIC,
+    "AWS::CloudWatch::CompositeAlarm": {},
+    "AWS::CloudWatch::Dashboard": {},
+    "AWS::S3::Bucket": {},
+    "AWS::CodeBuild::Project": GPU_PROJECT,
+    "AWS::RDS::DBInstance": {},
+}
+COUNTS = st.integers(0, 9)
+
+
+@st.composite
+def environments(draw: st.DrawFn) -> EnvironmentSnapshot:
+    """Any of the kinds, any number of times, with scaled endpoints, in regions with prices and without."""
+    stacks = []
+    for number in range(draw(st.integers(0, 2))):
+        kinds = draw(st.lists(st.sampled_from(sorted(KINDS)), max_size=8))
+        resources = {f"R{index}": resource(kind, KINDS[kind]) for index, kind in enumerate(kinds)}
+        if draw(st.booleans()):
+            name = f"dev-{number}"
+            instance = draw(st.sampled_from(["ml.g4dn.xlarge", "ml.nobody.xlarge"]))
+            resources |= {**serving(name=name, variant={"InstanceType": instance})}
+            minimum, maximum = sorted((draw(COUNTS), draw(COUNTS)))
+            resources |= target(minimum, maximum, endpoint=name)
+        stacks.append(stack(resources, name=f"s{number}", region=draw(st.sampled_from([REGION, NOWHERE]))))
+    return of(*stacks).environments["dev"]
+
+
+@given(environments())
+def test_the_sums_are_those_of_the_rows_and_the_most_is_never_less_than_idle(given_: EnvironmentSnapshot) -> None:
+    found = table_of(given_, book=PriceBook())
+    assert found.idle == total(each.idle for each in found.lines if each.idle is not None)
+    assert found.most == total(each.most for each in found.lines if each.most is not None)
+    for each in found.lines:
+        assert (each.idle is None) == (each.most is None)
+        if each.idle is not None and each.most is not None:
+            assert each.idle.known <= each.most.known
+            assert all(each.most.unknown.get(name, 0) >= count for name, count in each.idle.unknown.items())
+            assert set(each.most.unknown) <= set(each.unknown)
+    entry = cost_table_entry(found, found)
+    assert not entry.changed
+    assert entry.idle_after.at_least == pytest.approx(
+        sum(row.idle_after.at_least for row in entry.rows if row.idle_after)
+    )
+
+
+@given(environments())
+def test_nothing_without_a_price_counts_as_nothing(given_: EnvironmentSnapshot) -> None:
+    """Where no price is known, each thing that is billed by time is unknown, and the known part is 0."""
+    found = table_of(given_, book=PriceBook(unreadable="no prices"))
+    assert found.idle.known == found.most.known == 0
+    resources = [each for stack_ in given_.stacks.values() for each in stack_.resources.values()]
+    by_time = [each for each in resources if each.type in KINDS.keys() - {"AWS::S3::Bucket", "AWS::CodeBuild::Project"}]
+    assert sum(found.idle.unknown.values()) >= len(by_time)
+    for each in found.lines:
+        assert each.idle is None or each.unknown or each.idle.usd_per_hour == 0
+
+
+def test_two_endpoints_of_one_generated_name_are_two_rows() -> None:
+    unnamed = serving()
+    del unnamed["Endpoint"]["Properties"]["EndpointName"]
+    two = of(*(stack(unnamed, name=name) for name in ("a", "b"))).environments["dev"]
+    found = table_of(two, book=PriceBook())
+    assert [each.name for each in compared(found, found)][:2] == ["endpoint Endpoint"] * 2
+
+
+def test_a_row_that_comes_and_one_that_costs_more_stand_before_and_after() -> None:
+    old = table({"Key": resource("AWS::KMS::Key"), "Old": resource("AWS::EC2::EIP")})
+    new = table(
+        {"Key": resource("AWS::KMS::Key"), "Nat": resource("AWS::EC2::NatGateway"), "B": resource("AWS::S3::Bucket")}
+    )
+    entry = cost_table_entry(old, new)
+    assert entry.changed
+    rows = {cells[0]: cells[1:] for cells in cost_rows(entry)}
+    assert rows["NAT gateways"][:3] == ("none → 1", "nothing → 0.045", "nothing → 0.045")
+    assert rows["public IPv4 addresses"][:3] == ("1 → none", "0.005 → nothing", "0.005 → nothing")
+    assert rows["KMS keys"][:2] == ("1", "0.0014")
+    assert rows["S3 buckets"][:2] == ("none → 1", "nothing → by use")
+    assert rows["all"][1] == "0.0064 → 0.0464"
+    assert rows["USD/month"][1] == "5 → 34"
+
+
+def test_a_table_that_does_not_change_is_told_by_its_sums() -> None:
+    same = table({"Key": resource("AWS::KMS::Key"), "B": resource("AWS::S3::Bucket")})
+    entry = cost_table_entry(same, same)
+    assert [cells[0] for cells in cost_rows(entry)] == ["all", "USD/month"]
+    assert next(iter(cost_rows(entry)))[-1] == "KMS requests, S3"
+    assert [cells[0] for cells in cost_rows(entry, whole=True)] == ["KMS keys", "S3 buckets", "all", "USD/month"]
+    assert {len(cells) for cells in cost_rows(entry, whole=True)} == {len(COST_COLUMNS)}
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ({"Nat": resource("AWS::EC2::NatGateway")}, ["cost beside endpoints 0.0014 USD/hour → 0.0464 USD/hour"]),
+        ({"Alarm": resource("AWS::CloudWatch::Alarm", METRIC)}, []),
+        ({"Other": resource("AWS::RDS::DBInstance")}, ["cost beside endpoints 0.0014 USD/hour → at least 0.0014"]),
+        ({"Bucket": resource("AWS::S3::Bucket")}, []),
+    ],
+)
+def test_a_verdict_tells_what_comes_beside_endpoints_from_a_cent_an_hour_on(more: Template, told: list[str]) -> None:
+    base = {"Key": resource("AWS::KMS::Key")}
+    [there] = report(base, {**base, **more}).environments
+    phrases = [each for each in there.verdict.phrases if each.text.startswith("cost")]
+    assert [each.text[: len(word)] for each, word in zip(phrases, told, strict=True)] == told
+    assert {each.level for each in phrases} <= {Level.LOOK}
+    [back] = report({**base, **more}, base).environments
+    assert {each.level for each in back.verdict.phrases if each.text.startswith("cost")} <= {Level.PLAIN}
+
+
+def test_unknown_prices_are_named_beside_the_table() -> None:
+    found = table({"Nat": resource("AWS::EC2::NatGateway"), "Key": resource("AWS::KMS::Key")}, region=NOWHERE)
+    entry = cost_table_entry(found, found)
+    [unknown, _] = cost_notes(entry)
+    assert f"nat-gateway in {NOWHERE}" in unknown
+    assert next(iter(cost_rows(entry)))[2] == "at least 0.0014, plus 1 unknown"
+    assert list(cost_notes(cost_table_entry(CostTable(), CostTable()))) == []
+
+
+def test_an_environment_with_everything_has_its_rows(tmp_path: Path) -> None:
+    """Synthesised: NAT gateways, a GPU in CodeBuild and one that Processing builds for, load tests, scaling."""
+    app = new_app()
+    everything(tmp_path, scope=app)
+    [environment_] = read_assembly(Path(app.synth().directory)).environments.values()
+    lines = {each.name: each for each in table_of(environment_, book=PriceBook()).lines}
+    assert lines["NAT gateways"].quantity == lines["public IPv4 addresses"].quantity == "2"
+    nat = lines["NAT gateways"].idle
+    assert nat is not None
+    assert nat.usd_per_hour == 2 * price("nat-gateway")
+    assert [each for each in lines["CodeBuild projects"].grows if "(GPU)" in each]
+    assert any("engine builds on ml.g4dn.xlarge" in each for each in lines["SageMaker Processing jobs"].grows)
+    assert {"interface VPC endpoints", "KMS keys", "Inference Recommender jobs", "log groups"} <= lines.keys()
+    assert "other resources" not in lines
+
+
+@pytest.mark.parametrize("folder", ["snapshots", "snapshots-pipeline"])
+def test_every_type_of_the_committed_templates_is_priced_or_known_to_be_free(folder: str) -> None:
+    for name, each in read_snapshots(ROOT / folder).environments.items():
+        found = table_of(each, book=PriceBook())
+        assert "other resources" not in {line_.name for line_ in found.lines}, name
