@@ -53,6 +53,13 @@ COMPLETED = (
         _RULE,
         "configuration specified max_batch_size 8",
     ),
+    Mutation(
+        "completed-by-an-error",
+        DOUBLE,
+        _completing('raise ValueError("no configuration")'),
+        _RULE,
+        "ValueError: no configuration",
+    ),
     Mutation("completed-dynamic-batching", DOUBLE, _completing("config.set_dynamic_batching()", _RETURN)),
     Mutation(
         "completed-dynamic-batching-of-sequences",

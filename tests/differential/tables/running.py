@@ -7,12 +7,6 @@ from tests.differential.repository import Mutation, swap
 
 _PROGRAM = "double/1/model.py"
 _INITIALIZE = "        self.factor = 2\n"
-_AUTO_COMPLETE = """\
-    @staticmethod
-    def auto_complete_config(auto_complete_model_config):
-        raise ValueError("no configuration")
-
-    def initialize"""
 _STEP = "two/1/model.py"
 
 RUNNING = (
@@ -39,12 +33,6 @@ RUNNING = (
         DOUBLE,
         swap("class Triton", 'raise ValueError("too early")\n\n\nclass Triton', file=_PROGRAM),
         server_says="ValueError: too early",
-    ),
-    Mutation(
-        "auto-complete-raises",
-        DOUBLE,
-        swap("    def initialize", _AUTO_COMPLETE, file=_PROGRAM),
-        server_says="ValueError: no configuration",
     ),
     Mutation(
         "step-initialize-raises",
