@@ -159,7 +159,9 @@ def test_the_build_set_that_the_app_writes_is_read(tmp_path: Path) -> None:
 def test_folders_of_a_project_tell_what_depends_on_what(tmp_path: Path) -> None:
     assert dependencies_of("nobody", project=tmp_path) == {}
     project = Path(__file__).parents[2]
-    assert dependencies_of("dev", project=project) == {"digits-ensemble": "none", "digits-onnx": "none"}
+    found = dependencies_of("dev", project=project)
+    assert {found["digits-onnx"], found["resnet50-onnx"], found["resnet50-tensorrt"]} == {"none", "engine"}
+    assert [name for name, kind in found.items() if kind == "engine"] == ["resnet50-tensorrt"]
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(0.4, "0 s"), (59.6, "1 min 0 s"), (3725, "62 min 5 s")])
