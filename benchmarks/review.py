@@ -30,9 +30,9 @@ ROUNDS = 3
 REVIEW_RATIO = 2.0
 MANY = 10
 MANY_RATIO = 2.5
-EXAMPLE = "dev"
+EXAMPLE = "prod-eu"
 """The environment of which ten copies are synthesised."""
-OLD, NEW = "initial_instance_count: 1", "initial_instance_count: 2"
+OLD, NEW = "maximum: 4", "maximum: 5"
 """The change of one line in its settings."""
 SAMPLES_PER_SECOND = 20
 

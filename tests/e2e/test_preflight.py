@@ -96,7 +96,7 @@ def instances(aws: LocalAws, instance_type: str) -> int:
 
 
 def test_an_environment_of_another_account_is_told_so_alone(project: Project, deployed: LocalAws) -> None:
-    project.write("environments/dev.yaml", (REPOSITORY / "environments/dev.yaml").read_text())
+    project.write("environments/dev.yaml", (REPOSITORY / "tests/digits_environments/dev.yaml").read_text())
     try:
         said = project.run("preflight", "dev", "--local", expect=1)
     finally:
