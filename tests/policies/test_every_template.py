@@ -281,7 +281,8 @@ def test_every_action_that_only_some_properties_need_is_one_of_a_handler(kind: s
 
 
 @pytest.mark.parametrize(
-    ("name", "allowed"), [("prod", True), ("everything", True), ("staging", False), ("local", False), ("pipeline", False)]
+    ("name", "allowed"),
+    [("prod", True), ("everything", True), ("staging", False), ("local", False), ("pipeline", False)],
 )
 def test_only_a_scaled_environment_may_make_a_service_linked_role_and_that_one_alone(
     policies: dict[str, dict[str, Any]], name: str, allowed: bool
