@@ -12,6 +12,8 @@ from tritonstack.archives import building, programs
 from tritonstack.archives.build import build_environment, build_models
 from tritonstack.archives.manifest import read_manifest
 from tritonstack.archives.places import Places
+from tritonstack.archives.source import BuildChoice
+from tritonstack.archives.source_recipe import Size
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.unpacking import unpack
 
@@ -32,6 +34,26 @@ if not options.get("forget"):
 report = {"figures": {"accuracy": options.get("accuracy", 1.0)}, "tools": {"exporter": "1"}}
 pathlib.Path(given.report).write_text(json.dumps(report))
 """
+
+
+SIDE_BY_SIDE = """\
+import argparse, json, pathlib, time
+parser = argparse.ArgumentParser()
+for name in ("--target", "--options", "--report", "--sample"):
+    parser.add_argument(name)
+given = parser.parse_args()
+options = json.loads(given.options)["options"]
+began = pathlib.Path(options["began"])
+(began / options["name"]).touch()
+deadline = time.monotonic() + options["seconds"]
+while len(list(began.iterdir())) < 2 and time.monotonic() < deadline:
+    time.sleep(0.05)
+target = pathlib.Path(given.target) / options["name"] / "1"
+target.mkdir(parents=True)
+(target / "factor.txt").write_text("2")
+pathlib.Path(given.report).write_text(json.dumps({"figures": {"began": len(list(began.iterdir()))}, "tools": {}}))
+"""
+"""An export that reports how many have begun before it ends; it waits so many seconds for the second."""
 
 
 @pytest.fixture
@@ -84,6 +106,23 @@ def test_the_same_inputs_give_the_same_archive_and_manifest_anywhere(places: Pla
     (there,) = build_models(["double"], places=other).built
     assert places.archive(here.name).read_bytes() == other.archive(there.name).read_bytes()
     assert places.manifest(here.name).read_bytes() == other.manifest(there.name).read_bytes()
+
+
+@pytest.mark.parametrize(("size", "seconds", "begun"), [("tiny", 60.0, [2.0, 2.0]), ("full", 0.5, [1.0, 2.0])])
+def test_tiny_models_are_built_side_by_side_and_models_of_real_size_one_after_the_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: Size, seconds: float, begun: list[float]
+) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    began = tmp_path / "began"
+    began.mkdir()
+    for name in ("one", "two"):
+        folder = write_double(tmp_path, name)
+        write(folder, {"export.py": SIDE_BY_SIDE})
+        options = {"name": name, "began": str(began), "seconds": seconds}
+        with (folder / "recipe.yaml").open("a") as recipe:
+            recipe.write(f"exports: [{{produces: [{name}/1/factor.txt], options: {json.dumps(options)}}}]\n")
+    made = build_models(["one", "two"], choice=BuildChoice(size=size), places=places_in(tmp_path))
+    assert [item.manifest.figures["began"] for item in made.built] == begun
 
 
 def test_unchanged_inputs_build_nothing(places: Places) -> None:

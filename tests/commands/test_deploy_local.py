@@ -105,6 +105,22 @@ def test_what_is_watched_is_deployed_with_what_watches_it_and_alone_where_nothin
         assert done[-1] == last
 
 
+@pytest.mark.parametrize("watched", [True, False])
+def test_the_endpoints_alone_are_deployed_several_at_once(
+    settings: Environment, done: list[str], monkeypatch: pytest.MonkeyPatch, watched: bool
+) -> None:
+    at_once: dict[str, int] = {}
+
+    def deploy(_self: LocalDeployment, stacks: str, *, concurrency: int = 1) -> None:
+        at_once[stacks] = concurrency
+
+    monkeypatch.setattr(LocalDeployment, "deploy", deploy)
+    changed = settings if watched else settings.model_copy(update={"dashboard": False, "alarms": None})
+    deploy_local.deploy(changed, AWS, Steps(), builds=True, concurrency=3)
+    last = "local/observability" if watched else "local/serving-*"
+    assert at_once == {"local/artifacts": 1, "local/builds": 1, last: 3}
+
+
 def test_an_account_is_bootstrapped_once(
     done: list[str], settings: Environment, monkeypatch: pytest.MonkeyPatch
 ) -> None:

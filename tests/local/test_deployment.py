@@ -83,6 +83,12 @@ def test_a_deployment_takes_the_synthesised_templates_and_asks_nothing(cdk: Cdk,
     assert "local/serving-*" in lines
 
 
+def test_a_deployment_of_several_stacks_at_once_says_so_to_the_cdk(cdk: Cdk) -> None:
+    cdk(SAY_ARGUMENTS)
+    lines = said_by(lambda one: one.deploy("local/serving-*", concurrency=3))
+    assert lines[lines.index("--concurrency") + 1] == "3"
+
+
 def test_a_removal_names_the_whole_environment(cdk: Cdk) -> None:
     cdk(SAY_ARGUMENTS)
     lines = said_by(LocalDeployment.destroy)

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
 from typing import Protocol
 
 from tritonstack.archives.building import Proofs, Task, make_archive
@@ -24,6 +28,8 @@ from tritonstack.naming import ArchiveName, Platform
 
 NAMED_ARCHIVES = 3
 """How many archives a summary names; of more it gives the number and the bytes of all."""
+BUILT_AT_ONCE = 4
+"""How many tiny models are exported and proven at once, where there are as many CPUs: PyTorch takes 1 GB for each."""
 
 
 class BuiltEndpoint(Protocol):
@@ -167,7 +173,19 @@ def _build_all(tasks: Sequence[Task], *, places: Places, report: Report) -> Buil
     refuse_errors(list(dict.fromkeys(task.source.folder for task in waiting)))
     _refuse_missing_environments(waiting, places)
     proofs: Proofs = {}
-    return BuildSummary(built=tuple(_build(task, places, report, proofs) for task in tasks))
+    folders: dict[Path, list[Task]] = {}
+    for task in tasks:  # what shares exports is built one after the other, so that each runs once
+        folders.setdefault(next(iter(task.source.used), task.source).folder, []).append(task)
+
+    def build(of_folder: Sequence[Task]) -> list[Built]:
+        return [_build(task, places, report, proofs) for task in of_folder]
+
+    if all(task.source.choice.size == "tiny" for task in tasks):
+        with ThreadPoolExecutor(min(os.cpu_count() or 1, BUILT_AT_ONCE)) as pool:
+            built = list(pool.map(build, folders.values()))
+    else:  # a model of real size may need the machine's whole memory
+        built = list(map(build, folders.values()))
+    return BuildSummary(built=tuple(chain.from_iterable(built)))
 
 
 def _refuse_missing_environments(tasks: Iterable[Task], places: Places) -> None:

@@ -21,7 +21,14 @@ from tritonstack.settings import Environment, engines_built_on_deploy, load_envi
 
 @click.command("deploy-local")
 @click.argument("environment", default="local")
-def command(*, environment: str) -> None:
+@click.option(
+    "--concurrency",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="How many stacks the CDK deploys at once, its own option: endpoints, and the builds that they wait for.",
+)
+def command(*, environment: str, concurrency: int) -> None:
     """Deploy ENVIRONMENT to the running local AWS with the real CDK CLI: artifacts, then archives, then serving."""
     path = project_folder() / "environments" / f"{environment}.yaml"
     settings = load_environment(path)
@@ -32,7 +39,7 @@ def command(*, environment: str) -> None:
     steps = Steps()
     try:
         with one_deployment(steps):
-            deploy(settings, require_local_aws(), steps, builds=builds)
+            deploy(settings, require_local_aws(), steps, builds=builds, concurrency=concurrency)
     except KeyboardInterrupt:
         click.echo("the local AWS stays up: tritonstack down stops it", err=True)
         raise
@@ -65,10 +72,11 @@ def check_recipes(settings: Environment, *, file: Path) -> Served:
     return served_by(settings, project_folder() / "model_repos", file=file)
 
 
-def deploy(settings: Environment, aws: LocalAws, steps: Steps, *, builds: bool = False) -> None:
+def deploy(settings: Environment, aws: LocalAws, steps: Steps, *, builds: bool = False, concurrency: int = 1) -> None:
     """Everything from the bootstrap to serving endpoints, each step shown with its time.
 
     ``builds``: the environment has a builds stack, whose build makes what is not published before the endpoints.
+    ``concurrency``: how many of the endpoints' stacks are deployed at once.
     """
     name = settings.environment
     deployment = LocalDeployment(aws=aws, environment=name)
@@ -94,10 +102,10 @@ def deploy(settings: Environment, aws: LocalAws, steps: Steps, *, builds: bool =
         with steps.step(
             f"deploy {name}/serving-*, {name}/observability: {what}, what watches them (cdk deploy)"
         ) as step:
-            _following(deployment, step).deploy(f"{name}/observability")
+            _following(deployment, step).deploy(f"{name}/observability", concurrency=concurrency)
     else:
         with steps.step(f"deploy {name}/serving-*: {what} (cdk deploy)") as step:
-            _following(deployment, step).deploy(f"{name}/serving-*")
+            _following(deployment, step).deploy(f"{name}/serving-*", concurrency=concurrency)
     if settings.load_test is not None:
         with steps.step(f"deploy {name}/load-test: what load tests run on (cdk deploy)") as step:
             _following(deployment, step).deploy(f"{name}/load-test")

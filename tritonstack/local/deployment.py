@@ -78,10 +78,10 @@ class LocalDeployment:
         options = [part for name, value in context.items() for part in ("--context", f"{name}={value}")]
         self._cdk(["synth", "--quiet", "--output", str(self.assembly), *options])
 
-    def deploy(self, stacks: str) -> None:
-        """``cdk deploy`` of the synthesised stacks that a pattern names (``local/artifacts``)."""
-        approval = ["--require-approval", "never"]
-        self._cdk(["deploy", "--app", str(self.assembly), *approval, "--progress", "events", stacks])
+    def deploy(self, stacks: str, *, concurrency: int = 1) -> None:
+        """``cdk deploy`` of the synthesised stacks that a pattern names (``local/artifacts``), so many at once."""
+        options = ["--require-approval", "never", "--progress", "events", "--concurrency", str(concurrency)]
+        self._cdk(["deploy", "--app", str(self.assembly), *options, stacks])
 
     def destroy(self) -> None:
         """``cdk destroy`` of the whole environment."""
