@@ -36,6 +36,11 @@ test-all: setup ## Every test, the long ones included
 	@$(PYTHON) scripts/setup.py torch dali tensorflow perf-analyzer
 	@CDK_VALIDATION=false $(RUN) pytest $(PARALLEL)
 
+.PHONY: systems
+systems: setup ## Every published system, tiny: built, deployed to a local AWS and called; prints what each answered (minutes)
+	@$(PYTHON) scripts/setup.py torch dali tensorflow perf-analyzer
+	@CDK_VALIDATION=false $(RUN) pytest -s tests/systems
+
 .PHONY: full
 full: setup ## ResNet-50 and T5-small at their real size, with random weights: built, deployed, answered (minutes)
 	@$(PYTHON) scripts/setup.py torch dali

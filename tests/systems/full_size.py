@@ -11,8 +11,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.e2e.project import Project
+from tests.systems.answers import asked, manifest_of
 from tests.systems.conftest import RESNETS, deploying, endpoint, environment, system_project
-from tests.systems.samples import difference_of_sample, manifest_of
 from tritonstack.client import ModelClient
 from tritonstack.local.aws import LocalAws
 
@@ -39,12 +39,10 @@ def deployed(project: Project) -> Iterator[LocalAws]:
 @pytest.mark.parametrize(
     ("endpoint", "name", "megabytes"), [*(("images", name, 90) for name in RESNETS), ("texts", "t5-python", 200)]
 )
-def test_a_model_of_real_size_answers_its_sample(
-    project: Project, deployed: LocalAws, endpoint: str, name: str, megabytes: int
-) -> None:
+def test_a_model_of_real_size_answers_its_sample(deployed: LocalAws, endpoint: str, name: str, megabytes: int) -> None:
     client = ModelClient(environment="local", session=deployed.session())
-    difference = difference_of_sample(project, client, endpoint=endpoint, name=name)
-    manifest, _ = manifest_of(project, name)
+    _, difference = asked(client, f"{endpoint}/{name}")
+    manifest = manifest_of(client, f"{endpoint}/{name}")
     figures = ", ".join(f"{key} {value:.3g}" for key, value in manifest.figures.items())
     print(f"\n{name}: {manifest.archive.bytes:,} bytes, answer differs by {difference:.2e}; {figures}")
     assert manifest.archive.bytes > megabytes * 1_000_000

@@ -2,99 +2,133 @@
 
 from __future__ import annotations
 
+import json
 import random
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from shutil import copyfile
-from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.client.examples import commands, run_python
 from tests.e2e.project import Project
+from tests.systems.answers import (
+    PROPERTY,
+    EngineBuilds,
+    Row,
+    asked,
+    engine_builds,
+    fleet_of,
+    manifest_of,
+    row_of,
+    sample_arrays,
+)
 from tests.systems.conftest import CACHE, COPIES, INCEPTIONS, RESNETS
-from tests.systems.samples import difference_of_sample, manifest_of, sample_arrays
 from tritonstack.client import ModelClient
 from tritonstack.local.aws import LocalAws
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(1800)]
 
 VARIANTS = tuple(f"bert-large-{form}{way}" for form in ("pytorch", "tensorrt") for way in ("", "-db", "-ig", "-db-ig"))
-ANSWERS = [
-    *(("images", name) for name in RESNETS),
-    *(("images", name) for name in INCEPTIONS),
-    ("texts", "roberta-large-onnx"),
-    ("texts", "t5-python"),
-    *(("texts", name) for name in VARIANTS),
+COPY_NAMES = tuple(f"engines/bert-tensorrt-{number}" for number in range(COPIES))
+NAMES = [
+    *(f"images/{name}" for name in RESNETS),
+    *INCEPTIONS,
+    "texts/roberta-large-onnx",
+    "texts/t5-python",
+    *(f"bert-large/{name}" for name in VARIANTS),
+    *COPY_NAMES,
 ]
 
 
 @pytest.fixture(scope="module")
-def client(systems_aws: LocalAws) -> ModelClient:
-    return ModelClient(environment="local", session=systems_aws.session())
+def client(systems: Project, systems_aws: LocalAws) -> ModelClient:
+    folder = systems.root / ".local" / "client-files"
+    return ModelClient(environment="local", session=systems_aws.session(), cache_folder=folder)
 
 
-@pytest.mark.parametrize(("endpoint", "name"), ANSWERS)
-def test_the_sample_is_answered_within_the_recipes_tolerance(
-    systems: Project, client: ModelClient, endpoint: str, name: str
-) -> None:
-    assert difference_of_sample(systems, client, endpoint=endpoint, name=name) >= 0.0
+@pytest.fixture(scope="module")
+def builds(systems_aws: LocalAws) -> EngineBuilds:
+    return engine_builds(systems_aws)
 
 
-def test_the_ensemble_answers_alone_on_a_single_model_endpoint_too(systems: Project, single_aws: LocalAws) -> None:
-    client = ModelClient(environment="single", session=single_aws.session())
-    assert difference_of_sample(systems, client, endpoint="ensemble", name="inception-ensemble") >= 0.0
+@pytest.fixture
+def ask(
+    systems_aws: LocalAws,
+    client: ModelClient,
+    builds: EngineBuilds,
+    record_property: Callable[[str, object], None],
+) -> Callable[[str], Row]:
+    """Sends an archive its sample request twice, and keeps the row for the table."""
+
+    def row(name: str) -> Row:
+        found = row_of(systems_aws, client, name, builds=builds)
+        record_property(PROPERTY, found.document)
+        return found
+
+    return row
 
 
-def test_the_three_formats_of_resnet_answer_alike(systems: Project, client: ModelClient) -> None:
+def test_no_folder_and_no_endpoint_has_an_error(systems: Project) -> None:
+    assert ", 0 errors" in systems.run("lint", "--environment", "local").stderr
+
+
+def test_each_engine_is_built_once_on_the_gpu_that_serves_it(builds: EngineBuilds) -> None:
+    assert {key: [(run.service, run.status) for run in runs] for key, runs in builds.items()} == {
+        ("A10G", "bert-tensorrt"): [("CodeBuild", "SUCCEEDED")],
+        ("T4", "resnet50-tensorrt"): [("Processing", "Completed")],
+        ("T4", "bert-large"): [("Processing", "Completed")],
+    }
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_sample_is_answered_within_the_recipes_tolerance(ask: Callable[[str], Row], name: str) -> None:
+    row = ask(name)
+    assert row.difference <= row.tolerance
+    assert "not found" not in row.engine
+    assert row.stand_ins, "no backend of these systems runs here without a stand-in"
+
+
+def test_the_three_formats_of_resnet_answer_alike(client: ModelClient) -> None:
     answers = []
-    for name in RESNETS:
-        [output] = client.invoke(f"images/{name}", sample_arrays(systems, name)).outputs.values()
+    for name in (f"images/{name}" for name in RESNETS):
+        [output] = client.invoke(name, sample_arrays(client, name)).outputs.values()
         answers.append(output)
     np.testing.assert_allclose(answers[1], answers[0], atol=1e-4)
     np.testing.assert_allclose(answers[2], answers[0], atol=1e-4)
 
 
-def test_the_two_formats_of_inception_answer_alike(systems: Project, client: ModelClient) -> None:
-    onnx, graphdef = (
-        client.invoke(f"images/{name}", sample_arrays(systems, name)).outputs["OUTPUT"] for name in INCEPTIONS
-    )
+def test_the_two_formats_of_inception_answer_alike(client: ModelClient) -> None:
+    onnx, graphdef = (client.invoke(name, sample_arrays(client, name)).outputs["OUTPUT"] for name in INCEPTIONS)
     np.testing.assert_allclose(graphdef, onnx, atol=1e-4)
 
 
 def test_ten_copies_of_bert_churn_through_a_cache_of_three_with_every_answer_right(
-    systems: Project, systems_aws: LocalAws, client: ModelClient
+    systems_aws: LocalAws, client: ModelClient
 ) -> None:
-    dice = random.Random(20240923)
-    names = [f"bert-tensorrt-{number}" for number in range(COPIES)]
-    plan = [*names, *(dice.choice(names) for _ in range(10))]
+    before = fleet_of(systems_aws, "engines")
+    names = random.Random(20240923).sample(COPY_NAMES, COPIES)
     with ThreadPoolExecutor(3) as pool:
-        list(pool.map(lambda name: difference_of_sample(systems, client, endpoint="copies", name=name), plan))
-    fleet = fleet_of(systems_aws, "local-copies")
+        list(pool.map(lambda name: asked(client, name), names))
+    fleet = fleet_of(systems_aws, "engines")
     assert len(fleet["models"]) <= CACHE
-    assert fleet["unloads"] >= COPIES - CACHE
+    assert fleet["unloads"] - before["unloads"] >= COPIES - CACHE
     assert fleet["errors"] == 0
 
 
-def test_the_copies_are_the_same_model_under_names_of_their_own(systems: Project) -> None:
-    manifests = [manifest_of(systems, f"bert-tensorrt-{number}")[0] for number in range(COPIES)]
+def test_the_copies_are_the_same_model_under_names_of_their_own(client: ModelClient) -> None:
+    manifests = [manifest_of(client, name) for name in COPY_NAMES]
     assert len({manifest.digest for manifest in manifests}) == COPIES
     assert len({manifest.archive.tar_sha256 for manifest in manifests}) == COPIES
     assert [manifest.model.name for manifest in manifests] == [manifest.name for manifest in manifests]
     assert len({str(manifest.sample.answer) for manifest in manifests}) == 1
 
 
-def fleet_of(aws: LocalAws, endpoint: str) -> dict[str, Any]:
-    """The one fleet of an endpoint, as the runtime describes it."""
-    found = next(item for item in aws.runtime_status()["endpoints"] if item["name"] == endpoint)
-    [fleet] = found["fleets"]
-    return dict(fleet)
-
-
-def test_the_pooled_output_alone_is_a_thousandth_of_the_answer(systems: Project, client: ModelClient) -> None:
-    name = "texts/bert-large-tensorrt"
-    inputs = sample_arrays(systems, "bert-large-tensorrt")
+def test_the_pooled_output_alone_is_a_thousandth_of_the_answer(client: ModelClient) -> None:
+    name = "bert-large/bert-large-tensorrt"
+    inputs = sample_arrays(client, name)
     both = client.invoke(name, inputs)
     pooled = client.invoke(name, inputs, ["pooled_output"])
     assert {key: array.shape for key, array in both.outputs.items()} == {
@@ -105,10 +139,17 @@ def test_the_pooled_output_alone_is_a_thousandth_of_the_answer(systems: Project,
     np.testing.assert_array_equal(pooled.outputs["pooled_output"], both.outputs["pooled_output"])
 
 
-def test_requests_of_a_batch_are_translated_together_and_each_as_it_is_alone(
-    systems: Project, client: ModelClient
-) -> None:
-    alone = sample_arrays(systems, "t5-python")
+def test_perf_analyzer_measures_a_system(systems: Project, systems_aws: LocalAws, tmp_path: Path) -> None:
+    options = ("--generator", "perf-analyzer", "--container", "--format", "json", "--users", "2", "--seconds", "1")
+    systems.run("bench", "texts/roberta-large-onnx", *options, "--to", str(tmp_path))
+    [found] = json.loads((tmp_path / "results.json").read_text())["results"]
+    assert found["generator"].startswith("perf_analyzer ")
+    assert found["points"][0]["all"]["answered"] > 0
+    assert found["points"][0]["all"]["failed"] == 0
+
+
+def test_requests_of_a_batch_are_translated_together_and_each_as_it_is_alone(client: ModelClient) -> None:
+    alone = sample_arrays(client, "texts/t5-python")
     shorter = {key: array[:, : max(1, array.shape[1] // 2)] for key, array in alone.items()}
     expected = [client.invoke("texts/t5-python", inputs).outputs["output"] for inputs in (alone, shorter)]
     with ThreadPoolExecutor(4) as pool:
