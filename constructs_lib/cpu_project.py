@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from aws_cdk import aws_codebuild as codebuild
 from aws_cdk import aws_iam as iam
@@ -16,7 +16,7 @@ from constructs_lib.build_access import BuildNetwork, acknowledge_nameless, allo
 from constructs_lib.build_log import BuildLog
 from constructs_lib.build_source import BuildSource
 from constructs_lib.codebuild_project import log_config, vpc_config
-from constructs_lib.permission import allow
+from constructs_lib.permission import allow, parameter_arns
 from constructs_lib.triton_image import TritonImage
 
 PYTHON = "3.11"
@@ -32,6 +32,8 @@ class BuildMachine:
         timeout_minutes: the longest that a build takes.
         queue_minutes: the longest that it stands in the queue.
         network: the VPC, or None for CodeBuild's own network.
+        variables: environment variables.
+        parameters: environment variable → the SSM parameter that holds its value.
     """
 
     image: str
@@ -39,6 +41,8 @@ class BuildMachine:
     timeout_minutes: int
     queue_minutes: int
     network: BuildNetwork | None = None
+    variables: Mapping[str, str] = field(default_factory=dict)
+    parameters: Mapping[str, str] = field(default_factory=dict)
 
 
 def cpu_project(
@@ -76,6 +80,9 @@ def cpu_project(
         allow_network(policy, network=machine.network, service="codebuild")
     if own_image is not None or machine.network is not None:
         acknowledge_nameless(policy)
+    if machine.parameters:
+        secrets = parameter_arns(scope, machine.parameters)
+        allow(policy, "ReadVariables", actions=["ssm:GetParameters"], resources=secrets)
     project = codebuild.CfnProject(
         scope,
         construct_id,
@@ -86,6 +93,7 @@ def cpu_project(
             image=machine.image,
             image_pull_credentials_type="CODEBUILD" if own_image is None else "SERVICE_ROLE",
             compute_type=machine.compute_type,
+            environment_variables=_variables(machine),
         ),
         source=codebuild.CfnProject.SourceProperty(type="S3", location=source.location, build_spec=build_spec),
         service_role=role.role_arn,
@@ -105,6 +113,20 @@ def cpu_project(
     # CodeBuild checks the role when the project is made, and again when a build starts.
     project.node.add_dependency(policy, log.group)
     return project
+
+
+def _variables(machine: BuildMachine) -> list[codebuild.CfnProject.EnvironmentVariableProperty] | None:
+    """The environment variables of a project; None where there are none.
+
+    SSM decrypts under the key aws/ssm for every principal of the account that may read the parameter (Systems Manager
+    user guide: "Restricting decryption of SecureString parameter values").
+    """
+    made = [
+        codebuild.CfnProject.EnvironmentVariableProperty(name=name, type=kind, value=value)
+        for kind, named in (("PLAINTEXT", machine.variables), ("PARAMETER_STORE", machine.parameters))
+        for name, value in sorted(named.items())
+    ]
+    return made or None
 
 
 def buildspec(command: str, *, environments: Sequence[str]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
@@ -28,6 +29,15 @@ def allow(
     policy.add_statements(
         iam.PolicyStatement(sid=sid, actions=list(actions), resources=list(resources), conditions=conditions)
     )
+
+
+def parameter_arns(scope: Construct, parameters: Mapping[str, str]) -> list[str]:
+    """ARNs of SSM parameters in the stack's account and region. ``parameters``: environment variable → name."""
+    stack = cdk.Stack.of(scope)
+    return [
+        stack.format_arn(service="ssm", resource="parameter", resource_name=name.removeprefix("/"))
+        for name in sorted(set(parameters.values()))
+    ]
 
 
 def boundary(scope: Construct, arn: str | None) -> iam.IManagedPolicy | None:

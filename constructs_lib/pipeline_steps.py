@@ -58,6 +58,7 @@ def build_step(
     variables: Mapping[str, str],
     compute_type: str,
     timeout_minutes: int,
+    parameters: Mapping[str, str] | None = None,
 ) -> pipelines.CodeBuildStep:
     """One build in the repository, with the credentials of ``role``.
 
@@ -69,14 +70,24 @@ def build_step(
         variables: environment variables.
         compute_type: CodeBuild's machine (``BUILD_GENERAL1_MEDIUM``).
         timeout_minutes: the longest that it takes.
+        parameters: environment variable → the SSM parameter of the pipeline's account that holds its value.
+            Default: none.
     """
+    secrets = {
+        name: codebuild.BuildEnvironmentVariable(
+            value=parameter, type=codebuild.BuildEnvironmentVariableType.PARAMETER_STORE
+        )
+        for name, parameter in sorted((parameters or {}).items())
+    }
     return pipelines.CodeBuildStep(
         name,
         input=source,
         commands=list(commands),
         env=dict(variables),
         role=role.role,
-        build_environment=codebuild.BuildEnvironment(compute_type=compute(compute_type)),
+        build_environment=codebuild.BuildEnvironment(
+            compute_type=compute(compute_type), environment_variables=secrets or None
+        ),
         timeout=cdk.Duration.minutes(timeout_minutes),
     )
 

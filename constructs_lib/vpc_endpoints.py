@@ -28,12 +28,14 @@ class BuildCalls:
         engines: whether a build starts others, on CodeBuild's GPU machine.
         processing: whether it starts processing jobs.
         weights: ARNs of the objects in S3 that recipes take weights from.
+        parameters: ARNs of the SSM parameters that their environment variables are read from.
     """
 
     images: Sequence[TritonImage] = ()
     engines: bool = False
     processing: bool = False
     weights: Sequence[str] = ()
+    parameters: Sequence[str] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -253,6 +255,8 @@ class VpcEndpoints(Construct):
     def _of_builds(self, builds: BuildCalls) -> dict[str, list[Statement]]:
         environment = self._reach.environment
         found: dict[str, list[Statement]] = {}
+        if builds.parameters:
+            found["ssm"] = [self._own("ReadBuildVariables", ["ssm:GetParameters"], list(builds.parameters))]
         if builds.engines:
             projects = self._arn("codebuild", "project", "*")
             actions = ["codebuild:BatchGetBuilds", "codebuild:StartBuild", "codebuild:StopBuild"]

@@ -71,6 +71,8 @@ class BuildsStack(cdk.Stack):
                 timeout_minutes=settings.timeout_minutes,
                 queue_minutes=QUEUE_MINUTES,
                 network=self._network,
+                variables=settings.hub.variables,
+                parameters=settings.hub.parameters,
             ),
             log=BuildLog(
                 self,

@@ -10,6 +10,7 @@ from constructs import Construct
 from constructs_lib.artifact_bucket import ArtifactBucket
 from constructs_lib.network import Network
 from constructs_lib.outputs import tell
+from constructs_lib.permission import parameter_arns
 from constructs_lib.triton_image import TritonImage
 from constructs_lib.vpc_endpoints import BuildCalls, LoadTestCalls, Reach
 from tritonstack.engines.deployed_builds import DeployedBuilds
@@ -82,6 +83,7 @@ def _calls(stack: cdk.Stack, environment: Environment, builds: DeployedBuilds | 
         engines="codebuild" in kinds,
         processing="processing" in kinds,
         weights=[f"arn:{stack.partition}:s3:::{url.removeprefix('s3://')}" for url in builds.weights],
+        parameters=parameter_arns(stack, environment.builds.hub.parameters),
     )
 
 

@@ -230,14 +230,16 @@ class PipelineStack(cdk.Stack):
 
     def _prepare(self, stage: DeployedStage) -> pipelines.Step:
         machine, role = self._settings.machine, self._role(stage, "prepare", "Makes the archives that are missing")
+        hub = stage.loaded.environment.builds.hub
         return build_step(
             f"prepare-{stage.name}",
             source=self._source,
             commands=commands.preparation(stage.name, environments=stage.environments),
             role=role,
-            variables=_variables(stage, role),
+            variables={**_variables(stage, role), **hub.variables},
             compute_type=machine.prepare_compute_type,
             timeout_minutes=machine.prepare_timeout_minutes,
+            parameters=hub.parameters,
         )
 
     def _verify(self, stage: DeployedStage, role: AssumingRole) -> pipelines.Step:

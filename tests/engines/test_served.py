@@ -44,6 +44,33 @@ def test_one_archive_serves_a_single_model_endpoint_and_a_folder_of_two_does_not
         served_by(settings, repositories, file=tmp_path / "other/local.yaml")
 
 
+CLOSED = (
+    "network: {created: {cidr: 10.1.0.0/16, zones: [us-east-1a, us-east-1b]}, s3_prefix_list_id: pl-1}\n"
+    "builds: {on_deploy: true, image: '123456789012.dkr.ecr.us-east-1.amazonaws.com/cpu:1'%s}"
+)
+HUB = f"source: {{hub: team/double, revision: {'a' * 40}}}\n"
+
+
+@pytest.mark.parametrize("origin", [HUB, f"source: {{s3: s3://weights/double, sha256: {'a' * 64}}}\n"])
+@pytest.mark.parametrize("more", ["", ", hub: {folder: /opt/hub}", ", weights: random", ", outside_network: true"])
+def test_builds_without_a_way_out_fetch_no_weights_from_the_hub(tmp_path: Path, origin: str, more: str) -> None:
+    settings, repositories = project(tmp_path, "models: [double]", CLOSED % more)
+    with (repositories / "double" / "recipe.yaml").open("a") as recipe:
+        recipe.write(origin)
+    file = tmp_path / "local.yaml"
+    if origin != HUB or more:
+        assert served_by(settings, repositories, file=file).sources
+        return
+    with pytest.raises(InputError) as refused:
+        served_by(settings, repositories, file=file)
+    [problem] = refused.value.problems
+    assert problem.field == "network.created.nat"
+    assert str(problem.file).startswith(f"{file}:")
+    assert "the weights of double" in problem.found
+    for way in ("builds.outside_network: true", "source.s3", "builds.hub.folder", "builds.on_deploy: false"):
+        assert way in problem.allowed
+
+
 def test_a_model_that_is_not_there_is_reported_with_its_line_and_with_those_of_other_environments(
     tmp_path: Path,
 ) -> None:

@@ -25,6 +25,7 @@ ALONE = """
     models: [digits-onnx]
 """
 LOAD_TEST = "load_test: {gate: {p95_ms: 100}}\n"
+HUB = {"token_parameter": "/team/hub-token", "endpoint": "https://hub.example.com"}
 
 
 class Synthesised:
@@ -75,10 +76,12 @@ def context_of(folder: Path) -> dict[str, str]:
 
 
 def write_environments(folder: Path) -> None:
-    """The committed environments; dev has load tests, and an endpoint of either mode."""
+    """The committed environments; dev has load tests, a token for the hub, and an endpoint of either mode."""
     shutil.copytree(ROOT / "environments", folder)
-    with (folder / "dev.yaml").open("a") as file:
-        file.write(ALONE + LOAD_TEST)
+    dev = folder / "dev.yaml"
+    content = yaml.safe_load(dev.read_text() + ALONE + LOAD_TEST)
+    content["builds"]["hub"] = HUB
+    dev.write_text(yaml.safe_dump(content, sort_keys=False))
 
 
 def settings(**more: Any) -> Template:

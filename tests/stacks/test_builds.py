@@ -16,6 +16,7 @@ from tests.constructs_lib.templates import flat, of_type, only, properties, temp
 from tests.engines.engine_environments import A10G, L4, T4, served_engines, write_models
 from tests.stacks.engine_stages import engine_stage, stage_of
 from tests.stacks.environments import DIGITS, environment, stage
+from tests.stacks.policy import Policy
 from tritonstack.engines.deployed_builds import deployed_builds
 
 
@@ -179,6 +180,25 @@ def test_limits_retention_image_and_machine_are_those_of_the_settings(tmp_path: 
         if "LogGroupName" in each["Properties"]
     }
     assert groups == {"/tritonstack/local/builds": 30, "/tritonstack/local/engines": 30}
+
+
+def test_builds_are_told_how_to_reach_the_hub_and_may_read_its_token_alone(
+    tmp_path: Path, template: dict[str, Any]
+) -> None:
+    hub = "{token_parameter: /team/hub-token, endpoint: 'https://hub.example.com', folder: /opt/hub}"
+    made = builds_template(engine_stage(tmp_path, A10G, header=f"builds: {{hub: {hub}}}"))
+    variables = {each["Name"]: each for each in project(made, CPU)["Environment"]["EnvironmentVariables"]}
+    assert {name: (each["Type"], each["Value"]) for name, each in variables.items()} == {
+        "HF_ENDPOINT": ("PLAINTEXT", "https://hub.example.com"),
+        "HF_TOKEN": ("PARAMETER_STORE", "/team/hub-token"),
+        "TRITONSTACK_HUB_FOLDER": ("PLAINTEXT", "/opt/hub"),
+    }
+    policy = Policy(made, begins="ModelBuildAccess")
+    named = "arn:aws:ssm:us-east-1:123456789012:parameter/team"
+    assert policy.allows("ssm:GetParameters", f"{named}/hub-token")
+    assert not policy.allows("ssm:GetParameters", f"{named}/other")
+    assert "EnvironmentVariables" not in project(template, CPU)["Environment"]
+    assert not Policy(template, begins="ModelBuildAccess").allows("ssm:GetParameters", f"{named}/hub-token")
 
 
 def test_logs_and_builds_are_encrypted_with_the_artifacts_key(template: dict[str, Any]) -> None:

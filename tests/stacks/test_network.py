@@ -364,6 +364,16 @@ def test_builds_stay_outside_where_the_settings_say_so(tmp_path: Path) -> None:
     assert set(endpoints(network_template(made))) == {"s3", "sagemaker.runtime", "ssm"}
 
 
+def test_builds_inside_read_the_token_for_the_hub_through_the_endpoint(tmp_path: Path) -> None:
+    write_models(tmp_path)
+    header = f"{ENGINES_NETWORK}\nbuilds: {{hub: {{token_parameter: /team/hub-token}}}}"
+    made = stage_of(served_engines(tmp_path, A10G, header=header), tmp_path)
+    statements = endpoints(network_template(made))["ssm"]["PolicyDocument"]["Statement"]
+    [token] = [each for each in statements if each["Sid"] == "ReadBuildVariables"]
+    assert token["Action"] == ["ssm:GetParameters"]
+    assert [flat(arn) for arn in token["Resource"]] == ["arn:aws:ssm:us-east-1:123456789012:parameter/team/hub-token"]
+
+
 def test_functions_stay_outside_the_network(created: EnvironmentStage) -> None:
     for stack in created.serving.values():
         functions = of_type(template_of(stack), "AWS::Lambda::Function").values()

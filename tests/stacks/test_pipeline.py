@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.constructs_lib.templates import flat, listed
 from tests.stacks.app_process import ROOT, files_under, run_app
 from tests.stacks.pipeline_templates import (
     Synthesised,
@@ -17,6 +18,7 @@ from tests.stacks.pipeline_templates import (
     of_type,
     other_pipeline,
     settings,
+    statements,
     synthesised,
 )
 from tests.stacks.test_cfn_lint import linter, passed_over, said
@@ -99,6 +101,19 @@ def test_a_load_test_is_a_gate_after_the_deployment_with_a_role_of_its_own_and_t
     assert role["Properties"]["RoleName"] == "other-dev-measure-build"
     variables = {each["Name"]: each["Value"] for each in project["Environment"]["EnvironmentVariables"]}
     assert variables["TRITONSTACK_ROLE_ARN"].endswith(":role/other-dev-measure")
+
+
+def test_the_step_that_makes_archives_reads_the_token_for_the_hub_and_no_other_secret(
+    committed: Synthesised, other: Synthesised
+) -> None:
+    [action] = [each for each in other.stages["dev"]["Actions"] if each["Name"] == "pipeline-access.prepare-dev"]
+    project = other.pipeline["Resources"][action["Configuration"]["ProjectName"]["Ref"]]["Properties"]
+    variables = {each["Name"]: (each["Type"], each["Value"]) for each in project["Environment"]["EnvironmentVariables"]}
+    assert variables["HF_TOKEN"] == ("PARAMETER_STORE", "/team/hub-token")
+    assert variables["HF_ENDPOINT"] == ("PLAINTEXT", "https://hub.example.com")
+    read = [each for each in statements(other.pipeline) if "ssm:GetParameters" in listed(each["Action"])]
+    assert [flat(each["Resource"]) for each in read] == ["arn:aws:ssm:us-east-1:444444444444:parameter/team/hub-token"]
+    assert not [each for each in statements(committed.pipeline) if "ssm:GetParameters" in listed(each["Action"])]
 
 
 def test_the_role_of_a_load_test_is_made_after_what_it_starts_and_before_what_it_measures(other: Synthesised) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +12,14 @@ from tritonstack.archives.resolving import resolved_models
 from tritonstack.archives.source import ArchiveSource
 from tritonstack.engines.plan import EnginePlan, plan_engines
 from tritonstack.errors import InputError, Problem
-from tritonstack.settings import Environment, check_archives, with_archives, with_default_models
+from tritonstack.settings import (
+    Environment,
+    check_archives,
+    engines_built_on_deploy,
+    with_archives,
+    with_default_models,
+)
+from tritonstack.settings.findings import with_lines
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,12 +53,44 @@ def served_by(environment: Environment, repositories: Path, *, file: Path) -> Se
     contents = {name: contents_of(source) for name, source in sources.items()}
     archives = {entry: tuple(source.name for source in found) for entry, found in resolved.items()}
     engines = plan_engines(environment, resolved, file=file)
-    problems = [*check_archives(environment, contents, archives=archives, file=file), *engines.problems]
+    problems = [
+        *check_archives(environment, contents, archives=archives, file=file),
+        *engines.problems,
+        *_check_hub(environment, sources, engines=engines, file=file),
+    ]
     if problems:
         raise InputError(problems)
     matched = with_default_models(with_archives(environment, archives), contents)
     sets = {endpoint.name: {name: digests[name] for name in sorted(endpoint.models)} for endpoint in matched.endpoints}
     return Served(environment=matched, sources=sources, release_sets=sets, engines=engines)
+
+
+def _check_hub(
+    environment: Environment, sources: Mapping[str, ArchiveSource], *, engines: EnginePlan, file: Path
+) -> Iterator[Problem]:
+    """Builds without a way to the internet against recipes whose weights come from the hub."""
+    network, builds = environment.joined_network, environment.builds
+    inside = builds.network is None and not builds.outside_network
+    if network is None or not network.is_closed or not inside or builds.hub.folder is not None:
+        return
+    if not engines_built_on_deploy(environment, bool(engines.builds)):
+        return
+    fetched = {part.folder.name for source in sources.values() for part in (source, *source.used) if _of_hub(part)}
+    if fetched:
+        problem = Problem(
+            file=str(file),
+            field="network.created.nat",
+            found=f"false, and builds fetch the weights of {', '.join(sorted(fetched))} from the Hugging Face Hub",
+            allowed="one or each; or builds.outside_network: true; or source.s3 in the recipes; or an image that has "
+            "the weights (builds.image, builds.hub.folder); or no builds (builds.on_deploy: false)",
+        )
+        yield from with_lines([problem], file)
+
+
+def _of_hub(source: ArchiveSource) -> bool:
+    """Whether a build takes a folder's weights from the Hugging Face Hub."""
+    origin = source.recipe.source
+    return origin is not None and origin.hub is not None and source.weights == "pretrained"
 
 
 def all_served(environments: Iterable[tuple[Environment, Path]], repositories: Path) -> list[Served]:

@@ -47,6 +47,40 @@ class BuildNetwork(SettingsModel):
     )
 
 
+class HubSettings(SettingsModel):
+    """How builds get weights from the Hugging Face Hub (docs/adding-a-model.md#weights-from-the-hub)."""
+
+    token_parameter: str | None = Field(
+        default=None,
+        pattern=r"^/[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)*$",
+        description="Name of the SSM parameter that holds the token (HF_TOKEN) for models that need one: a "
+        "SecureString under the key aws/ssm, in the environment's account and region; for a pipeline's builds in the "
+        "pipeline's.",
+    )
+    endpoint: str | None = Field(
+        default=None,
+        pattern=r"^https://[^\s/]+(/\S*)?$",
+        description="URL of a mirror that is read instead of https://huggingface.co (HF_ENDPOINT).",
+    )
+    folder: str | None = Field(
+        default=None,
+        pattern=r"^/\S+$",
+        description="Folder in builds.image that is read instead of the hub, laid out as "
+        "<organisation>/<name>/<revision>/… (TRITONSTACK_HUB_FOLDER).",
+    )
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """Environment variables of builds, without the token."""
+        named = {"HF_ENDPOINT": self.endpoint, "TRITONSTACK_HUB_FOLDER": self.folder}
+        return {name: value for name, value in named.items() if value is not None}
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        """Environment variables whose value is an SSM parameter's: variable → parameter."""
+        return {} if self.token_parameter is None else {"HF_TOKEN": self.token_parameter}
+
+
 class BuildSettings(SettingsModel):
     """How the models of an environment are made."""
 
@@ -56,6 +90,9 @@ class BuildSettings(SettingsModel):
     weights: Literal["pretrained", "random"] = Field(
         default="pretrained",
         description="pretrained: those of each recipe's source; random: of its seed, nothing fetched.",
+    )
+    hub: HubSettings = Field(
+        default_factory=HubSettings, description="How a deployment's builds get weights from the Hugging Face Hub."
     )
     engine_builder: Literal["codebuild", "processing"] | None = Field(
         default=None,
@@ -86,7 +123,9 @@ class BuildSettings(SettingsModel):
         "Python 3.11 with its shared library, and glibc 2.35 or newer.",
     )
     compute_type: ComputeType = Field(
-        default="BUILD_GENERAL1_LARGE", description="The CPU machine of a build; it holds the model while it exports."
+        default="BUILD_GENERAL1_LARGE",
+        description="The CPU machine of a build, with 4, 8, 16, 72, 144 GiB of memory: exports and proofs need several "
+        "times a model's weights (docs/adding-a-model.md#time-and-memory-of-a-build).",
     )
     network: BuildNetwork | None = Field(
         default=None, description="The VPC that builds run in; null: the environment's network, where it has one."

@@ -134,7 +134,7 @@ class PipelineMachine(SettingsModel):
     )
     compute_type: ComputeType = Field(default="BUILD_GENERAL1_MEDIUM", description="Machine of synthesis and checks.")
     prepare_compute_type: ComputeType = Field(
-        default="BUILD_GENERAL1_LARGE", description="Machine that exports, proves and packs; it holds the model."
+        default="BUILD_GENERAL1_LARGE", description="Machine that exports, proves and packs, as builds.compute_type."
     )
     prepare_timeout_minutes: int = Field(
         default=480,

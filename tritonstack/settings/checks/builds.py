@@ -1,4 +1,4 @@
-"""The minutes of ``builds`` against each other, and against how long a deployment waits."""
+"""``builds``: its minutes against each other and against how long a deployment waits, and where its secret is."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from collections.abc import Iterator
 
 from tritonstack.settings.builds import SHORTEST_MINUTES, BuildSettings
 from tritonstack.settings.findings import Finding
+
+RECORDS = "/tritonstack/"
+"""Where release records and the stacks' values are."""
 
 WAIT_MINUTES = 12 * 60
 """The longest that a CloudFormation wait condition waits (template reference: AWS::CloudFormation::WaitCondition)."""
@@ -17,7 +20,14 @@ LONGEST_BUILD = WAIT_MINUTES - QUEUE_MINUTES - START_MINUTES
 
 
 def check_builds(builds: BuildSettings) -> Iterator[Finding]:
-    """Time limits that cannot hold together."""
+    """Time limits that cannot hold together, and a secret among parameters that others read."""
+    token = builds.hub.token_parameter
+    if token is not None and token.startswith(RECORDS):
+        yield Finding(
+            location=("builds", "hub", "token_parameter"),
+            found=token,
+            allowed=f"a name outside {RECORDS}: whatever reads release records may read every parameter below it",
+        )
     if builds.timeout_minutes > LONGEST_BUILD:
         yield Finding(
             location=("builds", "timeout_minutes"),
