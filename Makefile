@@ -42,8 +42,8 @@ systems: setup ## Every published system, tiny: built, deployed to a local AWS a
 	@CDK_VALIDATION=false $(RUN) pytest -s tests/systems
 
 .PHONY: full
-full: setup ## ResNet-50 and T5-small at their real size, with random weights: built, deployed, answered (minutes)
-	@$(PYTHON) scripts/setup.py torch dali
+full: setup ## Every published system at its real size, with random weights: exported, proved, measured; four deployed and answered
+	@$(PYTHON) scripts/setup.py torch dali tensorflow
 	@CDK_VALIDATION=false $(RUN) pytest -s tests/systems/full_size.py
 
 .PHONY: check

@@ -28,7 +28,7 @@ def work(arguments: Arguments) -> None:
     graph = graph_of(length=options.options["length"], width=options.options["config"]["hidden_size"])
     prepared = encoders.prepare(arguments, encoders.BERT, graph, text=TEXT)
     torchscript.export(encoders.NamedEncoder(prepared.module), graph, path, prepared.example)
-    batches = proof.batches(options.max_batch_size)
+    batches = proof.batches(options)
     difference = proof.prove_torchscript(
         path,
         prepared.reference,

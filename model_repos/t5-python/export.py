@@ -18,6 +18,7 @@ from transformers import GenerationConfig, T5ForConditionalGeneration
 from tritonstack.errors import WorkFailedError
 from tritonstack.exporters import answers, report, tokenizer, weights
 from tritonstack.exporters.arguments import Arguments
+from tritonstack.exporters.cases import batches
 from tritonstack.exporters.progress import say
 from tritonstack.exporters.script import run
 
@@ -45,9 +46,10 @@ def main(given: Arguments) -> None:
     archived = T5ForConditionalGeneration.from_pretrained(folder, local_files_only=True, use_safetensors=True).eval()
 
     ids = np.array([words.encode(options.options["text"]).ids], dtype=np.int32)
-    requests = [ids, *made_up(source.config.vocab_size, rows=options.max_batch_size - 1, seed=options.seed)]
+    proved = batches(options)
+    requests = [ids, *made_up(source.config.vocab_size, rows=proved[-1] - 1, seed=options.seed)]
     say("proof: the archived model against the source, alone and in padded batches")
-    difference = prove_weights(source, archived, requests, batches=(1, options.max_batch_size), limit=options.tolerance)
+    difference = prove_weights(source, archived, requests, batches=proved, limit=options.tolerance)
     alone = [generate(source, request) for request in requests]
     figures = {"largest_difference": difference, **prove_padding(archived, requests, alone)}
     say(", ".join(f"{name} {value:.3g}" for name, value in figures.items()))

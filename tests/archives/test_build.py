@@ -125,6 +125,16 @@ def test_tiny_models_are_built_side_by_side_and_models_of_real_size_one_after_th
     assert [item.manifest.figures["began"] for item in made.built] == begun
 
 
+def test_what_steps_took_is_of_the_build_that_ran_them_and_in_no_manifest(places: Places) -> None:
+    _with_export(places)
+    (built,) = build_models(["double"], places=places).built
+    assert [step.step for step in built.spent] == ["export of double (exporters)", "proof of double (exporters)"]
+    assert all(step.peak_bytes > 10 << 20 for step in built.spent)
+    assert "spent" not in places.manifest(built.name).read_text()
+    (again,) = build_models(["double"], places=places).built
+    assert again.spent == ()
+
+
 def test_unchanged_inputs_build_nothing(places: Places) -> None:
     _with_export(places)
     steps: list[str] = []

@@ -32,12 +32,13 @@ def repository(root: Path, model: str = MODEL) -> Path:
 @installed
 def test_the_sample_is_answered_by_triton_and_what_was_changed_for_it_is_told(tmp_path: Path) -> None:
     made = repository(tmp_path)
-    outputs, stand_ins, tools = answer_in_container(
+    answer = answer_in_container(
         made, model="double", needs={"python"}, request=X, work=tmp_path / "work", report=lambda _text: None
     )
-    assert outputs["y"].tolist() == [[5.0]]
-    assert stand_ins == ("double/config.pbtxt: instances on the CPU, since there is no GPU",)
-    assert tools["tritonserver"].startswith("2.")
+    assert answer.outputs["y"].tolist() == [[5.0]]
+    assert answer.stand_ins == ("double/config.pbtxt: instances on the CPU, since there is no GPU",)
+    assert answer.peak_bytes > 50 << 20  # the server and the process of its Python model
+    assert answer.tools["tritonserver"].startswith("2.")
     assert "KIND_GPU" in (made / "double/config.pbtxt").read_text()
 
 

@@ -95,6 +95,7 @@ def test_a_script_is_told_what_the_recipe_and_the_build_say(places: Places) -> N
         "source": {"hub": "a/b", "revision": "a" * 40},
         "graph": {"opset": 18, "inputs": [GRAPH_X], "outputs": [GRAPH_X]},
         "max_batch_size": 8,
+        "largest_batch": None,
         "tolerance": 0.5,
         "archive": "double",
         "sample": True,
@@ -157,7 +158,8 @@ def test_overlays_and_copies_share_an_export(places: Places) -> None:
     assert sum("running" in line for line in ran) == 1
     assert {item.manifest.model.name for item in summary.built} == {"double-0", "double-1", "double-2"}
     assert len({item.manifest.archive.tar_sha256 for item in summary.built}) == 3
-    assert sum(line.startswith("proof of") for line in ran) == 1  # they differ in their name alone
+    # They differ in their name alone.
+    assert sum(line.startswith("proof of") and "at most" in line for line in ran) == 1
 
 
 def test_a_failed_script_stops_the_build_with_its_words_and_leaves_nothing(places: Places) -> None:
@@ -238,4 +240,34 @@ def test_scripts_get_neither_credentials_nor_the_caller_s_python(
             report=said.append,
             with_library=with_library,
         )
-    assert said == ["it: None False", f"it: {programs.REPOSITORY} False"]
+    assert [line for line in said if "memory at most" not in line] == [
+        "it: None False",
+        f"it: {programs.REPOSITORY} False",
+    ]
+
+
+def run_code(code: str, folder: Path, *, said: list[str]) -> programs.Spent:
+    return programs.run_script(
+        environment="exporters", arguments=["-c", code], folder=folder, what="it", report=said.append
+    )
+
+
+def test_what_a_script_held_at_most_is_its_own_peak_and_said_when_it_ends(tmp_path: Path) -> None:
+    said: list[str] = []
+    small = run_code("pass", tmp_path, said=said)
+    held = small.peak_bytes + (200 << 20)  # what forks off a large test process begins as large as that
+    large = run_code(f"held = b'x' * {held}; del held", tmp_path, said=said)
+    after = run_code("pass", tmp_path, said=said)
+    assert large.peak_bytes > held
+    assert after.peak_bytes < large.peak_bytes
+    assert said == [str(small), str(large), str(after)]
+    assert said[1].startswith("it (exporters): ") and said[1].endswith(" GiB of memory at most")
+
+
+def test_a_script_that_is_killed_is_said_to_be_out_of_memory_with_what_to_change(tmp_path: Path) -> None:
+    code = "import os, signal; print('proving', flush=True); os.kill(os.getpid(), signal.SIGKILL)"
+    with pytest.raises(
+        WorkFailedError, match=r"it failed with exit code -9:\n  proving\n.*where memory runs out"
+    ) as caught:
+        run_code(code, tmp_path, said=[])
+    assert "builds.compute_type" in str(caught.value) and "proof.largest_batch" in str(caught.value)

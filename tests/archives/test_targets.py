@@ -11,6 +11,7 @@ from tritonstack.archives import building
 from tritonstack.archives.build import build_environment, build_models
 from tritonstack.archives.contents import lacks_plan, models_without_plan
 from tritonstack.archives.execution_environment import PackedEnvironment
+from tritonstack.archives.programs import Spent
 from tritonstack.archives.proof import Proven
 from tritonstack.archives.source import ArchiveSource
 from tritonstack.archives.targets import python_of, refuse_unservable, target_of
@@ -154,7 +155,8 @@ def test_the_environment_is_packed_for_a_platform_and_the_local_one_stands_in_he
             unpacked_bytes=10,
         )
 
-    proven = Proven(sample_difference=0.0, tools={}, stand_ins=("a stand-in",))
+    spent = Spent(step="proof of double", seconds=1.0, peak_bytes=2**30)
+    proven = Proven(sample_difference=0.0, tools={}, stand_ins=("a stand-in",), spent=spent)
     monkeypatch.setattr(building, "kept_environment", kept)
     monkeypatch.setattr(building, "prove_sample", lambda *_arguments, **_more: proven)
     places = places_in(tmp_path)

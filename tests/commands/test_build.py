@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,9 @@ def test_a_named_model_is_built_in_full_size_unless_told_otherwise(project: Path
     assert sizes(project) == ["full"]
     assert "double." in done.stdout
     assert "proven with backend python: the model's code with a stand-in" in done.stdout
+    assert re.search(
+        r"^  proof of double \(exporters\): \d+ s, \d\.\d GiB of memory at most$", done.stdout, re.MULTILINE
+    )
     assert CliRunner().invoke(root, ["build", "double", "--size", "tiny", "--weights", "random"]).exit_code == 0
     assert sizes(project) == ["full", "tiny"]
 

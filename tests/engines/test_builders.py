@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import get_args
 
 import pytest
 
@@ -10,6 +11,7 @@ from tritonstack.catalogue import load_catalogue
 from tritonstack.catalogue.build_machines import BuilderKind, load_build_machines
 from tritonstack.engines.builders import NoBuilderError, builder_for, least_tensorrt
 from tritonstack.naming import Platform
+from tritonstack.settings.builds import BuildSettings, ComputeType
 
 REGION = "us-east-1"
 CATALOGUE = load_catalogue()
@@ -129,6 +131,13 @@ def test_every_processing_machine_is_the_smallest_of_its_family() -> None:
             family = machine.name.split(".")[1]
             sizes = [row.vcpu for row in CATALOGUE.instances.values() if row.family == family]
             assert machine.vcpu == min(sizes)
+
+
+def test_the_memory_of_every_machine_without_a_gpu_that_settings_take_is_known_and_said() -> None:
+    memory = load_build_machines().cpu_memory_gib
+    assert [*memory] == [*get_args(ComputeType)]
+    description = str(BuildSettings.model_fields["compute_type"].description)
+    assert ", ".join(f"{gib:g}" for gib in memory.values()) in description
 
 
 def test_build_machines_lie_in_regions_that_exist_and_have_the_gpus_of_the_catalogue() -> None:

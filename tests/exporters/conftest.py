@@ -11,6 +11,7 @@ TASKS = (
     "export_encoder",
     "export_externally",
     "export_to_older_operators",
+    "convert_without_weights",
     "export_to_operators_that_it_needs",
     "export_with_other_tensors",
     "export_axis_that_is_fixed",

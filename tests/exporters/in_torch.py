@@ -155,6 +155,24 @@ def export_to_older_operators(folder):
     }
 
 
+def convert_without_weights(folder):
+    """The same export with its weights left out of the conversion, and with all of them in it."""
+    said, sizes = Graph(17, GRAPH.inputs, GRAPH.outputs), {}
+    convert = onnx_graph.version_converter.convert_version
+    weights = 4 * encoder().model.embedding.weight.numel()
+    for name, least in (("without", 64), ("with", weights)):  # 64: more than the axes of a mean, which are converted
+
+        def counted(proto, opset, name=name):
+            sizes[name] = proto.ByteSize()
+            return convert(proto, opset)
+
+        onnx_graph.version_converter.convert_version, onnx_graph.LARGE_WEIGHT = counted, least
+        onnx_graph.export(encoder(), said, folder / f"{name}.onnx", example(GRAPH))
+    onnx_graph.version_converter.convert_version = convert
+    same = (folder / "without.onnx").read_bytes() == (folder / "with.onnx").read_bytes()
+    return {"same": same, "left_out": sizes["with"] - sizes["without"], "weights": weights}
+
+
 def export_to_operators_that_it_needs(folder):
     said = Graph(9, GRAPH.inputs, GRAPH.outputs)
     onnx_graph.export(encoder(), said, folder / "model.onnx", example(GRAPH))

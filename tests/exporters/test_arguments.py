@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tritonstack.errors import WorkFailedError
-from tritonstack.exporters import answers, arguments, draws, report
+from tritonstack.exporters import answers, arguments, cases, draws, report
 from tritonstack.exporters.graph import Tensor
 
 OPTIONS = {
@@ -42,9 +42,22 @@ def test_options_are_read_as_a_build_writes_them(tmp_path: Path) -> None:
     given_arguments = parsed(tmp_path, OPTIONS)
     options = given_arguments.options
     assert (options.size, options.seed, options.max_batch_size) == ({"layers": 1}, 7, 8)
+    assert options.largest_batch is None
     assert options.the_graph.inputs == (Tensor("ids", "INT64", ("batch", "length")),)
     assert options.the_graph.axes == ("length",)
     assert given_arguments.sample is None
+
+
+@pytest.mark.parametrize(
+    ("largest", "most", "proved"), [(None, 8, (1, 8)), (2, 8, (1, 2)), (16, 8, (1, 8)), (1, 8, (1,)), (None, 0, (1,))]
+)
+def test_a_recipe_bounds_the_batches_that_are_proved(
+    tmp_path: Path, largest: int | None, most: int, proved: tuple[int, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = parsed(tmp_path, {**OPTIONS, "max_batch_size": most, "largest_batch": largest}).options
+    assert cases.batches(options) == proved
+    bounded = proved[-1] < most
+    assert ("proved up to batch" in capsys.readouterr().out) is bounded
 
 
 @pytest.mark.parametrize(

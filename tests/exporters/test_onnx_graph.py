@@ -29,6 +29,12 @@ def test_older_operators_have_the_axes_of_a_mean_as_an_attribute(tasks: Tasks) -
     assert (given["opsets"], given["format"], given["axes"]) == ([17], 8, [[1]])
 
 
+def test_weights_stay_out_of_the_conversion_to_older_operators_and_nothing_else_changes(tasks: Tasks) -> None:
+    given = tasks.given("convert_without_weights")
+    assert given["same"]
+    assert given["left_out"] >= given["weights"]
+
+
 def test_operators_that_are_too_old_for_the_model_are_refused(tasks: Tasks) -> None:
     assert "operator set 9" in tasks.refused("export_to_operators_that_it_needs")
     assert tasks.files("export_to_operators_that_it_needs") == []

@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Protocol
 
-from tritonstack.archives.building import Proofs, Task, make_archive
+from tritonstack.archives.building import Proofs, Task, finish, stage_archive
 from tritonstack.archives.contents import lacks_plan
 from tritonstack.archives.digest import model_digest
 from tritonstack.archives.exporting import exported_files
@@ -19,7 +19,7 @@ from tritonstack.archives.lint import refuse_errors
 from tritonstack.archives.manifest import Manifest
 from tritonstack.archives.partial import partial_folder
 from tritonstack.archives.places import Places
-from tritonstack.archives.programs import Report, environment_python
+from tritonstack.archives.programs import Report, Spent, environment_python
 from tritonstack.archives.resolving import DeployedBuilds, choice_of, leaves_engines, left_to_deployment, sources_of
 from tritonstack.archives.source import ArchiveSource, BuildChoice
 from tritonstack.archives.targets import refuse_unservable, target_of
@@ -67,12 +67,13 @@ class BuiltEnvironment(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Built:
-    """One archive; ``fresh`` if this build made it."""
+    """One archive; ``fresh`` if this build made it, and what its exports and its proof then took."""
 
     name: ArchiveName
     target: str | None
     manifest: Manifest
     fresh: bool
+    spent: tuple[Spent, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,5 +208,6 @@ def _build(task: Task, places: Places, report: Report, proofs: Proofs) -> Built:
     if finished is not None:
         return Built(name=task.name, target=task.target, manifest=finished, fresh=False)
     with partial_folder(places.archives, name=f".{task.name.model}") as work:
-        manifest = make_archive(task, work, places, report, proofs)
-    return Built(name=task.name, target=task.target, manifest=manifest, fresh=True)
+        staged = stage_archive(task, work, places, report, proofs)
+        manifest = finish(staged, places=places, report=report)
+    return Built(name=task.name, target=task.target, manifest=manifest, fresh=True, spent=staged.spent)

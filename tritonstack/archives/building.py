@@ -30,7 +30,7 @@ from tritonstack.archives.model_config import read_config
 from tritonstack.archives.packing import PackResult, pack
 from tritonstack.archives.places import Places
 from tritonstack.archives.plans import TRTEXEC, tensorrt_models
-from tritonstack.archives.programs import Report
+from tritonstack.archives.programs import Report, Spent
 from tritonstack.archives.proof import Proven, check_floors, prove_sample
 from tritonstack.archives.sample import read_sample
 from tritonstack.archives.sample_files import client_files, sample_arrays, sample_writer
@@ -81,6 +81,7 @@ class Staged:
         request: the same as the addressed model's inputs.
         model: the addressed model.
         proven: what the proof measured.
+        spent: what the exports and the proof took that were made for it.
     """
 
     task: Task
@@ -93,6 +94,7 @@ class Staged:
     request: Arrays
     model: ModelEntry
     proven: Proven
+    spent: tuple[Spent, ...]
 
     def refuse_errors(self) -> None:
         """Raise :class:`InputError` with every error that the linter finds in the repository."""
@@ -124,6 +126,7 @@ def stage_archive(task: Task, work: Path, places: Places, report: Report, proofs
         added=_added(task, environment),
     )
     _refuse_errors(task, repository, environment)
+    spent = [step for made in exports.values() for step in made.spent]
     model = _model_entry(source.model, (repository / source.model / CONFIG).read_text())
     request = sample_arrays(source, sample, model=model, files=files)
     if task.proof not in proofs:
@@ -131,6 +134,7 @@ def stage_archive(task: Task, work: Path, places: Places, report: Report, proofs
         proofs[task.proof] = prove_sample(
             repository, model=model, sample=sample, request=request, work=work, report=report
         )
+        spent.append(proofs[task.proof].spent)
     return Staged(
         task=task,
         work=work,
@@ -142,6 +146,7 @@ def stage_archive(task: Task, work: Path, places: Places, report: Report, proofs
         request=request,
         model=model,
         proven=proofs[task.proof],
+        spent=tuple(spent),
     )
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import shutil
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 
 from tritonstack.archives.exporting import link_or_copy
 from tritonstack.archives.programs import Report
@@ -25,9 +28,26 @@ _NEEDED = {"pytorch": "torch", "dali": "dali", "tensorflow": "tensorflow", "EXEC
 """Backend or parameter → the environment of its stand-in, beside those that every container needs."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class ContainerAnswer:
+    """What the local Triton answered.
+
+    Attributes:
+        outputs: by name.
+        stand_ins: what stood in for what serves in the cloud.
+        tools: the server's version by its name.
+        peak_bytes: its memory at most: the sum over its processes of the most that each held, resident.
+    """
+
+    outputs: dict[str, np.ndarray[Any, Any]]
+    stand_ins: tuple[str, ...]
+    tools: dict[str, str]
+    peak_bytes: int
+
+
 def answer_in_container(
     repository: Path, *, model: str, needs: Collection[str], request: Arrays, work: Path, report: Report
-) -> tuple[dict[str, np.ndarray[Any, Any]], tuple[str, ...], dict[str, str]]:
+) -> ContainerAnswer:
     """Load a repository as a single-model container does, and send one request.
 
     Args:
@@ -37,9 +57,6 @@ def answer_in_container(
         request: the inputs by name.
         work: a folder for the container.
         report: told what is being done.
-
-    Returns:
-        the outputs by name, what stood in for what, and the server's version by its name.
 
     Raises:
         InputError: the environments of the local Triton are not made on this machine.
@@ -61,10 +78,23 @@ def answer_in_container(
         report(f"proof of {model}: asking it")
         outputs = _ask(container, body, model)
         version = container.server_version or "unknown"
+        peak = _peak_of_tree(container.pid)
         lines = container.log_path.read_text(errors="replace").splitlines()
     stood_in = sorted({line.partition(_STAND_IN)[2].strip() for line in lines if _STAND_IN in line})
     unsaid = [change for change in changes if not any(line in change for line in map(_without_model, stood_in))]
-    return outputs, (*stood_in, *unsaid), {"tritonserver": version}
+    return ContainerAnswer(
+        outputs=outputs, stand_ins=(*stood_in, *unsaid), tools={"tritonserver": version}, peak_bytes=peak
+    )
+
+
+def _peak_of_tree(pid: int) -> int:
+    """The sum of the largest resident sizes of a process and its descendants, in bytes (proc(5): VmHWM)."""
+    server = psutil.Process(pid)
+    lines: list[str] = []
+    for process in (server, *server.children(recursive=True)):
+        with contextlib.suppress(OSError):  # one that has ended
+            lines += Path(f"/proc/{process.pid}/status").read_text().splitlines()
+    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:"))
 
 
 def _without_model(line: str) -> str:

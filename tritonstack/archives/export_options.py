@@ -25,6 +25,7 @@ def script_options(source: ArchiveSource, export: Export) -> dict[str, Any]:
         "graph": export.graph.model_dump(mode="json") if export.graph else None,
         "engine": recipe.engine.model_dump(mode="json", exclude={"tolerance"}) if recipe.engine else None,
         "max_batch_size": max_batch_size(source),
+        "largest_batch": recipe.proof.largest_batch,
         "tolerance": recipe.proof.tolerance,
         "options": export.options,
         "archive": source.folder.resolve().name,

@@ -13,7 +13,7 @@ from typing import Any
 from tritonstack.archives.export_options import export_digest, script_options
 from tritonstack.archives.export_recipe import Export
 from tritonstack.archives.partial import partial_folder
-from tritonstack.archives.programs import Report, run_script
+from tritonstack.archives.programs import Report, Spent, run_script
 from tritonstack.archives.s3_source import fetch_source
 from tritonstack.archives.source import ArchiveSource
 from tritonstack.errors import WorkFailedError
@@ -29,12 +29,21 @@ WriteSample = Callable[[Path], bool]
 
 @dataclass(frozen=True, kw_only=True)
 class Exported:
-    """The finished exports of a folder: the folder of their files, their figures, tool versions, and what they read."""
+    """The finished exports of a folder.
+
+    Attributes:
+        files: the folder of their files.
+        figures: what they measured.
+        tools: name → version.
+        inputs: file that they read → its SHA-256.
+        spent: what those took that were made now; empty where an earlier build made them.
+    """
 
     files: Path
     figures: dict[str, float]
     tools: dict[str, str]
     inputs: dict[str, str]
+    spent: tuple[Spent, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,19 +73,20 @@ def export_source(
     kept = [work / f"{folder}.{export_digest(source, count=count)}" for count in range(1, len(exports) + 1)]
     done = next((count for count in range(len(kept), 0, -1) if kept[count - 1].is_dir()), 0)
     weights = fetch_source(source, sources, report=report) if done < len(exports) else None
+    spent: list[Spent] = []
     for count in range(done, len(exports)):
         before = kept[count - 1] if count else None
         with partial_folder(work, name=folder) as partial:
             _link_tree(before / FILES if before else None, partial / FILES)
             sample = partial / SAMPLE
             given = _Given(sample=sample if write_sample(sample) else None, weights=weights)
-            _run(source, exports[count], partial, given, report)
+            spent.append(_run(source, exports[count], partial, given, report))
             _add_report(partial / REPORT, before / REPORT if before else None)
             sample.unlink(missing_ok=True)
             shutil.rmtree(partial / UNPACKED, ignore_errors=True)
             _keep(partial, kept[count])
     content = _read_report(kept[-1] / REPORT)
-    return Exported(files=kept[-1] / FILES, **content)
+    return Exported(files=kept[-1] / FILES, spent=tuple(spent), **content)
 
 
 def exported_files(source: ArchiveSource, work: Path) -> Path:
@@ -85,7 +95,7 @@ def exported_files(source: ArchiveSource, work: Path) -> Path:
     return work / f"{source.folder.resolve().name}.{digest}" / FILES
 
 
-def _run(source: ArchiveSource, export: Export, partial: Path, given: _Given, report: Report) -> None:
+def _run(source: ArchiveSource, export: Export, partial: Path, given: _Given, report: Report) -> Spent:
     options = script_options(source, export)
     if given.weights is not None:  # not of the script's options proper: where files lie is in no digest
         options["source"] |= {"file": str(given.weights.resolve()), "folder": str((partial / UNPACKED).resolve())}
@@ -97,7 +107,7 @@ def _run(source: ArchiveSource, export: Export, partial: Path, given: _Given, re
         *(("--sample", str(given.sample.resolve())) if given.sample else ()),
     ]
     what = f"export of {source.folder.resolve().name}"
-    run_script(
+    spent = run_script(
         environment=export.environment,
         arguments=arguments,
         folder=partial,
@@ -109,6 +119,7 @@ def _run(source: ArchiveSource, export: Export, partial: Path, given: _Given, re
     missing = [name for name in export.produces if not (partial / FILES / name).is_file()]
     if missing:
         raise WorkFailedError(f"{what}: {source.folder / export.script} did not write {', '.join(missing)}")
+    return spent
 
 
 def _link_tree(source: Path | None, target: Path) -> None:

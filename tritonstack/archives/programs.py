@@ -1,4 +1,4 @@
-"""Run a script in one of the environments under ``.envs/``: exports and proofs."""
+"""Run a script in one of the environments under ``.envs/``, exports and proofs, and measure what each takes."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 from tritonstack.errors import InputError, Problem, WorkFailedError
@@ -20,8 +22,27 @@ Report = Callable[[str], None]
 
 REPOSITORY = machine_folder()
 _KEPT_LINES = 20
+_KIB, _GIB = 1024, 1024**3
 _PR_SET_PDEATHSIG = 1  # <sys/prctl.h>
 _libc = ctypes.CDLL(None) if sys.platform == "linux" else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spent:
+    """Time and memory of one step of a build; they differ from machine to machine and so are in no manifest.
+
+    Attributes:
+        step: ``export of bert-large (torch)``.
+        seconds: from its start to its end.
+        peak_bytes: the most memory that it held at once, resident.
+    """
+
+    step: str
+    seconds: float
+    peak_bytes: int
+
+    def __str__(self) -> str:
+        return f"{self.step}: {self.seconds:.0f} s, {self.peak_bytes / _GIB:.1f} GiB of memory at most"
 
 
 def environment_python(name: str) -> Path:
@@ -42,18 +63,19 @@ def run_script(
     report: Report,
     with_library: bool = False,
     library_root: Path = LIBRARY,
-) -> None:
+) -> Spent:
     """Run ``python ARGUMENTS`` in ``folder`` and report each line it prints. On Linux it dies with this process.
 
     ``with_library``: it may import ``tritonstack.exporters``, of the package below ``library_root``.
 
-    Raises :class:`WorkFailedError` with its last lines where it fails.
+    Returns what it took. Raises :class:`WorkFailedError` with its last lines where it fails.
     """
     variables = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "AWS_"))}
     variables |= {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONNOUSERSITE": "1", "PYTHONUNBUFFERED": "1"}
     variables |= {"PYTHONPATH": str(library_root)} if with_library else {}
     last: deque[str] = deque(maxlen=_KEPT_LINES)
     command = [str(environment_python(environment)), *arguments]
+    started = time.monotonic()
     with subprocess.Popen(
         command,
         cwd=folder,
@@ -69,14 +91,37 @@ def run_script(
             for line in process.stdout or ():
                 last.append(line.rstrip())
                 report(f"{what}: {last[-1]}")
+            # wait4 says what this process held, at least as much as this one did when it was forked; RUSAGE_CHILDREN
+            # would give the largest of all that ended so far.
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
         except BaseException:
             process.kill()
             raise
+    spent = Spent(
+        step=f"{what} ({environment})",
+        seconds=time.monotonic() - started,
+        peak_bytes=usage.ru_maxrss * (1 if sys.platform == "darwin" else _KIB),
+    )
     if process.returncode:
-        lines = "\n".join(f"  {line}" for line in last)
-        failure = WorkFailedError(f"{what} failed with exit code {process.returncode}:\n{lines}")
-        no_space = os.strerror(errno.ENOSPC)
-        raise failure from (OSError(errno.ENOSPC, no_space, str(folder)) if no_space in lines else None)
+        raise _failure(what, process.returncode, last, spent=spent, folder=folder)
+    report(str(spent))
+    return spent
+
+
+def _failure(what: str, code: int, last: Iterable[str], *, spent: Spent, folder: Path) -> WorkFailedError:
+    lines = "\n".join(f"  {line}" for line in last)
+    said = f"{what} failed with exit code {code}:\n{lines}"
+    if code == -signal.SIGKILL:
+        said += (
+            f"\nIt was killed, as Linux does where memory runs out: it held {spent.peak_bytes / _GIB:.1f} GiB. "
+            "Take a machine with more memory (builds.compute_type), or prove smaller batches (proof.largest_batch in "
+            "the recipe)."
+        )
+    failure = WorkFailedError(said)
+    no_space = os.strerror(errno.ENOSPC)
+    failure.__cause__ = OSError(errno.ENOSPC, no_space, str(folder)) if no_space in lines else None
+    return failure
 
 
 def _die_with_parent() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 from tritonstack.archives.folder import CONFIG, model_directories
 from tritonstack.archives.manifest import ModelEntry, SampleEntry
 from tritonstack.archives.model_config import ModelConfig, Node, read_config
-from tritonstack.archives.programs import Report, run_script
+from tritonstack.archives.programs import Report, Spent, run_script
 from tritonstack.archives.recipe import RECIPE, Recipe
 from tritonstack.archives.sample import compare_answer
 from tritonstack.archives.sample_request import Arrays, to_tensors
@@ -31,11 +32,12 @@ ENVIRONMENT = "EXECUTION_ENV_PATH"
 
 @dataclass(frozen=True, kw_only=True)
 class Proven:
-    """What a proof measured, with what, and what stood in for what serves in the cloud."""
+    """What a proof measured, with what, what it took, and what stood in for what serves in the cloud."""
 
     sample_difference: float
     tools: dict[str, str]
     stand_ins: tuple[str, ...]
+    spent: Spent
 
 
 def check_floors(folder: Path, *, recipe: Recipe, figures: Mapping[str, float]) -> None:
@@ -69,7 +71,7 @@ def prove_sample(
     }
     plan_file, result_file = work / "plan.json", work / "result.json"
     plan_file.write_text(json.dumps(plan))
-    run_script(
+    spent = run_script(
         environment=PROOF_ENVIRONMENT,
         arguments=["-P", str(PROVER), str(plan_file.resolve()), str(result_file.resolve())],
         folder=work,
@@ -82,7 +84,7 @@ def prove_sample(
     difference = compare_answer(sample, result["outputs"], model=model.name)
     ran = sorted({config.backend for config in configs.values()} - {"ensemble"})
     stand_ins = tuple(f"{_PROVERS[backend]}, outside Triton" for backend in ran)
-    return Proven(sample_difference=difference, tools=result["tools"], stand_ins=stand_ins)
+    return Proven(sample_difference=difference, tools=result["tools"], stand_ins=stand_ins, spent=spent)
 
 
 _PROVERS = {
@@ -111,7 +113,8 @@ def _prove_in_container(
 ) -> Proven:
     from tritonstack.archives.container_proof import answer_in_container  # noqa: PLC0415  most builds need none
 
-    outputs, stand_ins, tools = answer_in_container(
+    started = time.monotonic()
+    answer = answer_in_container(
         repository,
         model=model.name,
         needs={need for config in configs.values() for need in _needs(config)},
@@ -119,8 +122,14 @@ def _prove_in_container(
         work=work,
         report=report,
     )
-    difference = compare_answer(sample, to_tensors(outputs), model=model.name)
-    return Proven(sample_difference=difference, tools=tools, stand_ins=stand_ins)
+    spent = Spent(
+        step=f"proof of {model.name} (local Triton)",
+        seconds=time.monotonic() - started,
+        peak_bytes=answer.peak_bytes,
+    )
+    report(str(spent))
+    difference = compare_answer(sample, to_tensors(answer.outputs), model=model.name)
+    return Proven(sample_difference=difference, tools=answer.tools, stand_ins=answer.stand_ins, spent=spent)
 
 
 def _plan(folder: Path, config: ModelConfig) -> dict[str, Any]:

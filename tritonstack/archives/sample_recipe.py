@@ -22,6 +22,12 @@ class Proof(RecipePart):
     tolerance: float = Field(
         1e-4, ge=0, description="The largest difference between the exported model and the source framework (FP32)."
     )
+    largest_batch: int | None = Field(
+        None,
+        ge=1,
+        description="The largest batch that the exports are proved with, beside 1; null: the model's max_batch_size. "
+        "For a large model the proof takes most of a build's time, and memory with its batch; a build prints both.",
+    )
 
 
 class Sample(RecipePart):

@@ -46,14 +46,16 @@ class BuildMachine:
 
 @dataclass(frozen=True, kw_only=True)
 class BuildMachineTable:
-    """Every build machine, and which GPUs a TensorRT still builds for.
+    """Every build machine with a GPU, which GPUs a TensorRT still builds for, and the memory of those without a GPU.
 
     Attributes:
         machines: CodeBuild's before those of SageMaker Processing: they need no job that a build must await.
+        cpu_memory_gib: CodeBuild's compute type for LINUX_CONTAINER → its memory, which exports and proofs share.
         oldest_compute_capability: TensorRT version → the oldest compute capability from that version on.
     """
 
     machines: tuple[BuildMachine, ...]
+    cpu_memory_gib: Mapping[str, float]
     oldest_compute_capability: Mapping[tuple[int, ...], tuple[int, ...]]
 
     def of_gpu(self, gpu: str) -> tuple[BuildMachine, ...]:
@@ -74,6 +76,7 @@ def load_build_machines() -> BuildMachineTable:
     oldest = document["oldest_compute_capability"]
     return BuildMachineTable(
         machines=(*_codebuild(document["codebuild"]), *_processing(types, document["processing"])),
+        cpu_memory_gib=document["cpu_memory_gib"],
         oldest_compute_capability={version_parts(since): version_parts(least) for since, least in oldest.items()},
     )
 

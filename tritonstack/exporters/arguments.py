@@ -31,6 +31,7 @@ class Options:
         graph: what the exported graph must be; None where the script exports no ONNX.
         engine: the recipe's engine as it stands there, or None.
         max_batch_size: the addressed model's, of its ``config.pbtxt``.
+        largest_batch: the largest batch to prove; None: ``max_batch_size``.
         tolerance: the largest difference between the exported model and the source framework.
         options: the script's own.
         archive: the archive's name.
@@ -43,6 +44,7 @@ class Options:
     graph: Graph | None
     engine: Mapping[str, Any] | None
     max_batch_size: int
+    largest_batch: int | None
     tolerance: float
     options: Mapping[str, Any]
     archive: str
@@ -100,7 +102,7 @@ def parse(arguments: Sequence[str] | None = None) -> Arguments:
 
 
 def _options(content: Mapping[str, Any]) -> Options:
-    graph = content.get("graph")
+    graph, largest_batch = content.get("graph"), content.get("largest_batch")
     if content["weights"] not in ("pretrained", "random"):
         raise ValueError(f"weights {content['weights']!r}, but there are pretrained and random")
     return Options(
@@ -111,6 +113,7 @@ def _options(content: Mapping[str, Any]) -> Options:
         graph=read_graph(graph) if graph else None,
         engine=content.get("engine"),
         max_batch_size=int(content["max_batch_size"]),
+        largest_batch=None if largest_batch is None else int(largest_batch),
         tolerance=float(content["tolerance"]),
         options=dict(content.get("options") or {}),
         archive=str(content.get("archive", "")),

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tritonstack.errors import WorkFailedError
-from tritonstack.exporters.arguments import Arrays
+from tritonstack.exporters.arguments import Arrays, Options
 from tritonstack.exporters.draws import Draw, drawn
 from tritonstack.exporters.graph import BATCH, Graph
 from tritonstack.exporters.progress import say
@@ -43,11 +43,12 @@ class Answered:
     outputs: Arrays
 
 
-def batches(max_batch_size: int, *, largest: int | None = None) -> tuple[int, ...]:
-    """The batch sizes to prove: 1 and the model's largest, or ``largest`` where memory or time forbid that: said."""
-    proved = max_batch_size if largest is None else min(largest, max_batch_size)
-    if proved < max_batch_size:
-        say(f"proved up to batch {proved}, not up to the model's {max_batch_size}")
+def batches(options: Options) -> tuple[int, ...]:
+    """The batch sizes to prove: 1 and the model's largest, or the recipe's ``proof.largest_batch`` below it: said."""
+    largest = options.max_batch_size
+    proved = largest if options.largest_batch is None else min(options.largest_batch, largest)
+    if proved < largest:
+        say(f"proved up to batch {proved} (proof.largest_batch), not up to the model's {largest}")
     return (1, proved) if proved > 1 else (1,)
 
 

@@ -166,7 +166,7 @@ def to_onnx(
     options, file = arguments.options, arguments.target / path
     prepared = prepare(arguments, family, options.the_graph, text=text)
     onnx_graph.export(prepared.module, prepared.graph, file, prepared.example)
-    batches = proof.batches(options.max_batch_size)
+    batches = proof.batches(options)
     difference = proof.prove_onnx(
         file,
         prepared.reference,

@@ -89,7 +89,10 @@ def _download(identifier: str, revision: str, files: Sequence[str]) -> Path:
     try:
         return Path(huggingface_hub.snapshot_download(identifier, revision=revision, allow_patterns=list(files)))
     except errors.RepositoryNotFoundError as error:
-        raise WorkFailedError(f"the hub has no model {identifier}, or it needs a token (HF_TOKEN)") from error
+        raise WorkFailedError(
+            f"the hub has no model {identifier}, or it needs a token: HF_TOKEN, which an environment's builds get by "
+            f"builds.hub.token_parameter"
+        ) from error
     except errors.RevisionNotFoundError as error:
         raise WorkFailedError(f"the hub has no revision {revision} of {identifier}") from error
     except (errors.HfHubHTTPError, OSError) as error:
@@ -97,5 +100,6 @@ def _download(identifier: str, revision: str, files: Sequence[str]) -> Path:
         raise WorkFailedError(
             f"{identifier} at {revision} cannot be fetched from the hub: {first}\n"
             f"Where the hub cannot be reached, put its files into <folder>/{identifier}/{revision}/ and set "
-            f"{FOLDER_VARIABLE}=<folder>, or build with random weights"
+            f"{FOLDER_VARIABLE}=<folder>, or build with random weights; all ways: "
+            f"docs/adding-a-model.md#weights-from-the-hub"
         ) from error

@@ -78,7 +78,7 @@ def to_onnx(arguments: Arguments, path: str) -> None:
         arguments.target / path,
         partial(answer_of, source.model, graph),
         graph,
-        batches=batches(options.max_batch_size),
+        batches=batches(options),
         tolerance=options.tolerance,
         sample={name: source.images},
         draws={name: patches},
@@ -103,7 +103,7 @@ def to_weights(arguments: Arguments, *, graph: Graph) -> None:
     name = graph.inputs[0].name
     tried = cases(
         graph,
-        batches=batches(options.max_batch_size),
+        batches=batches(options),
         sample={name: source.images},
         draws={name: patches},
         axes={},

@@ -31,6 +31,9 @@ TensorRT reads the axes of reductions from the attribute that they were until 17
 EMBED_LIMIT = 2**31 - 2**26
 """Bytes of weights up to which one file holds all: a protobuf message ends at 2 GiB, some room is for the graph."""
 
+LARGE_WEIGHT = 2**20
+"""Bytes from which an initializer is a weight, whose values no conversion of operators reads."""
+
 
 def export(model: nn.Module, graph: Graph, path: Path, example: Arrays, *, embed_limit: int = EMBED_LIMIT) -> None:
     """Write ``path``. The same model gives the same bytes, with nothing in it about where it was made.
@@ -113,7 +116,9 @@ def _converted(proto: Any, graph: Graph) -> Any:
     """In the wanted operator set. PyTorch leaves its own where it cannot convert to a newer one."""
     try:
         if graph.opset < OWN_OPSET:
+            weights = _take_weights(proto)
             proto = version_converter.convert_version(proto, graph.opset)
+            _put_weights(proto, weights)
             _drop_unknown_zeros(proto, graph.opset)
     except (RuntimeError, version_converter.ConvertError) as error:
         raise WorkFailedError(f"the graph cannot be converted to operator set {graph.opset}: {error}") from error
@@ -121,6 +126,27 @@ def _converted(proto: Any, graph: Graph) -> Any:
     if found != graph.opset:
         raise WorkFailedError(f"PyTorch exports operator set {found}, the recipe says opset {graph.opset}")
     return proto
+
+
+def _take_weights(proto: Any) -> dict[str, bytes]:
+    """Take the values of large initializers out of a graph. Returns them by name.
+
+    The conversion reads none of them, and would hold several copies: seven times a model's weights in all.
+    """
+    large = [one for one in proto.graph.initializer if len(one.raw_data) > LARGE_WEIGHT]
+    taken = {one.name: one.raw_data for one in large}
+    for one in large:
+        one.ClearField("raw_data")
+    return taken
+
+
+def _put_weights(proto: Any, weights: dict[str, bytes]) -> None:
+    """Put values back that :func:`_take_weights` took, and empty ``weights``."""
+    for one in proto.graph.initializer:
+        if one.name in weights:
+            one.raw_data = weights.pop(one.name)
+    if weights:
+        raise WorkFailedError(f"the conversion lost the weights {', '.join(weights)}")
 
 
 def _drop_unknown_zeros(proto: Any, opset: int) -> None:

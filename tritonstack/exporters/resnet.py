@@ -59,7 +59,7 @@ def _export(
     module = adapted(loaded.model, graph)
     source = partial(answer_of, module, graph)
     write(module, graph, target / path, example(graph))
-    batches = proof.batches(options.max_batch_size)
+    batches = proof.batches(options)
     difference = prove(
         target / path,
         source,
