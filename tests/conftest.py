@@ -8,6 +8,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from hypothesis import settings
 
 TESTS = Path(__file__).parent
 FIRST = ("e2e", "systems", "stacks")
@@ -16,6 +17,10 @@ FIRST = ("e2e", "systems", "stacks")
 What files of one share, a deployed environment or synthesised templates, is made once in each process (``pytest -n``).
 A file is whole in one process (``--dist loadfile``), as its tests go on from each other.
 """
+
+# No test asserts how long something takes: a machine that is busy with other work is no defect.
+settings.register_profile("suite", deadline=None)
+settings.load_profile("suite")
 
 # A suite that is started in the background, as some runners do, is started with Ctrl-C ignored, and so is every program
 # that it starts; tests that interrupt one would wait for ever.

@@ -160,7 +160,7 @@ def test_a_members_path_stays_inside_or_is_refused(name: str) -> None:
 PARTS = st.lists(st.sampled_from(["a", "b", "..", ".", "c"]), min_size=1, max_size=4).map("/".join)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(
         st.one_of(

@@ -106,7 +106,7 @@ def test_the_digest_does_not_depend_on_where_the_folder_lies(folder: Path, tmp_p
     assert model_digest(source_of(elsewhere / "model_repos/double")) == model_digest(source_of(folder))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     one=st.dictionaries(st.sampled_from("abcd"), st.text(max_size=3)),
     two=st.dictionaries(st.sampled_from("abcd"), st.text(max_size=3)),

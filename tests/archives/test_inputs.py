@@ -121,7 +121,7 @@ def test_more_bytes_or_members_than_allowed_are_refused_while_they_are_written(t
         assert not (tmp_path / "unpacked").exists()
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(content=st.binary(max_size=300), cut=st.integers(0, 400))
 def test_a_damaged_zip_is_refused_or_read_and_never_raises_otherwise(tmp_path: Path, content: bytes, cut: int) -> None:
     with zipfile.ZipFile(tmp_path / "made.zip", "w", zipfile.ZIP_DEFLATED) as archive:

@@ -61,7 +61,7 @@ def _read(folder: Path) -> Tree:
     }
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(tree=_trees, threads=st.integers(1, 4))
 def test_any_tree_comes_back_and_packs_to_the_same_bytes_with_any_number_of_threads(
     tmp_path_factory: pytest.TempPathFactory, tree: Tree, threads: int

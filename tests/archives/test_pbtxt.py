@@ -76,13 +76,13 @@ def _plain(message: Message) -> list[tuple[str, Value]]:
     ]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(fields=_fields, data=st.data())
 def test_what_is_written_in_any_spelling_is_read_back(fields: list[tuple[str, Value]], data: st.DataObject) -> None:
     assert _plain(parse(_Writer(data).fields(fields))) == fields
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(text=st.text(st.sampled_from("ab1.-{}[]<>:,;\"'\\ \n#x0e"), max_size=30))
 def test_any_text_is_read_or_refused_with_a_line_of_the_text(text: str) -> None:
     try:

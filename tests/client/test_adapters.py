@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
@@ -41,7 +41,6 @@ def spec(name: str, datatype: str, *shape: int) -> TensorSpec:
     return TensorSpec(name=name, datatype=datatype, shape=shape)
 
 
-@settings(deadline=None)
 @given(width=st.integers(1, 50), height=st.integers(1, 50))
 def test_a_jpeg_for_dali_is_its_bytes_in_a_batch_of_one(width: int, height: int) -> None:
     content = jpeg(width, height)

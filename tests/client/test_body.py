@@ -48,7 +48,7 @@ def assert_same(have: Mapping[str, Any], want: Mapping[str, Any]) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:overflow encountered in cast", "ignore:invalid value encountered in cast")
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(arrays=NAMED, payload_format=st.sampled_from(["auto", "binary"]))
 def test_triton_reads_the_arrays_that_were_encoded_and_we_read_its_answer(
     arrays: dict[str, fake_triton.Array], payload_format: PayloadFormat
@@ -63,7 +63,7 @@ def test_triton_reads_the_arrays_that_were_encoded_and_we_read_its_answer(
     assert (answer.model_name, answer.model_version) == ("echo", "1")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     arrays=st.dictionaries(
         st.text("ab", min_size=1),
@@ -204,7 +204,7 @@ def test_a_body_that_is_no_inference_response_is_malformed(content: bytes) -> No
         decode(content, "application/json")
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(content=st.binary(max_size=60), size=st.integers(0, 80))
 def test_noise_is_malformed_and_nothing_else(content: bytes, size: int) -> None:
     with pytest.raises(MalformedAnswerError):

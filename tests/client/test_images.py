@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
@@ -35,7 +35,6 @@ def noise(width: int, height: int) -> Image.Image:
     return Image.fromarray(np.random.default_rng(0).integers(0, 256, (height, width, 3), dtype=np.uint8))
 
 
-@settings(deadline=None)
 @given(
     width=st.integers(1, 90),
     height=st.integers(1, 90),

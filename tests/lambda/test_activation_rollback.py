@@ -264,7 +264,7 @@ MOVES = st.tuples(st.sampled_from(["command", "hand"]), st.sampled_from(MODELS),
 DEPLOYMENTS = st.tuples(st.sampled_from(["completes", "undone", "refused", "breaks off"]), SETS, st.integers(0, 3))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(first=SETS, steps=st.lists(st.one_of(MOVES, DEPLOYMENTS), max_size=8))
 def test_after_any_deployments_rollbacks_and_moves_the_records_are_what_the_design_says(
     first: Mapping[str, str], steps: Sequence[tuple[str, Any, Any]]

@@ -141,7 +141,7 @@ def test_other_targets_that_fail_leave_the_old_ones(fails: str, stack: Any) -> N
     assert stack.aws.targets == {"a": (1, 9)}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     deployments=st.lists(
         st.tuples(

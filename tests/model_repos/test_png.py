@@ -62,7 +62,7 @@ def _png(pixels: Array, filters: list[int], colour: int, *, depth: int = 8, inte
     return b"\x89PNG\r\n\x1a\n" + b"".join(chunks) + _chunk(b"IEND", b"")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     data=st.data(), width=st.integers(1, 9), height=st.integers(1, 9), kind=st.sampled_from(["L", "LA", "RGB", "RGBA"])
 )

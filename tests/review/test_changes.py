@@ -113,7 +113,6 @@ def test_a_value_that_crosses_by_an_ssm_parameter_moves_what_reads_it() -> None:
     assert [(each.name, each.follows) for each in model.properties] == [("PrimaryContainer.ModelDataUrl", "Read")]
 
 
-@settings(deadline=None)
 @given(stacks())
 def test_a_stack_compared_with_itself_changes_nothing(one: StackSnapshot) -> None:
     changes = compare(of(one), of(one))
@@ -121,7 +120,7 @@ def test_a_stack_compared_with_itself_changes_nothing(one: StackSnapshot) -> Non
     assert lines(changes) == []
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(stacks(), stacks())
 def test_what_is_new_one_way_goes_the_other_way(one: StackSnapshot, other: StackSnapshot) -> None:
     def names(before: StackSnapshot, after: StackSnapshot, *, come: bool) -> set[str]:
@@ -136,7 +135,7 @@ def test_what_is_new_one_way_goes_the_other_way(one: StackSnapshot, other: Stack
     assert names(one, other, come=True) == names(other, one, come=False)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(stacks(), stacks())
 def test_every_difference_is_told_once_and_the_same_way_twice(one: StackSnapshot, other: StackSnapshot) -> None:
     changes = compare(of(one), of(other))

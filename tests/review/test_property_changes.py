@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.review.values import json_values
@@ -65,7 +65,6 @@ def test_one_is_not_true() -> None:
     assert told({"a": 1, "b": [0]}, {"a": True, "b": [False]}) == {"a": (1, True), "b[0]": (0, False)}
 
 
-@settings(deadline=None)
 @given(json_values(), json_values())
 def test_there_is_a_difference_exactly_where_the_json_differs(before: Any, after: Any) -> None:
     found = list(differences(before, after))
@@ -74,7 +73,6 @@ def test_there_is_a_difference_exactly_where_the_json_differs(before: Any, after
     assert len({each.path for each in found}) == len(found)
 
 
-@settings(deadline=None)
 @given(st.dictionaries(st.sampled_from("abAB"), json_values(), min_size=1))
 def test_leaves_are_where_differences_look(value: dict[str, Any]) -> None:
     for path, leaf in leaves(value):

@@ -65,13 +65,12 @@ def test_findings_stay_where_nothing_is_known_of_them(tmp_path: Path) -> None:
     assert out_of_date(unknown, tmp_path) == []
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(stacks())
 def test_any_stack_reads_as_it_was_written(one: StackSnapshot) -> None:
     assert stack_of(one.name, json.loads(stack_text(one)), one.assets) == one
 
 
-@settings(deadline=None)
 @given(json_values())
 def test_the_layout_is_json_and_ends_with_a_newline(value: Json) -> None:
     text = text_of(value)

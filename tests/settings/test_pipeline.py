@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as some
 
 from tests.e2e.project import environment_yaml
@@ -227,7 +227,6 @@ VALUES = some.recursive(
 )
 
 
-@settings(deadline=None)
 @given(field=some.sampled_from(sorted(Pipeline.model_fields)), value=VALUES)
 def test_any_value_of_any_field_is_taken_or_refused_with_its_field(folder: Path, field: str, value: object) -> None:
     try:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.sizing.edits import HEAD, edit_of, endpoint_text, written
@@ -41,7 +41,6 @@ def without_scaling(environment: Environment, *, endpoint: str) -> dict[str, Any
     return told
 
 
-@settings(deadline=None)
 @given(
     text=environment_texts(),
     numbers=st.tuples(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.sizing.rows import measurement, table_of
@@ -38,7 +38,6 @@ def table(rows: list[tuple[Decimal, Decimal, Decimal]], *, load: Decimal, limit:
     return table_of(*measured, load=str(load), limit=str(limit))
 
 
-@settings(deadline=None)
 @given(rows=ROWS, load=POSITIVE, limit=POSITIVE)
 def test_each_case_is_the_cheapest_under_its_own_assumption(
     rows: list[tuple[Decimal, Decimal, Decimal]], load: Decimal, limit: Decimal
@@ -53,7 +52,6 @@ def test_each_case_is_the_cheapest_under_its_own_assumption(
         assert cost(case) == cheapest_cost(slower, load=load, limit=limit)
 
 
-@settings(deadline=None)
 @given(rows=ROWS, load=POSITIVE, limit=POSITIVE, asked=POSITIVE)
 def test_the_limits_tell_the_answer_of_any_limit(
     rows: list[tuple[Decimal, Decimal, Decimal]], load: Decimal, limit: Decimal, asked: Decimal

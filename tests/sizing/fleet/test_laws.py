@@ -66,7 +66,6 @@ def test_hits_are_those_of_the_plainest_lru(sequence: list[int], places: int) ->
 
 @given(trace=TIMED, count=st.integers(1, 3), routing=st.sampled_from(["random", "least_outstanding", "sticky"]))
 @example(trace=calls((0.0, 0), (0.0, 1), (0.0, 2), (0.0, 3)), count=1, routing="random")
-@settings(deadline=None)
 def test_every_call_is_answered_and_counted_once(trace: Trace, count: int, routing: str) -> None:
     happening = simulate(plan(count=count, routing=routing, **TIGHT), table(*COLD), trace, seed=1)  # type: ignore[arg-type]
     assert not np.isnan(happening.calls.latencies).any()
@@ -77,7 +76,6 @@ def test_every_call_is_answered_and_counted_once(trace: Trace, count: int, routi
 
 
 @given(trace=TIMED)
-@settings(deadline=None)
 def test_no_call_is_faster_than_its_model_alone(trace: Trace) -> None:
     constant = tuple(replace(kind, exponential=False) for kind in COLD)
     happening = simulate(plan(**TIGHT), table(*constant), trace, seed=0)
@@ -96,14 +94,13 @@ def bits(happening: Happening) -> tuple[bytes, ...]:
 
 
 @given(trace=TIMED, seed=st.integers(0, 2**32))
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 def test_a_seed_gives_the_same_bits(trace: Trace, seed: int) -> None:
     first, second = (simulate(plan(count=2, **TIGHT), table(*COLD), trace, seed=seed) for _ in range(2))
     assert bits(first) == bits(second)
 
 
 @given(trace=TIMED, power=st.integers(-3, 3))
-@settings(deadline=None)
 def test_slower_time_is_the_same_but_slower(trace: Trace, power: int) -> None:
     """All times by a power of two: binary numbers scale without rounding, so that it holds to the last bit."""
     factor = 2.0**power

@@ -126,7 +126,7 @@ def simulated(pairs: Pairs, *, parallel: int, unload: float, cached: bool) -> Pl
 @given(trace=TRACES, parallel=st.integers(1, 3), unload=st.sampled_from([0.0, 0.4]), cached=st.booleans())
 @example(trace=[(0.01, model) for model in range(6)], parallel=1, unload=0.4, cached=True)
 @example(trace=[(2.01, 0), (2.01, 1), (2.01, 2), (2.01, 3), (0.1, 0), (0.1, 0)], parallel=2, unload=0.4, cached=True)
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 def test_calls_at_once_hit_wait_and_evict_as_on_the_local_runtime(
     trace: Pairs, *, parallel: int, unload: float, cached: bool
 ) -> None:

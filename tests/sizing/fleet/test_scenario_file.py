@@ -292,7 +292,7 @@ ODD: st.SearchStrategy[Any] = st.sampled_from(
 @example(changes={("instance", "gpu_memory_mib"): 1e308})
 @example(changes={("models", 0, "share"): 1e308, ("models", 0, "count"): 3})
 @example(changes={("cold_start", "download_mib_per_second"): 5e-324})
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_odd_numbers_are_refused_or_give_an_answer_of_finite_ones(
     tmp_path: Path, changes: dict[tuple[str | int, ...], Any]
 ) -> None:

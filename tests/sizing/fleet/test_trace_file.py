@@ -17,7 +17,7 @@ from tritonstack.sizing.fleet.trace_file import LATEST, NUMBER, read_trace
 
 NAMES = ("small-0", "small-1", "large")
 HEADER = "time_seconds,model\n"
-IN_ONE_FOLDER = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+IN_ONE_FOLDER = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 """Each example writes the same file anew."""
 
 
