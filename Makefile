@@ -13,12 +13,16 @@ export JSII_RUNTIME_PACKAGE_CACHE_ROOT ?= $(CURDIR)/.envs/cache/jsii
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
+# What the demo runs in; tests and checks need `development` beside it, which comes into the environment `main`.
+ENVIRONMENTS := main emulator triton backends exporters node
+
 .PHONY: setup
 setup: ## Make the environments under .envs/ (outside this folder only download caches change)
-	@$(PYTHON) scripts/setup.py main emulator triton backends exporters node
+	@$(PYTHON) scripts/setup.py $(ENVIRONMENTS) development
 
 .PHONY: demo
-demo: setup ## Deploy environment `local` to a local AWS with the real CDK CLI and call its models
+demo: ## Deploy environment `local` to a local AWS with the real CDK CLI; call its models until one is evicted
+	@$(PYTHON) scripts/setup.py $(ENVIRONMENTS)
 	@$(RUN) tritonstack up
 	@$(RUN) tritonstack deploy-local local
 	@$(RUN) tritonstack demo local

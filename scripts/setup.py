@@ -1,10 +1,12 @@
 """Make the environments that this project runs in, from the pinned files in requirements/.
 
     python3 scripts/setup.py main emulator triton backends exporters node
+    python3 scripts/setup.py development
     python3 scripts/setup.py lock
 
-Standard library only: it runs before any environment exists. An environment is made anew when its lock file or the
-interpreter changed. Its stamp is written last, so that the next run makes anew what an interrupted one left half-made.
+Standard library only: it runs before any environment exists. Environments are made side by side. One is made anew when
+its lock file or the interpreter changed. Its stamp is written last, so that the next run makes anew what an interrupted
+one left half-made.
 """
 
 from __future__ import annotations
@@ -15,10 +17,13 @@ import importlib.util
 import os
 import platform
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,6 +32,8 @@ ENVS = ROOT / ".envs"
 REQUIREMENTS = ROOT / "requirements"
 UV_VERSION = "0.13.8"
 VIRTUAL = ("main", "emulator", "backends", "exporters", "torch", "dali", "tensorflow")
+# What tests and checks need, installed into the environment `main` beside what that holds.
+DEVELOPMENT = "development"
 # What Triton's Python backend imports. That backend reads arrays by the layout of NumPy 1, which has no wheels for 3.13
 # and newer: so these environments are made with one of these versions, whatever the rest runs on.
 SERVER_SIDE = ("backends", "torch", "dali", "tensorflow")
@@ -35,10 +42,60 @@ SERVER_MINORS = ("3.12", "3.11")
 PROGRAMS = ("triton", "perf-analyzer")
 STAMP = ".made-from"
 OWN_VERSION = sys.version.split()[0]
+SAID_SECONDS = 5.0
+"""How often at least a line says what is still at work."""
+END_SECONDS = 10.0
+"""How long a program that is stopped may take to end."""
 
 
 class SetupError(Exception):
     """What is missing on this machine, said with what to install."""
+
+
+class Programs:
+    """The programs at work. As there are several at once, what they print is shown of one that fails alone."""
+
+    def __init__(self) -> None:
+        """None is at work."""
+        self._lock = threading.Lock()
+        self.running: set[subprocess.Popen[str]] = set()
+        self._stopped = False
+
+    def run(self, command: Sequence[str], *, environment: Mapping[str, str] | None = None) -> None:
+        """Run a program to its end. Raises subprocess.CalledProcessError, with its output, where it fails."""
+        with self._lock:
+            if self._stopped:
+                raise subprocess.CalledProcessError(-signal.SIGTERM, command)
+            process = subprocess.Popen(
+                command, cwd=ROOT, env=environment, text=True, errors="replace",
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            )  # fmt: skip
+            self.running.add(process)
+        try:
+            output, _ = process.communicate()
+        finally:
+            with self._lock:
+                self.running.discard(process)
+        if process.returncode != 0:
+            raise subprocess.CalledProcessError(process.returncode, command, output)
+
+    def stop(self) -> None:
+        """End what is at work, and start nothing more."""
+        with self._lock:
+            self._stopped = True
+            running = list(self.running)
+        for process in running:
+            process.terminate()
+        deadline = time.monotonic() + END_SECONDS
+        for process in running:
+            try:
+                process.wait(max(0.0, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+programs = Programs()
+installing_uv = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -73,13 +130,14 @@ def main(names: list[str]) -> int:
             return 0
         if any(name in SERVER_SIDE for name in names):
             server_python()  # refused before anything is installed
-        for name in names:
-            make(name)
+        make_all(names)
     except SetupError as error:
         print(f"setup: {error}", file=sys.stderr)
         return 2
     except subprocess.CalledProcessError as error:
         print(f"setup: {' '.join(map(str, error.cmd))} ended with {error.returncode}", file=sys.stderr)
+        if error.output:
+            print(error.output.rstrip(), file=sys.stderr)
         return 1
     except OSError as error:
         print(f"setup: {error.filename or ROOT}: {error.strerror}", file=sys.stderr)
@@ -92,7 +150,7 @@ def main(names: list[str]) -> int:
 
 def check_names(names: list[str]) -> None:
     """Refuse what is no environment's name, before anything is installed."""
-    known = (*VIRTUAL, *PROGRAMS, "node")
+    known = (*VIRTUAL, *PROGRAMS, "node", DEVELOPMENT)
     wrong = [repr(name) for name in names if name not in known]
     if names and (not wrong or names == ["lock"]):
         return
@@ -139,28 +197,70 @@ def node_problems() -> list[str]:
     return []
 
 
-def make(name: str) -> None:
-    """Make one environment unless it stands already, made from the same lock file by the same interpreter."""
-    maker, folder, wanted = plan(name)
-    stamp = folder / STAMP
-    if stamp.is_file() and stamp.read_text() == wanted:
+def make_all(names: list[str]) -> None:
+    """Make environments side by side. The first failure stops the others and is raised."""
+    # What development is installed into is made with it, by one thread.
+    wanted = [name for name in names if name != "main" or DEVELOPMENT not in names]
+    missing = [name for name in dict.fromkeys(wanted) if not stands(name)]
+    if not missing:
         return
+    print(f"setup: making {', '.join(missing)}", flush=True)
     started = time.monotonic()
-    print(f"setup: {name} …", end=" ", flush=True)
-    shutil.rmtree(folder, ignore_errors=True)
-    maker(name, folder)
+    with ThreadPoolExecutor(len(missing)) as pool:
+        at_work: dict[Future[None], str] = {pool.submit(make, name): name for name in missing}
+        try:
+            while at_work:
+                ended, _ = wait(at_work, timeout=SAID_SECONDS, return_when=FIRST_COMPLETED)
+                for each in ended:
+                    name = at_work.pop(each)
+                    each.result()
+                    print(f"setup: {name} stands after {time.monotonic() - started:.0f} s", flush=True)
+                if not ended:
+                    names_left = ", ".join(at_work.values())
+                    print(f"setup: still making {names_left} after {time.monotonic() - started:.0f} s", flush=True)
+        except BaseException:  # an interrupted run too leaves no program at work
+            programs.stop()
+            raise
+
+
+def stands(name: str) -> bool:
+    """Whether an environment is whole, made from the same lock file by the same interpreter."""
+    _, folder, wanted = plan(name)
+    return stamp_of(folder).startswith(wanted)
+
+
+def stamp_of(folder: Path) -> str:
+    """What a whole environment was made from; of one that is none, nothing."""
+    stamp = folder / STAMP
+    return stamp.read_text() if stamp.is_file() else ""
+
+
+def make(name: str) -> None:
+    """Make one environment, from nothing; but development comes into a main one that stands."""
+    maker, folder, wanted = plan(name)
+    stamp, found = folder / STAMP, stamp_of(folder)
+    if name == DEVELOPMENT and found and wanted.startswith(found):
+        stamp.unlink()  # until both are whole
+    else:
+        shutil.rmtree(folder, ignore_errors=True)
+        maker("main" if name == DEVELOPMENT else name, folder)
+    if name == DEVELOPMENT:
+        install(DEVELOPMENT, folder, "--compile-bytecode")
+        compile_cdk(folder)
     temporary = stamp.with_suffix(".new")
     temporary.write_text(wanted)
     temporary.replace(stamp)
-    print(f"{time.monotonic() - started:.0f} s", flush=True)
 
 
 def plan(name: str) -> tuple[Callable[[str, Path], None], Path, str]:
-    """How an environment is made, its folder, and what its stamp will say."""
+    """How an environment is made, its folder, and how its stamp will begin."""
     if name == "node":
         return make_node, ROOT / "node_modules", fingerprint(ROOT / "package-lock.json")
     if name in PROGRAMS:
         return make_program, ENVS / name, fingerprint(REQUIREMENTS / f"{name}.txt")
+    if name == DEVELOPMENT:
+        maker, folder, main_stamp = plan("main")
+        return maker, folder, main_stamp + fingerprint(REQUIREMENTS / f"{name}.txt")
     return make_virtual, ENVS / name, fingerprint(REQUIREMENTS / f"{name}.txt", python_for(name).version)
 
 
@@ -242,15 +342,23 @@ def describe(program: str) -> Interpreter | None:
 
 def make_virtual(name: str, folder: Path) -> None:
     """A virtual environment with exactly what its lock file names, out of wheels only: nothing is compiled here."""
-    subprocess.run([python_for(name).program, "-m", "venv", "--without-pip", str(folder)], check=True)
+    programs.run([python_for(name).program, "-m", "venv", "--without-pip", str(folder)])
     if name == "main":
         # aws-cdk-lib and aws-cdk-cloud-assembly-schema bring one file, and uv writes packages at once: whose stayed was
         # luck. The library's must, as after pip, which writes what depends on others last: jsii looks for types in it.
+        (last := folder / "installed-last.txt").write_text("aws-cdk-lib\n")
+        install(name, folder, "--compile-bytecode", "--excludes", str(last))
+        # Its bytecode is left to the first import: an app imports 60 of 674 modules, and all take 10 s to compile.
         install(name, folder)
-        install(name, folder, "--compile-bytecode", "--reinstall-package", "aws-cdk-lib")
         add_project(folder)
     else:
         install(name, folder, "--compile-bytecode")
+
+
+def compile_cdk(folder: Path) -> None:
+    """Compile the CDK: tests import it in many processes, which PYTHONDONTWRITEBYTECODE may keep from writing any."""
+    packages = next(folder.glob("lib/python3*/site-packages/aws_cdk"))
+    programs.run([str(folder / "bin" / "python"), "-m", "compileall", "-q", "-j", "0", str(packages)])
 
 
 def install(name: str, folder: Path, *options: str) -> None:
@@ -298,13 +406,13 @@ def make_program(name: str, folder: Path) -> None:
 
 def make_node(_name: str, _folder: Path) -> None:
     """The CDK command line, from package-lock.json."""
-    command = ["npm", "ci", "--silent", "--no-fund", "--no-audit"]
-    subprocess.run(command, cwd=ROOT, env={**os.environ, **own_caches()}, check=True)
+    command = ["npm", "ci", "--loglevel", "error", "--no-fund", "--no-audit"]
+    programs.run(command, environment={**os.environ, **own_caches()})
 
 
 def uv_pip(*arguments: str) -> None:
     """Run ``uv pip``."""
-    subprocess.run([str(uv()), "pip", *arguments, "--quiet"], env=uv_variables(), check=True, cwd=ROOT)
+    programs.run([str(uv()), "pip", *arguments, "--quiet"], environment=uv_variables())
 
 
 def uv_variables() -> dict[str, str]:
@@ -339,22 +447,26 @@ def has_installer() -> bool:
 def uv() -> Path:
     """The installer: ``uv``, from its own pinned wheel."""
     program = uv_program()
-    if program.is_file():
-        return program
-    folder = program.parent.parent
-    options = ["--quiet", "--disable-pip-version-check", "--require-hashes", "-r", str(REQUIREMENTS / "uv.txt")]
-    if importlib.util.find_spec("ensurepip"):
-        subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
-        pip = [str(folder / "bin" / "python"), "-m", "pip", "install"]
-    else:
-        pip = [sys.executable, "-m", "pip", "install", "--target", str(folder)]
-    subprocess.run([*pip, *options], env={**os.environ, **own_caches()}, check=True)
+    with installing_uv:
+        if program.is_file():
+            return program
+        folder, new = program.parent.parent, ENVS / "new-uv"
+        shutil.rmtree(new, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
+        pip, target = [sys.executable, "-m", "pip"], ["--target", str(new)]
+        if importlib.util.find_spec("pip") is None:  # venv brings a copy, which takes seconds to unpack
+            programs.run([sys.executable, "-m", "venv", str(new)])
+            pip, target = [str(new / "bin" / "python"), "-m", "pip"], []
+        options = ["--quiet", "--disable-pip-version-check", "--require-hashes", "-r", str(REQUIREMENTS / "uv.txt")]
+        programs.run([*pip, "install", *target, *options], environment={**os.environ, **own_caches()})
+        new.rename(folder)  # whole or not at all
     return program
 
 
 def lock() -> None:
     """Resolve every requirements/*.in into a pinned and hashed *.txt, without any address in it."""
-    for source in sorted(REQUIREMENTS.glob("*.in")):
+    # main first, as development takes its versions
+    for source in sorted(REQUIREMENTS.glob("*.in"), key=lambda source: (source.stem != "main", source.stem)):
         if source.stem in ("torch",):
             continue  # pinned by hand: the CPU build and the registry's build of one version differ in their hash
         extra = ["--no-deps"] if source.stem in PROGRAMS else ["--universal", "--python-version", "3.11"]

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
+import re
+import signal
 import subprocess
 import sys
+import threading
+import time
+from importlib.metadata import packages_distributions
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 from aws_cdk.cloud_assembly_schema import MetadataEntry
 
-SCRIPT = Path(__file__).parents[2] / "scripts" / "setup.py"
+ROOT = Path(__file__).parents[2]
+SCRIPT = ROOT / "scripts" / "setup.py"
+HOUSE = ("stacks", "constructs_lib", "tritonstack", "lambda")
 
 
 @pytest.fixture
@@ -25,7 +33,7 @@ def setup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     spec.loader.exec_module(module)
     requirements = tmp_path / "requirements"
     requirements.mkdir()
-    for name in (*module.VIRTUAL, *module.PROGRAMS):
+    for name in (*module.VIRTUAL, *module.PROGRAMS, module.DEVELOPMENT):
         (requirements / f"{name}.txt").write_text(f"{name}==1\n")
     (tmp_path / "package-lock.json").write_text("{}")
     monkeypatch.setattr(module, "ROOT", tmp_path)
@@ -37,7 +45,7 @@ def setup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 @pytest.fixture
 def made(setup: ModuleType, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of what is made; nothing is installed."""
+    """The names of what is made, in the order of their ends; nothing is installed."""
     names: list[str] = []
 
     def make(name: str, folder: Path) -> None:
@@ -48,23 +56,110 @@ def made(setup: ModuleType, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(setup, "make_virtual", make)
     monkeypatch.setattr(setup, "make_program", make)
     monkeypatch.setattr(setup, "make_node", make)
+    monkeypatch.setattr(setup, "install", lambda name, _folder, *_options: names.append(name))
+    monkeypatch.setattr(setup, "compile_cdk", lambda _folder: None)
     monkeypatch.setattr(setup, "server_python", setup.own_python)
     return names
 
 
 def test_each_named_environment_is_made_once(setup: ModuleType, made: list[str]) -> None:
     names = ["main", "triton", "perf-analyzer", "backends", "node"]
+    assert setup.main([*names, "node"]) == 0
+    assert sorted(made) == sorted(names)
     assert setup.main(names) == 0
-    assert made == names
-    assert setup.main(names) == 0
-    assert made == names
+    assert len(made) == len(names)
 
 
 def test_a_changed_lock_file_makes_its_environment_anew_and_no_other(setup: ModuleType, made: list[str]) -> None:
     setup.main(["main", "emulator"])
     (setup.REQUIREMENTS / "emulator.txt").write_text("emulator==2\n")
+    made.clear()
     setup.main(["main", "emulator"])
-    assert made == ["main", "emulator", "emulator"]
+    assert made == ["emulator"]
+
+
+def test_development_comes_into_a_main_environment_that_stands_and_stays_there(
+    setup: ModuleType, made: list[str]
+) -> None:
+    for names in (["main"], ["main", "development"], ["main"], ["development"]):
+        assert setup.main(names) == 0
+    assert made == ["main", "development"]
+
+
+def test_development_alone_makes_main_too_and_neither_is_made_twice(setup: ModuleType, made: list[str]) -> None:
+    assert setup.main(["development", "main"]) == 0
+    assert made == ["main", "development"]
+
+
+@pytest.mark.parametrize("changed", ["main", "development"])
+def test_what_a_changed_lock_file_no_longer_names_does_not_stay_in_main(
+    setup: ModuleType, made: list[str], changed: str
+) -> None:
+    setup.main(["development"])
+    made.clear()
+    (setup.REQUIREMENTS / f"{changed}.txt").write_text("another==2\n")
+    assert setup.main(["development"]) == 0
+    assert made == ["main", "development"]
+
+
+def test_an_interrupted_development_makes_main_anew(
+    setup: ModuleType, made: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(_name: str, folder: Path, *_options: str) -> None:
+        (folder / "half").touch()
+        raise KeyboardInterrupt
+
+    setup.main(["main"])
+    with monkeypatch.context() as patched:
+        patched.setattr(setup, "install", interrupted)
+        assert setup.main(["development"]) == 130
+    assert setup.main(["main"]) == 0
+    assert made == ["main", "main"]
+    assert not (setup.ENVS / "main" / "half").exists()
+
+
+def test_what_is_at_work_is_said_and_what_stands(
+    setup: ModuleType, made: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(setup, "SAID_SECONDS", 0.01)
+
+    def slow(_name: str, folder: Path) -> None:
+        time.sleep(0.3)
+        folder.mkdir(parents=True)
+
+    monkeypatch.setattr(setup, "make_node", slow)
+    assert setup.main(["node"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "setup: making node"
+    assert lines[1].startswith("setup: still making node after ")
+    assert lines[-1].startswith("setup: node stands after ")
+
+
+def test_a_failing_environment_stops_the_others_and_says_why_it_failed(
+    setup: ModuleType, made: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    begun = threading.Event()
+    process: list[subprocess.Popen[str]] = []
+
+    def endless(_name: str, _folder: Path) -> None:
+        begun.set()
+        setup.programs.run([sys.executable, "-c", "import time; print('endless', flush=True); time.sleep(600)"])
+
+    def fail(_name: str, _folder: Path) -> None:
+        assert begun.wait(60)
+        while not setup.programs.running:
+            time.sleep(0.01)
+        process.extend(setup.programs.running)
+        setup.programs.run([sys.executable, "-c", "print('no such wheel'); raise SystemExit(3)"])
+
+    monkeypatch.setattr(setup, "make_program", endless)
+    monkeypatch.setattr(setup, "make_node", fail)
+    assert setup.main(["triton", "node"]) == 1
+    said = capsys.readouterr().err
+    assert "ended with 3\nno such wheel\n" in said
+    assert "endless" not in said
+    assert process[0].returncode == -signal.SIGTERM
+    assert not (setup.ENVS / "triton" / setup.STAMP).exists()
 
 
 def test_another_interpreter_or_another_folder_makes_it_anew(
@@ -156,21 +251,70 @@ def test_the_file_that_two_packages_bring_is_the_one_that_the_cdk_was_made_with(
     assert found == "aws-cdk-lib.cloud_assembly_schema.MetadataEntry"
 
 
-def test_the_cdk_is_written_after_what_overwrites_it_and_nothing_else_is_written_twice(
+def test_the_cdk_is_written_after_what_would_overwrite_its_file(
     setup: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     told: list[tuple[str, ...]] = []
     monkeypatch.setattr(setup, "uv_pip", lambda *arguments: told.append(arguments))
     monkeypatch.setattr(setup, "server_python", setup.own_python)
     monkeypatch.setattr(setup, "add_project", lambda _folder: None)
-    monkeypatch.setattr(setup.subprocess, "run", lambda *_arguments, **_options: None)
+    monkeypatch.setattr(setup.programs, "run", lambda command, **_options: Path(command[-1]).mkdir())
     setup.make_virtual("main", tmp_path / "main")
     first, second = told
-    assert "--reinstall-package" not in first
-    assert second[second.index("--reinstall-package") + 1] == "aws-cdk-lib"
-    assert set(first) < set(second)
+    assert Path(first[first.index("--excludes") + 1]).read_text() == "aws-cdk-lib\n"
+    assert "--excludes" not in second
+    assert set(second) < set(first)
     setup.make_virtual("emulator", tmp_path / "emulator")
     assert len(told) == 3
+
+
+@pytest.mark.parametrize("has_pip", [True, False])
+def test_an_installer_that_is_half_there_is_not_taken(
+    setup: ModuleType, monkeypatch: pytest.MonkeyPatch, has_pip: bool
+) -> None:
+    ended = [subprocess.CalledProcessError(-9, "pip")]
+
+    def install_uv(command: list[str], **_: object) -> None:
+        if "install" not in command:
+            return
+        (new := setup.ENVS / "new-uv" / "bin").mkdir(parents=True)
+        (new / "uv").touch()
+        if ended:
+            raise ended.pop()
+
+    monkeypatch.setattr(setup.importlib.util, "find_spec", lambda _name: object() if has_pip else None)
+    monkeypatch.setattr(setup.programs, "run", install_uv)
+    with pytest.raises(subprocess.CalledProcessError):
+        setup.uv()
+    assert not setup.uv_program().exists()
+    assert setup.uv() == setup.uv_program()
+    assert setup.uv_program().is_file()
+
+
+def test_what_is_deployed_and_deploys_imports_nothing_of_development_s() -> None:
+    """The demo and an account's builds run in an environment without it."""
+    locked = set(re.findall(r"^([\w.-]+)==", (ROOT / "requirements" / "main.txt").read_text(), re.MULTILINE))
+    brought = {
+        name: {re.sub(r"[-_.]+", "-", each).lower() for each in distributions}
+        for name, distributions in packages_distributions().items()
+        if not name.startswith("mypy_boto3_")  # types
+    }
+    files = [ROOT / "app.py", *(file for name in HOUSE for file in (ROOT / name).rglob("*.py"))]
+    wrong = {
+        (str(file.relative_to(ROOT)), name)
+        for file in files
+        for name in imported(file) & brought.keys() - sys.stdlib_module_names
+        if not brought[name] & locked
+    }
+    assert wrong == set()
+
+
+def imported(file: Path) -> set[str]:
+    """The top-level modules that a file imports anywhere."""
+    nodes = list(ast.walk(ast.parse(file.read_text())))
+    names = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
+    names += [node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module and not node.level]
+    return {name.partition(".")[0] for name in names}
 
 
 def test_folders_of_wheels_that_pip_is_told_of_are_told_to_uv(
