@@ -1,8 +1,10 @@
-"""The demo's table and what it proposes; its calls on a fake of boto3's client."""
+"""The demo's table and what it proposes; its calls on fakes of boto3's client and of an endpoint that evicts."""
 
 from __future__ import annotations
 
 import io
+import json
+from collections import deque
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +17,19 @@ from rich.console import Console
 
 from tritonstack.client.body import Body
 from tritonstack.commands import demo
-from tritonstack.commands.demo import Row, fleet_of, how_to_go_on, in_words, loaded_models, table_of, timed_call
+from tritonstack.commands.demo import (
+    Request,
+    Row,
+    call_models,
+    fleet_of,
+    held_by,
+    how_to_go_on,
+    in_words,
+    loaded_models,
+    table_of,
+    timed_call,
+)
+from tritonstack.commands.progress import Steps
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.local.aws import LocalAws
 from tritonstack.local.paths import REPOSITORY
@@ -25,22 +39,31 @@ from tritonstack.settings import Environment, load_environment
 GONE = ProcessRecord(pid=1, started=0.0, log="")
 AWS = LocalAws(emulator_port=4566, runtime_port=4567, emulator=GONE, runtime=GONE)
 TARGET = "digits-ensemble.1cd029da80bd35f6.tar.gz"
+BODY = Body(content=b"{}", content_type="application/json")
 
 
-def row(**changes: Any) -> Row:
-    """One answered model."""
+def request(**changes: Any) -> Request:
+    """One model's sample request."""
     given: dict[str, Any] = {
         "endpoint": "local-digits",
         "model": "digits-ensemble",
         "target_model": TARGET,
+        "body": BODY,
+        "file": Path("model_repos/digits-ensemble/sample/request.json"),
+    }
+    return Request(**(given | changes))
+
+
+def row(**changes: Any) -> Row:
+    """One answered model."""
+    asked = request(**{name: changes.pop(name) for name in ("endpoint", "model", "file") if name in changes})
+    given: dict[str, Any] = {
+        "request": asked,
         "cold_ms": 1449.4,
         "warm_ms": 2.84,
-        "sent": 386,
-        "received": 313,
+        "evicted_by": "digits-onnx",
+        "again_ms": 1301.2,
         "answer": "label 3; probabilities [1, 10]",
-        "request": Path("model_repos/digits-ensemble/sample/request.json"),
-        "asked_release": "24.09",
-        "answering_server": "24.10 (2.51.0)",
     }
     return Row(**(given | changes))
 
@@ -61,29 +84,22 @@ def settings() -> Environment:
 @pytest.mark.parametrize("width", [80, 120, 200])
 def test_the_table_holds_every_figure_and_no_line_is_cut(width: int) -> None:
     shown = printed([row()], width=width)
-    for words in (TARGET, "label 3", "1449", "2.8", "386", "313", "24.09", "24.10", "(2.51.0)"):
+    for words in (TARGET, "label 3", "1449", "2.8", "digits-onnx", "1301"):
         assert words in shown
     assert max(len(line) for line in shown.splitlines()) <= width
 
 
-def test_the_release_asked_for_and_the_one_that_answered_are_told_apart() -> None:
-    head, line = printed([row()], width=120).splitlines()[1:3], printed([row()], width=120)
-    assert " ".join(" ".join(head).split()).endswith("asked answered")
-    assert "24.09 24.10 (2.51.0)" in line
-
-
-def test_a_model_that_was_loaded_before_has_no_cold_time() -> None:
-    assert "loaded before" not in printed([row()], width=80)
-    shown = printed([row(cold_ms=None), row()], width=80)
-    assert "cold -: the model was loaded before" in shown
-    figures = [line.split() for line in shown.splitlines() if "24.09" in line]
-    assert [line[line.index("24.09") - 4] for line in figures] == ["-", "1449"]
+def test_a_call_that_was_none_is_shown_as_none() -> None:
+    """A model that was loaded before has no cold time, one that stayed none again."""
+    shown = printed([row(cold_ms=None, evicted_by=None, again_ms=None), row()], width=80)
+    figures = [line.split()[1:] for line in shown.splitlines() if line.startswith("digits-ensemble ")]
+    assert figures == [["-", "2.8", "-", "-"], ["1449", "2.8", "digits-onnx", "1301"]]
 
 
 def test_a_long_answer_does_not_push_the_figures_out() -> None:
     shown = printed([row(answer="probabilities [1, 10]; " * 20)], width=80)
     assert max(len(line) for line in shown.splitlines()) <= 80
-    assert "(2.51.0)" in shown
+    assert "1301" in shown
 
 
 def test_the_same_model_on_two_endpoints_is_told_apart() -> None:
@@ -111,9 +127,6 @@ class Client:
         if isinstance(self.outcome, Exception):
             raise self.outcome
         return {"Body": io.BytesIO(self.outcome), "ContentType": "application/json"}
-
-
-BODY = Body(content=b"{}", content_type="application/json")
 
 
 def test_a_call_is_timed_until_the_whole_answer_was_read() -> None:
@@ -156,6 +169,83 @@ def test_a_model_that_is_not_yet_or_no_longer_loaded_is_cold(state: str) -> None
     assert loaded_models({"models": [{"target_model": TARGET, "state": state}]}) == set()
 
 
+class Evicting:
+    """A local AWS whose one endpoint holds the models called last; it answers with what called it."""
+
+    def __init__(self, *, holds: int, loaded: tuple[str, ...] = ()) -> None:
+        """``loaded``: what it holds from before, the one called last at the end."""
+        self.loaded = deque(loaded, maxlen=holds)
+
+    def runtime_status(self) -> dict[str, Any]:
+        """See LocalAws."""
+        models = [{"target_model": target, "state": "loaded"} for target in self.loaded]
+        return {"endpoints": [{"name": "local-digits", "fleets": [{"serving": True, "models": models}]}]}
+
+    def client(self, _service: str) -> Any:
+        """See LocalAws."""
+        return self
+
+    def invoke_endpoint(self, *, TargetModel: str, **_call: Any) -> dict[str, Any]:  # noqa: N803
+        """See boto3."""
+        if TargetModel in self.loaded:
+            self.loaded.remove(TargetModel)
+        self.loaded.append(TargetModel)
+        answer = {"outputs": [{"name": "label", "datatype": "INT64", "shape": [1], "data": [3]}]}
+        return {"Body": io.BytesIO(json.dumps(answer).encode()), "ContentType": "application/json"}
+
+
+def called(names: str, **state: Any) -> list[Row]:
+    """Rows of models with names of one letter, called at such an endpoint."""
+    requests = [request(model=name, target_model=name) for name in names]
+    aws: Any = Evicting(**state)
+    return call_models(aws, requests, Steps(Console(file=io.StringIO())))
+
+
+def evictions(rows: list[Row]) -> list[str | None]:
+    """What evicted each."""
+    return [row.evicted_by for row in rows]
+
+
+def test_the_first_evicted_model_is_called_again_and_what_that_evicts_is_noted() -> None:
+    first, second = called("ab", holds=1)
+    assert evictions([first, second]) == ["b", "a"]
+    assert None not in (first.cold_ms, first.warm_ms, first.again_ms, second.cold_ms, second.warm_ms)
+    assert second.again_ms is None
+    assert first.answer == "label 3"
+
+
+def test_of_three_models_where_two_fit_the_one_called_longest_ago_goes() -> None:
+    rows = called("abc", holds=2)
+    assert evictions(rows) == ["c", "a", None]
+    assert [row.again_ms is None for row in rows] == [False, True, True]
+
+
+def test_where_all_fit_nothing_is_evicted_and_nothing_called_again() -> None:
+    rows = called("ab", holds=2)
+    assert evictions(rows) == [None, None]
+    assert [row.again_ms for row in rows] == [None, None]
+
+
+def test_a_model_loaded_before_has_no_cold_time_and_one_of_an_older_release_is_no_row() -> None:
+    first, second = called("ab", holds=2, loaded=("older", "a"))
+    assert first.cold_ms is None
+    assert second.cold_ms is not None
+    assert evictions([first, second]) == [None, None]
+
+
+def test_a_model_that_no_call_leaves_loaded_has_no_warm_time() -> None:
+    (only,) = called("a", holds=0)
+    assert only.warm_ms is None
+
+
+def test_what_an_endpoint_holds_is_said_with_the_release_that_answers(settings: Environment) -> None:
+    fleet = {"max_loaded_models": 1, "server_version": "2.51.0", "loads": 3, "unloads": 2}
+    said = held_by(settings.endpoints[0], fleet)
+    for words in ("Triton 25.09 asked for", "24.10 (2.51.0) answers", "at most 1 loaded", "3 loads and 2 unloads"):
+        assert words in said
+    assert "no limit is set" in held_by(settings.endpoints[0], {**fleet, "max_loaded_models": None})
+
+
 @pytest.mark.parametrize("fleets", [None, [], [{"serving": False}]])
 def test_an_endpoint_that_serves_nothing_is_refused_with_what_to_do(fleets: list[dict[str, Any]] | None) -> None:
     endpoints = [] if fleets is None else [{"name": "one", "fleets": fleets}]
@@ -167,8 +257,8 @@ def test_the_proposal_calls_a_model_whose_sample_is_json(
     settings: Environment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(REPOSITORY)
-    image = row(request=REPOSITORY / "model_repos/digits-ensemble/sample/digit.png")
-    onnx = row(model="digits-onnx", request=REPOSITORY / "model_repos/digits-onnx/sample/request.json")
+    image = row(file=REPOSITORY / "model_repos/digits-ensemble/sample/digit.png")
+    onnx = row(model="digits-onnx", file=REPOSITORY / "model_repos/digits-onnx/sample/request.json")
     proposed = how_to_go_on(AWS, settings, [image, onnx])
     assert "--body fileb://model_repos/digits-onnx/sample/request.json" in proposed
     assert (
@@ -180,7 +270,7 @@ def test_the_proposal_calls_a_model_whose_sample_is_json(
 
 
 def test_without_a_json_sample_no_call_is_proposed(settings: Environment) -> None:
-    proposed = how_to_go_on(AWS, settings, [row(request=Path("digit.png"))])
+    proposed = how_to_go_on(AWS, settings, [row(file=Path("digit.png"))])
     assert "invoke" not in proposed
     assert "status --watch" in proposed
 

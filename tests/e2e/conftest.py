@@ -46,7 +46,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
         environment_yaml(
             name="local",
             endpoints=[
-                endpoint("digits", ["digits-onnx", "digits-ensemble"]),
+                endpoint("digits", ["digits-onnx", "digits-ensemble"], limit=1),  # as in the repository's own file
                 endpoint("many", [f"adds-{number:02}" for number in range(MANY)], limit=8, verified=2),
                 endpoint("memory", ["fits", "too-large", "adds-01"], verified=0),  # one of them does not fit
                 endpoint(

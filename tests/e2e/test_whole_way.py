@@ -19,10 +19,16 @@ from tritonstack.local.aws import LocalAws
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(700)]
 
 
-def test_demo_prints_both_models_with_the_release_that_answered(project: Project, deployed: LocalAws) -> None:
+def test_demo_shows_one_model_evicted_and_loaded_again(project: Project, deployed: LocalAws) -> None:
     printed = project.run("demo", "local", "--endpoint", "digits").stdout
-    for words in ("digits-onnx", "digits-ensemble", "24.09", "2.51.0"):
+    for words in ("24.09", "2.51.0", "at most 1 loaded"):
         assert words in printed
+    rows = {line.split()[0]: line.split()[1:] for line in printed.splitlines() if line.startswith("digits-")}
+    (_, warm, evicted_by, cold_again), (cold, _, evicted_at_last, _) = rows["digits-onnx"], rows["digits-ensemble"]
+    assert (evicted_by, evicted_at_last) == ("digits-ensemble", "digits-onnx")
+    assert all(float(each) > 0 for each in (cold, warm, cold_again))
+    loaded = target_model(deployed, endpoint="digits", model="digits-onnx")
+    assert loaded_models(deployed, "local-digits") == {loaded}
 
 
 def test_the_aws_cli_invokes_a_model(project: Project, deployed: LocalAws, tmp_path: Path) -> None:

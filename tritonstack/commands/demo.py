@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
@@ -31,31 +32,56 @@ from tritonstack.local.paths import REPOSITORY, project_folder
 from tritonstack.settings import Endpoint, Environment, load_environment
 
 SHOWN_VALUES = 4
-LOADED_BEFORE = "-"
+NONE = "-"
+TIMES = (
+    "Milliseconds from boto3's invoke_endpoint to the last byte, on this machine's CPU: a GPU's are others. Cold: the "
+    "archive was fetched, unpacked and loaded first. What was loaded and evicted is what the local runtime reports "
+    "(tritonstack status)."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
-    """One model, called twice: milliseconds and bytes. ``cold_ms`` is None where the model was loaded before."""
+class Request:
+    """A model's own sample request, as an endpoint takes it."""
 
     endpoint: str
     model: str
     target_model: str
-    cold_ms: float | None
-    warm_ms: float
-    sent: int
-    received: int
+    body: Body
+    file: Path
+
+
+@dataclass(frozen=True, kw_only=True)
+class Call:
+    """One answered request: its milliseconds, and what it did to the loaded models by the runtime's own account."""
+
+    milliseconds: float
+    cold: bool
+    evicted: frozenset[str]
+    content: bytes
+    content_type: str
+
+
+@dataclass(kw_only=True)
+class Row:
+    """One model, called twice, and once more where it was evicted. Milliseconds; None where there was no such call."""
+
+    request: Request
     answer: str
-    request: Path
-    asked_release: str
-    answering_server: str
+    cold_ms: float | None
+    warm_ms: float | None
+    evicted_by: str | None = None
+    again_ms: float | None = None
 
 
 @click.command("demo")
 @click.argument("environment", default="local")
 @click.option("--endpoint", "only", help="This endpoint alone; without it, every multi-model endpoint.")
 def command(*, environment: str, only: str | None) -> None:
-    """Call every model of ENVIRONMENT's multi-model endpoints twice at the local AWS and print one table."""
+    """Call every model of ENVIRONMENT's multi-model endpoints twice at the local AWS, and one that was evicted again.
+
+    Prints one table: how long a model takes that must be loaded first, how long a loaded one, and what evicted which.
+    """
     aws = require_local_aws()
     path = project_folder() / "environments" / f"{environment}.yaml"
     served = served_by(load_environment(path), project_folder() / "model_repos", file=path)
@@ -65,43 +91,74 @@ def command(*, environment: str, only: str | None) -> None:
     if not endpoints:
         names = ", ".join(endpoint.name for endpoint in multi_model) or "at least one multi-model endpoint"
         raise InputError([Problem(file=str(path), field="endpoints", found=only or "none", allowed=names)])
-    rows, steps = [], Steps()
+    rows, held, steps = [], [], Steps()
     for endpoint in endpoints:
-        for model in endpoint.models:
-            with steps.step(f"call {endpoint.name}/{model} twice"):
-                rows.append(call_twice(aws, settings, endpoint, served.sources[model]))
+        requests = [request_of(aws, settings, endpoint, served.sources[model]) for model in endpoint.models]
+        rows += call_models(aws, requests, steps)
+        held.append(held_by(endpoint, fleet_of(aws, requests[0].endpoint)))
     console = Console(highlight=False)
     console.print(table_of(rows))
+    console.print("\n".join(["", *held, TIMES]))
     console.print(how_to_go_on(aws, settings, rows), soft_wrap=True)
 
 
-def call_twice(aws: LocalAws, settings: Environment, endpoint: Endpoint, source: ArchiveSource) -> Row:
-    """Send a model its own sample request twice with boto3's ``invoke_endpoint``."""
+def request_of(aws: LocalAws, settings: Environment, endpoint: Endpoint, source: ArchiveSource) -> Request:
+    """The sample request of a model's current release."""
     model = source.name
     names = ModelClient(environment=settings.environment, session=aws.session())
-    target = str(names.resolve(f"{endpoint.name}/{model}").archive)
-    request = built_sample_file(source, Places.of_project())
+    file = built_sample_file(source, Places.of_project())
     table = names.tensor_table(f"{endpoint.name}/{model}")
-    inputs = read_inputs([InputFile.parse(str(request))], table, fetch=names.client_files)
-    body = encode(inputs, outputs=None, payload_format="auto")
-    name = endpoint.sagemaker_name(settings.environment)
-    loaded = target in loaded_models(fleet_of(aws, name))
-    runtime = aws.client("sagemaker-runtime")
-    first, _, _ = timed_call(runtime, endpoint=name, target=target, body=body)
-    second, content, content_type = timed_call(runtime, endpoint=name, target=target, body=body)
-    fleet = fleet_of(aws, name)
-    return Row(
-        endpoint=name,
+    inputs = read_inputs([InputFile.parse(str(file))], table, fetch=names.client_files)
+    return Request(
+        endpoint=endpoint.sagemaker_name(settings.environment),
         model=model,
-        target_model=target,
-        cold_ms=None if loaded else first,
-        warm_ms=second,
-        sent=len(body.content),
-        received=len(content),
-        answer=in_words(decode(content, content_type).outputs),
-        request=request,
-        asked_release=endpoint.release,
-        answering_server=release_and_version(fleet["server_version"] or "unknown"),
+        target_model=str(names.resolve(f"{endpoint.name}/{model}").archive),
+        body=encode(inputs, outputs=None, payload_format="auto"),
+        file=file,
+    )
+
+
+def call_models(aws: LocalAws, requests: Sequence[Request], steps: Steps) -> list[Row]:
+    """Call each model of an endpoint twice; then the first that was evicted once more."""
+    rows: dict[str, Row] = {}
+
+    def note_evicted(*calls: Call, by: str) -> None:
+        for target in frozenset[str]().union(*(each.evicted for each in calls)) & rows.keys():
+            rows[target].evicted_by = by
+
+    for request in requests:
+        with steps.step(f"call {request.endpoint}/{request.model} twice"):
+            first, second = call(aws, request), call(aws, request)
+        rows[request.target_model] = Row(
+            request=request,
+            answer=in_words(decode(second.content, second.content_type).outputs),
+            cold_ms=first.milliseconds if first.cold else None,
+            warm_ms=None if second.cold else second.milliseconds,
+        )
+        note_evicted(first, second, by=request.model)
+    evicted = next((row for row in rows.values() if row.evicted_by), None)
+    if evicted is not None:
+        request = evicted.request
+        with steps.step(f"call {request.endpoint}/{request.model} again, which {evicted.evicted_by} evicted"):
+            third = call(aws, request)
+        evicted.again_ms = third.milliseconds if third.cold else None
+        note_evicted(third, by=request.model)
+    return list(rows.values())
+
+
+def call(aws: LocalAws, request: Request) -> Call:
+    """One call, and which models were loaded before and after it."""
+    before = loaded_models(fleet_of(aws, request.endpoint))
+    milliseconds, content, content_type = timed_call(
+        aws.client("sagemaker-runtime"), endpoint=request.endpoint, target=request.target_model, body=request.body
+    )
+    after = loaded_models(fleet_of(aws, request.endpoint))
+    return Call(
+        milliseconds=milliseconds,
+        cold=request.target_model not in before,
+        evicted=frozenset(before - after),
+        content=content,
+        content_type=content_type,
     )
 
 
@@ -155,28 +212,44 @@ def in_words(outputs: dict[str, Array] | Any) -> str:
     return "; ".join(shown)
 
 
+def held_by(endpoint: Endpoint, fleet: Mapping[str, Any]) -> str:
+    """What answers at an endpoint, how many models it may hold, and how many it has loaded and unloaded so far."""
+    limit = fleet["max_loaded_models"]
+    most = "no limit is set (local: max_loaded_models), so that none is evicted"
+    if limit is not None:
+        most = f"at most {limit} loaded at once (local: max_loaded_models, which stands in for the GPU's memory)"
+    return (
+        f"Endpoint {endpoint.name}: Triton {endpoint.release} asked for, "
+        f"{release_and_version(fleet['server_version'] or 'unknown')} answers. {len(endpoint.models)} models, {most}; "
+        f"{fleet['loads']} loads and {fleet['unloads']} unloads so far."
+    )
+
+
 def table_of(rows: list[Row]) -> Table:
     """The demo's one table; 80 columns hold it, with each TargetModel whole."""
     table = Table(
-        title="Answered by a real Triton on this machine", title_justify="left", caption_justify="left",
+        title="Answered by a real Triton on this machine", title_justify="left",
         box=SIMPLE_HEAD, show_edge=False, padding=0, leading=1,
     )  # fmt: skip
-    if any(row.cold_ms is None for row in rows):
-        table.caption = f"cold {LOADED_BEFORE}: the model was loaded before"
-    several = len({row.endpoint for row in rows}) > 1
-    longest = max(len(row.target_model) for row in rows)
+    several = len({row.request.endpoint for row in rows}) > 1
+    longest = max(len(row.request.target_model) for row in rows)
     table.add_column("model, its TargetModel,\nthe answer", no_wrap=True)
-    for name in ("cold\nms", "warm\nms", "bytes\nsent", "bytes\nback", "release\nasked"):
+    for name in ("cold\nms", "warm\nms"):
         table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("release\nanswered", overflow="fold")
+    table.add_column(" evicted\n by", overflow="fold")
+    table.add_column("cold\nagain", justify="right", no_wrap=True)
     for row in rows:
-        cold = LOADED_BEFORE if row.cold_ms is None else f"{row.cold_ms:.0f}"
-        answer = f"{row.endpoint}: {row.answer}" if several else row.answer
+        answer = f"{row.request.endpoint}: {row.answer}" if several else row.answer
         table.add_row(
-            Text.assemble((row.model, "bold"), f"\n{row.target_model}\n{fill(answer, longest)}"),
-            cold, f"{row.warm_ms:.1f}", str(row.sent), str(row.received), row.asked_release, row.answering_server,
+            Text.assemble((row.request.model, "bold"), f"\n{row.request.target_model}\n{fill(answer, longest)}"),
+            figure(row.cold_ms, 0), figure(row.warm_ms, 1), f" {row.evicted_by or NONE}", figure(row.again_ms, 0),
         )  # fmt: skip
     return table
+
+
+def figure(milliseconds: float | None, digits: int) -> str:
+    """A time, or that there is none."""
+    return NONE if milliseconds is None else f"{milliseconds:.{digits}f}"
 
 
 def how_to_go_on(aws: LocalAws, settings: Environment, rows: list[Row]) -> str:
@@ -185,22 +258,21 @@ def how_to_go_on(aws: LocalAws, settings: Environment, rows: list[Row]) -> str:
     program, aws_cli = quote(shown(programs / "tritonstack")), quote(shown(programs / "aws"))
     down = "make down" if Path.cwd() == REPOSITORY else f"{program} down"
     lines = ["", "It stays up."]
-    row = next((row for row in rows if row.request.suffix == ".json"), None)
-    if row is not None:
-        endpoints = [endpoint.name for endpoint in settings.endpoints if row.model in endpoint.models]
-        name = (
-            row.model if len(endpoints) == 1 else f"{row.endpoint.removeprefix(f'{settings.environment}-')}/{row.model}"
-        )
+    request = next((row.request for row in rows if row.request.file.suffix == ".json"), None)
+    if request is not None:
+        several = sum(request.model in endpoint.models for endpoint in settings.endpoints) > 1
+        endpoint = request.endpoint.removeprefix(f"{settings.environment}-")
+        name = f"{endpoint}/{request.model}" if several else request.model
         other = "" if settings.environment == "local" else f" --environment {settings.environment} --local"
         lines[-1] += " Call it with the AWS CLI:"
         lines += [
             f'  eval "$({program} env)"',
-            f"  {aws_cli} sagemaker-runtime invoke-endpoint --endpoint-name {row.endpoint} \\",
-            f"    --target-model {row.target_model} \\",
-            f"    --content-type application/json --body {quote(f'fileb://{shown(row.request)}')} \\",
+            f"  {aws_cli} sagemaker-runtime invoke-endpoint --endpoint-name {request.endpoint} \\",
+            f"    --target-model {request.target_model} \\",
+            f"    --content-type application/json --body {quote(f'fileb://{shown(request.file)}')} \\",
             "    answer.json && cat answer.json",
             "or by the model's name:",
-            f"  {program} invoke {name} --input {quote(shown(row.request))}{other}",
+            f"  {program} invoke {name} --input {quote(shown(request.file))}{other}",
         ]
     return "\n".join(
         [
