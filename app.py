@@ -42,7 +42,8 @@ ROOT = Path(__file__).resolve().parent
 
 def main() -> int:
     """Synthesise. Returns 0, or 2 after messages on stderr where an input is wrong; then nothing is synthesised."""
-    app = cdk.App(analytics_reporting=False)
+    # Stack traces of notes would name jsii's temporary folders: other bytes in every process.
+    app = cdk.App(analytics_reporting=False, stack_traces=False)
     models = Path(app.node.try_get_context("model-repositories") or ROOT / "model_repos")
     folder = Path(app.node.try_get_context("environments-folder") or ROOT / "environments")
     asked = app.node.try_get_context("pipeline")
