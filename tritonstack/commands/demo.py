@@ -35,8 +35,8 @@ SHOWN_VALUES = 4
 NONE = "-"
 TIMES = (
     "Milliseconds from boto3's invoke_endpoint to the last byte, on this machine's CPU: a GPU's are others. Cold: the "
-    "archive was fetched, unpacked and loaded first. What was loaded and evicted is what the local runtime reports "
-    "(tritonstack status)."
+    "archive was fetched, unpacked and loaded first, after the unload of what was evicted for it. What was loaded and "
+    "evicted is what the local runtime reports (tritonstack status)."
 )
 
 
