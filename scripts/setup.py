@@ -487,5 +487,14 @@ def lock() -> None:
         )
 
 
+def leave_own_environment() -> None:
+    """Go on with the Python that made .envs/main where that environment's own runs this, as it is first on PATH for
+    many: making it anew removes it."""
+    if Path(sys.prefix).is_relative_to(ENVS):
+        base = Path(sys.base_prefix, "bin", f"python{sys.version_info.major}.{sys.version_info.minor}")
+        os.execv(base, [str(base), *sys.argv])  # noqa: S606 - no shell is wanted
+
+
 if __name__ == "__main__":
+    leave_own_environment()
     sys.exit(main(sys.argv[1:]))

@@ -380,3 +380,16 @@ def test_node_is_asked_for_where_it_is_missing_or_old(
     assert "Node v18.19.0 found" in setup.node_problems()[0]
     (tmp_path / "node").write_text("#!/bin/sh\necho v22.1.0\n")
     assert setup.node_problems() == []
+
+
+def test_the_environment_that_it_makes_does_not_run_it(setup: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[list[str]] = []
+    monkeypatch.setattr(setup.os, "execv", lambda _program, arguments: ran.append(arguments))
+    setup.leave_own_environment()
+    assert ran == []
+    monkeypatch.setattr(sys, "prefix", str(setup.ENVS / "main"))
+    setup.leave_own_environment()
+    [arguments] = ran
+    assert arguments[1:] == sys.argv
+    assert not Path(arguments[0]).is_relative_to(setup.ENVS)
+    assert Path(arguments[0]).is_file()
