@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from benchmarks.results import Figure, machine, tell
-from tritonstack.local.paths import HOME_VARIABLE, PROJECT_VARIABLE, REPOSITORY
+from tritonstack.paths import HOME_VARIABLE, PROJECT_VARIABLE, REPOSITORY
 
 # Variables that would lead the clone to this repository's state or caches (``make`` exports the last).
 LEADING_HERE = frozenset({HOME_VARIABLE, PROJECT_VARIABLE, "PYTHONPATH", "JSII_RUNTIME_PACKAGE_CACHE_ROOT"})

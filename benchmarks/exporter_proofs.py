@@ -18,7 +18,7 @@ from tritonstack.archives.build import build_models
 from tritonstack.archives.places import Places
 from tritonstack.archives.source import BuildChoice
 from tritonstack.commands.progress import Steps
-from tritonstack.local.paths import REPOSITORY
+from tritonstack.paths import REPOSITORY
 
 LARGEST = 1e-4
 MODELS = (

@@ -27,9 +27,9 @@ from tritonstack.client.releases import Release, ReleaseRecords
 from tritonstack.errors import WorkFailedError
 from tritonstack.local.aws import LocalAws
 from tritonstack.local.container import ContainerSettings, TritonContainer, prepare_model_data
-from tritonstack.local.paths import REPOSITORY
 from tritonstack.local.runtime.container import release_of
 from tritonstack.naming import endpoint_name
+from tritonstack.paths import REPOSITORY
 from tritonstack.unpacking import UnpackLimits, unpack
 
 ENVIRONMENT, ENDPOINT, MODEL = "local", "digits", "digits-onnx"

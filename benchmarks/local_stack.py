@@ -12,7 +12,7 @@ from pathlib import Path
 
 from benchmarks.results import RESULTS
 from tritonstack.local.aws import LocalAws, require_local_aws
-from tritonstack.local.paths import HOME_VARIABLE, REPOSITORY
+from tritonstack.paths import HOME_VARIABLE, REPOSITORY
 
 
 @contextmanager

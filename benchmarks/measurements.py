@@ -33,7 +33,7 @@ from benchmarks.scenarios.table import SCENARIOS, Scenario
 from tritonstack.bench.machine import machine
 from tritonstack.errors import TritonstackError, WorkFailedError
 from tritonstack.local.container.repository import TritonFiles
-from tritonstack.local.paths import REPOSITORY
+from tritonstack.paths import REPOSITORY
 
 DOCS = REPOSITORY / "docs"
 ENVIRONMENTS = REPOSITORY / ".envs"

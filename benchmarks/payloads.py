@@ -19,7 +19,7 @@ from tritonclient.utils import triton_to_np_dtype
 
 from tritonstack.archives.model_config import ModelConfig, Tensor, read_config
 from tritonstack.client.body import Array, PayloadFormat, encode
-from tritonstack.local.paths import REPOSITORY
+from tritonstack.paths import REPOSITORY
 
 PAGE = REPOSITORY / "docs" / "clients.md"
 START, END = "<!-- payload bytes: python -m benchmarks.payloads --write -->", "<!-- end of payload bytes -->"

@@ -38,8 +38,8 @@ from tritonstack.client.model_client import READ_TIMEOUT_SECONDS
 from tritonstack.client.releases import ModelReference, ReleaseRecords
 from tritonstack.errors import WorkFailedError
 from tritonstack.local.aws import LocalAws
-from tritonstack.local.paths import REPOSITORY
 from tritonstack.naming import endpoint_name
+from tritonstack.paths import REPOSITORY
 
 ROUNDS = 7
 CALLS = 300

@@ -13,7 +13,7 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
-from tritonstack.local.paths import REPOSITORY
+from tritonstack.paths import REPOSITORY
 
 RESULTS = REPOSITORY / ".local" / "bench"
 

@@ -23,7 +23,7 @@ import psutil
 
 from benchmarks.results import Figure, machine, tell
 from tritonstack.errors import WorkFailedError
-from tritonstack.local.paths import REPOSITORY
+from tritonstack.paths import REPOSITORY
 from tritonstack.review.synthesis import synthesise
 
 ROUNDS = 3

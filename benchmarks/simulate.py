@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 from benchmarks.results import Figure, machine, tell
-from tritonstack.local.paths import REPOSITORY
+from tritonstack.paths import REPOSITORY
 
 CALLS, MODELS = 5_000_000, 10_000
 SECONDS, MEGABYTES = 60.0, 1000.0

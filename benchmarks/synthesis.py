@@ -19,7 +19,7 @@ from pathlib import Path
 
 from benchmarks.results import Figure, machine, tell
 from tritonstack.errors import WorkFailedError
-from tritonstack.local.paths import REPOSITORY, cdk_program
+from tritonstack.paths import REPOSITORY, cdk_program
 
 ENVIRONMENT = "local"
 ROUNDS = 5

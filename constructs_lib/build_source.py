@@ -15,7 +15,7 @@ from aws_cdk import aws_s3_assets as s3_assets
 from constructs import Construct
 
 from constructs_lib.permission import allow
-from tritonstack.repository import CARRIED, PACKAGE, repository_path
+from tritonstack.paths import CARRIED, PACKAGE, repository_path
 
 MODELS, REQUIREMENTS = "model_repos", "requirements"
 FILES = ("pyproject.toml", "scripts/setup.py")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tritonstack.repository import repository_path
+from tritonstack.paths import repository_path
 
 HANDLERS = repository_path("lambda")
 SHARED = "shared"

@@ -19,7 +19,7 @@ from tritonstack.archives.programs import run_script
 from tritonstack.archives.publish import publish_environment
 from tritonstack.disk import disk_full
 from tritonstack.errors import WorkFailedError
-from tritonstack.local.paths import REPOSITORY
+from tritonstack.paths import REPOSITORY
 from tritonstack.unpacking import UnpackLimits, UnsafeArchiveError, unpack
 
 CAN_MOUNT = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", "mount -t tmpfs tmpfs /mnt"]

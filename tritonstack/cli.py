@@ -159,7 +159,7 @@ def _said(error: Exception) -> int | None:
 
 def _say_space(error: Exception) -> None:
     """Print what is left of a disk that is full, and what to do, where that is what an error is about."""
-    from tritonstack.local.paths import LocalPaths  # noqa: PLC0415  (only where something went wrong)
+    from tritonstack.paths import LocalPaths  # noqa: PLC0415  (only where something went wrong)
 
     if full := disk_full(error):
         click.echo(space_text(full, state=LocalPaths.from_environment().root), err=True)
@@ -167,7 +167,7 @@ def _say_space(error: Exception) -> None:
 
 def _no_state_folder(error: OSError) -> bool:
     """Whether ``error`` is about a state folder (TRITONSTACK_HOME) that is a file, or cannot be made."""
-    from tritonstack.local.paths import LocalPaths  # noqa: PLC0415  (only where something went wrong)
+    from tritonstack.paths import LocalPaths  # noqa: PLC0415  (only where something went wrong)
 
     if not isinstance(error.filename, str | os.PathLike):
         return False

@@ -25,7 +25,7 @@ from tritonstack.engines.engine_step import StepError
 from tritonstack.engines.gpu_check import find_gpu
 from tritonstack.errors import InputError, Problem
 from tritonstack.local.container.repository import TritonFiles
-from tritonstack.local.paths import REPOSITORY
+from tritonstack.paths import REPOSITORY
 
 OVERLAYS = REPOSITORY / "model_repos" / "bert-large" / "overlays"
 DEVICE_VARIABLE = "TRITONSTACK_TORCH_DEVICE"

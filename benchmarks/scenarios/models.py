@@ -19,7 +19,7 @@ from tritonstack.archives.places import Places
 from tritonstack.archives.source_recipe import Size
 from tritonstack.client.body import Body, PayloadFormat, encode
 from tritonstack.errors import WorkFailedError
-from tritonstack.local.paths import REPOSITORY, environment_python
+from tritonstack.paths import REPOSITORY, environment_python
 from tritonstack.unpacking import UnpackLimits, unpack
 
 LIMITS = UnpackLimits(max_bytes=2**33, max_members=10_000)

@@ -11,7 +11,7 @@ from pathlib import Path
 from pydantic import RootModel, ValidationError
 
 from benchmarks.scenarios.measuring import Measured
-from tritonstack.local.paths import REPOSITORY
+from tritonstack.paths import REPOSITORY
 
 MEASURED_CODE = ("benchmarks", "tritonstack", "model_repos", "requirements")
 

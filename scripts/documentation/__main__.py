@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from scripts.documentation.pages import MAKERS, page_text
-from tritonstack.repository import repository_path
+from tritonstack.paths import repository_path
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 from scripts.documentation.import_graph import SINGLE, import_graph
 from scripts.documentation.markdown import code, filled, table
 from scripts.documentation.stack_graph import shown_environment, stack_graph
-from tritonstack.repository import repository_path
+from tritonstack.paths import repository_path
 
 PATH = "docs/architecture.md"
 

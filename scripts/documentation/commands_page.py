@@ -9,7 +9,7 @@ import click
 
 from scripts.documentation.markdown import code, head, link, table
 from tritonstack.cli import COMMANDS, root
-from tritonstack.repository import repository_path
+from tritonstack.paths import repository_path
 
 NAME = "tritonstack"
 EXIT_CODES = (

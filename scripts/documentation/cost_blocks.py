@@ -7,7 +7,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 from scripts.documentation.markdown import code, filled, table
-from tritonstack.repository import repository_path
+from tritonstack.paths import repository_path
 from tritonstack.review.amounts import Amount
 from tritonstack.review.cost_table import CostTable, table_of
 from tritonstack.review.document import cost_table_entry

@@ -7,7 +7,7 @@ import functools
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from tritonstack.repository import repository_path
+from tritonstack.paths import repository_path
 
 COMMAND_LINE = ("cli.py", "__main__.py")
 """Counted to the commands, which they start."""

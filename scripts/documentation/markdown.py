@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from tritonstack.repository import repository_path
+from tritonstack.paths import repository_path
 
 COMMAND = "make docs"
 MARK = re.compile(rf"(<!-- (\w+): {COMMAND} -->\n).*?(<!-- end of \2 -->)", re.DOTALL)

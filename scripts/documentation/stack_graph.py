@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tritonstack.repository import repository_path
+from tritonstack.paths import repository_path
 from tritonstack.review.intrinsics import references
 from tritonstack.review.snapshot import EnvironmentSnapshot, StackSnapshot
 from tritonstack.review.stored import read_snapshots

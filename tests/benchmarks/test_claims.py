@@ -16,7 +16,7 @@ from benchmarks.scenarios.picture import LABELS
 from benchmarks.scenarios.table import SCENARIOS
 from tests.benchmarks.measured import outcome_of, way
 from tritonstack.errors import WorkFailedError
-from tritonstack.local.paths import REPOSITORY
+from tritonstack.paths import REPOSITORY
 
 MOST_SECONDS = 20 * 60
 

@@ -14,7 +14,7 @@ from benchmarks.scenarios.measuring import Repeats, measure
 from tests.benchmarks.measured import outcome_of
 from tritonstack.errors import WorkFailedError
 from tritonstack.local.container.repository import TritonFiles
-from tritonstack.local.paths import REPOSITORY
+from tritonstack.paths import REPOSITORY
 
 ENVIRONMENTS = REPOSITORY / ".envs"
 ON_CPU = files_on("cpu", environments=ENVIRONMENTS, torch="torch")

@@ -21,7 +21,7 @@ from benchmarks.scenarios.table import DYNAMIC, PLAIN, SCENARIOS
 from tests.benchmarks.measured import outcome_of
 from tritonstack.errors import WorkFailedError
 from tritonstack.local.container.repository import TritonFiles
-from tritonstack.local.paths import REPOSITORY
+from tritonstack.paths import REPOSITORY
 
 OUTCOMES = {name: outcome_of(scenario) for name, scenario in SCENARIOS.items()}
 SECTIONS = [Section(scenario=scenario, outcome=OUTCOMES[name]) for name, scenario in SCENARIOS.items()]

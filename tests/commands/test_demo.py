@@ -32,8 +32,8 @@ from tritonstack.commands.demo import (
 from tritonstack.commands.progress import Steps
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.local.aws import LocalAws
-from tritonstack.local.paths import REPOSITORY
 from tritonstack.local.processes import ProcessRecord
+from tritonstack.paths import REPOSITORY
 from tritonstack.settings import Environment, load_environment
 
 GONE = ProcessRecord(pid=1, started=0.0, log="")

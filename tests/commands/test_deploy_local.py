@@ -21,8 +21,8 @@ from tritonstack.commands.progress import Steps
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.local.aws import LocalAws
 from tritonstack.local.deployment import LocalDeployment
-from tritonstack.local.paths import REPOSITORY, LocalPaths
 from tritonstack.local.processes import ProcessRecord
+from tritonstack.paths import REPOSITORY, LocalPaths
 from tritonstack.settings import AlarmSettings, Environment, load_environment
 
 FILE = REPOSITORY / "environments" / "local.yaml"

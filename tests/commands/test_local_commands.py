@@ -15,9 +15,9 @@ from tests.local.fake_parts import FakeParts, kill
 from tritonstack.cli import root
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.local.aws import PERSONAL_VARIABLES, require_local_aws
-from tritonstack.local.paths import REPOSITORY
 from tritonstack.local.record import note_deployed
 from tritonstack.local.start import stop_local_aws
+from tritonstack.paths import REPOSITORY
 
 
 @pytest.fixture

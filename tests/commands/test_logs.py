@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from tests.local.fake_parts import wait_for
 from tritonstack.commands import logs
 from tritonstack.errors import InputError
-from tritonstack.local.paths import LocalPaths
+from tritonstack.paths import LocalPaths
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ from tests.sizing.fleet.test_scenario_file import GOOD, written
 from tritonstack.commands import simulate
 from tritonstack.commands.simulate_files import write_text
 from tritonstack.errors import InputError, WorkFailedError
-from tritonstack.local.paths import REPOSITORY
 from tritonstack.observability.page.chromium import find_chromium
+from tritonstack.paths import REPOSITORY
 
 SCALED = GOOD.replace(
     "arrivals:", "scaling: {minimum: 1, maximum: 3, invocations_per_instance: 300}\nlatency_limit_ms: 900\narrivals:"

@@ -13,7 +13,7 @@ from tests.sizing.test_capacity import PUBLISHED
 from tritonstack.catalogue.prices import hosting_price
 from tritonstack.commands import size
 from tritonstack.errors import InputError
-from tritonstack.local.paths import REPOSITORY
+from tritonstack.paths import REPOSITORY
 from tritonstack.sizing.measurements_file import NEEDED
 
 HEADER = ",".join(NEEDED)

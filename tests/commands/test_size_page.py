@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from tests.sizing.test_capacity import PUBLISHED, published
 from tritonstack.commands import size
-from tritonstack.local.paths import REPOSITORY
+from tritonstack.paths import REPOSITORY
 from tritonstack.sizing.capacity import CapacityRow
 
 PAGE = (REPOSITORY / "docs" / "size.md").read_text(encoding="utf-8")

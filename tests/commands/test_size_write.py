@@ -14,7 +14,7 @@ from tests.catalogue.test_prices import own_prices
 from tests.sizing.test_capacity import PUBLISHED
 from tritonstack.commands import size
 from tritonstack.errors import InputError, WorkFailedError
-from tritonstack.local.paths import REPOSITORY
+from tritonstack.paths import REPOSITORY
 from tritonstack.sizing.measurements_file import NEEDED
 
 BEFORE = "    scaling: {minimum: 2, maximum: 8, invocations_per_instance: 3000, gpu_utilization: 70}   # calls a minute"

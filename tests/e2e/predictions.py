@@ -20,8 +20,8 @@ from tests.review.corpus.made import Made
 from tests.review.corpus.side import ENVIRONMENT
 from tritonstack.local.aws import plain_environment, sdk_variables
 from tritonstack.local.deployment import JSII_CACHE
-from tritonstack.local.paths import cdk_program
 from tritonstack.naming import ArchiveName, Platform, archive_key
+from tritonstack.paths import cdk_program
 from tritonstack.review.change import Effect, ResourceChange, StackChange
 from tritonstack.review.changes import compare
 from tritonstack.review.in_use import LEFT

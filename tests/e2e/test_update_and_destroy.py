@@ -12,7 +12,7 @@ from tests.e2e.conftest import endpoint
 from tests.e2e.deployments import aws_fails, faults_left
 from tests.e2e.project import Project, environment_yaml
 from tritonstack.local.aws import LocalAws
-from tritonstack.local.paths import cdk_program
+from tritonstack.paths import cdk_program
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 NAME = "changing"

@@ -56,8 +56,8 @@ OWN_FOLDER_SOUGHT = ("tritonstack/exporters/inception_dali.py",)
 
 
 def test_no_module_looks_beside_the_packages_by_itself() -> None:
-    """A wheel has nothing there: ``tritonstack.repository`` knows the place in both."""
-    known = {"tritonstack/repository.py", *OWN_FOLDER_SOUGHT}
+    """A wheel has nothing there: ``tritonstack.paths`` knows the place in both."""
+    known = {"tritonstack/paths.py", *OWN_FOLDER_SOUGHT}
     found = set()
     for package in (*PACKAGES, "stacks"):
         for file in (REPOSITORY / package).rglob("*.py"):

@@ -17,9 +17,9 @@ import pytest
 
 from tritonstack.errors import InputError
 from tritonstack.local.aws import LocalAws
-from tritonstack.local.paths import HOME_VARIABLE, LocalPaths
 from tritonstack.local.processes import ProcessRecord
 from tritonstack.local.start import start_local_aws, stop_local_aws
+from tritonstack.paths import HOME_VARIABLE, LocalPaths
 
 PROGRAM = """
     #!{python} -S

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tritonstack.errors import InputError
-from tritonstack.local.paths import LocalPaths
 from tritonstack.local.processes import ProcessRecord
 from tritonstack.local.record import RunningRecord, exclusive, forget_record, read_record, write_record
+from tritonstack.paths import LocalPaths
 
 EMULATOR = ProcessRecord(pid=10, started=1.5, log="/logs/emulator.log")
 RUNTIME = ProcessRecord(pid=11, started=2.5, log="/logs/runtime.log")

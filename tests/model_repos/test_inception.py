@@ -28,7 +28,7 @@ from tritonstack.archives.programs import REPOSITORY
 from tritonstack.archives.source import ArchiveSource, BuildChoice
 from tritonstack.catalogue import model_formats
 from tritonstack.local.container import ContainerFailedError, ContainerSettings, TritonContainer, prepare_model_data
-from tritonstack.local.paths import environment_python
+from tritonstack.paths import environment_python
 from tritonstack.settings import check_archives, load_environment, with_default_models
 from tritonstack.unpacking import unpack
 

@@ -12,7 +12,7 @@ import pytest
 
 from tritonstack.archives.programs import REPOSITORY, run_script
 from tritonstack.errors import WorkFailedError
-from tritonstack.local.paths import environment_python
+from tritonstack.paths import environment_python
 
 pytestmark = pytest.mark.long  # each starts PyTorch or DALI
 

@@ -20,7 +20,7 @@ from tritonstack.archives.manifest import Manifest
 from tritonstack.archives.programs import REPOSITORY
 from tritonstack.archives.source import BuildChoice
 from tritonstack.local.container import ContainerSettings, TritonContainer, prepare_model_data
-from tritonstack.local.paths import environment_python
+from tritonstack.paths import environment_python
 from tritonstack.unpacking import unpack
 
 MISSING = [name for name in ("dali", "tensorflow", "torch") if not environment_python(name).exists()]

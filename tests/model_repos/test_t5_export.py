@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tritonstack.local.paths import REPOSITORY, environment_python
+from tritonstack.paths import REPOSITORY, environment_python
 
 FOLDER = REPOSITORY / "model_repos" / "t5-python"
 RECIPE: dict[str, Any] = yaml.safe_load((FOLDER / "recipe.yaml").read_text())

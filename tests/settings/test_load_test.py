@@ -11,7 +11,7 @@ import yaml
 from tests.e2e.project import environment_yaml
 from tests.settings.environment_file import write_environment
 from tritonstack.errors import InputError, Problem
-from tritonstack.repository import repository_path
+from tritonstack.paths import repository_path
 from tritonstack.settings import LoadTestSettings, load_environment
 
 SINGLE = "mode: single-model"

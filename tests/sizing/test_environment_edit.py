@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.sizing.edits import HEAD, edit_of, endpoint_text, written
 from tests.sizing.environment_texts import OWN_KEYS, environment_texts
 from tritonstack.errors import InputError, WorkFailedError
-from tritonstack.local.paths import REPOSITORY
+from tritonstack.paths import REPOSITORY
 from tritonstack.settings import Environment, Scaling, load_environment
 from tritonstack.settings.loader import load_environments
 

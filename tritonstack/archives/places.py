@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tritonstack.archives.manifest import Manifest, read_manifest
-from tritonstack.local.paths import LocalPaths, project_folder
 from tritonstack.naming import ArchiveName
+from tritonstack.paths import LocalPaths, project_folder
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tritonstack.errors import InputError, Problem, WorkFailedError
-from tritonstack.repository import LIBRARY, machine_folder
+from tritonstack.paths import LIBRARY, machine_folder
 
 Report = Callable[[str], None]
 """Called with what is being done at the moment; a command shows it beside the elapsed time."""

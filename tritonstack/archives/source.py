@@ -12,7 +12,7 @@ from tritonstack.archives.folder import CONFIG, files_below, model_directories
 from tritonstack.archives.recipe import RECIPE, Recipe, read_recipe
 from tritonstack.archives.source_recipe import Size, Weights
 from tritonstack.errors import InputError, Problem
-from tritonstack.repository import LIBRARY
+from tritonstack.paths import LIBRARY
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 
 from tritonstack import VERSION
-from tritonstack.repository import CHECKOUT
+from tritonstack.paths import CHECKOUT
 
 
 def machine() -> dict[str, str]:

@@ -22,7 +22,7 @@ from tritonstack.bench.load import Load, Users
 from tritonstack.bench.samples import Call, Samples
 from tritonstack.bench.settings import BenchSettings
 from tritonstack.errors import WorkFailedError
-from tritonstack.repository import machine_folder
+from tritonstack.paths import machine_folder
 
 VARIABLE = "TRITONSTACK_PERF_ANALYZER"
 SETUP_NAME = "perf-analyzer"

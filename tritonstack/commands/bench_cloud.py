@@ -19,7 +19,7 @@ from tritonstack.bench.cloud_gate import hold, p95_of, passes
 from tritonstack.bench.results_folder import JSON, ResultsFolder, read_results, results_file
 from tritonstack.catalogue.prices import HostingPrice
 from tritonstack.errors import InputError, Problem
-from tritonstack.local.paths import LocalPaths, project_folder
+from tritonstack.paths import LocalPaths, project_folder
 from tritonstack.settings import load_environment
 
 if TYPE_CHECKING:

@@ -32,7 +32,7 @@ from tritonstack.commands.calling import calling_session, explain_name, refuse_w
 from tritonstack.commands.progress import Step, Steps
 from tritonstack.commands.session import shell_is_local
 from tritonstack.errors import InputError, Problem
-from tritonstack.local.paths import LocalPaths, project_folder
+from tritonstack.paths import LocalPaths, project_folder
 
 if TYPE_CHECKING:
     from tritonstack.bench.document import BenchDocument

@@ -11,7 +11,7 @@ from tritonstack.archives.build import BuildSummary, Built, build_environment, b
 from tritonstack.archives.environment_lint import refuse_errors_of_environment
 from tritonstack.archives.source_recipe import Size, Weights
 from tritonstack.commands.progress import Step, Steps
-from tritonstack.local.paths import project_folder
+from tritonstack.paths import project_folder
 from tritonstack.settings import load_environment
 
 LOCAL = "local"

@@ -16,7 +16,7 @@ from tritonstack.archives.resolving import resolved_models
 from tritonstack.engines.builders import Builder
 from tritonstack.engines.plan import EnginePlan, PlannedBuild, plan_engines
 from tritonstack.errors import InputError, Problem
-from tritonstack.local.paths import project_folder
+from tritonstack.paths import project_folder
 from tritonstack.settings import load_environment
 
 KINDS = {"codebuild": "CodeBuild", "processing": "SageMaker Processing"}

@@ -59,8 +59,8 @@ def explain_name(
     from tritonstack.engines.polling import is_local  # noqa: PLC0415
 
     if is_local(session.client("ssm")):
-        from tritonstack.local.paths import LocalPaths  # noqa: PLC0415
         from tritonstack.local.record import lost_deployments  # noqa: PLC0415
+        from tritonstack.paths import LocalPaths  # noqa: PLC0415
 
         found = f"nothing of environment {environment} is deployed on the local AWS"
         if environment in lost_deployments(LocalPaths.from_environment()):
@@ -77,7 +77,7 @@ def _has_releases(client: Any) -> bool:
 
 
 def _environment_file(environment: str) -> Path:
-    from tritonstack.local.paths import project_folder  # noqa: PLC0415
+    from tritonstack.paths import project_folder  # noqa: PLC0415
 
     return project_folder() / "environments" / f"{environment}.yaml"
 

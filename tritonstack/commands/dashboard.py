@@ -13,7 +13,6 @@ from tritonstack.archives.bucket import Session, code_of
 from tritonstack.commands.session import session_of
 from tritonstack.engines.polling import is_local
 from tritonstack.errors import InputError, Problem, WorkFailedError
-from tritonstack.local.paths import LocalPaths, project_folder
 from tritonstack.naming import builds_parameter
 from tritonstack.observability.build_graphs import BuildProjects
 from tritonstack.observability.dashboard import dashboard_of
@@ -23,6 +22,7 @@ from tritonstack.observability.page.page import Figures, page
 from tritonstack.observability.page.samples import Span, read_samples
 from tritonstack.observability.page.serve import HOST, make_server
 from tritonstack.observability.page.states import read_states
+from tritonstack.paths import LocalPaths, project_folder
 from tritonstack.settings import Environment, load_environment
 
 PORT = 4580

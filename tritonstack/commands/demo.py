@@ -28,7 +28,7 @@ from tritonstack.engines.served import served_by
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.local.aws import LocalAws, require_local_aws
 from tritonstack.local.container.server_release import release_and_version
-from tritonstack.local.paths import REPOSITORY, project_folder
+from tritonstack.paths import REPOSITORY, project_folder
 from tritonstack.settings import Endpoint, Environment, load_environment
 
 SHOWN_VALUES = 4

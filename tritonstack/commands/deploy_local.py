@@ -14,8 +14,8 @@ from tritonstack.engines.served import Served, served_by
 from tritonstack.errors import InputError, Problem
 from tritonstack.local.aws import ACCOUNT, REGION, LocalAws, require_local_aws
 from tritonstack.local.deployment import LocalDeployment
-from tritonstack.local.paths import LocalPaths, project_folder
 from tritonstack.local.record import note_deployed
+from tritonstack.paths import LocalPaths, project_folder
 from tritonstack.settings import Environment, engines_built_on_deploy, load_environment
 
 

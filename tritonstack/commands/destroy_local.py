@@ -11,9 +11,9 @@ from tritonstack.commands.progress import Steps
 from tritonstack.errors import InputError, Problem
 from tritonstack.local.aws import require_local_aws
 from tritonstack.local.deployment import LocalDeployment
-from tritonstack.local.paths import LocalPaths
 from tritonstack.local.record import forget_deployed
 from tritonstack.naming import NAME_PATTERN
+from tritonstack.paths import LocalPaths
 
 
 @click.command("destroy-local")

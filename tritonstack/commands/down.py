@@ -7,9 +7,9 @@ import click
 from tritonstack.commands.progress import Steps
 from tritonstack.local.aws import find_local_aws
 from tritonstack.local.deployment import deployed_environments
-from tritonstack.local.paths import LocalPaths
 from tritonstack.local.record import lost_deployments, lost_text, note_deployed
 from tritonstack.local.start import stop_local_aws
+from tritonstack.paths import LocalPaths
 
 
 @click.command("down")

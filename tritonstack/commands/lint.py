@@ -19,7 +19,7 @@ from tritonstack.archives.recipe import RECIPE
 from tritonstack.archives.resolving import choice_of, sources_of
 from tritonstack.archives.source import ArchiveSource
 from tritonstack.errors import InputError, Problem
-from tritonstack.local.paths import project_folder
+from tritonstack.paths import project_folder
 from tritonstack.settings import Endpoint, load_environment
 from tritonstack.settings.yaml_source import read_yaml
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from tritonstack.errors import InputError, Problem
-from tritonstack.local.paths import LocalPaths
+from tritonstack.paths import LocalPaths
 
 PAUSE_SECONDS = 0.2
 

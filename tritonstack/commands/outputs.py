@@ -10,10 +10,10 @@ import click
 from rich.console import Console
 
 from tritonstack.commands.session import local_option, session_of
-from tritonstack.local.paths import project_folder
 from tritonstack.outputs.assembling import document_of
 from tritonstack.outputs.reading import read_told
 from tritonstack.outputs.views import table, variables
+from tritonstack.paths import project_folder
 from tritonstack.settings import load_environment
 
 

@@ -14,7 +14,7 @@ from tritonstack.commands.session import local_option, session_of
 from tritonstack.engines.polling import is_local
 from tritonstack.engines.served import served_by
 from tritonstack.errors import InputError, Problem
-from tritonstack.local.paths import project_folder
+from tritonstack.paths import project_folder
 from tritonstack.preflight.calls import ReadOnlyCalls
 from tritonstack.preflight.report import PreflightReport, PreflightResult, report_of
 from tritonstack.preflight.result import NotKnownError, Outcome

@@ -24,7 +24,7 @@ from tritonstack.engines.prepare import Preparation
 from tritonstack.engines.recorded import source_of_digest
 from tritonstack.engines.served import Served, served_by
 from tritonstack.errors import InputError, Problem, TritonstackError, WorkFailedError
-from tritonstack.local.paths import project_folder
+from tritonstack.paths import project_folder
 from tritonstack.settings import Endpoint, load_environment
 
 RETRIES = Config(retries={"mode": "standard", "total_max_attempts": 6}, max_pool_connections=32)

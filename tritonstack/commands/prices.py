@@ -16,7 +16,7 @@ from tritonstack.commands.progress import Steps
 from tritonstack.commands.session import AccountSession
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.local.aws import require_local_aws
-from tritonstack.local.paths import project_folder
+from tritonstack.paths import project_folder
 from tritonstack.preflight.calls import ReadOnlyCalls
 from tritonstack.preflight.result import NotKnownError
 from tritonstack.price_list.query import API_REGIONS, hosting_documents

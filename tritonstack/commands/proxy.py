@@ -45,7 +45,7 @@ def command(*, environment: str, endpoint: str | None, port: int, concurrency: i
     """
     import uvloop  # noqa: PLC0415
 
-    from tritonstack.local.paths import LocalPaths  # noqa: PLC0415
+    from tritonstack.paths import LocalPaths  # noqa: PLC0415
     from tritonstack.proxy.serve import make_parts, serve  # noqa: PLC0415
     from tritonstack.proxy.service import Proxy  # noqa: PLC0415
 

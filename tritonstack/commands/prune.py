@@ -11,7 +11,7 @@ from tritonstack.archives.places import Places
 from tritonstack.archives.prune import DEFAULT_GRACE_HOURS, DEFAULT_HISTORY, Pruning
 from tritonstack.commands.session import require_account, session_of
 from tritonstack.errors import InputError, Problem
-from tritonstack.local.paths import project_folder
+from tritonstack.paths import project_folder
 from tritonstack.settings import load_environment
 
 

@@ -15,7 +15,7 @@ from rich.text import Text
 from tritonstack.archives.bucket import ArtifactBucket, Session
 from tritonstack.client.releases import ModelReference, ReleaseRecords
 from tritonstack.commands.session import ConfiguredSession, local_option, session_of
-from tritonstack.local.paths import project_folder
+from tritonstack.paths import project_folder
 from tritonstack.releases.deployed import deployed_set
 from tritonstack.releases.record import Record, read_records
 from tritonstack.releases.report import (

@@ -14,7 +14,7 @@ from tritonstack.archives.resolving import resolved_models
 from tritonstack.commands.progress import Steps
 from tritonstack.commands.review_sides import base_of, sides_of, synthesised
 from tritonstack.errors import InputError, Problem
-from tritonstack.local.paths import LocalPaths, project_folder
+from tritonstack.paths import LocalPaths, project_folder
 from tritonstack.review.annotations import annotations_of, commands_of
 from tritonstack.review.assembly import read_assembly
 from tritonstack.review.cost_table import table_of

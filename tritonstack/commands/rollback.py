@@ -15,8 +15,8 @@ from tritonstack.engines.order import Order, build_set
 from tritonstack.engines.served import served_by
 from tritonstack.engines.stored import Place, stored_archives
 from tritonstack.errors import InputError, Problem, WorkFailedError
-from tritonstack.local.paths import project_folder
 from tritonstack.naming import ArchiveName
+from tritonstack.paths import project_folder
 from tritonstack.releases.choice import chosen_digest, require_movable
 from tritonstack.releases.deployed import DeployedSet, deployed_set
 from tritonstack.releases.ensure import ensure_archive

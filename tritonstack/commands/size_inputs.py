@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from tritonstack.errors import InputError, Problem
-from tritonstack.local.paths import project_folder
+from tritonstack.paths import project_folder
 from tritonstack.settings import Environment, load_environment
 from tritonstack.settings.loader import project_of
 from tritonstack.sizing.capacity import Demand

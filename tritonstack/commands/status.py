@@ -12,8 +12,8 @@ from rich.live import Live
 from tritonstack.commands.status_view import fitting_view, view
 from tritonstack.errors import WorkFailedError
 from tritonstack.local.aws import LocalAws, require_local_aws
-from tritonstack.local.paths import LocalPaths
 from tritonstack.local.record import exclusive, lost_deployments, lost_text
+from tritonstack.paths import LocalPaths
 
 SECONDS = 1.0
 

@@ -19,7 +19,7 @@ from tritonstack.client.model_client import ModelClient
 from tritonstack.client.releases import ModelReference, Release, ReleaseRecords
 from tritonstack.commands.progress import Steps
 from tritonstack.commands.session import ConfiguredSession, local_option, session_of
-from tritonstack.local.paths import project_folder
+from tritonstack.paths import project_folder
 from tritonstack.releases.load_times import DAYS
 from tritonstack.releases.verification import VerifiedEndpoint, Verifier
 from tritonstack.settings import Environment, load_environment

@@ -13,7 +13,7 @@ from typing import Any
 from tritonstack.archives.engine_recipe import Engine
 from tritonstack.catalogue import load_catalogue, release_order
 from tritonstack.engines.trtexec import PRECISIONS, engine_options, engine_problems, tensorrt_versions
-from tritonstack.repository import repository_path
+from tritonstack.paths import repository_path
 
 PATH = repository_path("docs/engines.md")
 SHAPES = {"input": {"min": [1, 128], "opt": [8, 128], "max": [16, 128]}}

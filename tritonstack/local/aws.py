@@ -17,9 +17,9 @@ from botocore.config import Config
 
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.local.orphans import running_parts
-from tritonstack.local.paths import LocalPaths
 from tritonstack.local.processes import ProcessRecord, log_tail
 from tritonstack.local.record import lost_deployments, read_record
+from tritonstack.paths import LocalPaths
 
 ACCOUNT = "123456789012"
 REGION = "us-east-1"

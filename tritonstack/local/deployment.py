@@ -14,7 +14,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.local.aws import ACCOUNT, REGION, LocalAws, plain_environment
-from tritonstack.local.paths import REPOSITORY, LocalPaths, cdk_program, project_folder
+from tritonstack.paths import REPOSITORY, LocalPaths, cdk_program, project_folder
 
 JSII_CACHE = REPOSITORY / ".envs" / "cache" / "jsii"
 """Where the CDK's Python side unpacks itself once; its own choice is the home folder, which may take nothing."""

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import psutil
 
-from tritonstack.local.paths import LocalPaths
 from tritonstack.local.processes import ProcessRecord
+from tritonstack.paths import LocalPaths
 
 _PARTS = (
     ("tritonstack.local.runtime", "the SageMaker runtime", "runtime"),

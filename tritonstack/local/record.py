@@ -16,8 +16,8 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from tritonstack.errors import InputError, Problem
-from tritonstack.local.paths import HOME_VARIABLE, LocalPaths
 from tritonstack.local.processes import ProcessRecord
+from tritonstack.paths import HOME_VARIABLE, LocalPaths
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,11 +12,10 @@ from pathlib import Path
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.local.aws import ACCOUNT, REGION, LocalAws, find_local_aws, plain_environment, read_url
 from tritonstack.local.orphans import running_parts
-from tritonstack.local.paths import REPOSITORY, LocalPaths, environment_python
 from tritonstack.local.ports import choose_ports
 from tritonstack.local.processes import ProcessRecord, ended_early, start_process
 from tritonstack.local.record import RunningRecord, exclusive, forget_record, read_record, write_record
-from tritonstack.repository import LIBRARY
+from tritonstack.paths import LIBRARY, REPOSITORY, LocalPaths, environment_python
 
 START_SECONDS = 60.0
 

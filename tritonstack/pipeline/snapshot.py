@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 from tritonstack.errors import InputError, TritonstackError
-from tritonstack.repository import machine_folder
+from tritonstack.paths import machine_folder
 from tritonstack.review.assembly import read_assembly
 from tritonstack.review.joining import part_of
 from tritonstack.review.snapshot import Snapshots

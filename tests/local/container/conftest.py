@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from tritonstack.local.container import ContainerSettings, TritonContainer, prepare_model_data
-from tritonstack.local.paths import environment_python
+from tritonstack.paths import environment_python
 
 QUIET = {"SAGEMAKER_TRITON_LOG_VERBOSE": "false"}
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tritonstack.local.paths import environment_python
+from tritonstack.paths import environment_python
 
 pytestmark = [
     pytest.mark.long,

@@ -13,8 +13,8 @@ from tests.local.container.conftest import SageMaker
 from tritonstack.archives.wheel_environment import activate_script
 from tritonstack.local.container import TritonFiles, prepare_model_data
 from tritonstack.local.container.execution_environment import packed_python
-from tritonstack.local.paths import environment_python
 from tritonstack.local.runtime.container import prepare_for_here
+from tritonstack.paths import environment_python
 
 CONFIG = """
 backend: "python"

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from tests.local.container.conftest import SageMaker
-from tritonstack.local.paths import REPOSITORY, environment_python
+from tritonstack.paths import REPOSITORY, environment_python
 
 FOLDER = REPOSITORY / "model_repos" / "t5-python"
 MERGED = "dynamic_batching { preferred_batch_size: [ 2 ] max_queue_delay_microseconds: 600000000 }"

@@ -10,7 +10,7 @@ from typing import Any
 import psutil
 import pytest
 
-from tritonstack.local.paths import environment_python
+from tritonstack.paths import environment_python
 
 pytestmark = [
     pytest.mark.long,

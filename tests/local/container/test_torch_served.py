@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tritonstack.local.paths import environment_python
+from tritonstack.paths import environment_python
 
 pytestmark = pytest.mark.skipif(
     not environment_python("torch").exists(), reason="torch is not installed: python3 scripts/setup.py torch"

@@ -11,7 +11,7 @@ import pytest
 from tests.sizing.fleet.test_scenario_file import problems, read
 from tritonstack.archives import choice_of, release_set
 from tritonstack.archives.manifest import Manifest
-from tritonstack.local.paths import REPOSITORY
+from tritonstack.paths import REPOSITORY
 from tritonstack.settings import load_environment
 from tritonstack.sizing.fleet.scenario import MIB
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tritonstack.catalogue import load_catalogue
 from tritonstack.local.container.pbtxt import StringParameter, string_parameters, with_value
-from tritonstack.local.paths import REPOSITORY
+from tritonstack.paths import REPOSITORY
 
 PARAMETER = "EXECUTION_ENV_PATH"
 MODEL_DIRECTORY = "$$TRITON_MODEL_DIRECTORY"

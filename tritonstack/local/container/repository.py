@@ -13,7 +13,7 @@ from pathlib import Path
 from tritonstack.errors import WorkFailedError
 from tritonstack.local.container.execution_environment import PARAMETER, with_local_environment
 from tritonstack.local.container.pbtxt import without_gpus
-from tritonstack.local.paths import REPOSITORY
+from tritonstack.paths import REPOSITORY
 
 BACKENDS = Path(__file__).resolve().parents[1] / "backends"
 STAND_INS = ("onnxruntime", "pytorch", "tensorrt", "dali", "tensorflow")

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tritonstack.catalogue.trtexec import takes_value, trtexec_options, trtexec_table
-from tritonstack.local.paths import environment_python
 from tritonstack.local.trtexec.machine import Machine
-from tritonstack.repository import LIBRARY
+from tritonstack.paths import LIBRARY, environment_python
 
 
 @dataclass(frozen=True, kw_only=True)

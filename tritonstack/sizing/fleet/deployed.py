@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tritonstack.errors import InputError
-from tritonstack.local.paths import LocalPaths, project_folder
+from tritonstack.paths import LocalPaths, project_folder
 from tritonstack.settings import Endpoint, Environment, load_environment
 from tritonstack.settings.findings import Finding
 from tritonstack.sizing.fleet.archive_facts import archive_facts

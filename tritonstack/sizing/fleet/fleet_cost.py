@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tritonstack.catalogue.prices import hosting_price
-from tritonstack.local.paths import project_folder
+from tritonstack.paths import project_folder
 from tritonstack.sizing.fleet.scenario import Instance
 
 HOUR = 3600.0

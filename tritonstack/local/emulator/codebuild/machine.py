@@ -12,7 +12,7 @@ from tritonstack.local.emulator.codebuild.failure import PhaseError
 from tritonstack.local.emulator.codebuild.log import BuildLog
 from tritonstack.local.emulator.codebuild.plan import BuildPlan
 from tritonstack.local.emulator.gpu_stand_ins import NoStandInsError, release_of, stand_in_variables
-from tritonstack.local.paths import REPOSITORY
+from tritonstack.paths import REPOSITORY
 
 LINKED = (".envs", "node_modules")
 """Folders of the project that stand in for what an image has installed."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tritonstack.local.paths import REPOSITORY, LocalPaths, cdk_program, environment_python, project_folder
+from tritonstack.paths import REPOSITORY, LocalPaths, cdk_program, environment_python, project_folder
 
 
 def test_the_state_lies_in_the_repository_unless_a_variable_says_otherwise(

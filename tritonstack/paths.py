@@ -1,4 +1,8 @@
-"""Where things lie: the repository's environments and the local AWS's state."""
+"""Where files lie: what a checkout or a wheel carries, the environments, the project's folder, the state folder.
+
+Files that are no part of a package lie beside the packages in a checkout and inside this package in a wheel
+(``setup.py`` lists them).
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,24 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonstack.repository import machine_folder
+PACKAGE = Path(__file__).resolve().parent
+CARRIED = "_repository"
+"""The folder of this package that only a wheel has."""
+CHECKOUT: Path | None = None if (PACKAGE / CARRIED).is_dir() else PACKAGE.parent
+"""The repository; None where this is an installed wheel."""
+LIBRARY = PACKAGE.parent
+"""What a Python must have on its path to import the packages: the repository, or a ``site-packages``."""
+
+
+def repository_path(name: str) -> Path:
+    """A file or folder by its path in the repository (``lambda``, ``schemas/releases.schema.json``)."""
+    return (CHECKOUT or PACKAGE / CARRIED) / name
+
+
+def machine_folder() -> Path:
+    """Where ``.envs/``, ``node_modules/`` and ``.local/`` lie: the repository, or of a wheel the working folder."""
+    return CHECKOUT or Path.cwd()
+
 
 REPOSITORY = machine_folder()
 """The repository; of an installed wheel the working folder."""
