@@ -327,7 +327,7 @@ def test_a_caller_that_goes_away_ends_its_tries_and_nobody_else_s(world: World) 
 
     world.endpoint.replies(not_ready)
     proxy = world.proxy(concurrency=1)
-    from tritonstack.local.runtime.messages import Request as HttpRequest
+    from tritonstack.http_server import Request as HttpRequest
     from tritonstack.proxy.routes import read_route
 
     sent = HttpRequest(method=b"POST", path=b"/", headers={}, body=b'{"inputs": []}', received=0, id="1")

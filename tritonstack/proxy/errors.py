@@ -40,7 +40,7 @@ from tritonstack.client.errors import (
 from tritonstack.client.retry import THROTTLING_CODES
 from tritonstack.credentials import EXPIRED_CODES, NOT_TAKEN_CODES
 from tritonstack.errors import InputError, TritonstackError
-from tritonstack.local.runtime.messages import Answer
+from tritonstack.http_server import Answer
 
 CREDENTIAL_CODES = (
     EXPIRED_CODES

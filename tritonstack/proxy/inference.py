@@ -16,7 +16,7 @@ from typing import Any
 from tritonstack.client.body import BINARY_PREFIX, JSON_TYPE, Body
 from tritonstack.client.calls import RawAnswer, Target
 from tritonstack.client.errors import MalformedAnswerError
-from tritonstack.local.runtime.messages import Answer, Headers
+from tritonstack.http_server import Answer, Headers
 from tritonstack.proxy.encodings import decoded, encoded, wanted_coding
 
 LENGTH_HEADER = b"inference-header-content-length"

@@ -12,9 +12,7 @@ from botocore.config import Config
 
 from tritonstack.client.model_client import ModelClient, Session
 from tritonstack.client.retry import Clock
-from tritonstack.local.runtime.errors import InvokeError
-from tritonstack.local.runtime.messages import Answer
-from tritonstack.local.runtime.server import Manner, Server
+from tritonstack.http_server import Answer, InvokeError, Manner, Server
 from tritonstack.proxy.endpoints import EndpointStates
 from tritonstack.proxy.errors import error_answer
 from tritonstack.proxy.manifests import Manifests

@@ -16,7 +16,7 @@ from tritonstack.client.calls import RawAnswer, Target, Wait
 from tritonstack.client.errors import ReleaseLookupError
 from tritonstack.client.releases import ModelReference, Release
 from tritonstack.errors import InputError, TritonstackError
-from tritonstack.local.runtime.messages import Answer, Headers, Request, Sender
+from tritonstack.http_server import Answer, Headers, Request, Sender
 from tritonstack.proxy import descriptions
 from tritonstack.proxy.encodings import CodingError
 from tritonstack.proxy.endpoints import EndpointStates

@@ -12,9 +12,8 @@ import socket
 from concurrent.futures import Future
 from pathlib import Path
 
+from tritonstack.http_server import Answer, Request, Server
 from tritonstack.local.runtime.container import LaunchPlan
-from tritonstack.local.runtime.messages import Answer, Request
-from tritonstack.local.runtime.server import Server
 
 TARGET_MODEL = b"x-amzn-sagemaker-target-model"
 

@@ -19,6 +19,7 @@ import boto3
 from botocore.config import Config
 
 from tests.local.runtime.fake_triton import FakeTriton
+from tritonstack.http_server import Answer, Request
 from tritonstack.local.runtime.app import Runtime, Services
 from tritonstack.local.runtime.container import launch_triton
 from tritonstack.local.runtime.deployed import (
@@ -33,7 +34,6 @@ from tritonstack.local.runtime.deployed import (
 )
 from tritonstack.local.runtime.errors import model_data_not_found
 from tritonstack.local.runtime.fleet import Fleet, FleetParts
-from tritonstack.local.runtime.messages import Answer, Request
 from tritonstack.local.runtime.settings import RuntimeSettings
 
 P = ParamSpec("P")

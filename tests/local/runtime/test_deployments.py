@@ -11,8 +11,8 @@ import pytest
 
 from tests.local.runtime.fakes import Stage, asynchronous, config, stage, until
 from tritonstack.errors import WorkFailedError
+from tritonstack.http_server import InvokeError
 from tritonstack.local.runtime.deployed import DeployedEndpoint
-from tritonstack.local.runtime.errors import InvokeError
 from tritonstack.local.runtime.fleet import FleetState
 
 

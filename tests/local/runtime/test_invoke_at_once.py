@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.local.runtime.fakes import asynchronous, config, stage, until
-from tritonstack.local.runtime.errors import InvokeError
+from tritonstack.http_server import InvokeError
 
 
 @asynchronous

@@ -11,7 +11,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from tests.local.runtime.fakes import asynchronous, config, stage, until
-from tritonstack.local.runtime.errors import InvokeError
+from tritonstack.http_server import InvokeError
 
 CALL = {"EndpointName": "e", "TargetModel": "a.tar.gz", "ContentType": "application/json", "Body": b"x"}
 

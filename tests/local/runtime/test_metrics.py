@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.local.runtime.fakes import asynchronous, config, stage, until
-from tritonstack.local.runtime.errors import ContainerAddress, InvokeError, validation_error
+from tritonstack.http_server import InvokeError
+from tritonstack.local.runtime.errors import ContainerAddress, validation_error
 from tritonstack.local.runtime.latency import Histogram
 from tritonstack.local.runtime.metrics import Dimensions, FleetMetrics
 

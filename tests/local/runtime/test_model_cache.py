@@ -11,8 +11,8 @@ import pytest
 from botocore.exceptions import ClientError
 
 from tests.local.runtime.fakes import Stage, archive, asynchronous, config, stage, until
+from tritonstack.http_server import InvokeError
 from tritonstack.local.runtime.cached_model import ModelState
-from tritonstack.local.runtime.errors import InvokeError
 
 
 @asynchronous

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from tests.local.runtime.fakes import FakeObjects, Stage, asynchronous, config, stage, until
-from tritonstack.local.runtime.errors import InvokeError
+from tritonstack.http_server import InvokeError
 
 CONFIG = """
 backend: "python"

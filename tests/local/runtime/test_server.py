@@ -10,8 +10,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from tests.local.runtime.fakes import asynchronous, until
-from tritonstack.local.runtime.messages import Answer, Request
-from tritonstack.local.runtime.server import RECEIVE_SECONDS, Done, HandleAtOnce, Manner, Server
+from tritonstack.http_server import RECEIVE_SECONDS, Answer, Done, HandleAtOnce, Manner, Request, Server
 
 
 async def echo(request: Request) -> Answer:
@@ -121,7 +120,7 @@ async def test_whoever_sends_a_large_body_on_reads_the_refusal_and_no_reset() ->
 
 @asynchronous
 async def test_what_is_thrown_away_after_a_refusal_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tritonstack.local.runtime.server.DRAINED_BYTES", 1 << 16)
+    monkeypatch.setattr("tritonstack.http_server.DRAINED_BYTES", 1 << 16)
     async with client(limit=10) as (reader, writer):
         writer.write(b"POST /a HTTP/1.1\r\nContent-Length: 1099511627776\r\n\r\n")
         await answer(reader)

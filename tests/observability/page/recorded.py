@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from tritonstack.local.runtime.errors import InvokeError
+from tritonstack.http_server import InvokeError
 from tritonstack.local.runtime.metrics import LOADED_MODELS, Dimensions, FleetMetrics, by_namespace
 
 MINUTE = 60

@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 
 from tests.bench.virtual_time import VirtualLoop
 from tests.sizing.fleet.plans import KIND, calls, evicted, hits, plan, table
+from tritonstack.http_server import Answer
 from tritonstack.local.runtime.cached_model import CachedModel
 from tritonstack.local.runtime.errors import ContainerAddress
-from tritonstack.local.runtime.messages import Answer
 from tritonstack.local.runtime.model_cache import LoadEvents, ModelCache
 from tritonstack.local.runtime.model_store import ModelStore
 from tritonstack.local.runtime.settings import RuntimeSettings

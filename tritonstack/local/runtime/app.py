@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
+from tritonstack.http_server import Answer, InvokeError, Request, Server
 from tritonstack.local.runtime.deployed import DeployedConfig, Reader
-from tritonstack.local.runtime.errors import InvokeError, endpoint_not_found, unknown_operation
+from tritonstack.local.runtime.errors import endpoint_not_found, unknown_operation
 from tritonstack.local.runtime.fleet import Fleet, FleetParts
 from tritonstack.local.runtime.invocation import Done
-from tritonstack.local.runtime.messages import Answer, Request
 from tritonstack.local.runtime.publisher import Publisher
 from tritonstack.local.runtime.reconcile import Reconciler
-from tritonstack.local.runtime.server import Server
 from tritonstack.local.runtime.settings import RuntimeSettings
 from tritonstack.local.runtime.status import runtime_status
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 
+from tritonstack.http_server import Answer
 from tritonstack.local.runtime.cached_model import TARGET_MODEL, CachedModel
-from tritonstack.local.runtime.messages import Answer
 from tritonstack.local.runtime.pool import PING, SPREAD, ConnectionPool, Lanes, OpenSockets
 from tritonstack.local.runtime.settings import RuntimeSettings
 from tritonstack.local.runtime.upstream import ContainerGoneError, UpstreamConnection

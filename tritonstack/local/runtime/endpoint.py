@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Callable
 
+from tritonstack.http_server import Answer, InvokeError, Request
 from tritonstack.local.runtime.deployed import (
     DeployedConfig,
     DeployedEndpoint,
@@ -16,10 +17,9 @@ from tritonstack.local.runtime.deployed import (
     Traffic,
     UnreachableError,
 )
-from tritonstack.local.runtime.errors import InvokeError, endpoint_not_found, service_unavailable
+from tritonstack.local.runtime.errors import endpoint_not_found, service_unavailable
 from tritonstack.local.runtime.fleet import Fleet
 from tritonstack.local.runtime.invocation import Done, invoke, invoke_at_once, refused
-from tritonstack.local.runtime.messages import Answer, Request
 from tritonstack.local.runtime.split import Split
 
 RETRY_SECONDS = 5.0

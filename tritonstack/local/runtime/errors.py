@@ -7,42 +7,15 @@ supported), 2815 (no response); sagemaker-tensorflow-serving-container 166 (targ
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+
+from tritonstack.http_server import InvokeError
 
 NO_STATUS = 0
 """The OriginalStatusCode of a container that gave no HTTP answer at all."""
 
 ECHOED_CHARACTERS = 200
 """How much of a name or path that a caller sent is repeated in an error."""
-
-
-@dataclass(eq=False)
-class InvokeError(Exception):
-    """An answer of InvokeEndpoint that is an error.
-
-    Attributes:
-        code: the error's name in the service model.
-        status: the HTTP status that belongs to the code.
-        message: the sentence for the caller.
-        members: further members of the body (OriginalStatusCode, OriginalMessage, LogStreamArn, ErrorCode).
-    """
-
-    code: str
-    status: int
-    message: str
-    members: dict[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        super().__init__(self.message)
-
-    def __str__(self) -> str:
-        return f"{self.code}: {self.message}"
-
-    def body(self) -> bytes:
-        """The JSON body, as rest-json services write it."""
-        return json.dumps({**self.members, "Message": self.message}).encode()
 
 
 def shortened(text: str) -> str:
@@ -87,11 +60,6 @@ def member_not_supported(*, member: str) -> InvokeError:
     return validation_error(f"The local runtime does not support {member} of InvokeEndpoint.")
 
 
-def malformed(reason: str) -> InvokeError:
-    """The request is no valid HTTP."""
-    return validation_error(f"The request is no valid HTTP/1.1: {reason}")
-
-
 def target_variant_unknown(*, endpoint: str, variant: str) -> InvokeError:
     """TargetVariant names no production variant."""
     return validation_error(f"Variant {shortened(variant)} was not found for endpoint {endpoint}.")
@@ -110,15 +78,6 @@ def model_data_unusable(*, bucket: str, key: str, reason: str) -> InvokeError:
     return validation_error(f"Failed to extract model data archive(bucket: {bucket}, key: {key}): {reason}")
 
 
-def payload_too_large(*, limit: int) -> InvokeError:
-    """The body is larger than InvokeEndpoint takes.
-
-    The service answers 413 with no modelled error; the code is then the status, as SDK users see it
-    (sagemaker-python-sdk issue 171).
-    """
-    return InvokeError("413", 413, f"HTTP content length exceeded {limit} bytes.")
-
-
 def model_not_ready(*, target_model: str) -> InvokeError:
     """The model is still being downloaded or loaded."""
     return InvokeError("ModelNotReadyException", 429, f"Model {target_model} is not ready for inference. Retry.")
@@ -127,11 +86,6 @@ def model_not_ready(*, target_model: str) -> InvokeError:
 def service_unavailable(message: str) -> InvokeError:
     """No container can take the request."""
     return InvokeError("ServiceUnavailable", 503, message)
-
-
-def internal_failure(message: str) -> InvokeError:
-    """The runtime itself failed."""
-    return InvokeError("InternalFailure", 500, message)
 
 
 def dependency_failure(message: str) -> InvokeError:

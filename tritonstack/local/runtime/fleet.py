@@ -18,12 +18,12 @@ from enum import Enum
 from pathlib import Path
 
 from tritonstack.errors import TritonstackError
+from tritonstack.http_server import Answer, InvokeError
 from tritonstack.local.runtime.cached_model import CachedModel
 from tritonstack.local.runtime.container import Container, Launch, LaunchPlan, prepare_for_here, release_of
 from tritonstack.local.runtime.container_client import ContainerClient
 from tritonstack.local.runtime.deployed import DeployedConfig, DeploymentError
-from tritonstack.local.runtime.errors import ContainerAddress, InvokeError
-from tritonstack.local.runtime.messages import Answer
+from tritonstack.local.runtime.errors import ContainerAddress
 from tritonstack.local.runtime.metrics import Dimensions, FleetMetrics
 from tritonstack.local.runtime.model_cache import ModelCache
 from tritonstack.local.runtime.model_store import ModelStore, Objects

@@ -13,12 +13,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tritonstack.http_server import Answer, Headers, InvokeError, Request
 from tritonstack.local.runtime import errors
 from tritonstack.local.runtime.cached_model import TARGET_MODEL, CachedModel
 from tritonstack.local.runtime.container_client import SINGLE_MODEL_LINE, ContainerClient
-from tritonstack.local.runtime.errors import InvokeError
 from tritonstack.local.runtime.fleet import Fleet, FleetState
-from tritonstack.local.runtime.messages import Answer, Headers, Request
 from tritonstack.local.runtime.model_cache import INSUFFICIENT_STORAGE
 from tritonstack.local.runtime.upstream import ContainerGoneError, Outcome, UpstreamConnection
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from tritonstack.local.runtime.errors import InvokeError
+from tritonstack.http_server import InvokeError
 from tritonstack.local.runtime.latency import Histogram
 
 INVOCATIONS = "AWS/SageMaker"

@@ -14,9 +14,9 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
+from tritonstack.http_server import Answer, InvokeError, internal_failure
 from tritonstack.local.runtime.cached_model import CachedModel, ModelState
-from tritonstack.local.runtime.errors import ContainerAddress, InvokeError, internal_failure, model_not_ready
-from tritonstack.local.runtime.messages import Answer
+from tritonstack.local.runtime.errors import ContainerAddress, model_not_ready
 from tritonstack.local.runtime.model_store import DownloadCancelledError, ModelStore
 from tritonstack.local.runtime.settings import RuntimeSettings
 from tritonstack.local.runtime.upstream import ContainerGoneError

@@ -14,13 +14,9 @@ from typing import Any, Protocol
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from tritonstack.http_server import InvokeError
 from tritonstack.local.runtime.deployed import S3Location
-from tritonstack.local.runtime.errors import (
-    InvokeError,
-    dependency_failure,
-    model_data_not_found,
-    model_data_unusable,
-)
+from tritonstack.local.runtime.errors import dependency_failure, model_data_not_found, model_data_unusable
 from tritonstack.unpacking import CHUNK, UnpackLimits, UnsafeArchiveError, unpack
 
 NOT_THERE = frozenset({"NoSuchKey", "NoSuchBucket", "404", "403", "AccessDenied"})

@@ -20,7 +20,7 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 
-from tritonstack.local.runtime.messages import Answer
+from tritonstack.http_server import Answer
 from tritonstack.local.runtime.upstream import ContainerGoneError, UpstreamConnection
 
 PING = b"GET /ping HTTP/1.1\r\nhost: localhost\r\n\r\n"

@@ -9,7 +9,7 @@ from typing import Any
 
 import httptools
 
-from tritonstack.local.runtime.messages import Answer, Headers
+from tritonstack.http_server import Answer, Headers
 
 
 class ContainerGoneError(Exception):

@@ -1,4 +1,4 @@
-"""The loopback HTTP server of InvokeEndpoint: an asyncio protocol over httptools.
+"""The loopback HTTP server of the proxy and of the local InvokeEndpoint: an asyncio protocol over httptools.
 
 A protocol of our own instead of an ASGI server, as measured with 16 callers of a small ONNX model on two cores that are
 shared with Triton and the client: of a direct call's throughput uvicorn (uvloop, httptools) kept 0.50, this keeps about
@@ -9,19 +9,119 @@ invoke-overhead``).
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 import time
 import uuid
 from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
 
 import httptools
 
-from tritonstack.local.runtime.errors import InvokeError, internal_failure, malformed, payload_too_large
-from tritonstack.local.runtime.messages import Answer, Headers, Request, Sender
+Headers = dict[bytes, bytes]
+
+
+class Sender:
+    """The client of a connection. ``gone``: it has closed the connection, so no response will be read."""
+
+    __slots__ = ("gone",)
+
+    def __init__(self) -> None:
+        """A connected client."""
+        self.gone = False
+
+
+class Request:
+    """A request that arrived whole. Header names are lower case."""
+
+    __slots__ = ("body", "headers", "id", "method", "path", "received", "sender")
+
+    def __init__(
+        self,
+        *,
+        method: bytes,
+        path: bytes,
+        headers: Headers,
+        body: bytes,
+        received: float,
+        id: str,  # noqa: A002
+        sender: Sender | None = None,
+    ) -> None:
+        """``received`` is the monotonic time of its first byte, in seconds."""
+        self.method = method
+        self.path = path
+        self.headers = headers
+        self.body = body
+        self.received = received
+        self.id = id
+        self.sender = sender or Sender()
+
+
+class Answer:
+    """An HTTP response: status, headers (lower-case names) and body."""
+
+    __slots__ = ("body", "headers", "status")
+
+    def __init__(self, status: int, headers: Headers, body: bytes) -> None:
+        """Stores the three parts unchanged."""
+        self.status = status
+        self.headers = headers
+        self.body = body
+
+    @classmethod
+    def of_json(cls, value: Any, *, status: int = 200) -> Answer:
+        """An answer with a JSON body."""
+        return cls(status, {b"content-type": b"application/json"}, json.dumps(value).encode())
+
+
+@dataclass(eq=False)
+class InvokeError(Exception):
+    """An error response, in the form from which an AWS SDK builds its exception.
+
+    Attributes:
+        code: the error's name in the service model.
+        status: the HTTP status that belongs to the code.
+        message: the sentence for the caller.
+        members: further members of the body (OriginalStatusCode, OriginalMessage, LogStreamArn, ErrorCode).
+    """
+
+    code: str
+    status: int
+    message: str
+    members: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        super().__init__(self.message)
+
+    def __str__(self) -> str:
+        return f"{self.code}: {self.message}"
+
+    def body(self) -> bytes:
+        """The JSON body, as rest-json services write it."""
+        return json.dumps({**self.members, "Message": self.message}).encode()
+
+
+def malformed(reason: str) -> InvokeError:
+    """The request is no valid HTTP."""
+    return InvokeError("ValidationError", 400, f"The request is no valid HTTP/1.1: {reason}")
+
+
+def payload_too_large(*, limit: int) -> InvokeError:
+    """The body is larger than InvokeEndpoint takes.
+
+    The service answers 413 with no modelled error; the code is then the status, as SDK users see it
+    (sagemaker-python-sdk issue 171).
+    """
+    return InvokeError("413", 413, f"HTTP content length exceeded {limit} bytes.")
+
+
+def internal_failure(message: str) -> InvokeError:
+    """The server itself failed."""
+    return InvokeError("InternalFailure", 500, message)
+
 
 Handle = Callable[[Request], Awaitable[Answer]]
 Refused = Callable[[bytes, bytes, InvokeError], None]
