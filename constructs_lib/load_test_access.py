@@ -12,7 +12,7 @@ from constructs_lib.archive_making import allow_parameters
 from constructs_lib.artifact_bucket import ArtifactBucketReference
 from constructs_lib.permission import allow
 from tritonstack import naming
-from tritonstack.bench.cloud_machine import job_prefix
+from tritonstack.naming import load_test_job_prefix
 
 
 def allow_load_tests(policy: iam.Policy, *, environment: str, artifacts: ArtifactBucketReference) -> None:
@@ -75,7 +75,9 @@ def allow_recommender(
         for kind, name in (("stateMachine", state_machine_name), ("execution", f"{state_machine_name}:*"))
     )
     jobs = stack.format_arn(
-        service="sagemaker", resource="inference-recommendations-job", resource_name=f"{job_prefix(environment)}*"
+        service="sagemaker",
+        resource="inference-recommendations-job",
+        resource_name=f"{load_test_job_prefix(environment)}*",
     )
     allow(policy, "StartRecommender", actions=["states:StartExecution"], resources=[machine])
     allow(

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import functools
 import json
+from pathlib import Path
+from typing import Any
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_stepfunctions as stepfunctions
 from constructs import Construct
+from typing_extensions import TypedDict
 
 from constructs_lib.acknowledgement import acknowledge_wildcard
 from constructs_lib.build_log import BuildLog
 from constructs_lib.load_test_function import LoadTestFunction
 from constructs_lib.permission import allow, boundary
-from tritonstack.bench.cloud_machine import definition
 
+FILE = Path(__file__).parent / "data" / "load_test.asl.json"
 LOG_DELIVERY = (
     "logs:CreateLogDelivery",
     "logs:DeleteLogDelivery",
@@ -33,6 +37,32 @@ TRACES = (
     "xray:PutTraceSegments",
 )
 """Likewise of one that is traced (guide: "Tracing with X-Ray")."""
+
+
+class Definition(TypedDict):
+    """The top of a definition (Amazon States Language, "Top-level fields")."""
+
+    Comment: str
+    StartAt: str
+    TimeoutSeconds: int
+    States: dict[str, dict[str, Any]]
+
+
+def definition(*, at_once: int, partition: str = "aws") -> Definition:
+    """The state machine, with ``${Function}`` left for DefinitionSubstitutions.
+
+    Args:
+        at_once: jobs at once (``MaxConcurrency`` of its Map).
+        partition: of AWS, in the ARN of the integration with Lambda.
+    """
+    document: Definition = json.loads(_text().replace("arn:aws:", f"arn:{partition}:"))
+    document["States"]["Measure"]["MaxConcurrency"] = at_once
+    return document
+
+
+@functools.cache
+def _text() -> str:
+    return FILE.read_text(encoding="utf-8")
 
 
 class LoadTestMachine(Construct):

@@ -20,7 +20,7 @@ from constructs_lib.load_test_project import LoadTestProject
 from constructs_lib.load_test_role import LoadTestRole
 from constructs_lib.triton_image import TritonImage
 from tritonstack import naming
-from tritonstack.bench.cloud_machine import job_prefix
+from tritonstack.naming import load_test_job_prefix
 from tritonstack.settings import Endpoint, Environment, LoadTestSettings
 from tritonstack.settings.checks.builds import QUEUE_MINUTES
 
@@ -98,7 +98,7 @@ class LoadTestStack(cdk.Stack):
         if not endpoints:
             return None
         environment = self._environment
-        names = job_prefix(environment.environment)
+        names = load_test_job_prefix(environment.environment)
         prefixes = [naming.platform_prefix(endpoint=each.name, platform=each.platform) for each in endpoints]
         uris = sorted({each.image_uri(environment.region) for each in endpoints})
         role = LoadTestRole(

@@ -5,6 +5,7 @@ The reasons for each form stand in ``docs/decisions/0002-names-and-keys.md``.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import dataclass
 
@@ -14,6 +15,9 @@ NAME_PATTERN = r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$"
 ENVIRONMENT_TAG = "tritonstack:environment"
 ENDPOINT_TAG = "tritonstack:endpoint"
 DIGEST_LENGTH = 16
+SHORT_NAME = 12
+"""Of an environment's name, so much stands in the names of jobs: a job's own name must stay below forty characters,
+for what it makes is named after it and cut there (API reference: CreateInferenceRecommendationsJob)."""
 _ARCHIVE = re.compile(r"(?P<model>[a-z0-9]([a-z0-9-]*[a-z0-9])?)\.(?P<digest>[0-9a-f]{16})\.tar\.gz")
 _PREFIX = re.compile(r"([A-Za-z0-9_.=+@()-]+/)+")
 
@@ -109,6 +113,17 @@ def load_test_parameter(*, environment: str, value: str) -> str:
 def load_test_prefix(*, test: str = "") -> str:
     """Where a load test's plan, payloads and results lie, with a trailing slash; "": where all lie."""
     return f"load-tests/{test}/" if test else "load-tests/"
+
+
+def load_test_job_prefix(environment: str) -> str:
+    """Prefix of the names of an environment's load test jobs, and of all that they make: at most 16 characters.
+
+    A longer name than ``SHORT_NAME`` is cut, and ends in its own digest, so that two environments never share it.
+    """
+    if len(environment) > SHORT_NAME:
+        digest = hashlib.sha256(environment.encode()).hexdigest()[:5]
+        environment = f"{environment[: SHORT_NAME - 6].rstrip('-')}-{digest}"
+    return f"{environment}-lt-"
 
 
 def network_parameter(*, environment: str, value: str) -> str:

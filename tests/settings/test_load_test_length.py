@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from constructs_lib.load_test_machine import definition
 from tests.e2e.project import environment_yaml
-from tritonstack.bench.cloud_machine import definition
 from tritonstack.catalogue import load_catalogue
 from tritonstack.errors import InputError
 from tritonstack.settings import LoadTestSettings, load_environment

@@ -11,11 +11,12 @@ from cfnlint.config import ConfigMixIn, ManualArgs
 from cfnlint.decode.decode import decode_str
 from cfnlint.runner import Runner
 
+from constructs_lib.load_test_machine import definition
 from tests.constructs_lib.templates import of_type, only, properties, template_of
 from tests.stacks.environments import DIGITS, SINGLE, environment, stage
 from tests.stacks.policy import Policy
 from tests.stacks.test_network import CREATED, endpoints, network_template
-from tritonstack.bench.cloud_machine import definition, job_prefix
+from tritonstack.naming import load_test_job_prefix
 
 LOAD_TEST = {"recommender": {"at_once": 3}, "log_days": 30}
 
@@ -136,9 +137,9 @@ def said(template: dict[str, Any]) -> list[str]:
 
 def test_names_of_jobs_leave_room_for_their_test_and_no_two_environments_share_them() -> None:
     long = [f"{'a' * 40}-{end}" for end in ("one", "two")]
-    assert {len(job_prefix(each)) <= 16 for each in (*long, "dev")} == {True}
-    assert job_prefix(long[0]) != job_prefix(long[1])
-    assert job_prefix("dev") == "dev-lt-"
+    assert {len(load_test_job_prefix(each)) <= 16 for each in (*long, "dev")} == {True}
+    assert load_test_job_prefix(long[0]) != load_test_job_prefix(long[1])
+    assert load_test_job_prefix("dev") == "dev-lt-"
 
 
 OWN_IMAGE = "210987654321.dkr.ecr.us-east-1.amazonaws.com/team/cpu:1"

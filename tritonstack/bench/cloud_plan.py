@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from tritonstack import VERSION
-from tritonstack.bench.cloud_machine import job_prefix
+from tritonstack.naming import load_test_job_prefix
 from tritonstack.settings.load_test import MOST_JOBS, BenchBuildSettings, RecommenderSettings
 
 GENERATOR = "SageMaker Inference Recommender"
@@ -70,7 +70,7 @@ def recommender_plan(
     Raises:
         ValueError: more than ``MOST_JOBS`` jobs.
     """
-    prefix = job_prefix(environment)
+    prefix = load_test_job_prefix(environment)
     jobs = [each for one in configurations for each in _jobs(one, settings)]
     if len(jobs) > MOST_JOBS:
         raise ValueError(f"{len(jobs)} jobs; a test has {MOST_JOBS} at most")

@@ -16,9 +16,9 @@ from botocore.exceptions import ClientError
 from tests.bench.test_cloud_plan import configuration
 from tests.local.emulator.running import IMAGE, ROLE_ARN, Emulator
 from tests.local.emulator.test_recommender import described, status
-from tritonstack.bench.cloud_machine import job_prefix
 from tritonstack.bench.cloud_plan import recommender_plan
 from tritonstack.bench.document import BenchDocument
+from tritonstack.naming import load_test_job_prefix
 from tritonstack.settings.load_test import RecommenderSettings
 
 # `lambda` is a word of the language, so the folder of that name cannot stand in an import statement.
@@ -35,7 +35,7 @@ def clients(aws: Emulator) -> Any:
 
 @pytest.fixture
 def place(bucket: str, name: str) -> Any:
-    return services.Place(bucket, ROLE_ARN, job_prefix(name))
+    return services.Place(bucket, ROLE_ARN, load_test_job_prefix(name))
 
 
 @pytest.fixture
@@ -159,10 +159,10 @@ def left(aws: Emulator, test: str) -> list[str]:
     sagemaker = aws.client("sagemaker")
     names = [one["ModelName"] for one in sagemaker.list_models(NameContains=test)["Models"]]
     for number in (1, 2):
-        job = f"{job_prefix(test)}{test}-{number}"
+        job = f"{load_test_job_prefix(test)}{test}-{number}"
         with contextlib.suppress(ClientError):
             names += [job] if described(aws, job)["Status"] not in ("STOPPED", "COMPLETED", "FAILED") else []
-    group = f"{job_prefix(test)}{test}"
+    group = f"{load_test_job_prefix(test)}{test}"
     with contextlib.suppress(ClientError):
         sagemaker.describe_model_package_group(ModelPackageGroupName=group)
         names.append(group)
