@@ -15,12 +15,12 @@ from tritonstack.adapters import Adapters
 from tritonstack.archives.bucket import ArtifactBucket
 from tritonstack.archives.digest import model_digest
 from tritonstack.archives.manifest import ArchiveEntry, EngineEntry, Manifest, ModelEntry, SampleEntry
+from tritonstack.archives.marked_plan import MARK
 from tritonstack.archives.packing import pack
 from tritonstack.archives.places import Places
 from tritonstack.archives.publish import BuiltArchive, publish_archive, publish_environment
 from tritonstack.archives.stand_in_plans import marked_plans
 from tritonstack.errors import WorkFailedError
-from tritonstack.local.backends.common.tritonstack_marked_plan import MARK
 from tritonstack.naming import ArchiveName
 
 PLAN = "double/1/model.plan"

@@ -11,10 +11,10 @@ import pytest
 
 from tests.engines.prepare_way import A10G, T4, Way
 from tests.local.emulator.running import Emulator
+from tritonstack.archives.marked_plan import is_marked
 from tritonstack.engines.preparation import PrepareFailedError
 from tritonstack.engines.stored import Place
 from tritonstack.errors import WorkFailedError
-from tritonstack.local.backends.common.tritonstack_marked_plan import is_marked
 from tritonstack.naming import Platform
 from tritonstack.unpacking import unpack
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from tritonstack.archives.contents import TENSORRT, is_plan
 from tritonstack.archives.folder import CONFIG, model_directories
+from tritonstack.archives.marked_plan import is_marked
 from tritonstack.archives.model_config import read_config
-from tritonstack.local.backends.common.tritonstack_marked_plan import is_marked
 
 TRTEXEC = "trtexec-stand-in: the ONNX graph, marked, in the plan's place"
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from tritonstack.archives.contents import TENSORRT
 from tritonstack.archives.manifest import Manifest
+from tritonstack.archives.marked_plan import MARK
 from tritonstack.errors import WorkFailedError
-from tritonstack.local.backends.common.tritonstack_marked_plan import MARK
 from tritonstack.unpacking import IsalError, open_gzip
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from tritonstack.archives.building import finish
 from tritonstack.archives.lint.onnx_graph import GraphTensor
 from tritonstack.archives.manifest import EngineEntry, EngineTensor, Manifest, engine_manifest_name
+from tritonstack.archives.marked_plan import is_marked
 from tritonstack.archives.places import Places
 from tritonstack.archives.programs import Report
 from tritonstack.catalogue.trtexec import minor_version
@@ -25,7 +26,6 @@ from tritonstack.engines.engine_proof import compare_engine
 from tritonstack.engines.phase_one import EngineWork, PlannedEngine
 from tritonstack.engines.step_result import PlannedMachine, StepResult, file_of, read_result, refuse_changed
 from tritonstack.errors import WorkFailedError
-from tritonstack.local.backends.common.tritonstack_marked_plan import is_marked
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tritonstack.archives import marked_plan
 from tritonstack.local.container.repository import BACKENDS
 
 
@@ -56,10 +57,11 @@ def pb_utils(monkeypatch: pytest.MonkeyPatch) -> Iterator[types.ModuleType]:
     module.Tensor, module.InferenceResponse = Tensor, Response  # type: ignore[attr-defined]
     module.TritonError, module.TritonModelException = str, type("TritonModelException", (Exception,), {})  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setitem(sys.modules, "tritonstack_marked_plan", marked_plan)
     monkeypatch.syspath_prepend(str(BACKENDS / "common"))
     yield module
-    for name in [name for name in sys.modules if name.startswith("tritonstack_")]:
-        del sys.modules[name]
+    for file in (BACKENDS / "common").glob("*.py"):
+        sys.modules.pop(file.stem, None)
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from tritonstack.archives import marked_plan
 from tritonstack.errors import WorkFailedError
 from tritonstack.local.container.execution_environment import PARAMETER, with_local_environment
 from tritonstack.local.container.pbtxt import without_gpus
@@ -144,6 +145,7 @@ def prepare_backends(folder: Path, files: TritonFiles) -> None:
     _link_or_copy(files.stub, folder / "python" / files.stub.name)
     for name in (*STAND_INS, "common"):
         shutil.copytree(BACKENDS / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copyfile(marked_plan.__file__, folder / "common" / "tritonstack_marked_plan.py")
 
 
 def check_shell_path(folder: Path) -> None:

@@ -15,12 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tritonstack.local.backends.common.tritonstack_marked_plan import (
-    is_marked,
-    read_graph,
-    read_header,
-    write_marked_plan,
-)
+from tritonstack.archives.marked_plan import is_marked, read_graph, read_header, write_marked_plan
 from tritonstack.local.trtexec.arguments import Arguments, Refused
 from tritonstack.local.trtexec.graph import Graph
 from tritonstack.local.trtexec.machine import Machine

@@ -6,13 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tritonstack.local.backends.common.tritonstack_marked_plan import (
-    MARK,
-    is_marked,
-    read_graph,
-    read_header,
-    write_marked_plan,
-)
+from tritonstack.archives.marked_plan import MARK, is_marked, read_graph, read_header, write_marked_plan
 
 
 def marked(folder: Path, content: bytes = b"\x08\x09graph\n") -> Path:
