@@ -131,6 +131,8 @@ def main(names: list[str]) -> int:
         if any(name in SERVER_SIDE for name in names):
             server_python()  # refused before anything is installed
         make_all(names)
+        if {"main", DEVELOPMENT} & set(names):
+            add_project(ENVS / "main")  # also where the environment stands: pyproject.toml may have changed
     except SetupError as error:
         print(f"setup: {error}", file=sys.stderr)
         return 2
@@ -350,7 +352,6 @@ def make_virtual(name: str, folder: Path) -> None:
         install(name, folder, "--compile-bytecode", "--excludes", str(last))
         # Its bytecode is left to the first import: an app imports 60 of 674 modules, and all take 10 s to compile.
         install(name, folder)
-        add_project(folder)
     else:
         install(name, folder, "--compile-bytecode")
 
@@ -387,9 +388,20 @@ def torch_build() -> list[str]:
 
 
 def add_project(folder: Path) -> None:
-    """The project itself, by path: `tritonstack` on PATH without a build step."""
+    """The project itself, by path: `tritonstack` on PATH and its entry points, without a build step."""
+    import tomllib  # noqa: PLC0415  (since Python 3.11: an older one is refused before, in words)
+
     site = next(folder.glob("lib/python3*/site-packages"))
     (site / "tritonstack-here.pth").write_text(f"{ROOT}\n")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    information = site / f"{project['name']}-{project['version']}.dist-info"
+    information.mkdir(exist_ok=True)
+    (information / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n"
+    )
+    groups = {"console_scripts": project["scripts"], **project["entry-points"]}
+    lines = [line for group, points in groups.items() for line in (f"[{group}]", *map(" = ".join, points.items()))]
+    (information / "entry_points.txt").write_text("\n".join(lines) + "\n")
     script = folder / "bin" / "tritonstack"
     # Shell and Python at once: a first line `#!<interpreter>` would break where the folder's path has a space.
     start = f"#!/bin/sh\n'''exec' \"{folder / 'bin' / 'python'}\" \"$0\" \"$@\"\n' '''\n"

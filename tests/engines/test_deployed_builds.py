@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.engines.engine_environments import A10G, T4, served_engines, write_models
-from tritonstack.archives import container_proof
 from tritonstack.archives.source import ArchiveSource, archives_of
 from tritonstack.engines.deployed_builds import ALWAYS, OF_BACKEND, build_environments, deployed_builds
+from tritonstack.local.container.proof import NEEDED_ENVIRONMENTS
 
 MODELS = Path(__file__).resolve().parents[2] / "model_repos"
 
@@ -49,7 +49,7 @@ def test_the_environments_of_used_folders_are_needed_too() -> None:
 
 
 def test_the_backends_whose_stand_ins_need_an_environment_are_those_of_the_proof() -> None:
-    needed = dict(container_proof._NEEDED)
+    needed = dict(NEEDED_ENVIRONMENTS)
     assert needed.pop("EXECUTION_ENV_PATH") == "torch"
     assert needed == OF_BACKEND
 

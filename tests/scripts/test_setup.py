@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib.metadata
 import importlib.util
 import re
 import signal
@@ -36,6 +37,7 @@ def setup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     for name in (*module.VIRTUAL, *module.PROGRAMS, module.DEVELOPMENT):
         (requirements / f"{name}.txt").write_text(f"{name}==1\n")
     (tmp_path / "package-lock.json").write_text("{}")
+    (tmp_path / "pyproject.toml").write_bytes((ROOT / "pyproject.toml").read_bytes())
     monkeypatch.setattr(module, "ROOT", tmp_path)
     monkeypatch.setattr(module, "ENVS", tmp_path / ".envs")
     monkeypatch.setattr(module, "REQUIREMENTS", requirements)
@@ -58,6 +60,7 @@ def made(setup: ModuleType, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(setup, "make_node", make)
     monkeypatch.setattr(setup, "install", lambda name, _folder, *_options: names.append(name))
     monkeypatch.setattr(setup, "compile_cdk", lambda _folder: None)
+    monkeypatch.setattr(setup, "add_project", lambda _folder: None)
     monkeypatch.setattr(setup, "server_python", setup.own_python)
     return names
 
@@ -243,6 +246,10 @@ def test_the_program_runs_the_project_from_where_it_lies(setup: ModuleType, tmp_
     assert result.stdout == f"ran {program} up two words\n"
     assert (site / "tritonstack-here.pth").read_text() == f"{setup.ROOT}\n"
     compile(program.read_text(), str(program), "exec")
+    [installed] = importlib.metadata.distributions(name="tritonstack", path=[str(site)])
+    assert {(point.group, point.name) for point in installed.entry_points} >= {
+        ("console_scripts", "tritonstack"), ("tritonstack.local_aws", "local"),
+    }  # fmt: skip
 
 
 def test_the_file_that_two_packages_bring_is_the_one_that_the_cdk_was_made_with() -> None:
@@ -257,7 +264,6 @@ def test_the_cdk_is_written_after_what_would_overwrite_its_file(
     told: list[tuple[str, ...]] = []
     monkeypatch.setattr(setup, "uv_pip", lambda *arguments: told.append(arguments))
     monkeypatch.setattr(setup, "server_python", setup.own_python)
-    monkeypatch.setattr(setup, "add_project", lambda _folder: None)
     monkeypatch.setattr(setup.programs, "run", lambda command, **_options: Path(command[-1]).mkdir())
     setup.make_virtual("main", tmp_path / "main")
     first, second = told

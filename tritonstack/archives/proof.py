@@ -18,6 +18,7 @@ from tritonstack.archives.sample import compare_answer
 from tritonstack.archives.sample_request import Arrays, to_tensors
 from tritonstack.archives.staging import in_sources
 from tritonstack.errors import WorkFailedError
+from tritonstack.local_aws import require_package
 
 PROVABLE = frozenset({"onnxruntime", "python", "ensemble"})
 """Backends that the prover stands in for. All others, and Python models with an environment of their own, are proven
@@ -111,10 +112,8 @@ def _prove_in_container(
     work: Path,
     report: Report,
 ) -> Proven:
-    from tritonstack.archives.container_proof import answer_in_container  # noqa: PLC0415  most builds need none
-
     started = time.monotonic()
-    answer = answer_in_container(
+    answer = require_package().answer_in_container(
         repository,
         model=model.name,
         needs={need for config in configs.values() for need in _needs(config)},

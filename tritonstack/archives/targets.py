@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tritonstack.archives.contents import contents_of, lacks_plan
+from tritonstack.archives.proof import PROVABLE
 from tritonstack.archives.recipe import RECIPE
 from tritonstack.archives.source import ArchiveSource
 from tritonstack.catalogue import load_catalogue
 from tritonstack.errors import InputError, Problem
-from tritonstack.local.container.repository import STAND_INS
+from tritonstack.local_aws import require_package
 from tritonstack.naming import Platform
 
 LOCAL = "local"
 """The target of archives that only the local Triton serves."""
-
-SERVED_HERE = frozenset({"python", "ensemble", *STAND_INS})
-"""Backends that the local Triton has, or has a stand-in for."""
 
 
 def target_of(source: ArchiveSource, platform: Platform | None) -> str | None:
@@ -50,13 +48,13 @@ def refuse_unservable(sources: Iterable[ArchiveSource], *, platform: Platform | 
 
 def _problems(source: ArchiveSource, platform: Platform | None) -> Iterable[Problem]:
     file, backends = str(source.folder / RECIPE), contents_of(source).backends
-    unknown = sorted(backends - SERVED_HERE)
-    if unknown:
+    # What is proved outside Triton needs no local AWS.
+    if not backends <= PROVABLE and (unknown := sorted(backends - require_package().BACKENDS)):
         yield Problem(
             file=file,
             found=f"{source.name} needs the backend {', '.join(unknown)}, which the local Triton neither has nor has a "
             "stand-in for: nothing can prove the archive before it is packed",
-            allowed=", ".join(sorted(SERVED_HERE)),
+            allowed=", ".join(sorted(require_package().BACKENDS)),
         )
     if platform is not None and lacks_plan(source):
         yield Problem(

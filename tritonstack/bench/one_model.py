@@ -30,7 +30,7 @@ from tritonstack.bench.subject import Subject
 from tritonstack.client.body import decode
 from tritonstack.engines.polling import is_local
 from tritonstack.errors import WorkFailedError
-from tritonstack.local.aws import LocalSession, find_local_aws
+from tritonstack.local_aws import LocalSession, find_local_aws
 
 Keep = Callable[[ResultPart], object]
 

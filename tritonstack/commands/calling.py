@@ -24,7 +24,7 @@ def refuse_without_credentials(error: TritonstackError, environment: str, sessio
     from botocore.exceptions import NoCredentialsError  # noqa: PLC0415
 
     from tritonstack.engines.polling import is_local  # noqa: PLC0415
-    from tritonstack.local.aws import find_local_aws  # noqa: PLC0415
+    from tritonstack.local_aws import find_local_aws  # noqa: PLC0415
 
     if not isinstance(error.__cause__, NoCredentialsError) or is_local(session.client("ssm")):
         return
@@ -59,11 +59,10 @@ def explain_name(
     from tritonstack.engines.polling import is_local  # noqa: PLC0415
 
     if is_local(session.client("ssm")):
-        from tritonstack.local.record import lost_deployments  # noqa: PLC0415
-        from tritonstack.paths import LocalPaths  # noqa: PLC0415
+        from tritonstack.local_aws import installed  # noqa: PLC0415
 
         found = f"nothing of environment {environment} is deployed on the local AWS"
-        if environment in lost_deployments(LocalPaths.from_environment()):
+        if (package := installed()) and environment in package.lost_deployments():
             found += " any more: the one that held it was stopped, and keeps no state"
         advice = f"tritonstack deploy-local {environment}".removesuffix(" local")
         raise InputError([Problem(found=found, allowed="a deployed environment", advice=advice)]) from error

@@ -15,7 +15,7 @@ from tritonstack.commands.prices_view import show_prices, show_update
 from tritonstack.commands.progress import Steps
 from tritonstack.commands.session import AccountSession
 from tritonstack.errors import InputError, Problem, WorkFailedError
-from tritonstack.local.aws import require_local_aws
+from tritonstack.local_aws import require_local_aws
 from tritonstack.paths import project_folder
 from tritonstack.preflight.calls import ReadOnlyCalls
 from tritonstack.preflight.result import NotKnownError

@@ -11,7 +11,7 @@ from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, 
 
 from tritonstack.engines.polling import is_local
 from tritonstack.errors import InputError, Problem, WorkFailedError
-from tritonstack.local.aws import LocalSession, find_local_aws, require_local_aws
+from tritonstack.local_aws import LocalSession, find_local_aws, require_local_aws
 
 if TYPE_CHECKING:
     from tritonstack.settings import Environment

@@ -6,7 +6,6 @@ import contextlib
 import http.client
 import shutil
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,31 +17,15 @@ from tritonstack.archives.programs import Report
 from tritonstack.client.body import Body, decode, encode
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.local.container import ContainerSettings, TritonContainer, TritonFiles, prepare_model_data
+from tritonstack.local_aws import ContainerAnswer
 
 Arrays = Mapping[str, "np.ndarray[Any, Any]"]
 
 START_SECONDS = 600.0
 ANSWER_SECONDS = 600.0
 _STAND_IN = "tritonstack stand-in: "
-_NEEDED = {"pytorch": "torch", "dali": "dali", "tensorflow": "tensorflow", "EXECUTION_ENV_PATH": "torch"}
+NEEDED_ENVIRONMENTS = {"pytorch": "torch", "dali": "dali", "tensorflow": "tensorflow", "EXECUTION_ENV_PATH": "torch"}
 """Backend or parameter → the environment of its stand-in, beside those that every container needs."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ContainerAnswer:
-    """What the local Triton answered.
-
-    Attributes:
-        outputs: by name.
-        stand_ins: what stood in for what serves in the cloud.
-        tools: the server's version by its name.
-        peak_bytes: its memory at most: the sum over its processes of the most that each held, resident.
-    """
-
-    outputs: dict[str, np.ndarray[Any, Any]]
-    stand_ins: tuple[str, ...]
-    tools: dict[str, str]
-    peak_bytes: int
 
 
 def answer_in_container(
@@ -113,8 +96,8 @@ def _require(needs: Collection[str]) -> None:
             Problem(found=str(error), allowed="the local Triton, which proves the archive", advice="make setup")
         )
     folders = {"torch": files.torch, "dali": files.dali, "tensorflow": files.tensorflow}
-    for need in sorted(set(needs) & _NEEDED.keys()):
-        name = _NEEDED[need]
+    for need in sorted(set(needs) & NEEDED_ENVIRONMENTS.keys()):
+        name = NEEDED_ENVIRONMENTS[need]
         if not (folders[name] / "bin" / "python").exists():
             found = f"nothing, and the stand-in for {need} needs it"
             advice = f"python3 scripts/setup.py {name}"

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from tests.archives.folders import CONFIG, MODEL, write
-from tritonstack.archives.container_proof import answer_in_container
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.local.container import TritonFiles
+from tritonstack.local.container.proof import answer_in_container
 
 X = {"x": np.array([[2.5]], np.float32)}
 

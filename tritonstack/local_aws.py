@@ -1,0 +1,139 @@
+"""The local AWS as this package uses it: an optional package, found by its entry point, so that nothing imports it.
+
+``tritonstack_local`` registers the module ``tritonstack_local.plugin`` in the group ``tritonstack.local_aws``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
+
+from tritonstack.errors import InputError, Problem
+
+if TYPE_CHECKING:
+    import numpy as np
+    from botocore.config import Config
+
+    from tritonstack.archives.programs import Report
+
+GROUP = "tritonstack.local_aws"
+
+
+class RunningLocalAws(Protocol):
+    """A local AWS that runs."""
+
+    @property
+    def emulator_url(self) -> str:
+        """URL of every AWS API but InvokeEndpoint."""
+        ...
+
+    def session(self) -> LocalSession:
+        """Makes clients of it."""
+        ...
+
+    def runtime_status(self) -> dict[str, Any]:
+        """Its endpoints, fleets and loaded models. Raises WorkFailedError where it does not respond."""
+        ...
+
+
+@runtime_checkable
+class LocalSession(Protocol):
+    """Makes clients of a local AWS, like a ``boto3.Session``."""
+
+    @property
+    def aws(self) -> RunningLocalAws:
+        """The local AWS."""
+        ...
+
+    def client(self, service_name: str, *, config: Config | None = None) -> Any:
+        """A boto3 client."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContainerAnswer:
+    """The response of the local Triton to a sample request.
+
+    Attributes:
+        outputs: by name.
+        stand_ins: what stood in for what serves in the cloud.
+        tools: the server's version by its name.
+        peak_bytes: its memory at most: the sum over its processes of the most that each held, resident.
+    """
+
+    outputs: dict[str, np.ndarray[Any, Any]]
+    stand_ins: tuple[str, ...]
+    tools: dict[str, str]
+    peak_bytes: int
+
+
+class LocalAwsPackage(Protocol):
+    """The functions of an installed local AWS (``tritonstack_local.plugin``)."""
+
+    BACKENDS: frozenset[str]
+    """Triton backends that its server has, or has a stand-in for."""
+
+    def find_local_aws(self) -> RunningLocalAws | None:
+        """The local AWS that runs, or None. Raises InputError where the record of it is damaged."""
+        ...
+
+    def require_local_aws(self) -> RunningLocalAws:
+        """The local AWS that runs. Raises InputError where there is none, WorkFailedError where a part has ended."""
+        ...
+
+    def lost_deployments(self) -> Mapping[str, Sequence[str]]:
+        """Environments that were deployed to a local AWS that has ended since, with their endpoints."""
+        ...
+
+    def answer_in_container(
+        self,
+        repository: Path,
+        *,
+        model: str,
+        needs: Collection[str],
+        request: Mapping[str, np.ndarray[Any, Any]],
+        work: Path,
+        report: Report,
+    ) -> ContainerAnswer:
+        """Load a staged repository in the local Triton, and send one request; see ``tritonstack_local.plugin``."""
+        ...
+
+
+@cache
+def installed() -> LocalAwsPackage | None:
+    """The installed local AWS; None without one."""
+    found = next(iter(entry_points(group=GROUP)), None)
+    return None if found is None else cast(LocalAwsPackage, found.load())
+
+
+def require_package() -> LocalAwsPackage:
+    """The installed local AWS. Raises :class:`InputError` without one."""
+    package = installed()
+    if package is None:
+        problem = Problem(
+            found="the local AWS is not installed",
+            allowed="the package tritonstack_local",
+            advice="pip install 'tritonstack[local]'",
+        )
+        raise InputError([problem])
+    return package
+
+
+def find_local_aws() -> RunningLocalAws | None:
+    """The local AWS that runs, or None. Raises InputError where the record of it is damaged."""
+    package = installed()
+    return None if package is None else package.find_local_aws()
+
+
+def require_local_aws() -> RunningLocalAws:
+    """The local AWS that runs.
+
+    Raises:
+        InputError: none is installed, none runs, it is still starting, or the record of it is damaged.
+        WorkFailedError: a part of it has ended.
+    """
+    return require_package().require_local_aws()
