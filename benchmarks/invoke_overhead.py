@@ -25,12 +25,12 @@ from benchmarks.local_stack import local_stack
 from benchmarks.results import Figure, machine, tell
 from tritonstack.client.releases import Release, ReleaseRecords
 from tritonstack.errors import WorkFailedError
-from tritonstack.local.aws import LocalAws
-from tritonstack.local.container import ContainerSettings, TritonContainer, prepare_model_data
-from tritonstack.local.runtime.container import release_of
 from tritonstack.naming import endpoint_name
 from tritonstack.paths import REPOSITORY
 from tritonstack.unpacking import UnpackLimits, unpack
+from tritonstack_local.aws import LocalAws
+from tritonstack_local.container import ContainerSettings, TritonContainer, prepare_model_data
+from tritonstack_local.runtime.container import release_of
 
 ENVIRONMENT, ENDPOINT, MODEL = "local", "digits", "digits-onnx"
 TARGET_MODEL = "X-Amzn-SageMaker-Target-Model"

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.results import RESULTS
-from tritonstack.local.aws import LocalAws, require_local_aws
 from tritonstack.paths import HOME_VARIABLE, REPOSITORY
+from tritonstack_local.aws import LocalAws, require_local_aws
 
 
 @contextmanager

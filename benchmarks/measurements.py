@@ -32,8 +32,8 @@ from benchmarks.scenarios.report import Section, claims_table, page, section_lin
 from benchmarks.scenarios.table import SCENARIOS, Scenario
 from tritonstack.bench.machine import machine
 from tritonstack.errors import TritonstackError, WorkFailedError
-from tritonstack.local.container.repository import TritonFiles
 from tritonstack.paths import REPOSITORY
+from tritonstack_local.container.repository import TritonFiles
 
 DOCS = REPOSITORY / "docs"
 ENVIRONMENTS = REPOSITORY / ".envs"

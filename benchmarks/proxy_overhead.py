@@ -37,9 +37,9 @@ from benchmarks.results import Figure, machine, tell
 from tritonstack.client.model_client import READ_TIMEOUT_SECONDS
 from tritonstack.client.releases import ModelReference, ReleaseRecords
 from tritonstack.errors import WorkFailedError
-from tritonstack.local.aws import LocalAws
 from tritonstack.naming import endpoint_name
 from tritonstack.paths import REPOSITORY
+from tritonstack_local.aws import LocalAws
 
 ROUNDS = 7
 CALLS = 300

@@ -15,9 +15,11 @@ from aws_cdk import aws_s3_assets as s3_assets
 from constructs import Construct
 
 from constructs_lib.permission import allow
-from tritonstack.paths import CARRIED, PACKAGE, repository_path
+from tritonstack.paths import CARRIED, LIBRARY, repository_path
 
 MODELS, REQUIREMENTS = "model_repos", "requirements"
+PACKAGES = ("tritonstack", "tritonstack_local")
+"""Builds prove archives in the local Triton. A package that is not installed is left out."""
 FILES = ("pyproject.toml", "scripts/setup.py")
 _LEFT_OUT = frozenset({"__pycache__", CARRIED})
 
@@ -71,7 +73,8 @@ def source_files(models: Path | None) -> Iterator[tuple[str, Path]]:
     """
     found = {name: repository_path(name) for name in FILES}
     found |= _below(repository_path(REQUIREMENTS), REQUIREMENTS)
-    found |= _below(PACKAGE, PACKAGE.name)
+    for package in PACKAGES:
+        found |= _below(LIBRARY / package, package)
     if models is not None:
         found |= _below(models.parent / REQUIREMENTS, REQUIREMENTS)
         found |= _below(models, MODELS)

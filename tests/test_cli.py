@@ -14,7 +14,7 @@ from pathlib import Path
 import click
 import pytest
 
-from tests.local.fake_parts import wait_for
+from tests.tritonstack_local.fake_parts import wait_for
 from tritonstack import VERSION, cli
 from tritonstack.errors import InputError, Problem, WorkFailedError
 

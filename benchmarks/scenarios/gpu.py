@@ -1,7 +1,7 @@
 """BERT large on an NVIDIA GPU: the post's four configurations, by the same code as the scenarios on the CPU.
 
 The model is that of ``model_repos/bert-large``, exported by its own script. It is served by the stand-in of
-``tritonstack/local/backends`` for PyTorch, which computes on the GPU where the environment says so.
+``tritonstack_local/backends`` for PyTorch, which computes on the GPU where the environment says so.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from tritonstack.client.body import encode
 from tritonstack.engines.engine_step import StepError
 from tritonstack.engines.gpu_check import find_gpu
 from tritonstack.errors import InputError, Problem
-from tritonstack.local.container.repository import TritonFiles
 from tritonstack.paths import REPOSITORY
+from tritonstack_local.container.repository import TritonFiles
 
 OVERLAYS = REPOSITORY / "model_repos" / "bert-large" / "overlays"
 DEVICE_VARIABLE = "TRITONSTACK_TORCH_DEVICE"

@@ -21,9 +21,9 @@ from tritonstack.bench.http_caller import HttpCaller, OpenSocket, http_caller
 from tritonstack.bench.request import ReadyRequest
 from tritonstack.bench.triton_statistics import Counters, read_counters
 from tritonstack.errors import WorkFailedError
-from tritonstack.local.container import ContainerSettings, TritonContainer, prepare_model_data
-from tritonstack.local.container.repository import TritonFiles
 from tritonstack.unpacking import unpack
+from tritonstack_local.container import ContainerSettings, TritonContainer, prepare_model_data
+from tritonstack_local.container.repository import TritonFiles
 
 TARGET_MODEL = "X-Amzn-SageMaker-Target-Model"
 HASH = "0123456789abcdef"

@@ -11,7 +11,8 @@ from tritonstack.paths import repository_path
 
 COMMAND_LINE = ("cli.py", "__main__.py")
 """Counted to the commands, which they start."""
-ROOTS = ("stacks", "constructs_lib", "tritonstack")
+OUTBUILDINGS = ("tritonstack_local",)
+ROOTS = ("stacks", "constructs_lib", "tritonstack", *OUTBUILDINGS)
 SINGLE = "tritonstack.*.py"
 """The modules of tritonstack that are in none of its packages."""
 

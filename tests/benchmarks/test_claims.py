@@ -99,7 +99,7 @@ def test_all_of_it_takes_less_than_twenty_minutes_and_the_docs_say_how_long() ->
 
 def test_options_that_cannot_be_tried_are_those_that_the_cpu_ignores() -> None:
     """The post's options are each a way here, or among what the stand-in for ONNX Runtime says it ignores."""
-    file = REPOSITORY / "tritonstack" / "local" / "backends" / "common" / "tritonstack_onnx.py"
+    file = REPOSITORY / "tritonstack_local" / "backends" / "common" / "tritonstack_onnx.py"
     [ignored] = [
         ast.literal_eval(node.value)
         for node in ast.parse(file.read_text()).body

@@ -13,8 +13,8 @@ from benchmarks.scenarios.gpu import DEVICE_VARIABLE, bert_large_scenario, files
 from benchmarks.scenarios.measuring import Repeats, measure
 from tests.benchmarks.measured import outcome_of
 from tritonstack.errors import WorkFailedError
-from tritonstack.local.container.repository import TritonFiles
 from tritonstack.paths import REPOSITORY
+from tritonstack_local.container.repository import TritonFiles
 
 ENVIRONMENTS = REPOSITORY / ".envs"
 ON_CPU = files_on("cpu", environments=ENVIRONMENTS, torch="torch")

@@ -20,8 +20,8 @@ from benchmarks.scenarios.served import Way
 from benchmarks.scenarios.table import DYNAMIC, PLAIN, SCENARIOS
 from tests.benchmarks.measured import outcome_of
 from tritonstack.errors import WorkFailedError
-from tritonstack.local.container.repository import TritonFiles
 from tritonstack.paths import REPOSITORY
+from tritonstack_local.container.repository import TritonFiles
 
 OUTCOMES = {name: outcome_of(scenario) for name, scenario in SCENARIOS.items()}
 SECTIONS = [Section(scenario=scenario, outcome=OUTCOMES[name]) for name, scenario in SCENARIOS.items()]

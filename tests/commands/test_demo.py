@@ -31,10 +31,10 @@ from tritonstack.commands.demo import (
 )
 from tritonstack.commands.progress import Steps
 from tritonstack.errors import InputError, WorkFailedError
-from tritonstack.local.aws import LocalAws
-from tritonstack.local.processes import ProcessRecord
 from tritonstack.paths import REPOSITORY
 from tritonstack.settings import Environment, load_environment
+from tritonstack_local.aws import LocalAws
+from tritonstack_local.processes import ProcessRecord
 
 GONE = ProcessRecord(pid=1, started=0.0, log="")
 AWS = LocalAws(emulator_port=4566, runtime_port=4567, emulator=GONE, runtime=GONE)

@@ -14,16 +14,16 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
-from tests.local.fake_parts import wait_for
+from tests.tritonstack_local.fake_parts import wait_for
 from tritonstack.commands import deploy_local, destroy_local
 from tritonstack.commands.one_deployment import LOCK, WAITING, one_deployment
 from tritonstack.commands.progress import Steps
 from tritonstack.errors import InputError, WorkFailedError
-from tritonstack.local.aws import LocalAws
-from tritonstack.local.deployment import LocalDeployment
-from tritonstack.local.processes import ProcessRecord
 from tritonstack.paths import REPOSITORY, LocalPaths
 from tritonstack.settings import AlarmSettings, Environment, load_environment
+from tritonstack_local.aws import LocalAws
+from tritonstack_local.deployment import LocalDeployment
+from tritonstack_local.processes import ProcessRecord
 
 FILE = REPOSITORY / "environments" / "local.yaml"
 GONE = ProcessRecord(pid=1, started=0.0, log="")

@@ -11,13 +11,13 @@ from types import SimpleNamespace
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.local.fake_parts import FakeParts, kill
+from tests.tritonstack_local.fake_parts import FakeParts, kill
 from tritonstack.cli import root
 from tritonstack.errors import InputError, WorkFailedError
-from tritonstack.local.aws import PERSONAL_VARIABLES, require_local_aws
-from tritonstack.local.record import note_deployed
-from tritonstack.local.start import stop_local_aws
 from tritonstack.paths import REPOSITORY
+from tritonstack_local.aws import PERSONAL_VARIABLES, require_local_aws
+from tritonstack_local.record import note_deployed
+from tritonstack_local.start import stop_local_aws
 
 
 @pytest.fixture

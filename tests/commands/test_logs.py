@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from tests.local.fake_parts import wait_for
+from tests.tritonstack_local.fake_parts import wait_for
 from tritonstack.commands import logs
 from tritonstack.errors import InputError
 from tritonstack.paths import LocalPaths

@@ -10,11 +10,11 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from tests.local.emulator.running import free_port
 from tests.price_list import server
 from tests.price_list.documents import TYPE, text
 from tests.price_list.server import PriceListServer
 from tests.settings.environment_file import write_environment
+from tests.tritonstack_local.emulator.running import free_port
 from tritonstack import cli
 from tritonstack.catalogue.prices import CONSTRUCTED_VERSION
 from tritonstack.price_list.query import hosting_documents

@@ -13,8 +13,8 @@ from tests.archives.fake_aws import FakeAws
 from tests.settings.environment_file import write_environment
 from tritonstack import cli
 from tritonstack.commands import session
-from tritonstack.local import aws as local_aws
-from tritonstack.local.processes import ProcessRecord
+from tritonstack_local import aws as local_aws
+from tritonstack_local.processes import ProcessRecord
 
 ACCOUNT = "123456789012"
 

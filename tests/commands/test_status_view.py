@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from rich.console import Console, RenderableType
 
 from tritonstack.commands.status_view import fitting_view, stand_ins, view
-from tritonstack.local.aws import LocalAws
-from tritonstack.local.processes import ProcessRecord
+from tritonstack_local.aws import LocalAws
+from tritonstack_local.processes import ProcessRecord
 
 GONE = ProcessRecord(pid=1, started=0.0, log="")
 AWS = LocalAws(emulator_port=4566, runtime_port=4567, emulator=GONE, runtime=GONE)

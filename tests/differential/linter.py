@@ -8,7 +8,7 @@ from tests.differential.repository import Mutation
 from tritonstack.archives.lint import Target, lint_folder
 from tritonstack.archives.lint.registry import rule
 from tritonstack.catalogue import load_catalogue
-from tritonstack.local.container.repository import STAND_INS
+from tritonstack_local.container.repository import STAND_INS
 
 BACKENDS = ("python", *STAND_INS)
 """The backends of the local server, as a release's."""

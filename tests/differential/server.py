@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.differential.repository import Mutation
-from tritonstack.local.container import ContainerFailedError, ContainerSettings, TritonContainer
+from tritonstack_local.container import ContainerFailedError, ContainerSettings, TritonContainer
 
 _ENVIRONMENT = {"SAGEMAKER_TRITON_LOG_VERBOSE": "false"}
 _RELEASE = "24.09"

@@ -11,7 +11,7 @@ import pytest
 from tests.differential.bases import CHAIN
 from tests.differential.repository import Mutation
 from tests.differential.server import Answer, Server
-from tritonstack.local.container import TritonContainer
+from tritonstack_local.container import TritonContainer
 
 SOUND = Mutation("sound", CHAIN, ())
 

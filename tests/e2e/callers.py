@@ -13,7 +13,7 @@ from botocore.config import Config
 
 from tritonstack.client import ModelClient
 from tritonstack.client.retry import NO_RETRIES
-from tritonstack.local.aws import LocalAws
+from tritonstack_local.aws import LocalAws
 
 PAUSE_SECONDS = 0.005
 """Between two calls of one caller: enough for a deployment to go on on few cores."""

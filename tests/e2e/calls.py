@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tritonstack.local.aws import LocalAws
 from tritonstack.naming import ArchiveName, release_parameter
+from tritonstack_local.aws import LocalAws
 
 
 def target_model(aws: LocalAws, *, endpoint: str, model: str, environment: str = "local") -> str:

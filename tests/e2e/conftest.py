@@ -11,7 +11,7 @@ import pytest
 
 from tests.e2e.project import REPOSITORY, Project, environment_yaml
 from tests.e2e.running import remove_stacks, running
-from tritonstack.local.aws import LocalAws
+from tritonstack_local.aws import LocalAws
 
 SEED = 20240924
 MANY = 40

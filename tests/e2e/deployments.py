@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tritonstack.local.aws import LocalAws
+from tritonstack_local.aws import LocalAws
 
 LONGEST_SECONDS = 300.0
 

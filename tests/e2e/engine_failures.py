@@ -16,8 +16,8 @@ from tests.e2e.callers import Callers
 from tests.e2e.deployments import clock_ahead
 from tests.e2e.engines import T4, TINY_ENGINE, EngineProject
 from tests.e2e.project import PROGRAM
-from tritonstack.local.aws import LocalAws
 from tritonstack.naming import ArchiveName
+from tritonstack_local.aws import LocalAws
 
 ENDPOINT, MODEL = "served", "fragile-engine"
 STACK = f"serving-{ENDPOINT}"

@@ -11,8 +11,8 @@ from typing import Any
 import yaml
 
 from tests.e2e.project import REPOSITORY, Project
-from tritonstack.local.aws import LocalAws
 from tritonstack.naming import ArchiveName, Platform, archive_key, artifact_parameter, builds_parameter, manifest_key
+from tritonstack_local.aws import LocalAws
 
 TINY_ENGINE = REPOSITORY / "tests" / "engines" / "model_repos" / "tiny-engine"
 HEAD = """

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from tests.e2e.project import Project
-from tritonstack.local.aws import ACCOUNT, REGION, LocalAws
+from tritonstack_local.aws import ACCOUNT, REGION, LocalAws
 
 NAME, ENDPOINT = "walled", "digits"
 BOUNDARY = f"arn:aws:iam::{ACCOUNT}:policy/{NAME}-boundary"

@@ -17,12 +17,13 @@ from typing import Any
 import yaml
 
 from tests.e2e.project import REPOSITORY, Project, environment_yaml
-from tritonstack.local.aws import ACCOUNT, REGION, LocalAws
+from tritonstack_local.aws import ACCOUNT, REGION, LocalAws
 
 CONNECTION = f"arn:aws:codeconnections:{REGION}:{ACCOUNT}:connection/11111111-2222-3333-4444-555555555555"
 LINKED = (
     ".envs", "constructs_lib", "lambda", "node_modules", "package.json", "pyproject.toml", "requirements", "schemas",
     "scripts", "stacks", "tritonstack",
+    "tritonstack_local",
 )  # fmt: skip
 """What of this repository a build works with; app.py is copied, for it looks beside itself."""
 PHASE_SECONDS = 600

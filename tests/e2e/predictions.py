@@ -15,16 +15,16 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from tests.local.emulator.running import Emulator
 from tests.review.corpus.made import Made
 from tests.review.corpus.side import ENVIRONMENT
-from tritonstack.local.aws import plain_environment, sdk_variables
-from tritonstack.local.deployment import JSII_CACHE
+from tests.tritonstack_local.emulator.running import Emulator
 from tritonstack.naming import ArchiveName, Platform, archive_key
 from tritonstack.paths import cdk_program
 from tritonstack.review.change import Effect, ResourceChange, StackChange
 from tritonstack.review.changes import compare
 from tritonstack.review.in_use import LEFT
+from tritonstack_local.aws import plain_environment, sdk_variables
+from tritonstack_local.deployment import JSII_CACHE
 
 BOUNDARY = "boundary"
 REPLACEMENT = "Requested update requires the creation of a new physical resource; hence creating one."

@@ -27,9 +27,9 @@ from typing import Any
 
 from tests.e2e.project import REPOSITORY, Project
 from tests.e2e.running import running
-from tritonstack.local.aws import LocalAws
 from tritonstack.naming import artifact_parameter
 from tritonstack.paths import cdk_program
+from tritonstack_local.aws import LocalAws
 
 NAME, ENDPOINT, MODEL = "upgraded", "adds", "adds"
 PREVIOUS = REPOSITORY / "tests" / "e2e" / "previous_versions"

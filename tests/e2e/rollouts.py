@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.e2e.project import Project
-from tritonstack.local.aws import LocalAws
+from tritonstack_local.aws import LocalAws
 
 SHARE_ENOUGH = 20
 """Requests that each fleet must have answered while both take calls."""

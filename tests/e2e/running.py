@@ -11,8 +11,8 @@ import psutil
 
 from tests.e2e.guard import guarded
 from tests.e2e.project import Project
-from tritonstack.local.aws import LocalAws
-from tritonstack.local.processes import ProcessRecord
+from tritonstack_local.aws import LocalAws
+from tritonstack_local.processes import ProcessRecord
 
 REMOVAL_SECONDS = 120.0
 END_SECONDS = 20.0

@@ -14,8 +14,8 @@ import pytest
 from tests.e2e.project import PROGRAM, Project
 from tritonstack.bench.perf_analyzer import VARIABLE, find_program
 from tritonstack.errors import WorkFailedError
-from tritonstack.local.aws import LocalAws
 from tritonstack.sizing.measurements_file import read_measurements
+from tritonstack_local.aws import LocalAws
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(700)]
 SHORT = ("--seconds", "0.3", "--warm-up", "0.1", "--rounds", "2", "--max-rounds", "2")

@@ -29,8 +29,8 @@ from tests.e2e.engine_failures import (
 )
 from tests.e2e.engines import A10G, T4, EngineProject, waits_for
 from tests.e2e.project import Project
-from tritonstack.local.aws import LocalAws
 from tritonstack.naming import ArchiveName, archive_key
+from tritonstack_local.aws import LocalAws
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(900)]
 NAME = "failures"

@@ -6,8 +6,8 @@ import pytest
 
 from tests.e2e.engines import A10G, T4, EngineProject
 from tests.e2e.project import Project
-from tritonstack.local.aws import LocalAws
 from tritonstack.naming import ArchiveName, release_parameter
+from tritonstack_local.aws import LocalAws
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 

@@ -19,8 +19,8 @@ from tests.e2e.deployments import advance, eventually
 from tests.e2e.project import PROGRAM, Project, environment_yaml
 from tritonstack.bench.document import BenchDocument
 from tritonstack.bench.results_folder import read_results
-from tritonstack.local.aws import LocalAws
 from tritonstack.sizing.measurements_file import read_measurements
+from tritonstack_local.aws import LocalAws
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(900)]
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.e2e.calls import invoke, target_model
 from tests.e2e.conftest import MANY
-from tritonstack.local.aws import LocalAws
+from tritonstack_local.aws import LocalAws
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 

@@ -14,7 +14,7 @@ from tests.e2e import network_project as walled
 from tests.e2e.callers import Callers, digits_by_target
 from tests.e2e.network_project import BOUNDARY, ENDPOINT, GROUP, NAME, created, inventory, left, live_model
 from tests.e2e.project import Project
-from tritonstack.local.aws import ACCOUNT, LocalAws
+from tritonstack_local.aws import ACCOUNT, LocalAws
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 FULL = f"{NAME}-{ENDPOINT}"

@@ -14,7 +14,7 @@ import pytest
 from tests.e2e.deployments import InBackground, advance, eventually
 from tests.e2e.pipeline_checkout import PHASE_SECONDS, Checkout, Ran, container_credentials, stack_of
 from tests.e2e.project import Project
-from tritonstack.local.aws import LocalAws
+from tritonstack_local.aws import LocalAws
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 

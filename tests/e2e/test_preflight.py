@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.project import REPOSITORY, Project
-from tritonstack.local.aws import LocalAws
+from tritonstack_local.aws import LocalAws
 
 pytestmark = pytest.mark.e2e
 

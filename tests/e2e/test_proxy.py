@@ -17,7 +17,7 @@ from tritonclient.http import InferenceServerClient, InferenceServerException, I
 
 from tests.e2e.calls import target_model
 from tests.e2e.project import PROGRAM, REPOSITORY, Project
-from tritonstack.local.aws import LocalAws
+from tritonstack_local.aws import LocalAws
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(700)]
 MODELS = REPOSITORY / "model_repos"

@@ -12,8 +12,8 @@ from tests.e2e.calls import body
 from tests.e2e.engine_failures import same_answer, tritonstack, versions
 from tests.e2e.engines import T4, TINY_ENGINE, EngineProject
 from tests.e2e.project import Project
-from tritonstack.local.aws import LocalAws
 from tritonstack.naming import ArchiveName, Platform, archive_key
+from tritonstack_local.aws import LocalAws
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(900)]
 NAME, ENDPOINT, ENGINE, PLAIN = "changing", "moving", "moved-engine", "moved-plain"

@@ -12,9 +12,9 @@ from tempfile import mkdtemp
 import pytest
 
 from tests.e2e.predictions import Account
-from tests.local.emulator.running import Emulator
 from tests.review.corpus.case import case, cases
 from tests.review.corpus.made import Made
+from tests.tritonstack_local.emulator.running import Emulator
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 PLAIN = ("initial count",)

@@ -18,7 +18,7 @@ from tests.e2e.calls import target_model
 from tests.e2e.conftest import endpoint
 from tests.e2e.project import Project, environment_yaml
 from tests.e2e.rollouts import SHARE_ENOUGH, Deployment, Updated
-from tritonstack.local.aws import LocalAws
+from tritonstack_local.aws import LocalAws
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(900)]
 NAME, ENDPOINT, ALARM = "guarded", "moving", "guarded-moving-errors"

@@ -12,7 +12,7 @@ from tests.e2e.conftest import endpoint
 from tests.e2e.deployments import aws_fails, faults_left
 from tests.e2e.project import Project, environment_yaml
 from tests.e2e.verification_project import ON_THE_SERVER, CheckedProject, checked_project
-from tritonstack.local.aws import LocalAws
+from tritonstack_local.aws import LocalAws
 
 if TYPE_CHECKING:
     from mypy_boto3_application_autoscaling.type_defs import TargetTrackingScalingPolicyConfigurationOutputTypeDef

@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 
 from tests.e2e.calls import invoke, target_model
 from tests.e2e.project import Project
-from tritonstack.local.aws import LocalAws
+from tritonstack_local.aws import LocalAws
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 

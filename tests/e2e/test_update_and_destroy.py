@@ -11,8 +11,8 @@ from tests.e2e.calls import invoke, target_model
 from tests.e2e.conftest import endpoint
 from tests.e2e.deployments import aws_fails, faults_left
 from tests.e2e.project import Project, environment_yaml
-from tritonstack.local.aws import LocalAws
 from tritonstack.paths import cdk_program
+from tritonstack_local.aws import LocalAws
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 NAME = "changing"

@@ -15,8 +15,8 @@ from tests.e2e.deployments import aws_fails
 from tests.e2e.previous import ENDPOINT, MODEL, NAME, PREVIOUS, deploy, write
 from tests.e2e.project import REPOSITORY, Project
 from tests.e2e.running import running
-from tritonstack.local.aws import LocalAws
 from tritonstack.paths import cdk_program
+from tritonstack_local.aws import LocalAws
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(900)]
 LASTING = (

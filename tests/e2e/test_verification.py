@@ -9,7 +9,7 @@ import pytest
 from tests.e2e.deployments import aws_fails, faults_left
 from tests.e2e.project import Project
 from tests.e2e.verification_project import ON_THE_SERVER, CheckedProject, checked_project
-from tritonstack.local.aws import LocalAws
+from tritonstack_local.aws import LocalAws
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(600)]
 

@@ -11,9 +11,9 @@ import pytest
 from botocore.exceptions import ClientError
 
 from tests.e2e.project import Project
-from tritonstack.local.aws import LocalAws
 from tritonstack.observability.dashboard import dashboard_of
 from tritonstack.settings import load_environment
+from tritonstack_local.aws import LocalAws
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 ENDPOINT, VARIANT, GPUS = "local-single", "g4dn-12xlarge", 4

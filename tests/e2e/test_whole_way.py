@@ -14,7 +14,7 @@ from tests.client.rights import Caller, documented
 from tests.e2e.calls import body, invoke, target_model
 from tests.e2e.project import AWS_CLI, REPOSITORY, Project
 from tritonstack.client import ModelClient
-from tritonstack.local.aws import LocalAws
+from tritonstack_local.aws import LocalAws
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(700)]
 

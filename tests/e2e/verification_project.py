@@ -8,7 +8,7 @@ from subprocess import CompletedProcess
 from tests.e2e.calls import invoke, target_model
 from tests.e2e.conftest import endpoint
 from tests.e2e.project import Project, environment_yaml
-from tritonstack.local.aws import LocalAws
+from tritonstack_local.aws import LocalAws
 
 ON_THE_SERVER = 'hasattr(pb_utils, "Logger")'
 """True in Triton and false in the build's proof, whose stand-in has no Logger: so it passes what serves wrongly."""

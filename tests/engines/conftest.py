@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.engines.prepare_way import Way
-from tests.local.emulator.running import Emulator
+from tests.tritonstack_local.emulator.running import Emulator
 from tritonstack.archives.building import Proofs
 
 

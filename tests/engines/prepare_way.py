@@ -15,8 +15,8 @@ from botocore.config import Config
 
 from tests.archives.folders import write_double
 from tests.engines.tiny_engine import write_tiny
-from tests.local.emulator.building import make_project, make_service_role
-from tests.local.emulator.running import Emulator
+from tests.tritonstack_local.emulator.building import make_project, make_service_role
+from tests.tritonstack_local.emulator.running import Emulator
 from tritonstack.archives.bucket import ArtifactBucket
 from tritonstack.archives.building import Proofs
 from tritonstack.archives.digest import model_digest
@@ -31,8 +31,8 @@ from tritonstack.engines.preparation import PrepareSummary
 from tritonstack.engines.prepare import Preparation, RunnerFor
 from tritonstack.engines.recorded import source_of_digest
 from tritonstack.engines.stored import Place, stored_manifest
-from tritonstack.local.trtexec.launchers import machine_with, make_stand_ins
 from tritonstack.naming import ArchiveName, Platform, artifact_parameter, builds_parameter
+from tritonstack_local.trtexec.launchers import machine_with, make_stand_ins
 
 IMAGE = "785573368785.dkr.ecr.us-east-1.amazonaws.com/sagemaker-tritonserver:24.09-py3"
 A10G, T4 = Platform(release="24.09", gpu="a10g"), Platform(release="24.09", gpu="t4")

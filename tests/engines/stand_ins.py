@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tritonstack.engines import engine_step
-from tritonstack.local.trtexec.launchers import StandIns, machine_with, make_stand_ins
+from tritonstack_local.trtexec.launchers import StandIns, machine_with, make_stand_ins
 
 OPTIONS = ["--fp16", "--memPoolSize=workspace:64", "--minShapes=x:1x3,k:1x3", "--optShapes=x:4x3,k:4x3",
            "--maxShapes=x:8x3,k:8x3", "--skipInference"]  # fmt: skip

@@ -19,9 +19,9 @@ from tritonstack.engines import engine_step
 from tritonstack.engines.engine_job import EngineJob, write_job
 from tritonstack.engines.trtexec import engine_options, engine_problems, tensorrt_versions
 from tritonstack.errors import InputError
-from tritonstack.local.trtexec.arguments import Arguments
-from tritonstack.local.trtexec.launchers import machine_with, make_stand_ins
 from tritonstack.naming import Platform
+from tritonstack_local.trtexec.arguments import Arguments
+from tritonstack_local.trtexec.launchers import machine_with, make_stand_ins
 
 SHAPES = {name: {"min": (1, 3), "opt": (2, 3), "max": (4, 3)} for name in ("x", "k")}
 ENGINE = Engine.model_validate({"precision": "fp32", "workspace_mib": 64, "shapes": SHAPES})

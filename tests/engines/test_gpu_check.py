@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tritonstack.engines import gpu_check
-from tritonstack.local.trtexec.launchers import machine_with, make_stand_ins
+from tritonstack_local.trtexec.launchers import machine_with, make_stand_ins
 
 
 def stand_ins(folder: Path, monkeypatch: pytest.MonkeyPatch, *, tensorrt: str = "10.4.0", gpu: str = "L4") -> None:

@@ -19,8 +19,8 @@ from tritonstack.archives.manifest import Manifest, read_manifest
 from tritonstack.engines.phase_one import EngineWork, PlannedEngine
 from tritonstack.engines.phase_three import finish_archive
 from tritonstack.errors import InputError, WorkFailedError
-from tritonstack.local.trtexec.launchers import machine_with, make_stand_ins
 from tritonstack.naming import Platform
+from tritonstack_local.trtexec.launchers import machine_with, make_stand_ins
 
 PACKED = {"tiny-engine/config.pbtxt", "tiny-engine/1/model.plan", "tiny-engine/1/model.plan.json"}
 

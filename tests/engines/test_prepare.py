@@ -12,7 +12,7 @@ import pytest
 from tests.archives.folders import write_double
 from tests.engines.prepare_way import A10G, T4, Way
 from tests.engines.tiny_engine import write_tiny
-from tests.local.emulator.running import Emulator
+from tests.tritonstack_local.emulator.running import Emulator
 from tritonstack.archives.inputs import zip_inputs
 from tritonstack.engines.engine_failure import EngineFailedError
 from tritonstack.engines.order import OrderedArchive

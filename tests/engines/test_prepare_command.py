@@ -14,8 +14,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.engines.prepare_way import A10G, Way
-from tests.local.emulator.running import REPOSITORY, wait_until
 from tests.settings.environment_file import environment_text
+from tests.tritonstack_local.emulator.running import REPOSITORY, wait_until
 from tritonstack.archives.inputs import zip_inputs
 from tritonstack.cli import root
 from tritonstack.engines.stored import Place

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.engines.prepare_way import A10G, T4, Way
-from tests.local.emulator.running import Emulator
+from tests.tritonstack_local.emulator.running import Emulator
 from tritonstack.archives.marked_plan import is_marked
 from tritonstack.engines.preparation import PrepareFailedError
 from tritonstack.engines.stored import Place

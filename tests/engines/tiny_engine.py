@@ -19,8 +19,8 @@ from tritonstack.archives.manifest import Manifest
 from tritonstack.archives.places import Places
 from tritonstack.engines.phase_one import EngineWork, PlannedEngine, prepare_engines
 from tritonstack.engines.phase_three import finish_archive
-from tritonstack.local.trtexec.launchers import StandIns, machine_with, make_stand_ins
 from tritonstack.naming import ArchiveName, Platform
+from tritonstack_local.trtexec.launchers import StandIns, machine_with, make_stand_ins
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 FOLDER = Path(__file__).with_name("model_repos") / "tiny-engine"

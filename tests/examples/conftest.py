@@ -9,7 +9,7 @@ import pytest
 from tests.e2e.project import Project
 from tests.e2e.running import running
 from tests.examples.installing import Installed, install
-from tritonstack.local.aws import LocalAws
+from tritonstack_local.aws import LocalAws
 
 ACCOUNT = "aws://123456789012"
 

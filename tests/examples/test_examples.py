@@ -11,7 +11,7 @@ import pytest
 
 from tests.e2e.project import Project
 from tests.examples.installing import REPOSITORY, Installed
-from tritonstack.local.aws import LocalAws
+from tritonstack_local.aws import LocalAws
 
 EXAMPLES = REPOSITORY / "examples"
 NAMES = ("bring-your-own", "pipeline", "two-regions")

@@ -18,8 +18,8 @@ import pytest
 from PIL import Image
 
 from tests.archives.folders import places_in
-from tests.local.container.conftest import QUIET, SageMaker
 from tests.settings.environment_file import write_environment
+from tests.tritonstack_local.container.conftest import QUIET, SageMaker
 from tritonstack.archives.build import build_models
 from tritonstack.archives.contents import contents_of
 from tritonstack.archives.manifest import Manifest
@@ -27,10 +27,10 @@ from tritonstack.archives.model_config import read_config
 from tritonstack.archives.programs import REPOSITORY
 from tritonstack.archives.source import ArchiveSource, BuildChoice
 from tritonstack.catalogue import model_formats
-from tritonstack.local.container import ContainerFailedError, ContainerSettings, TritonContainer, prepare_model_data
 from tritonstack.paths import environment_python
 from tritonstack.settings import check_archives, load_environment, with_default_models
 from tritonstack.unpacking import unpack
+from tritonstack_local.container import ContainerFailedError, ContainerSettings, TritonContainer, prepare_model_data
 
 MISSING = [name for name in ("dali", "torch") if not environment_python(name).exists()]
 pytestmark = [

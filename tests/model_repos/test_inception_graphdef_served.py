@@ -13,15 +13,15 @@ import psutil
 import pytest
 
 from tests.archives.folders import places_in
-from tests.local.container.conftest import QUIET, SageMaker
 from tests.model_repos.test_inception_graphdef import FOLDERS, NAME, ONNX
+from tests.tritonstack_local.container.conftest import QUIET, SageMaker
 from tritonstack.archives.build import build_models
 from tritonstack.archives.manifest import Manifest
 from tritonstack.archives.programs import REPOSITORY
 from tritonstack.archives.source import BuildChoice
-from tritonstack.local.container import ContainerSettings, TritonContainer, prepare_model_data
 from tritonstack.paths import environment_python
 from tritonstack.unpacking import unpack
+from tritonstack_local.container import ContainerSettings, TritonContainer, prepare_model_data
 
 MISSING = [name for name in ("dali", "tensorflow", "torch") if not environment_python(name).exists()]
 pytestmark = [

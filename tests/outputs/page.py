@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.client.examples import Block
 from tests.client.examples import blocks as blocks_of
 from tests.e2e.project import AWS_CLI, PROGRAM, Project
-from tritonstack.local.aws import LocalAws
+from tritonstack_local.aws import LocalAws
 
 PAGE = Path(__file__).parents[2] / "docs" / "outputs.md"
 __all__ = ["PAGE", "Block", "blocks", "jq_is_there", "run_sh"]

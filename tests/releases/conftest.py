@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.local.emulator.running import Emulator
 from tests.releases.deployment import Deployment
+from tests.tritonstack_local.emulator.running import Emulator
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from constructs_lib.handler_code import entry_point, handler_files
-from tests.local.emulator.running import IMAGE, ROLE, ROLE_ARN, Emulator
+from tests.tritonstack_local.emulator.running import IMAGE, ROLE, ROLE_ARN, Emulator
 from tritonstack.archives.manifest import ArchiveEntry, Manifest, ModelEntry, SampleEntry
 
 A, B, C = "a" * 16, "b" * 16, "c" * 16

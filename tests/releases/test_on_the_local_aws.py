@@ -15,9 +15,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.archives.folders import source_of, write_double
-from tests.local.emulator.building import buildspec, make_project
-from tests.local.emulator.running import REPOSITORY, wait_until
 from tests.releases.deployment import OTHER, T4, A, B, C, Deployment
+from tests.tritonstack_local.emulator.building import buildspec, make_project
+from tests.tritonstack_local.emulator.running import REPOSITORY, wait_until
 from tritonstack.archives.digest import model_digest
 from tritonstack.commands import releases, rollback
 from tritonstack.commands.schema import schema_text

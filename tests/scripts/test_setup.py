@@ -20,7 +20,7 @@ from aws_cdk.cloud_assembly_schema import MetadataEntry
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "scripts" / "setup.py"
-HOUSE = ("stacks", "constructs_lib", "tritonstack", "lambda")
+HOUSE = ("stacks", "constructs_lib", "tritonstack", "tritonstack_local", "lambda")
 
 
 @pytest.fixture

@@ -13,10 +13,10 @@ import pytest
 from constructs_lib.scaling import ScaledVariant, policies
 from stacks.observability import ObservabilityStack
 from tests.constructs_lib.templates import new_app, template_of
-from tests.local.emulator.building import buildspec, make_project, run
-from tests.local.emulator.cloudwatch.watching import Inbox
-from tests.local.emulator.running import Emulator, make_config
 from tests.stacks.environments import DIGITS, SINGLE, environment
+from tests.tritonstack_local.emulator.building import buildspec, make_project, run
+from tests.tritonstack_local.emulator.cloudwatch.watching import Inbox
+from tests.tritonstack_local.emulator.running import Emulator, make_config
 from tritonstack.observability.dashboard import dashboard_of
 from tritonstack.settings import Scaling
 

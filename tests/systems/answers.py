@@ -21,8 +21,8 @@ from tritonstack.archives.sample_request import Arrays, request_arrays, to_tenso
 from tritonstack.catalogue.build_machines import load_build_machines
 from tritonstack.client import ModelClient
 from tritonstack.client.answer import Answer
-from tritonstack.local.aws import LocalAws
 from tritonstack.naming import builds_parameter, endpoint_name
+from tritonstack_local.aws import LocalAws
 
 PROPERTY = "answered"
 """The property of a test's report that holds a row."""

@@ -18,7 +18,7 @@ import pytest
 from tests.e2e.project import PROGRAM, REPOSITORY, Project
 from tests.e2e.running import running
 from tests.systems.answers import PROPERTY, printed
-from tritonstack.local.aws import LocalAws
+from tritonstack_local.aws import LocalAws
 
 COPIES = 10
 CACHE = 3

@@ -31,9 +31,9 @@ from tritonstack.catalogue.build_machines import load_build_machines
 from tritonstack.client import ModelClient
 from tritonstack.commands.progress import Steps
 from tritonstack.engines.phase_one import prepare_engines
-from tritonstack.local.aws import LocalAws
 from tritonstack.naming import ArchiveName, Platform
 from tritonstack.settings.builds import BuildSettings
+from tritonstack_local.aws import LocalAws
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(4 * 3600)]
 

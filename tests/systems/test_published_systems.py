@@ -27,7 +27,7 @@ from tests.systems.answers import (
 )
 from tests.systems.conftest import CACHE, COPIES, INCEPTIONS, RESNETS
 from tritonstack.client import ModelClient
-from tritonstack.local.aws import LocalAws
+from tritonstack_local.aws import LocalAws
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(1800)]
 

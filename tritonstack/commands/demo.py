@@ -26,10 +26,10 @@ from tritonstack.client.files import InputFile, read_inputs
 from tritonstack.commands.progress import Steps
 from tritonstack.engines.served import served_by
 from tritonstack.errors import InputError, Problem, WorkFailedError
-from tritonstack.local.aws import LocalAws, require_local_aws
-from tritonstack.local.container.server_release import release_and_version
 from tritonstack.paths import REPOSITORY, project_folder
 from tritonstack.settings import Endpoint, Environment, load_environment
+from tritonstack_local.aws import LocalAws, require_local_aws
+from tritonstack_local.container.server_release import release_and_version
 
 SHOWN_VALUES = 4
 NONE = "-"

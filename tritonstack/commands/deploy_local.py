@@ -12,11 +12,11 @@ from tritonstack.commands.one_deployment import one_deployment
 from tritonstack.commands.progress import Step, Steps
 from tritonstack.engines.served import Served, served_by
 from tritonstack.errors import InputError, Problem
-from tritonstack.local.aws import ACCOUNT, REGION, LocalAws, require_local_aws
-from tritonstack.local.deployment import LocalDeployment
-from tritonstack.local.record import note_deployed
 from tritonstack.paths import LocalPaths, project_folder
 from tritonstack.settings import Environment, engines_built_on_deploy, load_environment
+from tritonstack_local.aws import ACCOUNT, REGION, LocalAws, require_local_aws
+from tritonstack_local.deployment import LocalDeployment
+from tritonstack_local.record import note_deployed
 
 
 @click.command("deploy-local")

@@ -9,11 +9,11 @@ import click
 from tritonstack.commands.one_deployment import one_deployment
 from tritonstack.commands.progress import Steps
 from tritonstack.errors import InputError, Problem
-from tritonstack.local.aws import require_local_aws
-from tritonstack.local.deployment import LocalDeployment
-from tritonstack.local.record import forget_deployed
 from tritonstack.naming import NAME_PATTERN
 from tritonstack.paths import LocalPaths
+from tritonstack_local.aws import require_local_aws
+from tritonstack_local.deployment import LocalDeployment
+from tritonstack_local.record import forget_deployed
 
 
 @click.command("destroy-local")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import click
 
 from tritonstack.commands.progress import Steps
-from tritonstack.local.aws import find_local_aws
-from tritonstack.local.deployment import deployed_environments
-from tritonstack.local.record import lost_deployments, lost_text, note_deployed
-from tritonstack.local.start import stop_local_aws
 from tritonstack.paths import LocalPaths
+from tritonstack_local.aws import find_local_aws
+from tritonstack_local.deployment import deployed_environments
+from tritonstack_local.record import lost_deployments, lost_text, note_deployed
+from tritonstack_local.start import stop_local_aws
 
 
 @click.command("down")

@@ -6,8 +6,8 @@ import shlex
 
 import click
 
-from tritonstack.local.aws import PERSONAL_VARIABLES, require_local_aws, sdk_variables
 from tritonstack.paths import REPOSITORY
+from tritonstack_local.aws import PERSONAL_VARIABLES, require_local_aws, sdk_variables
 
 PATH_BACK = 'if [ -n "${TRITONSTACK_PATH-}" ]; then PATH=${PATH#"$TRITONSTACK_PATH":}; unset TRITONSTACK_PATH; fi'
 """Takes our folder off PATH where ``path_line`` put it."""

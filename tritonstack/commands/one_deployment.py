@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from tritonstack.commands.progress import Steps
-from tritonstack.local.record import exclusive
 from tritonstack.paths import LocalPaths
+from tritonstack_local.record import exclusive
 
 LOCK = "deployment.lock"
 WAITING = "waiting for another deploy-local or destroy-local"

@@ -11,9 +11,9 @@ from rich.live import Live
 
 from tritonstack.commands.status_view import fitting_view, view
 from tritonstack.errors import WorkFailedError
-from tritonstack.local.aws import LocalAws, require_local_aws
-from tritonstack.local.record import exclusive, lost_deployments, lost_text
 from tritonstack.paths import LocalPaths
+from tritonstack_local.aws import LocalAws, require_local_aws
+from tritonstack_local.record import exclusive, lost_deployments, lost_text
 
 SECONDS = 1.0
 

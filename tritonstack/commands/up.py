@@ -7,10 +7,10 @@ from click.core import ParameterSource
 
 from tritonstack.commands.progress import Steps
 from tritonstack.errors import InputError, Problem
-from tritonstack.local.aws import EMULATOR_PORT, RUNTIME_PORT, LocalAws, find_local_aws
-from tritonstack.local.record import lost_deployments, lost_text
-from tritonstack.local.start import start_local_aws
 from tritonstack.paths import LocalPaths
+from tritonstack_local.aws import EMULATOR_PORT, RUNTIME_PORT, LocalAws, find_local_aws
+from tritonstack_local.record import lost_deployments, lost_text
+from tritonstack_local.start import start_local_aws
 
 PORT = click.IntRange(0, 65535)
 

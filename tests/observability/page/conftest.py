@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.local.emulator.running import Emulator
 from tests.observability.page.recorded import hour
 from tests.observability.settings_of import ENDPOINTS, environment
+from tests.tritonstack_local.emulator.running import Emulator
 from tritonstack.observability.dashboard import dashboard_of
 from tritonstack.observability.graph import Dashboard
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tritonstack.http_server import InvokeError
-from tritonstack.local.runtime.metrics import LOADED_MODELS, Dimensions, FleetMetrics, by_namespace
+from tritonstack_local.runtime.metrics import LOADED_MODELS, Dimensions, FleetMetrics, by_namespace
 
 MINUTE = 60
 

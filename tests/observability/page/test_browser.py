@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from tests.local.emulator.running import Emulator
 from tests.observability.settings_of import ENDPOINTS, environment
+from tests.tritonstack_local.emulator.running import Emulator
 from tritonstack.errors import WorkFailedError
 from tritonstack.observability.dashboard import dashboard_of
 from tritonstack.observability.graph import Dashboard

@@ -14,9 +14,9 @@ import boto3
 import pytest
 from botocore.config import Config
 
-from tests.local.emulator.building import buildspec, make_project, run
-from tests.local.emulator.running import Emulator
 from tests.observability.settings_of import ENDPOINTS, environment
+from tests.tritonstack_local.emulator.building import buildspec, make_project, run
+from tests.tritonstack_local.emulator.running import Emulator
 from tritonstack.commands.dashboard import _serve
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.observability.build_graphs import BuildProjects

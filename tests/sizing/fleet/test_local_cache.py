@@ -20,12 +20,12 @@ from hypothesis import strategies as st
 from tests.bench.virtual_time import VirtualLoop
 from tests.sizing.fleet.plans import KIND, calls, evicted, hits, plan, table
 from tritonstack.http_server import Answer
-from tritonstack.local.runtime.cached_model import CachedModel
-from tritonstack.local.runtime.errors import ContainerAddress
-from tritonstack.local.runtime.model_cache import LoadEvents, ModelCache
-from tritonstack.local.runtime.model_store import ModelStore
-from tritonstack.local.runtime.settings import RuntimeSettings
 from tritonstack.sizing.fleet.fleet import simulate
+from tritonstack_local.runtime.cached_model import CachedModel
+from tritonstack_local.runtime.errors import ContainerAddress
+from tritonstack_local.runtime.model_cache import LoadEvents, ModelCache
+from tritonstack_local.runtime.model_store import ModelStore
+from tritonstack_local.runtime.settings import RuntimeSettings
 
 MODELS, PLACES = 6, 3
 LOAD, EXECUTION = 1.0, 0.25

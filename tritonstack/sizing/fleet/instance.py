@@ -1,6 +1,6 @@
 """One instance: its GPU, the models that it holds, and how it loads and evicts them.
 
-Loading follows the local runtime (tritonstack/local/runtime/model_cache.py) event by event: a call of a model that is
+Loading follows the local runtime (tritonstack_local/runtime/model_cache.py) event by event: a call of a model that is
 not there downloads it, waits for its turn to load, takes a place (the least recently used idle model goes, where there
 is none), and loads it; a model with a call under way is never unloaded. A model is used last when its last call ended,
 or its load.

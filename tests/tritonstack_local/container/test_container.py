@@ -1,0 +1,279 @@
+"""A real server: how it starts, who reaches it, and that nothing of it stays."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tritonstack.errors import WorkFailedError
+from tritonstack_local.container import ContainerFailedError, ContainerSettings, TritonContainer, TritonFiles
+from tritonstack_local.container.bench import BenchServer
+from tritonstack_local.container.container import free_port
+
+SETTINGS = ContainerSettings(environment={"SAGEMAKER_TRITON_LOG_VERBOSE": "false"}, multi_model=True, release="24.09")
+Files = dict[str, str | Path]
+GONE_SECONDS = 20
+
+
+def still_there(processes: list[psutil.Process]) -> list[psutil.Process]:
+    """Which of the processes do not end."""
+    return psutil.wait_procs(processes, timeout=GONE_SECONDS)[1]
+
+
+def family(container: TritonContainer) -> list[psutil.Process]:
+    """The server and its Python backend's processes."""
+    server = psutil.Process(container.pid)
+    assert server.name() == "tritonserver"
+    return [server, *server.children(recursive=True)]
+
+
+def regions(container: TritonContainer) -> list[Path]:
+    """The container's shared memory regions on this machine."""
+    return list(Path("/dev/shm").glob(f"{container._enclosure.shm_prefix}*"))
+
+
+def test_the_shared_container_answers_from_namespaces_of_its_own(sagemaker: Any) -> None:
+    container: TritonContainer = sagemaker.container
+    assert container.ping() == 200
+    assert container.alive
+    if container.isolation != "namespace":
+        pytest.skip(f"user namespaces are not permitted here: {container.isolation}")
+    ours, theirs = (Path(f"/proc/{pid}/ns/net").readlink() for pid in ("self", container.pid))
+    assert ours != theirs
+
+
+def test_the_servers_own_version_is_reported_whatever_release_was_asked_for(sagemaker: Any) -> None:
+    assert sagemaker.container.server_version == "2.51.0"
+
+
+def test_a_socket_sends_at_once(sagemaker: Any) -> None:
+    with sagemaker.container.connect() as one:
+        assert one.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        assert one.gettimeout() is None
+
+
+def test_the_port_is_not_reachable_from_the_machines_loopback(tmp_path: Path) -> None:
+    port = free_port()
+    settings = replace(SETTINGS, environment={**SETTINGS.environment, "SAGEMAKER_BIND_TO_PORT": str(port)})
+    with TritonContainer.start(settings, folder=tmp_path) as container:
+        container.wait_ready(60)
+        if container.isolation != "namespace":
+            pytest.skip(f"user namespaces are not permitted here: {container.isolation}")
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", port), timeout=5)
+
+
+@pytest.mark.parametrize("namespace", [True, False])
+def test_a_server_killed_by_its_own_process_id_leaves_nothing(
+    namespace: bool, tmp_path: Path, make_sagemaker: Any, python_model: Callable[..., Files]
+) -> None:
+    container = TritonContainer.start(replace(SETTINGS, namespace=namespace), folder=tmp_path)
+    container.wait_ready(60)
+    assert make_sagemaker(container).load("plus", python_model()).status == 200
+    processes = family(container)
+    assert len(processes) == 2
+    assert bool(regions(container)) == (not namespace), "in namespaces they are not this machine's"
+    os.kill(container.pid, signal.SIGKILL)
+    assert asyncio.run(asyncio.wait_for(_code(container), GONE_SECONDS)) == 128 + signal.SIGKILL
+    assert not container.alive
+    assert still_there(processes) == []
+    assert regions(container) == []
+    with pytest.raises(ConnectionError):
+        container.connect()
+    assert container.stop() == 128 + signal.SIGKILL
+
+
+def test_a_server_of_work_that_was_interrupted_is_given_no_time_to_end(tmp_path: Path) -> None:
+    container = TritonContainer.start(SETTINGS, folder=tmp_path)
+    with pytest.raises(KeyboardInterrupt), container:
+        container.wait_ready(60)
+        raise KeyboardInterrupt
+    assert container.exited.result() == 128 + signal.SIGKILL, "told to end, it ends with 0 after seconds"
+
+
+async def _code(container: TritonContainer) -> int:
+    return await asyncio.wrap_future(container.exited)
+
+
+def test_a_start_in_the_same_folder_finds_the_models_again(
+    tmp_path: Path, make_sagemaker: Any, python_model: Callable[..., Files]
+) -> None:
+    with TritonContainer.start(SETTINGS, folder=tmp_path) as container:
+        container.wait_ready(60)
+        make_sagemaker(container).load("plus", python_model())
+    with TritonContainer.start(SETTINGS, folder=tmp_path) as container:
+        container.wait_ready(60)
+        body = {"model_name": "plus", "url": container.model_url("plus")}
+        assert make_sagemaker(container).call("POST", "/models", body, "plus.tar.gz").status == 200
+
+
+PARENT = """
+import sys, threading, time
+from pathlib import Path
+from tritonstack_local.container import ContainerSettings, TritonContainer
+settings = ContainerSettings(environment={}, multi_model=True, namespace=sys.argv[2] == "namespace")
+def start():
+    container = TritonContainer.start(settings, folder=Path(sys.argv[1]))
+    container.wait_ready(60)
+    print(container.pid, container._enclosure.launcher_pid, flush=True)
+thread = threading.Thread(target=start)
+thread.start()
+thread.join()
+threading.Event().wait()
+"""
+
+
+@pytest.mark.parametrize("victim", ["caller", "launcher"])
+@pytest.mark.parametrize("mode", ["namespace", "open"])
+def test_a_server_does_not_outlive_its_caller_or_its_launcher(victim: str, mode: str, tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", PARENT, str(tmp_path), mode], stdout=subprocess.PIPE) as caller:
+        assert caller.stdout
+        # The thread that started the container has ended by now, and the server has not.
+        server, launcher = map(psutil.Process, map(int, caller.stdout.readline().split()))
+        assert server.is_running()
+        (launcher if victim == "launcher" else caller).kill()
+        assert still_there([server, launcher]) == []
+        caller.kill()
+
+
+def test_a_server_that_ends_while_it_is_waited_for_is_an_error_with_its_last_lines(tmp_path: Path) -> None:
+    bad = {"SAGEMAKER_TRITON_ADDITIONAL_ARGS": "--no-such-flag=1"}
+    container = TritonContainer.start(replace(SETTINGS, environment=bad), folder=tmp_path)
+    with pytest.raises(ContainerFailedError, match=r"ended with exit code 1(.|\n)*no-such-flag"):
+        container.wait_ready(60)
+    assert container.stop() == 1
+
+
+def test_a_server_that_is_not_ready_in_time_is_an_error(sagemaker: Any) -> None:
+    with pytest.raises(ContainerFailedError, match=r"/ping did not answer 200 within 0 s"):
+        sagemaker.container.wait_ready(0)
+
+
+def test_what_makes_serve_exit_is_an_error_and_stands_in_the_log(tmp_path: Path) -> None:
+    settings = replace(SETTINGS, multi_model=False, model_data=tmp_path / "missing")
+    with pytest.raises(ContainerFailedError, match=r"exit code 1: ERROR: No model found"):
+        TritonContainer.start(settings, folder=tmp_path / "container")
+    assert "ERROR: No model found" in (tmp_path / "container" / "triton.log").read_text()
+
+
+def test_an_open_port_is_said_loudly_and_readable(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with TritonContainer.start(replace(SETTINGS, namespace=False), folder=tmp_path) as container:
+        container.wait_ready(60)
+        assert container.isolation == "open port: asked for"
+        assert "port is open to this machine's network" in caplog.text
+        assert "WARNING: the SageMaker port is open" in container.log_path.read_text()
+
+
+def test_a_python_model_answers_from_a_folder_whose_path_has_a_space(
+    tmp_path: Path, make_sagemaker: Any, python_model: Callable[..., Files]
+) -> None:
+    with TritonContainer.start(SETTINGS, folder=tmp_path / "a folder") as container:
+        container.wait_ready(60)
+        if container.isolation != "namespace":
+            pytest.skip(f"user namespaces are not permitted here: {container.isolation}")
+        sagemaker = make_sagemaker(container)
+        assert sagemaker.load("spaced", python_model()).status == 200
+        assert sagemaker.invoke("spaced", raw=("FP32", [1, 3], [1, 2, 3])).outputs == {"x": [2.0, 3.0, 4.0]}
+
+
+def test_without_namespaces_a_folder_whose_path_has_a_space_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(WorkFailedError, match=r"a shell without quotes. Set TRITONSTACK_HOME"):
+        TritonContainer.start(replace(SETTINGS, namespace=False), folder=tmp_path / "a folder")
+
+
+def test_a_single_model_answers_invocations(
+    tmp_path: Path, make_sagemaker: Any, python_model: Callable[..., Files], graphs: Path
+) -> None:
+    data = tmp_path / "data"
+    for path, text in python_model().items():
+        (data / path).parent.mkdir(parents=True, exist_ok=True)
+        (data / path).write_text(str(text).replace("KIND_GPU", "KIND_CPU"))
+    settings = replace(SETTINGS, multi_model=False, model_data=data)
+    with TritonContainer.start(settings, folder=tmp_path / "container") as container:
+        container.wait_ready(60)
+        body = {"inputs": [{"name": "raw", "datatype": "FP32", "shape": [1, 3], "data": [1, 2, 3]}]}
+        assert make_sagemaker(container).call("POST", "/invocations", body).outputs == {"x": [2.0, 3.0, 4.0]}
+        assert any("plus-one, is served" in note for note in container.notes)
+
+
+def test_the_servers_environment_holds_nothing_of_the_callers(
+    sagemaker: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "a secret")
+    with TritonContainer.start(SETTINGS, folder=tmp_path) as container:
+        container.wait_ready(60)
+        variables = psutil.Process(container.pid).environ()
+    assert "AWS_SECRET_ACCESS_KEY" not in variables
+    assert variables["SAGEMAKER_MULTI_MODEL"] == "true"
+
+
+def test_a_missing_server_is_said_with_what_to_install(tmp_path: Path) -> None:
+    files = replace(TritonFiles.of_repository(), triton=tmp_path)
+    with pytest.raises(WorkFailedError, match=r"setup\.py triton backends"):
+        TritonContainer.start(SETTINGS, folder=tmp_path / "container", files=files)
+
+
+def test_numpy_2_is_refused_since_the_servers_python_backend_reads_arrays_wrongly_with_it(tmp_path: Path) -> None:
+    whole = TritonFiles.of_repository()
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "python").touch()
+    (tmp_path / "pyvenv.cfg").write_text((whole.python / "pyvenv.cfg").read_text())
+    site = tmp_path / "lib" / f"python{whole.python_version}" / "site-packages"
+    (site / "numpy-1.26.4.dist-info").mkdir(parents=True)
+    replace(whole, python=tmp_path).check()
+    (site / "numpy-1.26.4.dist-info").rename(site / "numpy-2.4.6.dist-info")
+    with pytest.raises(WorkFailedError, match=r"NumPy 2\.4\.6 .* Pin numpy==1\.26\.4 in requirements/backends\.in"):
+        replace(whole, python=tmp_path).check()
+
+
+def test_a_missing_shared_library_is_said_with_the_package_that_brings_it(tmp_path: Path) -> None:
+    whole = TritonFiles.of_repository()
+    stub = tmp_path / "pytriton" / "tritonserver" / "python_backend_stubs" / whole.python_version / whole.stub.name
+    stub.parent.mkdir(parents=True)
+    library = f"libpython{whole.python_version}.so.1.0"
+    stub.write_text(
+        f"#!/bin/sh\necho 'stub: error while loading shared libraries: {library}: cannot open' >&2\nexit 127\n"
+    )
+    stub.chmod(0o755)
+    (tmp_path / "pytriton" / "tritonserver" / "bin").mkdir()
+    (tmp_path / "pytriton" / "tritonserver" / "bin" / "tritonserver").touch()
+    with pytest.raises(WorkFailedError, match=rf"{library}(.|\n)*apt-get install libpython{whole.python_version}$"):
+        replace(whole, triton=tmp_path).check()
+
+
+def test_bench_mode_answers_over_http_on_loopback_and_leaves_the_repository_as_it_is(
+    tmp_path: Path, python_model: Callable[..., Files]
+) -> None:
+    repository = tmp_path / "repository"
+    for path, text in python_model().items():
+        (repository / path).parent.mkdir(parents=True, exist_ok=True)
+        (repository / path).write_text(str(text))
+    server = BenchServer.start(repository, folder=tmp_path / "bench")
+    try:
+        body = {"inputs": [{"name": "raw", "datatype": "FP32", "shape": [1, 3], "data": [1, 2, 3]}]}
+        url = f"http://127.0.0.1:{server.http}/v2/models/plus-one/infer"
+        with urllib.request.urlopen(url, data=json.dumps(body).encode()) as reply:
+            assert json.load(reply)["outputs"][0]["data"] == [2.0, 3.0, 4.0]
+    finally:
+        assert server.stop() == 0
+    assert "KIND_GPU" in (repository / "plus-one" / "config.pbtxt").read_text()
+
+
+def test_bench_mode_says_why_a_model_does_not_load(tmp_path: Path) -> None:
+    (tmp_path / "repository" / "bad").mkdir(parents=True)
+    (tmp_path / "repository" / "bad" / "config.pbtxt").write_text('backend: "no-such"')
+    with pytest.raises(ContainerFailedError, match=r"model 'bad': at least one version"):
+        BenchServer.start(tmp_path / "repository", folder=tmp_path / "bench")

@@ -1,0 +1,230 @@
+"""What SageMaker's ``serve`` script makes of a container's environment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tritonstack.catalogue import load_catalogue
+from tritonstack_local.container.serve import ServeCommand, ServeExitError, serve_command
+
+PREFIX = "SAGEMAKER_TRITON_"
+
+
+@pytest.fixture
+def one_model(tmp_path: Path) -> Path:
+    (tmp_path / "digits").mkdir()
+    (tmp_path / "readme.txt").touch()
+    return tmp_path
+
+
+def multi(*, release: str | None = None, **variables: str) -> tuple[str, ...]:
+    """The arguments in multi-model mode."""
+    environment = {PREFIX + name: value for name, value in variables.items()}
+    return serve_command(environment, multi_model=True, release=release).argv
+
+
+def test_multi_model_mode_without_settings_gives_the_scripts_flags() -> None:
+    assert serve_command({}, multi_model=True).argv == (
+        "tritonserver",
+        "--allow-sagemaker=true",
+        "--allow-http=false",
+        "--model-control-mode=explicit",
+        "--model-repository=/tmp/sagemaker",
+        "--allow-grpc=false",
+        "--allow-metrics=false",
+        "--model-namespacing=true",
+        "--log-verbose=true",
+        "--backend-config=python,shm-default-byte-size=16777216",
+        "--backend-config=python,shm-growth-byte-size=1048576",
+    )
+
+
+def test_a_space_in_the_repositorys_place_splits_nothing() -> None:
+    assert (
+        "--model-repository=/home/a b" in serve_command({}, multi_model=True, multi_model_repository="/home/a b").argv
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "flag"),
+    [
+        ("THREAD_COUNT", "4", "--sagemaker-thread-count=4"),
+        ("BUFFER_MANAGER_THREAD_COUNT", "2", "--buffer-manager-thread-count=2"),
+        ("LOG_VERBOSE", "false", "--log-verbose=false"),
+        ("LOG_INFO", "false", "--log-info=false"),
+        ("LOG_WARNING", "false", "--log-warning=false"),
+        ("LOG_ERROR", "true", "--log-error=true"),
+        ("SHM_DEFAULT_BYTE_SIZE", "33554432", "--backend-config=python,shm-default-byte-size=33554432"),
+        ("SHM_GROWTH_BYTE_SIZE", "4096", "--backend-config=python,shm-growth-byte-size=4096"),
+        ("TENSORFLOW_VERSION", "2", "--backend-config=tensorflow,version=2"),
+        ("ALLOW_GRPC", "true", "--allow-grpc=true"),
+        ("ALLOW_METRICS", "true", "--allow-metrics=true"),
+        ("METRICS_PORT", "9002", "--metrics-port=9002"),
+        ("GRPC_PORT", "9001", "--grpc-port=9001"),
+    ],
+)
+def test_a_variable_becomes_its_flag_once(name: str, value: str, flag: str) -> None:
+    argv = serve_command({PREFIX + name: value}, multi_model=True).argv
+    found = [one for one in argv if one.startswith(flag.rpartition("=")[0] + "=")]
+    assert found == [flag]
+
+
+def test_platform_variables_become_flags() -> None:
+    argv = serve_command(
+        {"SAGEMAKER_BIND_TO_PORT": "8100", "SAGEMAKER_SAFE_PORT_RANGE": "9000-9999"}, multi_model=True
+    ).argv
+    assert "--sagemaker-port=8100" in argv
+    assert "--sagemaker-safe-port-range=9000-9999" in argv
+
+
+def test_an_empty_variable_counts_as_unset() -> None:
+    assert "--log-verbose=true" in multi(LOG_VERBOSE="")
+    assert not [one for one in multi(THREAD_COUNT="") if "thread-count" in one]
+
+
+def test_verbose_logging_is_the_default_since_23_02_only() -> None:
+    assert "--log-verbose=true" in multi(release="23.02")
+    assert not [one for one in multi(release="23.01") if one.startswith("--log-verbose")]
+
+
+def test_disable_model_namespacing_is_passed_verbatim_so_that_true_enables() -> None:
+    assert "--model-namespacing=true" in multi(DISABLE_MODEL_NAMESPACING="true")
+    assert "--model-namespacing=false" in multi(DISABLE_MODEL_NAMESPACING="false")
+
+
+def test_releases_before_namespacing_get_no_flag_for_it() -> None:
+    assert not [one for one in multi(release="23.03") if "namespacing" in one]
+
+
+def test_additional_args_come_last_and_are_split_at_white_space() -> None:
+    argv = multi(ADDITIONAL_ARGS="--cache-config=local,size=1048576  --exit-timeout-secs=5")
+    assert argv[-2:] == ("--cache-config=local,size=1048576", "--exit-timeout-secs=5")
+
+
+def test_white_space_in_any_value_splits_it_since_the_script_quotes_nothing() -> None:
+    assert "--strict-readiness=false" in multi(THREAD_COUNT="4 --strict-readiness=false")
+
+
+NEWER = sorted(name for name, one in load_catalogue().serve_variables.items() if one.since > "22.05")
+
+
+def test_the_catalogue_names_newer_variables() -> None:
+    assert len(NEWER) == 11
+
+
+@pytest.mark.parametrize("name", NEWER)
+def test_a_variable_newer_than_the_release_is_ignored_and_said_so(name: str, one_model: Path) -> None:
+    since = load_catalogue().serve_variables[name].since
+    year, month = map(int, since.split("."))
+    before = f"{year}.{month - 1:02d}" if month > 1 else f"{year - 1}.12"
+    value = "infer" if name.endswith("INFERENCE_TYPE") else "1"
+
+    def serve(environment: dict[str, str], release: str) -> ServeCommand:
+        return serve_command(environment, multi_model=False, model_data=one_model, release=release, gpus=1)
+
+    with_it, without = serve({name: value}, before), serve({}, before)
+    assert (with_it.argv, with_it.env) == (without.argv, without.env)
+    assert any(name in note and before in note for note in with_it.notes)
+    assert not any("ignored" in note for note in serve({name: value}, since).notes)
+
+
+def test_the_ping_mode_does_not_reach_the_server_unless_the_variable_is_there_already() -> None:
+    command = serve_command({}, multi_model=True)
+    assert PREFIX + "PING_MODE" not in command.env
+    assert any("ping mode live does not reach the server" in note for note in command.notes)
+
+
+def test_an_override_alone_has_no_effect_on_the_ping_mode() -> None:
+    command = serve_command({PREFIX + "OVERRIDE_PING_MODE": "live"}, multi_model=True)
+    assert PREFIX + "PING_MODE" not in command.env
+
+
+@pytest.mark.parametrize(
+    ("override", "mode"), [({}, "live"), ({PREFIX + "OVERRIDE_PING_MODE": "ready"}, "ready")], ids=["none", "ready"]
+)
+def test_a_predefined_ping_mode_is_overwritten_with_what_the_script_computes(
+    override: dict[str, str], mode: str
+) -> None:
+    command = serve_command({PREFIX + "PING_MODE": "anything", **override}, multi_model=True)
+    assert command.env[PREFIX + "PING_MODE"] == mode
+
+
+def test_single_model_mode_pings_ready(one_model: Path) -> None:
+    command = serve_command({PREFIX + "PING_MODE": "live"}, multi_model=False, model_data=one_model)
+    assert command.env[PREFIX + "PING_MODE"] == "ready"
+
+
+def test_the_load_limit_has_no_flag_without_a_gpu_and_this_is_said() -> None:
+    command = serve_command({PREFIX + "MODEL_LOAD_GPU_LIMIT": "0.8"}, multi_model=True)
+    assert not [one for one in command.argv if "gpu-limit" in one]
+    assert any("lists no GPU" in note for note in command.notes)
+
+
+def test_the_load_limit_applies_to_every_gpu() -> None:
+    argv = serve_command({PREFIX + "MODEL_LOAD_GPU_LIMIT": "0.8"}, multi_model=True, gpus=2).argv
+    assert argv[argv.index("--model-load-gpu-limit") + 1] == "0:0.8"
+    assert argv.count("--model-load-gpu-limit") == 2
+
+
+def test_the_default_model_is_ignored_in_multi_model_mode() -> None:
+    assert not [one for one in multi(DEFAULT_MODEL_NAME="digits") if one.startswith("--load-model")]
+
+
+def test_the_only_directory_is_the_default_model_and_is_exported(one_model: Path) -> None:
+    command = serve_command({}, multi_model=False, model_data=one_model)
+    assert "--model-repository=/opt/ml/model/" in command.argv
+    assert "--load-model=digits" in command.argv
+    assert command.env[PREFIX + "DEFAULT_MODEL_NAME"] == "digits"
+
+
+def test_several_directories_without_a_name_end_the_container(one_model: Path) -> None:
+    (one_model / "preprocess").mkdir()
+    with pytest.raises(ServeExitError, match=r"SAGEMAKER_TRITON_DEFAULT_MODEL_NAME.*digits preprocess"):
+        serve_command({}, multi_model=False, model_data=one_model)
+    named = serve_command({PREFIX + "DEFAULT_MODEL_NAME": "preprocess"}, multi_model=False, model_data=one_model)
+    assert "--load-model=preprocess" in named.argv
+
+
+def test_a_default_model_without_its_directory_ends_the_container(one_model: Path) -> None:
+    with pytest.raises(ServeExitError, match=r"no such directory.*digits"):
+        serve_command({PREFIX + "DEFAULT_MODEL_NAME": "other"}, multi_model=False, model_data=one_model)
+
+
+def test_a_configuration_at_the_root_ends_the_container_whatever_is_named(one_model: Path) -> None:
+    (one_model / "config.pbtxt").touch()
+    with pytest.raises(ServeExitError, match=r"config\.pbtxt lies at the archive's root"):
+        serve_command({PREFIX + "DEFAULT_MODEL_NAME": "digits"}, multi_model=False, model_data=one_model)
+
+
+def test_no_directory_ends_the_container(tmp_path: Path) -> None:
+    for folder in (tmp_path, tmp_path / "missing", None):
+        with pytest.raises(ServeExitError, match="No model found"):
+            serve_command({}, multi_model=False, model_data=folder)
+
+
+def test_an_unknown_inference_type_ends_the_container(one_model: Path) -> None:
+    name = PREFIX + "INFERENCE_TYPE"
+    with pytest.raises(ServeExitError, match=r"allowed are infer, generate"):
+        serve_command({name: "chat"}, multi_model=False, model_data=one_model, release="25.03")
+    notes = serve_command({name: "generate"}, multi_model=False, model_data=one_model, release="25.09").notes
+    assert any("25.03" in note for note in notes)
+
+
+def test_other_values_of_the_multi_model_variable_mean_single_model(one_model: Path) -> None:
+    command = serve_command({"SAGEMAKER_MULTI_MODEL": "1"}, multi_model=False, model_data=one_model)
+    assert "--load-model=digits" in command.argv
+
+
+@given(
+    st.dictionaries(st.sampled_from([PREFIX + "LOG_INFO", "OTHER", PREFIX + "PING_MODE"]), st.text("ab1", max_size=3))
+)
+def test_the_environment_is_not_changed_and_the_fixed_flags_come_first(environment: dict[str, str]) -> None:
+    before = dict(environment)
+    command = serve_command(environment, multi_model=True)
+    assert environment == before
+    assert command.argv[1:4] == ("--allow-sagemaker=true", "--allow-http=false", "--model-control-mode=explicit")
+    assert command.env["SAGEMAKER_MULTI_MODEL"] == "true"

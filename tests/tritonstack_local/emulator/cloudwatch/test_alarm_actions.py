@@ -1,0 +1,300 @@
+"""What follows a change of state: SNS messages, events, history; and composite alarms."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from tests.tritonstack_local.emulator.cloudwatch.watching import Inbox, Watching
+from tests.tritonstack_local.emulator.running import Emulator
+
+POLICY = (
+    "arn:aws:autoscaling:us-east-1:123456789012:scalingPolicy:local:resource/sagemaker/endpoint/e/variant/v"
+    ":policyName/p"
+)
+
+
+@pytest.fixture
+def inbox(aws: Emulator, name: str) -> Inbox:
+    """A queue of this test."""
+    return Inbox(aws, f"{name}-inbox")
+
+
+def test_a_topic_gets_the_message_of_a_metric_alarm(watching: Watching, inbox: Inbox) -> None:
+    topic = inbox.topic(watching.name)
+    watching.write(9, of={"EndpointName": "e"})
+    watching.put(
+        Dimensions=[{"Name": "EndpointName", "Value": "e"}], AlarmActions=[topic], AlarmDescription="Runbook: look."
+    )
+    watching.evaluated()
+    [notification] = inbox.wait()
+    assert notification["Subject"] == f'ALARM: "{watching.name}" in US East (N. Virginia)'
+    message = json.loads(notification["Message"])
+    alarm = watching.alarm()
+    assert {key: message[key] for key in ("AlarmName", "AlarmArn", "AlarmDescription", "AWSAccountId", "Region")} == {
+        "AlarmName": watching.name,
+        "AlarmArn": alarm["AlarmArn"],
+        "AlarmDescription": "Runbook: look.",
+        "AWSAccountId": "123456789012",
+        "Region": "US East (N. Virginia)",
+    }
+    assert (message["OldStateValue"], message["NewStateValue"]) == ("INSUFFICIENT_DATA", "ALARM")
+    assert message["NewStateReason"] == alarm["StateReason"]
+    assert message["Trigger"] == {
+        "MetricName": "Errors",
+        "Namespace": watching.name,
+        "StatisticType": "Statistic",
+        "Statistic": "SUM",
+        "Unit": None,
+        "Dimensions": [{"value": "e", "name": "EndpointName"}],
+        "Period": 60,
+        "EvaluationPeriods": 1,
+        "ComparisonOperator": "GreaterThanThreshold",
+        "Threshold": 5.0,
+        "TreatMissingData": "missing",
+        "EvaluateLowSampleCountPercentile": "",
+    }
+    [action] = watching.history("Action")
+    assert action["summary"] == f"Successfully executed action {topic}"
+    watching.pass_minutes(0)
+    assert inbox.take() == [], "once a change"
+
+
+def test_a_message_of_an_alarm_on_an_expression_has_its_queries(watching: Watching, inbox: Inbox) -> None:
+    watching.write(9)
+    watching.put_math("m1 * 2", metrics={"m1": "Errors"}, AlarmActions=[inbox.topic(watching.name)])
+    watching.evaluated()
+    [notification] = inbox.wait()
+    trigger = json.loads(notification["Message"])["Trigger"]
+    assert [query["Id"] for query in trigger["Metrics"]] == ["e1", "m1"]
+    assert trigger["Metrics"][1]["MetricStat"]["Metric"]["MetricName"] == "Errors"
+    assert "MetricName" not in trigger
+
+
+def test_each_state_has_actions_of_its_own(watching: Watching, aws: Emulator) -> None:
+    boxes = {kind: Inbox(aws, f"{watching.name}-{kind}") for kind in ("ok", "alarm", "none")}
+    topics = {kind: box.topic(f"{watching.name}-{kind}") for kind, box in boxes.items()}
+    watching.put(OKActions=[topics["ok"]], AlarmActions=[topics["alarm"]], InsufficientDataActions=[topics["none"]])
+    watching.write(0)
+    watching.evaluated()
+    boxes["ok"].wait()
+    watching.pass_minutes(10)
+    boxes["none"].wait()
+    assert boxes["alarm"].take() == []
+
+
+def test_disabled_actions_leave_states_and_events(watching: Watching, inbox: Inbox, aws: Emulator) -> None:
+    events = Inbox(aws, f"{watching.name}-events")
+    events.rule(watching.name, {"source": ["aws.cloudwatch"], "detail": {"alarmName": [watching.name]}})
+    watching.put(AlarmActions=[inbox.topic(watching.name)])
+    watching.cloudwatch.disable_alarm_actions(AlarmNames=[watching.name])
+    assert watching.alarm()["ActionsEnabled"] is False
+    watching.write(9)
+    assert watching.state() == "ALARM"
+    assert [event["detail"]["state"]["value"] for event in events.wait()] == ["ALARM"]
+    assert (inbox.take(), watching.history("Action")) == ([], [])
+    watching.cloudwatch.enable_alarm_actions(AlarmNames=[watching.name])
+    watching.cloudwatch.set_alarm_state(AlarmName=watching.name, StateValue="OK", StateReason="by hand")
+    watching.cloudwatch.set_alarm_state(AlarmName=watching.name, StateValue="ALARM", StateReason="by hand")
+    [notification] = inbox.wait()
+    assert json.loads(notification["Message"])["NewStateReason"] == "by hand"
+
+
+def test_the_event_of_a_change_is_as_in_the_user_guide(watching: Watching, inbox: Inbox) -> None:
+    inbox.rule(watching.name, {"detail-type": ["CloudWatch Alarm State Change"]})
+    watching.write(9, of={"EndpointName": "e"})
+    watching.put(Dimensions=[{"Name": "EndpointName", "Value": "e"}], AlarmDescription="Look.")
+    watching.evaluated()
+    [event] = [one for one in inbox.wait() if one["detail"]["alarmName"] == watching.name]
+    alarm = watching.alarm()
+    assert (event["source"], event["resources"]) == ("aws.cloudwatch", [alarm["AlarmArn"]])
+    configuration = event["detail"]["configuration"]
+    assert configuration["description"] == "Look."
+    [metric] = configuration["metrics"]
+    assert metric["metricStat"] == {
+        "metric": {"dimensions": {"EndpointName": "e"}, "name": "Errors", "namespace": watching.name},
+        "period": 60,
+        "stat": "Sum",
+    }
+    assert event["detail"]["previousState"]["value"] == "INSUFFICIENT_DATA"
+    state = event["detail"]["state"]
+    assert (state["value"], state["reason"], state["reasonData"]) == (
+        "ALARM",
+        alarm["StateReason"],
+        alarm["StateReasonData"],
+    )
+
+
+def test_other_actions_are_recognised_and_told_as_not_executed(watching: Watching) -> None:
+    missing = f"arn:aws:sns:us-east-1:123456789012:{watching.name}-missing"
+    watching.write(9)
+    watching.put(AlarmActions=[POLICY, missing])
+    watching.evaluated()
+    found = {item["notificationResource"]: item for item in watching.history("Action")}
+    assert found[POLICY]["actionState"] == found[missing]["actionState"] == "Failed"
+    assert found[POLICY]["error"] == "the local AWS executes no such action"
+    assert POLICY in watching.emulator.log.read_text()
+
+
+# Composite alarms ---------------------------------------------------------------------------------------------------
+
+
+class Family:
+    """Two metric alarms, set by hand, and composite alarms over them."""
+
+    def __init__(self, watching: Watching) -> None:
+        """The children are in OK."""
+        self.watching = watching
+        self.one, self.two = f"{watching.name}-one", f"{watching.name}-two"
+        for child in (self.one, self.two):
+            watching.put(child)
+            self.set(child, "OK")
+
+    def set(self, child: str, state: str) -> None:
+        """SetAlarmState."""
+        self.watching.cloudwatch.set_alarm_state(AlarmName=child, StateValue=state, StateReason="by hand")
+
+    def put(self, rule: str, name: str = "", **more: Any) -> None:
+        """PutCompositeAlarm; ``{0}`` and ``{1}`` are the children."""
+        rule = rule.format(f'"{self.one}"', self.two)
+        self.watching.cloudwatch.put_composite_alarm(AlarmName=name or self.watching.name, AlarmRule=rule, **more)
+
+
+@pytest.fixture
+def family(watching: Watching) -> Family:
+    """Composite alarms of this test."""
+    return Family(watching)
+
+
+@pytest.mark.parametrize(
+    ("rule", "firing"),
+    [
+        ("ALARM({0}) OR ALARM({1})", [("ALARM", "OK"), ("OK", "ALARM"), ("ALARM", "ALARM")]),
+        ("ALARM({0}) AND ALARM({1})", [("ALARM", "ALARM")]),
+        ("ALARM({0}) AND NOT ALARM({1})", [("ALARM", "OK")]),
+        ("(ALARM({0}) OR INSUFFICIENT_DATA({0})) AND OK({1})", [("ALARM", "OK")]),
+        ("ALARM({0}) OR ALARM({1}) AND FALSE", [("ALARM", "OK"), ("ALARM", "ALARM")]),
+        ("NOT (ALARM({0}) OR FALSE)", [("OK", "OK"), ("OK", "ALARM")]),
+        ("TRUE", [("OK", "OK"), ("ALARM", "OK"), ("OK", "ALARM"), ("ALARM", "ALARM")]),
+    ],
+)
+def test_a_composite_alarm_follows_its_rule(family: Family, rule: str, firing: list[tuple[str, str]]) -> None:
+    family.put(rule)
+    found = []
+    for one in ("OK", "ALARM"):
+        for two in ("OK", "ALARM"):
+            family.set(family.one, one)
+            family.set(family.two, two)
+            if family.watching.alarm()["StateValue"] == "ALARM":
+                found.append((one, two))
+    assert sorted(found) == sorted(firing)
+
+
+def test_a_composite_alarm_follows_data_and_tells_its_topic(family: Family, inbox: Inbox) -> None:
+    watching = family.watching
+    family.put("ALARM({0}) AND ALARM({1})", AlarmActions=[inbox.topic(watching.name)])
+    assert watching.alarm()["StateValue"] == "OK"
+    watching.pass_minutes()
+    watching.write(9)
+    assert watching.state() == "ALARM"
+    message = json.loads(inbox.wait()[0]["Message"])
+    assert (message["NewStateValue"], message["AlarmRule"]) == (
+        "ALARM",
+        f'ALARM("{family.one}") AND ALARM({family.two})',
+    )
+    alarm = watching.alarm()
+    assert " transitioned to ALARM at " in alarm["StateReason"]
+    [cause] = json.loads(alarm["StateReasonData"])["triggeringAlarms"]
+    assert cause["state"]["value"] == "ALARM"
+    assert watching.history("StateUpdate")[0]["summary"] == "Alarm updated from OK to ALARM"
+
+
+def test_composite_alarms_stack_and_a_circle_ends(family: Family) -> None:
+    lower, upper = family.watching.name, f"{family.watching.name}-upper"
+    family.put("ALARM({0})")
+    family.put(f"ALARM({lower})", upper)
+    family.put(f"ALARM({{0}}) OR ALARM({upper})")
+    family.set(family.one, "ALARM")
+    assert family.watching.alarm(upper)["StateValue"] == "ALARM"
+    family.put("FALSE")
+    assert family.watching.alarm(upper)["StateValue"] == "OK"
+
+
+def test_a_suppressor_in_alarm_holds_actions_back_and_no_state(family: Family, inbox: Inbox) -> None:
+    topic = inbox.topic(family.watching.name)
+    wait: dict[str, Any] = {"ActionsSuppressorWaitPeriod": 0, "ActionsSuppressorExtensionPeriod": 0}
+    family.put("ALARM({0})", AlarmActions=[topic], ActionsSuppressor=family.two, **wait)
+    family.set(family.two, "ALARM")
+    family.set(family.one, "ALARM")
+    assert (family.watching.alarm()["StateValue"], inbox.take()) == ("ALARM", [])
+    family.set(family.two, "OK")
+    family.set(family.one, "OK")
+    family.set(family.one, "ALARM")
+    assert len(inbox.wait()) == 1
+
+
+def test_a_child_outlives_no_rule_that_names_it(family: Family) -> None:
+    family.put("ALARM({0})")
+    cloudwatch = family.watching.cloudwatch
+    with pytest.raises(ClientError, match=r"composite alarm\(s\) depending on it"):
+        cloudwatch.delete_alarms(AlarmNames=[family.one])
+    cloudwatch.delete_alarms(AlarmNames=[family.watching.name])
+    cloudwatch.delete_alarms(AlarmNames=[family.one])
+    left = cloudwatch.describe_alarms(
+        AlarmNamePrefix=family.watching.name, AlarmTypes=["MetricAlarm", "CompositeAlarm"]
+    )
+    assert [alarm["AlarmName"] for alarm in left["MetricAlarms"] + left["CompositeAlarms"]] == [family.two]
+
+
+@pytest.mark.parametrize(
+    ("rule", "words"),
+    [
+        ("ALARM(nobody)", "alarms .*nobody. in the alarm rule do not exist"),
+        ("ALARM({0}) XOR ALARM({1})", "Error in AlarmRule"),
+        ("ALARM({0}", "Error in AlarmRule"),
+    ],
+)
+def test_rules_that_are_none_are_refused(family: Family, rule: str, words: str) -> None:
+    with pytest.raises(ClientError, match=words):
+        family.put(rule)
+
+
+# Listing ------------------------------------------------------------------------------------------------------------
+
+
+def test_alarms_are_listed_by_state_kin_action_and_prefix(family: Family) -> None:
+    watching = family.watching
+    family.put("ALARM({0})")
+    family.set(family.one, "ALARM")
+    watching.put(f"{watching.name}-zero", AlarmActions=[POLICY])
+
+    def listed(**wanted: Any) -> list[str]:
+        types = ["MetricAlarm", "CompositeAlarm"]
+        found = watching.cloudwatch.describe_alarms(**{"AlarmTypes": types, "AlarmNamePrefix": watching.name, **wanted})
+        names = [alarm["AlarmName"] for alarm in found["CompositeAlarms"] + found["MetricAlarms"]]
+        return [name.removeprefix(watching.name) for name in names]
+
+    assert listed() == ["", "-one", "-two", "-zero"]
+    assert listed(AlarmTypes=["CompositeAlarm"]) == [""]
+    assert listed(AlarmTypes=[]) == ["-one", "-two", "-zero"]
+    assert listed(StateValue="ALARM") == ["", "-one"]
+    assert listed(StateValue="OK") == ["-two"]
+    assert listed(ChildrenOfAlarmName=watching.name) == ["-one"]
+    assert listed(ParentsOfAlarmName=family.one) == [""]
+    assert listed(ParentsOfAlarmName=family.two) == []
+    assert listed(ActionPrefix="arn:aws:autoscaling") == ["-zero"]
+    assert listed(AlarmNames=[family.two]) == ["-two"]
+    first = watching.cloudwatch.describe_alarms(AlarmNamePrefix=watching.name, MaxRecords=2)
+    second = watching.cloudwatch.describe_alarms(AlarmNamePrefix=watching.name, NextToken=first["NextToken"])
+    assert [len(page["MetricAlarms"]) for page in (first, second)] == [2, 1]
+
+
+def test_alarms_of_a_metric_are_those_with_its_dimensions(watching: Watching) -> None:
+    watching.put()
+    watching.put(f"{watching.name}-fleet", Dimensions=[{"Name": "EndpointName", "Value": "e"}])
+    wanted = {"Namespace": watching.name, "MetricName": "Errors"}
+    found = watching.cloudwatch.describe_alarms_for_metric(**wanted)["MetricAlarms"]
+    assert [alarm["AlarmName"] for alarm in found] == [watching.name]

@@ -1,0 +1,260 @@
+"""GetMetricData and GetMetricStatistics in the running local AWS, on numbers worked out by hand."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from tests.tritonstack_local.emulator.cloudwatch.watching import PERIOD, Watching
+
+OLD, NEW = {"EndpointName": "e", "VariantName": "old"}, {"EndpointName": "e", "VariantName": "new"}
+Line = list[tuple[int, float]]
+"""Minutes before the start, and values, the oldest first."""
+
+
+def ask(watching: Watching, *queries: dict[str, Any], minutes: int = 3, **more: Any) -> list[dict[str, Any]]:
+    """MetricDataResults of the last minutes."""
+    span = {"StartTime": watching.told_start - minutes * PERIOD, "EndTime": watching.told_start}
+    answer = watching.cloudwatch.get_metric_data(**{"MetricDataQueries": list(queries), **span, **more})
+    results: list[dict[str, Any]] = answer["MetricDataResults"]
+    return results
+
+
+def line(watching: Watching, result: dict[str, Any]) -> Line:
+    """The points of a result."""
+    points = zip(result["Timestamps"], result["Values"], strict=True)
+    return sorted((int((time.timestamp() - watching.told_start) // PERIOD), value) for time, value in points)
+
+
+def hidden(query: dict[str, Any]) -> dict[str, Any]:
+    """A query whose data are not returned."""
+    return {**query, "ReturnData": False}
+
+
+@pytest.fixture
+def calls(watching: Watching) -> Watching:
+    """Calls 1+2, 4, none; errors 1, none, none, of the old variant; calls 8 of the new one a minute ago."""
+    watching.write(1, 2, minutes_ago=3, metric="Calls", of=OLD)
+    watching.write(4, minutes_ago=2, metric="Calls", of=OLD)
+    watching.write(1, minutes_ago=3, metric="Errors", of=OLD)
+    watching.write(8, minutes_ago=1, metric="Calls", of=NEW)
+    return watching
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("m1", [(-3, 3), (-2, 4)]),
+        ("m1 / 2 + 1", [(-3, 2.5), (-2, 3)]),
+        ("-m1 ^ 2", [(-3, -9), (-2, -16)]),
+        ("100 * m2 / m1", [(-3, 100 / 3), (-2, 0)]),
+        ("FILL(m1, 0)", [(-3, 3), (-2, 4), (-1, 0)]),
+        ("SUM([m1, m2, m3])", [(-3, 4), (-2, 4), (-1, 8)]),
+        ("MAX(METRICS())", [(-3, 3), (-2, 4), (-1, 8)]),
+        ('SUM(METRICS("m"))', [(-3, 4), (-2, 4), (-1, 8)]),
+        ("IF(m1 > 3 AND FILL(m2, 0) == 0, m1, 0)", [(-3, 0), (-2, 4), (-1, 0)]),
+        ("RATE(m1)", [(-2, 1 / 60)]),
+        ("m1 / PERIOD(m1) * 60", [(-3, 3), (-2, 4)]),
+        ("e2 * 10", [(-3, 60), (-2, 80)]),
+    ],
+)
+def test_expressions(calls: Watching, expression: str, expected: Line) -> None:
+    [result] = ask(
+        calls,
+        {"Id": "e1", "Expression": expression, "Label": "shown"},
+        hidden({"Id": "e2", "Expression": "m1 * 2"}),
+        hidden(calls.query("m1", "Calls", of=OLD)),
+        hidden(calls.query("m2", "Errors", of=OLD)),
+        hidden(calls.query("m3", "Calls", of=NEW)),
+    )
+    assert (result["Id"], result["Label"], result["StatusCode"]) == ("e1", "shown", "Complete")
+    assert dict(line(calls, result)) == pytest.approx(dict(expected))
+
+
+@pytest.mark.parametrize(
+    ("stat", "expected"),
+    [("Sum", 3), ("Average", 1.5), ("Minimum", 1), ("Maximum", 2), ("SampleCount", 2), ("p50", 1.5), ("p90", 1.9)],
+)
+def test_statistics_agree_with_get_metric_statistics(calls: Watching, stat: str, expected: float) -> None:
+    [result] = ask(calls, calls.query("m1", "Calls", stat=stat, of=OLD))
+    kind = "ExtendedStatistics" if stat.startswith("p") else "Statistics"
+    points = calls.cloudwatch.get_metric_statistics(
+        Namespace=calls.name,
+        MetricName="Calls",
+        Dimensions=[{"Name": key, "Value": value} for key, value in OLD.items()],
+        StartTime=calls.told_start - 3 * PERIOD,
+        EndTime=calls.told_start,
+        Period=PERIOD,
+        **{kind: [stat]},
+    )["Datapoints"]
+    values = [point["ExtendedStatistics"][stat] if kind == "ExtendedStatistics" else point[stat] for point in points]
+    assert [value for _, value in line(calls, result)] == pytest.approx(values)
+    assert values[0] == pytest.approx(expected)
+    assert [point["Timestamp"].timestamp() for point in points] == [calls.told_start - 180, calls.told_start - 120]
+
+
+def test_dimensions_are_exact(calls: Watching) -> None:
+    of_all = [
+        calls.query("m1", "Calls"),
+        calls.query("m2", "Calls", of={"EndpointName": "e"}),
+        calls.query("m3", "Calls", of=NEW),
+    ]
+    assert [line(calls, result) for result in ask(calls, *of_all)] == [[], [], [(-1, 8)]]
+
+
+def test_a_longer_period_gathers_from_the_start_on(calls: Watching) -> None:
+    [result] = ask(calls, calls.query("m1", "Calls", period=180, of=OLD))
+    assert line(calls, result) == [(-3, 7)]
+
+
+def test_the_newest_point_comes_first_unless_asked_otherwise(calls: Watching) -> None:
+    query = calls.query("m1", "Calls", of=OLD)
+    assert ask(calls, query)[0]["Values"] == [4, 3]
+    assert ask(calls, query, ScanBy="TimestampAscending")[0]["Values"] == [3, 4]
+
+
+def test_an_array_gives_a_result_for_each_series_with_both_labels(calls: Watching) -> None:
+    metrics = [
+        {**hidden(calls.query("m1", "Calls", of=OLD)), "Label": "old"},
+        hidden(calls.query("m3", "Calls", of=NEW)),
+    ]
+    results = ask(calls, {"Id": "e1", "Expression": "METRICS() * 2", "Label": "twice"}, *metrics)
+    assert [(result["Id"], result["Label"]) for result in results] == [("e1", "twice old"), ("e1", "twice Calls")]
+    assert [line(calls, result) for result in results] == [[(-3, 6), (-2, 8)], [(-1, 16)]]
+
+
+def test_search_finds_the_metrics_of_a_schema(calls: Watching) -> None:
+    calls.write(99, metric="Calls", of={**OLD, "EndpointConfigName": "c"})
+    search = f"""SEARCH('{{{calls.name},EndpointName,VariantName}} MetricName="Calls"', 'Sum', 60)"""
+    queries = [
+        {"Id": "e1", "Expression": search.replace(calls.name, f'"{calls.name}"')},
+        {"Id": "e2", "Expression": "SUM(e1)"},
+    ]
+    new, old, total = ask(calls, *queries)
+    assert [(new["Label"], line(calls, new)), (old["Label"], line(calls, old))] == [
+        ("new", [(-1, 8)]),
+        ("old", [(-3, 3), (-2, 4)]),
+    ]
+    assert line(calls, total) == [(-3, 3), (-2, 4), (-1, 8)]
+
+
+def test_pages_hold_as_many_points_as_were_asked_for(calls: Watching) -> None:
+    queries = [calls.query("m1", "Calls", of=OLD), calls.query("m2", "Errors", of=OLD)]
+    span = {
+        "StartTime": calls.told_start - 180,
+        "EndTime": calls.told_start,
+        "MetricDataQueries": queries,
+        "MaxDatapoints": 1,
+    }
+    pages: list[list[tuple[str, list[float], str]]] = []
+    token: dict[str, str] = {}
+    for _ in range(3):
+        page = calls.cloudwatch.get_metric_data(**span, **token)
+        pages.append([(one["Id"], one["Values"], one["StatusCode"]) for one in page["MetricDataResults"]])
+        token = {"NextToken": page["NextToken"]} if "NextToken" in page else {}
+    assert [[(one, values) for one, values, _ in page if values] for page in pages] == [
+        [("m1", [4])],
+        [("m1", [3])],
+        [("m2", [1])],
+    ]
+    assert pages[0][0][2] == "PartialData"
+    assert pages[2][1][2] == "Complete"
+    assert not token
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ({"Id": "e1", "Expression": "m1 +"}, "Error in expression 'e1': Unexpected end"),
+        ({"Id": "e1", "Expression": "MEDIAN(m1)"}, "Error in expression 'e1': Unknown function MEDIAN"),
+        ({"Id": "e1", "Expression": "SERVICE_QUOTA(m1)"}, "SERVICE_QUOTA is not in the local AWS"),
+        ({"Id": "e1", "Expression": "m7"}, "Undefined variable m7"),
+        ({"Id": "e1", "Expression": "SUM(m1)"}, "its result is a number"),
+        ({"Id": "e1", "Expression": "e1"}, "in a circle"),
+        ({"Id": "m1", "Expression": "m1"}, "used more than once"),
+        ({"Id": "E1", "Expression": "m1"}, "The Id E1 is not valid"),
+        ({"Id": "e1"}, "either an Expression or a MetricStat"),
+        ({"Id": "e1", "Expression": "SELECT AVG(x) FROM y"}, "Error in expression 'e1'"),
+    ],
+)
+def test_expressions_that_are_none_are_refused(calls: Watching, query: dict[str, Any], words: str) -> None:
+    with pytest.raises(ClientError, match=words) as refusal:
+        ask(calls, query, calls.query("m1", "Calls", of=OLD))
+    assert refusal.value.response["Error"]["Code"] == "ValidationError"
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"stat": "Median"}, "Median is no statistic"),
+        ({"stat": "TM(10%:90%)"}, "TM.* is not in the local AWS"),
+        ({"period": 45}, "45"),
+    ],
+)
+def test_metrics_that_cannot_be_read_are_refused(calls: Watching, changed: dict[str, Any], words: str) -> None:
+    with pytest.raises(ClientError, match=words):
+        ask(calls, calls.query("m1", "Calls", **changed))
+
+
+def test_times_the_wrong_way_round_are_refused(calls: Watching) -> None:
+    with pytest.raises(ClientError, match="StartTime must be less than"):
+        ask(calls, calls.query("m1", "Calls"), minutes=0)
+
+
+def test_too_many_points_of_statistics_are_refused_with_the_arithmetic(calls: Watching) -> None:
+    with pytest.raises(ClientError, match="up to 1441 datapoints, which exceeds the limit of 1440"):
+        calls.cloudwatch.get_metric_statistics(
+            Namespace=calls.name,
+            MetricName="Calls",
+            StartTime=calls.told_start - 1441 * PERIOD,
+            EndTime=calls.told_start,
+            Period=PERIOD,
+            Statistics=["Sum"],
+        )
+
+
+def test_metrics_are_listed_by_name_and_dimension(calls: Watching) -> None:
+    def listed(**wanted: Any) -> list[str]:
+        found = calls.cloudwatch.list_metrics(Namespace=calls.name, **wanted)["Metrics"]
+        return sorted(f"{m['MetricName']} {m['Dimensions'][1]['Value']}" for m in found)
+
+    assert listed() == ["Calls new", "Calls old", "Errors old"]
+    assert listed(MetricName="Calls") == ["Calls new", "Calls old"]
+    assert listed(Dimensions=[{"Name": "VariantName", "Value": "new"}]) == ["Calls new"]
+    assert listed(Dimensions=[{"Name": "EndpointConfigName"}]) == []
+
+
+@pytest.mark.parametrize(
+    ("datum", "words"),
+    [
+        ({}, "exactly one of Value, Values and StatisticValues"),
+        ({"Value": 1, "Values": [1]}, "exactly one of"),
+        ({"Values": [1, 2], "Counts": [1]}, "the same length"),
+        ({"Values": [float(i) for i in range(151)]}, "more than 150 values"),
+        ({"Value": float("nan")}, "special values"),
+        ({"Value": float("-inf")}, "special values"),
+        ({"Values": [1, float("inf")]}, "special values"),
+        ({"Values": [1], "Counts": [float("inf")]}, "special values"),
+        ({"StatisticValues": {"SampleCount": 1, "Sum": float("inf"), "Minimum": 1, "Maximum": 1}}, "special values"),
+    ],
+)
+def test_data_that_are_none_are_refused_and_none_of_the_call_is_kept(
+    watching: Watching, datum: dict[str, Any], words: str
+) -> None:
+    good = {"MetricName": "Good", "Value": 1}
+    with pytest.raises(ClientError, match=words):
+        watching.cloudwatch.put_metric_data(Namespace=watching.name, MetricData=[good, {"MetricName": "M", **datum}])
+    assert watching.cloudwatch.list_metrics(Namespace=watching.name)["Metrics"] == []
+
+
+def test_a_datum_without_a_time_is_of_the_clocks_now(watching: Watching) -> None:
+    watching.emulator.advance(24 * 3600)
+    watching.cloudwatch.put_metric_data(Namespace=watching.name, MetricData=[{"MetricName": "M", "Value": 3}])
+    now = time.time()
+    [result] = watching.cloudwatch.get_metric_data(
+        MetricDataQueries=[watching.query("m1", "M")], StartTime=now - 120, EndTime=now + 120
+    )["MetricDataResults"]
+    assert result["Values"] == [3]

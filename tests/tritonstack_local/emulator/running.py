@@ -1,0 +1,239 @@
+"""A running emulator for tests, and what they ask of it."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import boto3
+from botocore.config import Config
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+PYTHON = REPOSITORY / ".envs/emulator/bin/python"
+START_SECONDS = 30.0
+SETTLE_SECONDS = 30.0
+TRUST = {
+    "Version": "2012-10-17",
+    "Statement": [{"Effect": "Allow", "Principal": {"Service": "sagemaker.amazonaws.com"}, "Action": "sts:AssumeRole"}],
+}
+ROLE = {"Type": "AWS::IAM::Role", "Properties": {"AssumeRolePolicyDocument": TRUST}}
+ROLE_ARN = "arn:aws:iam::123456789012:role/any"
+IMAGE = "301217895009.dkr.ecr.us-east-1.amazonaws.com/sagemaker-tritonserver:24.09-py3"
+
+
+def free_port() -> int:
+    """A TCP port that was free a moment ago."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+class Emulator:
+    """One emulator process."""
+
+    def __init__(self, folder: Path, **variables: str) -> None:
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.log = folder / "emulator.log"
+        self.temporary = folder / "tmp"
+        environment = {
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": str(REPOSITORY),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "GATEWAY_PORT": str(self.port),
+            "BIND_HOST": "127.0.0.1",
+            "MINISTACK_ACCOUNT_ID": "123456789012",
+            "TRITONSTACK_STACK_PATIENCE_SECONDS": "0",  # the tests look themselves, and often
+            "STATE_DIR": str(folder / "state"),
+            "TMPDIR": str(self.temporary),
+            **variables,
+        }
+        with self.log.open("wb") as output:
+            self.process = subprocess.Popen(
+                [PYTHON, "-m", "tritonstack_local.emulator"],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+        self._clients: dict[str, Any] = {}
+
+    def wait_ready(self) -> Emulator:
+        """Wait until the health route answers."""
+        until = time.monotonic() + START_SECONDS
+        while self.process.poll() is None and time.monotonic() < until:
+            try:
+                self.get("/_tritonstack/health")
+            except OSError:
+                time.sleep(0.02)
+            else:
+                return self
+        raise AssertionError(f"the emulator did not come up:\n{self.log.read_text()}")
+
+    def stop(self) -> int:
+        """SIGTERM; the exit status."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(timeout=30)
+
+    def client(self, service: str) -> Any:
+        """A boto3 client without retries."""
+        if service not in self._clients:
+            self._clients[service] = boto3.client(
+                service,
+                endpoint_url=self.url,
+                region_name="us-east-1",
+                aws_access_key_id="testing",
+                aws_secret_access_key="testing",
+                config=Config(retries={"total_max_attempts": 1}),
+            )
+        return self._clients[service]
+
+    def get(self, path: str) -> Any:
+        """A JSON answer of the gateway itself."""
+        status, answer = self._http("GET", path, None)
+        assert status == 200, answer
+        return answer
+
+    def report(self, endpoint: str, config: str, outcome: str, reason: str = "") -> int:
+        """Report a deployment as the runtime does; the HTTP status."""
+        body = json.dumps({"endpoint_config_name": config, "outcome": outcome, "reason": reason}).encode()
+        return self._http("POST", f"/_tritonstack/endpoints/{endpoint}/report", body)[0]
+
+    def advance(self, seconds: float) -> float:
+        """Move the emulator's clock on; the time there."""
+        status, answer = self._http("POST", "/_tritonstack/clock", json.dumps({"advance_seconds": seconds}).encode())
+        assert status == 200, answer
+        return float(answer["now"])
+
+    def _http(self, method: str, path: str, body: bytes | None) -> tuple[int, Any]:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        try:
+            connection.request(method, path, body)
+            answer = connection.getresponse()
+            return answer.status, json.loads(answer.read())
+        finally:
+            connection.close()
+
+    def create_stack(self, name: str, resources: dict[str, Any], **more: Any) -> None:
+        """Create a stack and come back at once."""
+        self.client("cloudformation").create_stack(**_stack(name, resources, more))
+
+    def update_stack(self, name: str, resources: dict[str, Any], **more: Any) -> None:
+        """Update a stack and come back at once."""
+        self.client("cloudformation").update_stack(**_stack(name, resources, more))
+
+    def settled(self, name: str) -> dict[str, Any]:
+        """The stack, once it is no longer in progress."""
+        cloudformation = self.client("cloudformation")
+        stack: dict[str, Any] = wait_until(
+            lambda: cloudformation.describe_stacks(StackName=name)["Stacks"][0],
+            lambda stack: not stack["StackStatus"].endswith("IN_PROGRESS"),
+        )
+        return stack
+
+    def deploy(self, name: str, resources: dict[str, Any], **more: Any) -> str:
+        """Create or update a stack; its status."""
+        names = {stack["StackName"] for stack in self.client("cloudformation").describe_stacks()["Stacks"]}
+        (self.update_stack if name in names else self.create_stack)(name, resources, **more)
+        return str(self.settled(name)["StackStatus"])
+
+    def failures(self, name: str) -> str:
+        """The reasons of every failed event of a stack."""
+        events = self.client("cloudformation").describe_stack_events(StackName=name)["StackEvents"]
+        return "\n".join(e.get("ResourceStatusReason", "") for e in events if e["ResourceStatus"].endswith("FAILED"))
+
+    def physical(self, name: str, logical_id: str) -> str:
+        """The physical id of a stack's resource."""
+        answer = self.client("cloudformation").describe_stack_resource(StackName=name, LogicalResourceId=logical_id)
+        return str(answer["StackResourceDetail"]["PhysicalResourceId"])
+
+    def delete_stack(self, name: str) -> str:
+        """Delete a stack; the status it ends with."""
+        stack_id = self.client("cloudformation").describe_stacks(StackName=name)["Stacks"][0]["StackId"]
+        self.client("cloudformation").delete_stack(StackName=name)
+        return str(self.settled(stack_id)["StackStatus"])
+
+
+def _stack(name: str, resources: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
+    outputs = {"Outputs": more.pop("outputs")} if "outputs" in more else {}
+    body = json.dumps({"Resources": resources, **outputs})
+    return {"StackName": name, "TemplateBody": body, "Capabilities": ["CAPABILITY_NAMED_IAM"], **more}
+
+
+def wait_until(look: Callable[[], Any], done: Callable[[Any], bool]) -> Any:
+    """Look until what is seen satisfies ``done``."""
+    until = time.monotonic() + SETTLE_SECONDS
+    while True:
+        seen = look()
+        if done(seen):
+            return seen
+        assert time.monotonic() < until, f"still {seen}"
+        time.sleep(0.02)
+
+
+def model(**container: Any) -> dict[str, Any]:
+    """An AWS::SageMaker::Model in multi-model mode."""
+    primary = {"Image": IMAGE, "Mode": "MultiModel", "ModelDataUrl": "s3://bucket/prefix/", **container}
+    return {
+        "Type": "AWS::SageMaker::Model",
+        "Properties": {"ExecutionRoleArn": {"Fn::GetAtt": ["Role", "Arn"]}, "PrimaryContainer": primary},
+    }
+
+
+def config(**variant: Any) -> dict[str, Any]:
+    """An AWS::SageMaker::EndpointConfig with one variant of the resource ``Model``."""
+    properties = {
+        "VariantName": "main",
+        "ModelName": {"Fn::GetAtt": ["Model", "ModelName"]},
+        "InstanceType": "ml.g4dn.xlarge",
+        "InitialInstanceCount": 1,
+        "InitialVariantWeight": 1,
+        **variant,
+    }
+    return {"Type": "AWS::SageMaker::EndpointConfig", "Properties": {"ProductionVariants": [properties]}}
+
+
+def serving(name: str, *, container: dict[str, Any] | None = None, **variant: Any) -> dict[str, Any]:
+    """A role, a model, a config and an endpoint called ``name``."""
+    return {
+        "Role": ROLE,
+        "Model": model(**(container or {})),
+        "Config": config(**variant),
+        "Endpoint": {
+            "Type": "AWS::SageMaker::Endpoint",
+            "Properties": {
+                "EndpointName": name,
+                "EndpointConfigName": {"Fn::GetAtt": ["Config", "EndpointConfigName"]},
+            },
+        },
+    }
+
+
+def make_role(emulator: Emulator) -> None:
+    """The role ``ROLE_ARN``, which SageMaker may assume."""
+    roles = emulator.client("iam")
+    with contextlib.suppress(roles.exceptions.EntityAlreadyExistsException):
+        roles.create_role(RoleName=ROLE_ARN.rpartition("/")[2], AssumeRolePolicyDocument=json.dumps(TRUST))
+
+
+def make_config(emulator: Emulator, name: str, **variant: Any) -> None:
+    """A model and a config called ``name``, through the API."""
+    make_role(emulator)
+    sagemaker = emulator.client("sagemaker")
+    sagemaker.create_model(
+        ModelName=name,
+        ExecutionRoleArn=ROLE_ARN,
+        PrimaryContainer={"Image": IMAGE, "Mode": "MultiModel", "ModelDataUrl": "s3://bucket/prefix/"},
+    )
+    properties = {"VariantName": "main", "ModelName": name, "InstanceType": "ml.g4dn.xlarge", "InitialInstanceCount": 1}
+    sagemaker.create_endpoint_config(EndpointConfigName=name, ProductionVariants=[{**properties, **variant}])

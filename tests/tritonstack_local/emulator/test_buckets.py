@@ -1,0 +1,200 @@
+"""Buckets in stacks keep their properties; objects are written once; a full bucket stays."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from tests.tritonstack_local.emulator.running import Emulator
+
+
+def _resources(name: str) -> dict[str, Any]:
+    return {
+        "Key": {
+            "Type": "AWS::KMS::Key",
+            "Properties": {
+                "EnableKeyRotation": True,
+                "KeyPolicy": {"Version": "2012-10-17", "Statement": []},
+                "Tags": [{"Key": "team", "Value": "platform"}],
+            },
+        },
+        "Logs": {"Type": "AWS::S3::Bucket", "Properties": {}},
+        "Bucket": {
+            "Type": "AWS::S3::Bucket",
+            "Properties": {
+                "BucketName": name,
+                "BucketEncryption": {
+                    "ServerSideEncryptionConfiguration": [
+                        {
+                            "BucketKeyEnabled": True,
+                            "ServerSideEncryptionByDefault": {
+                                "SSEAlgorithm": "aws:kms",
+                                "KMSMasterKeyID": {"Fn::GetAtt": ["Key", "Arn"]},
+                            },
+                        }
+                    ]
+                },
+                "LifecycleConfiguration": {
+                    "Rules": [
+                        {
+                            "Id": "old",
+                            "Status": "Enabled",
+                            "NoncurrentVersionExpiration": {"NoncurrentDays": 30},
+                            "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 7},
+                        },
+                        {"Id": "logs", "Status": "Enabled", "Prefix": "logs/", "ExpirationInDays": 90},
+                    ]
+                },
+                "LoggingConfiguration": {"DestinationBucketName": {"Ref": "Logs"}, "LogFilePrefix": "s3/"},
+                "OwnershipControls": {"Rules": [{"ObjectOwnership": "BucketOwnerEnforced"}]},
+                "PublicAccessBlockConfiguration": {
+                    "BlockPublicAcls": True,
+                    "BlockPublicPolicy": True,
+                    "IgnorePublicAcls": True,
+                    "RestrictPublicBuckets": True,
+                },
+                "Tags": [{"Key": "team", "Value": "platform"}],
+                "VersioningConfiguration": {"Status": "Enabled"},
+            },
+        },
+        "Policy": {
+            "Type": "AWS::S3::BucketPolicy",
+            "Properties": {
+                "Bucket": {"Ref": "Bucket"},
+                "PolicyDocument": {
+                    "Version": "2012-10-17",
+                    "Statement": [
+                        {
+                            "Effect": "Deny",
+                            "Principal": "*",
+                            "Action": "s3:*",
+                            "Resource": {"Fn::GetAtt": ["Bucket", "Arn"]},
+                            "Condition": {"Bool": {"aws:SecureTransport": "false"}},
+                        }
+                    ],
+                },
+            },
+        },
+    }
+
+
+def test_every_property_of_a_bucket_is_kept_changed_and_taken_away(aws: Emulator, name: str) -> None:
+    resources = _resources(name)
+    assert aws.deploy(name, resources) == "CREATE_COMPLETE", aws.failures(name)
+    s3, logs, key = aws.client("s3"), aws.physical(name, "Logs"), aws.physical(name, "Key")
+    encryption = s3.get_bucket_encryption(Bucket=name)["ServerSideEncryptionConfiguration"]["Rules"][0]
+    assert encryption["ApplyServerSideEncryptionByDefault"]["KMSMasterKeyID"].endswith(key)
+    assert encryption["BucketKeyEnabled"] is True
+    rules = {rule["ID"]: rule for rule in s3.get_bucket_lifecycle_configuration(Bucket=name)["Rules"]}
+    assert rules["old"]["NoncurrentVersionExpiration"]["NoncurrentDays"] == 30
+    assert rules["old"]["AbortIncompleteMultipartUpload"]["DaysAfterInitiation"] == 7
+    assert (rules["logs"]["Expiration"]["Days"], rules["logs"]["Filter"]["Prefix"]) == (90, "logs/")
+    logging = {"TargetBucket": logs, "TargetPrefix": "s3/"}
+    assert s3.get_bucket_logging(Bucket=name)["LoggingEnabled"] == logging
+    ownership = s3.get_bucket_ownership_controls(Bucket=name)["OwnershipControls"]["Rules"]
+    assert ownership == [{"ObjectOwnership": "BucketOwnerEnforced"}]
+    assert all(s3.get_public_access_block(Bucket=name)["PublicAccessBlockConfiguration"].values())
+    assert {"Key": "team", "Value": "platform"} in s3.get_bucket_tagging(Bucket=name)["TagSet"]
+    assert s3.get_bucket_versioning(Bucket=name)["Status"] == "Enabled"
+    statement = json.loads(s3.get_bucket_policy(Bucket=name)["Policy"])["Statement"][0]
+    assert statement["Resource"] == f"arn:aws:s3:::{name}"
+    kms = aws.client("kms")
+    assert {"TagKey": "team", "TagValue": "platform"} in kms.list_resource_tags(KeyId=key)["Tags"]
+    assert kms.get_key_rotation_status(KeyId=key)["KeyRotationEnabled"] is True
+
+    bucket = resources["Bucket"]["Properties"]
+    bucket["LifecycleConfiguration"]["Rules"] = bucket["LifecycleConfiguration"]["Rules"][:1]
+    bucket["VersioningConfiguration"]["Status"] = "Suspended"
+    del bucket["LoggingConfiguration"]
+    assert aws.deploy(name, resources) == "UPDATE_COMPLETE", aws.failures(name)
+    assert len(s3.get_bucket_lifecycle_configuration(Bucket=name)["Rules"]) == 1
+    assert s3.get_bucket_versioning(Bucket=name)["Status"] == "Suspended"
+    assert "LoggingEnabled" not in s3.get_bucket_logging(Bucket=name)
+    assert aws.delete_stack(name) == "DELETE_COMPLETE"
+
+
+@pytest.mark.parametrize("leftover", ["object", "old version"])
+def test_bucket_that_is_not_empty_is_not_deleted(aws: Emulator, name: str, leftover: str) -> None:
+    properties = {"BucketName": name, "VersioningConfiguration": {"Status": "Enabled"}}
+    assert aws.deploy(name, {"Bucket": {"Type": "AWS::S3::Bucket", "Properties": properties}}) == "CREATE_COMPLETE"
+    s3 = aws.client("s3")
+    s3.put_object(Bucket=name, Key="k", Body=b"x")
+    if leftover == "old version":
+        s3.delete_object(Bucket=name, Key="k")
+    assert aws.delete_stack(name) == "DELETE_FAILED"
+    assert "not empty" in aws.failures(name)
+    for kind in ("Versions", "DeleteMarkers"):
+        for version in s3.list_object_versions(Bucket=name).get(kind, []):
+            s3.delete_object(Bucket=name, Key=version["Key"], VersionId=version["VersionId"])
+    assert aws.delete_stack(name) == "DELETE_COMPLETE"
+
+
+def test_lifecycle_rule_part_that_would_be_lost_is_refused_and_no_bucket_stays(aws: Emulator, name: str) -> None:
+    rule = {"Status": "Enabled", "ExpirationInDays": 1, "ObjectSizeGreaterThan": "5"}
+    properties = {"BucketName": name, "LifecycleConfiguration": {"Rules": [rule]}}
+    resources = {"Bucket": {"Type": "AWS::S3::Bucket", "Properties": properties}}
+    assert aws.deploy(name, resources) == "ROLLBACK_COMPLETE"
+    assert "ObjectSizeGreaterThan of a lifecycle rule would have no effect" in aws.failures(name)
+    assert name not in {bucket["Name"] for bucket in aws.client("s3").list_buckets()["Buckets"]}
+
+
+@pytest.fixture
+def bucket(aws: Emulator, name: str) -> str:
+    """A plain bucket."""
+    aws.client("s3").create_bucket(Bucket=name)
+    return name
+
+
+def test_object_is_put_only_once(aws: Emulator, bucket: str) -> None:
+    s3 = aws.client("s3")
+    s3.put_object(Bucket=bucket, Key="k", Body=b"winner", IfNoneMatch="*")
+    with pytest.raises(ClientError) as refused:
+        s3.put_object(Bucket=bucket, Key="k", Body=b"loser", IfNoneMatch="*")
+    assert refused.value.response["ResponseMetadata"]["HTTPStatusCode"] == 412
+    assert s3.get_object(Bucket=bucket, Key="k")["Body"].read() == b"winner"
+
+
+def test_multipart_upload_is_completed_only_once(aws: Emulator, bucket: str) -> None:
+    s3 = aws.client("s3")
+
+    def upload(body: bytes) -> Any:
+        upload_id = s3.create_multipart_upload(Bucket=bucket, Key="k", ChecksumAlgorithm="SHA256")["UploadId"]
+        part = s3.upload_part(
+            Bucket=bucket, Key="k", UploadId=upload_id, PartNumber=1, Body=body, ChecksumAlgorithm="SHA256"
+        )
+        assert part["ChecksumSHA256"] == base64.b64encode(hashlib.sha256(body).digest()).decode()
+        parts = [{"PartNumber": 1, "ETag": part["ETag"], "ChecksumSHA256": part["ChecksumSHA256"]}]
+        return s3.complete_multipart_upload(
+            Bucket=bucket, Key="k", UploadId=upload_id, MultipartUpload={"Parts": parts}, IfNoneMatch="*"
+        )
+
+    upload(b"w" * 1000)
+    with pytest.raises(ClientError) as refused:
+        upload(b"l" * 1000)
+    assert refused.value.response["ResponseMetadata"]["HTTPStatusCode"] == 412
+    assert s3.get_object(Bucket=bucket, Key="k")["Body"].read() == b"w" * 1000
+
+
+def test_checksum_asked_for_is_returned_with_the_object(aws: Emulator, bucket: str) -> None:
+    s3, expected = aws.client("s3"), base64.b64encode(hashlib.sha256(b"body").digest()).decode()
+    assert s3.put_object(Bucket=bucket, Key="k", Body=b"body", ChecksumAlgorithm="SHA256")["ChecksumSHA256"] == expected
+    assert s3.head_object(Bucket=bucket, Key="k", ChecksumMode="ENABLED")["ChecksumSHA256"] == expected
+
+
+def test_copy_is_made_only_once_and_answers_with_its_checksum(aws: Emulator, bucket: str) -> None:
+    s3, expected = aws.client("s3"), base64.b64encode(hashlib.sha256(b"body").digest()).decode()
+    s3.put_object(Bucket=bucket, Key="from", Body=b"body")
+    copy = {"Bucket": bucket, "Key": "to", "CopySource": f"{bucket}/from", "ChecksumAlgorithm": "SHA256"}
+    assert s3.copy_object(**copy, IfNoneMatch="*")["CopyObjectResult"]["ChecksumSHA256"] == expected
+    s3.put_object(Bucket=bucket, Key="from", Body=b"other")
+    with pytest.raises(ClientError) as refused:
+        s3.copy_object(**copy, IfNoneMatch="*")
+    assert refused.value.response["ResponseMetadata"]["HTTPStatusCode"] == 412
+    assert s3.get_object(Bucket=bucket, Key="to")["Body"].read() == b"body"
+    s3.copy_object(**copy)
+    assert s3.get_object(Bucket=bucket, Key="to")["Body"].read() == b"other"

@@ -1,0 +1,246 @@
+"""State changes of builds reach Lambdas through EventBridge rules."""
+
+from __future__ import annotations
+
+import io
+import json
+import textwrap
+import time
+import zipfile
+from typing import Any
+
+from tests.tritonstack_local.emulator.building import (
+    bucket,
+    buildspec,
+    ended,
+    logged,
+    make_project,
+    make_service_role,
+    run,
+    start,
+)
+from tests.tritonstack_local.emulator.running import ROLE_ARN, Emulator, wait_until
+
+# Keeps each event under its id; fails the first so many times that it sees one.
+KEEPER = """
+    import json
+    import os
+
+    import boto3
+
+    def handler(event, context):
+        ssm = boto3.client("ssm")
+        base = "/" + os.environ["NAME"]
+        try:
+            seen = int(ssm.get_parameter(Name=base + "/seen")["Parameter"]["Value"])
+        except ssm.exceptions.ParameterNotFound:
+            seen = 0
+        ssm.put_parameter(Name=base + "/seen", Value=str(seen + 1), Type="String", Overwrite=True)
+        if seen < int(os.environ["FAILURES"]):
+            raise ValueError("not yet")
+        boto3.client("s3").put_object(Bucket=os.environ["NAME"], Key=event["id"], Body=json.dumps(event))
+"""
+
+
+def _listen(emulator: Emulator, name: str, *, failures: int = 0, statuses: tuple[str, ...] = ()) -> None:
+    """A rule for the project ``name`` whose target is a Lambda that keeps the events in a bucket of that name."""
+    bucket(emulator, name)
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as file:
+        file.writestr("index.py", textwrap.dedent(KEEPER))
+    function = emulator.client("lambda").create_function(
+        FunctionName=name,
+        Runtime="python3.12",
+        Handler="index.handler",
+        Role=ROLE_ARN,
+        Code={"ZipFile": archive.getvalue()},
+        Environment={"Variables": {"NAME": name, "FAILURES": str(failures)}},
+        Timeout=30,
+    )
+    detail: dict[str, Any] = {"project-name": [name], **({"build-status": list(statuses)} if statuses else {})}
+    pattern = {"source": ["aws.codebuild"], "detail-type": ["CodeBuild Build State Change"], "detail": detail}
+    rules = emulator.client("events")
+    rules.put_rule(Name=name, EventPattern=json.dumps(pattern))
+    rules.put_targets(Rule=name, Targets=[{"Id": "keeper", "Arn": function["FunctionArn"]}])
+
+
+def _kept(emulator: Emulator, name: str, *, count: int) -> list[dict[str, Any]]:
+    """The events, by status, once there are so many."""
+    store = emulator.client("s3")
+    found = wait_until(
+        lambda: store.list_objects_v2(Bucket=name).get("Contents", []), lambda entries: len(entries) >= count
+    )
+    events = [json.loads(store.get_object(Bucket=name, Key=one["Key"])["Body"].read()) for one in found]
+    return sorted(events, key=lambda event: str(event["detail"]["build-status"] != "IN_PROGRESS"))
+
+
+def test_every_status_change_reaches_the_lambda_of_a_matching_rule(aws: Emulator, name: str) -> None:
+    _listen(aws, name)
+    make_project(aws, name, buildspec("exit 7"))
+    build = run(aws, name, environmentVariablesOverride=[{"name": "TRITONSTACK_WAIT", "value": "staging/w.json"}])
+    began, finished = _kept(aws, name, count=2)
+    assert (began["source"], began["detail-type"]) == ("aws.codebuild", "CodeBuild Build State Change")
+    assert began["resources"] == finished["resources"] == [build["arn"]]
+    assert began["detail"]["build-status"] == "IN_PROGRESS"
+    assert not began["detail"]["additional-information"]["build-complete"]
+    detail = finished["detail"]
+    assert (detail["build-status"], detail["project-name"], detail["build-id"]) == ("FAILED", name, build["arn"])
+    assert (detail["current-phase"], detail["current-phase-context"], detail["version"]) == ("COMPLETED", "[]", "1")
+    information = detail["additional-information"]
+    assert (information["timeout-in-minutes"], information["build-number"]) == (60, 1)
+    assert information["logs"]["group-name"] == build["logs"]["groupName"]
+    assert information["logs"]["stream-name"] == build["logs"]["streamName"]
+    assert information["logs"]["deep-link"].startswith(
+        "https://console.aws.amazon.com/cloudwatch/home?region=us-east-1"
+    )
+    assert information["environment"]["environment-variables"] == [
+        {"name": "TRITONSTACK_WAIT", "value": "staging/w.json", "type": "PLAINTEXT"}
+    ]
+    [failed] = [phase for phase in information["phases"] if phase.get("phase-status") == "FAILED"]
+    assert failed["phase-type"] == "BUILD"
+    assert failed["phase-context"] == [
+        "COMMAND_EXECUTION_ERROR: Error while executing command: exit 7. Reason: exit status 7"
+    ]
+    assert time.strptime(failed["start-time"], "%b %d, %Y %I:%M:%S %p")
+    assert information["phases"][-1]["phase-type"] == "COMPLETED"
+
+
+def test_rule_for_other_statuses_is_not_told(aws: Emulator, name: str) -> None:
+    _listen(aws, name, statuses=("STOPPED",))
+    make_project(aws, name, buildspec("echo ready", "sleep 600"))
+    build = start(aws, name)
+    logged(aws, build, "ready")
+    aws.client("codebuild").stop_build(id=build)
+    [event] = _kept(aws, name, count=1)
+    assert event["detail"]["build-status"] == "STOPPED"
+
+
+def test_failing_lambda_is_tried_again_twice_on_the_clock(aws: Emulator, name: str) -> None:
+    _listen(aws, name, failures=2, statuses=("SUCCEEDED",))
+    make_project(aws, name, buildspec("true"))
+    build = start(aws, name)
+    assert ended(aws, build)["buildStatus"] == "SUCCEEDED"
+    _wait_seen(aws, name, 1)
+    _advance_until_seen(aws, name, 2)
+    _advance_until_seen(aws, name, 3)
+    [event] = _kept(aws, name, count=1)
+    assert event["detail"]["build-id"].endswith(build)
+
+
+def test_event_that_no_attempt_takes_goes_to_the_failure_destination(aws: Emulator, name: str) -> None:
+    _listen(aws, name, failures=100, statuses=("SUCCEEDED",))
+    queues = aws.client("sqs")
+    queue = queues.create_queue(QueueName=name)["QueueUrl"]
+    arn = queues.get_queue_attributes(QueueUrl=queue, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    aws.client("lambda").put_function_event_invoke_config(
+        FunctionName=name, MaximumRetryAttempts=1, DestinationConfig={"OnFailure": {"Destination": arn}}
+    )
+    make_project(aws, name, buildspec("true"))
+    build = run(aws, name)
+    _wait_seen(aws, name, 1)
+    _advance_until_seen(aws, name, 2)
+    [message] = wait_until(lambda: queues.receive_message(QueueUrl=queue).get("Messages", []), bool)
+    assert json.loads(message["Body"])["requestPayload"]["detail"]["build-id"] == build["arn"]
+    assert _seen(aws, name) == 2
+
+
+def _seen(emulator: Emulator, name: str) -> int:
+    """How often the Lambda saw an event."""
+    ssm = emulator.client("ssm")
+    try:
+        return int(ssm.get_parameter(Name=f"/{name}/seen")["Parameter"]["Value"])
+    except ssm.exceptions.ParameterNotFound:
+        return 0
+
+
+def _wait_seen(emulator: Emulator, name: str, count: int) -> None:
+    wait_until(lambda: _seen(emulator, name), lambda seen: seen >= count)
+
+
+def _advance_until_seen(emulator: Emulator, name: str, count: int) -> None:
+    """Move the clock on minute by minute: the wait begins some time after the failure was seen."""
+
+    def look() -> int:
+        emulator.advance(60)
+        return _seen(emulator, name)
+
+    wait_until(look, lambda seen: seen >= count)
+
+
+def test_project_of_a_template_keeps_its_settings(aws: Emulator, name: str) -> None:
+    make_service_role(aws)
+    codebuild = aws.client("codebuild")
+    properties = {
+        "Name": name,
+        "ServiceRole": "arn:aws:iam::123456789012:role/builder",
+        "Source": {"Type": "NO_SOURCE", "BuildSpec": json.dumps(buildspec("echo $A", "echo ready"))},
+        "Artifacts": {"Type": "NO_ARTIFACTS"},
+        "Cache": {"Type": "NO_CACHE"},
+        "EncryptionKey": "alias/aws/s3",
+        "Environment": {
+            "Type": "LINUX_CONTAINER",
+            "Image": "aws/codebuild/standard:7.0",
+            "ComputeType": "BUILD_GENERAL1_SMALL",
+            "ImagePullCredentialsType": "CODEBUILD",
+            "PrivilegedMode": False,
+            "EnvironmentVariables": [{"Name": "A", "Type": "PLAINTEXT", "Value": "from the template"}],
+        },
+        "LogsConfig": {"CloudWatchLogs": {"Status": "ENABLED", "GroupName": f"/builds/{name}"}},
+        "TimeoutInMinutes": 600,
+        "QueuedTimeoutInMinutes": 60,
+        "Tags": [{"Key": "team", "Value": "platform"}],
+        "VpcConfig": {"VpcId": "vpc-1", "Subnets": ["subnet-1"], "SecurityGroupIds": ["sg-1"]},
+        "Visibility": "PRIVATE",
+    }
+    template = {"Project": {"Type": "AWS::CodeBuild::Project", "Properties": properties}}
+    assert aws.deploy(name, template) == "CREATE_COMPLETE", aws.failures(name)
+    [project] = codebuild.batch_get_projects(names=[name])["projects"]
+    assert project["logsConfig"] == {"cloudWatchLogs": {"status": "ENABLED", "groupName": f"/builds/{name}"}}
+    assert (project["timeoutInMinutes"], project["queuedTimeoutInMinutes"]) == (600, 60)
+    assert project["vpcConfig"]["vpcId"] == "vpc-1"
+    build = run(aws, name)
+    assert build["buildStatus"] == "SUCCEEDED"
+    assert build["logs"]["groupName"] == f"/builds/{name}"
+    logged(aws, build["id"], "from the template")
+
+    del properties["LogsConfig"]
+    properties["TimeoutInMinutes"] = 30
+    assert aws.deploy(name, template) == "UPDATE_COMPLETE", aws.failures(name)
+    [project] = codebuild.batch_get_projects(names=[name])["projects"]
+    assert "logsConfig" not in project
+    assert run(aws, name)["logs"]["groupName"] == f"/aws/codebuild/{name}"
+    assert run(aws, name)["timeoutInMinutes"] == 30
+    assert aws.delete_stack(name) == "DELETE_COMPLETE"
+    assert codebuild.batch_get_projects(names=[name])["projectsNotFound"] == [name]
+
+
+def test_template_that_createproject_would_refuse_fails_the_stack(aws: Emulator, name: str) -> None:
+    properties = {
+        "Name": name,
+        "ServiceRole": "arn:aws:iam::123456789012:role/builder",
+        "Source": {"Type": "NO_SOURCE", "BuildSpec": "version: 0.2"},
+        "Artifacts": {"Type": "NO_ARTIFACTS"},
+        "Environment": {"Type": "LINUX_GPU", "Image": "i", "ComputeType": "BUILD_GENERAL1_SMALL"},
+    }
+    status = aws.deploy(name, {"Project": {"Type": "AWS::CodeBuild::Project", "Properties": properties}})
+    assert status == "ROLLBACK_COMPLETE"
+    assert "LINUX_GPU" in aws.failures(name)
+
+
+def test_builds_are_listed_newest_first_and_deleted_once_ended(aws: Emulator, name: str) -> None:
+    codebuild = aws.client("codebuild")
+    make_project(aws, name, buildspec("echo ready", "sleep $SECONDS_"))
+
+    def begun(seconds: str) -> str:
+        return start(aws, name, environmentVariablesOverride=[{"name": "SECONDS_", "value": seconds}])
+
+    first, running = begun("0"), ""
+    ended(aws, first)
+    running = begun("600")
+    logged(aws, running, "ready")
+    assert codebuild.list_builds_for_project(projectName=name)["ids"] == [running, first]
+    answer = codebuild.batch_delete_builds(ids=[first, running])
+    assert answer["buildsDeleted"] == [f"arn:aws:codebuild:us-east-1:123456789012:build/{first}"]
+    assert answer["buildsNotDeleted"] == [{"id": running, "statusCode": "BUILD_IN_PROGRESS"}]
+    assert codebuild.batch_get_builds(ids=[first])["buildsNotFound"] == [first]
+    codebuild.stop_build(id=running)

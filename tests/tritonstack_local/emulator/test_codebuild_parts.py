@@ -1,0 +1,194 @@
+"""Parts of a build by themselves: reading a buildspec, unpacking a source, the shell, the choice of artifacts."""
+
+from __future__ import annotations
+
+import io
+import os
+import stat
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tritonstack_local.emulator.clock import clock
+from tritonstack_local.emulator.codebuild.artifacts import matching_files
+from tritonstack_local.emulator.codebuild.buildspec import (
+    PHASES,
+    ArtifactFiles,
+    BuildspecError,
+    is_inline,
+    read_buildspec,
+)
+from tritonstack_local.emulator.codebuild.failure import PhaseError
+from tritonstack_local.emulator.codebuild.shell import BuildShell
+from tritonstack_local.emulator.codebuild.source import unpack
+
+DOCUMENTS = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+SECTIONS = st.fixed_dictionaries(
+    {"version": st.just(0.2), "phases": st.dictionaries(st.sampled_from(PHASES), DOCUMENTS)},
+    optional={"env": DOCUMENTS, "artifacts": DOCUMENTS},
+)
+
+
+@given(st.text() | DOCUMENTS.map(yaml.safe_dump) | SECTIONS.map(yaml.safe_dump))
+def test_any_text_is_a_buildspec_or_a_said_problem(text: str) -> None:
+    try:
+        read = read_buildspec(text)
+    except BuildspecError as error:
+        assert str(error)
+    else:
+        assert set(read.phases) == set(PHASES)
+
+
+@given(st.dictionaries(st.sampled_from(PHASES), st.lists(st.text(min_size=1))))
+def test_commands_are_read_as_written(phases: dict[str, list[str]]) -> None:
+    document = {"version": "0.2", "phases": {name: {"commands": commands} for name, commands in phases.items()}}
+    read = read_buildspec(yaml.safe_dump(document))
+    assert {name: list(read.phases[name].commands) for name in phases} == phases
+
+
+def test_every_problem_of_a_buildspec_is_said_at_once() -> None:
+    with pytest.raises(BuildspecError) as refused:
+        read_buildspec("version: 0.1\nenv: {shell: fish}\nphases: {build: {commands: echo}}\nartifacts: {}\n")
+    for problem in ("version 0.1", "env.shell 'fish'", "phases.build.commands: a list", "artifacts.files"):
+        assert problem in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "inline"),
+    [
+        ("version: 0.2\nphases: {}", True),
+        ('{"version": "0.2", "phases": {}}', True),
+        ("builds/engine.yml", False),
+        ("arn:aws:s3:::bucket/buildspec.yml", False),
+    ],
+)
+def test_buildspec_is_told_from_the_path_of_one(text: str, *, inline: bool) -> None:
+    assert is_inline(text) is inline
+
+
+NAMES = st.lists(st.sampled_from(["a", "b", "..", ".", "", "c.txt", "\\", "..\\.."]), min_size=1, max_size=5).map(
+    "/".join
+)
+
+
+@given(st.lists(NAMES, min_size=1, max_size=4, unique=True))
+def test_no_name_in_a_zip_file_writes_outside_of_its_folder(
+    tmp_path_factory: pytest.TempPathFactory, names: list[str]
+) -> None:
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        for name in names:
+            archive.writestr(zipfile.ZipInfo(name), "text")
+    outside = tmp_path_factory.mktemp("outside")
+    target = outside / "deep" / "target"
+    target.mkdir(parents=True)
+    try:
+        unpack(content.getvalue(), "source.zip", target)
+    except PhaseError as error:
+        assert error.code == "CLIENT_ERROR"
+    assert [path for path in outside.rglob("*") if not path.is_relative_to(target)] == [target.parent]
+
+
+def test_only_the_right_to_execute_is_taken_over(tmp_path: Path) -> None:
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        for name, mode in (("run.sh", 0o6755), ("read.txt", 0o644)):
+            entry = zipfile.ZipInfo(name)
+            entry.external_attr = (stat.S_IFREG | mode) << 16
+            archive.writestr(entry, "text")
+    unpack(content.getvalue(), "source.zip", tmp_path)
+    assert stat.S_IMODE((tmp_path / "run.sh").stat().st_mode) == 0o755
+    assert not (tmp_path / "read.txt").stat().st_mode & 0o111
+
+
+class Session:
+    """A shell and what its commands said."""
+
+    def __init__(self, folder: Path, program: str) -> None:
+        self.lines: list[str] = []
+        directory = folder / "src"
+        directory.mkdir()
+        environment = {"PATH": os.environ["PATH"], "CODEBUILD_BUILD_ID": f"test:{folder}"}
+        self.shell = BuildShell(
+            program=program, folder=folder / "tmp", directory=directory, environment=environment, line=self.lines.append
+        )
+
+    def run(self, command: str) -> int | None:
+        return self.shell.run(command, interrupted=lambda: False, deadline=clock.deadline(30))
+
+
+@pytest.fixture(params=["sh", "bash"])
+def session(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Session]:
+    made = Session(tmp_path, request.param)
+    yield made
+    made.shell.end()
+
+
+def test_all_that_a_command_said_is_told_when_it_has_ended(session: Session) -> None:
+    assert session.run("seq 1 20000; printf 'no newline'; exit 4") == 4
+    assert session.lines == [*map(str, range(1, 20001)), "no newline"]
+
+
+def test_exit_status_is_that_of_the_last_line_of_a_command(session: Session) -> None:
+    assert session.run("false\ntrue") == 0
+    assert session.run("true\nfalse") == 1
+    assert session.run("kill -9 $$") == 137
+    assert session.run("no-such-program") == 127
+
+
+def test_awkward_values_carry_over(session: Session) -> None:
+    session.run("""A="it's "'"$HOME" `x` \\\\'\nexport B="two\nlines" """)
+    session.lines.clear()
+    session.run('printf "%s\\n" "$A" "$B"')
+    assert session.lines == ['it\'s "$HOME" `x` \\\\', "two", "lines"]
+
+
+def test_variable_set_from_outside_is_seen_by_the_next_command(session: Session) -> None:
+    session.run("X=old")
+    session.shell.set("X", "new 'one'")
+    session.run("echo $X")
+    assert session.lines == ["new 'one'"]
+
+
+def test_process_in_the_background_holds_up_no_command_and_ends_with_the_shell(session: Session) -> None:
+    assert session.run("sleep 600 & echo $!") == 0
+    [pid] = map(int, session.lines)
+    assert psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    session.shell.end()
+    assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+
+
+def test_interrupted_command_runs_on_until_the_end(session: Session) -> None:
+    assert session.shell.run("sleep 600", interrupted=lambda: True, deadline=clock.deadline(30)) is None
+    assert session.shell.run("sleep 600", interrupted=lambda: False, deadline=clock.deadline(0)) is None
+    children = [process for process in psutil.Process().children() if process.name() in ("sh", "bash")]
+    assert len(children) >= 2
+    session.shell.end()
+    assert not any(process.is_running() for process in children)
+
+
+def test_artifacts_leave_out_what_is_excluded_and_what_lies_behind_links(tmp_path: Path) -> None:
+    outside, base = tmp_path / "outside", tmp_path / "src/out"
+    for path in (outside / "secret.txt", base / "a.txt", base / "deep/b.txt", base / "deep/c.log"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("text")
+    (base / "link").symlink_to(outside)
+    files = ArtifactFiles(files=("**/*", "link/*"), exclude=("**/*.log",), base_directory="out")
+    assert list(matching_files(files, tmp_path / "src")) == ["a.txt", "deep/b.txt"]
+    flat = ArtifactFiles(files=("deep/*.txt",), base_directory="out", discard_paths=True)
+    assert list(matching_files(flat, tmp_path / "src")) == ["b.txt"]
+
+
+def test_pattern_that_is_none_fails_the_upload(tmp_path: Path) -> None:
+    with pytest.raises(PhaseError, match="entire path component"):
+        matching_files(ArtifactFiles(files=("**x",)), tmp_path)

@@ -1,0 +1,119 @@
+"""A stack whose update failed and whose rollback failed, too, and the documented way out of it, walked."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+from botocore.exceptions import ClientError
+
+from tests.docs.pages import CodeBlock, code_blocks
+from tests.tritonstack_local.emulator.running import REPOSITORY, Emulator
+from tests.tritonstack_local.emulator.scaled_endpoint import ScaledEndpoint
+from tests.tritonstack_local.emulator.test_faults import ask
+
+PAGE, HEADING = "docs/operations.md", "A rollback that failed"
+T4, A10G = "g4dn-xlarge", "ml.g5.12xlarge"
+
+
+def documented() -> tuple[CodeBlock, CodeBlock, CodeBlock]:
+    """The page's blocks: what failed, going on, going on without."""
+    found, on, without = (block for block in code_blocks(PAGE) if block.heading == HEADING)
+    return found, on, without
+
+
+def run(block: CodeBlock, aws: Emulator, **variables: str) -> str:
+    """What a block prints, run as it stands."""
+    programs = f"{REPOSITORY / '.envs' / 'main' / 'bin'}:{os.environ['PATH']}"
+    environment = {
+        "PATH": programs, "HOME": os.environ["HOME"], "AWS_ENDPOINT_URL": aws.url, "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing", "AWS_PAGER": "", **variables,
+    }  # fmt: skip
+    ended = subprocess.run(
+        ["bash", "-euc", block.commands], env=environment, text=True, capture_output=True, timeout=120, check=False
+    )
+    assert ended.returncode == 0, f"{block}\n{ended.stdout}\n{ended.stderr}"
+    return ended.stdout
+
+
+def rolled_back(aws: Emulator, stack: str) -> dict[str, str]:
+    """Logical id → reason, of what failed in the rollback of a stack, as the page's first block prints it."""
+    lines = [line.split("\t") for line in run(documented()[0], aws, STACK=stack).splitlines()]
+    names = [line[0] for line in lines]
+    forth = names.index("Later")  # the update's own failure, which the rollback follows
+    return {name: reason for name, _, status, reason in lines[:forth] if status == "UPDATE_FAILED" and name != stack}
+
+
+@pytest.fixture
+def stuck(fleets: Emulator, name: str) -> Iterator[ScaledEndpoint]:
+    """A change of type that failed late, and on whose way back Application Auto Scaling refuses the function."""
+    endpoint = ScaledEndpoint(fleets, name)
+    assert endpoint.deploy("in_service") == "CREATE_COMPLETE", fleets.failures(name)
+    endpoint.scale(3)
+    endpoint.start(instance_type=A10G, broken_later=True)
+    forth = endpoint.pending()
+    fleets.report(name, forth, "in_service")
+    while (back := endpoint.pending()) == forth:
+        pass
+    ask(fleets, "POST", {"operation": "RegisterScalableTarget", "status": 403, "times": 50})
+    fleets.report(name, back, "in_service")
+    assert fleets.settled(name)["StackStatus"] == "UPDATE_ROLLBACK_FAILED"
+    yield endpoint
+    ask(fleets, "DELETE")
+
+
+@pytest.mark.parametrize("way", ["mended", "skipped"])
+def test_the_page_leads_out_of_a_rollback_that_failed(stuck: ScaledEndpoint, way: str) -> None:
+    aws, stack = stuck.emulator, stuck.name
+    with pytest.raises(ClientError, match="UPDATE_ROLLBACK_FAILED"):
+        stuck.start(startup=700)
+    assert (stuck.live[0], stuck.targets) == (T4, {}), "it serves, and is not scaled"
+    failed = rolled_back(aws, stack)
+    assert list(failed) == [one for one in failed if "ScalingAfter" in one]
+    assert all("AccessDeniedException" in reason for reason in failed.values())
+
+    ask(aws, "DELETE")  # what denied it is mended
+    _, on, without = documented()
+    if way == "mended":
+        run(on, aws, STACK=stack)
+    else:
+        [resource] = failed
+        run(without, aws, STACK=stack, RESOURCE=resource)
+        skipped = [
+            event["ResourceStatusReason"]
+            for event in stuck.stacks.describe_stack_events(StackName=stack)["StackEvents"]
+            if event["LogicalResourceId"] == resource and "skipped" in event.get("ResourceStatusReason", "")
+        ]
+        assert len(skipped) == 1
+    assert aws.settled(stack)["StackStatus"] == "UPDATE_ROLLBACK_COMPLETE"
+    assert (stuck.live, stuck.targets) == ((T4, 3), {T4: (1, 6)})
+    assert stuck.deploy("in_service", startup=700) == "UPDATE_COMPLETE"
+
+
+def test_only_what_failed_in_the_rollback_is_skipped(stuck: ScaledEndpoint) -> None:
+    with pytest.raises(ClientError, match="cannot be skipped"):
+        stuck.stacks.continue_update_rollback(StackName=stuck.name, ResourcesToSkip=["Later"])
+    assert stuck.emulator.settled(stuck.name)["StackStatus"] == "UPDATE_ROLLBACK_FAILED"
+
+
+def test_what_was_not_mended_fails_again_and_the_stack_stays_where_it_was(stuck: ScaledEndpoint) -> None:
+    stuck.stacks.continue_update_rollback(StackName=stuck.name)
+    assert stuck.emulator.settled(stuck.name)["StackStatus"] == "UPDATE_ROLLBACK_FAILED"
+
+
+def test_a_fleet_that_got_no_instances_on_the_way_back_is_started_when_there_are_some(
+    fleets: Emulator, name: str
+) -> None:
+    endpoint = ScaledEndpoint(fleets, name)
+    assert endpoint.deploy("in_service") == "CREATE_COMPLETE", fleets.failures(name)
+    ask(fleets, "POST", {"instance_type": "ml.g4dn.xlarge", "short_of": "capacity", "times": 1})
+    assert endpoint.deploy("in_service", instance_type=A10G, broken_later=True) == "UPDATE_ROLLBACK_FAILED"
+    failed = rolled_back(fleets, name)
+    assert ["Endpoint" in one for one in failed] == [True], "nothing that depends on the endpoint was come to"
+    assert "InsufficientInstanceCapacity" in str(failed)
+    assert endpoint.live[0] == "g5-12xlarge", "what serves goes on serving"
+    endpoint.stacks.continue_update_rollback(StackName=name)
+    assert endpoint.finish("in_service") == "UPDATE_ROLLBACK_COMPLETE"
+    assert (endpoint.live[0], endpoint.targets, list(endpoint.policies)) == (T4, {T4: (1, 6)}, [T4])

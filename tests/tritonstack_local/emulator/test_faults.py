@@ -1,0 +1,145 @@
+"""Faults that a test asks for befall the requests it names, as often as it says."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import boto3
+import pytest
+from botocore.config import Config
+from botocore.exceptions import ClientError, WaiterError
+
+from tests.tritonstack_local.emulator.processing_jobs import ended_job, start_job
+from tests.tritonstack_local.emulator.running import Emulator, make_role
+
+
+@pytest.fixture
+def bucket(aws: Emulator) -> Iterator[str]:
+    """A bucket; faults that are left are forgotten."""
+    aws.client("s3").create_bucket(Bucket="faulty")
+    yield "faulty"
+    ask(aws, "DELETE")
+
+
+def ask(aws: Emulator, verb: str, fault: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
+    """A request to the faults' route; status and answer."""
+    connection = http.client.HTTPConnection("127.0.0.1", aws.port, timeout=10)
+    try:
+        connection.request(verb, "/_tritonstack/faults", json.dumps(fault) if fault else None)
+        answer = connection.getresponse()
+        return answer.status, json.loads(answer.read())
+    finally:
+        connection.close()
+
+
+def fault(*, status: int | None, times: int = 1, delay_seconds: float = 0.0) -> dict[str, Any]:
+    """A fault of writes below staging/."""
+    told = {"method": "PUT", "path": "/staging/", "status": status, "times": times}
+    return {**told, "delay_seconds": delay_seconds}
+
+
+def s3_of(aws: Emulator, *, attempts: int) -> Any:
+    return boto3.client(
+        "s3",
+        endpoint_url=aws.url,
+        region_name="us-east-1",
+        aws_access_key_id="testing",
+        aws_secret_access_key="testing",
+        config=Config(retries={"mode": "standard", "total_max_attempts": attempts}),
+    )
+
+
+def test_a_fault_befalls_the_named_requests_as_often_as_it_says(aws: Emulator, bucket: str) -> None:
+    ask(aws, "POST", fault(status=503, times=2))
+    s3 = s3_of(aws, attempts=1)
+    s3.put_object(Bucket=bucket, Key="other", Body=b"1")
+    for _ in range(2):
+        with pytest.raises(ClientError, match="SlowDown"):
+            s3.put_object(Bucket=bucket, Key="staging/a", Body=b"1")
+    s3.put_object(Bucket=bucket, Key="staging/a", Body=b"1")
+    assert ask(aws, "GET") == (200, {"faults": []})
+
+
+def test_a_client_that_retries_outlives_a_short_fault(aws: Emulator, bucket: str) -> None:
+    ask(aws, "POST", fault(status=500))
+    s3_of(aws, attempts=3).put_object(Bucket=bucket, Key="staging/b", Body=b"1")
+
+
+def test_what_aws_itself_reads_and_writes_for_a_job_outlives_a_short_fault(aws: Emulator, bucket: str) -> None:
+    make_role(aws)
+    ask(aws, "POST", {"method": "GET", "path": "/faulty/job/", "status": 503, "times": 3})
+    ask(aws, "POST", {"method": "PUT", "path": "/faulty/output/", "status": 500, "times": 3})
+    start_job(aws, bucket, "import pathlib; (pathlib.Path(__file__).parents[2] / 'output/made').touch()")
+    job = ended_job(aws, bucket)
+    assert (job["ProcessingJobStatus"], job.get("FailureReason")) == ("Completed", None)
+    assert ask(aws, "GET") == (200, {"faults": []})
+
+
+@pytest.mark.parametrize(
+    ("code", "answered"),
+    [({}, "ConditionalRequestConflict"), ({"code": "BucketNotEmpty"}, "BucketNotEmpty")],
+)
+def test_s3_answers_a_conflict_with_the_code_that_was_asked_for(
+    aws: Emulator, bucket: str, code: dict[str, str], answered: str
+) -> None:
+    ask(aws, "POST", {**fault(status=409), **code})
+    with pytest.raises(ClientError) as error:
+        s3_of(aws, attempts=3).put_object(Bucket=bucket, Key="staging/d", Body=b"1", IfNoneMatch="*")
+    assert error.value.response["Error"]["Code"] == answered
+    assert ask(aws, "POST", {"operation": "PutParameter", "status": 409, "times": 1})[0] == 400
+
+
+def test_a_fault_without_a_status_only_delays(aws: Emulator, bucket: str) -> None:
+    ask(aws, "POST", fault(status=None, delay_seconds=0.1))
+    s3_of(aws, attempts=1).put_object(Bucket=bucket, Key="staging/c", Body=b"1")
+    assert ask(aws, "GET") == (200, {"faults": []})
+
+
+def refused(operation: str, *, times: int = 1) -> dict[str, Any]:
+    """A fault of a JSON service's operation."""
+    return {"operation": operation, "status": 403, "times": times}
+
+
+def test_an_operation_is_refused_in_its_services_own_words_and_no_other_is(aws: Emulator, bucket: str) -> None:
+    ask(aws, "POST", refused("PutParameter"))
+    ssm = aws.client("ssm")
+    assert ssm.get_parameters(Names=["/faulty"])["Parameters"] == []  # another operation of the same service
+    with pytest.raises(ClientError, match="PutParameter") as error:
+        ssm.put_parameter(Name="/faulty", Value="1", Type="String")
+    assert error.value.response["Error"]["Code"] == "AccessDeniedException"
+    ssm.put_parameter(Name="/faulty", Value="1", Type="String")
+    ssm.delete_parameter(Name="/faulty")
+    assert ask(aws, "GET") == (200, {"faults": []})
+
+
+def test_cloudformations_own_calls_are_refused_too_and_the_stack_fails_with_the_words(
+    aws: Emulator, bucket: str
+) -> None:
+    ask(aws, "POST", refused("CreateModel"))
+    cloudformation = aws.client("cloudformation")
+    role = "arn:aws:iam::123456789012:role/any"
+    resource = {"Type": "AWS::SageMaker::Model", "Properties": {"ExecutionRoleArn": role}}
+    cloudformation.create_stack(StackName="faulty", TemplateBody=json.dumps({"Resources": {"Model": resource}}))
+    with pytest.raises(WaiterError):
+        cloudformation.get_waiter("stack_create_complete").wait(StackName="faulty", WaiterConfig={"Delay": 1})
+    events = cloudformation.describe_stack_events(StackName="faulty")["StackEvents"]
+    cloudformation.delete_stack(StackName="faulty")
+    reasons = [each.get("ResourceStatusReason", "") for each in events if each["LogicalResourceId"] == "Model"]
+    assert any("a fault that was asked for at /_tritonstack/faults: CreateModel" in each for each in reasons)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"method": "PUT"},
+        {"times": 1},
+        {**fault(status=503), "endpoint": "both"},
+        fault(status=418),
+        fault(status=503, times=0),
+    ],
+)
+def test_what_is_no_fault_is_refused(aws: Emulator, wrong: dict[str, Any]) -> None:
+    assert ask(aws, "POST", wrong)[0] == 400

@@ -1,0 +1,126 @@
+"""Instances that AWS does not give: no capacity, or a quota that is used up, whatever asks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from tests.docs.pages import code_blocks
+from tests.tritonstack_local.emulator.running import Emulator, make_config, serving
+from tests.tritonstack_local.emulator.scaled_endpoint import ScaledEndpoint
+from tests.tritonstack_local.emulator.test_failed_rollback import PAGE, run
+from tests.tritonstack_local.emulator.test_faults import ask
+from tests.tritonstack_local.emulator.test_scaling import target
+from tests.tritonstack_local.emulator.test_target_tracking import Tracked
+
+T4, A10G = "ml.g4dn.xlarge", "ml.g5.12xlarge"
+NO_CAPACITY = "Unable to provision requested ML compute capacity due to InsufficientInstanceCapacity error."
+LIMIT = "The account-level service limit 'ml.g4dn.xlarge for endpoint usage' is "
+
+
+@pytest.fixture
+def short(aws: Emulator) -> Iterator[Emulator]:
+    """An emulator whose faults are forgotten afterwards."""
+    yield aws
+    ask(aws, "DELETE")
+
+
+def lacks(aws: Emulator, what: str, *, instance_type: str = T4, times: int = 1) -> None:
+    """Let AWS refuse the next instances of a type."""
+    status, answer = ask(aws, "POST", {"instance_type": instance_type, "short_of": what, "times": times})
+    assert status == 200, answer
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"short_of": "capacity"}, {"instance_type": T4, "short_of": "luck"}, {"instance_type": T4}]
+)
+def test_what_is_lacking_is_named_with_its_type(short: Emulator, wrong: dict[str, str]) -> None:
+    status, answer = ask(short, "POST", {**wrong, "times": 1})
+    assert (status, "no fault" in answer["message"]) == (400, True)
+
+
+def test_an_endpoint_without_capacity_fails_and_can_only_be_deleted(short: Emulator, name: str) -> None:
+    make_config(short, name)
+    sagemaker = short.client("sagemaker")
+    lacks(short, "capacity")
+    sagemaker.create_endpoint(EndpointName=name, EndpointConfigName=name)
+    found = sagemaker.describe_endpoint(EndpointName=name)
+    assert (found["EndpointStatus"], found["FailureReason"].startswith(NO_CAPACITY)) == ("Failed", True)
+    sagemaker.delete_endpoint(EndpointName=name)
+    sagemaker.create_endpoint(EndpointName=name, EndpointConfigName=name)
+    assert sagemaker.describe_endpoint(EndpointName=name)["EndpointStatus"] == "InService"
+
+
+def test_an_endpoint_beyond_the_quota_is_refused_and_never_made(short: Emulator, name: str) -> None:
+    make_config(short, name)
+    sagemaker = short.client("sagemaker")
+    lacks(short, "limit")
+    with pytest.raises(sagemaker.exceptions.ResourceLimitExceeded, match="a request delta of 1 Instances") as refused:
+        sagemaker.create_endpoint(EndpointName=name, EndpointConfigName=name)
+    assert LIMIT in str(refused.value)
+    with pytest.raises(ClientError, match="Could not find endpoint"):
+        sagemaker.describe_endpoint(EndpointName=name)
+
+
+@pytest.mark.parametrize(("what", "says"), [("capacity", NO_CAPACITY), ("limit", LIMIT)])
+def test_a_stack_says_so_goes_back_and_is_deployed_again_once_there_are_instances(
+    short: Emulator, name: str, what: str, says: str
+) -> None:
+    lacks(short, what)
+    assert short.deploy(name, serving(name)) == "ROLLBACK_COMPLETE"
+    assert says in short.failures(name)
+    assert short.client("sagemaker").list_endpoints(NameContains=name)["Endpoints"] == []
+    assert short.delete_stack(name) == "DELETE_COMPLETE"
+
+    assert short.deploy(name, serving(name)) == "CREATE_COMPLETE"
+    before = short.client("sagemaker").describe_endpoint(EndpointName=name)["EndpointConfigName"]
+    changed = serving(name, container={"Environment": {"SAGEMAKER_TRITON_LOG_VERBOSE": "false"}})
+    lacks(short, what)
+    assert short.deploy(name, changed) == "UPDATE_ROLLBACK_COMPLETE"
+    assert says in short.failures(name)
+    found = short.client("sagemaker").describe_endpoint(EndpointName=name)
+    assert (found["EndpointStatus"], found["EndpointConfigName"]) == ("InService", before)
+    assert short.deploy(name, changed) == "UPDATE_COMPLETE"
+
+
+@pytest.mark.parametrize(("what", "says"), [("capacity", NO_CAPACITY), ("limit", f"{LIMIT}1 Instances")])
+def test_a_scale_out_without_instances_is_a_failed_activity_and_is_tried_again(
+    short: Emulator, name: str, what: str, says: str
+) -> None:
+    tracked = Tracked(short, name)
+    lacks(short, what)
+    if what == "limit":  # what the account has is counted over all its endpoints
+        for other in short.client("sagemaker").list_endpoints(MaxResults=100)["Endpoints"]:
+            if other["EndpointName"] != name:
+                short.client("sagemaker").delete_endpoint(EndpointName=other["EndpointName"])
+    assert tracked.called(1100, minutes=3) == 1
+    of = {"ServiceNamespace": "sagemaker", "ResourceId": target(name)["ResourceId"]}
+    [failed] = tracked.scaling.describe_scaling_activities(**of)["ScalingActivities"]
+    assert failed["StatusCode"] == "Failed"
+    assert failed["StatusMessage"].startswith("Failed to set desired instance count to 2. Reason: ")
+    assert says in failed["StatusMessage"]
+    [documented] = [block for block in code_blocks(PAGE) if block.heading == "No instances"]
+    assert f"{of['ResourceId']}\tFailed to set desired instance count to 2." in run(documented, short)
+    assert tracked.called(1100, minutes=2) == 2
+    last, *_ = tracked.scaling.describe_scaling_activities(**of)["ScalingActivities"]
+    assert last["StatusCode"] == "Successful"
+
+
+@pytest.mark.parametrize(("what", "back"), [("capacity", ()), ("limit", ("in_service",))])
+def test_a_scaled_endpoint_whose_new_type_has_no_instances_is_scaled_as_before(
+    fleets: Emulator, name: str, what: str, back: tuple[str, ...]
+) -> None:
+    """``back``: the rollback of a request that was refused moves the endpoint to the config that it has."""
+    endpoint = ScaledEndpoint(fleets, name)
+    assert endpoint.deploy("in_service") == "CREATE_COMPLETE", fleets.failures(name)
+    endpoint.scale(3)
+    scaled: tuple[Any, ...] = (endpoint.live, endpoint.targets, endpoint.policies)
+    lacks(fleets, what, instance_type=A10G)
+    assert endpoint.deploy(*back, instance_type=A10G) == "UPDATE_ROLLBACK_COMPLETE"
+    assert "ml.g5.12xlarge" in fleets.failures(name) or NO_CAPACITY in fleets.failures(name)
+    assert (endpoint.live, endpoint.targets, endpoint.policies) == scaled
+    assert endpoint.deploy("in_service", instance_type=A10G) == "UPDATE_COMPLETE"
+    assert endpoint.live == ("g5-12xlarge", 3)

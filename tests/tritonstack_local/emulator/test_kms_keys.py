@@ -1,0 +1,103 @@
+"""The key of an encrypted topic, and which services its policy lets publish."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.tritonstack_local.emulator.cloudwatch.watching import Inbox, Watching
+from tests.tritonstack_local.emulator.running import Emulator, wait_until
+
+SOURCE = {"StringEquals": {"aws:SourceAccount": "123456789012"}}
+BOTH = ["kms:Decrypt", "kms:GenerateDataKey"]
+
+
+def deployed_topic(
+    aws: Emulator, inbox: Inbox, name: str, statements: list[dict[str, Any]], *, key: bool = True
+) -> str:
+    """A topic under a key with such a policy, whose messages come into the inbox; its ARN."""
+    account = {"Effect": "Allow", "Principal": {"AWS": "arn:aws:iam::123456789012:root"}, "Action": "kms:*"}
+    policy = {"Version": "2012-10-17", "Statement": [{"Resource": "*", **each} for each in (account, *statements)]}
+    under = {"KmsMasterKeyId": {"Fn::GetAtt": ["Key", "Arn"]}} if key else {}
+    resources = {
+        "Key": {"Type": "AWS::KMS::Key", "Properties": {"KeyPolicy": policy}},
+        "Topic": {"Type": "AWS::SNS::Topic", "Properties": {"TopicName": name, **under}},
+    }
+    aws.deploy(name, resources)
+    arn = aws.physical(name, "Topic")
+    aws.client("sns").subscribe(TopicArn=arn, Protocol="sqs", Endpoint=inbox.arn)
+    return arn
+
+
+def service(name: str, *actions: str, **more: Any) -> dict[str, Any]:
+    """A statement that lets a service in."""
+    return {"Effect": "Allow", "Principal": {"Service": f"{name}.amazonaws.com"}, "Action": list(actions), **more}
+
+
+@pytest.fixture
+def inbox(aws: Emulator, name: str) -> Inbox:
+    """A queue of this test."""
+    return Inbox(aws, f"{name}-inbox")
+
+
+@pytest.mark.parametrize(
+    ("statement", "delivered"),
+    [
+        (service("events", *BOTH), True),
+        (service("events", "kms:GenerateDataKey*", "kms:Decrypt"), True),
+        (service("events", *BOTH, Condition=SOURCE), False),
+        (service("events", "kms:Decrypt"), False),
+        (service("cloudwatch", *BOTH), False),
+    ],
+    ids=["allowed", "by pattern", "asked for the source", "half allowed", "another service"],
+)
+def test_eventbridge_publishes_where_the_key_lets_it_in_without_a_source(
+    aws: Emulator, inbox: Inbox, name: str, statement: dict[str, Any], delivered: bool
+) -> None:
+    events = aws.client("events")
+    topics = [
+        deployed_topic(aws, inbox, name, [statement]),
+        deployed_topic(aws, inbox, f"{name}-plain", [], key=False),  # the control: it comes after the other
+    ]
+    events.put_rule(Name=name, EventPattern=json.dumps({"source": [name]}))
+    for number, topic in enumerate(topics):
+        events.put_targets(Rule=name, Targets=[{"Id": str(number), "Arn": topic}])
+    events.put_events(Entries=[{"Source": name, "DetailType": "any", "Detail": "{}"}])
+    taken: list[dict[str, Any]] = []
+
+    def received() -> set[str]:
+        taken.extend(inbox.take())
+        return {each["TopicArn"] for each in taken}
+
+    assert wait_until(received, lambda found: topics[1] in found) == {*topics[1 - delivered :]}
+    assert (f"event not delivered to {topics[0]}: the policy of arn:aws:kms:" in aws.log.read_text()) is not delivered
+
+
+def test_an_alarm_calls_with_its_source_and_its_history_says_what_the_key_refused(
+    aws: Emulator, inbox: Inbox, name: str
+) -> None:
+    watching = Watching(aws, name)
+    alarms = {"ArnLike": {"aws:SourceArn": f"arn:aws:cloudwatch:us-east-1:123456789012:alarm:{watching.name}*"}}
+    allowed = service("cloudwatch", *BOTH, Condition=SOURCE | alarms)
+    refused = service("cloudwatch", *BOTH, Condition={"StringEquals": {"aws:SourceAccount": "999999999999"}})
+    topics = [deployed_topic(aws, inbox, f"{name}-{i}", [each]) for i, each in enumerate((allowed, refused))]
+    watching.write(9)
+    watching.put(AlarmActions=topics)
+    watching.evaluated()
+    assert [each["TopicArn"] for each in inbox.wait()] == topics[:1]
+    of_topic = {each["notificationResource"]: each for each in watching.history("Action")}
+    assert of_topic[topics[0]]["summary"] == f"Successfully executed action {topics[0]}"
+    assert of_topic[topics[1]]["error"].endswith(
+        "does not allow cloudwatch.amazonaws.com kms:Decrypt and kms:GenerateDataKey"
+    )
+
+
+def test_a_topic_keeps_and_loses_its_key_with_its_template(aws: Emulator, inbox: Inbox, name: str) -> None:
+    topic = deployed_topic(aws, inbox, name, [])
+    attributes = aws.client("sns").get_topic_attributes(TopicArn=topic)["Attributes"]
+    assert attributes["KmsMasterKeyId"].startswith("arn:aws:kms:us-east-1:123456789012:key/")
+    aws.update_stack(name, {"Topic": {"Type": "AWS::SNS::Topic", "Properties": {"TopicName": name}}})
+    aws.settled(name)
+    assert "KmsMasterKeyId" not in aws.client("sns").get_topic_attributes(TopicArn=topic)["Attributes"]

@@ -1,0 +1,330 @@
+"""The load test's function, run against Inference Recommender on the local AWS."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import importlib
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from tests.bench.test_cloud_plan import configuration
+from tests.tritonstack_local.emulator.running import IMAGE, ROLE_ARN, Emulator
+from tests.tritonstack_local.emulator.test_recommender import described, status
+from tritonstack.bench.cloud_plan import recommender_plan
+from tritonstack.bench.document import BenchDocument
+from tritonstack.naming import load_test_job_prefix
+from tritonstack.settings.load_test import RecommenderSettings
+
+# `lambda` is a word of the language, so the folder of that name cannot stand in an import statement.
+steps: Any = importlib.import_module("lambda.load_test.steps")
+services: Any = importlib.import_module("lambda.load_test.services")
+handler: Any = importlib.import_module("lambda.load_test.handler")
+closing: Any = importlib.import_module("lambda.load_test.closing")
+
+
+@pytest.fixture
+def clients(aws: Emulator) -> Any:
+    return services.Clients(s3=aws.client("s3"), sagemaker=aws.client("sagemaker"), cloudwatch=aws.client("cloudwatch"))
+
+
+@pytest.fixture
+def place(bucket: str, name: str) -> Any:
+    return services.Place(bucket, ROLE_ARN, load_test_job_prefix(name))
+
+
+@pytest.fixture
+def planned(aws: Emulator, bucket: str, name: str) -> str:
+    """The plan that ``bench --cloud`` writes for an advanced and a default job, archive and payload; the test's id."""
+    for key in ("model.tar.gz", "payload.tar.gz"):
+        aws.client("s3").put_object(Bucket=bucket, Key=key, Body=b"bytes")
+    fast = configuration(
+        "fast",
+        image=IMAGE,
+        model_data_url=f"s3://{bucket}/model.tar.gz",
+        payload_url=f"s3://{bucket}/payload.tar.gz",
+    )
+    plan = recommender_plan(
+        name,
+        [fast],
+        environment=name,
+        settings=RecommenderSettings(job="both", poll_seconds=1),
+        started=datetime(2026, 1, 1, tzinfo=UTC),
+        local=True,
+    )
+    plan["jobs"].reverse()  # the advanced one first: the tests look at that
+    aws.client("s3").put_object(Bucket=bucket, Key=f"load-tests/{name}/plan.json", Body=json.dumps(plan).encode())
+    return name
+
+
+def read(aws: Emulator, bucket: str, test: str, name: str) -> Any:
+    content = aws.client("s3").get_object(Bucket=bucket, Key=f"load-tests/{test}/{name}")["Body"].read()
+    return json.loads(content) if name.endswith(".json") else content.decode()
+
+
+def started(planned: str, clients: Any, place: Any) -> list[str]:
+    """Both jobs started; each step twice, for the state machine may repeat one."""
+    for _ in range(2):
+        told = steps.register({"id": planned}, clients, place)
+        for job in told["jobs"]:
+            steps.start({"id": planned, "job": job, "poll_seconds": 1}, clients, place)
+    jobs: list[str] = told["jobs"]
+    return jobs
+
+
+def test_the_steps_register_start_look_gather_and_clean_up_and_may_be_repeated(
+    aws: Emulator, bucket: str, planned: str, clients: Any, place: Any
+) -> None:
+    jobs = started(planned, clients, place)
+    look = {"id": planned, "job": jobs[0], "poll_seconds": 1}
+    assert steps.look(look, clients, place)["status"] == "running"
+    for job in jobs:
+        status(aws, job, "IN_PROGRESS")
+    aws.advance(2700)
+    for job in jobs:
+        status(aws, job, "COMPLETED")
+    assert steps.look(look, clients, place)["status"] == "ended"
+    assert steps.gather({"id": planned}, clients, place)["failed"] == 0
+    first = steps.clean_up({"id": planned, "why": "ended"}, clients, place, seconds=5)
+    assert [one.split()[0] for one in first["removed"]].count("Model") == 3
+    assert first["stopped"] == []
+    assert steps.clean_up({"id": planned, "why": "again"}, clients, place, seconds=5)["removed"] == []
+    assert read(aws, bucket, planned, "cleaned.json")["why"] == "ended"
+    document = BenchDocument.model_validate(read(aws, bucket, planned, "results.json"))
+    assert document.complete
+    assert [each.configuration for each in document.results] == ["fast", "fast (default job)", "fast (default job)"]
+    assert document.results[0].endpoint_figures[0].p95_ms == pytest.approx(118, abs=3)
+    assert len(read(aws, bucket, planned, "measurements.csv").splitlines()) == 4
+
+
+def test_a_cancelled_test_is_stopped_kept_and_removed(
+    aws: Emulator, bucket: str, planned: str, clients: Any, place: Any
+) -> None:
+    jobs = started(planned, clients, place)
+    status(aws, jobs[0], "IN_PROGRESS")
+    cleaned = steps.clean_up(
+        {"id": planned, "why": "its execution is ABORTED"}, clients, place, seconds=20, wait=lambda _: None
+    )
+    assert cleaned["stopped"] == jobs
+    assert {described(aws, job)["Status"] for job in jobs} == {"STOPPED"}
+    assert not aws.client("sagemaker").list_models(NameContains=planned)["Models"]
+    document = BenchDocument.model_validate(read(aws, bucket, planned, "results.json"))
+    assert (document.complete, {each.ended_by for each in document.results}) == (False, {"STOPPED"})
+
+
+def test_a_job_that_does_not_end_in_time_has_the_clean_up_done_again(
+    aws: Emulator, planned: str, clients: Any, place: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = started(planned, clients, place)
+    monkeypatch.setattr(steps.jobs, "stop", lambda *_: False)
+    with pytest.raises(TimeoutError, match=jobs[0]):
+        steps.clean_up({"id": planned}, clients, place, seconds=0)
+    monkeypatch.undo()
+    assert steps.clean_up({"id": planned}, clients, place, seconds=20, wait=lambda _: None)["stopped"] == jobs
+
+
+def test_a_failed_job_is_told_by_its_reason_and_leaves_the_others_results(
+    aws: Emulator, bucket: str, planned: str, clients: Any, place: Any
+) -> None:
+    aws.client("s3").delete_object(Bucket=bucket, Key="payload.tar.gz")
+    jobs = started(planned, clients, place)
+    for job in jobs:
+        status(aws, job, "FAILED")
+    told = steps.gather({"id": planned}, clients, place)
+    assert told["failed"] == 2
+    assert "payload.tar.gz" in told["reason"]
+
+
+def test_a_test_without_a_plan_has_nothing_to_clean_up_and_no_id_leads_out_of_its_folder(
+    planned: str, clients: Any, place: Any
+) -> None:
+    assert steps.clean_up({"id": f"{planned}-x"}, clients, place, seconds=1)["removed"] == []
+    with pytest.raises(ValueError, match="no load test's id"):
+        steps.clean_up({"id": "../other"}, clients, place, seconds=1)
+
+
+def test_a_plan_with_names_of_another_environment_is_refused(planned: str, clients: Any, bucket: str) -> None:
+    place = services.Place(bucket, ROLE_ARN, "prod-lt-")
+    with pytest.raises(ValueError, match="begin with prod-lt-"):
+        steps.register({"id": planned}, clients, place)
+
+
+def left(aws: Emulator, test: str) -> list[str]:
+    """What a test has left but its objects: models that its jobs made, jobs that run, its group of packages."""
+    sagemaker = aws.client("sagemaker")
+    names = [one["ModelName"] for one in sagemaker.list_models(NameContains=test)["Models"]]
+    for number in (1, 2):
+        job = f"{load_test_job_prefix(test)}{test}-{number}"
+        with contextlib.suppress(ClientError):
+            names += [job] if described(aws, job)["Status"] not in ("STOPPED", "COMPLETED", "FAILED") else []
+    group = f"{load_test_job_prefix(test)}{test}"
+    with contextlib.suppress(ClientError):
+        sagemaker.describe_model_package_group(ModelPackageGroupName=group)
+        names.append(group)
+    return names
+
+
+def running_test(aws: Emulator, planned: str, clients: Any, place: Any) -> list[str]:
+    """Its jobs, under way."""
+    jobs = started(planned, clients, place)
+    for job in jobs:
+        status(aws, job, "IN_PROGRESS")
+    assert left(aws, planned), "a test that found nothing to leave would prove nothing"
+    return jobs
+
+
+class Refusing:
+    """A client that refuses some calls, and does the others."""
+
+    def __init__(self, client: Any, refuses: Callable[[str, dict[str, Any]], bool]) -> None:
+        self._client, self._refuses = client, refuses
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._client, name)
+
+        def call(**given: Any) -> Any:
+            if self._refuses(name, given):
+                raise ClientError({"Error": {"Code": "InternalError", "Message": name}}, name)
+            return found(**given)
+
+        return call if name.islower() and name not in ("exceptions", "meta") else found
+
+
+@pytest.mark.parametrize("refused", ["closed.json", "measurements.csv", "results.json"])
+def test_what_a_test_made_is_removed_although_the_bucket_refuses(
+    aws: Emulator, planned: str, clients: Any, place: Any, refused: str
+) -> None:
+    running_test(aws, planned, clients, place)
+    refusing = Refusing(clients.s3, lambda name, given: name == "put_object" and given["Key"].endswith(refused))
+    with pytest.raises(ClientError, match="put_object"):
+        steps.clean_up(
+            {"id": planned}, dataclasses.replace(clients, s3=refusing), place, seconds=20, wait=lambda _: None
+        )
+    assert left(aws, planned) == []
+    again = steps.clean_up({"id": planned}, clients, place, seconds=20, wait=lambda _: None)
+    assert again["removed"] == [], "and what could not be written is, by the next try"
+
+
+def test_what_a_test_made_is_removed_although_an_answer_is_malformed(
+    aws: Emulator, bucket: str, planned: str, clients: Any, place: Any, *, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running_test(aws, planned, clients, place)
+
+    def malformed(*_: object, **__: object) -> None:
+        raise KeyError("EndpointConfiguration")
+
+    monkeypatch.setattr(steps, "gathered", malformed)
+    with pytest.raises(KeyError):
+        steps.clean_up({"id": planned, "why": "cancelled"}, clients, place, seconds=20, wait=lambda _: None)
+    assert left(aws, planned) == []
+    assert read(aws, bucket, planned, "cleaned.json")["why"] == "cancelled"
+
+
+def test_figures_that_cloudwatch_refuses_are_said_to_be_missing_and_the_others_kept(
+    aws: Emulator, bucket: str, planned: str, clients: Any, place: Any
+) -> None:
+    jobs = running_test(aws, planned, clients, place)
+    aws.advance(2700)
+    for job in jobs:
+        status(aws, job, "COMPLETED")
+    refusing = Refusing(clients.cloudwatch, lambda *_: True)
+    told = steps.gather({"id": planned}, dataclasses.replace(clients, cloudwatch=refusing), place)
+    assert told["failed"] == 0
+    document = BenchDocument.model_validate(read(aws, bucket, planned, "results.json"))
+    [first, *_] = document.results
+    assert (first.failed, first.endpoint_figures, len(first.points)) == (False, [], 1)
+    assert first.ended_by.startswith("COMPLETED; CloudWatch told no figures: An error occurred (InternalError)")
+
+
+def test_nothing_is_made_for_a_test_that_was_cleaned_up(aws: Emulator, planned: str, clients: Any, place: Any) -> None:
+    """A step that was called before the execution was cancelled, and begins after its clean-up."""
+    jobs = started(planned, clients, place)
+    steps.clean_up({"id": planned}, clients, place, seconds=20, wait=lambda _: None)
+    for step in ({"do": "register"}, {"do": "start", "job": jobs[0], "poll_seconds": 1}):
+        with pytest.raises(closing.ClosedError, match="nothing more is made"):
+            steps.run({"id": planned, **step}, clients, place, seconds=20, wait=lambda _: None)
+    assert left(aws, planned) == []
+
+
+class Overtaken:
+    """SageMaker, whose clean-up is done by another run of the function right before a call of this one."""
+
+    def __init__(self, sagemaker: Any, before: str, clean_up: Callable[[], object]) -> None:
+        self._sagemaker, self._before, self._clean_up = sagemaker, before, clean_up
+        self.overtaken = False
+
+    def __getattr__(self, name: str) -> Any:
+        if name == self._before and not self.overtaken:
+            self.overtaken = True
+            self._clean_up()
+        return getattr(self._sagemaker, name)
+
+
+@pytest.mark.parametrize(
+    ("step", "before"),
+    [
+        ("register", "create_model_package_group"),
+        ("register", "create_model_package"),
+        ("start", "describe_model_package"),
+        ("start", "create_inference_recommendations_job"),
+    ],
+)
+def test_what_a_step_makes_while_the_test_is_cleaned_up_is_removed_by_the_step(
+    aws: Emulator, planned: str, clients: Any, place: Any, *, step: str, before: str
+) -> None:
+    """The clean-up sees nothing of it, and nobody calls it again."""
+    event: dict[str, Any] = {"do": step, "id": planned}
+    if step == "start":
+        job = steps.register({"id": planned}, clients, place)["jobs"][0]
+        event |= {"job": job, "poll_seconds": 1}
+
+    def clean_up() -> None:
+        steps.clean_up({"id": planned}, clients, place, seconds=20, wait=lambda _: None)
+
+    overtaken = Overtaken(clients.sagemaker, before, clean_up)
+    with pytest.raises(closing.MadeTooLateError):
+        steps.run(event, dataclasses.replace(clients, sagemaker=overtaken), place, seconds=20, wait=lambda _: None)
+    assert overtaken.overtaken
+    assert left(aws, planned) == []
+
+
+def test_two_clean_ups_at_once_remove_all_and_neither_fails(
+    aws: Emulator, planned: str, clients: Any, place: Any
+) -> None:
+    running_test(aws, planned, clients, place)
+
+    def clean_up() -> None:
+        steps.clean_up({"id": planned}, clients, place, seconds=20, wait=lambda _: None)
+
+    overtaken = Overtaken(clients.sagemaker, "delete_model_package", clean_up)
+    steps.clean_up(
+        {"id": planned}, dataclasses.replace(clients, sagemaker=overtaken), place, seconds=20, wait=lambda _: None
+    )
+    assert overtaken.overtaken
+    assert left(aws, planned) == []
+
+
+class Context:
+    """Of a run of the function that has just begun."""
+
+    def get_remaining_time_in_millis(self) -> int:
+        return 110_000
+
+
+def test_both_callers_reach_the_steps(
+    aws: Emulator, planned: str, clients: Any, place: Any, *, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(services.Clients, "of_session", lambda: clients)
+    monkeypatch.setattr(services.Place, "of_environment", lambda: place)
+    jobs = handler.handler({"do": "register", "id": planned}, Context())["jobs"]
+    handler.handler({"do": "start", "id": planned, "job": jobs[0], "poll_seconds": 1}, Context())
+    status(aws, jobs[0], "IN_PROGRESS")
+    cancelled = {"detail": {"status": "ABORTED", "input": json.dumps({"id": planned})}}
+    assert handler.handler(cancelled, Context())["stopped"] == jobs[:1]
+    assert left(aws, planned) == []
+    assert handler.handler({"do": "clean_up", "id": planned, "why": "again"}, Context())["removed"] == []

@@ -1,0 +1,136 @@
+"""What preflight asks of the local AWS: constructed quotas, images, types and prices, and KMS' DryRun."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from tests.tritonstack_local.emulator.running import Emulator
+
+IMAGES = "763104351884"
+REPOSITORY = "sagemaker-tritonserver"
+
+
+def code(error: pytest.ExceptionInfo[ClientError]) -> str:
+    """The code of a refusal."""
+    return str(error.value.response["Error"]["Code"])
+
+
+def quotas(aws: Emulator, service: str, operation: str = "list_service_quotas", page: int = 100) -> dict[str, float]:
+    """Every quota of a service, page by page."""
+    pages = (
+        aws.client("service-quotas")
+        .get_paginator(operation)
+        .paginate(ServiceCode=service, PaginationConfig={"PageSize": page})
+    )
+    return {row["QuotaName"]: row["Value"] for part in pages for row in part["Quotas"]}
+
+
+def test_quotas_have_awss_names_and_come_in_pages(aws: Emulator) -> None:
+    whole = quotas(aws, "sagemaker")
+    assert {
+        "ml.g4dn.xlarge for endpoint usage": 20.0,
+        "ml.g4dn.xlarge for processing job usage": 4.0,
+        "Number of instances across active endpoints": 50.0,
+        "Number of instances across all processing jobs": 50.0,
+    }.items() <= whole.items()
+    assert quotas(aws, "sagemaker", page=3) == whole
+    assert quotas(aws, "sagemaker", operation="list_aws_default_service_quotas") == whole
+    assert {
+        "Concurrently running builds for Linux GPU Small environment",
+        "Concurrently running builds for Linux/Large environment",
+    } <= quotas(aws, "codebuild").keys()
+
+
+def test_a_quota_has_awss_code_and_says_that_it_is_constructed(aws: Emulator) -> None:
+    rows = aws.client("service-quotas").list_service_quotas(ServiceCode="sagemaker")["Quotas"]
+    (row,) = [row for row in rows if row["QuotaName"] == "Number of instances across active endpoints"]
+    assert (row["QuotaCode"], row["Adjustable"]) == ("L-7A3DF611", True)
+    assert "constructed" in row["ServiceName"]
+
+
+def test_other_services_have_no_quotas_and_requests_are_checked(aws: Emulator) -> None:
+    with pytest.raises(ClientError) as error:
+        aws.client("service-quotas").list_service_quotas(ServiceCode="ec2")
+    assert code(error) == "NoSuchResourceException"
+    with pytest.raises(ClientError) as error:
+        aws.client("service-quotas").request_service_quota_increase(
+            ServiceCode="sagemaker", QuotaCode="L-7A3DF611", DesiredValue=9
+        )
+    assert code(error) == "UnknownOperationException"
+
+
+def image(aws: Emulator, tag: str, *, account: str = IMAGES, repository: str = REPOSITORY) -> dict[str, Any]:
+    """BatchGetImage's answer for one tag."""
+    answer: dict[str, Any] = aws.client("ecr").batch_get_image(
+        registryId=account, repositoryName=repository, imageIds=[{"imageTag": tag}]
+    )
+    return answer
+
+
+def test_the_catalogues_images_are_there_and_others_are_not(aws: Emulator) -> None:
+    found = image(aws, "24.09-py3")["images"][0]
+    assert found["imageId"]["imageTag"] == "24.09-py3"
+    assert found["imageId"]["imageDigest"].startswith("sha256:")
+    missing = image(aws, "99.01-py3")
+    assert missing["images"] == []
+    assert missing["failures"][0]["failureCode"] == "ImageNotFound"
+    with pytest.raises(ClientError) as error:
+        image(aws, "24.09-py3", account="111122223333")
+    assert code(error) == "RepositoryNotFoundException"
+
+
+def test_images_of_ones_own_are_ministacks(aws: Emulator, name: str) -> None:
+    aws.client("ecr").create_repository(repositoryName=name)
+    manifest = json.dumps({"schemaVersion": 2})
+    aws.client("ecr").put_image(repositoryName=name, imageManifest=manifest, imageTag="one")
+    assert image(aws, "one", account="123456789012", repository=name)["images"]
+
+
+def test_zones_have_the_types_of_the_region(aws: Emulator) -> None:
+    rows = aws.client("ec2").describe_instance_type_offerings(
+        LocationType="availability-zone",
+        Filters=[
+            {"Name": "instance-type", "Values": ["g4dn.xlarge", "no.such"]},
+            {"Name": "location", "Values": ["us-east-1a", "us-east-1b", "us-east-1z"]},
+        ],
+    )["InstanceTypeOfferings"]
+    assert [(row["InstanceType"], row["Location"]) for row in rows] == [
+        ("g4dn.xlarge", "us-east-1a"),
+        ("g4dn.xlarge", "us-east-1b"),
+    ]
+    with pytest.raises(ClientError) as error:
+        aws.client("ec2").describe_instance_type_offerings(LocationType="region")
+    assert code(error) == "InvalidParameterValue"
+
+
+def test_the_price_list_has_a_product_of_each_type(aws: Emulator) -> None:
+    def products(name: str) -> list[str]:
+        wanted = {"instanceName": name, "regionCode": "us-east-1", "component": "Hosting"}
+        filters = [{"Type": "TERM_MATCH", "Field": field, "Value": value} for field, value in wanted.items()]
+        rows: list[str] = aws.client("pricing").get_products(
+            ServiceCode="AmazonSageMaker", Filters=filters, MaxResults=1
+        )["PriceList"]
+        return rows
+
+    assert json.loads(products("ml.g4dn.xlarge")[0])["product"]["attributes"]["instanceName"] == "ml.g4dn.xlarge"
+    assert products("ml.m5.large") == []
+    with pytest.raises(ClientError) as error:
+        aws.client("pricing").get_products(ServiceCode="AmazonEC2")
+    assert code(error) == "InvalidParameterException"
+
+
+def test_encrypt_with_dry_run_encrypts_nothing(aws: Emulator) -> None:
+    kms = aws.client("kms")
+    key = kms.create_key()["KeyMetadata"]["KeyId"]
+    with pytest.raises(ClientError) as error:
+        kms.encrypt(KeyId=key, Plaintext=b"x", DryRun=True)
+    assert code(error) == "DryRunOperationException"
+    assert kms.decrypt(CiphertextBlob=kms.encrypt(KeyId=key, Plaintext=b"x")["CiphertextBlob"])["Plaintext"] == b"x"
+    kms.disable_key(KeyId=key)
+    with pytest.raises(ClientError) as error:
+        kms.encrypt(KeyId=key, Plaintext=b"x", DryRun=True)
+    assert code(error) == "DisabledException"

@@ -1,0 +1,206 @@
+"""Inference Recommender on the local AWS: a life cycle, documented limits, answers in the service's own shape.
+
+The figures are constructed; that is what their ids say.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import botocore.session
+import pytest
+from botocore.exceptions import ClientError
+from botocore.validate import ParamValidator
+
+from tests.tritonstack_local.emulator.running import IMAGE, ROLE_ARN, Emulator, wait_until
+
+PHASES = [{"InitialNumberOfUsers": 2, "SpawnRate": 2, "DurationInSeconds": 1500}]
+ADVANCED: dict[str, Any] = {
+    "InputConfig": {
+        "JobDurationInSeconds": 7200,
+        "TrafficPattern": {"TrafficType": "PHASES", "Phases": PHASES},
+        "ResourceLimit": {"MaxNumberOfTests": 1, "MaxParallelOfTests": 1},
+        "EndpointConfigurations": [{"InstanceType": "ml.g4dn.xlarge"}],
+    },
+    "StoppingConditions": {"MaxInvocations": 30000, "FlatInvocations": "Stop"},
+    "JobType": "Advanced",
+}
+
+
+def package_request(bucket: str) -> dict[str, Any]:
+    container = {"Image": IMAGE, "ModelDataUrl": f"s3://{bucket}/model.tar.gz"}
+    return {
+        "InferenceSpecification": {
+            "Containers": [container],
+            "SupportedContentTypes": ["application/json"],
+            "SupportedResponseMIMETypes": ["application/json"],
+        },
+        "Domain": "MACHINE_LEARNING",
+        "Task": "OTHER",
+        "SamplePayloadUrl": f"s3://{bucket}/payload.tar.gz",
+    }
+
+
+@pytest.fixture
+def package(aws: Emulator, bucket: str, name: str) -> str:
+    """A model package whose archive and payload are there."""
+    for key in ("model.tar.gz", "payload.tar.gz"):
+        aws.client("s3").put_object(Bucket=bucket, Key=key, Body=b"bytes")
+    sagemaker = aws.client("sagemaker")
+    sagemaker.create_model_package_group(ModelPackageGroupName=name)
+    made = sagemaker.create_model_package(ModelPackageGroupName=name, **package_request(bucket))
+    return str(made["ModelPackageArn"])
+
+
+def start(aws: Emulator, name: str, package: str, **more: Any) -> None:
+    request = json.loads(json.dumps(ADVANCED))
+    request["InputConfig"]["ModelPackageVersionArn"] = package
+    request["InputConfig"] |= more
+    aws.client("sagemaker").create_inference_recommendations_job(JobName=name, RoleArn=ROLE_ARN, **request)
+
+
+def described(aws: Emulator, name: str) -> dict[str, Any]:
+    found = aws.client("sagemaker").describe_inference_recommendations_job(JobName=name)
+    return {key: value for key, value in found.items() if key != "ResponseMetadata"}
+
+
+def status(aws: Emulator, name: str, wanted: str) -> dict[str, Any]:
+    found: dict[str, Any] = wait_until(lambda: described(aws, name), lambda one: one["Status"] == wanted)
+    return found
+
+
+def check_shape(operation: str, answer: dict[str, Any]) -> None:
+    """The answer has the members, types and required members of botocore's output shape."""
+    shape = botocore.session.get_session().get_service_model("sagemaker").operation_model(operation).output_shape
+    assert shape is not None
+    report = ParamValidator().validate(answer, shape)
+    assert not report.has_errors(), report.generate_report()
+
+
+def test_a_job_is_pending_then_in_progress_then_completed_in_the_service_s_shape(
+    aws: Emulator, name: str, package: str
+) -> None:
+    start(aws, name, package)
+    check_shape("DescribeInferenceRecommendationsJob", described(aws, name))
+    assert described(aws, name)["Status"] in ("PENDING", "IN_PROGRESS")
+    status(aws, name, "IN_PROGRESS")
+    aws.advance(1499)
+    assert described(aws, name)["Status"] == "IN_PROGRESS"
+    aws.advance(1)
+    answer = status(aws, name, "COMPLETED")
+    check_shape("DescribeInferenceRecommendationsJob", answer)
+    [found] = answer["InferenceRecommendations"]
+    assert found["RecommendationId"].startswith("constructed-by-the-local-aws")
+    assert found["EndpointConfiguration"]["InstanceType"] == "ml.g4dn.xlarge"
+    assert (found["InvocationEndTime"] - found["InvocationStartTime"]).total_seconds() >= 1500
+
+
+def test_a_stopped_job_is_stopped_and_has_no_recommendation(aws: Emulator, name: str, package: str) -> None:
+    start(aws, name, package)
+    status(aws, name, "IN_PROGRESS")
+    aws.client("sagemaker").stop_inference_recommendations_job(JobName=name)
+    answer = status(aws, name, "STOPPED")
+    check_shape("DescribeInferenceRecommendationsJob", answer)
+    assert "InferenceRecommendations" not in answer
+    with pytest.raises(ClientError, match="is in status STOPPED"):
+        aws.client("sagemaker").stop_inference_recommendations_job(JobName=name)
+
+
+def test_a_job_without_its_archive_fails_and_names_it(aws: Emulator, name: str, bucket: str, package: str) -> None:
+    aws.client("s3").delete_object(Bucket=bucket, Key="model.tar.gz")
+    start(aws, name, package)
+    answer = status(aws, name, "FAILED")
+    check_shape("DescribeInferenceRecommendationsJob", answer)
+    assert "model.tar.gz" in answer["FailureReason"]
+
+
+@pytest.mark.parametrize(
+    "phase",
+    [
+        {"InitialNumberOfUsers": 4, "SpawnRate": 0, "DurationInSeconds": 120},
+        {"InitialNumberOfUsers": 1, "SpawnRate": 4, "DurationInSeconds": 120},
+        {"InitialNumberOfUsers": 1, "SpawnRate": 0, "DurationInSeconds": 119},
+        {"InitialNumberOfUsers": 1, "SpawnRate": 0, "DurationInSeconds": 3601},
+    ],
+)
+def test_a_phase_outside_the_documented_limits_is_refused(
+    aws: Emulator, name: str, package: str, phase: dict[str, int]
+) -> None:
+    with pytest.raises(ClientError, match="is not between"):
+        start(aws, name, package, TrafficPattern={"TrafficType": "PHASES", "Phases": [phase]})
+
+
+def test_a_job_needs_a_package_that_is_there_and_a_name_of_its_own(aws: Emulator, name: str, package: str) -> None:
+    with pytest.raises(ClientError, match="does not exist"):
+        start(aws, name, f"{package}0")
+    start(aws, name, package)
+    with pytest.raises(ClientError, match="already existing"):
+        start(aws, name, package)
+
+
+def test_a_group_with_packages_is_not_deleted_and_versions_are_never_used_again(
+    aws: Emulator, name: str, bucket: str, package: str
+) -> None:
+    sagemaker = aws.client("sagemaker")
+    with pytest.raises(ClientError, match="still contains"):
+        sagemaker.delete_model_package_group(ModelPackageGroupName=name)
+    check_shape("DescribeModelPackage", _plain(sagemaker.describe_model_package(ModelPackageName=package)))
+    listed = _plain(sagemaker.list_model_packages(ModelPackageGroupName=name))
+    check_shape("ListModelPackages", listed)
+    check_shape("DescribeModelPackageGroup", _plain(sagemaker.describe_model_package_group(ModelPackageGroupName=name)))
+    sagemaker.delete_model_package(ModelPackageName=package)
+    second = sagemaker.create_model_package(ModelPackageGroupName=name, **package_request(bucket))["ModelPackageArn"]
+    assert second.endswith("/2")
+
+
+def unknown(shape: Any, value: Any, at: str = "") -> list[str]:
+    """The members of a raw answer that the service's model does not know."""
+    if value is None or shape.type_name not in ("structure", "list", "map"):
+        return []
+    if shape.type_name == "list":
+        return [one for each in value for one in unknown(shape.member, each, f"{at}[]")]
+    if shape.type_name == "map":
+        return [one for name, each in value.items() for one in unknown(shape.value, each, f"{at}.{name}")]
+    found = [f"{at}.{name}" for name in value if name not in shape.members]
+    known = {name: each for name, each in value.items() if name in shape.members}
+    return found + [one for name, each in known.items() for one in unknown(shape.members[name], each, f"{at}.{name}")]
+
+
+def test_no_answer_has_a_member_that_the_service_does_not_know(
+    aws: Emulator, name: str, bucket: str, package: str
+) -> None:
+    """Of what is on the wire: botocore's parser passes over what its model does not know."""
+    sagemaker, raw = aws.client("sagemaker"), dict[str, Any]()
+
+    def keep(operation_model: Any, response_dict: dict[str, Any], **_: Any) -> None:
+        raw[operation_model.name] = json.loads(response_dict["body"] or b"{}")
+
+    sagemaker.meta.events.register("before-parse.sagemaker", keep)
+    sagemaker.create_model_package_group(ModelPackageGroupName=f"{name}-2")
+    sagemaker.create_model_package(ModelPackageGroupName=f"{name}-2", **package_request(bucket))
+    sagemaker.describe_model_package_group(ModelPackageGroupName=name)
+    sagemaker.list_model_packages(ModelPackageGroupName=name)
+    sagemaker.describe_model_package(ModelPackageName=package)
+    start(aws, name, package)
+    status(aws, name, "IN_PROGRESS")
+    aws.advance(1500)
+    status(aws, name, "COMPLETED")
+    sagemaker.describe_inference_recommendations_job(JobName=name)
+    sagemaker.meta.events.unregister("before-parse.sagemaker", keep)
+    assert set(raw) == {
+        *(f"{verb}ModelPackageGroup" for verb in ("Create", "Describe")),
+        *(f"{verb}ModelPackage" for verb in ("Create", "Describe")),
+        "ListModelPackages",
+        *(f"{verb}InferenceRecommendationsJob" for verb in ("Create", "Describe")),
+    }
+    model = botocore.session.get_session().get_service_model("sagemaker")
+    assert [
+        f"{op}{one}" for op, said in raw.items() for one in unknown(model.operation_model(op).output_shape, said)
+    ] == []
+    job = raw["DescribeInferenceRecommendationsJob"]
+    assert all(one["RecommendationId"].startswith("constructed-") for one in job["InferenceRecommendations"])
+
+
+def _plain(answer: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in answer.items() if key != "ResponseMetadata"}

@@ -1,0 +1,171 @@
+"""A scaled endpoint's stack, with the real function, through deployments that succeed, fail at each step, and go on.
+
+The runtime is the test: it says what becomes of each fleet.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+
+os.environ.setdefault("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "20")
+
+from tests.tritonstack_local.emulator.running import Emulator
+from tests.tritonstack_local.emulator.scaled_endpoint import ScaledEndpoint
+from tritonstack.settings import Rollout
+
+T4, A10G = "g4dn-xlarge", "g5-12xlarge"
+G5 = "ml.g5.12xlarge"
+SCHEDULES = ({"name": "day", "when": "cron(0 7 ? * MON-FRI *)", "minimum": 2},)
+OF_T4 = {T4: {"gpu-utilization": 60, "invocations-per-instance": 600}}
+OF_A10G = {A10G: {"gpu-utilization": 240, "invocations-per-instance": 600}}
+
+
+@pytest.fixture
+def endpoint(fleets: Emulator, name: str) -> ScaledEndpoint:
+    """Deployed on T4, and scaled by hand to three instances."""
+    made = ScaledEndpoint(fleets, name)
+    assert made.deploy("in_service", scaling={"schedules": SCHEDULES}) == "CREATE_COMPLETE", fleets.failures(name)
+    assert (made.live, made.targets, made.policies) == ((T4, 1), {T4: (1, 6)}, OF_T4)
+    made.scale(3)
+    return made
+
+
+def test_a_scaled_endpoint_through_its_life(endpoint: ScaledEndpoint) -> None:
+    """Another config, another type, a failure at the endpoint, a failure after it, and a deployment after each."""
+    scaled = {"scaling": {"schedules": SCHEDULES}}
+    assert endpoint.deploy("in_service", startup=700, **scaled) == "UPDATE_COMPLETE"
+    assert (endpoint.live, endpoint.policies) == ((T4, 3), OF_T4)  # the count survives
+
+    assert endpoint.deploy("failed", startup=700, instance_type=G5, **scaled) == "UPDATE_ROLLBACK_COMPLETE"
+    assert "the container did not start" in endpoint.emulator.failures(endpoint.name)
+    assert (endpoint.live, endpoint.targets, endpoint.policies) == ((T4, 3), {T4: (1, 6)}, OF_T4)
+    assert endpoint.schedules == {"day"}
+
+    # Its policies have new ARNs now: other targets and another config are deployed nevertheless.
+    hotter = {"scaling": {"gpu_utilization": 80, "maximum": 5, "schedules": ()}}
+    assert endpoint.deploy("in_service", startup=800, **hotter) == "UPDATE_COMPLETE"
+    assert (endpoint.live, endpoint.targets) == ((T4, 3), {T4: (1, 5)})
+    assert endpoint.policies == {T4: {"gpu-utilization": 80, "invocations-per-instance": 600}}
+    assert endpoint.schedules == set()
+
+    assert endpoint.deploy("in_service", startup=800, instance_type=G5, **scaled) == "UPDATE_COMPLETE"
+    assert (endpoint.live, endpoint.targets, endpoint.policies) == ((A10G, 3), {A10G: (1, 6)}, OF_A10G)
+    assert endpoint.schedules == {"day"}
+
+    endpoint.scale(4)
+    later = {"startup": 800, "broken_later": True}
+    assert endpoint.deploy("in_service", "in_service", **later) == "UPDATE_ROLLBACK_COMPLETE"
+    assert (endpoint.live, endpoint.targets, endpoint.policies) == ((A10G, 4), {A10G: (1, 6)}, OF_A10G)
+    assert endpoint.schedules == {"day"}
+
+    assert endpoint.deploy("in_service", startup=900) == "UPDATE_COMPLETE"
+    assert (endpoint.live, endpoint.targets, endpoint.policies) == ((T4, 4), {T4: (1, 6)}, OF_T4)
+    assert endpoint.emulator.delete_stack(endpoint.name) == "DELETE_COMPLETE"
+    assert (endpoint.targets, endpoint.policies, endpoint.config_names()) == ({}, {}, set())
+
+
+def test_other_targets_do_not_touch_the_endpoint(endpoint: ScaledEndpoint) -> None:
+    config = endpoint.described()["EndpointConfigName"]
+    assert endpoint.deploy(scaling={"gpu_utilization": 70}) == "UPDATE_COMPLETE"
+    assert endpoint.described()["EndpointConfigName"] == config
+    assert endpoint.policies == {T4: {"gpu-utilization": 70, "invocations-per-instance": 600}}
+
+
+def test_other_targets_that_fail_later_leave_the_old_ones(endpoint: ScaledEndpoint) -> None:
+    changes = {"scaling": {"gpu_utilization": 70, "maximum": 4}, "broken_later": True}
+    assert endpoint.deploy(**changes) == "UPDATE_ROLLBACK_COMPLETE"
+    assert (endpoint.targets, endpoint.policies) == ({T4: (1, 6)}, OF_T4)
+    assert endpoint.deploy(scaling={"gpu_utilization": 75, "maximum": 4}) == "UPDATE_COMPLETE"
+    assert endpoint.targets == {T4: (1, 4)}
+    assert endpoint.policies == {T4: {"gpu-utilization": 75, "invocations-per-instance": 600}}
+
+
+@pytest.mark.parametrize("outcomes", [("in_service", "in_service"), ("failed",)], ids=["moves", "fails"])
+def test_a_cancelled_change_of_type_leaves_the_old_variant_scaled(
+    outcomes: tuple[str, ...], endpoint: ScaledEndpoint
+) -> None:
+    """SageMaker cannot be told to stop: the endpoint may have the new type when the rollback begins."""
+    endpoint.start(instance_type=G5, scaling={"schedules": SCHEDULES})
+    endpoint.pending()
+    endpoint.stacks.cancel_update_stack(StackName=endpoint.name)
+    assert endpoint.finish(*outcomes) == "UPDATE_ROLLBACK_COMPLETE", endpoint.emulator.failures(endpoint.name)
+    assert (endpoint.live[0], endpoint.targets, endpoint.policies) == (T4, {T4: (1, 6)}, OF_T4)
+    assert endpoint.schedules == {"day"}
+    assert endpoint.deploy("in_service", instance_type=G5) == "UPDATE_COMPLETE"
+    assert (endpoint.live[0], endpoint.targets, endpoint.policies) == (A10G, {A10G: (1, 6)}, OF_A10G)
+
+
+def test_scaling_comes_and_goes_in_deployments_of_its_own(fleets: Emulator, name: str) -> None:
+    made = ScaledEndpoint(fleets, name)
+    assert made.deploy("in_service", scaled=False) == "CREATE_COMPLETE", fleets.failures(name)
+    config = made.described()["EndpointConfigName"]
+    assert made.deploy(instance_type=G5) == "UPDATE_ROLLBACK_COMPLETE"
+    assert "Deploy one of the two, then the other." in fleets.failures(name)
+    assert (made.described()["EndpointConfigName"], made.targets) == (config, {})
+    # Retained properties are the endpoint's own: it is updated, to the config that it has.
+    assert made.deploy("in_service") == "UPDATE_COMPLETE"
+    assert (made.live, made.targets, made.policies) == ((T4, 1), {T4: (1, 6)}, OF_T4)
+    # SageMaker refuses it; the rollback sends the endpoint to the config that it has.
+    assert made.deploy("in_service", scaled=False, instance_type=G5) == "UPDATE_ROLLBACK_COMPLETE"
+    assert "must be deregistered as scalable targets" in fleets.failures(name)
+    assert (made.live, made.targets, made.policies) == ((T4, 1), {T4: (1, 6)}, OF_T4)
+    assert made.deploy("in_service", scaled=False) == "UPDATE_COMPLETE"
+    assert (made.live, made.targets, made.policies) == ((T4, 1), {}, {})
+
+
+def test_a_change_of_type_goes_all_at_once_whatever_the_rollout(fleets: Emulator, name: str) -> None:
+    canary = Rollout.model_validate(
+        {"kind": "canary", "size_percent": 50, "wait_seconds": 3600, "rollback_alarms": (f"{name}-any",)}
+    )
+    fleets.client("cloudwatch").put_metric_alarm(
+        AlarmName=f"{name}-any",
+        Namespace="n",
+        MetricName="m",
+        Period=60,
+        EvaluationPeriods=1,
+        Statistic="Sum",
+        Threshold=1,
+        ComparisonOperator="GreaterThanThreshold",
+        TreatMissingData="notBreaching",
+    )
+    made = ScaledEndpoint(fleets, name)
+    limits = {"minimum": 2}
+    assert made.deploy("in_service", rollout=canary, scaling=limits) == "CREATE_COMPLETE", fleets.failures(name)
+    made.start(rollout=canary, scaling=limits, instance_type=G5)
+    config = made.pending()
+    fleets.report(name, config, "in_service")
+    [pending] = made.described()["PendingDeploymentSummary"]["ProductionVariants"]
+    assert pending["VariantStatus"][0]["Status"] == "ActivatingTraffic"
+    assert pending["CurrentInstanceCount"] == 2  # all of them: a canary would be one
+    assert taken_over(made, config) == "UPDATE_COMPLETE"
+    assert (made.live, set(made.targets)) == ((A10G, 2), {A10G})
+
+
+def taken_over(made: ScaledEndpoint, config: str) -> str:
+    """Say that two instances of a config take every call; the stack's status then."""
+    shifted = {"endpoint_config_name": config, "outcome": "shifted", "instances": 2}
+    made.emulator._http("POST", f"/_tritonstack/endpoints/{made.name}/report", json.dumps(shifted).encode())
+    return str(made.emulator.settled(made.name)["StackStatus"])
+
+
+def test_a_change_of_type_waits_until_no_rolling_update_is_on_the_way_there_or_back(
+    fleets: Emulator, name: str
+) -> None:
+    rolling = Rollout.model_validate({"kind": "rolling", "size_instances": 1, "wait_seconds": 600})
+    whole = Rollout(kind="all-at-once")
+    made = ScaledEndpoint(fleets, name)
+    limits = {"minimum": 2}
+    assert made.deploy("in_service", rollout=rolling, scaling=limits) == "CREATE_COMPLETE", fleets.failures(name)
+    for rollout in (rolling, whole):  # the second could not go back to the first
+        assert made.deploy(rollout=rollout, scaling=limits, instance_type=G5) == "UPDATE_ROLLBACK_COMPLETE"
+        assert "Deploy another `kind` of rollout alone" in fleets.failures(name)
+        assert (made.live, made.targets) == ((T4, 2), {T4: (2, 6)})
+    assert made.deploy("in_service", rollout=whole, scaling=limits) == "UPDATE_COMPLETE", fleets.failures(name)
+    made.start(rollout=whole, scaling=limits, instance_type=G5)
+    config = made.pending()
+    fleets.report(name, config, "in_service")
+    assert taken_over(made, config) == "UPDATE_COMPLETE"
+    assert (made.live, set(made.targets)) == ((A10G, 2), {A10G})

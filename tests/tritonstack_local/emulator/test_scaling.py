@@ -1,0 +1,296 @@
+"""Scalable targets: what SageMaker and Application Auto Scaling refuse, and what an update keeps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from tests.tritonstack_local.emulator.running import Emulator, make_config, serving
+
+DIMENSION = "sagemaker:variant:DesiredInstanceCount"
+INVOCATIONS = {
+    "TargetValue": 600.0,
+    "PredefinedMetricSpecification": {"PredefinedMetricType": "SageMakerVariantInvocationsPerInstance"},
+}
+
+
+def target(name: str, variant: str = "main") -> dict[str, str]:
+    """The members that name a scalable target."""
+    return {
+        "ServiceNamespace": "sagemaker",
+        "ResourceId": f"endpoint/{name}/variant/{variant}",
+        "ScalableDimension": DIMENSION,
+    }
+
+
+def make_scaled(aws: Emulator, name: str) -> Any:
+    """An endpoint in service whose variant ``main`` is a target; the client of Application Auto Scaling."""
+    make_config(aws, name)
+    aws.client("sagemaker").create_endpoint(EndpointName=name, EndpointConfigName=name)
+    scaling = aws.client("application-autoscaling")
+    scaling.register_scalable_target(**target(name), MinCapacity=1, MaxCapacity=4)
+    return scaling
+
+
+def refused(call: Any, **request: Any) -> str:
+    """The message of a call that must be refused."""
+    with pytest.raises(ClientError) as caught:
+        call(**request)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "variant", [{"VariantName": "other"}, {"InstanceType": "ml.g5.xlarge"}], ids=["removed", "another type"]
+)
+def test_a_scaled_variant_is_neither_removed_nor_given_another_type(
+    aws: Emulator, name: str, variant: dict[str, str]
+) -> None:
+    scaling = make_scaled(aws, name)
+    make_config(aws, f"{name}-2", **variant)
+    sagemaker = aws.client("sagemaker")
+    message = refused(sagemaker.update_endpoint, EndpointName=name, EndpointConfigName=f"{name}-2")
+    assert 'The variant(s) "[main]" must be deregistered as scalable targets' in message
+    assert sagemaker.describe_endpoint(EndpointName=name)["EndpointConfigName"] == name
+    scaling.deregister_scalable_target(**target(name))
+    sagemaker.update_endpoint(EndpointName=name, EndpointConfigName=f"{name}-2")
+    assert sagemaker.describe_endpoint(EndpointName=name)["EndpointConfigName"] == f"{name}-2"
+
+
+def test_a_scaled_variant_may_change_its_model(aws: Emulator, name: str) -> None:
+    make_scaled(aws, name)
+    make_config(aws, f"{name}-2")
+    aws.client("sagemaker").update_endpoint(EndpointName=name, EndpointConfigName=f"{name}-2")
+
+
+@pytest.mark.parametrize(("retain", "count"), [(True, 3), (False, 1)])
+def test_an_update_keeps_the_scaled_count_only_if_told_to(aws: Emulator, name: str, retain: bool, count: int) -> None:
+    make_scaled(aws, name)
+    make_config(aws, f"{name}-2", InitialVariantWeight=2)
+    sagemaker = aws.client("sagemaker")
+    changes = [{"VariantName": "main", "DesiredInstanceCount": 3, "DesiredWeight": 7}]
+    sagemaker.update_endpoint_weights_and_capacities(EndpointName=name, DesiredWeightsAndCapacities=changes)
+    [variant] = sagemaker.describe_endpoint(EndpointName=name)["ProductionVariants"]
+    assert (variant["CurrentInstanceCount"], variant["DesiredWeight"]) == (3, 7)
+    excluded = [{"VariantPropertyType": "DesiredWeight"}] if retain else []
+    sagemaker.update_endpoint(
+        EndpointName=name,
+        EndpointConfigName=f"{name}-2",
+        RetainAllVariantProperties=retain,
+        ExcludeRetainedVariantProperties=excluded,
+    )
+    [variant] = sagemaker.describe_endpoint(EndpointName=name)["ProductionVariants"]
+    assert (variant["DesiredInstanceCount"], variant["DesiredWeight"]) == (count, 2)
+
+
+def test_another_variant_starts_with_its_own_count(aws: Emulator, name: str) -> None:
+    scaling = make_scaled(aws, name)
+    scaling.deregister_scalable_target(**target(name))
+    make_config(aws, f"{name}-2", VariantName="other", InitialInstanceCount=2)
+    sagemaker = aws.client("sagemaker")
+    sagemaker.update_endpoint(EndpointName=name, EndpointConfigName=f"{name}-2", RetainAllVariantProperties=True)
+    assert sagemaker.describe_endpoint(EndpointName=name)["ProductionVariants"][0]["DesiredInstanceCount"] == 2
+
+
+def test_counts_of_a_variant_that_is_not_there_are_refused(aws: Emulator, name: str) -> None:
+    make_scaled(aws, name)
+    changes = [{"VariantName": "other", "DesiredInstanceCount": 3}]
+    call = aws.client("sagemaker").update_endpoint_weights_and_capacities
+    assert "no variant other; it has main" in refused(call, EndpointName=name, DesiredWeightsAndCapacities=changes)
+
+
+def test_only_a_live_variant_is_registered(aws: Emulator, name: str) -> None:
+    scaling = make_scaled(aws, name)
+    message = refused(scaling.register_scalable_target, **target(name, "other"), MinCapacity=1, MaxCapacity=2)
+    assert f"does not exist: endpoint/{name}/variant/other" in message
+
+
+def test_deregistering_takes_policies_and_schedules_along(aws: Emulator, name: str) -> None:
+    scaling = make_scaled(aws, name)
+    put = {**target(name), "PolicyName": "p", "PolicyType": "TargetTrackingScaling"}
+    first = scaling.put_scaling_policy(**put, TargetTrackingScalingPolicyConfiguration=INVOCATIONS)["PolicyARN"]
+    again = scaling.put_scaling_policy(**put, TargetTrackingScalingPolicyConfiguration=INVOCATIONS)["PolicyARN"]
+    assert first == again
+    action = {"ScheduledActionName": "day", "Schedule": "cron(0 7 ? * MON-FRI *)", "Timezone": "Europe/Berlin"}
+    scaling.put_scheduled_action(**target(name), **action, ScalableTargetAction={"MinCapacity": 2})
+    [kept] = scaling.describe_scheduled_actions(ServiceNamespace="sagemaker", ResourceId=target(name)["ResourceId"])[
+        "ScheduledActions"
+    ]
+    assert (kept["Timezone"], kept["ScalableTargetAction"]) == ("Europe/Berlin", {"MinCapacity": 2})
+    scaling.deregister_scalable_target(**target(name))
+    assert "ObjectNotFoundException" in refused(scaling.deregister_scalable_target, **target(name))
+    resource = {"ServiceNamespace": "sagemaker", "ResourceId": target(name)["ResourceId"]}
+    assert scaling.describe_scaling_policies(**resource)["ScalingPolicies"] == []
+    assert scaling.describe_scheduled_actions(**resource)["ScheduledActions"] == []
+    scaling.register_scalable_target(**target(name), MinCapacity=1, MaxCapacity=4)
+    put_anew = scaling.put_scaling_policy(**put, TargetTrackingScalingPolicyConfiguration=INVOCATIONS)["PolicyARN"]
+    assert put_anew != first
+
+
+def test_what_is_described_has_members_that_nobody_set(aws: Emulator, name: str) -> None:
+    scaling = make_scaled(aws, name)
+    put = {**target(name), "PolicyName": "p", "PolicyType": "TargetTrackingScaling"}
+    resource, of = target(name)["ResourceId"], {"ServiceNamespace": "sagemaker"}
+    [found] = scaling.describe_scalable_targets(**of, ResourceIds=[resource])["ScalableTargets"]
+    assert found["RoleARN"].endswith("/AWSServiceRoleForApplicationAutoScaling_SageMakerEndpoint")
+    assert not any(found["SuspendedState"].values())
+    for more in ({}, {"DisableScaleIn": True}):
+        scaling.put_scaling_policy(**put, TargetTrackingScalingPolicyConfiguration={**INVOCATIONS, **more})
+        [policy] = scaling.describe_scaling_policies(**of, ResourceId=resource)["ScalingPolicies"]
+        described = policy["TargetTrackingScalingPolicyConfiguration"]
+        assert described == {**INVOCATIONS, "DisableScaleIn": False, **more}
+
+
+def test_a_deleted_endpoint_is_no_target(aws: Emulator, name: str) -> None:
+    scaling = make_scaled(aws, name)
+    aws.client("sagemaker").delete_endpoint(EndpointName=name)
+    found = scaling.describe_scalable_targets(ServiceNamespace="sagemaker", ResourceIds=[target(name)["ResourceId"]])
+    assert found["ScalableTargets"] == []
+
+
+GPU: dict[str, Any] = {
+    "Namespace": "/aws/sagemaker/Endpoints",
+    "MetricName": "GPUUtilization",
+    "Dimensions": [{"Name": "EndpointName", "Value": "e"}, {"Name": "VariantName", "Value": "main"}],
+    "Statistic": "Average",
+}
+HIGH = {"PredefinedMetricType": "SageMakerVariantConcurrentRequestsPerModelHighResolution"}
+COPIES = {"PredefinedMetricType": "SageMakerInferenceComponentInvocationsPerCopy"}
+
+
+@pytest.mark.parametrize(
+    "configuration",
+    [{"CustomizedMetricSpecification": GPU}, {"PredefinedMetricSpecification": HIGH}],
+    ids=["GPU", "high resolution"],
+)
+def test_metrics_of_variants_are_taken(aws: Emulator, name: str, configuration: dict[str, Any]) -> None:
+    make_scaled(aws, name).put_scaling_policy(
+        **target(name),
+        PolicyName="p",
+        PolicyType="TargetTrackingScaling",
+        TargetTrackingScalingPolicyConfiguration={"TargetValue": 5.0, **configuration},
+    )
+
+
+@pytest.mark.parametrize(
+    ("configuration", "words"),
+    [
+        ({}, "Exactly one of"),
+        ({"PredefinedMetricSpecification": HIGH, "CustomizedMetricSpecification": GPU}, "Exactly one of"),
+        ({"PredefinedMetricSpecification": COPIES}, "not valid for scalable dimension"),
+        ({"CustomizedMetricSpecification": {"MetricName": "GPUUtilization"}}, "Namespace, Statistic"),
+        ({"CustomizedMetricSpecification": GPU, "TargetValue": 0.0}, "greater than 0"),
+    ],
+    ids=["no metric", "two metrics", "of components", "half a metric", "target of nothing"],
+)
+def test_what_is_no_target_tracking_is_refused(
+    aws: Emulator, name: str, configuration: dict[str, Any], words: str
+) -> None:
+    message = refused(
+        make_scaled(aws, name).put_scaling_policy,
+        **target(name),
+        PolicyName="p",
+        PolicyType="TargetTrackingScaling",
+        TargetTrackingScalingPolicyConfiguration={"TargetValue": 5.0, **configuration},
+    )
+    assert words in message
+
+
+@pytest.mark.parametrize(
+    ("schedule", "limits", "words"),
+    [
+        ("every morning", {"MinCapacity": 2}, "Invalid schedule expression"),
+        ("cron(0 7 * * ?)", {"MinCapacity": 2}, "Invalid schedule expression"),
+        ("at(2030-01-01T00:00:00)", {"MinCapacity": 5}, "Maximum capacity 4 cannot be less than minimum capacity 5"),
+    ],
+)
+def test_what_is_no_schedule_is_refused(
+    aws: Emulator, name: str, schedule: str, limits: dict[str, int], words: str
+) -> None:
+    call = make_scaled(aws, name).put_scheduled_action
+    request = {**target(name), "ScheduledActionName": "s", "Schedule": schedule, "ScalableTargetAction": limits}
+    assert words in refused(call, **request)
+
+
+def test_traffic_shifts_in_steps_only_between_the_same_variants(aws: Emulator, name: str) -> None:
+    make_config(aws, name, InitialInstanceCount=2)
+    make_config(aws, f"{name}-2", VariantName="other", InitialInstanceCount=2)
+    sagemaker = aws.client("sagemaker")
+    sagemaker.create_endpoint(EndpointName=name, EndpointConfigName=name)
+
+    def shifting(**routing: Any) -> dict[str, Any]:
+        routing = {"WaitIntervalInSeconds": 0, **routing}
+        policy = {"BlueGreenUpdatePolicy": {"TrafficRoutingConfiguration": routing}}
+        return {"EndpointName": name, "EndpointConfigName": f"{name}-2", "DeploymentConfig": policy}
+
+    size = {"Type": "INSTANCE_COUNT", "Value": 1}
+    message = refused(sagemaker.update_endpoint, **shifting(Type="CANARY", CanarySize=size))
+    assert "must have the same variant name" in message
+    sagemaker.update_endpoint(**shifting(Type="ALL_AT_ONCE"))
+
+
+# In a stack.
+
+
+def scaled_stack(name: str, *, policy: str = "p", value: int = 600, **variant: Any) -> dict[str, Any]:
+    """A serving stack with a target and a policy."""
+    scaled = {
+        "Type": "AWS::ApplicationAutoScaling::ScalableTarget",
+        "DependsOn": "Endpoint",
+        "Properties": {
+            **target(name, variant.get("VariantName", "main")),
+            "MinCapacity": "1",
+            "MaxCapacity": 4,
+            "ScheduledActions": [
+                {
+                    "ScheduledActionName": "day",
+                    "Schedule": "cron(0 7 ? * MON-FRI *)",
+                    "ScalableTargetAction": {"MinCapacity": "2"},
+                }
+            ],
+        },
+    }
+    tracking = {
+        "Type": "AWS::ApplicationAutoScaling::ScalingPolicy",
+        "Properties": {
+            "PolicyName": policy,
+            "PolicyType": "TargetTrackingScaling",
+            "ScalingTargetId": {"Ref": "Target"},
+            "TargetTrackingScalingPolicyConfiguration": {**INVOCATIONS, "TargetValue": value},
+        },
+    }
+    return {**serving(name, **variant), "Target": scaled, "Policy": tracking}
+
+
+def test_a_stack_registers_and_deregisters(aws: Emulator, name: str) -> None:
+    assert aws.deploy(name, scaled_stack(name)) == "CREATE_COMPLETE", aws.failures(name)
+    scaling = aws.client("application-autoscaling")
+    resource = {"ServiceNamespace": "sagemaker", "ResourceId": target(name)["ResourceId"]}
+    [policy] = scaling.describe_scaling_policies(**resource)["ScalingPolicies"]
+    assert policy["PolicyARN"] == aws.physical(name, "Policy")
+    [action] = scaling.describe_scheduled_actions(**resource)["ScheduledActions"]
+    assert action["ScalableTargetAction"] == {"MinCapacity": 2}
+    assert aws.delete_stack(name) == "DELETE_COMPLETE"
+    assert scaling.describe_scaling_policies(**resource)["ScalingPolicies"] == []
+
+
+def test_a_stack_cannot_move_a_scaled_endpoint_to_another_variant(aws: Emulator, name: str) -> None:
+    assert aws.deploy(name, scaled_stack(name)) == "CREATE_COMPLETE"
+    assert aws.deploy(name, scaled_stack(name, VariantName="other")) == "UPDATE_ROLLBACK_COMPLETE"
+    assert "must be deregistered as scalable targets" in aws.failures(name)
+
+
+def test_a_stack_does_not_find_a_policy_that_somebody_put_again(aws: Emulator, name: str) -> None:
+    assert aws.deploy(name, scaled_stack(name)) == "CREATE_COMPLETE"
+    scaling = aws.client("application-autoscaling")
+    scaling.deregister_scalable_target(**target(name))
+    scaling.register_scalable_target(**target(name), MinCapacity=1, MaxCapacity=4)
+    put = {**target(name), "PolicyName": "p", "PolicyType": "TargetTrackingScaling"}
+    scaling.put_scaling_policy(**put, TargetTrackingScalingPolicyConfiguration=INVOCATIONS)
+    assert aws.deploy(name, scaled_stack(name, value=700)) == "UPDATE_ROLLBACK_COMPLETE"
+    assert "policyName/p does not exist" in aws.failures(name)
+    assert aws.deploy(name, scaled_stack(name, policy="q", value=700)) == "UPDATE_COMPLETE"
+    resource = {"ServiceNamespace": "sagemaker", "ResourceId": target(name)["ResourceId"]}
+    found = {policy["PolicyName"] for policy in scaling.describe_scaling_policies(**resource)["ScalingPolicies"]}
+    assert found == {"p", "q"}

@@ -1,0 +1,246 @@
+"""Model, config and endpoint in a stack: created, updated, replaced, rolled back, deleted."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from tests.tritonstack_local.emulator.running import Emulator, serving, wait_until
+
+
+def _pending(fleets: Emulator, endpoint: str) -> str:
+    """The config that an endpoint is being moved to, as soon as it is."""
+
+    def look() -> Any:
+        try:
+            return fleets.client("sagemaker").describe_endpoint(EndpointName=endpoint)
+        except ClientError:
+            return {}
+
+    found = wait_until(look, lambda endpoint: "PendingDeploymentSummary" in endpoint)
+    return str(found["PendingDeploymentSummary"]["EndpointConfigName"])
+
+
+def _create(fleets: Emulator, name: str) -> str:
+    """A serving stack in service; its config's name."""
+    fleets.create_stack(name, serving(name))
+    config = _pending(fleets, name)
+    fleets.report(name, config, "in_service")
+    assert fleets.settled(name)["StackStatus"] == "CREATE_COMPLETE"
+    return config
+
+
+def test_stack_waits_for_its_endpoint(fleets: Emulator, name: str) -> None:
+    fleets.create_stack(name, serving(name))
+    config = _pending(fleets, name)
+    stack = fleets.client("cloudformation").describe_stacks(StackName=name)["Stacks"][0]
+    assert stack["StackStatus"] == "CREATE_IN_PROGRESS"
+    fleets.report(name, config, "in_service")
+    assert fleets.settled(name)["StackStatus"] == "CREATE_COMPLETE"
+
+
+def test_failed_endpoint_rolls_the_stack_back_with_its_reason(fleets: Emulator, name: str) -> None:
+    fleets.create_stack(name, serving(name))
+    fleets.report(name, _pending(fleets, name), "failed", "the container did not answer /ping; its log ends: boom")
+    assert fleets.settled(name)["StackStatus"] == "ROLLBACK_COMPLETE"
+    assert f"Endpoint {name} failed. Reason: the container did not answer /ping; its log ends: boom" in fleets.failures(
+        name
+    )
+    sagemaker = fleets.client("sagemaker")
+    assert sagemaker.list_endpoints(NameContains=name)["Endpoints"] == []
+    assert sagemaker.list_endpoint_configs(NameContains=name)["EndpointConfigs"] == []
+    assert sagemaker.list_models(NameContains=name)["Models"] == []
+
+
+def test_changed_model_replaces_model_and_config_and_updates_the_endpoint_in_place(fleets: Emulator, name: str) -> None:
+    old_config = _create(fleets, name)
+    old_model, endpoint = fleets.physical(name, "Model"), fleets.physical(name, "Endpoint")
+    fleets.update_stack(name, serving(name, container={"Environment": {"SAGEMAKER_TRITON_LOG_VERBOSE": "false"}}))
+    new_config = _pending(fleets, name)
+    assert new_config != old_config
+    fleets.report(name, new_config, "in_service")
+    assert fleets.settled(name)["StackStatus"] == "UPDATE_COMPLETE"
+    assert fleets.physical(name, "Model") != old_model
+    assert fleets.physical(name, "Endpoint") == endpoint
+    sagemaker = fleets.client("sagemaker")
+    assert sagemaker.describe_endpoint(EndpointName=name)["EndpointConfigName"] == new_config
+    assert [c["EndpointConfigName"] for c in sagemaker.list_endpoint_configs(NameContains=name)["EndpointConfigs"]] == [
+        new_config
+    ]
+    assert len(sagemaker.list_models(NameContains=name)["Models"]) == 1
+
+
+def test_failed_update_keeps_the_old_config_and_removes_the_new(fleets: Emulator, name: str) -> None:
+    old_config = _create(fleets, name)
+    fleets.update_stack(name, serving(name, InstanceType="ml.g5.xlarge"))
+    fleets.report(name, _pending(fleets, name), "failed", "out of memory")
+    assert fleets.settled(name)["StackStatus"] == "UPDATE_ROLLBACK_COMPLETE"
+    assert f"Endpoint {name} failed. Reason: out of memory" in fleets.failures(name)
+    sagemaker = fleets.client("sagemaker")
+    endpoint = sagemaker.describe_endpoint(EndpointName=name)
+    assert (endpoint["EndpointStatus"], endpoint["EndpointConfigName"]) == ("InService", old_config)
+    assert len(sagemaker.list_endpoint_configs(NameContains=name)["EndpointConfigs"]) == 1
+
+
+def test_update_that_fails_later_brings_the_endpoint_back(fleets: Emulator, name: str) -> None:
+    old_config = _create(fleets, name)
+    broken = {
+        "Type": "AWS::SageMaker::EndpointConfig",
+        "DependsOn": "Endpoint",
+        "Properties": {
+            "ProductionVariants": [
+                {"VariantName": "v", "ModelName": "gone", "InstanceType": "ml.g5.xlarge", "InitialInstanceCount": 1}
+            ]
+        },
+    }
+    fleets.update_stack(name, {**serving(name, InstanceType="ml.g5.xlarge"), "Broken": broken})
+    new_config = _pending(fleets, name)
+    fleets.report(name, new_config, "in_service")
+    back = wait_until(lambda: _pending(fleets, name), lambda config: config != new_config)
+    assert back == old_config
+    fleets.report(name, back, "in_service")
+    assert fleets.settled(name)["StackStatus"] == "UPDATE_ROLLBACK_COMPLETE"
+    assert fleets.client("sagemaker").describe_endpoint(EndpointName=name)["EndpointConfigName"] == old_config
+
+
+def test_deleted_stack_leaves_nothing(fleets: Emulator, name: str) -> None:
+    _create(fleets, name)
+    assert fleets.delete_stack(name) == "DELETE_COMPLETE"
+    sagemaker = fleets.client("sagemaker")
+    assert sagemaker.list_endpoints(NameContains=name)["Endpoints"] == []
+    assert sagemaker.list_endpoint_configs(NameContains=name)["EndpointConfigs"] == []
+    assert sagemaker.list_models(NameContains=name)["Models"] == []
+
+
+def test_change_set_says_what_is_replaced(aws: Emulator, name: str) -> None:
+    assert aws.deploy(name, serving(name)) == "CREATE_COMPLETE"
+    cloudformation = aws.client("cloudformation")
+    cloudformation.create_change_set(
+        StackName=name,
+        ChangeSetName="look",
+        TemplateBody=json.dumps({"Resources": serving(name, InstanceType="ml.g5.xlarge")}),
+        Capabilities=["CAPABILITY_NAMED_IAM"],
+    )
+    changes = cloudformation.describe_change_set(StackName=name, ChangeSetName="look")["Changes"]
+    replaced = {c["ResourceChange"]["LogicalResourceId"]: c["ResourceChange"]["Replacement"] for c in changes}
+    assert replaced == {"Config": "True", "Endpoint": "False"}
+
+
+def test_tags_change_in_place_and_carry_the_stacks(aws: Emulator, name: str) -> None:
+    resources = serving(name)
+    resources["Model"]["Properties"]["Tags"] = [{"Key": "team", "Value": "a"}, {"Key": "old", "Value": "x"}]
+    assert aws.deploy(name, resources) == "CREATE_COMPLETE"
+    arn = aws.physical(name, "Model")
+    resources["Model"]["Properties"]["Tags"] = [{"Key": "team", "Value": "b"}]
+    assert aws.deploy(name, resources) == "UPDATE_COMPLETE"
+    assert aws.physical(name, "Model") == arn
+    tags = {t["Key"]: t["Value"] for t in aws.client("sagemaker").list_tags(ResourceArn=arn)["Tags"]}
+    assert tags["team"] == "b"
+    assert "old" not in tags
+    assert tags["aws:cloudformation:stack-name"] == name
+
+
+def test_fixed_model_name_cannot_be_replaced(aws: Emulator, name: str) -> None:
+    resources = serving(name)
+    resources["Model"]["Properties"]["ModelName"] = name
+    assert aws.deploy(name, resources) == "CREATE_COMPLETE"
+    changed = serving(name, container={"ModelDataUrl": "s3://bucket/other/"})
+    changed["Model"]["Properties"]["ModelName"] = name
+    assert aws.deploy(name, changed) == "UPDATE_ROLLBACK_COMPLETE"
+    assert "Cannot create already existing model" in aws.failures(name)
+
+
+def test_scaling_of_the_variant_is_kept_and_described(aws: Emulator, name: str) -> None:
+    resources = serving(name)
+    resources["Target"] = {
+        "Type": "AWS::ApplicationAutoScaling::ScalableTarget",
+        "DependsOn": "Endpoint",
+        "Properties": {
+            "MinCapacity": "1",
+            "MaxCapacity": 3,
+            "ResourceId": f"endpoint/{name}/variant/main",
+            "ScalableDimension": "sagemaker:variant:DesiredInstanceCount",
+            "ServiceNamespace": "sagemaker",
+        },
+    }
+    resources["Policy"] = {
+        "Type": "AWS::ApplicationAutoScaling::ScalingPolicy",
+        "Properties": {
+            "PolicyName": "load",
+            "PolicyType": "TargetTrackingScaling",
+            "ScalingTargetId": {"Ref": "Target"},
+            "TargetTrackingScalingPolicyConfiguration": {
+                "TargetValue": 70,
+                "PredefinedMetricSpecification": {
+                    "PredefinedMetricType": "SageMakerVariantInvocationsPerInstance",
+                },
+            },
+        },
+    }
+    assert aws.deploy(name, resources) == "CREATE_COMPLETE", aws.failures(name)
+    scaling = aws.client("application-autoscaling")
+    wanted = {"ServiceNamespace": "sagemaker"}
+    resource = f"endpoint/{name}/variant/main"
+    target = scaling.describe_scalable_targets(**wanted, ResourceIds=[resource])["ScalableTargets"][0]
+    assert (target["MinCapacity"], target["MaxCapacity"]) == (1, 3)
+    policy = scaling.describe_scaling_policies(**wanted, ResourceId=resource)["ScalingPolicies"][0]
+    assert policy["TargetTrackingScalingPolicyConfiguration"]["TargetValue"] == 70
+    assert aws.delete_stack(name) == "DELETE_COMPLETE"
+    assert scaling.describe_scalable_targets(**wanted, ResourceIds=[resource])["ScalableTargets"] == []
+
+
+def test_composite_alarm_is_made_changed_and_deleted(aws: Emulator, name: str) -> None:
+    def resources(rule: str) -> dict[str, Any]:
+        return {
+            "One": {
+                "Type": "AWS::CloudWatch::Alarm",
+                "Properties": {
+                    "AlarmName": name + "-one",
+                    "Namespace": "AWS/SageMaker",
+                    "MetricName": "Invocation5XXErrors",
+                    "Dimensions": [{"Name": "EndpointName", "Value": name}],
+                    "Statistic": "Sum",
+                    "Period": 60,
+                    "EvaluationPeriods": 1,
+                    "Threshold": 1,
+                    "ComparisonOperator": "GreaterThanThreshold",
+                },
+            },
+            "Any": {
+                "Type": "AWS::CloudWatch::CompositeAlarm",
+                "DependsOn": "One",
+                "Properties": {"AlarmName": name, "AlarmRule": rule},
+            },
+        }
+
+    assert aws.deploy(name, resources(f'ALARM("{name}-one")')) == "CREATE_COMPLETE", aws.failures(name)
+    assert aws.deploy(name, resources(f'OK("{name}-one")')) == "UPDATE_COMPLETE", aws.failures(name)
+    wanted = {"AlarmNames": [name], "AlarmTypes": ["CompositeAlarm"]}
+    cloudwatch = aws.client("cloudwatch")
+    assert cloudwatch.describe_alarms(**wanted)["CompositeAlarms"][0]["AlarmRule"] == f'OK("{name}-one")'
+    assert aws.delete_stack(name) == "DELETE_COMPLETE"
+    assert cloudwatch.describe_alarms(**wanted)["CompositeAlarms"] == []
+
+
+def test_bounded_wait_fails_an_endpoint_that_nobody_reports(tmp_path: Path, name: str) -> None:
+    emulator = Emulator(tmp_path, TRITONSTACK_ENDPOINT_WAIT_SECONDS="0.3")
+    try:
+        emulator.wait_ready()
+        assert emulator.deploy(name, serving(name)) == "ROLLBACK_COMPLETE"
+        assert "The local runtime reported nothing within" in emulator.failures(name)
+        assert emulator.client("sagemaker").list_endpoints()["Endpoints"] == []
+    finally:
+        emulator.stop()
+
+
+def test_answer_waits_a_moment_for_a_stack_that_settles_soon(tmp_path: Path, name: str) -> None:
+    emulator = Emulator(tmp_path, TRITONSTACK_STACK_PATIENCE_SECONDS="20", TRITONSTACK_FLEETS="none").wait_ready()
+    try:
+        emulator.create_stack(name, serving(name))
+        seen_first = emulator.client("cloudformation").describe_stacks(StackName=name)["Stacks"][0]["StackStatus"]
+        assert seen_first == "CREATE_COMPLETE"
+    finally:
+        emulator.stop()

@@ -1,0 +1,342 @@
+"""What the runtime's tests put in the place of the local AWS, and a runtime over it."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import io
+import json
+import tarfile
+import threading
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, ParamSpec
+
+import boto3
+from botocore.config import Config
+
+from tests.tritonstack_local.runtime.fake_triton import FakeTriton
+from tritonstack.http_server import Answer, Request
+from tritonstack_local.runtime.app import Runtime, Services
+from tritonstack_local.runtime.container import launch_triton
+from tritonstack_local.runtime.deployed import (
+    DeployedConfig,
+    DeployedEndpoint,
+    DeployedModel,
+    DeploymentError,
+    Reported,
+    S3Location,
+    Traffic,
+    UnreachableError,
+)
+from tritonstack_local.runtime.errors import model_data_not_found
+from tritonstack_local.runtime.fleet import Fleet, FleetParts
+from tritonstack_local.runtime.settings import RuntimeSettings
+
+P = ParamSpec("P")
+
+
+def asynchronous(test: Callable[P, Awaitable[None]]) -> Callable[P, None]:
+    """Run an asynchronous test in a loop of its own."""
+
+    @functools.wraps(test)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        async def bounded() -> None:
+            async with asyncio.timeout(60):
+                await test(*args, **kwargs)
+
+        asyncio.run(bounded())
+
+    return run
+
+
+async def until(condition: Callable[[], bool], *, seconds: float = 20.0) -> None:
+    """Wait until something holds."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AssertionError("it never came to hold")
+        await asyncio.sleep(0.005)
+
+
+def archive(text: str = "a model", *, name: str = "model.txt") -> bytes:
+    """A gzip-compressed tar archive with one file."""
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w:gz") as tar:
+        member = tarfile.TarInfo(name)
+        member.size = len(text.encode())
+        tar.addfile(member, io.BytesIO(text.encode()))
+    return data.getvalue()
+
+
+class FakeObjects:
+    """A bucket. Every ``<letter>.tar.gz`` below ``prefix/`` exists unless ``missing`` says otherwise."""
+
+    def __init__(self) -> None:
+        """Full."""
+        self.missing: set[str] = set()
+        self.contents: dict[str, bytes] = {}
+        self.downloads: list[str] = []
+        self.gate = threading.Event()
+        self.gate.set()
+
+    def chunks(self, location: S3Location) -> Iterator[bytes]:
+        """An object's bytes."""
+        self.downloads.append(location.key)
+        name = location.key.rpartition("/")[2]
+        if name in self.missing:
+            raise model_data_not_found(bucket=location.bucket, key=location.key)
+        self.gate.wait(30)
+        data = self.contents.get(name) or archive(name)
+        yield data[:10]
+        yield data[10:]
+
+
+class FakeReader:
+    """What is deployed, as the emulator keeps it: a report ends a deployment."""
+
+    def __init__(self) -> None:
+        """Nothing is deployed."""
+        self.described: dict[str, DeployedEndpoint] = {}
+        self.configs: dict[str, DeployedConfig] = {}
+        self.reports: list[tuple[str, str, str, str]] = []
+        self.shifts: list[tuple[str, int]] = []
+        self.in_steps: set[str] = set()
+        self.reachable = True
+        self.reads = 0
+        self._deployments = 0
+
+    def mark(self) -> str:
+        """Differs when what is deployed does."""
+        if not self.reachable:
+            raise UnreachableError("connection refused")
+        return repr(self.described)
+
+    def endpoints(self) -> tuple[DeployedEndpoint, ...]:
+        """Every endpoint."""
+        self.reads += 1
+        if not self.reachable:
+            raise UnreachableError("connection refused")
+        return tuple(self.described.values())
+
+    def config(self, name: str) -> DeployedConfig:
+        """An endpoint config."""
+        if name not in self.configs:
+            raise DeploymentError(f"Could not find endpoint configuration {name}")
+        return self.configs[name]
+
+    def report(self, *, endpoint: str, config: str, outcome: str, reason: str = "", instances: int = 0) -> Reported:
+        """What the emulator does with a report."""
+        found = self.described.get(endpoint)
+        if outcome == "shifted":
+            self.shifts.append((config, instances))
+            return Reported.IN_PROGRESS
+        self.reports.append((endpoint, config, outcome, reason))
+        if found is None or found.pending != config:
+            return Reported.NOT_AWAITED
+        if outcome == "failed":
+            status = "Failed" if found.status == "Creating" else "InService"
+            self.described[endpoint] = replace(found, status=status, pending=None)
+        elif config in self.in_steps:
+            return Reported.IN_PROGRESS
+        else:
+            self.end(endpoint, config)
+        return Reported.ENDED
+
+    def shift(self, endpoint: str, instances: int, *, of: int = 4) -> None:
+        """A step of a deployment: the new fleet is to take the calls of so many instances."""
+        self.described[endpoint] = replace(self.described[endpoint], traffic=Traffic(instances=instances, of=of))
+
+    def end(self, endpoint: str, config: str | None) -> None:
+        """A deployment is over, and ``config`` in service: the new one, or the old one again."""
+        found = self.described[endpoint]
+        self.described[endpoint] = replace(found, status="InService", config=config, pending=None, traffic=None)
+
+    def deploy(self, endpoint: str, config: DeployedConfig, *, max_models: int | None = None) -> None:
+        """CreateEndpoint, or UpdateEndpoint where there is one."""
+        self.configs[config.name] = config
+        self._deployments += 1
+        before = self.described.get(endpoint)
+        self.described[endpoint] = DeployedEndpoint(
+            name=endpoint,
+            status="Updating" if before else "Creating",
+            config=before.config if before else None,
+            pending=config.name,
+            created=before.created if before else str(self._deployments),
+            generation=str(self._deployments),
+            instance_counts={config.variant: config.instance_count},
+            max_loaded_models=max_models,
+        )
+
+
+def config(name: str = "config-1", *, multi_model: bool = True, **changes: Any) -> DeployedConfig:
+    """An endpoint config over a model."""
+    model = DeployedModel(
+        name=f"{name}-model",
+        image="763104351884.dkr.ecr.us-east-1.amazonaws.com/sagemaker-tritonserver:24.09-py3",
+        environment={"SAGEMAKER_TRITON_LOG_VERBOSE": "false"},
+        multi_model=multi_model,
+        data=S3Location(bucket="models", key="prefix/" if multi_model else "prefix/one.tar.gz"),
+        cache_enabled=changes.pop("cache_enabled", True),
+    )
+    return DeployedConfig(
+        name=name,
+        variant="g4dn-xlarge",
+        instance_type="ml.g4dn.xlarge",
+        instance_count=changes.pop("instance_count", 1),
+        download_seconds=changes.pop("download_seconds", 60.0),
+        startup_seconds=changes.pop("startup_seconds", 20.0),
+        model=model,
+    )
+
+
+class Recorder:
+    """A boto3 client that answers everything and remembers it."""
+
+    def __init__(self) -> None:
+        """Nothing was called."""
+        self.calls: list[tuple[str, dict[str, Any]]] = []
+
+    def __getattr__(self, name: str) -> Callable[..., dict[str, Any]]:
+        """Any operation."""
+
+        def operation(**arguments: Any) -> dict[str, Any]:
+            self.calls.append((name, arguments))
+            return {}
+
+        return operation
+
+
+@dataclass
+class Stage:
+    """A runtime over fakes, and the way to call it."""
+
+    runtime: Runtime
+    triton: FakeTriton
+    reader: FakeReader
+    objects: FakeObjects
+    cloudwatch: Recorder
+    logs: Recorder
+    port: int = 0
+    at_once: int = 0
+    _client: Any = field(default=None)
+
+    async def call(self, target: str | None = "a.tar.gz", *, endpoint: str = "e", body: bytes = b"x") -> Answer:
+        """InvokeEndpoint as the HTTP server hands it over: at once where that goes. Raises InvokeError."""
+        headers = {b"content-type": b"application/json"}
+        if target is not None:
+            headers[b"x-amzn-sagemaker-target-model"] = target.encode()
+        request = Request(
+            method=b"POST",
+            path=f"/endpoints/{endpoint}/invocations".encode(),
+            headers=headers,
+            body=body,
+            received=time.monotonic(),
+            id="request",
+        )
+        ended: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+
+        def done(outcome: Answer | Exception) -> None:
+            if ended.done():
+                return
+            if isinstance(outcome, Answer):
+                ended.set_result(outcome)
+            else:
+                ended.set_exception(outcome)
+
+        if self.runtime.handle_at_once(request, done):
+            self.at_once += 1
+            return await ended
+        return await self.runtime.handle(request)
+
+    async def model_of(self, target: str) -> str:
+        """The model that answered."""
+        return str(json.loads((await self.call(target)).body)["model"])
+
+    def fleet(self, endpoint: str = "e") -> Fleet:
+        """The fleet in service."""
+        fleet = self.runtime.reconciler.endpoints[endpoint].serving
+        assert fleet is not None
+        return fleet
+
+    async def boto3(self, **arguments: Any) -> Any:
+        """InvokeEndpoint through boto3, in a thread; the answer's Body is read already."""
+
+        def invoke() -> dict[str, Any]:
+            answer = self.client.invoke_endpoint(**arguments)
+            return {**answer, "Body": answer["Body"].read()}
+
+        return await asyncio.to_thread(invoke)
+
+    @property
+    def client(self) -> Any:
+        """A sagemaker-runtime client without retries."""
+        if self._client is None:
+            self._client = boto3.session.Session().client(
+                "sagemaker-runtime",
+                endpoint_url=f"http://127.0.0.1:{self.port}",
+                region_name="us-east-1",
+                aws_access_key_id="testing",
+                aws_secret_access_key="testing",
+                config=Config(retries={"total_max_attempts": 1}),
+            )
+        return self._client
+
+    async def in_service(self, name: str = "config-1", *, endpoint: str = "e") -> None:
+        """Wait until a config serves and the emulator knows it."""
+        await until(lambda: self.serves(name, endpoint))
+
+    def serves(self, name: str, endpoint: str = "e") -> bool:
+        """Whether this config's fleet takes the traffic."""
+        found = self.runtime.reconciler.endpoints.get(endpoint)
+        return found is not None and found.serving is not None and found.serving.config.name == name
+
+
+def settings(folder: Path, **changes: Any) -> RuntimeSettings:
+    """Quick settings for tests."""
+    quick = RuntimeSettings(
+        port=0,
+        emulator_url="http://127.0.0.1:1",
+        state=folder,
+        invoke_seconds=10.0,
+        reconcile_seconds=0.01,
+        quiet_seconds=0.01,
+        victim_patience_seconds=0.05,
+        max_parallel_loads=4,
+    )
+    return replace(quick, **changes)
+
+
+@asynccontextmanager
+async def stage(
+    folder: Path,
+    *deployed: DeployedConfig,
+    max_models: int | None = None,
+    objects: FakeObjects | None = None,
+    real: bool = False,
+    **changes: Any,
+) -> AsyncIterator[Stage]:
+    """A runtime in which endpoint ``e`` serves the first of ``deployed``; ``real`` starts the real Triton."""
+    triton, reader, objects = FakeTriton().attach(), FakeReader(), objects or FakeObjects()
+    chosen = settings(folder, **changes)
+    cloudwatch, logs = Recorder(), Recorder()
+    parts = FleetParts(settings=chosen, launch=launch_triton, objects=objects)
+    if not real:
+        parts = replace(parts, launch=triton.launch, prepare=lambda _folder, _release: None)
+    services = Services(reader=reader, parts=parts, cloudwatch=cloudwatch, logs=logs)
+    runtime = Runtime(settings=chosen, services=services)
+    made = Stage(runtime=runtime, triton=triton, reader=reader, objects=objects, cloudwatch=cloudwatch, logs=logs)
+    made.port = await runtime.start()
+    try:
+        for one in deployed[:1]:
+            reader.deploy("e", one, max_models=max_models)
+            await made.in_service(one.name)
+        yield made
+    finally:
+        for event in (*triton.held.values(), *triton.held_loads.values(), *triton.held_unloads.values()):
+            event.set()
+        objects.gate.set()
+        await runtime.stop()

@@ -1,0 +1,273 @@
+"""What is deployed, read from describe calls."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.stub import Stubber
+
+from tritonstack_local.runtime.deployed import (
+    DeployedEndpoint,
+    DeploymentError,
+    EmulatorReader,
+    Reported,
+    S3Location,
+    Traffic,
+    UnreachableError,
+    read_model,
+)
+from tritonstack_local.runtime.settings import RuntimeSettings
+
+WHEN = datetime(2026, 1, 1, tzinfo=UTC)
+ARN = "arn:aws:sagemaker:us-east-1:123456789012:endpoint/e"
+MODEL: dict[str, Any] = {
+    "ModelName": "m",
+    "PrimaryContainer": {
+        "Image": "763104351884.dkr.ecr.us-east-1.amazonaws.com/sagemaker-tritonserver:24.09-py3",
+        "Mode": "MultiModel",
+        "ModelDataUrl": "s3://bucket/endpoints/digits/24.09-t4/",
+        "Environment": {"SAGEMAKER_TRITON_LOG_VERBOSE": "false"},
+    },
+}
+
+
+def reader(url: str = "http://127.0.0.1:1") -> EmulatorReader:
+    """A reader of nothing that answers."""
+    return EmulatorReader(RuntimeSettings(port=0, emulator_url=url, state=Path("unused")))
+
+
+def described(stub: Stubber, *, tags: dict[str, str] | None = None, **changes: Any) -> None:
+    """One round of list, describe and tags."""
+    answer = {
+        "EndpointName": "e",
+        "EndpointArn": ARN,
+        "EndpointConfigName": "c1",
+        "EndpointStatus": "InService",
+        "CreationTime": WHEN,
+        "LastModifiedTime": WHEN,
+        "ProductionVariants": [{"VariantName": "v", "CurrentInstanceCount": 3}],
+    } | changes
+    summary = {
+        name: answer[name]
+        for name in ("EndpointName", "EndpointArn", "CreationTime", "LastModifiedTime", "EndpointStatus")
+    }
+    stub.add_response("list_endpoints", {"Endpoints": [summary]})
+    stub.add_response("describe_endpoint", answer)
+    stub.add_response("list_tags", {"Tags": [{"Key": key, "Value": value} for key, value in (tags or {}).items()]})
+
+
+def only(found: tuple[DeployedEndpoint, ...]) -> DeployedEndpoint:
+    """The only endpoint."""
+    (one,) = found
+    return one
+
+
+def test_an_endpoint_in_service_has_its_config_and_counts() -> None:
+    one = reader()
+    with Stubber(one._sagemaker) as stub:
+        described(stub, tags={"tritonstack:local-max-loaded-models": "8"})
+        found = only(one.endpoints())
+    assert (found.config, found.pending, found.instance_counts, found.max_loaded_models) == ("c1", None, {"v": 3}, 8)
+
+
+@pytest.mark.parametrize("value", ["", "0", "-1", "many", "1.5"])
+def test_a_limit_that_is_no_number_is_no_limit(value: str) -> None:
+    one = reader()
+    with Stubber(one._sagemaker) as stub:
+        described(stub, tags={"tritonstack:local-max-loaded-models": value})
+        assert only(one.endpoints()).max_loaded_models is None
+
+
+def test_an_endpoint_that_is_created_has_a_pending_config_and_none_in_service() -> None:
+    one = reader()
+    with Stubber(one._sagemaker) as stub:
+        described(stub, EndpointStatus="Creating", PendingDeploymentSummary={"EndpointConfigName": "c1"})
+        found = only(one.endpoints())
+    assert (found.config, found.pending) == (None, "c1")
+
+
+def test_an_update_has_both_and_a_second_one_to_the_same_config_differs() -> None:
+    one = reader()
+    with Stubber(one._sagemaker) as stub:
+        for second in (1, 2):
+            pending = {"EndpointConfigName": "c2", "StartTime": WHEN.replace(second=second)}
+            described(stub, EndpointStatus="Updating", PendingDeploymentSummary=pending)
+        first, second_update = only(one.endpoints()), only(one.endpoints())
+    assert (first.config, first.pending) == ("c1", "c2")
+    assert first.generation != second_update.generation
+
+
+def test_an_endpoint_that_vanishes_between_two_calls_is_left_out() -> None:
+    one = reader()
+    with Stubber(one._sagemaker) as stub:
+        summary = {
+            "EndpointName": "e",
+            "EndpointArn": ARN,
+            "CreationTime": WHEN,
+            "LastModifiedTime": WHEN,
+            "EndpointStatus": "InService",
+        }
+        stub.add_response("list_endpoints", {"Endpoints": [summary]})
+        stub.add_client_error("describe_endpoint", "ValidationException", 'Could not find endpoint "e".')
+        assert one.endpoints() == ()
+
+
+def test_a_local_aws_that_does_not_answer_is_unreachable() -> None:
+    with pytest.raises(UnreachableError):
+        reader().endpoints()
+    with pytest.raises(UnreachableError):
+        reader().report(endpoint="e", config="c", outcome="in_service")
+
+
+def test_a_config_is_read_with_its_model_and_timeouts() -> None:
+    one = reader()
+    variant = {
+        "VariantName": "v",
+        "ModelName": "m",
+        "InstanceType": "ml.g4dn.xlarge",
+        "InitialInstanceCount": 2,
+        "ModelDataDownloadTimeoutInSeconds": 600,
+        "ContainerStartupHealthCheckTimeoutInSeconds": 120,
+    }
+    with Stubber(one._sagemaker) as stub:
+        stub.add_response(
+            "describe_endpoint_config",
+            {
+                "EndpointConfigName": "c1",
+                "EndpointConfigArn": ARN,
+                "ProductionVariants": [variant],
+                "CreationTime": WHEN,
+            },
+        )
+        stub.add_response("describe_model", MODEL | {"CreationTime": WHEN, "ModelArn": ARN})
+        found = one.config("c1")
+    assert (found.variant, found.instance_count, found.download_seconds, found.startup_seconds) == ("v", 2, 600, 120)
+    assert found.model.multi_model
+    assert found.model.cache_enabled
+    assert found.model.data == S3Location(bucket="bucket", key="endpoints/digits/24.09-t4/")
+
+
+def test_two_variants_are_refused() -> None:
+    one = reader()
+    variants = [{"VariantName": name, "ModelName": "m"} for name in ("a", "b")]
+    with Stubber(one._sagemaker) as stub:
+        stub.add_response(
+            "describe_endpoint_config",
+            {
+                "EndpointConfigName": "c1",
+                "EndpointConfigArn": ARN,
+                "ProductionVariants": variants,
+                "CreationTime": WHEN,
+            },
+        )
+        with pytest.raises(DeploymentError, match="2 production variants"):
+            one.config("c1")
+
+
+def test_a_disabled_model_cache_is_read() -> None:
+    container = MODEL["PrimaryContainer"] | {"MultiModelConfig": {"ModelCacheSetting": "Disabled"}}
+    assert not read_model(MODEL | {"PrimaryContainer": container}).cache_enabled
+
+
+def test_a_single_model_is_read_from_its_url_or_its_source() -> None:
+    by_url = {"Image": "i", "ModelDataUrl": "s3://bucket/one.tar.gz"}
+    source = {"S3DataType": "S3Object", "CompressionType": "Gzip", "S3Uri": "s3://bucket/one.tar.gz"}
+    by_source = {"Image": "i", "ModelDataSource": {"S3DataSource": source}}
+    for container in (by_url, by_source):
+        found = read_model({"ModelName": "m", "PrimaryContainer": container})
+        assert (found.multi_model, str(found.data)) == (False, "s3://bucket/one.tar.gz")
+
+
+@pytest.mark.parametrize(
+    ("container", "reason"),
+    [
+        ({"Image": "i"}, "neither ModelDataUrl nor"),
+        ({"Image": "i", "ModelDataUrl": "https://bucket/one.tar.gz"}, "is no s3://bucket/key"),
+        ({"Image": "i", "ModelDataUrl": "s3://bucket"}, "is no s3://bucket/key"),
+    ],
+)
+def test_model_data_that_cannot_be_served_is_refused(container: dict[str, Any], reason: str) -> None:
+    with pytest.raises(DeploymentError, match=reason):
+        read_model({"ModelName": "m", "PrimaryContainer": container})
+
+
+def test_several_containers_are_refused() -> None:
+    with pytest.raises(DeploymentError, match="2 containers"):
+        read_model({"ModelName": "m", "Containers": [{"Image": "a"}, {"Image": "b"}]})
+
+
+@contextmanager
+def emulator(status: int, answer: bytes = b"{}") -> Iterator[tuple[str, list[tuple[str, Any]]]]:
+    """Something that takes reports and answers with ``status``."""
+    got: list[tuple[str, Any]] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            got.append((self.path, json.loads(self.rfile.read(int(self.headers["Content-Length"])))))
+            self.send_response(status)
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  (the base class's name)
+            """Quiet."""
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}", got
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.mark.parametrize(
+    ("status", "answer", "expected"),
+    [
+        (200, b'{"deployment": "ended"}', Reported.ENDED),
+        (200, b'{"deployment": "in_progress"}', Reported.IN_PROGRESS),
+        (409, b"{}", Reported.NOT_AWAITED),
+        (404, b"{}", Reported.NOT_AWAITED),
+    ],
+)
+def test_a_report_says_what_the_deployment_is_now(status: int, answer: bytes, expected: Reported) -> None:
+    with emulator(status, answer) as (url, got):
+        assert reader(url).report(endpoint="e", config="c", outcome="shifted", instances=2) is expected
+    report = {"endpoint_config_name": "c", "outcome": "shifted", "reason": "", "instances": 2}
+    assert got == [("/_tritonstack/endpoints/e/report", report)]
+
+
+def test_a_report_that_is_answered_with_nonsense_is_tried_again_by_its_caller() -> None:
+    with emulator(200, b"what?") as (url, _), pytest.raises(UnreachableError):
+        reader(url).report(endpoint="e", config="c", outcome="failed")
+
+
+@pytest.mark.parametrize(
+    ("stage", "expected"),
+    [("Creating", None), ("ActivatingTraffic", Traffic(instances=1, of=4)), ("Baking", Traffic(instances=1, of=4))],
+)
+def test_the_instances_that_take_calls_are_read_while_traffic_is_shifted(stage: str, expected: Traffic | None) -> None:
+    one = reader()
+    variant = {
+        "VariantName": "v",
+        "CurrentInstanceCount": 1,
+        "DesiredInstanceCount": 4,
+        "VariantStatus": [{"Status": stage}],
+    }
+    with Stubber(one._sagemaker) as stub:
+        pending = {"EndpointConfigName": "c2", "StartTime": WHEN, "ProductionVariants": [variant]}
+        described(stub, EndpointStatus="Updating", PendingDeploymentSummary=pending)
+        assert only(one.endpoints()).traffic == expected
+
+
+def test_a_report_that_is_answered_with_a_fault_is_tried_again_by_its_caller() -> None:
+    with emulator(500) as (url, _), pytest.raises(UnreachableError):
+        reader(url).report(endpoint="e", config="c", outcome="failed")

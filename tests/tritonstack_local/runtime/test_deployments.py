@@ -1,0 +1,393 @@
+"""Deployments: a fleet for each config, traffic moved without a failed call, failures told, restarts survived."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.tritonstack_local.runtime.fakes import Stage, asynchronous, config, stage, until
+from tritonstack.errors import WorkFailedError
+from tritonstack.http_server import InvokeError
+from tritonstack_local.runtime.deployed import DeployedEndpoint
+from tritonstack_local.runtime.fleet import FleetState
+
+
+@asynchronous
+async def test_an_endpoint_is_in_service_only_when_its_container_answers_ping(tmp_path: Path) -> None:
+    async with stage(tmp_path) as at:
+        at.triton.ping_status = 400
+        at.reader.deploy("e", config())
+        await until(lambda: bool(at.triton.containers))
+        await asyncio.sleep(0.2)
+        assert at.reader.reports == []
+        at.triton.ping_status = 200
+        await at.in_service()
+        assert at.reader.reports == [("e", "config-1", "in_service", "")]
+
+
+@asynchronous
+async def test_a_container_that_ends_fails_the_deployment_with_its_logs_last_lines(tmp_path: Path) -> None:
+    async with stage(tmp_path) as at:
+        at.triton.exits_at_start.append(1)
+        at.reader.deploy("e", config())
+        await until(lambda: bool(at.reader.reports))
+        _, _, outcome, reason = at.reader.reports[0]
+        assert outcome == "failed"
+        assert "exit code 1" in reason
+        assert "the fake Triton says hello" in reason
+        assert at.reader.described["e"].status == "Failed"
+        await until(lambda: not at.runtime.reconciler.endpoints)
+        assert len(at.triton.containers) == 1
+
+
+@asynchronous
+async def test_a_container_that_never_answers_ping_fails_within_the_variants_time(tmp_path: Path) -> None:
+    async with stage(tmp_path) as at:
+        at.triton.ping_status = 400
+        at.reader.deploy("e", config(startup_seconds=0.3))
+        await until(lambda: bool(at.reader.reports))
+        assert "did not pass the ping health check within 0 s (status 400)" in at.reader.reports[0][3]
+        assert at.triton.containers[0].exited.done()
+
+
+@asynchronous
+async def test_a_launcher_that_refuses_fails_the_deployment(tmp_path: Path) -> None:
+    async with stage(tmp_path) as at:
+
+        def refuse(_plan: object) -> None:
+            raise WorkFailedError("libpython3.11 is missing: apt-get install libpython3.11")
+
+        object.__setattr__(at.runtime._parts, "launch", refuse)
+        at.reader.deploy("e", config())
+        await until(lambda: bool(at.reader.reports))
+        assert "apt-get install libpython3.11" in at.reader.reports[0][3]
+
+
+@asynchronous
+async def test_a_single_model_endpoint_without_its_archive_fails(tmp_path: Path) -> None:
+    async with stage(tmp_path) as at:
+        at.objects.missing.add("one.tar.gz")
+        at.reader.deploy("e", config(multi_model=False))
+        await until(lambda: bool(at.reader.reports))
+        assert "Failed to download model data(bucket: models, key: prefix/one.tar.gz)" in at.reader.reports[0][3]
+        assert at.triton.containers == []
+
+
+@asynchronous
+async def test_a_config_that_cannot_be_served_fails_with_the_reason(tmp_path: Path) -> None:
+    async with stage(tmp_path) as at:
+        at.reader.deploy("e", config())
+        at.reader.configs.clear()
+        await until(lambda: bool(at.reader.reports))
+        assert at.reader.reports[0][2:] == ("failed", "Could not find endpoint configuration config-1")
+
+
+@asynchronous
+async def test_an_update_moves_the_traffic_and_no_call_fails(tmp_path: Path) -> None:
+    async with stage(tmp_path, config()) as at:
+        stop, answered = asyncio.Event(), 0
+
+        async def caller(number: int) -> None:
+            nonlocal answered
+            while not stop.is_set():
+                target = f"m{number}.tar.gz"
+                assert await at.model_of(target) == target
+                answered += 1
+
+        callers = [asyncio.create_task(caller(number)) for number in range(8)]
+        for number in (2, 3):
+            at.reader.deploy("e", config(f"config-{number}"))
+            await at.in_service(f"config-{number}")
+            await until(lambda: not at.runtime.reconciler.endpoints["e"].draining)
+        stop.set()
+        await asyncio.gather(*callers)
+        assert answered > 0
+        assert [container.exited.done() for container in at.triton.containers] == [True, True, False]
+
+
+@asynchronous
+async def test_requests_in_flight_end_in_the_old_fleet_before_it_stops(tmp_path: Path) -> None:
+    async with stage(tmp_path, config()) as at:
+        await at.call("a.tar.gz")
+        at.triton.held["a.tar.gz"] = asyncio.Event()
+        slow = asyncio.create_task(at.model_of("a.tar.gz"))
+        await until(lambda: at.triton.in_flight.get("a.tar.gz") == 1)
+        at.reader.deploy("e", config("config-2"))
+        await at.in_service("config-2")
+        await asyncio.sleep(0.05)
+        assert not at.triton.containers[0].exited.done()
+        at.triton.held["a.tar.gz"].set()
+        assert await slow == "a.tar.gz"
+        await until(at.triton.containers[0].exited.done)
+
+
+@asynchronous
+async def test_a_failed_update_leaves_the_old_fleet_serving(tmp_path: Path) -> None:
+    async with stage(tmp_path, config()) as at:
+        at.triton.exits_at_start.append(3)
+        at.reader.deploy("e", config("config-2"))
+        await until(lambda: len(at.reader.reports) == 2)
+        assert at.reader.reports[1][2] == "failed"
+        assert at.reader.described["e"].status == "InService"
+        assert at.serves("config-1")
+        assert await at.model_of("a.tar.gz") == "a.tar.gz"
+
+
+@asynchronous
+async def test_a_deployment_that_another_one_replaced_is_given_up(tmp_path: Path) -> None:
+    async with stage(tmp_path, config()) as at:
+        at.triton.ping_status = 400
+        at.reader.deploy("e", config("config-2"))
+        await until(lambda: len(at.triton.containers) == 2)
+        at.reader.deploy("e", config("config-3"))
+        await until(at.triton.containers[1].exited.done)
+        at.triton.ping_status = 200
+        await at.in_service("config-3")
+        assert ("e", "config-2", "in_service", "") not in at.reader.reports
+
+
+@asynchronous
+async def test_an_endpoint_that_is_deleted_is_stopped(tmp_path: Path) -> None:
+    async with stage(tmp_path, config()) as at:
+        folder = at.fleet().folder
+        at.reader.described.clear()
+        await until(at.triton.containers[0].exited.done)
+        await until(lambda: not folder.exists())
+        with pytest.raises(InvokeError, match="not found"):
+            await at.call()
+
+
+@asynchronous
+async def test_an_endpoint_made_anew_under_its_name_gets_a_fleet_of_its_own(tmp_path: Path) -> None:
+    async with stage(tmp_path, config()) as at:
+        at.reader.described.clear()
+        at.reader.deploy("e", config())
+        await until(lambda: len(at.triton.containers) == 2 and at.serves("config-1"))
+        assert await at.model_of("a.tar.gz") == "a.tar.gz"
+        await until(at.triton.containers[0].exited.done)
+
+
+@asynchronous
+async def test_a_runtime_that_starts_again_serves_what_is_in_service_and_reports_nothing(tmp_path: Path) -> None:
+    async with stage(tmp_path) as at:
+        at.reader.configs["config-1"] = config()
+        at.reader.described["e"] = DeployedEndpoint(
+            name="e", status="InService", config="config-1", pending=None, created="1", generation="1"
+        )
+        await at.in_service()
+        assert await at.model_of("a.tar.gz") == "a.tar.gz"
+        assert at.reader.reports == []
+
+
+@asynchronous
+async def test_a_runtime_that_starts_again_amid_an_update_finishes_it(tmp_path: Path) -> None:
+    async with stage(tmp_path) as at:
+        at.reader.configs |= {"config-1": config(), "config-2": config("config-2")}
+        at.reader.described["e"] = DeployedEndpoint(
+            name="e", status="Updating", config="config-1", pending="config-2", created="1", generation="2"
+        )
+        await at.in_service("config-2")
+        assert at.reader.reports == [("e", "config-2", "in_service", "")]
+
+
+@asynchronous
+async def test_what_serves_goes_on_while_the_local_aws_does_not_answer(tmp_path: Path) -> None:
+    async with stage(tmp_path, config()) as at:
+        at.reader.reachable = False
+        await until(lambda: at.runtime.reconciler.unreachable is not None)
+        assert await at.model_of("a.tar.gz") == "a.tar.gz"
+
+
+@asynchronous
+async def test_a_changed_tag_changes_the_limit_of_loaded_models(tmp_path: Path) -> None:
+    async with stage(tmp_path, config()) as at:
+        at.reader.described["e"] = replace(at.reader.described["e"], max_loaded_models=1)
+        await until(lambda: at.fleet().models.limit == 1)
+        await at.call("a.tar.gz")
+        await at.call("b.tar.gz")
+        assert at.triton.largest == 1
+
+
+# The container dies -------------------------------------------------------------------------------------------------
+
+
+async def loaded(at: Stage, *targets: str) -> None:
+    """Call each model once."""
+    for target in targets:
+        await at.call(target)
+
+
+@asynchronous
+async def test_a_container_that_died_is_started_again_with_its_models(tmp_path: Path) -> None:
+    async with stage(tmp_path, config()) as at:
+        await loaded(at, "a.tar.gz", "b.tar.gz")
+        await at.triton.containers[0].die()
+        await until(lambda: len(at.triton.containers) == 2 and len(at.triton.loaded) == 2)
+        assert set(at.triton.loaded.values()) == {"a.tar.gz", "b.tar.gz"}
+        assert at.objects.downloads == ["prefix/a.tar.gz", "prefix/b.tar.gz"]
+        assert at.fleet().restarts == 1
+        assert await at.model_of("a.tar.gz") == "a.tar.gz"
+
+
+@asynchronous
+async def test_requests_in_flight_end_at_once_when_the_container_dies(tmp_path: Path) -> None:
+    async with stage(tmp_path, config()) as at:
+        await loaded(at, "a.tar.gz")
+        at.triton.held["a.tar.gz"] = asyncio.Event()
+        calls = [asyncio.create_task(at.call("a.tar.gz")) for _ in range(5)]
+        await until(lambda: at.triton.in_flight.get("a.tar.gz") == 5)
+        await at.triton.containers[0].die()
+        async with asyncio.timeout(1):
+            found = await asyncio.gather(*calls, return_exceptions=True)
+        assert {one.code for one in found if isinstance(one, InvokeError)} == {"ModelError"}
+        assert {one.members["OriginalStatusCode"] for one in found if isinstance(one, InvokeError)} == {0}
+
+
+@asynchronous
+async def test_calls_while_the_container_starts_again_wait_for_their_model(tmp_path: Path) -> None:
+    async with stage(tmp_path, config()) as at:
+        await loaded(at, "a.tar.gz")
+        at.triton.ping_status = 400
+        await at.triton.containers[0].die()
+        await until(lambda: at.fleet().state is FleetState.RESTARTING)
+        calls = [asyncio.create_task(at.model_of(target)) for target in ("a.tar.gz", "new.tar.gz")]
+        await asyncio.sleep(0.1)
+        at.triton.ping_status = 200
+        assert await asyncio.gather(*calls) == ["a.tar.gz", "new.tar.gz"]
+        assert at.fleet().models.loaded_count == 2
+
+
+@asynchronous
+async def test_the_limit_holds_after_the_container_died(tmp_path: Path) -> None:
+    async with stage(tmp_path, config(), max_models=2) as at:
+        await loaded(at, "a.tar.gz", "b.tar.gz")
+        await at.triton.containers[0].die()
+        for target in ("c.tar.gz", "a.tar.gz", "d.tar.gz", "b.tar.gz"):
+            assert await at.model_of(target) == target
+        assert at.triton.largest == 2
+
+
+@asynchronous
+async def test_a_model_that_kills_the_container_when_it_loads_is_not_loaded_again_by_itself(tmp_path: Path) -> None:
+    async with stage(tmp_path, config()) as at:
+        await loaded(at, "a.tar.gz")
+        at.triton.held_loads["deadly.tar.gz"] = asyncio.Event()
+        deadly = asyncio.create_task(at.call("deadly.tar.gz"))
+        await until(lambda: at.triton.count("load", "deadly.tar.gz") == 1)
+        await at.triton.containers[0].die()
+        with pytest.raises(InvokeError) as caught:
+            await deadly
+        assert caught.value.code == "ModelError"
+        await until(lambda: "a.tar.gz" in at.triton.loaded.values())
+        assert at.triton.count("load", "deadly.tar.gz") == 1
+
+
+@asynchronous
+async def test_a_container_that_keeps_ending_is_tried_again_with_growing_pauses(tmp_path: Path) -> None:
+    async with stage(tmp_path, config()) as at:
+        at.triton.exits_at_start += [1, 1]
+        await at.triton.containers[0].die()
+        await until(lambda: len(at.triton.containers) == 4)
+        assert await at.model_of("a.tar.gz") == "a.tar.gz"
+
+
+@asynchronous
+async def test_a_container_that_no_longer_answers_ping_is_replaced(tmp_path: Path) -> None:
+    async with stage(tmp_path, config(), health_seconds=0.02, unhealthy_seconds=0.1) as at:
+        silent = at.triton.containers[0]
+        silent.hangs = True
+        await until(silent.exited.done)
+        await until(lambda: at.fleet().state is FleetState.READY and len(at.triton.containers) == 2)
+        assert await at.model_of("a.tar.gz") == "a.tar.gz"
+
+
+@asynchronous
+async def test_a_container_whose_ping_turns_400_is_unhealthy_and_not_started_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "tritonstack.runtime")
+    async with stage(tmp_path, config(), health_seconds=0.01, unhealthy_seconds=0.02) as at:
+        at.triton.ping_status = 400
+        await until(lambda: at.fleet().condition == "unhealthy (/ping answers 400)")
+        pings = at.triton.pings
+        await until(lambda: at.triton.pings > pings + 5)
+        at.triton.ping_status = 200
+        await until(lambda: at.fleet().condition == "ready")
+        assert [container.exited.done() for container in at.triton.containers] == [False]
+    said = [record.getMessage().partition(": the container is ")[2] for record in caplog.records]
+    assert [one for one in said if one] == [
+        "unhealthy: /ping answers 400; it is not started again",
+        "healthy again",
+    ]
+
+
+@asynchronous
+async def test_a_single_model_endpoint_is_unavailable_while_its_container_starts_again(tmp_path: Path) -> None:
+    async with stage(tmp_path, config(multi_model=False)) as at:
+        at.triton.ping_status = 400
+        await at.triton.containers[0].die()
+        await until(lambda: at.fleet().state is FleetState.RESTARTING)
+        with pytest.raises(InvokeError) as caught:
+            await at.call(None)
+        assert (caught.value.code, caught.value.status) == ("ServiceUnavailable", 503)
+        at.triton.ping_status = 200
+        await until(at.fleet().ready.is_set)
+        assert (await at.call(None)).status == 200
+
+
+@asynchronous
+async def test_ending_the_runtime_stops_every_container_and_starts_none(tmp_path: Path) -> None:
+    async with stage(tmp_path, config()) as at:
+        await at.runtime.reconciler.stop()
+        assert [container.exited.done() for container in at.triton.containers] == [True]
+    assert len(at.triton.containers) == 1
+
+
+@asynchronous
+async def test_a_look_that_ends_after_the_stop_began_deploys_nothing(tmp_path: Path) -> None:
+    async with stage(tmp_path, config()) as at:
+        reading, go_on, read = threading.Event(), threading.Event(), at.reader.endpoints
+
+        def slowly() -> tuple[DeployedEndpoint, ...]:
+            found = read()
+            reading.set()
+            go_on.wait(20)
+            return found
+
+        at.reader.endpoints = slowly  # type: ignore[method-assign]
+        at.reader.deploy("other", config("config-2"))
+        await until(reading.is_set)
+        stopping = asyncio.create_task(at.runtime.reconciler.stop())
+        await asyncio.sleep(0)
+        go_on.set()
+        await at.runtime.reconciler.step()  # and one that begins after it
+        await stopping
+        assert at.runtime.reconciler.endpoints == {}
+    assert len(at.triton.containers) == 1
+
+
+@asynchronous
+async def test_what_did_not_change_is_not_read_again_and_a_change_is_noticed(tmp_path: Path) -> None:
+    async with stage(tmp_path, config()) as at:
+        await until(lambda: at.runtime.reconciler._mark == at.reader.mark())
+        reads = at.reader.reads
+        for _ in range(5):
+            await at.runtime.reconciler.step()
+        assert at.reader.reads == reads
+        at.reader.deploy("e", config("config-2"))
+        await at.in_service("config-2")
+        assert at.reader.reads > reads
+
+
+@asynchronous
+async def test_the_end_kills_at_once_and_a_replaced_fleet_ends_by_itself(tmp_path: Path) -> None:
+    async with stage(tmp_path, config()) as at:
+        at.reader.deploy("e", config("config-2"))
+        await at.in_service("config-2")
+        replaced, serving = at.triton.containers
+        await until(replaced.exited.done)
+    assert (replaced.exited.result(), serving.exited.result()) == (0, 137)

@@ -1,0 +1,236 @@
+"""What boto3 raises and gives back: the exceptions, members and headers that it would meet in the cloud."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from tests.tritonstack_local.runtime.fakes import asynchronous, config, stage, until
+from tritonstack.http_server import InvokeError
+
+CALL = {"EndpointName": "e", "TargetModel": "a.tar.gz", "ContentType": "application/json", "Body": b"x"}
+
+
+async def refusal(at: Any, **arguments: Any) -> tuple[str, Any]:
+    """The name of the exception's class and the exception (whose response has members that its type does not know)."""
+    with pytest.raises(ClientError) as caught:
+        await at.boto3(**{name: value for name, value in (CALL | arguments).items() if value is not None})
+    return type(caught.value).__name__, caught.value
+
+
+@asynchronous
+async def test_an_answer_carries_its_content_type_variant_and_custom_attributes(tmp_path: Path) -> None:
+    async with stage(tmp_path, config()) as at:
+        answer = await at.boto3(**CALL, Accept="application/json", CustomAttributes="trace=1")
+        assert answer["ContentType"] == "application/json"
+        assert answer["InvokedProductionVariant"] == "g4dn-xlarge"
+        assert answer["CustomAttributes"] == "from=container"
+        assert json.loads(answer["Body"]) == {"model": "a.tar.gz", "body": "x"}
+        sent = at.triton.headers[-1]
+        assert sent[b"x-amzn-sagemaker-custom-attributes"] == b"trace=1"
+        assert sent[b"accept"] == b"application/json"
+        assert sent[b"x-amzn-sagemaker-target-model"] == b"a.tar.gz"
+
+
+@asynchronous
+async def test_an_unknown_endpoint_is_a_validation_error(tmp_path: Path) -> None:
+    async with stage(tmp_path, config()) as at:
+        name, error = await refusal(at, EndpointName="other")
+        assert name == "ValidationError"
+        assert error.response["Error"]["Message"] == "Endpoint other of account 123456789012 not found."
+        assert error.response["ResponseMetadata"]["HTTPStatusCode"] == 400
+
+
+@asynchronous
+async def test_an_endpoint_that_is_being_created_is_not_found_yet(tmp_path: Path) -> None:
+    async with stage(tmp_path) as at:
+        at.triton.ping_status = 400
+        at.reader.deploy("e", config())
+        await until(lambda: bool(at.triton.containers))
+        assert (await refusal(at))[0] == "ValidationError"
+
+
+@asynchronous
+async def test_a_missing_target_model_is_a_validation_error(tmp_path: Path) -> None:
+    async with stage(tmp_path, config()) as at:
+        name, error = await refusal(at, TargetModel=None)
+        assert name == "ValidationError"
+        assert "is missing a target model header" in str(error)
+
+
+@asynchronous
+async def test_a_target_model_on_a_single_model_endpoint_is_a_validation_error(tmp_path: Path) -> None:
+    async with stage(tmp_path, config(multi_model=False)) as at:
+        name, error = await refusal(at)
+        assert name == "ValidationError"
+        assert "is not a multi-model endpoint and does not support target model header" in str(error)
+        answer = await at.boto3(EndpointName="e", Body=b"y", ContentType="application/json")
+        assert json.loads(answer["Body"]) == {"model": "invocations", "body": "y"}
+
+
+@pytest.mark.parametrize(
+    "target", ["../a.tar.gz", "/a.tar.gz", "b/../a.tar.gz", "b//a.tar.gz", "./a", "a\\b", "a/", "..", "b/./a"]
+)
+@asynchronous
+async def test_a_target_model_with_path_tricks_is_refused_before_anything_is_downloaded(
+    tmp_path: Path, target: str
+) -> None:
+    async with stage(tmp_path, config()) as at:
+        name, _ = await refusal(at, TargetModel=target)
+        assert name == "ValidationError"
+        assert at.objects.downloads == []
+
+
+@asynchronous
+async def test_a_target_model_in_a_folder_below_the_prefix_is_served(tmp_path: Path) -> None:
+    async with stage(tmp_path, config()) as at:
+        assert await at.model_of("team/a.tar.gz") == "team/a.tar.gz"
+        assert at.objects.downloads == ["prefix/team/a.tar.gz"]
+
+
+@asynchronous
+async def test_an_unknown_archive_is_a_validation_error_that_names_bucket_and_key(tmp_path: Path) -> None:
+    async with stage(tmp_path, config()) as at:
+        at.objects.missing.add("none.tar.gz")
+        name, error = await refusal(at, TargetModel="none.tar.gz")
+        assert name == "ValidationError"
+        assert "Failed to download model data(bucket: models, key: prefix/none.tar.gz)" in str(error)
+
+
+@asynchronous
+async def test_an_unknown_target_variant_is_a_validation_error(tmp_path: Path) -> None:
+    async with stage(tmp_path, config()) as at:
+        assert (await refusal(at, TargetVariant="blue"))[0] == "ValidationError"
+        assert (await at.boto3(**CALL, TargetVariant="g4dn-xlarge"))["ContentType"] == "application/json"
+
+
+@pytest.mark.parametrize(
+    "member",
+    [
+        {"InferenceComponentName": "component"},
+        {"TargetContainerHostname": "second"},
+        {"SessionId": "NEW_SESSION"},
+        {"EnableExplanations": "`true`"},
+    ],
+    ids=lambda member: next(iter(member)),
+)
+@asynchronous
+async def test_a_member_that_is_not_supported_is_refused_for_a_loaded_model_too(
+    tmp_path: Path, member: dict[str, str]
+) -> None:
+    async with stage(tmp_path, config()) as at:
+        await at.call("a.tar.gz")
+        name, error = await refusal(at, **member)
+        assert name == "ValidationError"
+        assert f"does not support {next(iter(member))}" in str(error)
+        assert at.triton.count("invoke") == 1
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
+@asynchronous
+async def test_a_target_model_beyond_ascii_is_refused_by_its_readable_name(tmp_path: Path, encoding: str) -> None:
+    async with stage(tmp_path, config()) as at:
+        reader, writer = await asyncio.open_connection("127.0.0.1", at.port)
+        writer.write(b"POST /endpoints/e/invocations HTTP/1.1\r\nConnection: close\r\nContent-Length: 0\r\n")
+        writer.write(b"X-Amzn-SageMaker-Target-Model: %b\r\n\r\n" % "modèle.tar.gz".encode(encoding))
+        head, _, body = (await reader.read()).partition(b"\r\n\r\n")
+        writer.close()
+        assert head.startswith(b"HTTP/1.1 400 ")
+        assert "'modèle.tar.gz'" in json.loads(body)["Message"]
+        assert "printable ASCII" in json.loads(body)["Message"]
+
+
+@asynchronous
+async def test_a_long_target_model_is_not_repeated_whole(tmp_path: Path) -> None:
+    async with stage(tmp_path, config()) as at:
+        with pytest.raises(InvokeError) as caught:
+            await at.call("a/../" + "x" * 5000)
+        assert "a/../" + "x" * 195 + "…" in caught.value.message
+        assert len(caught.value.message) < 400
+
+
+@pytest.mark.parametrize(("status", "kind"), [(400, "client"), (404, "client"), (500, "server"), (503, "server")])
+@asynchronous
+async def test_the_containers_error_is_a_model_error_with_its_status_and_message(
+    tmp_path: Path, status: int, kind: str
+) -> None:
+    async with stage(tmp_path, config()) as at:
+        at.triton.statuses["a.tar.gz"] = status
+        name, error = await refusal(at)
+        assert name == "ModelError"
+        assert error.response["ResponseMetadata"]["HTTPStatusCode"] == 424
+        assert error.response["OriginalStatusCode"] == status
+        assert error.response["OriginalMessage"] == json.dumps({"error": f"a.tar.gz answers {status}"})
+        assert error.response["LogStreamArn"].startswith(
+            "arn:aws:logs:us-east-1:123456789012:log-group:/aws/sagemaker/Endpoints/e:log-stream:g4dn-xlarge/i-"
+        )
+        assert f"Received {kind} error ({status}) from primary with message" in str(error)
+
+
+@asynchronous
+async def test_a_container_that_does_not_answer_in_time_is_a_model_error(tmp_path: Path) -> None:
+    async with stage(tmp_path, config()) as at:
+        await at.call("a.tar.gz")
+        at.fleet().invoke_seconds = 0.0  # at least one second is always given
+        at.triton.held["a.tar.gz"] = asyncio.Event()
+        name, error = await refusal(at)
+        assert name == "ModelError"
+        assert error.response["OriginalStatusCode"] == 0
+        assert "Your invocation timed out while waiting for a response from container primary" in str(error)
+
+
+@asynchronous
+async def test_a_model_that_still_loads_is_model_not_ready(tmp_path: Path) -> None:
+    async with stage(tmp_path, config()) as at:
+        at.fleet().invoke_seconds = 0.0
+        at.triton.held_loads["a.tar.gz"] = asyncio.Event()
+        name, error = await refusal(at)
+        assert name == "ModelNotReadyException"
+        assert error.response["ResponseMetadata"]["HTTPStatusCode"] == 429
+
+
+@asynchronous
+async def test_a_payload_over_the_limit_is_refused_and_counted_and_the_client_goes_on(tmp_path: Path) -> None:
+    async with stage(tmp_path, config(), max_payload_bytes=1000) as at:
+        _, error = await refusal(at, Body=b"x" * 1001)
+        assert error.response["ResponseMetadata"]["HTTPStatusCode"] == 413
+        assert "HTTP content length exceeded 1000 bytes" in str(error)
+        sums = {
+            datum["MetricName"]: datum["StatisticValues"]["Sum"]
+            for _, datum in at.fleet().metrics.take()
+            if "StatisticValues" in datum
+        }
+        assert (sums["Invocations"], sums["Invocation4XXErrors"], sums["InvocationModelErrors"]) == (1, 1, 0)
+        assert at.fleet().last_errors[-1][1].startswith("413")
+        answer = await at.boto3(**CALL | {"Body": b"y" * 1000})
+        assert json.loads(answer["Body"])["body"] == "y" * 1000
+
+
+@asynchronous
+async def test_a_payload_of_megabytes_arrives_whole(tmp_path: Path) -> None:
+    async with stage(tmp_path, config()) as at:
+        body = bytes(range(97, 123)) * 230_000
+        answer = await at.boto3(**CALL | {"Body": body})
+        assert json.loads(answer["Body"])["body"].encode() == body
+
+
+@asynchronous
+async def test_a_fault_of_the_runtime_is_an_internal_failure(tmp_path: Path) -> None:
+    async with stage(tmp_path, config()) as at:
+        at.fleet().models.models = None  # type: ignore[assignment]  # the fault
+        name, error = await refusal(at)
+        assert name == "InternalFailure"
+        assert error.response["ResponseMetadata"]["HTTPStatusCode"] == 500
+
+
+@asynchronous
+async def test_other_operations_are_refused(tmp_path: Path) -> None:
+    async with stage(tmp_path, config()) as at:
+        with pytest.raises(ClientError) as caught:
+            await asyncio.to_thread(lambda: at.client.invoke_endpoint_with_response_stream(EndpointName="e", Body=b"x"))
+        assert caught.value.response["Error"]["Code"] == "UnknownOperationException"

@@ -1,0 +1,269 @@
+"""The CloudWatch metrics that SageMaker writes, with its names, units and dimensions."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.tritonstack_local.runtime.fakes import asynchronous, config, stage, until
+from tritonstack.http_server import InvokeError
+from tritonstack_local.runtime.errors import ContainerAddress, validation_error
+from tritonstack_local.runtime.latency import Histogram
+from tritonstack_local.runtime.metrics import Dimensions, FleetMetrics
+
+ENDPOINT = {"EndpointName": "e", "VariantName": "v"}
+FLEET = ENDPOINT | {"EndpointConfigName": "c"}
+ADDRESS = ContainerAddress(endpoint="e", account="1", region="r", log_stream="s")
+
+
+class Clock:
+    """A clock that a test moves."""
+
+    def __init__(self) -> None:
+        self.now = 1_700_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def recorded(*, instances: int = 1, clock: Clock | None = None) -> FleetMetrics:
+    """A fleet's metrics."""
+    metrics = FleetMetrics(dimensions=Dimensions("e", "v", "c"), clock=clock or Clock())
+    metrics.instance_count = instances
+    return metrics
+
+
+def call(metrics: FleetMetrics, *, error: InvokeError | None = None, hit: bool | None = True, ms: float = 5.0) -> None:
+    """One invocation."""
+    metrics.invocation(in_model=ms / 1000, total=ms / 1000 + 0.002, error=error, hit=hit, concurrent=1)
+
+
+def by_name(metrics: FleetMetrics, dimensions: dict[str, str], *, ended: bool = False) -> dict[str, dict[str, Any]]:
+    """Metric name → datum, of these dimensions."""
+    return {
+        datum["MetricName"]: datum | {"Namespace": namespace}
+        for namespace, datum in metrics.take(ended=ended)
+        if {one["Name"]: one["Value"] for one in datum["Dimensions"]} == dimensions
+    }
+
+
+def sums(data: dict[str, dict[str, Any]]) -> dict[str, float]:
+    """Metric name → sum, of those with statistics."""
+    return {name: datum["StatisticValues"]["Sum"] for name, datum in data.items() if "StatisticValues" in datum}
+
+
+@pytest.mark.parametrize("dimensions", [ENDPOINT, FLEET], ids=["endpoint", "fleet"])
+def test_invocations_and_errors_are_counted_for_the_endpoint_and_for_the_fleet(dimensions: dict[str, str]) -> None:
+    metrics = recorded()
+    for error in (None, None, ADDRESS.model_error(status=400, message=""), ADDRESS.model_error(status=500, message="")):
+        call(metrics, error=error)
+    call(metrics, error=validation_error("wrong"))
+    found = by_name(metrics, dimensions)
+    assert sums(found) | {} == sums(found)
+    assert {name: value for name, value in sums(found).items() if "nvocation" in name} == {
+        "Invocations": 5,
+        "InvocationsPerInstance": 5,
+        "Invocation4XXErrors": 2,
+        "Invocation5XXErrors": 1,
+        "InvocationModelErrors": 2,
+    }
+    assert {datum["Namespace"] for datum in found.values()} == {"AWS/SageMaker"}
+
+
+def test_the_average_of_errors_and_of_cache_hits_is_their_share() -> None:
+    metrics = recorded()
+    for hit in (True, True, True, False):
+        call(metrics, hit=hit, error=None if hit else ADDRESS.timed_out())
+    found = by_name(metrics, ENDPOINT)
+    for name, share in (("ModelCacheHit", 0.75), ("Invocation5XXErrors", 0.25)):
+        statistics = found[name]["StatisticValues"]
+        assert statistics["Sum"] / statistics["SampleCount"] == share
+
+
+def test_per_instance_figures_divide_by_the_instance_count() -> None:
+    metrics = recorded(instances=4)
+    for _ in range(8):
+        call(metrics)
+    assert sums(by_name(metrics, ENDPOINT))["InvocationsPerInstance"] == 2
+
+
+def test_latencies_are_microseconds_and_near_what_was_measured() -> None:
+    metrics = recorded()
+    for ms in (1.0, 2.0, 3.0):
+        call(metrics, ms=ms)
+    datum = by_name(metrics, ENDPOINT)["ModelLatency"]
+    assert datum["Unit"] == "Microseconds"
+    assert sorted(datum["Values"]) == pytest.approx([1000, 2000, 3000], rel=0.011)
+    assert datum["Counts"] == [1, 1, 1]
+
+
+def test_overhead_is_what_the_container_did_not_take() -> None:
+    metrics = recorded()
+    call(metrics, ms=50)
+    assert by_name(metrics, ENDPOINT)["OverheadLatency"]["Values"] == pytest.approx([2000], rel=0.011)
+
+
+def test_a_single_model_endpoint_has_no_cache_metric() -> None:
+    metrics = recorded()
+    call(metrics, hit=None)
+    assert "ModelCacheHit" not in by_name(metrics, ENDPOINT)
+
+
+def test_loading_times_are_written_with_microseconds() -> None:
+    metrics = recorded()
+    metrics.model_downloaded(0.5)
+    metrics.model_loaded(1.0)
+    metrics.model_unloaded(2.0)
+    metrics.waited_for_model(1.5)
+    found = by_name(metrics, ENDPOINT)
+    assert {name: round(datum["Values"][0], -5) for name, datum in found.items()} == {
+        "ModelDownloadingTime": 500_000,
+        "ModelLoadingTime": 1_000_000,
+        "ModelUnloadingTime": 2_000_000,
+        "ModelLoadingWaitTime": 1_500_000,
+    }
+    assert {datum["Unit"] for datum in found.values()} == {"Microseconds"}
+
+
+def test_gauges_of_the_instance_have_their_own_namespace() -> None:
+    metrics = recorded()
+    metrics.gauge("LoadedModelCount", 3)
+    metrics.gauge("CPUUtilization", 120)
+    found = by_name(metrics, ENDPOINT, ended=True)
+    assert {datum["Namespace"] for datum in found.values()} == {"/aws/sagemaker/Endpoints"}
+    assert found["LoadedModelCount"]["Unit"] == "None"
+    assert found["CPUUtilization"]["Unit"] == "Percent"
+
+
+@pytest.mark.parametrize("instances", [1, 4])
+def test_the_sum_of_loaded_models_over_a_minute_is_what_the_fleet_holds(instances: int) -> None:
+    clock = Clock()
+    metrics, data = recorded(instances=instances, clock=clock), []
+    for second in range(240):
+        if second % 5 == 0:
+            metrics.gauge("LoadedModelCount", second // 60 + 1)
+            data += metrics.take()
+        clock.now += 1
+    data += metrics.take(ended=True)
+    found = [(datum["Timestamp"], datum["StatisticValues"]) for _, datum in data]
+    assert len({stamp for stamp, _ in found}) == len(found) == 5  # four minutes, begun amid one
+    assert [statistics["Sum"] for _, statistics in found] == [1, 2, 3, 4, 4]
+    assert {statistics["SampleCount"] for _, statistics in found} == {instances}
+    assert found[3][1]["Maximum"] == found[3][1]["Minimum"] == 4 / instances
+
+
+def test_a_gauge_of_the_minute_under_way_is_sent_when_it_is_over_as_one_mean() -> None:
+    clock = Clock()
+    metrics = recorded(instances=4, clock=clock)
+    for value in (50, 100, 150):
+        metrics.gauge("CPUUtilization", value)
+        assert metrics.take() == []
+    clock.now += 60
+    assert by_name(metrics, ENDPOINT)["CPUUtilization"]["StatisticValues"] == {
+        "SampleCount": 1,
+        "Sum": 100,
+        "Minimum": 100,
+        "Maximum": 100,
+    }
+    assert metrics.take(ended=True) == []
+
+
+def test_what_was_taken_is_not_sent_again_and_minutes_are_kept_apart() -> None:
+    clock = Clock()
+    metrics = recorded(clock=clock)
+    call(metrics)
+    clock.now += 60
+    call(metrics)
+    stamps = {datum["Timestamp"] for _, datum in metrics.take() if datum["MetricName"] == "Invocations"}
+    assert len(stamps) == 2
+    assert all(stamp.second == 0 for stamp in stamps)
+    assert metrics.take() == []
+
+
+def test_recent_latencies_are_of_five_minutes_whether_sent_or_not() -> None:
+    clock = Clock()
+    metrics = recorded(clock=clock)
+    call(metrics, ms=10)
+    metrics.take()
+    call(metrics, ms=20)
+    assert metrics.recent()["count"] == 2
+    assert metrics.recent()["p99"] == pytest.approx(20, rel=0.011)
+    clock.now += 600
+    assert metrics.recent() == {"count": 0, "p50": None, "p90": None, "p99": None}
+
+
+def test_no_datum_has_more_values_than_cloudwatch_takes() -> None:
+    metrics = recorded()
+    order = random.Random(1)
+    for _ in range(3000):
+        call(metrics, ms=10 ** order.uniform(-2, 5))
+    data = [datum for _, datum in metrics.take() if "Values" in datum and len(datum["Dimensions"]) == 2]
+    assert all(len(datum["Values"]) <= 150 for datum in data)
+    assert sum(sum(datum["Counts"]) for datum in data if datum["MetricName"] == "ModelLatency") == 3000
+
+
+@given(st.lists(st.floats(min_value=1.0, max_value=1e9), min_size=1, max_size=200), st.floats(0.01, 1.0))
+def test_a_percentile_is_within_a_hundredth_of_the_exact_one(values: list[float], share: float) -> None:
+    histogram = Histogram()
+    for value in values:
+        histogram.add(value)
+    exact = sorted(values)[max(0, -(-int(share * len(values) * 1e9) // 10**9) - 1)]
+    found = histogram.percentile(share)
+    assert found is not None
+    neighbours = sorted(values)
+    low, high = (
+        neighbours[max(0, neighbours.index(exact) - 1)],
+        neighbours[min(len(values) - 1, neighbours.index(exact) + 1)],
+    )
+    assert low * 0.985 <= found <= max(high * 1.015, 1.0)
+
+
+@asynchronous
+async def test_metrics_and_log_of_calls_reach_cloudwatch(tmp_path: Path) -> None:
+    async with stage(tmp_path, config(instance_count=2), flush_seconds=0.05, log_seconds=0.05) as at:
+        for target in ("a.tar.gz", "a.tar.gz", "b.tar.gz"):
+            await at.call(target)
+
+        def sent() -> dict[str, float]:
+            data = [
+                datum
+                for name, given in at.cloudwatch.calls
+                if name == "put_metric_data"
+                for datum in given["MetricData"]
+            ]
+            return {
+                name: sum(
+                    one["StatisticValues"]["Sum"]
+                    for one in data
+                    if one["MetricName"] == name and len(one["Dimensions"]) == 2
+                )
+                for name in ("Invocations", "InvocationsPerInstance", "ModelCacheHit")
+            }
+
+        await until(lambda: sent() == {"Invocations": 3, "InvocationsPerInstance": 1.5, "ModelCacheHit": 1})
+        await until(lambda: any(name == "put_log_events" for name, _ in at.logs.calls))
+        logged = next(given for name, given in at.logs.calls if name == "put_log_events")
+        assert logged["logGroupName"] == "/aws/sagemaker/Endpoints/e"
+        assert logged["logStreamName"] == at.fleet().address.log_stream
+        assert logged["logEvents"][0]["message"] == "the fake Triton says hello"
+
+
+@asynchronous
+async def test_the_last_metrics_and_log_lines_of_a_stopped_fleet_are_sent(tmp_path: Path) -> None:
+    async with stage(tmp_path, config(), flush_seconds=30, log_seconds=30) as at:
+        await at.call("a.tar.gz")
+        await asyncio.sleep(0)
+    assert any(name == "put_log_events" for name, _ in at.logs.calls)
+    names = {
+        datum["MetricName"]
+        for name, given in at.cloudwatch.calls
+        if name == "put_metric_data"
+        for datum in given["MetricData"]
+    }
+    assert "Invocations" in names

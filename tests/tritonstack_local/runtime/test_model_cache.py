@@ -1,0 +1,354 @@
+"""Which models a container holds, and which goes when there is no room."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import random
+from pathlib import Path
+
+import pytest
+from botocore.exceptions import ClientError
+
+from tests.tritonstack_local.runtime.fakes import Stage, archive, asynchronous, config, stage, until
+from tritonstack.http_server import InvokeError
+from tritonstack_local.runtime.cached_model import ModelState
+
+
+@asynchronous
+async def test_a_model_is_loaded_once_and_then_found(tmp_path: Path) -> None:
+    async with stage(tmp_path, config()) as at:
+        assert [await at.model_of("a.tar.gz") for _ in range(3)] == ["a.tar.gz"] * 3
+        assert at.triton.count("load") == 1
+        assert at.objects.downloads == ["prefix/a.tar.gz"]
+
+
+@asynchronous
+async def test_concurrent_callers_share_one_load(tmp_path: Path) -> None:
+    async with stage(tmp_path, config()) as at:
+        at.triton.held_loads["a.tar.gz"] = asyncio.Event()
+        calls = [asyncio.create_task(at.model_of("a.tar.gz")) for _ in range(20)]
+        await until(lambda: at.triton.count("load") == 1)
+        at.triton.held_loads["a.tar.gz"].set()
+        assert await asyncio.gather(*calls) == ["a.tar.gz"] * 20
+        assert at.triton.count("load") == 1
+
+
+@asynchronous
+async def test_other_models_answer_while_one_loads(tmp_path: Path) -> None:
+    async with stage(tmp_path, config()) as at:
+        await at.call("a.tar.gz")
+        at.triton.held_loads["slow.tar.gz"] = asyncio.Event()
+        slow = asyncio.create_task(at.model_of("slow.tar.gz"))
+        await until(lambda: at.triton.count("load") == 2)
+        assert await at.model_of("a.tar.gz") == "a.tar.gz"
+        assert await at.model_of("b.tar.gz") == "b.tar.gz"
+        assert not slow.done()
+        at.triton.held_loads["slow.tar.gz"].set()
+        assert await slow == "slow.tar.gz"
+
+
+@asynchronous
+async def test_the_least_recently_used_model_goes_at_the_limit(tmp_path: Path) -> None:
+    async with stage(tmp_path, config(), max_models=2) as at:
+        for target in ("a.tar.gz", "b.tar.gz", "a.tar.gz", "c.tar.gz"):
+            await at.call(target)
+        assert [target for kind, target in at.triton.calls if kind == "unload"] == ["b.tar.gz"]
+        assert at.triton.largest == 2
+        assert not at.fleet().store.path("b.tar.gz").parent.exists()
+        assert at.fleet().store.path("a.tar.gz").is_dir()
+
+
+@asynchronous
+async def test_no_model_goes_for_a_load_whose_turn_has_not_come(tmp_path: Path) -> None:
+    async with stage(tmp_path, config(), max_models=3, max_parallel_loads=1) as at:
+        for target in ("a.tar.gz", "b.tar.gz", "c.tar.gz"):
+            await at.call(target)
+        at.triton.held_loads["x.tar.gz"] = asyncio.Event()
+        first = asyncio.create_task(at.model_of("x.tar.gz"))
+        await until(lambda: at.triton.count("load", "x.tar.gz") == 1)
+        queued = [asyncio.create_task(at.model_of(target)) for target in ("y.tar.gz", "z.tar.gz")]
+        await until(lambda: all(at.fleet().store.path(target).is_dir() for target in ("y.tar.gz", "z.tar.gz")))
+        assert [await at.model_of(target) for target in ("b.tar.gz", "c.tar.gz")] == ["b.tar.gz", "c.tar.gz"]
+        assert [target for kind, target in at.triton.calls if kind == "unload"] == ["a.tar.gz"]
+        assert at.fleet().models.loaded_count == 3
+        at.triton.held_loads["x.tar.gz"].set()
+        assert await asyncio.gather(first, *queued) == ["x.tar.gz", "y.tar.gz", "z.tar.gz"]
+        assert [target for kind, target in at.triton.calls if kind == "unload"] == ["a.tar.gz", "b.tar.gz", "c.tar.gz"]
+
+
+@asynchronous
+async def test_507_evicts_one_model_and_the_load_is_tried_again(tmp_path: Path) -> None:
+    async with stage(tmp_path, config()) as at:
+        at.triton.capacity = 2
+        for target in ("a.tar.gz", "b.tar.gz", "c.tar.gz"):
+            assert await at.model_of(target) == target
+        assert [call for call in at.triton.calls if call[0] != "invoke"] == [
+            ("load", "a.tar.gz"),
+            ("load", "b.tar.gz"),
+            ("load", "c.tar.gz"),
+            ("unload", "a.tar.gz"),
+            ("load", "c.tar.gz"),
+        ]
+
+
+@asynchronous
+async def test_507_with_nothing_to_evict_is_the_models_error(tmp_path: Path) -> None:
+    async with stage(tmp_path, config()) as at:
+        at.triton.failing["oom.tar.gz"] = 507
+        await at.call("a.tar.gz")
+        with pytest.raises(InvokeError) as caught:
+            await at.call("oom.tar.gz")
+        assert caught.value.code == "ModelError"
+        assert caught.value.members["OriginalStatusCode"] == 507
+        assert at.triton.count("unload", "a.tar.gz") == 1
+        assert await at.model_of("a.tar.gz") == "a.tar.gz"
+
+
+@asynchronous
+async def test_507_to_an_inference_is_told_and_evicts_the_least_recently_used_other_model(tmp_path: Path) -> None:
+    async with stage(tmp_path, config()) as at:
+        for target in ("full.tar.gz", "old.tar.gz", "new.tar.gz"):
+            await at.call(target)
+        at.triton.statuses["full.tar.gz"] = 507
+        full = ["full.tar.gz"]
+        for evicted, kept in ((["old.tar.gz"], [*full, "new.tar.gz"]), (["old.tar.gz", "new.tar.gz"], full)):
+            with pytest.raises(InvokeError) as caught:
+                await at.call("full.tar.gz")
+            assert (caught.value.code, caught.value.members["OriginalStatusCode"]) == ("ModelError", 507)
+            await until(functools.partial(lambda left: list(at.fleet().models.models) == left, kept))
+            assert [target for kind, target in at.triton.calls if kind == "unload"] == evicted
+
+
+@asynchronous
+async def test_507_to_an_inference_over_http_evicts_no_model_in_flight(tmp_path: Path) -> None:
+    async with stage(tmp_path, config()) as at:
+        for target in ("busy.tar.gz", "idle.tar.gz", "full.tar.gz"):
+            await at.call(target)
+        at.triton.held["busy.tar.gz"] = asyncio.Event()
+        busy = asyncio.create_task(at.model_of("busy.tar.gz"))
+        await until(lambda: at.triton.in_flight.get("busy.tar.gz") == 1)
+        at.triton.statuses["full.tar.gz"] = 507
+        with pytest.raises(ClientError, match="507"):
+            await at.boto3(EndpointName="e", TargetModel="full.tar.gz", Body=b"x")
+        await until(lambda: set(at.triton.loaded.values()) == {"busy.tar.gz", "full.tar.gz"})
+        at.triton.held["busy.tar.gz"].set()
+        assert await busy == "busy.tar.gz"
+        assert at.triton.unloaded_in_flight == []
+
+
+@asynchronous
+async def test_two_loads_that_both_get_507_do_not_wait_for_each_other(tmp_path: Path) -> None:
+    async with stage(tmp_path, config(), max_parallel_loads=2) as at:
+        at.triton.failing |= {"x.tar.gz": 507, "y.tar.gz": 507}
+        found = await asyncio.gather(at.call("x.tar.gz"), at.call("y.tar.gz"), return_exceptions=True)
+        assert all(isinstance(one, InvokeError) and one.code == "ModelError" for one in found)
+
+
+@asynchronous
+async def test_a_model_with_a_request_in_flight_is_not_unloaded(tmp_path: Path) -> None:
+    async with stage(tmp_path, config(), max_models=1, victim_patience_seconds=0.02) as at:
+        await at.call("a.tar.gz")
+        at.triton.held["a.tar.gz"] = asyncio.Event()
+        busy = asyncio.create_task(at.model_of("a.tar.gz"))
+        await until(lambda: at.triton.in_flight.get("a.tar.gz") == 1)
+        waiting = asyncio.create_task(at.model_of("b.tar.gz"))
+        await asyncio.sleep(0.1)
+        assert at.triton.count("unload") == 0
+        at.triton.held["a.tar.gz"].set()
+        assert await busy == "a.tar.gz"
+        assert await waiting == "b.tar.gz"
+        assert at.triton.unloaded_in_flight == []
+
+
+@asynchronous
+async def test_waiting_for_an_idle_model_ends_with_model_not_ready(tmp_path: Path) -> None:
+    async with stage(tmp_path, config(), max_models=1, invoke_seconds=1.5) as at:
+        await at.call("a.tar.gz")
+        at.fleet().invoke_seconds = 30.0
+        at.triton.held["a.tar.gz"] = asyncio.Event()
+        busy = asyncio.create_task(at.model_of("a.tar.gz"))
+        await until(lambda: at.triton.in_flight.get("a.tar.gz") == 1)
+        at.fleet().invoke_seconds = 0.2
+        with pytest.raises(InvokeError) as caught:
+            await at.call("b.tar.gz")
+        assert (caught.value.code, caught.value.status) == ("ModelNotReadyException", 429)
+        at.triton.held["a.tar.gz"].set()
+        await busy
+
+
+@asynchronous
+async def test_a_model_that_is_never_idle_makes_room_in_the_end(tmp_path: Path) -> None:
+    async with stage(tmp_path, config(), max_models=1) as at:
+        stop = asyncio.Event()
+
+        async def caller() -> None:
+            while not stop.is_set():
+                assert await at.model_of("a.tar.gz") == "a.tar.gz"
+
+        await at.call("a.tar.gz")
+        callers = [asyncio.create_task(caller()) for _ in range(4)]
+        assert await at.model_of("b.tar.gz") == "b.tar.gz"
+        stop.set()
+        await asyncio.gather(*callers)
+        assert at.triton.unloaded_in_flight == []
+
+
+async def both_busy(at: Stage) -> list[asyncio.Task[str]]:
+    """Calls of a and b in flight, one of c that waits for room, and a retiring for it."""
+    for target in ("a.tar.gz", "b.tar.gz"):
+        await at.call(target)
+        at.triton.held[target] = asyncio.Event()
+    calls = [asyncio.create_task(at.model_of(target)) for target in ("a.tar.gz", "b.tar.gz", "c.tar.gz")]
+    await until(lambda: at.fleet().models.models["a.tar.gz"].state is ModelState.RETIRING)
+    return calls
+
+
+@asynchronous
+async def test_a_retiring_model_goes_when_its_last_call_ends_even_if_room_was_made_elsewhere(tmp_path: Path) -> None:
+    async with stage(tmp_path, config(), max_models=2) as at:
+        busy, other, waiting = await both_busy(at)
+        at.triton.held["b.tar.gz"].set()
+        assert list(await asyncio.gather(other, waiting)) == ["b.tar.gz", "c.tar.gz"]
+        again = asyncio.create_task(at.model_of("a.tar.gz"))
+        await asyncio.sleep(0.02)
+        assert not again.done()
+        at.triton.held["a.tar.gz"].set()
+        assert list(await asyncio.gather(busy, again)) == ["a.tar.gz", "a.tar.gz"]
+        assert [target for kind, target in at.triton.calls if kind == "unload"] == ["b.tar.gz", "a.tar.gz"]
+        assert at.triton.unloaded_in_flight == []
+
+
+@asynchronous
+async def test_no_further_model_goes_while_a_retired_one_does(tmp_path: Path) -> None:
+    async with stage(tmp_path, config(), max_models=2) as at:
+        busy, other, waiting = await both_busy(at)
+        at.triton.held_unloads["a.tar.gz"] = asyncio.Event()
+        at.triton.held["a.tar.gz"].set()
+        await until(lambda: at.triton.count("unload") == 1)
+        at.triton.held["b.tar.gz"].set()
+        await asyncio.gather(busy, other)
+        assert await at.model_of("b.tar.gz") == "b.tar.gz"
+        at.triton.held_unloads["a.tar.gz"].set()
+        assert await waiting == "c.tar.gz"
+        assert [target for kind, target in at.triton.calls if kind == "unload"] == ["a.tar.gz"]
+
+
+@asynchronous
+async def test_loading_goes_on_after_its_caller_gave_up(tmp_path: Path) -> None:
+    async with stage(tmp_path, config()) as at:
+        at.fleet().invoke_seconds = 0.05
+        at.triton.held_loads["a.tar.gz"] = asyncio.Event()
+        with pytest.raises(InvokeError) as caught:
+            await at.call("a.tar.gz")
+        assert caught.value.code == "ModelNotReadyException"
+        at.triton.held_loads["a.tar.gz"].set()
+        await until(lambda: bool(at.triton.loaded))
+        assert await at.model_of("a.tar.gz") == "a.tar.gz"
+        assert at.triton.count("load") == 1
+
+
+@asynchronous
+async def test_a_load_that_takes_too_long_is_given_up(tmp_path: Path) -> None:
+    async with stage(tmp_path, config(), load_seconds=0.2) as at:
+        at.triton.held_loads["a.tar.gz"] = asyncio.Event()
+        with pytest.raises(InvokeError) as caught:
+            await at.call("a.tar.gz")
+        assert caught.value.code == "ModelNotReadyException"
+        assert at.fleet().models.models == {}
+        assert at.fleet().models.loaded_count == 0
+
+
+@asynchronous
+async def test_a_failed_load_is_told_to_every_caller_and_tried_again_by_the_next(tmp_path: Path) -> None:
+    async with stage(tmp_path, config()) as at:
+        at.triton.failing["a.tar.gz"] = 400
+        found = await asyncio.gather(*(at.call("a.tar.gz") for _ in range(3)), return_exceptions=True)
+        assert [one.members["OriginalStatusCode"] for one in found if isinstance(one, InvokeError)] == [400] * 3
+        del at.triton.failing["a.tar.gz"]
+        assert await at.model_of("a.tar.gz") == "a.tar.gz"
+
+
+@asynchronous
+async def test_a_missing_archive_is_a_validation_error_and_evicts_nothing(tmp_path: Path) -> None:
+    async with stage(tmp_path, config(), max_models=1) as at:
+        at.objects.missing.add("none.tar.gz")
+        await at.call("a.tar.gz")
+        with pytest.raises(InvokeError, match=r"bucket: models, key: prefix/none\.tar\.gz") as caught:
+            await at.call("none.tar.gz")
+        assert caught.value.status == 400
+        assert at.triton.count("unload") == 0
+
+
+@asynchronous
+async def test_an_archive_that_would_write_outside_its_folder_is_refused(tmp_path: Path) -> None:
+    async with stage(tmp_path, config()) as at:
+        at.objects.contents["evil.tar.gz"] = archive("gotcha", name="../../../../escaped.txt")
+        with pytest.raises(InvokeError, match="is no path inside the archive"):
+            await at.call("evil.tar.gz")
+        assert not await asyncio.to_thread(lambda: list(tmp_path.rglob("escaped.txt")))
+
+
+@asynchronous
+async def test_with_the_cache_disabled_each_call_unloads_and_deletes(tmp_path: Path) -> None:
+    async with stage(tmp_path, config(cache_enabled=False)) as at:
+        for _ in range(3):
+            await at.call("a.tar.gz")
+            await until(lambda: not at.fleet().models.models)
+            assert not at.fleet().store.path("a.tar.gz").parent.exists()
+        assert at.triton.count("load") == at.triton.count("unload") == 3
+
+
+@asynchronous
+async def test_with_the_cache_disabled_no_call_in_flight_loses_its_model(tmp_path: Path) -> None:
+    async with stage(tmp_path, config(cache_enabled=False)) as at:
+        found = await asyncio.gather(*(at.model_of("a.tar.gz") for _ in range(30)))
+        assert set(found) == {"a.tar.gz"}
+        assert at.triton.unloaded_in_flight == []
+
+
+@asynchronous
+async def test_a_call_during_an_unload_waits_and_loads_again(tmp_path: Path) -> None:
+    async with stage(tmp_path, config(), max_models=1) as at:
+        await at.call("a.tar.gz")
+        at.triton.held_unloads["a.tar.gz"] = asyncio.Event()
+        other = asyncio.create_task(at.model_of("b.tar.gz"))
+        await until(lambda: at.triton.count("unload") == 1)
+        again = asyncio.create_task(at.model_of("a.tar.gz"))
+        await asyncio.sleep(0.02)
+        assert not again.done()
+        at.triton.held_unloads["a.tar.gz"].set()
+        assert list(await asyncio.gather(other, again)) == ["b.tar.gz", "a.tar.gz"]
+
+
+@pytest.mark.parametrize("seed", range(3))
+@asynchronous
+async def test_many_models_behind_few_places_answer_right_in_any_order(tmp_path: Path, seed: int) -> None:
+    order = random.Random(seed)
+    async with stage(tmp_path, config(), max_models=8, max_parallel_loads=2) as at:
+
+        async def caller() -> None:
+            for _ in range(40):
+                target = f"m{order.randrange(40)}.tar.gz"
+                assert await at.model_of(target) == target
+
+        await asyncio.gather(*(caller() for _ in range(8)))
+        assert at.triton.largest <= 8
+        assert at.triton.unloaded_in_flight == []
+        assert at.fleet().models.loaded_count == len(at.triton.loaded)
+
+
+@asynchronous
+async def test_many_models_under_507_answer_right_too(tmp_path: Path) -> None:
+    order = random.Random(4)
+    async with stage(tmp_path, config()) as at:
+        at.triton.capacity = 6
+
+        async def caller() -> None:
+            for _ in range(30):
+                target = f"m{order.randrange(20)}.tar.gz"
+                assert await at.model_of(target) == target
+
+        await asyncio.gather(*(caller() for _ in range(4)))
+        assert at.triton.largest <= 6
+        assert at.triton.unloaded_in_flight == []

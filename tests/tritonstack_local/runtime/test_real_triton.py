@@ -1,0 +1,145 @@
+"""The runtime over the real Triton: what the fake container could get wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import os
+import signal
+import tarfile
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.tritonstack_local.runtime.fakes import FakeObjects, Stage, asynchronous, config, stage, until
+from tritonstack.http_server import InvokeError
+
+CONFIG = """
+backend: "python"
+max_batch_size: 0
+input [ { name: "IN" data_type: TYPE_FP32 dims: [ -1 ] } ]
+output [ { name: "OUT" data_type: TYPE_FP32 dims: [ -1 ] } ]
+instance_group [ { count: 1 kind: KIND_GPU } ]
+"""
+MODEL = """
+import os
+import time
+import numpy as np
+import triton_python_backend_utils as pb_utils
+
+class TritonPythonModel:
+    def initialize(self, args):
+        INITIALIZE
+
+    def execute(self, requests):
+        answers = []
+        for request in requests:
+            given = pb_utils.get_input_tensor_by_name(request, "IN").as_numpy()
+            answers.append(pb_utils.InferenceResponse([pb_utils.Tensor("OUT", given + np.float32(ADDED))]))
+        return answers
+"""
+REQUEST = json.dumps({"inputs": [{"name": "IN", "datatype": "FP32", "shape": [2], "data": [1, 2]}]}).encode()
+
+
+def adding(added: int, *, initialize: str = "pass") -> bytes:
+    """An archive whose model adds a number."""
+    source = MODEL.replace("INITIALIZE", initialize).replace("ADDED", str(added))
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w:gz") as tar:
+        for name, text in (("adder/config.pbtxt", CONFIG), ("adder/1/model.py", source)):
+            member = tarfile.TarInfo(name)
+            member.size = len(text)
+            tar.addfile(member, io.BytesIO(text.encode()))
+    return data.getvalue()
+
+
+def models(**contents: bytes) -> FakeObjects:
+    """A bucket with these archives."""
+    objects = FakeObjects()
+    objects.contents = {f"{name}.tar.gz": data for name, data in contents.items()}
+    return objects
+
+
+async def answer(at: Stage, target: str | None) -> list[float]:
+    """What a model makes of [1, 2]."""
+    [output] = json.loads((await at.call(target, body=REQUEST)).body)["outputs"]
+    return list(output["data"])
+
+
+@asynchronous
+async def test_models_answer_and_the_oldest_goes_at_the_limit(tmp_path: Path) -> None:
+    bucket = models(one=adding(1), two=adding(2), three=adding(3))
+    async with stage(tmp_path, config(), max_models=2, objects=bucket, real=True, invoke_seconds=60.0) as at:
+        for name, expected in (("one", [2, 3]), ("two", [3, 4]), ("three", [4, 5]), ("one", [2, 3])):
+            assert await answer(at, f"{name}.tar.gz") == expected
+        assert set(at.fleet().models.models) == {"three.tar.gz", "one.tar.gz"}
+        assert at.fleet().server_version == "2.51.0"
+
+
+@asynchronous
+async def test_cuda_out_of_memory_at_load_is_507_and_evicts(tmp_path: Path) -> None:
+    bucket = models(one=adding(1), oom=adding(0, initialize='raise RuntimeError("CUDA out of memory")'))
+    async with stage(tmp_path, config(), objects=bucket, real=True, invoke_seconds=60.0) as at:
+        assert await answer(at, "one.tar.gz") == [2, 3]
+        with pytest.raises(InvokeError) as caught:
+            await answer(at, "oom.tar.gz")
+        assert caught.value.members["OriginalStatusCode"] == 507
+        assert "CUDA out of memory" in caught.value.members["OriginalMessage"]
+        assert at.fleet().metrics.unloads == 1
+        assert await answer(at, "one.tar.gz") == [2, 3]
+
+
+@asynchronous
+async def test_a_loaded_model_answers_all_the_while_another_one_loads(tmp_path: Path) -> None:
+    goes = tmp_path / "goes", tmp_path / "goes-too"
+    slow, slower = (f"while not os.path.exists({str(each)!r}): time.sleep(0.01)" for each in goes)
+    bucket = models(one=adding(1), slow=adding(2, initialize=slow), slower=adding(3, initialize=slower))
+    async with stage(tmp_path, config(), objects=bucket, real=True, invoke_seconds=60.0) as at:
+        await answer(at, "one.tar.gz")
+        for target, go, expected in (("slow.tar.gz", goes[0], [3, 4]), ("slower.tar.gz", goes[1], [4, 5])):
+            loading = asyncio.create_task(answer(at, target))
+            await until(lambda: bool(at.fleet().models._in_load_call))
+            for _ in range(20):  # 160 calls, eight at a time
+                assert await asyncio.gather(*(answer(at, "one.tar.gz") for _ in range(8))) == [[2, 3]] * 8
+            assert not loading.done()
+            go.touch()
+            assert await loading == expected
+
+
+@asynchronous
+async def test_a_killed_triton_comes_back_with_its_models_and_leaves_no_process(tmp_path: Path) -> None:
+    bucket = models(one=adding(1), two=adding(2))
+    async with stage(tmp_path, config(), objects=bucket, real=True, invoke_seconds=60.0) as at:
+        await answer(at, "one.tar.gz")
+        await answer(at, "two.tar.gz")
+        container = at.fleet().container
+        assert container is not None
+        family = [psutil.Process(container.pid), *psutil.Process(container.pid).children(recursive=True)]
+        os.kill(container.pid, signal.SIGKILL)
+        await until(lambda: at.fleet().restarts == 1)
+        assert await answer(at, "one.tar.gz") == [2, 3]
+        assert await answer(at, "two.tar.gz") == [3, 4]
+        assert len(bucket.downloads) == 2
+        gone, alive = await asyncio.to_thread(psutil.wait_procs, family, 10)
+        assert alive == []
+        assert len(gone) >= 2
+
+
+@asynchronous
+async def test_a_single_model_endpoint_answers_at_invocations(tmp_path: Path) -> None:
+    bucket = models(one=adding(5))
+    async with stage(tmp_path, config(multi_model=False), objects=bucket, real=True, invoke_seconds=60.0) as at:
+        assert await answer(at, None) == [6, 7]
+
+
+@asynchronous
+async def test_a_model_that_cannot_load_fails_a_single_model_deployment_with_tritons_words(tmp_path: Path) -> None:
+    bucket = models(one=adding(0, initialize='raise ValueError("no such weights")'))
+    async with stage(tmp_path, objects=bucket, real=True) as at:
+        at.reader.deploy("e", config(multi_model=False))
+        await until(lambda: bool(at.reader.reports), seconds=40)
+        _, _, outcome, reason = at.reader.reports[0]
+        assert outcome == "failed"
+        assert "no such weights" in reason

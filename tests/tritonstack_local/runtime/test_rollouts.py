@@ -1,0 +1,244 @@
+"""Traffic in steps: both fleets alive, each with its part of the calls, and no call lost on the way there or back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.tritonstack_local.runtime.fakes import Stage, asynchronous, config, stage, until
+from tests.tritonstack_local.runtime.test_status import fetched
+from tritonstack_local.runtime.deployed import DeployedEndpoint, Traffic
+from tritonstack_local.runtime.endpoint import Endpoint
+from tritonstack_local.runtime.split import Split
+
+
+@given(st.integers(1, 20), st.integers(1, 20))
+def test_a_split_gives_the_new_fleet_its_exact_part_of_any_run_of_calls(instances: int, more: int) -> None:
+    split = Split(share=instances / (instances + more))
+    taken = 0
+    for _ in range(10 * (instances + more)):
+        taken += split.next_is_new()
+        split.count()
+    assert taken == 10 * instances
+
+
+def test_a_split_without_a_share_gives_the_new_fleet_nothing_and_a_whole_one_everything() -> None:
+    none, whole = Split(), Split(share=1.0)
+    for _ in range(5):
+        assert (none.next_is_new(), whole.next_is_new()) == (False, True)
+        none.count()
+        whole.count()
+
+
+def test_asking_without_a_call_changes_nothing() -> None:
+    split = Split(share=0.5)
+    assert [split.next_is_new() for _ in range(3)] == [False] * 3
+
+
+def endpoint(at: Stage) -> Endpoint:
+    """The one endpoint."""
+    return at.runtime.reconciler.endpoints["e"]
+
+
+def requests(at: Stage) -> dict[str, int]:
+    """Requests of each fleet that is alive, by config."""
+    return {fleet.config.name: fleet.metrics.requests for fleet in endpoint(at).fleets}
+
+
+@asynccontextmanager
+async def shifting(folder: Path, **changes: Any) -> AsyncIterator[Stage]:
+    """An endpoint whose second config is up beside the first one, and takes no call yet."""
+    async with stage(folder, config(), **changes) as at:
+        at.reader.in_steps.add("config-2")
+        at.reader.deploy("e", config("config-2"))
+        await until(lambda: ("e", "config-2", "in_service", "") in at.reader.reports)
+        yield at
+
+
+async def shifted(at: Stage, instances: int) -> None:
+    """A step, and the runtime's word that it was taken."""
+    at.reader.shift("e", instances)
+    await until(lambda: at.reader.shifts[-1:] == [("config-2", instances)])
+
+
+@asynchronous
+async def test_each_fleet_takes_its_part_of_the_calls(tmp_path: Path) -> None:
+    async with shifting(tmp_path) as at:
+        for _ in range(4):
+            await at.call("a.tar.gz")
+        assert requests(at) == {"config-1": 4, "config-2": 0}
+        await shifted(at, 1)
+        for _ in range(40):
+            await at.call("a.tar.gz")
+        assert requests(at) == {"config-1": 34, "config-2": 10}
+        await shifted(at, 4)
+        for _ in range(10):
+            await at.call("a.tar.gz")
+        assert requests(at) == {"config-1": 34, "config-2": 20}
+        assert not at.triton.containers[0].exited.done()
+
+
+@asynchronous
+async def test_the_status_shows_both_fleets_with_their_shares(tmp_path: Path) -> None:
+    async with shifting(tmp_path) as at:
+        await shifted(at, 1)
+        [found] = (await fetched(at.port, "/_tritonstack/status"))["endpoints"]
+        assert [(one["endpoint_config"], one["share"], one["state"]) for one in found["fleets"]] == [
+            ("config-1", 0.75, "ready"),
+            ("config-2", 0.25, "ready"),
+        ]
+
+
+class Callers:
+    """Eight callers who call until they are told to stop; a failed call raises there."""
+
+    def __init__(self, at: Stage) -> None:
+        self._at, self._stop, self.answered = at, asyncio.Event(), 0
+        self._tasks = [asyncio.create_task(self._call(f"m{number}.tar.gz")) for number in range(8)]
+
+    async def _call(self, target: str) -> None:
+        while not self._stop.is_set():
+            assert await self._at.model_of(target) == target
+            self.answered += 1
+
+    async def more(self, count: int = 100) -> None:
+        """Wait for so many further answers."""
+        goal = self.answered + count
+        await until(lambda: self.answered >= goal or any(task.done() for task in self._tasks))
+
+    async def stop(self) -> None:
+        """Every call was answered."""
+        self._stop.set()
+        await asyncio.gather(*self._tasks)
+
+
+@asynchronous
+async def test_no_call_fails_while_traffic_goes_over_in_steps(tmp_path: Path) -> None:
+    async with shifting(tmp_path) as at:
+        callers = Callers(at)
+        for instances in (1, 2, 4):
+            await shifted(at, instances)
+            await callers.more()
+        at.reader.end("e", "config-2")
+        await at.in_service("config-2")
+        await until(at.triton.containers[0].exited.done)
+        await callers.more()
+        await callers.stop()
+        await until(lambda: requests(at).keys() == {"config-2"})
+        assert not endpoint(at).changing
+
+
+@asynchronous
+async def test_no_call_fails_when_traffic_goes_back(tmp_path: Path) -> None:
+    async with shifting(tmp_path) as at:
+        callers = Callers(at)
+        await shifted(at, 2)
+        await callers.more()
+        assert requests(at)["config-2"] > 0
+        at.reader.end("e", "config-1")
+        await until(at.triton.containers[1].exited.done)
+        await callers.more()
+        await callers.stop()
+        await until(lambda: requests(at).keys() == {"config-1"})
+        assert endpoint(at).share(at.fleet()) == 1.0
+
+
+@asynchronous
+async def test_a_call_in_flight_ends_in_the_new_fleet_before_a_rollback_stops_it(tmp_path: Path) -> None:
+    async with shifting(tmp_path) as at:
+        await shifted(at, 4)
+        await at.call("a.tar.gz")
+        at.triton.held["a.tar.gz"] = asyncio.Event()
+        slow = asyncio.create_task(at.model_of("a.tar.gz"))
+        await until(lambda: at.triton.in_flight.get("a.tar.gz") == 1)
+        at.reader.end("e", "config-1")
+        await until(lambda: endpoint(at).starting is None)
+        assert await at.model_of("b.tar.gz") == "b.tar.gz"
+        assert not at.triton.containers[1].exited.done()
+        at.triton.held["a.tar.gz"].set()
+        assert await slow == "a.tar.gz"
+        await until(at.triton.containers[1].exited.done)
+
+
+@asynchronous
+async def test_after_a_rollback_the_next_update_starts_a_fleet_of_its_own(tmp_path: Path) -> None:
+    async with shifting(tmp_path) as at:
+        await shifted(at, 2)
+        at.reader.end("e", "config-1")
+        await until(at.triton.containers[1].exited.done)
+        at.triton.ping_status = 400
+        at.reader.deploy("e", config("config-2"))
+        await until(lambda: len(at.triton.containers) == 3)
+        for _ in range(4):
+            await at.call("a.tar.gz")
+        assert requests(at) == {"config-1": 4, "config-2": 0}, "it starts, and takes no call yet"
+        at.triton.ping_status = 200
+        await until(lambda: len(at.reader.reports) == 3)
+        await shifted(at, 4)
+        at.reader.end("e", "config-2")
+        await at.in_service("config-2")
+        assert await at.model_of("a.tar.gz") == "a.tar.gz"
+
+
+@asynchronous
+async def test_the_old_fleet_takes_every_call_while_the_local_aws_does_not_hear_of_the_new_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tritonstack_local.runtime.endpoint.REPORT_ATTEMPTS", 1)
+    async with shifting(tmp_path) as at:
+        report = at.reader.report
+        at.reader.report = _unreachable  # type: ignore[method-assign]
+        at.reader.shift("e", 2)
+        await until(at.triton.containers[1].exited.done)
+        assert await at.model_of("a.tar.gz") == "a.tar.gz"
+        assert endpoint(at).last_failure is not None
+        at.reader.report = report  # type: ignore[method-assign]
+
+
+def _unreachable(**_report: object) -> Any:
+    from tritonstack_local.runtime.deployed import UnreachableError
+
+    raise UnreachableError("connection refused")
+
+
+@asynchronous
+async def test_a_runtime_that_starts_again_amid_the_steps_starts_both_fleets_and_shifts(tmp_path: Path) -> None:
+    async with stage(tmp_path) as at:
+        at.reader.configs |= {"config-1": config(), "config-2": config("config-2")}
+        at.reader.in_steps.add("config-2")
+        at.reader.described["e"] = DeployedEndpoint(
+            name="e",
+            status="Updating",
+            config="config-1",
+            pending="config-2",
+            created="1",
+            generation="2",
+            traffic=Traffic(instances=1, of=2),
+        )
+        await until(lambda: at.reader.shifts == [("config-2", 1)])
+        for _ in range(10):
+            await at.call("a.tar.gz")
+        assert requests(at) == {"config-1": 5, "config-2": 5}
+
+
+@asynchronous
+async def test_the_end_of_the_runtime_amid_the_steps_stops_both_fleets_at_once(tmp_path: Path) -> None:
+    async with shifting(tmp_path) as at:
+        await shifted(at, 2)
+        await at.call("a.tar.gz")
+    assert [container.exited.result() for container in at.triton.containers] == [137, 137]
+
+
+@asynchronous
+async def test_a_changed_limit_of_loaded_models_reaches_both_fleets(tmp_path: Path) -> None:
+    async with shifting(tmp_path) as at:
+        at.reader.described["e"] = replace(at.reader.described["e"], max_loaded_models=3)
+        await until(lambda: {fleet.models.limit for fleet in endpoint(at).fleets} == {3})

@@ -1,0 +1,300 @@
+"""The HTTP server: what it takes and what it refuses, byte by byte."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from tests.tritonstack_local.runtime.fakes import asynchronous, until
+from tritonstack.http_server import RECEIVE_SECONDS, Answer, Done, HandleAtOnce, Manner, Request, Server
+
+
+async def echo(request: Request) -> Answer:
+    """Method, path and body come back."""
+    return Answer(
+        200,
+        {b"x-header": request.headers.get(b"x-header", b"")},
+        request.method + b" " + request.path + b" " + request.body,
+    )
+
+
+@asynccontextmanager
+async def client(
+    limit: int = 1000,
+    *,
+    at_once: HandleAtOnce = lambda _request, _done: False,
+    receive_seconds: float = RECEIVE_SECONDS,
+) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    """A connection to a server."""
+    server = Server(
+        handle=echo, max_payload_bytes=limit, log=print, handle_at_once=at_once, receive_seconds=receive_seconds
+    )
+    reader, writer = await asyncio.open_connection("127.0.0.1", await server.start(port=0))
+    try:
+        yield reader, writer
+    finally:
+        writer.close()
+        await server.stop(seconds=1)
+
+
+async def answer(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:
+    """The head and the body of the next answer."""
+    head = await reader.readuntil(b"\r\n\r\n")
+    length = next(int(line[15:]) for line in head.split(b"\r\n") if line.startswith(b"content-length:"))
+    return head, await reader.readexactly(length)
+
+
+@asynchronous
+async def test_requests_on_one_connection_are_answered_in_order() -> None:
+    async with client() as (reader, writer):
+        for number in range(3):
+            writer.write(b"POST /%d HTTP/1.1\r\nContent-Length: 2\r\nX-Header: v\r\n\r\nhi" % number)
+        for number in range(3):
+            head, body = await answer(reader)
+            assert head.startswith(b"HTTP/1.1 200 OK\r\n")
+            assert b"x-header: v\r\n" in head
+            assert b"x-amzn-requestid: " in head
+            assert body == b"POST /%d hi" % number
+
+
+@asynchronous
+async def test_a_request_in_single_bytes_is_understood() -> None:
+    async with client() as (reader, writer):
+        for byte in b"POST /a HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc":
+            writer.write(bytes([byte]))
+            await writer.drain()
+            await asyncio.sleep(0)
+        assert (await answer(reader))[1] == b"POST /a abc"
+
+
+@asynchronous
+async def test_a_chunked_body_is_put_together() -> None:
+    async with client() as (reader, writer):
+        writer.write(b"POST /a HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n")
+        assert (await answer(reader))[1] == b"POST /a abcde"
+
+
+@asynchronous
+async def test_expect_continue_is_answered_before_the_body_comes() -> None:
+    async with client() as (reader, writer):
+        writer.write(b"POST /a HTTP/1.1\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n")
+        assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
+        writer.write(b"abc")
+        assert (await answer(reader))[1] == b"POST /a abc"
+
+
+@pytest.mark.parametrize("expect", [b"", b"Expect: 100-continue\r\n"])
+@asynchronous
+async def test_a_content_length_over_the_limit_is_refused_before_the_body_comes(expect: bytes) -> None:
+    async with client(limit=10) as (reader, writer):
+        writer.write(b"POST /a HTTP/1.1\r\nContent-Length: 11\r\n%b\r\n" % expect)
+        head, body = await answer(reader)
+        assert head.startswith(b"HTTP/1.1 413 ")
+        assert b"connection: close" in head
+        assert b"exceeded 10 bytes" in body
+        writer.write(b"x" * 11 + b"POST /b HTTP/1.1\r\n\r\n")
+        assert await reader.read() == b""
+
+
+@asynchronous
+async def test_a_chunked_body_over_the_limit_is_refused() -> None:
+    async with client(limit=4) as (reader, writer):
+        writer.write(b"POST /a HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n")
+        assert (await answer(reader))[0].startswith(b"HTTP/1.1 413 ")
+        assert await reader.read() == b""
+
+
+@asynchronous
+async def test_whoever_sends_a_large_body_on_reads_the_refusal_and_no_reset() -> None:
+    async with client(limit=10) as (reader, writer):
+        writer.write(b"POST /a HTTP/1.1\r\nContent-Length: 33554432\r\n\r\n")
+        for _ in range(32):
+            writer.write(bytes(1 << 20))
+            await writer.drain()
+        assert (await answer(reader))[0].startswith(b"HTTP/1.1 413 ")
+
+
+@asynchronous
+async def test_what_is_thrown_away_after_a_refusal_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tritonstack.http_server.DRAINED_BYTES", 1 << 16)
+    async with client(limit=10) as (reader, writer):
+        writer.write(b"POST /a HTTP/1.1\r\nContent-Length: 1099511627776\r\n\r\n")
+        await answer(reader)
+        with pytest.raises(ConnectionError):
+            while True:
+                writer.write(bytes(1 << 16))
+                await writer.drain()
+
+
+@pytest.mark.parametrize(
+    "sent", [b"POST /slow HTTP/1.1\r\nX-Header: ", b"POST /slow HTTP/1.1\r\nContent-Length: 5\r\n\r\nhal"]
+)
+@asynchronous
+async def test_a_request_that_does_not_arrive_in_time_ends_its_connection(sent: bytes) -> None:
+    async with client(receive_seconds=0.1) as (reader, writer):
+        writer.write(b"GET /before HTTP/1.1\r\n\r\n")
+        await answer(reader)
+        await asyncio.sleep(0.3)  # an idle connection stays
+        writer.write(sent)
+        with contextlib.suppress(ConnectionResetError):
+            assert await reader.read() == b""
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"POST /a HTTP/1.1\r\nContent-Length: many\r\n\r\n",
+        b"POST /a HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
+        b"POST /a HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxx",
+        b"POST /a HTTP/1.1\r\nno header\r\n\r\n",
+        b"GET /a HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
+        b"\x16\x03\x01 hello TLS\r\n\r\n",
+    ],
+)
+@asynchronous
+async def test_what_is_no_valid_http_is_answered_400_after_the_requests_before_it(sent: bytes) -> None:
+    async with client() as (reader, writer):
+        writer.write(b"GET /before HTTP/1.1\r\n\r\n" + sent)
+        assert (await answer(reader))[1] == b"GET /before "
+        head, body = await answer(reader)
+        assert head.startswith(b"HTTP/1.1 400 ")
+        assert b"connection: close" in head
+        assert b"The request is no valid HTTP/1.1" in body
+        assert await reader.read() == b""
+
+
+@asynchronous
+async def test_a_client_that_asks_to_close_is_closed() -> None:
+    async with client() as (reader, writer):
+        writer.write(b"GET /a HTTP/1.1\r\nConnection: close\r\n\r\n")
+        head, _ = await answer(reader)
+        assert b"connection: close" in head
+        assert await reader.read() == b""
+
+
+@asynchronous
+async def test_only_loopback_reaches_the_server() -> None:
+    server = Server(handle=echo, max_payload_bytes=10, log=print)
+    await server.start(port=0)
+    assert server._server is not None
+    assert [one.getsockname()[0] for one in server._server.sockets] == ["127.0.0.1"]
+    await server.stop(seconds=0)
+
+
+@asynchronous
+async def test_stopping_lets_a_request_end() -> None:
+    begun, go = asyncio.Event(), asyncio.Event()
+
+    async def slow(_request: Request) -> Answer:
+        begun.set()
+        await go.wait()
+        return Answer(200, {}, b"done")
+
+    server = Server(handle=slow, max_payload_bytes=10, log=print)
+    reader, writer = await asyncio.open_connection("127.0.0.1", await server.start(port=0))
+    writer.write(b"GET / HTTP/1.1\r\n\r\n")
+    await begun.wait()
+    stopping = asyncio.create_task(server.stop(seconds=10))
+    await asyncio.sleep(0)
+    go.set()
+    assert (await answer(reader))[1] == b"done"
+    await stopping
+    writer.close()
+
+
+class AtOnce:
+    """Takes every request whose path does not say ``/long``; the test answers it."""
+
+    def __init__(self) -> None:
+        self.taken: list[tuple[Request, Done]] = []
+
+    def __call__(self, request: Request, done: Done) -> bool:
+        """See HandleAtOnce."""
+        if request.path == b"/fault":
+            raise RuntimeError("a fault")
+        if request.path == b"/long":
+            return False
+        self.taken.append((request, done))
+        return True
+
+
+@asynchronous
+async def test_a_request_behind_one_taken_at_once_waits_for_its_answer() -> None:
+    at_once = AtOnce()
+    async with client(at_once=at_once) as (reader, writer):
+        writer.write(b"POST /short HTTP/1.1\r\nContent-Length: 0\r\n\r\n" * 1)
+        writer.write(b"POST /long HTTP/1.1\r\nContent-Length: 0\r\n\r\n" * 2)
+        await until(lambda: bool(at_once.taken))
+        at_once.taken[0][1](Answer(200, {}, b"short"))
+        assert [(await answer(reader))[1] for _ in range(3)] == [b"short", b"POST /long ", b"POST /long "]
+        assert len(at_once.taken) == 1
+
+
+@asynchronous
+async def test_a_fault_while_a_request_is_taken_is_an_internal_failure() -> None:
+    async with client(at_once=AtOnce()) as (reader, writer):
+        for _ in range(2):
+            writer.write(b"POST /fault HTTP/1.1\r\nContent-Length: 0\r\n\r\n")
+            assert b"InternalFailure" in (await answer(reader))[0]
+
+
+@asynchronous
+async def test_stopping_waits_for_a_request_taken_at_once() -> None:
+    at_once = AtOnce()
+    server = Server(handle=echo, max_payload_bytes=1000, log=print, handle_at_once=at_once)
+    reader, writer = await asyncio.open_connection("127.0.0.1", await server.start(port=0))
+    writer.write(b"POST /short HTTP/1.1\r\nContent-Length: 0\r\n\r\n")
+    await until(lambda: bool(at_once.taken))
+    stopping = asyncio.create_task(server.stop(seconds=30))
+    await asyncio.sleep(0)
+    at_once.taken[0][1](Answer(200, {}, b"last"))
+    await stopping
+    assert (await answer(reader))[1] == b"last"
+    writer.close()
+
+
+@asynchronous
+async def test_a_request_tells_that_its_sender_has_gone() -> None:
+    taken: list[Request] = []
+    go_on = asyncio.Event()
+
+    async def handle(request: Request) -> Answer:
+        taken.append(request)
+        await go_on.wait()
+        return Answer(200, {}, b"")
+
+    server = Server(handle=handle, max_payload_bytes=1000, log=print)
+    _, writer = await asyncio.open_connection("127.0.0.1", await server.start(port=0))
+    writer.write(b"GET / HTTP/1.1\r\n\r\n")
+    await until(lambda: bool(taken))
+    assert not taken[0].sender.gone
+    writer.close()
+    await until(lambda: taken[0].sender.gone)
+    go_on.set()
+    await server.stop(seconds=20)
+
+
+@asynchronous
+async def test_a_server_words_its_refusals_in_its_own_manner() -> None:
+    async def fails(_request: Request) -> Answer:
+        raise KeyError("x")
+
+    manner = Manner(
+        name="teapot", error_answer=lambda error: Answer(error.status, {}, error.code.encode()), id_header=b"x-id"
+    )
+    said: list[str] = []
+    server = Server(handle=fails, max_payload_bytes=10, log=said.append, manner=manner)
+    reader, writer = await asyncio.open_connection("127.0.0.1", await server.start(port=0))
+    writer.write(b"GET / HTTP/1.1\r\n\r\nPOST / HTTP/1.1\r\nContent-Length: 11\r\n\r\n")
+    head, body = await answer(reader)
+    assert body == b"InternalFailure"
+    assert b"\r\nx-id: " in head
+    assert b"amzn" not in head
+    assert "inside the teapot" in said[0]
+    assert (await answer(reader))[1] == b"413"
+    writer.close()
+    await server.stop(seconds=1)

@@ -1,0 +1,185 @@
+"""The local AWS as other parts find and use it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from botocore.config import Config
+from botocore.exceptions import EndpointConnectionError
+
+from tests.tritonstack_local.fake_parts import FakeParts, kill, record_of
+from tests.tritonstack_local.http_fake import answering
+from tritonstack.errors import InputError, WorkFailedError
+from tritonstack_local import aws as local_aws
+from tritonstack_local import settings
+from tritonstack_local.aws import LocalAws, find_local_aws, plain_environment, require_local_aws, sdk_variables
+from tritonstack_local.processes import ProcessRecord
+from tritonstack_local.record import RunningRecord, write_record
+
+
+@pytest.fixture
+def parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeParts]:
+    """Fakes, ended after the test."""
+    fakes = FakeParts(tmp_path, monkeypatch)
+    yield fakes
+    fakes.stop()
+
+
+def aws_at(port: int) -> LocalAws:
+    """A local AWS whose two ports are one."""
+    me = record_of(os.getpid())
+    return LocalAws(emulator_port=port, runtime_port=port, emulator=me, runtime=me)
+
+
+def test_without_a_record_the_message_says_how_to_start_one(parts: FakeParts) -> None:
+    assert find_local_aws() is None
+    with pytest.raises(InputError, match=r"(?s)no local AWS is running.*tritonstack up"):
+        require_local_aws()
+
+
+def test_a_record_of_what_ended_long_ago_counts_as_none(parts: FakeParts) -> None:
+    gone = ProcessRecord(pid=os.getpid(), started=1.0, log="")
+    write_record(parts.paths, RunningRecord(emulator_port=1, runtime_port=2, emulator=gone, runtime=gone))
+    with pytest.raises(InputError, match="no local AWS is running"):
+        require_local_aws()
+
+
+def test_one_that_is_starting_is_said_to_be(parts: FakeParts) -> None:
+    with subprocess.Popen(["sleep", "600"]) as emulator:
+        write_record(parts.paths, RunningRecord(emulator_port=1, runtime_port=2, emulator=record_of(emulator.pid)))
+        assert find_local_aws() is None
+        with pytest.raises(InputError, match="the local AWS is starting"):
+            require_local_aws()
+        emulator.kill()
+
+
+@pytest.mark.parametrize(("part", "name"), [("emulator", "the AWS emulator"), ("runtime", "the SageMaker runtime")])
+def test_a_part_that_has_ended_is_named_with_its_log_and_what_to_do(parts: FakeParts, part: str, name: str) -> None:
+    kill(getattr(parts.up(), part))
+    with pytest.raises(WorkFailedError) as raised:
+        require_local_aws()
+    for words in (f"{name} of the local AWS has ended", f"started {part}", "tritonstack up", "deploy-local"):
+        assert words in str(raised.value)
+
+
+def test_the_message_of_a_part_that_has_ended_begins_with_what_to_do_and_shows_five_whole_lines(
+    parts: FakeParts,
+) -> None:
+    runtime = parts.up().runtime
+    kill(runtime)
+    Path(runtime.log).write_text("".join(f"{number} {'x' * 500}\n" for number in range(1000)))
+    with pytest.raises(WorkFailedError) as raised:
+        require_local_aws()
+    told = str(raised.value).splitlines()
+    assert told[0] == "the SageMaker runtime of the local AWS has ended."
+    assert told[1].startswith("  do: ")
+    assert runtime.log in told[2]
+    assert told[3:] == [f"{number} {'x' * 500}" for number in range(995, 1000)]
+
+
+def test_urls_are_those_of_loopback() -> None:
+    me = record_of(os.getpid())
+    aws = LocalAws(emulator_port=4566, runtime_port=4567, emulator=me, runtime=me)
+    assert (aws.emulator_url, aws.runtime_url) == ("http://127.0.0.1:4566", "http://127.0.0.1:4567")
+
+
+def test_the_variables_name_both_urls_fixed_credentials_and_no_file_of_the_person(tmp_path: Path) -> None:
+    variables = aws_at(4566).variables()
+    assert variables == sdk_variables(emulator_url="http://127.0.0.1:4566", runtime_url="http://127.0.0.1:4566")
+    assert variables["AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME"] == "http://127.0.0.1:4566"
+    assert variables["AWS_CONFIG_FILE"] == variables["AWS_SHARED_CREDENTIALS_FILE"] == os.devnull
+    assert variables["AWS_EC2_METADATA_DISABLED"] == "true"
+
+
+def test_clients_ignore_a_person_s_proxies_profile_and_endpoints(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {
+        "HTTP_PROXY": "http://127.0.0.1:1",
+        "http_proxy": "http://127.0.0.1:1",
+        "AWS_ENDPOINT_URL": "http://127.0.0.1:1",
+        "AWS_ACCESS_KEY_ID": "AKIAREAL",
+        "AWS_REGION": "eu-west-1",
+    }.items():
+        monkeypatch.setenv(name, value)
+    with answering(b"pong") as (port, seen):
+        for config in (None, Config(read_timeout=3)):
+            client = aws_at(port).session().client("sagemaker-runtime", config=config)
+            assert client.meta.region_name == "us-east-1"
+            assert client.invoke_endpoint(EndpointName="one", Body=b"")["Body"].read() == b"pong"
+    assert seen == ["POST /endpoints/one/invocations HTTP/1.1"] * 2
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("AWS_PROFILE", "nope"),
+        ("AWS_DEFAULT_PROFILE", "nope"),
+        ("AWS_CONFIG_FILE", "{folder}/config"),
+        ("AWS_SHARED_CREDENTIALS_FILE", "{folder}/config"),
+        ("AWS_RETRY_MODE", "nope"),
+        ("AWS_USE_FIPS_ENDPOINT", "true"),
+    ],
+)
+def test_no_aws_setting_of_the_shell_breaks_a_client(
+    name: str, value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "config").write_text("no configuration [")
+    monkeypatch.setenv(name, value.format(folder=tmp_path))
+    local_aws._session.cache_clear()
+    with answering(b"pong") as (port, _):
+        client = aws_at(port).client("sagemaker-runtime")
+        assert client.invoke_endpoint(EndpointName="one", Body=b"")["Body"].read() == b"pong"
+
+
+def test_only_invoke_endpoint_goes_to_the_runtime() -> None:
+    me = record_of(os.getpid())
+    aws = LocalAws(emulator_port=4566, runtime_port=4567, emulator=me, runtime=me)
+    assert aws.client("sagemaker-runtime").meta.endpoint_url == aws.runtime_url
+    assert aws.client("sagemaker").meta.endpoint_url == aws.emulator_url
+
+
+def test_a_caller_s_own_config_counts() -> None:
+    with answering(b"") as (port, _):
+        free = port
+    client = aws_at(free).client("sagemaker-runtime", config=Config(retries={"total_max_attempts": 1}))
+    assert client.meta.config.retries["total_max_attempts"] == 1
+    with pytest.raises(EndpointConnectionError):
+        client.invoke_endpoint(EndpointName="one", Body=b"")
+
+
+def test_the_status_is_read_past_any_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    with answering(b'{"endpoints": []}') as (port, seen):
+        assert aws_at(port).runtime_status() == {"endpoints": []}
+    assert seen == ["GET /_tritonstack/status HTTP/1.1"]
+
+
+@pytest.mark.parametrize(("status", "content"), [(500, b"{}"), (200, b"<html>"), (200, b"\xff")])
+def test_a_runtime_that_answers_nonsense_is_a_message_with_what_to_do(status: int, content: bytes) -> None:
+    with (
+        answering(content, status=status) as (port, _),
+        pytest.raises(WorkFailedError, match=r"(?s)does not answer at .*do: .*tritonstack down"),
+    ):
+        aws_at(port).runtime_status()
+
+
+def test_a_runtime_that_is_gone_is_a_message_with_what_to_do() -> None:
+    with answering(b"") as (port, _):
+        free = port
+    with pytest.raises(WorkFailedError, match="does not answer"):
+        aws_at(free).runtime_status()
+
+
+def test_a_plain_environment_keeps_all_but_aws_settings_and_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        os, "environ", {"PATH": "/bin", "AWS_PROFILE": "p", "HTTPS_PROXY": "x", "all_proxy": "x", "NO_PROXY": "y"}
+    )
+    assert plain_environment() == {"PATH": "/bin", "NO_PROXY": "y"}
+
+
+def test_the_settings_are_the_same_functions() -> None:
+    assert settings.find_local_aws is local_aws.find_local_aws
+    assert settings.require_local_aws is local_aws.require_local_aws

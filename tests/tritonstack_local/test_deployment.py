@@ -1,0 +1,215 @@
+"""The CDK command line as it is run: its arguments, its variables, its failures, its interruption."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from textwrap import dedent
+
+import psutil
+import pytest
+
+from tests.tritonstack_local.fake_parts import record_of, wait_for
+from tests.tritonstack_local.http_fake import answering
+from tritonstack.errors import InputError, WorkFailedError
+from tritonstack_local import deployment
+from tritonstack_local.aws import LocalAws
+from tritonstack_local.deployment import LocalDeployment
+
+Cdk = Callable[[str], None]
+XML = {"Content-Type": "text/xml"}
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A state folder of the test's own."""
+    monkeypatch.setenv("TRITONSTACK_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("TRITONSTACK_PROJECT", str(tmp_path / "project"))
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def cdk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cdk:
+    """Puts a piece of Python in the CDK's place."""
+    program = tmp_path / "cdk"
+    monkeypatch.setattr(deployment, "cdk_program", lambda: program)
+
+    def put(code: str) -> None:
+        program.write_text(f"#!{sys.executable} -S\nimport os, sys, time\n{dedent(code)}")
+        program.chmod(0o755)
+
+    return put
+
+
+def local(port: int = 4566) -> LocalDeployment:
+    """A deployment of environment ``local``."""
+    me = record_of(os.getpid(), log="/logs/emulator.log")
+    return LocalDeployment(
+        aws=LocalAws(emulator_port=port, runtime_port=4567, emulator=me, runtime=me), environment="local"
+    )
+
+
+def said_by(run: Callable[[LocalDeployment], None]) -> list[str]:
+    """What ``on_line`` gets."""
+    lines: list[str] = []
+    one = local()
+    one.on_line = lines.append
+    run(one)
+    return lines
+
+
+SAY_ARGUMENTS = "print(*sys.argv[1:], sep='\\n')"
+
+
+def test_synthesis_gets_one_environment_and_the_project_s_folders(cdk: Cdk, home: Path) -> None:
+    cdk(SAY_ARGUMENTS)
+    one = local()
+    one.context = {"more": "context"}
+    lines: list[str] = []
+    one.on_line = lines.append
+    one.synthesise()
+    assert lines[:4] == ["synth", "--quiet", "--output", str(home / "cdk.out" / "local")]
+    for value in ("environments=local", "more=context", f"model-repositories={home.parent}/project/model_repos"):
+        assert lines[lines.index(value) - 1] == "--context"
+
+
+def test_a_deployment_takes_the_synthesised_templates_and_asks_nothing(cdk: Cdk, home: Path) -> None:
+    cdk(SAY_ARGUMENTS)
+    lines = said_by(lambda one: one.deploy("local/serving-*"))
+    assert lines[:3] == ["deploy", "--app", str(home / "cdk.out" / "local")]
+    assert lines[lines.index("--require-approval") + 1] == "never"
+    assert "local/serving-*" in lines
+
+
+def test_a_deployment_of_several_stacks_at_once_says_so_to_the_cdk(cdk: Cdk) -> None:
+    cdk(SAY_ARGUMENTS)
+    lines = said_by(lambda one: one.deploy("local/serving-*", concurrency=3))
+    assert lines[lines.index("--concurrency") + 1] == "3"
+
+
+def test_a_removal_names_the_whole_environment(cdk: Cdk) -> None:
+    cdk(SAY_ARGUMENTS)
+    lines = said_by(LocalDeployment.destroy)
+    assert "local/*" in lines
+    assert "--force" in lines
+
+
+def test_the_bootstrap_runs_where_no_app_is_to_be_synthesised(cdk: Cdk, home: Path) -> None:
+    cdk("print(os.getcwd()); print(os.listdir('.')); print(*sys.argv[1:])")
+    lines = said_by(LocalDeployment.bootstrap)
+    assert lines[:2] == [str(home / "empty"), "[]"]
+    assert "aws://123456789012/us-east-1" in lines[2]
+
+
+def test_the_cdk_sees_the_local_aws_and_nothing_of_the_person_s_own(
+    cdk: Cdk, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN", "HTTPS_PROXY", "http_proxy"):
+        monkeypatch.setenv(name, "http://mine")
+    monkeypatch.setenv("KEPT", "kept")
+    cdk("print(*sorted(f'{name}={value}' for name, value in os.environ.items()), sep='\\n')")
+    variables = dict(line.partition("=")[::2] for line in said_by(LocalDeployment.destroy))
+    assert "http://mine" not in variables.values()
+    assert variables["AWS_ENDPOINT_URL"] == "http://127.0.0.1:4566"
+    assert variables["KEPT"] == "kept"
+    assert variables["CDK_HOME"] == str(home / "cdk-home")
+    assert variables["PATH"].endswith(os.environ["PATH"])
+
+
+def test_a_failure_shows_the_last_lines_and_the_whole_log_s_place(cdk: Cdk, home: Path) -> None:
+    cdk(
+        """
+        for number in range(100): print("line", number)
+        sys.exit("the stack is in ROLLBACK_COMPLETE")
+        """
+    )
+    with pytest.raises(WorkFailedError) as raised:
+        local().deploy("local/artifacts")
+    said = str(raised.value)
+    assert said.startswith(f"cdk deploy ended with 1; the whole log: {home}/logs/cdk.log")
+    assert "ROLLBACK_COMPLETE" in said
+    assert "line 99" in said
+    assert "line 5\n" not in said
+    assert "line 5\n" in (home / "logs" / "cdk.log").read_text()
+
+
+def test_why_a_build_failed_is_shown_though_the_cdk_wraps_the_lines_that_follow(cdk: Cdk) -> None:
+    cdk(
+        """
+        print("  WaitCondition received failed message: 'FAILED in phase export of bert: no")
+        for number in range(20): print("|  a line of the log\\n  wrapped")
+        for number in range(5): print("what the CDK says of it")
+        sys.exit(1)
+        """
+    )
+    with pytest.raises(WorkFailedError, match="FAILED in phase export of bert"):
+        local().deploy("local/serving-*")
+
+
+def test_the_log_holds_every_call_with_its_command(cdk: Cdk, home: Path) -> None:
+    cdk("print('done')")
+    local().destroy()
+    local().deploy("local/artifacts")
+    log = (home / "logs" / "cdk.log").read_text()
+    assert log.index("$ cdk destroy") < log.index("$ cdk deploy")
+    assert log.count("done") == 2
+
+
+def test_output_that_is_no_utf8_is_shown_all_the_same(cdk: Cdk) -> None:
+    cdk("sys.stdout.buffer.write(b'caf\\xe9\\n')")
+    assert said_by(LocalDeployment.destroy) == ["caf\ufffd"]
+
+
+def interrupted_destroy() -> int:
+    """Interrupt a destroy at the CDK's first line, which is its process id; returns that id."""
+    pids: list[int] = []
+
+    def interrupt(line: str) -> None:
+        pids.append(int(line))
+        raise KeyboardInterrupt
+
+    one = local()
+    one.on_line = interrupt
+    with pytest.raises(KeyboardInterrupt):
+        one.destroy()
+    return pids[0]
+
+
+def test_an_interrupted_deployment_ends_the_cdk(cdk: Cdk) -> None:
+    cdk("print(os.getpid(), flush=True); time.sleep(600)")
+    pid = interrupted_destroy()
+    wait_for(lambda: not psutil.pid_exists(pid))
+
+
+def test_an_interrupted_cdk_that_ignores_sigterm_is_killed(cdk: Cdk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deployment, "END_SECONDS", 0.2)
+    cdk("import signal; signal.signal(15, signal.SIG_IGN); print(os.getpid(), flush=True); time.sleep(600)")
+    assert not psutil.pid_exists(interrupted_destroy())
+
+
+def test_a_cdk_that_is_not_installed_is_said_with_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(deployment, "cdk_program", lambda: tmp_path / "no" / "cdk")
+    with pytest.raises(InputError, match=r"(?s)not installed.*make setup"):
+        local().destroy()
+
+
+def stacks(*names: str) -> bytes:
+    """CloudFormation's answer to ListStacks."""
+    members = "".join(f"<member><StackName>{name}</StackName></member>" for name in names)
+    result = f"<ListStacksResult><StackSummaries>{members}</StackSummaries></ListStacksResult>"
+    return f"<ListStacksResponse>{result}</ListStacksResponse>".encode()
+
+
+def test_an_account_is_bootstrapped_where_the_cdk_s_stack_stands() -> None:
+    for names, expected in (((), False), (("CDKToolkitOfMine",), False), (("a", "CDKToolkit"), True)):
+        with answering(stacks(*names), headers=XML) as (port, _):
+            assert local(port).bootstrapped() is expected
+
+
+def test_an_emulator_that_no_longer_answers_is_a_message_with_its_log() -> None:
+    with answering(b"") as (port, _):
+        free = port
+    with pytest.raises(WorkFailedError, match=r"its log: /logs/emulator\.log"):
+        local(free).bootstrapped()

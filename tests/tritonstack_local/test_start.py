@@ -1,0 +1,252 @@
+"""A start is whole or leaves nothing; a stop ends what there is."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.tritonstack_local.fake_parts import FakeParts, kill, wait_for
+from tritonstack.errors import InputError, WorkFailedError
+from tritonstack_local import start
+from tritonstack_local.aws import find_local_aws, require_local_aws
+from tritonstack_local.processes import STOP_SECONDS, ProcessRecord
+from tritonstack_local.start import start_local_aws, stop_local_aws
+
+
+@pytest.fixture
+def parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeParts]:
+    """Fakes, ended after the test."""
+    fakes = FakeParts(tmp_path, monkeypatch)
+    yield fakes
+    fakes.stop()
+
+
+def test_what_was_started_answers_is_found_again_and_is_stopped(parts: FakeParts) -> None:
+    steps: list[str] = []
+    aws = parts.up(steps.append)
+    assert [step.partition(" on port ")[0] for step in steps] == ["local AWS", "SageMaker runtime"]
+    assert aws.running
+    assert find_local_aws() == aws
+    assert aws.runtime_status() == {"local_aws": "answers", "endpoints": []}
+    assert stop_local_aws() == "stopped"
+    assert parts.processes() == []
+    assert find_local_aws() is None
+    assert stop_local_aws() == "none was running"
+
+
+def test_a_second_start_takes_what_runs(parts: FakeParts) -> None:
+    first = parts.up()
+    assert start_local_aws(emulator_port=1, runtime_port=1, report=print) == first
+
+
+def test_of_starts_at_once_one_starts_and_the_others_wait(parts: FakeParts) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: parts.up(), range(4)))
+    assert len(set(found)) == 1
+    assert len(parts.processes()) == 2
+
+
+@pytest.mark.parametrize(("part", "name"), [("emulator", "the AWS emulator"), ("runtime", "the SageMaker runtime")])
+def test_a_part_that_dies_while_it_starts_is_said_with_its_last_words_and_the_other_is_ended(
+    parts: FakeParts, part: str, name: str
+) -> None:
+    parts.tell(part, "die")
+    with pytest.raises(WorkFailedError, match=rf"(?s){name} ended while it was starting.*the disk is full"):
+        parts.up()
+    assert parts.processes() == []
+    assert not parts.paths.record.exists()
+
+
+@pytest.mark.parametrize("part", ["emulator", "runtime"])
+def test_a_part_that_does_not_answer_in_time_is_ended(
+    parts: FakeParts, part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(start, "START_SECONDS", 1.0)
+    parts.tell(part, "say nothing")
+    with pytest.raises(WorkFailedError, match=rf"(?s)did not answer within 1 s.*{part}\.log"):
+        parts.up()
+    assert parts.processes() == []
+    assert not parts.paths.record.exists()
+
+
+@pytest.mark.parametrize("step", ["local AWS", "SageMaker runtime"])
+def test_a_start_that_is_interrupted_leaves_nothing_running(parts: FakeParts, step: str) -> None:
+    def interrupt(said: str) -> None:
+        if said.startswith(step):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        parts.up(interrupt)
+    assert parts.processes() == []
+    assert not parts.paths.record.exists()
+    assert parts.up().running
+
+
+def test_a_start_that_was_killed_is_ended_by_the_next_stop(parts: FakeParts) -> None:
+    parts.tell("emulator", "say nothing")
+    code = (
+        "import sys; from pathlib import Path; from tritonstack_local import start\n"
+        f"start.environment_python = lambda _name: Path({str(parts.program)!r})\n"
+        "start.start_local_aws(emulator_port=0, runtime_port=0, report=print)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], env=os.environ, stdout=subprocess.DEVNULL) as starting:
+        wait_for(parts.paths.record.is_file)
+        starting.send_signal(signal.SIGKILL)
+    assert len(parts.processes()) == 1
+    assert stop_local_aws() == "stopped"
+    assert parts.processes() == []
+
+
+@pytest.mark.parametrize("part", ["emulator", "runtime"])
+def test_when_one_of_two_died_a_stop_ends_the_other_and_says_so(parts: FakeParts, part: str) -> None:
+    aws = parts.up()
+    kill(getattr(aws, part))
+    assert find_local_aws() is None
+    said = stop_local_aws()
+    assert said.startswith("stopped; ")
+    assert part in said
+    assert said.endswith("had ended before")
+    assert parts.processes() == []
+
+
+def test_when_both_died_there_is_nothing_to_stop_and_the_record_goes(parts: FakeParts) -> None:
+    aws = parts.up()
+    kill(aws.runtime)
+    kill(aws.emulator)
+    assert stop_local_aws() == "none was running"
+    assert not parts.paths.record.exists()
+
+
+def test_a_start_after_one_of_two_died_ends_the_other_first(parts: FakeParts) -> None:
+    before = parts.up()
+    kill(before.runtime)
+    after = parts.up()
+    assert after.running
+    assert not before.emulator.running
+    assert len(parts.processes()) == 2
+
+
+def test_parts_that_ignore_sigterm_are_killed(parts: FakeParts, monkeypatch: pytest.MonkeyPatch) -> None:
+    parts.tell("runtime", "ignore SIGTERM")
+    parts.up()
+    whole = ProcessRecord.stop
+
+    def impatient(record: ProcessRecord, *, seconds: float = STOP_SECONDS) -> None:
+        whole(record, seconds=min(seconds, 0.3))
+
+    monkeypatch.setattr(ProcessRecord, "stop", impatient)
+    assert stop_local_aws() == "stopped"
+    assert parts.processes() == []
+
+
+def test_a_taken_port_starts_nothing(parts: FakeParts, monkeypatch: pytest.MonkeyPatch) -> None:
+    aws = parts.up()
+    other = parts.home.parent / "other"
+    monkeypatch.setenv("TRITONSTACK_HOME", str(other))
+    with pytest.raises(InputError, match=f"--port {aws.emulator_port}"):
+        start_local_aws(emulator_port=aws.emulator_port, runtime_port=0, report=print)
+    monkeypatch.setenv("TRITONSTACK_HOME", str(parts.home))
+    assert len(parts.processes()) == 2
+    assert not (other / "running.json").exists()
+
+
+def test_a_record_of_earlier_processes_with_our_ids_does_not_touch_them(parts: FakeParts) -> None:
+    me = {"pid": os.getpid(), "started": 1.0, "log": ""}
+    parts.paths.record.write_text(
+        json.dumps({"emulator_port": 1, "runtime_port": 2, "emulator": me, "runtime": me}), encoding="utf-8"
+    )
+    assert find_local_aws() is None
+    assert parts.up().running  # and this process still runs
+
+
+def test_a_damaged_record_stops_nothing_and_starts_nothing(parts: FakeParts) -> None:
+    parts.paths.record.write_text('{"emulator_port": 1,')
+    with pytest.raises(InputError, match=r"running\.json"):
+        parts.up()
+    with pytest.raises(InputError, match=r"running\.json"):
+        stop_local_aws()
+    assert parts.processes() == []
+
+
+def test_a_home_that_cannot_be_written_starts_nothing(parts: FakeParts, monkeypatch: pytest.MonkeyPatch) -> None:
+    (parts.home / "file").touch()
+    monkeypatch.setenv("TRITONSTACK_HOME", str(parts.home / "file" / "home"))
+    with pytest.raises(InputError, match="TRITONSTACK_HOME"):
+        parts.up()
+    assert parts.processes() == []
+
+
+def test_environments_that_are_not_made_yet_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TRITONSTACK_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr("tritonstack_local.start.environment_python", lambda name: tmp_path / name)
+    with pytest.raises(InputError, match=r"(?s)main, emulator, backends.*make setup"):
+        start_local_aws(emulator_port=0, runtime_port=0, report=print)
+    assert not (tmp_path / "home").exists()
+
+
+def test_a_stop_where_nothing_was_ever_started_makes_no_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TRITONSTACK_HOME", str(tmp_path / "home"))
+    assert stop_local_aws() == "none was running"
+    assert not (tmp_path / "home").exists()
+
+
+def test_each_run_has_logs_of_its_own_and_those_before_are_kept(parts: FakeParts) -> None:
+    for _ in range(2):
+        parts.up()
+        stop_local_aws()
+    logs = parts.paths.logs
+    for name in ("emulator", "runtime"):
+        assert (logs / f"{name}.log").read_text().count("started") == 1
+        assert (logs / f"{name}.before.log").read_text().count("started") == 1
+
+
+def test_the_parts_get_nothing_of_a_person_s_aws_settings_and_no_proxy(
+    parts: FakeParts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import psutil
+
+    for name, value in (("AWS_PROFILE", "prod"), ("HTTP_PROXY", "http://127.0.0.1:9"), ("http_proxy", "http://x")):
+        monkeypatch.setenv(name, value)
+    aws = parts.up()
+    for part in (aws.emulator, aws.runtime):
+        variables = psutil.Process(part.pid).environ()
+        assert not {"AWS_PROFILE", "HTTP_PROXY", "http_proxy"} & set(variables)
+        assert variables["PYTHONPATH"]
+
+
+def test_what_runs_without_a_record_is_found_and_stopped(parts: FakeParts) -> None:
+    aws = parts.up()
+    parts.paths.record.unlink()
+    with pytest.raises(
+        InputError, match=rf"(?s)process {aws.runtime.pid}.*process {aws.emulator.pid}.*tritonstack down"
+    ):
+        require_local_aws()
+    assert stop_local_aws() == "stopped"
+    assert parts.processes() == []
+
+
+def test_a_start_ends_what_runs_without_a_record_and_says_so(parts: FakeParts) -> None:
+    before = parts.up()
+    parts.paths.record.unlink()
+    notes: list[str] = []
+    ports = {"emulator_port": before.emulator_port, "runtime_port": before.runtime_port}
+    after = start_local_aws(**ports, report=print, note=notes.append)
+    assert (after.emulator_port, after.emulator.pid == before.emulator.pid) == (before.emulator_port, False)
+    assert len(parts.processes()) == 2
+    assert "what was deployed there is discarded" in notes[0]
+
+
+def test_what_runs_for_another_folder_is_left_alone(parts: FakeParts, monkeypatch: pytest.MonkeyPatch) -> None:
+    parts.up()
+    monkeypatch.setenv("TRITONSTACK_HOME", str(parts.home.parent / "other"))
+    assert stop_local_aws() == "none was running"
+    assert len(parts.processes()) == 2
+    monkeypatch.setenv("TRITONSTACK_HOME", str(parts.home))

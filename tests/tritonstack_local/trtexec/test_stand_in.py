@@ -1,0 +1,203 @@
+"""trtexec-stand-in takes what its TensorRT version takes, and says in every line that it is one."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.engines.stand_ins import doubling_graph
+from tritonstack.archives.marked_plan import is_marked, read_header
+from tritonstack.catalogue.trtexec import known_versions, trtexec_options
+from tritonstack_local.trtexec.arguments import Arguments, Refused
+from tritonstack_local.trtexec.launchers import StandIns, machine_with, make_stand_ins
+from tritonstack_local.trtexec.machine import Machine
+
+SHAPES = ["--minShapes=x:1x3,k:1x3", "--optShapes=x:2x3,k:2x3", "--maxShapes=x:4x3,k:4x3"]
+
+
+def programs(folder: Path, *, tensorrt: str = "10.4.0", gpu: str = "A10G", compute_capability: str = "8.6") -> StandIns:
+    machine = machine_with(tensorrt=tensorrt, gpu=gpu, compute_capability=compute_capability)
+    return make_stand_ins(folder / tensorrt, machine)
+
+
+def run(program: Path, *arguments: str) -> tuple[int, str]:
+    done = subprocess.run([program, *arguments], capture_output=True, text=True, check=False, timeout=60)
+    assert done.stderr == ""
+    return done.returncode, done.stdout
+
+
+@pytest.fixture
+def onnx(tmp_path: Path) -> str:
+    (tmp_path / "model.onnx").write_bytes(doubling_graph())
+    return f"--onnx={tmp_path / 'model.onnx'}"
+
+
+@pytest.mark.parametrize("version", known_versions())
+def test_it_takes_exactly_the_options_of_its_version(version: str) -> None:
+    machine = machine_with(tensorrt=version, gpu="T4", compute_capability="7.5")
+    known = trtexec_options(version)
+    anywhere = frozenset[str]().union(*(trtexec_options(one) for one in known_versions()))
+    for option in sorted(anywhere | {"--no-such-option"}):
+        try:
+            Arguments.parse([option], known=frozenset(machine.options))
+        except Refused as refused:
+            assert str(refused).startswith("Unknown option: ") == (option not in known), option
+        else:
+            assert option in known
+
+
+def test_every_unknown_option_is_named_and_nothing_is_written(tmp_path: Path, onnx: str) -> None:
+    plan = tmp_path / "model.plan"
+    status, log = run(
+        programs(tmp_path).trtexec, onnx, f"--saveEngine={plan}", "--workspace=4096", "--explicitBatch", *SHAPES
+    )
+    assert status == 1
+    assert "Unknown option: --workspace 4096" in log
+    assert "Unknown option: --explicitBatch" in log
+    assert "&&&& FAILED trtexec-stand-in" in log
+    assert not plan.exists()
+
+
+def test_a_value_that_came_later_than_its_option_is_refused(tmp_path: Path, onnx: str) -> None:
+    wanted = "--hardwareCompatibilityLevel=sameComputeCapability"
+    assert run(programs(tmp_path, tensorrt="10.8.0").trtexec, onnx, wanted, "--skipInference")[0] == 1
+    assert run(programs(tmp_path, tensorrt="10.9.0").trtexec, onnx, wanted, "--skipInference")[0] == 0
+
+
+@pytest.mark.parametrize(
+    "option",
+    ["--memPoolSize=4096", "--builderOptimizationLevel=6", "--hardwareCompatibilityLevel=turing+", "--shapes=x:[1,3]"],
+)
+def test_a_value_that_trtexec_does_not_take_is_refused(tmp_path: Path, onnx: str, option: str) -> None:
+    status, log = run(programs(tmp_path).trtexec, onnx, option, "--skipInference")
+    assert status == 1
+    assert option.partition("=")[0] in log
+
+
+@pytest.mark.parametrize(
+    ("shapes", "said"),
+    [
+        (["--minShapes=z:1x3"], "Cannot find input tensor with name 'z'"),
+        (["--shapes=x:1x4"], "x:1x4 does not suit the graph's x:-1x3"),
+        (["--shapes=x:3"], "x:3 does not suit"),
+        (["--minShapes=x:2x3", "--optShapes=x:1x3", "--maxShapes=x:4x3"], "do not rise"),
+    ],
+)
+def test_shapes_that_do_not_suit_the_graph_are_refused(tmp_path: Path, onnx: str, shapes: list[str], said: str) -> None:
+    plan = tmp_path / "model.plan"
+    status, log = run(programs(tmp_path).trtexec, onnx, f"--saveEngine={plan}", "--skipInference", *shapes)
+    assert status == 1
+    assert said in log
+    assert not plan.exists()
+
+
+def test_an_input_without_shapes_has_free_axes_of_one_and_that_is_said(tmp_path: Path, onnx: str) -> None:
+    status, log = run(programs(tmp_path).trtexec, onnx, "--skipInference")
+    assert status == 0
+    assert "no shapes were provided. Automatically overriding shape to: 1x3" in log
+
+
+def test_every_line_says_that_it_is_a_stand_in(tmp_path: Path, onnx: str) -> None:
+    trtexec = programs(tmp_path).trtexec
+    for arguments in (["--help"], [onnx, *SHAPES], [onnx, "--no-such"], []):
+        _, log = run(trtexec, *arguments)
+        assert log
+        assert all("trtexec-stand-in" in line for line in log.splitlines())
+
+
+def test_what_it_writes_is_marked_and_says_for_what_it_stands(tmp_path: Path, onnx: str) -> None:
+    plan = tmp_path / "model.plan"
+    assert run(programs(tmp_path).trtexec, onnx, f"--saveEngine={plan}", "--skipInference", *SHAPES)[0] == 0
+    assert is_marked(plan)
+    header = read_header(plan)
+    assert (header["tool"], header["tensorrt"], header["gpu"]) == ("trtexec-stand-in", "10.4.0", "A10G")
+    assert header["profile"]["x"] == [[1, 3], [2, 3], [4, 3]]
+    again = tmp_path / "again.plan"
+    run(programs(tmp_path).trtexec, onnx, f"--saveEngine={again}", "--skipInference", *SHAPES)
+    assert again.read_bytes() == plan.read_bytes()
+
+
+def test_a_marked_file_is_loaded_by_its_version_and_its_gpu_only(tmp_path: Path, onnx: str) -> None:
+    plan = tmp_path / "model.plan"
+    run(programs(tmp_path).trtexec, onnx, f"--saveEngine={plan}", "--skipInference", *SHAPES)
+    load = [f"--loadEngine={plan}", "--shapes=x:3x3,k:3x3"]
+    assert run(programs(tmp_path).trtexec, *load)[0] == 0
+    status, log = run(programs(tmp_path, tensorrt="10.5.0").trtexec, *load)
+    assert status == 1
+    assert "Version tag does not match" in log
+    status, log = run(programs(tmp_path, gpu="T4", compute_capability="7.5").trtexec, *load)
+    assert status == 1
+    assert "incompatible device" in log
+
+
+def test_shapes_outside_the_profile_are_refused(tmp_path: Path, onnx: str) -> None:
+    plan = tmp_path / "model.plan"
+    trtexec = programs(tmp_path).trtexec
+    run(trtexec, onnx, f"--saveEngine={plan}", "--skipInference", *SHAPES)
+    status, log = run(trtexec, f"--loadEngine={plan}", "--shapes=x:5x3,k:5x3")
+    assert status == 1
+    assert "not between (1, 3) and (4, 3)" in log
+
+
+def test_a_file_that_it_did_not_write_is_no_plan_to_it(tmp_path: Path) -> None:
+    (tmp_path / "real.plan").write_bytes(b"ptrt" + bytes(100))
+    status, log = run(programs(tmp_path).trtexec, f"--loadEngine={tmp_path / 'real.plan'}")
+    assert status == 1
+    assert "a TensorRT plan needs TensorRT and a GPU" in log
+
+
+def test_a_file_that_is_no_graph_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "model.onnx").write_bytes(b"no graph")
+    status, log = run(programs(tmp_path).trtexec, f"--onnx={tmp_path / 'model.onnx'}", "--skipInference")
+    assert status == 1
+    assert "cannot read the graph" in log
+
+
+@pytest.mark.parametrize(("version", "kind"), [("8.6.1", np.int32), ("10.4.0", np.int64)])
+def test_whole_numbers_have_64_bits_since_tensorrt_10(
+    tmp_path: Path, onnx: str, version: str, kind: type[np.generic]
+) -> None:
+    plan, raw, exported = tmp_path / "model.plan", tmp_path / "k.raw", tmp_path / "out.json"
+    np.array([[1, -2, 3]], kind).tofile(raw)
+    trtexec = programs(tmp_path, tensorrt=version).trtexec
+    run(trtexec, onnx, f"--saveEngine={plan}", "--skipInference", *SHAPES)
+    load = [f"--loadEngine={plan}", "--shapes=x:1x3,k:1x3", f"--loadInputs=k:{raw}", f"--exportOutput={exported}"]
+    assert run(trtexec, *load)[0] == 0
+    y, m = json.loads(exported.read_text())
+    assert (y["name"], y["dimensions"], y["values"]) == ("y", "1x3", [0, 0, 0])
+    assert (m["name"], m["values"]) == ("m", [2, -4, 6])
+
+
+def test_nvidia_smi_names_the_gpu_and_refuses_other_fields(tmp_path: Path) -> None:
+    program = programs(tmp_path).nvidia_smi
+    asked = "--query-gpu=name,compute_cap,driver_version"
+    assert run(program, asked, "--format=csv,noheader") == (
+        0,
+        "NVIDIA A10G (nvidia-smi-stand-in), 8.6, 0.0.stand-in\n",
+    )
+    status, log = run(program, "--query-gpu=temperature", "--format=csv,noheader")
+    assert status == 2
+    assert "temperature" in log
+
+
+@pytest.mark.parametrize(
+    ("version", "number"), [("8.6.1", "8601"), ("10.4.0", "100400"), ("10.13.3", "101303"), ("10.11", "101100")]
+)
+def test_the_version_is_written_as_trtexec_writes_it(version: str, number: str) -> None:
+    assert Machine(tensorrt=version, options=(), gpu="T4", compute_capability="7.5").number == number
+
+
+NAMES = st.text(st.characters(codec="ascii", categories=["L", "N"], include_characters=":,_/."), min_size=1)
+
+
+@given(st.dictionaries(NAMES, st.lists(st.integers(0, 9999), min_size=1, max_size=8), min_size=1))
+def test_shapes_are_read_back_whatever_the_inputs_are_called(shapes: dict[str, list[int]]) -> None:
+    text = ",".join(f"'{name}':{'x'.join(map(str, shape))}" for name, shape in shapes.items())
+    parsed = Arguments.parse([f"--shapes={text}"], known=frozenset({"--shapes"}))
+    assert parsed.shapes("--shapes") == {name: tuple(shape) for name, shape in shapes.items()}

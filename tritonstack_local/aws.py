@@ -1,0 +1,229 @@
+"""The local AWS as a whole: its emulator and its SageMaker runtime, as other parts find and use them."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import urllib.request
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import boto3.session
+import botocore.session
+from botocore.config import Config
+
+from tritonstack.errors import InputError, Problem, WorkFailedError
+from tritonstack.paths import LocalPaths
+from tritonstack_local.orphans import running_parts
+from tritonstack_local.processes import ProcessRecord, log_tail
+from tritonstack_local.record import lost_deployments, read_record
+
+ACCOUNT = "123456789012"
+REGION = "us-east-1"
+EMULATOR_PORT = 4566
+RUNTIME_PORT = 4567
+SHOWN_LINES = 5
+"""Lines of a log under a message."""
+
+PROXIES = ("http_proxy", "https_proxy", "all_proxy")
+"""Variables that would send calls of loopback to a proxy; either case counts."""
+
+PERSONAL_VARIABLES = ("AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_SESSION_TOKEN")
+"""A person's own settings that an SDK would mix with those of the local AWS."""
+
+QUIET_CDK = {
+    "CDK_DISABLE_CLI_TELEMETRY": "true",
+    "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20",
+    "NODE_NO_WARNINGS": "1",
+}
+"""What keeps the CDK, run by us or by hand, from telemetry and from warnings about Node."""
+
+CLIENT_CONFIG = Config(retries={"total_max_attempts": 2}, read_timeout=75, max_pool_connections=32)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalAws:
+    """A running local AWS: where it listens and which processes it is made of."""
+
+    emulator_port: int
+    runtime_port: int
+    emulator: ProcessRecord
+    runtime: ProcessRecord
+
+    @property
+    def emulator_url(self) -> str:
+        """Where every AWS API but InvokeEndpoint answers."""
+        return f"http://127.0.0.1:{self.emulator_port}"
+
+    @property
+    def runtime_url(self) -> str:
+        """Where InvokeEndpoint answers."""
+        return f"http://127.0.0.1:{self.runtime_port}"
+
+    @property
+    def running(self) -> bool:
+        """Whether both processes are alive."""
+        return self.emulator.running and self.runtime.running
+
+    def variables(self) -> dict[str, str]:
+        """The environment variables that point any AWS SDK, the AWS CLI and the CDK at this local AWS."""
+        return sdk_variables(emulator_url=self.emulator_url, runtime_url=self.runtime_url)
+
+    def client(self, service: str, *, config: Config | None = None) -> Any:
+        """A boto3 client of this local AWS, whatever the calling process's own AWS settings are.
+
+        Without a ``config`` of the caller's own it is shared: making one takes 20 ms, and threads may share it.
+        """
+        url = self.runtime_url if service == "sagemaker-runtime" else self.emulator_url
+        return _shared_client(service, url) if config is None else _client(service, url, config)
+
+    def session(self) -> LocalSession:
+        """What takes the place of a ``boto3.Session`` where one is asked for."""
+        return LocalSession(self)
+
+    def runtime_status(self) -> dict[str, Any]:
+        """The runtime's own account of its endpoints, fleets and loaded models.
+
+        Raises:
+            WorkFailedError: the runtime does not answer.
+        """
+        try:
+            status: dict[str, Any] = json.loads(read_url(f"{self.runtime_url}/_tritonstack/status"))
+            return status
+        except (OSError, ValueError, http.client.HTTPException) as error:
+            raise WorkFailedError(
+                f"the local runtime does not answer at {self.runtime_url}: {error}\n"
+                "  do:      tritonstack down, tritonstack up, tritonstack deploy-local\n"
+                f"  its log: {self.runtime.log}"
+            ) from error
+
+
+@dataclass(frozen=True)
+class LocalSession:
+    """Makes clients of the local AWS, like a ``boto3.Session``."""
+
+    aws: LocalAws
+
+    def client(self, service_name: str, *, config: Config | None = None) -> Any:
+        """A boto3 client."""
+        return self.aws.client(service_name, config=config)
+
+
+@cache
+def _shared_client(service: str, url: str) -> Any:
+    return _client(service, url, CLIENT_CONFIG)
+
+
+def _client(service: str, url: str, config: Config) -> Any:
+    return _session().client(
+        service,
+        endpoint_url=url,
+        region_name=REGION,
+        aws_access_key_id="testing",
+        aws_secret_access_key="testing",  # noqa: S106  (the emulator checks none)
+        config=Config(proxies={}).merge(config),
+    )
+
+
+@cache
+def _session() -> boto3.session.Session:
+    """A session that reads no variable and no file of the person's: a profile that does not exist breaks nothing."""
+    known = botocore.session.Session.SESSION_VARIABLES
+    variables = {name: (None, None, default, kind) for name, (_, _, default, kind) in known.items()}
+    for name in ("config_file", "credentials_file"):
+        variables[name] = (None, None, os.devnull, None)
+    return boto3.session.Session(botocore_session=botocore.session.Session(session_vars=variables))
+
+
+def sdk_variables(*, emulator_url: str, runtime_url: str) -> dict[str, str]:
+    """The environment variables that point any AWS SDK, the AWS CLI and the CDK at a local AWS."""
+    return {
+        "AWS_ACCESS_KEY_ID": "testing",
+        "AWS_SECRET_ACCESS_KEY": "testing",
+        "AWS_REGION": REGION,
+        "AWS_DEFAULT_REGION": REGION,
+        "AWS_ENDPOINT_URL": emulator_url,
+        "AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME": runtime_url,
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "AWS_CONFIG_FILE": os.devnull,
+        "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+        **QUIET_CDK,
+        "CDK_HOME": str(LocalPaths.from_environment().cdk_home),
+    }
+
+
+def find_local_aws() -> LocalAws | None:
+    """The local AWS that ``tritonstack up`` started and that still runs as a whole, or None.
+
+    Raises:
+        InputError: the record of it is damaged.
+    """
+    record = read_record(LocalPaths.from_environment())
+    if record is None or record.emulator is None or record.runtime is None:
+        return None
+    aws = LocalAws(
+        emulator_port=record.emulator_port,
+        runtime_port=record.runtime_port,
+        emulator=record.emulator,
+        runtime=record.runtime,
+    )
+    return aws if aws.running else None
+
+
+def require_local_aws() -> LocalAws:
+    """The running local AWS.
+
+    Raises:
+        InputError: none runs, it is still starting, or the record of it is damaged.
+        WorkFailedError: a part of it has ended; with the last lines of that part's log.
+    """
+    aws = find_local_aws()
+    if aws is not None:
+        return aws
+    record = read_record(LocalPaths.from_environment())
+    parts = record.parts if record else {}
+    ended = {name: part for name, part in parts.items() if not part.running}
+    if not parts and (orphans := running_parts(LocalPaths.from_environment())):
+        pids = ", ".join(f"{name} (process {part.pid})" for name, part in orphans.items())
+        found, advice = (
+            f"the record of what runs is gone, but its parts run: {pids}",
+            "tritonstack down, then tritonstack up",
+        )
+    elif len(ended) == len(parts):
+        found, advice = "no local AWS is running", "tritonstack up (or make demo)"
+        if lost := lost_deployments(LocalPaths.from_environment()):
+            again = ", tritonstack deploy-local ".join(lost)
+            found += f", and what was deployed is gone with the last one: {', '.join(lost)}"
+            advice = f"tritonstack up, then tritonstack deploy-local {again}"
+    elif not ended:
+        found, advice = "the local AWS is starting", "wait for that tritonstack up; if none is at work, tritonstack up"
+    else:
+        raise _has_ended(ended)
+    raise InputError([Problem(found=found, allowed="a running one", advice=advice)])
+
+
+def _has_ended(ended: dict[str, ProcessRecord]) -> WorkFailedError:
+    """First what happened and what to do, then the last words of who ended."""
+    lines = [f"{' and '.join(ended)} of the local AWS has ended."]
+    lines.append("  do:      tritonstack up, then tritonstack deploy-local")
+    for part in ended.values():
+        lines += [f"The last lines of {part.log}:", log_tail(Path(part.log), SHOWN_LINES)]
+    return WorkFailedError("\n".join(lines))
+
+
+def plain_environment() -> dict[str, str]:
+    """This process's variables without a person's own AWS settings and proxies, which are not for the local AWS."""
+    return {
+        name: value for name, value in os.environ.items() if not name.startswith("AWS_") and name.lower() not in PROXIES
+    }
+
+
+def read_url(url: str) -> bytes:
+    """A GET over loopback, past any proxy. Raises OSError (its HTTPError too) or http.client.HTTPException."""
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(url, timeout=10) as answer:
+        content: bytes = answer.read()
+        return content

@@ -1,0 +1,277 @@
+"""One container: a real Triton started as SageMaker's ``serve`` starts it, in a network of its own."""
+
+from __future__ import annotations
+
+import http.client
+import logging
+import signal
+import socket
+import time
+from collections.abc import Mapping
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as NotYetError
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from tritonstack.errors import WorkFailedError
+from tritonstack_local.container.isolation import Enclosure
+from tritonstack_local.container.repository import TritonFiles, check_shell_path, prepare_backends
+from tritonstack_local.container.serve import ServeExitError, serve_command
+from tritonstack_local.container.server_log import last_lines, server_version
+
+SAGEMAKER_PORT = 8080
+IMAGE_BACKENDS = "/opt/tritonserver/backends"  # where NVIDIA's image has them
+PING_EVERY_SECONDS = 0.05
+_log = logging.getLogger(__name__)
+
+
+class ContainerFailedError(WorkFailedError):
+    """The container could not be started, ended while it was waited for, or did not answer in time."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContainerSettings:
+    """What a container is started from.
+
+    Attributes:
+        environment: the variables of the SageMaker Model's container.
+        multi_model: its mode is MultiModel.
+        release: the Triton release that its image names (``24.09``); decides which variables count.
+        model_data: the folder with the unpacked archive, in single-model mode.
+        namespace: False leaves the port open on purpose.
+    """
+
+    environment: Mapping[str, str]
+    multi_model: bool
+    release: str | None = None
+    model_data: Path | None = None
+    namespace: bool = True
+
+
+class TritonContainer:
+    """A running Triton. Every method may be called from any thread; none needs an event loop.
+
+    In asyncio: ``await asyncio.to_thread(container.wait_ready, 60)`` and
+    ``await asyncio.shield(asyncio.wrap_future(container.exited))``: unshielded, giving up waiting cancels ``exited``.
+    The process ends with this one, however this one ends.
+
+    Attributes:
+        isolation: ``namespace``, or ``open port: <why>``: then this machine's network reaches the server.
+        notes: what the ``serve`` script does with the environment that a reader would not expect.
+        exited: resolved with the exit code (128 + signal) once the server and all it started are gone.
+        log_path: the output of the script and of the server; appended to.
+    """
+
+    def __init__(self, *, folder: Path, enclosure: Enclosure, port: int, notes: tuple[str, ...]) -> None:
+        """Use ``TritonContainer.start``."""
+        self._folder = folder
+        self._enclosure = enclosure
+        self._port = port
+        self.notes = notes
+        self.isolation = enclosure.isolation
+        self.exited: Future[int] = enclosure.exited
+        self.log_path = folder / "triton.log"
+
+    @classmethod
+    def start(cls, settings: ContainerSettings, *, folder: Path, files: TritonFiles | None = None) -> Self:
+        """Start the server; takes about 0.1 s, and does not wait until it answers.
+
+        Args:
+            settings: what the container is started from.
+            folder: the container's own folder; unpacked models in it survive, so that a second start finds them.
+            files: where the server is installed; default: this repository's environments.
+
+        Raises:
+            ContainerFailedError: the ``serve`` script would end with exit code 1.
+            WorkFailedError: the server cannot run on this machine; the message names what to install.
+        """
+        files = files or TritonFiles.of_repository()
+        files.check()
+        folder = folder.resolve()
+        mounts = _make_folders(folder, settings.model_data)
+        prepare_backends(folder / "backends", files)
+        with (folder / "triton.log").open("ab") as log:
+            enclosure = Enclosure.open(mounts=mounts, log=log, namespace=settings.namespace)
+            port = _port(settings.environment, isolated=enclosure.isolated)
+            try:
+                if not enclosure.isolated:
+                    check_shell_path(folder)
+                command = serve_command(
+                    {**settings.environment, "SAGEMAKER_BIND_TO_PORT": str(port)},
+                    multi_model=settings.multi_model,
+                    model_data=settings.model_data,
+                    release=settings.release,
+                    multi_model_repository=str(folder / "repository"),
+                    single_model_repository="/opt/ml/model/" if enclosure.isolated else f"{settings.model_data}/",
+                )
+                notes = (*command.notes, *_say_isolation(enclosure))
+                log.write("".join(f"serve: {note}\n" for note in notes).encode())
+                log.flush()
+                arguments = _local_arguments(
+                    IMAGE_BACKENDS if enclosure.isolated else str(folder / "backends"), files, enclosure.shm_prefix
+                )
+                enclosure.launch(
+                    [str(files.server), *command.argv[1:], *arguments],
+                    env={**files.process_environment(), **command.env},
+                )
+            except ServeExitError as error:
+                enclosure.close()
+                log.write(f"serve: {error}\n".encode())
+                raise ContainerFailedError(f"the container ended with exit code 1: {error}") from error
+            except BaseException:
+                enclosure.close()
+                raise
+        return cls(folder=folder, enclosure=enclosure, port=port, notes=notes)
+
+    @property
+    def pid(self) -> int:
+        """The server's own process id, as this machine sees it."""
+        return self._enclosure.pid
+
+    @property
+    def alive(self) -> bool:
+        """Whether the server runs."""
+        return not self.exited.done()
+
+    @property
+    def server_version(self) -> str | None:
+        """The version off the server's start log (``2.51.0``); None before it is logged, or with the info log off."""
+        return server_version(self.log_path)
+
+    def model_folder(self, name_hash: str) -> Path:
+        """Where the archive of a model is to be unpacked before it is loaded (multi-model mode)."""
+        return self._folder / "models" / name_hash / "model"
+
+    def model_url(self, name_hash: str) -> str:
+        """The ``url`` with which that model is loaded: its folder as the server sees it."""
+        if self._enclosure.isolated:
+            return f"/opt/ml/models/{name_hash}/model"
+        return str(self.model_folder(name_hash))
+
+    def connect(self) -> socket.socket:
+        """A new socket connected to the SageMaker port, blocking, TCP_NODELAY set. Takes about 50 µs.
+
+        Raises:
+            ConnectionError: the server does not listen yet, or has ended.
+        """
+        return self._enclosure.connect(self._port)
+
+    def ping(self, *, seconds: float = 2.0) -> int:
+        """The status of ``GET /ping``: 200 ready, 400 not ready.
+
+        Raises:
+            OSError: no answer.
+        """
+        connection = http.client.HTTPConnection("127.0.0.1", self._port)
+        connection.sock = self.connect()
+        connection.sock.settimeout(seconds)
+        try:
+            connection.request("GET", "/ping")
+            return connection.getresponse().status
+        except http.client.HTTPException as error:
+            raise ConnectionError(str(error)) from error
+        finally:
+            connection.close()
+
+    def wait_ready(self, timeout: float) -> None:
+        """Ask ``/ping`` until it answers 200, as SageMaker does.
+
+        Args:
+            timeout: seconds; SageMaker's ContainerStartupHealthCheckTimeoutInSeconds.
+
+        Raises:
+            ContainerFailedError: the server ended, or the time is over; with the log's last lines.
+        """
+        deadline = time.monotonic() + timeout
+        found = "no answer"
+        while time.monotonic() < deadline:
+            try:
+                status = self.ping()
+            except OSError as error:
+                found = f"no answer ({error})"
+            else:
+                if status == 200:
+                    return
+                found = f"status {status}"
+            try:
+                code = self.exited.result(timeout=PING_EVERY_SECONDS)
+            except NotYetError:
+                continue
+            raise ContainerFailedError(f"the container ended with exit code {code}. {self._last_lines()}")
+        raise ContainerFailedError(f"/ping did not answer 200 within {timeout:g} s: {found}. {self._last_lines()}")
+
+    def log_tail(self, lines: int = 20) -> str:
+        """The log's last lines, without tables of settings and lists of flags."""
+        return last_lines(self.log_path, lines)
+
+    def stop(self, *, seconds: float = 10.0) -> int:
+        """End the server: SIGTERM, and SIGKILL after ``seconds``. Returns the exit code when all of it is gone."""
+        self._enclosure.signal(signal.SIGTERM)
+        try:
+            self.exited.result(timeout=seconds)
+        except NotYetError:
+            self._enclosure.signal(signal.SIGKILL)
+        self._enclosure.close()
+        return self.exited.result()
+
+    def _last_lines(self) -> str:
+        return f"The last lines of {self.log_path}:\n{self.log_tail()}"
+
+    def __enter__(self) -> Self:
+        """The container itself; it is stopped on leaving."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Stop the container: at once where the block did not end, since a server that still loads hears no SIGTERM."""
+        if kind is None:
+            self.stop()
+        else:
+            self.stop(seconds=0)
+
+
+def _make_folders(folder: Path, model_data: Path | None) -> dict[Path, str]:
+    """Make the container's folders. Returns which of them it sees where."""
+    for name in ("models", "repository", "empty", "backends"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    return {
+        folder / "models": "/opt/ml/models",
+        (model_data or folder / "empty").resolve(): "/opt/ml/model",
+        folder / "backends": IMAGE_BACKENDS,
+    }
+
+
+def _local_arguments(backends: str, files: TritonFiles, shm_prefix: str) -> list[str]:
+    """What the image has at fixed places and this machine has elsewhere; other listeners stay on loopback."""
+    return [
+        f"--backend-directory={backends}",
+        f"--cache-directory={files.caches}",
+        f"--backend-config=python,shm-region-prefix-name={shm_prefix}",
+        "--allow-gpu-metrics=false",  # looking for a GPU takes 5 s
+        "--http-address=127.0.0.1",
+        "--grpc-address=127.0.0.1",
+        "--metrics-address=127.0.0.1",
+    ]
+
+
+def _say_isolation(enclosure: Enclosure) -> tuple[str, ...]:
+    if enclosure.isolated:
+        return ()
+    _log.warning("The Triton container's port is open to this machine's network (%s)", enclosure.isolation)
+    return (f"WARNING: the SageMaker port is open to this machine's network ({enclosure.isolation})",)
+
+
+def _port(environment: Mapping[str, str], *, isolated: bool) -> int:
+    """The SageMaker port: the container's own choice, else SageMaker's where the network is the container's alone."""
+    chosen = environment.get("SAGEMAKER_BIND_TO_PORT")
+    if chosen:
+        return int(chosen)
+    return SAGEMAKER_PORT if isolated else free_port()
+
+
+def free_port() -> int:
+    """A TCP port that nothing on this machine's loopback uses at this moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

@@ -1,0 +1,124 @@
+"""Answer a sample request with a staged repository in the real local Triton, whose backends need no GPU."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import shutil
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+
+from tritonstack.archives.exporting import link_or_copy
+from tritonstack.archives.programs import Report
+from tritonstack.client.body import Body, decode, encode
+from tritonstack.errors import InputError, Problem, WorkFailedError
+from tritonstack.local_aws import ContainerAnswer
+from tritonstack_local.container import ContainerSettings, TritonContainer, TritonFiles, prepare_model_data
+
+Arrays = Mapping[str, "np.ndarray[Any, Any]"]
+
+START_SECONDS = 600.0
+ANSWER_SECONDS = 600.0
+_STAND_IN = "tritonstack stand-in: "
+NEEDED_ENVIRONMENTS = {"pytorch": "torch", "dali": "dali", "tensorflow": "tensorflow", "EXECUTION_ENV_PATH": "torch"}
+"""Backend or parameter → the environment of its stand-in, beside those that every container needs."""
+
+
+def answer_in_container(
+    repository: Path, *, model: str, needs: Collection[str], request: Arrays, work: Path, report: Report
+) -> ContainerAnswer:
+    """Load a repository as a single-model container does, and send one request.
+
+    Args:
+        repository: the staged models.
+        model: the one to ask.
+        needs: the backends of the repository, and EXECUTION_ENV_PATH where a model names an environment of its own.
+        request: the inputs by name.
+        work: a folder for the container.
+        report: told what is being done.
+
+    Raises:
+        InputError: the environments of the local Triton are not made on this machine.
+        WorkFailedError: the repository does not load, or the request is refused; with the server's own words.
+    """
+    _require(needs)
+    data = work / "model"
+    shutil.copytree(repository, data, copy_function=link_or_copy)
+    changes = prepare_model_data(data)
+    settings = ContainerSettings(
+        environment={"SAGEMAKER_TRITON_DEFAULT_MODEL_NAME": model, "SAGEMAKER_TRITON_LOG_VERBOSE": "false"},
+        multi_model=False,
+        model_data=data,
+    )
+    body = encode(request, payload_format="binary")
+    report(f"proof of {model}: starting the local Triton")
+    with TritonContainer.start(settings, folder=work / "container") as container:
+        container.wait_ready(START_SECONDS)
+        report(f"proof of {model}: asking it")
+        outputs = _ask(container, body, model)
+        version = container.server_version or "unknown"
+        peak = _peak_of_tree(container.pid)
+        lines = container.log_path.read_text(errors="replace").splitlines()
+    stood_in = sorted({line.partition(_STAND_IN)[2].strip() for line in lines if _STAND_IN in line})
+    unsaid = [change for change in changes if not any(line in change for line in map(_without_model, stood_in))]
+    return ContainerAnswer(
+        outputs=outputs, stand_ins=(*stood_in, *unsaid), tools={"tritonserver": version}, peak_bytes=peak
+    )
+
+
+def _peak_of_tree(pid: int) -> int:
+    """The sum of the largest resident sizes of a process and its descendants, in bytes (proc(5): VmHWM)."""
+    server = psutil.Process(pid)
+    lines: list[str] = []
+    for process in (server, *server.children(recursive=True)):
+        with contextlib.suppress(OSError):  # one that has ended
+            lines += Path(f"/proc/{process.pid}/status").read_text().splitlines()
+    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:"))
+
+
+def _without_model(line: str) -> str:
+    """A stand-in's line in the log without the model that it names at its end."""
+    return line.partition(" (model ")[0]
+
+
+def _require(needs: Collection[str]) -> None:
+    """Raise unless the local Triton can run here with these."""
+    files = TritonFiles.of_repository()
+    problems: list[Problem] = []
+    try:
+        files.check()
+    except WorkFailedError as error:
+        problems.append(
+            Problem(found=str(error), allowed="the local Triton, which proves the archive", advice="make setup")
+        )
+    folders = {"torch": files.torch, "dali": files.dali, "tensorflow": files.tensorflow}
+    for need in sorted(set(needs) & NEEDED_ENVIRONMENTS.keys()):
+        name = NEEDED_ENVIRONMENTS[need]
+        if not (folders[name] / "bin" / "python").exists():
+            found = f"nothing, and the stand-in for {need} needs it"
+            advice = f"python3 scripts/setup.py {name}"
+            problems.append(Problem(file=str(folders[name]), found=found, allowed="an environment", advice=advice))
+    if problems:
+        raise InputError(problems)
+
+
+def _ask(container: TritonContainer, body: Body, model: str) -> dict[str, np.ndarray[Any, Any]]:
+    connection = http.client.HTTPConnection("container")
+    connection.sock = container.connect()
+    connection.sock.settimeout(ANSWER_SECONDS)
+    try:
+        connection.request("POST", "/invocations", body.content, {"Content-Type": body.content_type})
+        response = connection.getresponse()
+        content = response.read()
+    except (OSError, http.client.HTTPException) as error:
+        raise WorkFailedError(f"proof of {model}: no answer ({error!r})\n{container.log_tail()}") from error
+    finally:
+        connection.close()
+    if response.status != http.client.OK:
+        said = content.decode(errors="replace")
+        raise WorkFailedError(f"proof of {model} failed: Triton answered {response.status}: {said}")
+    return decode(content, response.getheader("Content-Type") or "").outputs

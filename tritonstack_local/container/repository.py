@@ -1,0 +1,237 @@
+"""What the server finds on disk: its backends, and a model folder that loads without a GPU."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tritonstack.archives import marked_plan
+from tritonstack.errors import WorkFailedError
+from tritonstack.paths import REPOSITORY
+from tritonstack_local.container.execution_environment import PARAMETER, with_local_environment
+from tritonstack_local.container.pbtxt import without_gpus
+
+BACKENDS = Path(__file__).resolve().parents[1] / "backends"
+STAND_INS = ("onnxruntime", "pytorch", "tensorrt", "dali", "tensorflow")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TritonFiles:
+    """Where the server and what its backends need are installed.
+
+    Attributes:
+        triton: the files of the wheel ``nvidia-pytriton``.
+        python: the virtual environment that the Python backend takes its packages from.
+        torch: the virtual environment with torch; may be missing, then the pytorch backend says how to install it.
+        dali: the same for DALI.
+        tensorflow: the same for TensorFlow.
+    """
+
+    triton: Path
+    python: Path
+    torch: Path
+    dali: Path
+    tensorflow: Path
+
+    @classmethod
+    def of_repository(cls, environments: Path = REPOSITORY / ".envs") -> TritonFiles:
+        """The environments that ``scripts/setup.py`` makes."""
+        return cls(
+            triton=environments / "triton",
+            python=environments / "backends",
+            torch=environments / "torch",
+            dali=environments / "dali",
+            tensorflow=environments / "tensorflow",
+        )
+
+    @property
+    def server(self) -> Path:
+        """The server's program."""
+        return self.triton / "pytriton" / "tritonserver" / "bin" / "tritonserver"
+
+    @property
+    def caches(self) -> Path:
+        """The response cache's implementations."""
+        return self.triton / "pytriton" / "tritonserver" / "caches"
+
+    @property
+    def python_version(self) -> str:
+        """The minor version of the Python backend's interpreter, such as ``3.11``."""
+        return ".".join(self._configuration()["version"].split(".")[:2])
+
+    @property
+    def stub(self) -> Path:
+        """The Python backend's helper program for that version."""
+        folder = self.triton / "pytriton" / "tritonserver" / "python_backend_stubs"
+        return folder / self.python_version / "triton_python_backend_stub"
+
+    def process_environment(self) -> dict[str, str]:
+        """The variables with which the server and the Python backend find what they need; nothing of the caller's."""
+        # A Python that was built with a shared library of its own is embedded with exactly that one.
+        own_library = Path(self._configuration()["home"]).parent / "lib"
+        folders = [self.triton / "nvidia_pytriton.libs"]
+        if (own_library / f"libpython{self.python_version}.so.1.0").is_file():
+            folders.append(own_library)
+        return {
+            "PATH": os.pathsep.join([str(self.python / "bin"), "/usr/local/bin", "/usr/bin", "/bin"]),
+            "LD_LIBRARY_PATH": os.pathsep.join(map(str, folders)),
+            "LANG": "C.UTF-8",
+            "PYTHONNOUSERSITE": "True",
+            "TRITONSTACK_TORCH_SITE": self._site(self.torch),
+            "TRITONSTACK_DALI_SITE": self._site(self.dali),
+            "TRITONSTACK_TENSORFLOW_SITE": self._site(self.tensorflow),
+        }
+
+    def _site(self, environment: Path) -> str:
+        return str(environment / "lib" / f"python{self.python_version}" / "site-packages")
+
+    def check(self) -> None:
+        """Find out before the first start whether the server can run here.
+
+        Raises:
+            WorkFailedError: the server or the backends' environment is missing, or the shared library of Python is, or
+                NumPy is too new; the message names what to install.
+        """
+        for path in (self.server, self.python / "bin" / "python"):
+            if not path.exists():
+                raise WorkFailedError(f"{path} is missing. Install it: python3 scripts/setup.py triton backends")
+        if not self.stub.is_file():
+            raise WorkFailedError(
+                f"the Triton wheel brings no Python backend for Python {self.python_version}, the version of "
+                f"{self.python}. Make the environments with another one: make PYTHON=python3.12 demo"
+            )
+        self._check_numpy()
+        # The program ends at once without arguments; with a library missing it does not even start.
+        trial = subprocess.run([self.stub], env=self.process_environment(), capture_output=True, text=True, check=False)
+        missing = re.search(r"error while loading shared libraries: (\S+):", trial.stderr)
+        if missing:
+            package = f"libpython{self.python_version}" if "libpython" in missing[1] else "the package that brings it"
+            raise WorkFailedError(
+                f"Triton's Python backend needs the shared library {missing[1]}, which is not on this machine. "
+                f"Install it: sudo apt-get install {package}"
+            )
+
+    def _check_numpy(self) -> None:
+        """Refuse NumPy 2: the Python backend was compiled before it and reads every array as its first element."""
+        for found in self.python.glob("lib/python3*/site-packages/numpy-*.dist-info"):
+            version = found.name.removeprefix("numpy-").removesuffix(".dist-info")
+            if int(version.split(".")[0]) >= 2:
+                raise WorkFailedError(
+                    f"NumPy {version} is in {self.python}: the Python backend of this Triton was compiled for NumPy 1 "
+                    "and gives wrong arrays with NumPy 2, without an error. Pin numpy==1.26.4 in "
+                    "requirements/backends.in, then: make lock && python3 scripts/setup.py backends"
+                )
+
+    def _configuration(self) -> Mapping[str, str]:
+        """The virtual environment's ``pyvenv.cfg``: ``home`` is the folder of the interpreter it was made from."""
+        lines = (self.python / "pyvenv.cfg").read_text().splitlines()
+        pairs = (line.partition("=") for line in lines if "=" in line)
+        return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def prepare_backends(folder: Path, files: TritonFiles) -> None:
+    """Make ``folder`` the server's backend directory: NVIDIA's Python backend and this project's CPU stand-ins.
+
+    Files are hard links or copies: the server refuses a backend that lies elsewhere behind a symbolic link.
+    """
+    shutil.rmtree(folder, ignore_errors=True)
+    native = files.triton / "pytriton" / "tritonserver" / "backends" / "python"
+    shutil.copytree(native, folder / "python", copy_function=_link_or_copy)
+    _link_or_copy(files.stub, folder / "python" / files.stub.name)
+    for name in (*STAND_INS, "common"):
+        shutil.copytree(BACKENDS / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copyfile(marked_plan.__file__, folder / "common" / "tritonstack_marked_plan.py")
+
+
+def check_shell_path(folder: Path) -> None:
+    """Refuse a folder that the Python backend cannot start its helper program from.
+
+    It gives a shell the program and its arguments without quotes and, where that fails, waits for ever (seen with
+    release 24.10).
+
+    Raises:
+        WorkFailedError: the path has a space or a character that means something to a shell.
+    """
+    if not re.fullmatch(r"[\w./+@%=:,-]+", str(folder)):
+        raise WorkFailedError(
+            f"Triton's Python backend cannot run from {str(folder)!r}: it gives the path to a shell without quotes. "
+            "Set TRITONSTACK_HOME to a folder whose path has letters, digits and none of the shell's characters"
+        )
+
+
+def _link_or_copy(source: Path | str, target: Path | str) -> None:
+    try:
+        os.link(Path(source).resolve(), target)
+    except OSError:  # another file system
+        shutil.copy2(source, target)
+
+
+def prepare_model_data(
+    folder: Path, *, release: str | None = None, files: TritonFiles | None = None
+) -> tuple[str, ...]:
+    """Let an unpacked archive load here: without a GPU, and with the local server's Python.
+
+    Every ``config.pbtxt`` has its instances on the CPU afterwards, and names an execution environment only where there
+    is one for that Python: the archive's own, or the environment with torch, which stands in. The rest of each file
+    stays byte for byte. Idempotent.
+
+    Args:
+        folder: where the archive was unpacked: one model, or several in a folder each.
+        release: the Triton release asked for, if it is known; it says which Python another one stands in for.
+        files: where the server is installed; default: this repository's environments.
+
+    Returns:
+        what was changed, a line for each change.
+
+    Raises:
+        ConfigSyntaxError: a ``config.pbtxt`` is not protobuf text.
+    """
+    files = files or TritonFiles.of_repository()
+    changes = []
+    for config in sorted([*folder.glob("config.pbtxt"), *folder.glob("*/config.pbtxt")]):
+        name = str(config.relative_to(folder))
+        text = config.read_bytes().decode("utf-8", "surrogateescape")
+        served = without_gpus(text, file=name)
+        if served != text:
+            changes.append(f"{name}: instances on the CPU, since there is no GPU")
+        if PARAMETER in served:
+            served, note = with_local_environment(
+                served,
+                config.parent,
+                environment=files.torch,
+                python=files.python_version,
+                release=release,
+                file=name,
+            )
+            changes += [f"{name}: {note}"] if note else []
+        if served != text:
+            temporary = config.with_name(".config.pbtxt.new")
+            temporary.write_bytes(served.encode("utf-8", "surrogateescape"))
+            temporary.replace(config)
+    return tuple(changes)
+
+
+def served_view(repository: Path, target: Path) -> None:
+    """A repository that loads without a GPU, made of links to ``repository``, which stays as it is.
+
+    Args:
+        repository: a folder of models.
+        target: made anew.
+
+    Raises:
+        ConfigSyntaxError: a ``config.pbtxt`` is not protobuf text.
+    """
+    shutil.rmtree(target, ignore_errors=True)
+    for model in sorted(entry for entry in repository.iterdir() if (entry / "config.pbtxt").is_file()):
+        (target / model.name).mkdir(parents=True)
+        for entry in model.iterdir():
+            if entry.name == "config.pbtxt":
+                shutil.copyfile(entry, target / model.name / entry.name)
+            else:
+                (target / model.name / entry.name).symlink_to(entry)
+    prepare_model_data(target)

@@ -1,0 +1,174 @@
+"""A deployment to the local AWS with the real CDK command line, step by step."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from tritonstack.errors import InputError, Problem, WorkFailedError
+from tritonstack.paths import REPOSITORY, LocalPaths, cdk_program, project_folder
+from tritonstack_local.aws import ACCOUNT, REGION, LocalAws, plain_environment
+
+JSII_CACHE = REPOSITORY / ".envs" / "cache" / "jsii"
+"""Where the CDK's Python side unpacks itself once; its own choice is the home folder, which may take nothing."""
+BOOTSTRAP_STACK = "CDKToolkit"
+SHOWN_LINES = 60
+"""Lines of a failing CDK under the message: it tells why a build failed in up to fifty, wrapped, and its own."""
+END_SECONDS = 10.0
+
+
+@dataclass
+class LocalDeployment:
+    """One environment's way to the local AWS.
+
+    Attributes:
+        aws: the local AWS.
+        environment: the name of the environment, as in ``environments/<name>.yaml``.
+        on_line: called with each line that the CDK prints, so that a person sees where it is.
+        context: further CDK context, name to value.
+    """
+
+    aws: LocalAws
+    environment: str
+    on_line: Callable[[str], None] = lambda _line: None
+    context: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def assembly(self) -> Path:
+        """Where the synthesised templates lie."""
+        return LocalPaths.from_environment().assembly(self.environment)
+
+    def bootstrapped(self) -> bool:
+        """Whether the account has the CDK's bootstrap stack.
+
+        Raises:
+            WorkFailedError: the local AWS does not answer.
+        """
+        cloudformation = self.aws.client("cloudformation")
+        pages = cloudformation.get_paginator("list_stacks").paginate(
+            StackStatusFilter=["CREATE_COMPLETE", "UPDATE_COMPLETE"]
+        )
+        try:
+            return any(stack["StackName"] == BOOTSTRAP_STACK for page in pages for stack in page["StackSummaries"])
+        except (BotoCoreError, ClientError) as error:
+            raise WorkFailedError(f"{error}; its log: {self.aws.emulator.log}") from error
+
+    def bootstrap(self) -> None:
+        """``cdk bootstrap``, from a folder without a cdk.json, so that it synthesises nothing."""
+        empty = LocalPaths.from_environment().root / "empty"
+        empty.mkdir(parents=True, exist_ok=True)
+        self._cdk(["bootstrap", f"aws://{ACCOUNT}/{REGION}"], folder=empty)
+
+    def synthesise(self) -> None:
+        """``cdk synth`` of this environment alone."""
+        project = project_folder()
+        context = {
+            "environments": self.environment,
+            "environments-folder": str(project / "environments"),
+            "model-repositories": str(project / "model_repos"),
+            **self.context,
+        }
+        options = [part for name, value in context.items() for part in ("--context", f"{name}={value}")]
+        self._cdk(["synth", "--quiet", "--output", str(self.assembly), *options])
+
+    def deploy(self, stacks: str, *, concurrency: int = 1) -> None:
+        """``cdk deploy`` of the synthesised stacks that a pattern names (``local/artifacts``), so many at once."""
+        options = ["--require-approval", "never", "--progress", "events", "--concurrency", str(concurrency)]
+        self._cdk(["deploy", "--app", str(self.assembly), *options, stacks])
+
+    def destroy(self) -> None:
+        """``cdk destroy`` of the whole environment."""
+        self._cdk(["destroy", "--app", str(self.assembly), "--force", f"{self.environment}/*"])
+
+    def _cdk(self, arguments: Sequence[str], *, folder: Path = REPOSITORY) -> None:
+        """Run the CDK command line; its output goes to the log and, line by line, to ``on_line``.
+
+        Raises:
+            InputError: it is not installed.
+            WorkFailedError: it ended with an error; with its last lines.
+        """
+        log = LocalPaths.from_environment().logs / "cdk.log"
+        log.parent.mkdir(parents=True, exist_ok=True)
+        command = [str(_installed_cdk()), *arguments, "--no-notices", "--no-color"]
+        last: deque[str] = deque(maxlen=SHOWN_LINES)
+        with (
+            log.open("a", buffering=1) as record,  # line by line, so that `tritonstack logs -f cdk` follows
+            subprocess.Popen(
+                command, cwd=folder, env=self._variables(), text=True, errors="replace",
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            ) as process,
+        ):  # fmt: skip
+            record.write(f"$ cdk {' '.join(arguments)}\n")
+            try:
+                for line in process.stdout or ():
+                    record.write(line)
+                    last.append(line.rstrip())
+                    self.on_line(line.strip())
+                code = process.wait()
+            except BaseException:  # an interrupted deployment goes on nowhere
+                _end(process)
+                raise
+        if code != 0:
+            shown = "\n".join(line for line in last if line)
+            raise WorkFailedError(f"cdk {arguments[0]} ended with {code}; the whole log: {log}\n{shown}")
+
+    def _variables(self) -> dict[str, str]:
+        ours = {
+            **self.aws.variables(),
+            # The validator takes four fifths of the time of a synthesis; `make test` runs it once, in its own gate.
+            "CDK_VALIDATION": os.environ.get("CDK_VALIDATION", "false"),
+            "JSII_RUNTIME_PACKAGE_CACHE_ROOT": os.environ.get("JSII_RUNTIME_PACKAGE_CACHE_ROOT", str(JSII_CACHE)),
+        }
+        path = f"{REPOSITORY / '.envs' / 'main' / 'bin'}:{os.environ.get('PATH', os.defpath)}"
+        return {**plain_environment(), **ours, "PATH": path}
+
+
+def deployed_environments(aws: LocalAws) -> dict[str, list[str]]:
+    """Environments that are deployed to a local AWS, by whatever program: environment → endpoints.
+
+    Of one that does not answer at once, none.
+    """
+    found: dict[str, list[str]] = {}
+    quick = Config(connect_timeout=2, read_timeout=5, retries={"total_max_attempts": 1})
+    try:
+        pages = aws.client("ssm", config=quick).get_paginator("get_parameters_by_path")
+        for page in pages.paginate(Path="/tritonstack/", Recursive=True):
+            for parameter in page["Parameters"]:
+                _, _, environment, *rest = parameter["Name"].split("/")
+                endpoints = found.setdefault(environment, [])
+                if len(rest) == 2 and rest[0] == "_outputs" and rest[1].startswith("serving-"):
+                    endpoints.append(rest[1].removeprefix("serving-"))
+    except (BotoCoreError, ClientError):
+        return {}
+    return {name: sorted(endpoints) for name, endpoints in found.items()}
+
+
+def _installed_cdk() -> Path:
+    program = cdk_program()
+    if not program.exists():
+        raise InputError(
+            [
+                Problem(
+                    found=f"the CDK command line is not installed: {program}",
+                    allowed="the one that package-lock.json pins",
+                    advice="make setup",
+                )
+            ]
+        )
+    return program
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """SIGTERM, and SIGKILL to one that stays."""
+    process.terminate()
+    try:
+        process.wait(timeout=END_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()

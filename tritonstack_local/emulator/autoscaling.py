@@ -1,0 +1,248 @@
+"""Application Auto Scaling: scalable targets and policies of endpoint variants.
+
+They are kept, checked and described. A target tracking policy adds instances (``target_tracking``); no schedule is run,
+and no instance is removed. AWS tries the caller's rights first, in the target's service and in CloudWatch (user guide,
+"Permissions validation for API calls on target resources"): here nobody's rights are asked, and tests/policies has what
+it tries.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+import zlib
+from collections.abc import Iterator
+from typing import Any
+
+from ministack.core.responses import AccountRegionScopedDict, get_account_id, get_region
+
+from tritonstack_local.emulator.autoscaling_checks import check_policy, check_schedule
+from tritonstack_local.emulator.json_service import JsonService
+from tritonstack_local.emulator.refusal import RefusedError
+from tritonstack_local.emulator.sagemaker.endpoints import Endpoints
+from tritonstack_local.emulator.sagemaker.state import SageMakerState
+from tritonstack_local.emulator.target_tracking import TargetTracking, drop_alarms, put_alarms
+
+Request = dict[str, Any]
+_API = "Application Auto Scaling API reference"
+_ROLE = "sagemaker.application-autoscaling.amazonaws.com/AWSServiceRoleForApplicationAutoScaling_SageMakerEndpoint"
+_SUSPENSIONS = ("DynamicScalingInSuspended", "DynamicScalingOutSuspended", "ScheduledScalingSuspended")
+
+
+class ScalableTargets:
+    """Targets and the policies that hang on them."""
+
+    def __init__(self, sagemaker: SageMakerState, endpoints: Endpoints) -> None:
+        """``sagemaker`` says which endpoint variants there are; ``endpoints`` gives them other counts."""
+        self._sagemaker = sagemaker
+        self._targets = AccountRegionScopedDict()
+        self._policies = AccountRegionScopedDict()
+        self._schedules = AccountRegionScopedDict()
+        sagemaker.scaled_variants = self._variants_of
+        sagemaker.forget_scaled = self._forget_endpoint
+        self.tracking = TargetTracking(
+            policies=lambda: list(self._policies.values()),
+            target=lambda policy: dict(self._targets[_key(dict(policy))]),
+            count=self._count,
+            scale=endpoints.scale,
+            failure=self._failure,
+        )
+
+    def _count(self, endpoint: str, variant: str) -> int | None:
+        """Desired instances of a variant whose endpoint may be scaled now."""
+        record = next((each for each in self._sagemaker.endpoints if each.name == endpoint), None)
+        if record is None or record.status != "InService":
+            return None
+        counts = {each["VariantName"]: each["DesiredInstanceCount"] for each in record.variants}
+        return counts.get(variant)
+
+    def _failure(self, endpoint: str) -> str | None:
+        """Why an endpoint's last change failed; None where it did not."""
+        return next((each.failure_reason for each in self._sagemaker.endpoints if each.name == endpoint), None)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self.tracking.clear()
+        self._targets.clear()
+        self._policies.clear()
+        self._schedules.clear()
+
+    def _variants_of(self, endpoint: str) -> frozenset[str]:
+        """The variants of an endpoint that are targets, as SageMaker asks before it updates one."""
+        parts = [target["ResourceId"].split("/") for target in self._targets.values()]
+        return frozenset(part[3] for part in parts if len(part) == 4 and part[1].lower() == endpoint.lower())
+
+    def _forget_endpoint(self, endpoint: str) -> None:
+        """DeleteEndpoint deregisters its variants "without notifying you" (developer guide)."""
+        for variant in self._variants_of(endpoint):
+            for target in list(self._targets.values()):
+                if target["ResourceId"].lower() == f"endpoint/{endpoint}/variant/{variant}".lower():
+                    self.deregister(target)
+
+    def register(self, request: Request) -> dict[str, Any]:
+        """RegisterScalableTarget: the variant must exist; a first registration needs both capacities."""
+        if request["ServiceNamespace"] == "sagemaker":
+            self._check_variant(request["ResourceId"])
+        before = self._targets.get(_key(request))
+        if before is None and not {"MinCapacity", "MaxCapacity"} <= request.keys():
+            raise _refused("MinCapacity and MaxCapacity are required on first registration", "RegisterScalableTarget")
+        merged = {"CreationTime": time.time(), **(before or {}), **request}
+        if merged["MinCapacity"] > merged["MaxCapacity"]:
+            raise _refused("Maximum capacity cannot be less than minimum capacity", "RegisterScalableTarget")
+        merged["ScalableTargetARN"] = (
+            f"arn:aws:application-autoscaling:{get_region()}:{get_account_id()}:scalable-target/{zlib.crc32(repr(_key(request)).encode()):08x}"
+        )
+        self._targets[_key(request)] = merged
+        return {"ScalableTargetARN": merged["ScalableTargetARN"]}
+
+    def _check_variant(self, resource: str) -> None:
+        parts = resource.split("/")
+        if len(parts) == 4 and (parts[0], parts[2]) == ("endpoint", "variant"):
+            endpoint = next((e for e in self._sagemaker.endpoints if e.name == parts[1]), None)
+            if endpoint is not None and parts[3] in {v["VariantName"] for v in endpoint.variants}:
+                return
+        raise _refused(f"Endpoint variant does not exist: {resource}", "RegisterScalableTarget")
+
+    def deregister(self, request: Request) -> None:
+        """DeregisterScalableTarget: its policies go with it."""
+        if self._targets.pop(_key(request), None) is None:
+            raise _missing("scalable target", request, "DeregisterScalableTarget")
+        for store in (self._policies, self._schedules):
+            for key in [k for k, kept in store.items() if _key(kept) == _key(request)]:
+                drop_alarms(store.pop(key))
+
+    def put_policy(self, request: Request) -> dict[str, Any]:
+        """PutScalingPolicy: of a registered target."""
+        if _key(request) not in self._targets:
+            raise _missing("scalable target", request, "PutScalingPolicy")
+        check_policy(request)
+        before = self._policies.get(_policy_key(request), {})
+        # The id in an ARN is the policy's own: one that is deleted and put again has another.
+        arn = before.get("PolicyARN") or (
+            f"arn:aws:autoscaling:{get_region()}:{get_account_id()}:scalingPolicy:{uuid.uuid4()}:resource/"
+            f"{request['ServiceNamespace']}/{request['ResourceId']}:policyName/{request['PolicyName']}"
+        )
+        policy = {"CreationTime": time.time(), "PolicyType": "StepScaling", **before, **request, "PolicyARN": arn}
+        drop_alarms(before)
+        policy["Alarms"] = put_alarms(policy)
+        self._policies[_policy_key(request)] = policy
+        return {"PolicyARN": arn, "Alarms": policy["Alarms"]}
+
+    def policy_by_arn(self, arn: str) -> dict[str, Any] | None:
+        """The policy with that ARN."""
+        found: dict[str, Any] | None = next((p for p in self._policies.values() if p["PolicyARN"] == arn), None)
+        return found
+
+    def put_schedule(self, request: Request) -> None:
+        """PutScheduledAction: of a registered target; what is left out stays as it was."""
+        if _key(request) not in self._targets:
+            raise _missing("scalable target", request, "PutScheduledAction")
+        key = (*_key(request), request["ScheduledActionName"])
+        merged = {"CreationTime": time.time(), "Timezone": "UTC", **self._schedules.get(key, {}), **request}
+        check_schedule(merged, self._targets[_key(request)])
+        merged["ScheduledActionARN"] = (
+            f"arn:aws:autoscaling:{get_region()}:{get_account_id()}:scheduledAction:{uuid.uuid4()}:resource/"
+            f"{request['ServiceNamespace']}/{request['ResourceId']}:scheduledActionName/{key[-1]}"
+        )
+        self._schedules[key] = merged
+
+    def delete_schedule(self, request: Request) -> None:
+        """DeleteScheduledAction."""
+        if self._schedules.pop((*_key(request), request["ScheduledActionName"]), None) is None:
+            raise _missing("scheduled action", request, "DeleteScheduledAction")
+
+    def describe_schedules(self, request: Request) -> dict[str, Any]:
+        """DescribeScheduledActions, in one page."""
+        names, resource = request.get("ScheduledActionNames"), request.get("ResourceId")
+        return {
+            "ScheduledActions": [
+                action
+                for action in _matching(self._schedules, request)
+                if (names is None or action["ScheduledActionName"] in names)
+                and (resource is None or action["ResourceId"] == resource)
+            ]
+        }
+
+    def delete_policy(self, request: Request) -> None:
+        """DeleteScalingPolicy."""
+        policy = self._policies.pop(_policy_key(request), None)
+        if policy is None:
+            raise _missing("scaling policy", request, "DeleteScalingPolicy")
+        drop_alarms(policy)
+
+    def describe_targets(self, request: Request) -> dict[str, Any]:
+        """DescribeScalableTargets, in one page, with the role and the suspensions that nobody set."""
+        wanted = request.get("ResourceIds")
+        unset = {
+            "RoleARN": f"arn:aws:iam::{get_account_id()}:role/aws-service-role/{_ROLE}",
+            "SuspendedState": dict.fromkeys(_SUSPENSIONS, False),
+        }
+        found = [t for t in _matching(self._targets, request) if wanted is None or t["ResourceId"] in wanted]
+        return {"ScalableTargets": [{**unset, **each} for each in found]}
+
+    def describe_policies(self, request: Request) -> dict[str, Any]:
+        """DescribeScalingPolicies, in one page."""
+        names, resource = request.get("PolicyNames"), request.get("ResourceId")
+        return {
+            "ScalingPolicies": [
+                _with_defaults(policy)
+                for policy in _matching(self._policies, request)
+                if (names is None or policy["PolicyName"] in names)
+                and (resource is None or policy["ResourceId"] == resource)
+            ]
+        }
+
+
+def autoscaling_service(targets: ScalableTargets) -> JsonService:
+    """Application Auto Scaling's operations by name."""
+    return JsonService(
+        service="application-autoscaling",
+        target_prefix="AnyScaleFrontendService",
+        operations={
+            "RegisterScalableTarget": targets.register,
+            "DeregisterScalableTarget": targets.deregister,
+            "DescribeScalableTargets": targets.describe_targets,
+            "PutScalingPolicy": targets.put_policy,
+            "DeleteScalingPolicy": targets.delete_policy,
+            "DescribeScalingPolicies": targets.describe_policies,
+            "PutScheduledAction": targets.put_schedule,
+            "DeleteScheduledAction": targets.delete_schedule,
+            "DescribeScheduledActions": targets.describe_schedules,
+            "DescribeScalingActivities": targets.tracking.describe_activities,
+        },
+        forget=targets.clear,
+    )
+
+
+def _with_defaults(policy: dict[str, Any]) -> dict[str, Any]:
+    """A policy as it is described: target tracking has a default that nobody needs to set (API reference)."""
+    name = "TargetTrackingScalingPolicyConfiguration"
+    return {**policy, name: {"DisableScaleIn": False, **policy[name]}} if name in policy else policy
+
+
+def _matching(store: AccountRegionScopedDict, request: Request) -> Iterator[dict[str, Any]]:
+    dimension = request.get("ScalableDimension")
+    for item in store.values():
+        if item["ServiceNamespace"] == request["ServiceNamespace"] and dimension in (None, item["ScalableDimension"]):
+            yield {name: value for name, value in item.items() if name != "Tags"}
+
+
+def _key(request: Request) -> tuple[str, ...]:
+    return (request["ServiceNamespace"], request["ResourceId"], request["ScalableDimension"])
+
+
+def _policy_key(request: Request) -> tuple[str, ...]:
+    return (*_key(request), request["PolicyName"])
+
+
+def _missing(what: str, request: Request, operation: str) -> RefusedError:
+    return RefusedError(
+        "ObjectNotFoundException",
+        f"No {what} found for service namespace: {request['ServiceNamespace']}, resource ID: {request['ResourceId']}, "
+        f"scalable dimension: {request['ScalableDimension']}",
+        source=f"{_API}, {operation}",
+    )
+
+
+def _refused(sentence: str, operation: str) -> RefusedError:
+    return RefusedError("ValidationException", sentence, source=f"{_API}, {operation}")

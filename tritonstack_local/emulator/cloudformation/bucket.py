@@ -1,0 +1,177 @@
+"""AWS::S3::Bucket: the properties that MiniStack's provisioner drops, and the refusal to delete what is not empty.
+
+MiniStack keeps CORS, notifications, public access block, website and enabled versioning. Here come encryption,
+lifecycle, logging, ownership, canned ACL, tags and suspended versioning; a property that neither keeps is refused, so
+that a template never seems to have an effect which it has not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ministack.core.responses import get_account_id, get_region
+from ministack.services.cloudformation import provisioners
+
+from tritonstack_local.emulator.cloudformation.provisioning import Properties, Provisioned
+from tritonstack_local.emulator.ministack_call import call
+from tritonstack_local.emulator.refusal import RefusedError
+
+TYPE = "AWS::S3::Bucket"
+_BY_MINISTACK = frozenset(
+    {
+        "BucketName",
+        "CorsConfiguration",
+        "NotificationConfiguration",
+        "PublicAccessBlockConfiguration",
+        "WebsiteConfiguration",
+    }
+)
+
+
+def _encryption(bucket: str, value: Any) -> None:
+    rules = []
+    for rule in value["ServerSideEncryptionConfiguration"]:
+        default = dict(rule.get("ServerSideEncryptionByDefault", {}))
+        if default.get("SSEAlgorithm", "").startswith("aws:kms"):
+            # No key means the account's AWS managed key; MiniStack wants it spelled out.
+            managed = f"arn:aws:kms:{get_region()}:{get_account_id()}:alias/aws/s3"
+            default.setdefault("KMSMasterKeyID", managed)
+        kept: dict[str, Any] = {"ApplyServerSideEncryptionByDefault": default}
+        if "BucketKeyEnabled" in rule:
+            kept["BucketKeyEnabled"] = rule["BucketKeyEnabled"]
+        rules.append(kept)
+    request = {"Bucket": bucket, "ServerSideEncryptionConfiguration": {"Rules": rules}}
+    call("s3", "PutBucketEncryption", request)
+
+
+def _lifecycle(bucket: str, value: Any) -> None:
+    rules = [_lifecycle_rule(rule, number) for number, rule in enumerate(value["Rules"])]
+    call("s3", "PutBucketLifecycleConfiguration", {"Bucket": bucket, "LifecycleConfiguration": {"Rules": rules}})
+
+
+def _lifecycle_rule(rule: dict[str, Any], number: int) -> dict[str, Any]:
+    """A rule as the API spells it; raises ``RefusedError`` on a part that would be lost."""
+    spelled: dict[str, Any] = {
+        "ID": rule.get("Id", f"rule{number}"),
+        "Status": rule["Status"],
+        "Filter": {"Prefix": rule.get("Prefix", "")},
+    }
+    same = ("NoncurrentVersionExpiration", "AbortIncompleteMultipartUpload")
+    spelled |= {name: rule[name] for name in same if name in rule}
+    expiration: dict[str, Any] = {}
+    if "ExpirationInDays" in rule:
+        expiration["Days"] = rule["ExpirationInDays"]
+    if "ExpiredObjectDeleteMarker" in rule:
+        expiration["ExpiredObjectDeleteMarker"] = rule["ExpiredObjectDeleteMarker"]
+    if expiration:
+        spelled["Expiration"] = expiration
+    if "NoncurrentVersionExpirationInDays" in rule:
+        spelled["NoncurrentVersionExpiration"] = {"NoncurrentDays": rule["NoncurrentVersionExpirationInDays"]}
+    if "Transitions" in rule:
+        spelled["Transitions"] = [
+            {"Days": moved["TransitionInDays"], "StorageClass": moved["StorageClass"]} for moved in rule["Transitions"]
+        ]
+    known = {"Id", "Status", "Prefix", "ExpirationInDays", "ExpiredObjectDeleteMarker", *same}
+    _refuse_lost(rule.keys() - known - {"NoncurrentVersionExpirationInDays", "Transitions"}, "a lifecycle rule")
+    return spelled
+
+
+def _logging(bucket: str, value: Any) -> None:
+    target = {
+        "TargetBucket": value.get("DestinationBucketName", bucket),
+        "TargetPrefix": value.get("LogFilePrefix", ""),
+    }
+    call("s3", "PutBucketLogging", {"Bucket": bucket, "BucketLoggingStatus": {"LoggingEnabled": target}})
+
+
+def _ownership(bucket: str, value: Any) -> None:
+    call("s3", "PutBucketOwnershipControls", {"Bucket": bucket, "OwnershipControls": value})
+
+
+def _access_control(bucket: str, value: Any) -> None:
+    """``LogDeliveryWrite`` → ``log-delivery-write``."""
+    canned = "".join("-" + letter.lower() if letter.isupper() else letter for letter in value).removeprefix("-")
+    call("s3", "PutBucketAcl", {"Bucket": bucket, "ACL": canned})
+
+
+def _tags(bucket: str, value: Any) -> None:
+    call("s3", "PutBucketTagging", {"Bucket": bucket, "Tagging": {"TagSet": value}})
+
+
+def _versioning(bucket: str, value: Any) -> None:
+    call("s3", "PutBucketVersioning", {"Bucket": bucket, "VersioningConfiguration": value})
+
+
+# Each property with how it is set, and the operation that takes it away again.
+_BY_US: dict[str, tuple[Callable[[str, Any], None], str | None]] = {
+    "BucketEncryption": (_encryption, "DeleteBucketEncryption"),
+    "LifecycleConfiguration": (_lifecycle, "DeleteBucketLifecycle"),
+    "LoggingConfiguration": (_logging, None),
+    "OwnershipControls": (_ownership, "DeleteBucketOwnershipControls"),
+    "AccessControl": (_access_control, None),
+    "Tags": (_tags, "DeleteBucketTagging"),
+    "VersioningConfiguration": (_versioning, None),
+}
+
+
+def _apply(bucket: str, new: Properties, old: Properties) -> None:
+    # A new bucket's ACL is private; setting even that is refused where ACLs are off, as they are by default.
+    old = {"AccessControl": "Private", **old}
+    new = {"AccessControl": "Private", **new}
+    for name, (put, remove) in _BY_US.items():
+        if name in new and new[name] != old.get(name):
+            put(bucket, new[name])
+        elif name in old and name not in new:
+            _take_away(bucket, name, remove)
+
+
+def _take_away(bucket: str, name: str, remove: str | None) -> None:
+    if remove is not None:
+        call("s3", remove, {"Bucket": bucket})
+    elif name == "LoggingConfiguration":
+        call("s3", "PutBucketLogging", {"Bucket": bucket, "BucketLoggingStatus": {}})
+    else:
+        _versioning(bucket, {"Status": "Suspended"})
+
+
+def _refuse_lost(names: Any, where: str) -> None:
+    if names:
+        raise RefusedError(
+            "ValidationException",
+            f"{', '.join(sorted(names))} of {where} would have no effect in the local AWS, so it is refused",
+            source="tritonstack_local.emulator",
+        )
+
+
+def _delete(bucket: str, _properties: Properties) -> None:
+    try:
+        call("s3", "DeleteBucket", {"Bucket": bucket})
+    except RefusedError as refusal:
+        if refusal.code != "NoSuchBucket":
+            raise
+
+
+def install() -> None:
+    """Wrap MiniStack's provisioner of the type."""
+    handler = provisioners._RESOURCE_HANDLERS[TYPE]
+    create, update = handler["create"], handler["update"]
+
+    def create_whole(logical_id: str, properties: Properties, stack_name: str) -> Provisioned:
+        _refuse_lost(properties.keys() - _BY_MINISTACK - _BY_US.keys(), "a bucket")
+        bucket, attributes = create(logical_id, properties, stack_name)
+        try:
+            _apply(bucket, properties, {})
+        except RefusedError:
+            _delete(bucket, properties)  # MiniStack rolls back only what was made without an error
+            raise
+        return bucket, attributes
+
+    def update_whole(bucket: str, old: Properties, new: Properties, stack_name: str) -> Provisioned:
+        _refuse_lost(new.keys() - _BY_MINISTACK - _BY_US.keys(), "a bucket")
+        provisioned: Provisioned = update(bucket, old, new, stack_name)
+        _apply(bucket, new, old)
+        return provisioned
+
+    provisioners._STACK_TAG_PROPERTY[TYPE] = ("Tags", "list")
+    handler.update(create=create_whole, update=update_whole, delete=_delete)

@@ -1,0 +1,229 @@
+"""Custom resources: the Lambda called without waiting for it, its answer awaited for an hour at most.
+
+As at AWS, the answer is what is PUT to the ResponseURL, whatever becomes of the function; a failed creation is followed
+by a Delete when the stack rolls back.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from dataclasses import dataclass, field
+from typing import Any
+
+from ministack.core.concurrency import spawn_background
+from ministack.core.responses import get_region, new_uuid
+from ministack.services import lambda_svc
+from ministack.services.cloudformation import _stacks, custom_resource, handlers, stacks
+
+from tritonstack_local.emulator import service_events
+from tritonstack_local.emulator.clock import Deadline, clock
+from tritonstack_local.emulator.cloudformation.cancelling import CancelledError, cancel_requested
+from tritonstack_local.emulator.refusal import RefusedError
+
+LONGEST_SECONDS = 3600
+LONGEST_ANSWER = 4096
+"""Bytes (CloudFormation user guide, Custom resource response objects)."""
+_GUIDE = "CloudFormation user guide, Custom resource request objects"
+
+
+@dataclass(kw_only=True, eq=False)
+class FailedCreation(Exception):  # noqa: N818  an outcome, kept for the rollback
+    """A creation that failed after its function was called: the rollback deletes what it may have left.
+
+    Attributes:
+        reason: the event's.
+        physical_id: the one that the function answered with, or one made up, as CloudFormation does.
+    """
+
+    reason: str
+    physical_id: str
+
+    def __str__(self) -> str:
+        """The reason."""
+        return self.reason
+
+
+class Answered(threading.Event):
+    """Set by MiniStack when the answer is there; wakes who waits on the clock."""
+
+    def set(self) -> None:
+        """Set, and wake."""
+        super().set()
+        with clock.condition:
+            clock.condition.notify_all()
+
+
+@dataclass(kw_only=True)
+class Call:
+    """One request to a custom resource's function."""
+
+    request_type: str
+    logical_id: str
+    properties: dict[str, Any]
+    stack_name: str
+    stack_id: str
+    resource_type: str
+    physical_id: str | None = None
+    old_properties: dict[str, Any] | None = None
+    request_id: str = field(default_factory=new_uuid)
+
+    def event(self, token: str) -> dict[str, Any]:
+        """What the function is called with."""
+        event = {
+            "RequestType": self.request_type,
+            "RequestId": self.request_id,
+            "StackId": self.stack_id,
+            "ResponseURL": custom_resource._response_url(token),
+            "ResourceType": self.resource_type,
+            "LogicalResourceId": self.logical_id,
+            "ResourceProperties": custom_resource._normalise_resource_properties(self.properties),
+            "ServiceToken": self.properties["ServiceToken"],
+        }
+        if self.physical_id is not None:
+            event["PhysicalResourceId"] = self.physical_id
+        if self.old_properties is not None:
+            event["OldResourceProperties"] = custom_resource._normalise_resource_properties(self.old_properties)
+        return event
+
+    def run(self) -> tuple[str, dict[str, Any]]:
+        """The physical id and the attributes; raises with the reason that the stack's event has at AWS."""
+        seconds = service_timeout(self.properties)
+        function = _function(self.properties.get("ServiceToken"))
+        token, answered, deadline = new_uuid(), Answered(), clock.deadline(seconds)
+        custom_resource._pending[token] = {"event": answered, "result": None}
+        try:
+            spawn_background(_execute, function, self.event(token), thread_name=f"custom-resource-{self.logical_id}")
+            self._await(answered, deadline)
+            return self._outcome(custom_resource._pending.get(token, {}).get("result") or {})
+        finally:
+            custom_resource._pending.pop(token, None)
+
+    def _await(self, answered: Answered, deadline: Deadline) -> None:
+        def cancelled() -> bool:
+            return self.request_type != "Delete" and cancel_requested(self.stack_name)
+
+        clock.wait_for(lambda: answered.is_set() or cancelled(), deadline)
+        if answered.is_set():
+            return
+        if cancelled():
+            reason = str(CancelledError(creating=self.request_type == "Create"))
+        else:
+            reason = (
+                "CloudFormation did not receive a response from your Custom Resource. Please check your logs for"
+                f" requestId [{self.request_id}]. If you are using the Python cfn-response module, you may need to"
+                " update your Lambda function code so that CloudFormation can attach the updated version."
+            )
+        raise self._failed(reason, None)
+
+    def _outcome(self, answer: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        named = answer.get("PhysicalResourceId")
+        if len(json.dumps(answer)) > LONGEST_ANSWER:
+            raise self._failed("Response object is too long.", named)
+        if answer.get("Status") != "SUCCESS":
+            reason = (
+                f"Received response status [{answer.get('Status')}] from custom resource. Message returned:"
+                f" {answer.get('Reason') or 'no reason'} (RequestId: {self.request_id})"
+            )
+            raise self._failed(reason, named)
+        return named or self.physical_id or self._made_up(), answer.get("Data") or {}
+
+    def _failed(self, reason: str, physical_id: str | None) -> Exception:
+        if self.request_type != "Create":
+            return RuntimeError(reason)
+        return FailedCreation(reason=reason, physical_id=physical_id or self._made_up())
+
+    def _made_up(self) -> str:
+        return f"{self.stack_name}-{self.logical_id}-{new_uuid()[:12].upper()}"
+
+
+def service_timeout(properties: dict[str, Any]) -> int:
+    """Seconds; an hour unless the template names fewer. Raises ``RefusedError`` for more."""
+    given = properties.get("ServiceTimeout", LONGEST_SECONDS)
+    if str(given).isdigit() and 1 <= int(given) <= LONGEST_SECONDS:
+        return int(given)
+    raise RefusedError(
+        "ValidationError",
+        f"ServiceTimeout {given!r}: must be an integer from 1 to {LONGEST_SECONDS} (seconds)",
+        source=_GUIDE,
+    )
+
+
+def install() -> None:
+    """Put our call in the place of MiniStack's, and let a rollback delete what a failed creation may have left."""
+    roll_back = stacks._roll_back_operation
+
+    async def roll_back_creation(
+        stack_name: str, stack_id: str, stack: dict[str, Any], operation: dict[str, Any], reason_override: str = ""
+    ) -> None:
+        failed = stack.pop("_failed_custom_resource", None)
+        if failed is not None and failed["LogicalResourceId"] == operation["failed_logical_id"]:
+            stack.setdefault("_resources", {})[failed["LogicalResourceId"]] = failed
+            operation["created"].append(failed["LogicalResourceId"])
+        await roll_back(stack_name, stack_id, stack, operation, reason_override)
+
+    stacks._roll_back_operation = handlers._roll_back_operation = roll_back_creation
+    custom_resource.invoke_custom_resource = _invoke
+
+
+def _invoke(  # noqa: PLR0917  MiniStack's interface
+    request_type: str,
+    logical_id: str,
+    props: dict[str, Any],
+    stack_name: str,
+    stack_id: str,
+    resource_type: str,
+    physical_id: str | None = None,
+    old_props: dict[str, Any] | None = None,
+) -> tuple[str, dict[str, Any]]:
+    """MiniStack's interface."""
+    call = Call(
+        request_type=request_type,
+        logical_id=logical_id,
+        properties=props,
+        stack_name=stack_name,
+        stack_id=stack_id,
+        resource_type=resource_type,
+        physical_id=physical_id,
+        old_properties=old_props,
+    )
+    try:
+        return call.run()
+    except FailedCreation as failure:
+        _keep(call, failure)
+        raise
+
+
+def _keep(call: Call, failure: FailedCreation) -> None:
+    """What the rollback, which comes next, deletes."""
+    stack = _stacks.get(call.stack_name)
+    if stack is not None:
+        stack["_failed_custom_resource"] = {
+            "PhysicalResourceId": failure.physical_id,
+            "ResourceType": call.resource_type,
+            "ResourceStatus": "CREATE_FAILED",
+            "LogicalResourceId": call.logical_id,
+            "Properties": call.properties,
+            "Attributes": {},
+        }
+
+
+def _function(service_token: Any) -> dict[str, Any]:
+    """The function that a ServiceToken names; raises ``RefusedError`` where there is none in the stack's region."""
+    parts = str(service_token).split(":")
+    if parts[:3] == ["arn", "aws", "lambda"] and parts[3] == get_region():
+        record, config, _name = lambda_svc._get_func_record_for_ref(service_token)
+        if record is not None and config is not None:
+            found: dict[str, Any] = lambda_svc._execution_record_for_config(record, config)
+            return found
+    raise RefusedError(
+        "ValidationError",
+        f"ServiceToken {service_token!r} names no Lambda function of region {get_region()}",
+        source=_GUIDE,
+    )
+
+
+def _execute(function: dict[str, Any], event: dict[str, Any]) -> None:
+    """Call the function as CloudFormation does, asynchronously: Lambda tries twice more where it fails."""
+    name = function["config"]["FunctionName"]
+    service_events._deliver(name, function, event)

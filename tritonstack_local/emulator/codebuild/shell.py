@@ -1,0 +1,158 @@
+"""Runs a buildspec's commands, one after the other, as CodeBuild's agent does.
+
+Each command is a script of its own that takes on the folder and the variables in which the one before ended: with
+version 0.2 they carry over, through all phases. The agent does it so too: its scripts, ``output/tmp/script.sh``, are
+seen in the shells' error messages, with the command in line 4.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import subprocess
+import threading
+import uuid
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from tritonstack_local.emulator.clock import Deadline, clock
+from tritonstack_local.emulator.codebuild.processes import end_processes
+
+_LAST_LINES_SECONDS = 10.0
+
+
+class BuildShell:
+    """The shell of one build."""
+
+    def __init__(
+        self,
+        *,
+        program: str,
+        folder: Path,
+        directory: Path,
+        environment: Mapping[str, str],
+        line: Callable[[str], None],
+    ) -> None:
+        """A shell for one build.
+
+        Args:
+            program: ``sh`` or ``bash``.
+            folder: for scripts and state; made where it is missing.
+            directory: where the first command runs.
+            environment: all that it has; CODEBUILD_BUILD_ID is in it.
+            line: gets each line of output, from a thread.
+        """
+        self._program = program
+        self._script = folder / "script.sh"
+        self._state = folder / "env.sh"
+        self._directory = folder / "dir.txt"
+        self._environment = dict(environment)
+        self._line = line
+        self._commands: list[_Command] = []
+        folder.mkdir(parents=True, exist_ok=True)
+        self._state.write_text("")
+        self._directory.write_text(str(directory))
+
+    def set(self, name: str, value: str) -> None:
+        """A variable for the commands to come."""
+        with self._state.open("a") as stream:
+            stream.write(f"\nexport {name}={shlex.quote(value)}\n")
+
+    def run(self, command: str, *, interrupted: Callable[[], bool], deadline: Deadline) -> int | None:
+        """A command's exit status, once all that it said is told.
+
+        None where it was interrupted or the deadline came first: it runs on then, until ``end``.
+        """
+        self._write_script(command)
+        running = _Command([self._program, str(self._script)], self._script.parent, self._environment, self._line)
+        self._commands.append(running)
+        clock.wait_for(lambda: running.ended.is_set() or interrupted(), deadline)
+        return running.finish() if running.ended.is_set() else None
+
+    def end(self) -> None:
+        """End every process that a command started, then tell what they still said."""
+        mark = f"CODEBUILD_BUILD_ID={self._environment['CODEBUILD_BUILD_ID']}"
+        commands, self._commands = self._commands, []
+        end_processes([command.pid for command in commands], mark=mark)
+        for command in commands:
+            command.close()
+
+    def _write_script(self, command: str) -> None:
+        state, directory = shlex.quote(str(self._state)), shlex.quote(str(self._directory))
+        self._script.write_text(
+            f". {state}\n"
+            f'cd "$(cat {directory})"\n'
+            "set -a\n"
+            f"{command}\n"
+            "set -- $?\n"  # a positional parameter is not exported
+            f"export -p > {state}; pwd > {directory}\n"
+            'exit "$1"\n'
+        )
+
+
+class _Command:
+    """One running command, its output read line by line.
+
+    Attributes:
+        pid: of the leader of its process group. It is not reaped before the build's end: the number stays its own.
+        ended: set once the leader has ended; others of its group may run on and write on.
+    """
+
+    def __init__(
+        self, argv: list[str], folder: Path, environment: Mapping[str, str], line: Callable[[str], None]
+    ) -> None:
+        self.ended = threading.Event()
+        self._line = line
+        self._told = threading.Event()
+        self._mark = f"\0{uuid.uuid4().hex}\n".encode()
+        output, self._input = os.pipe()
+        self._process = subprocess.Popen(
+            argv,
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=self._input,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        self.pid = self._process.pid
+        self._reader = threading.Thread(target=self._read, args=(output,), daemon=True)
+        self._reader.start()
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def finish(self) -> int:
+        """The exit status, after every line that came before the end.
+
+        Our own end of the pipe gets a mark: what the command wrote lies before it, whoever still holds the pipe open.
+        """
+        os.write(self._input, self._mark)
+        self._told.wait(_LAST_LINES_SECONDS)
+        with contextlib.suppress(ChildProcessError):
+            result = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
+            if result is not None:
+                return result.si_status if result.si_code == os.CLD_EXITED else 128 + result.si_status
+        return 1  # reaped by the end of the emulator
+
+    def close(self) -> None:
+        """Read what is left, once no process holds the pipe any more."""
+        os.close(self._input)
+        self._reader.join(_LAST_LINES_SECONDS)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout=_LAST_LINES_SECONDS)
+
+    def _read(self, output: int) -> None:
+        with os.fdopen(output, "rb") as stream:
+            for raw in stream:
+                text = raw.removesuffix(self._mark)
+                if text:
+                    self._line(text.decode("utf-8", errors="replace").rstrip("\r\n"))
+                if text != raw:
+                    self._told.set()
+
+    def _watch(self) -> None:
+        with contextlib.suppress(ChildProcessError):
+            os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
+        self.ended.set()
+        with clock.condition:
+            clock.condition.notify_all()

@@ -1,0 +1,155 @@
+"""The one port: internal routes, InvokeEndpoint, and everything else to MiniStack."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import re
+import urllib.parse
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import ministack.app
+from ministack.core.concurrency import run_reentrant
+
+from tritonstack_local.emulator.clock import clock
+from tritonstack_local.emulator.faults import Faults
+from tritonstack_local.emulator.runtime_forwarding import INVOCATION, Answer, RuntimeForwarder
+from tritonstack_local.emulator.sagemaker.endpoints import Endpoints
+from tritonstack_local.emulator.settings import EmulatorSettings
+
+Scope = dict[str, Any]
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+
+_REPORT = re.compile(r"^/_tritonstack/endpoints/([^/]+)/report$")
+_LARGEST_BODY = 32 * 1024 * 1024  # SageMaker's own limit is 25 MiB and the runtime's to tell
+
+
+class Gateway:
+    """The ASGI application."""
+
+    def __init__(self, settings: EmulatorSettings, endpoints: Endpoints, faults: Faults) -> None:
+        """``endpoints`` take the runtime's reports; ``faults`` are those that were asked for."""
+        self._settings = settings
+        self._endpoints = endpoints
+        self._forwarder = RuntimeForwarder(settings.runtime_url)
+        self._faults = faults
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One connection's request, or the server's life cycle."""
+        path = scope.get("path", "")
+        if scope["type"] == "http" and path.startswith("/_tritonstack/"):
+            await _answer(send, await self._internal(scope["method"], path, receive))
+        elif scope["type"] == "http" and scope["method"] == "POST" and INVOCATION.match(path):
+            await _answer(send, await self._invoke(scope, receive))
+        else:
+            operation = _operation(scope) if scope["type"] == "http" else ""
+            fault = await self._faults.befall(scope["method"], path, operation) if scope["type"] == "http" else None
+            if fault is None:
+                await ministack.app.app(scope, receive, send)
+            else:
+                await _body(receive)
+                kind = "application/xml" if fault[1].startswith(b"<") else "application/x-amz-json-1.1"
+                await _answer(send, (fault[0], [("Content-Type", kind)], fault[1]))
+
+    async def _internal(self, method: str, path: str, receive: Receive) -> Answer:
+        if path == "/_tritonstack/health" and method == "GET":
+            return _json(200, self.health())
+        if path == "/_tritonstack/mark" and method == "GET":
+            return _json(200, {"mark": self._endpoints.mark()})
+        if path == "/_tritonstack/clock" and method in ("GET", "POST"):
+            return _json(200, {"now": clock.now()}) if method == "GET" else _move_clock(await _body(receive))
+        if path == "/_tritonstack/faults":
+            return self._fault(method, await _body(receive))
+        report = _REPORT.match(path)
+        if report and method == "POST":
+            return self._report(urllib.parse.unquote(report[1]), await _body(receive))
+        return _json(404, {"message": f"{method} {path} is no route of the local AWS"})
+
+    def _fault(self, method: str, body: bytes | None) -> Answer:
+        """POST adds a fault, DELETE forgets all, GET shows them; 400 for what is none."""
+        try:
+            if method == "POST":
+                self._faults.add(body or b"")
+            elif method == "DELETE":
+                self._faults.clear()
+        except ValueError as error:
+            return _json(400, {"message": f"no fault: {error}"})
+        return _json(200, {"faults": self._faults.shown()})
+
+    def health(self) -> dict[str, Any]:
+        """What ``GET /_tritonstack/health`` answers."""
+        return {
+            "status": "ok",
+            "fleets": "runtime" if self._settings.fleets else "none",
+            "runtime_url": self._settings.runtime_url,
+            "account": self._settings.account,
+            "ministack": importlib.metadata.version("ministack"),
+            "botocore": importlib.metadata.version("botocore"),
+        }
+
+    def _report(self, endpoint: str, body: bytes | None) -> Answer:
+        """200 with what the deployment is now, 400 for what is no report, 409 where nobody waits for that."""
+        try:
+            report = json.loads(body or b"")
+            config, outcome, instances = report["endpoint_config_name"], report["outcome"], report.get("instances", 0)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            return _json(400, {"message": f"no report: {error!r}"})
+        if outcome not in ("in_service", "shifted", "failed"):
+            return _json(400, {"message": f"outcome {outcome!r}: 'in_service', 'shifted' or 'failed'"})
+        reason = str(report.get("reason") or "the runtime gave no reason")
+        reported = self._endpoints.report(
+            endpoint=endpoint, config=config, outcome=outcome, reason=reason, instances=instances
+        )
+        if reported is not None:
+            return _json(200, {"deployment": reported})
+        return _json(409, {"message": f"{outcome} of {config} is not awaited of an endpoint {endpoint}"})
+
+    async def _invoke(self, scope: Scope, receive: Receive) -> Answer:
+        body = await _body(receive)
+        if body is None:
+            return _json(413, {"Message": f"The body is larger than {_LARGEST_BODY} bytes."})
+        headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"]]
+        path = scope.get("raw_path", b"").decode("ascii") or urllib.parse.quote(scope["path"])
+        answer: Answer = await run_reentrant(self._forwarder.forward, path, headers, body)
+        return answer
+
+
+def _operation(scope: Scope) -> str:
+    """The operation of a JSON service's request (``X-Amz-Target: AmazonSSM.PutParameter``); empty for any other."""
+    targets = [value.decode("latin-1") for name, value in scope["headers"] if name == b"x-amz-target"]
+    return targets[0].rpartition(".")[2] if targets else ""
+
+
+def _move_clock(body: bytes | None) -> Answer:
+    """``{"advance_seconds": N}``; 200 with the time, 400 for what is no such request."""
+    try:
+        return _json(200, {"now": clock.advance(float(json.loads(body or b"")["advance_seconds"]))})
+    except (ValueError, TypeError, KeyError) as error:
+        return _json(400, {"message": f'not {{"advance_seconds": N}}: {error!r}'})
+
+
+async def _body(receive: Receive) -> bytes | None:
+    """The request's body; None where it is too large."""
+    parts, size, more = [], 0, True
+    while more:
+        message = await receive()
+        part = message.get("body", b"")
+        size += len(part)
+        if size <= _LARGEST_BODY:
+            parts.append(part)
+        more = message.get("more_body", False)
+    return b"".join(parts) if size <= _LARGEST_BODY else None
+
+
+def _json(status: int, content: dict[str, Any]) -> Answer:
+    return status, [("Content-Type", "application/json")], json.dumps(content).encode()
+
+
+async def _answer(send: Send, answer: Answer) -> None:
+    status, headers, body = answer
+    encoded = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers]
+    encoded.append((b"content-length", str(len(body)).encode()))
+    await send({"type": "http.response.start", "status": status, "headers": encoded})
+    await send({"type": "http.response.body", "body": body})

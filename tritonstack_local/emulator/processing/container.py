@@ -1,0 +1,160 @@
+"""What stands for a job's container: a folder for ``/opt/ml``, and the entrypoint in namespaces of its own.
+
+A job that is isolated from the network runs with no network, in a process table of its own, and its ``/opt/ml`` is the
+folder. Other jobs need this machine's network to reach the local AWS, so they run beside everything else, as all do
+where user namespaces are not permitted: then paths below ``/opt/ml`` are rewritten where they can be seen.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import shutil
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ministack.core.responses import get_account_id, get_region
+
+from tritonstack.errors import WorkFailedError
+from tritonstack_local.container.isolation import Enclosure
+from tritonstack_local.emulator.processing.failure import JobFailedError
+from tritonstack_local.emulator.processing.record import ProcessingJob, shortened
+
+_OPT_ML = re.compile(r"(?<![\w./-])/opt/ml(?=/|$)")
+
+
+class Container:
+    """The folder and the process."""
+
+    def __init__(self, root: Path, job: ProcessingJob) -> None:
+        """``root`` is an empty folder: below it lies ``opt/ml``."""
+        self._root = root
+        self._job = job
+        self._enclosure: Enclosure | None = None
+        self._ending = threading.Lock()
+        (self.path("/opt/ml/output")).mkdir(parents=True)
+        self._write_config()
+
+    def path(self, inside: str) -> Path:
+        """Where a path of the container lies."""
+        return self._root / inside.lstrip("/")
+
+    def start(self, variables: dict[str, str], *, ended: Callable[[int], None]) -> io.TextIOBase:
+        """Start the entrypoint; what it prints.
+
+        Args:
+            variables: of the stand-ins.
+            ended: called, on another thread, with the exit status as a shell says it, once all is gone.
+
+        Raises:
+            JobFailedError: the program is not there, or cannot be started.
+        """
+        application = self._job.request["AppSpecification"]
+        reader, writer = os.pipe()
+        with os.fdopen(writer, "wb") as output:
+            try:
+                enclosure = Enclosure.open(
+                    mounts={self.path("/opt/ml"): "/opt/ml"}, log=output, namespace=self._isolated
+                )
+                self._enclosure = enclosure
+                given = [*application["ContainerEntrypoint"], *application.get("ContainerArguments", [])]
+                env = self._environment() | variables
+                enclosure.launch([*self._in_root(), *self._command(given, env["PATH"])], env=env)
+            except (OSError, WorkFailedError, JobFailedError) as error:
+                os.close(reader)
+                raise JobFailedError(f"ClientError: the entrypoint could not be started: {error}") from error
+        enclosure.exited.add_done_callback(lambda exited: ended(exited.result()))
+        return os.fdopen(reader, encoding="utf-8", errors="replace")
+
+    def said(self) -> str:
+        """What the log says of where the entrypoint runs."""
+        if self._own_namespaces:
+            return f"/opt/ml is {self.path('/opt/ml')}; the entrypoint has no network and sees no other processes"
+        why = "" if not self._isolated or self._enclosure is None else f" ({self._enclosure.isolation})"
+        return (
+            f"{self.path('/opt/ml')} stands for /opt/ml: entrypoint, arguments and environment are rewritten; the"
+            f" entrypoint has this machine's network{why}"
+        )
+
+    def terminate(self) -> None:
+        """Ask the entrypoint to end."""
+        if self._enclosure is not None:
+            self._enclosure.signal(signal.SIGTERM)
+
+    def end(self) -> None:
+        """End the entrypoint and all it started; returns when they are gone."""
+        with self._ending:
+            if self._enclosure is not None:
+                self._enclosure.close()
+
+    def message(self) -> str | None:
+        """The first KB of what the entrypoint wrote for ``ExitMessage``; None where it wrote nothing.
+
+        Raises:
+            JobFailedError: it is not UTF-8.
+        """
+        try:
+            text = self.path("/opt/ml/output/message").read_bytes().decode()
+        except OSError:
+            return None
+        except UnicodeDecodeError as error:
+            raise JobFailedError("ClientError: /opt/ml/output/message is not encoded in UTF-8") from error
+        return shortened(text)
+
+    @property
+    def _isolated(self) -> bool:
+        """Whether the request wants no network."""
+        return bool(self._job.request.get("NetworkConfig", {}).get("EnableNetworkIsolation"))
+
+    @property
+    def _own_namespaces(self) -> bool:
+        return self._enclosure is not None and self._enclosure.isolated
+
+    def _in_root(self) -> list[str]:
+        """``env -C``: the folder stands for the container's working directory, too."""
+        program = shutil.which("env")
+        if program is None:
+            raise JobFailedError("there is no program env")
+        return [program, "-C", str(self._root)]
+
+    def _command(self, given: list[str], search: str) -> list[str]:
+        command = [self._seen(one) for one in given]
+        # Inside its namespaces the program may lie where nothing is from here.
+        if not self._own_namespaces and shutil.which(command[0], path=search) is None:
+            raise JobFailedError(f"there is no program {command[0]}")
+        return command
+
+    def _seen(self, text: str) -> str:
+        """A text as the entrypoint must see it."""
+        return text if self._own_namespaces else _OPT_ML.sub(str(self._root / "opt/ml"), text)
+
+    def _environment(self) -> dict[str, str]:
+        """The request's variables; with them, unless the job is isolated from the network, the way to the local AWS."""
+        given = {name: self._seen(value) for name, value in self._job.request.get("Environment", {}).items()}
+        # ``python3`` must be found wherever the emulator runs: at last, that of its own environment.
+        own = {
+            "PATH": os.pathsep.join([os.environ.get("PATH", os.defpath), str(Path(sys.executable).parent)]),
+            "HOME": str(self._root),
+            "AWS_REGION": get_region(),
+        }
+        if not self._isolated:
+            own |= {
+                "AWS_ENDPOINT_URL": os.environ["AWS_ENDPOINT_URL"],
+                "AWS_ACCESS_KEY_ID": get_account_id(),
+                "AWS_SECRET_ACCESS_KEY": "testing",
+            }
+        return own | given
+
+    def _write_config(self) -> None:
+        """The two files that SageMaker writes for the container (developer guide, "How … Configures …")."""
+        folder = self.path("/opt/ml/config")
+        folder.mkdir()
+        described: dict[str, Any] = {"ProcessingJobArn": self._job.arn, **self._job.request}
+        (folder / "processingjobconfig.json").write_text(json.dumps(described))
+        (folder / "resourceconfig.json").write_text(json.dumps({"current_host": "algo-1", "hosts": ["algo-1"]}))

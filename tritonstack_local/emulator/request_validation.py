@@ -1,0 +1,195 @@
+"""Requests checked against botocore's service model: members, types, ranges, enumerations, patterns.
+
+The sentences are those of AWS ("Member must satisfy enum value set: …"); a member that the model does not know has no
+such sentence, since AWS's JSON services drop it in silence, and is refused here all the same.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import json
+import math
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import botocore
+import botocore.session
+
+from tritonstack_local.emulator.refusal import RefusedError
+
+_LONGEST_ENUM = 40
+_NUMBERS = ("integer", "long", "float", "double")
+# Smithy's integer and long are signed; its JSON knows no infinity.
+_INTEGER_BITS = {"integer": 32, "long": 64}
+# CloudWatch's figures of a metric: PutMetricData refuses NaN and infinities itself, in words of its own.
+_WITH_SPECIAL_VALUES = ("DatapointValue",)
+# Java's character classes, which AWS's patterns use and Python's do not know. Slightly wider than the originals.
+_JAVA_CLASSES = {r"\p{L}": r"\w", r"\p{N}": r"\d", r"\p{Z}": r"\s"}
+
+
+@functools.cache
+def service_model(service: str) -> Any:
+    """Botocore's model of ``service`` (``sagemaker``)."""
+    return botocore.session.get_session().get_service_model(service)
+
+
+def source(service: str, operation: str) -> str:
+    """What a refusal by the model names as its ground."""
+    return f"botocore {botocore.__version__}, {service} {operation}"
+
+
+def validate(service: str, operation: str, request: dict[str, Any]) -> None:
+    """Raise ``RefusedError`` (``ValidationException``) with every problem of the request at once."""
+    shape = service_model(service).operation_model(operation).input_shape
+    found = list(_problems(shape, request, "")) if shape is not None else []
+    if found:
+        plural = "error" if len(found) == 1 else "errors"
+        raise RefusedError(
+            "ValidationException",
+            f"{len(found)} validation {plural} detected: " + "; ".join(found),
+            source=source(service, operation),
+        )
+
+
+def coerce(service: str, operation: str, request: dict[str, Any]) -> dict[str, Any]:
+    """The request with the numbers and booleans that a template may spell as strings turned into what the API takes."""
+    shape = service_model(service).operation_model(operation).input_shape
+    coerced: dict[str, Any] = _coerced(shape, request)
+    return coerced
+
+
+def _coerced(shape: Any, value: Any) -> Any:
+    kind = shape.type_name
+    if kind == "structure" and isinstance(value, dict):
+        return {k: _coerced(shape.members[k], v) if k in shape.members else v for k, v in value.items()}
+    if kind == "map" and isinstance(value, dict):
+        return {k: _coerced(shape.value, v) for k, v in value.items()}
+    if kind == "list" and isinstance(value, list):
+        return [_coerced(shape.member, v) for v in value]
+    if isinstance(value, str):
+        return _number_or_boolean(kind, value)
+    if kind == "string" and isinstance(value, int | float):
+        return str(value).lower() if isinstance(value, bool) else str(value)
+    return value
+
+
+def _number_or_boolean(kind: str, text: str) -> Any:
+    """``text`` as the kind wants it, or as it is: then the check says what is wrong."""
+    if kind == "boolean" and text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    if kind in _NUMBERS:
+        try:
+            return int(text) if kind in ("integer", "long") else float(text)
+        except ValueError:
+            return text
+    return text
+
+
+def _problems(shape: Any, value: Any, path: str) -> Iterator[str]:
+    kind = shape.type_name
+    if not _has_type(shape, value):
+        yield f"Value '{_shown(value)}' at '{path}' failed to satisfy constraint: Member must be of type {kind}"
+    elif kind == "structure":
+        yield from _structure_problems(shape, value, path)
+    elif kind == "list":
+        yield from _size_problems(shape, value, path)
+        for index, item in enumerate(value, start=1):
+            yield from _problems(shape.member, item, f"{path}.{index}.member")
+    elif kind == "map":
+        yield from _size_problems(shape, value, path)
+        for key, item in value.items():
+            yield from _problems(shape.key, key, f"{path}.key")
+            yield from _problems(shape.value, item, f"{path}.{key}.value")
+    elif kind in _NUMBERS:
+        yield from _range_problems(shape, value, path)
+    elif kind == "string":
+        yield from _string_problems(shape, value, path)
+
+
+def _structure_problems(shape: Any, value: dict[str, Any], path: str) -> Iterator[str]:
+    for name in shape.required_members:
+        if value.get(name) is None:
+            yield f"Value at '{_member(path, name)}' failed to satisfy constraint: Member must not be null"
+    for name, item in value.items():
+        if name not in shape.members:
+            near = difflib.get_close_matches(name, list(shape.members), 1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            yield f"Value at '{_member(path, name)}' failed to satisfy constraint: Member is not known{hint}"
+        elif item is not None:
+            yield from _problems(shape.members[name], item, _member(path, name))
+
+
+def _size_problems(shape: Any, value: Any, path: str) -> Iterator[str]:
+    low, high = shape.metadata.get("min"), shape.metadata.get("max")
+    if low is not None and len(value) < low:
+        yield _constraint(value, path, f"Member must have length greater than or equal to {low}")
+    if high is not None and len(value) > high:
+        yield _constraint(value, path, f"Member must have length less than or equal to {high}")
+
+
+def _range_problems(shape: Any, value: float, path: str) -> Iterator[str]:
+    low, high = shape.metadata.get("min"), shape.metadata.get("max")
+    if low is not None and value < low:
+        yield _constraint(value, path, f"Member must have value greater than or equal to {low}")
+    if high is not None and value > high:
+        yield _constraint(value, path, f"Member must have value less than or equal to {high}")
+
+
+def _string_problems(shape: Any, value: str, path: str) -> Iterator[str]:
+    yield from _size_problems(shape, value, path)
+    allowed = shape.metadata.get("enum")
+    if allowed and value not in allowed:
+        yield _constraint(value, path, f"Member must satisfy enum value set: [{_enumeration(value, allowed)}]")
+    pattern = _pattern(shape.metadata.get("pattern", ""))
+    if pattern is not None and not pattern.fullmatch(value):
+        yield _constraint(value, path, f"Member must satisfy regular expression pattern: {shape.metadata['pattern']}")
+
+
+def _enumeration(value: str, allowed: list[str]) -> str:
+    if len(allowed) <= _LONGEST_ENUM:
+        return ", ".join(allowed)
+    near = difflib.get_close_matches(value, allowed, 5, 0.5)
+    return f"{len(allowed)} values" + (f", near: {', '.join(near)}" if near else "")
+
+
+@functools.cache
+def _pattern(text: str) -> re.Pattern[str] | None:
+    """A compiled pattern; None where there is none, or where Python cannot read Java's."""
+    for java, python in _JAVA_CLASSES.items():
+        text = text.replace(java, python)
+    try:
+        return re.compile(text) if text else None
+    except re.error:
+        return None
+
+
+def _has_type(shape: Any, value: Any) -> bool:
+    kind = shape.type_name
+    if kind == "boolean":
+        return isinstance(value, bool)
+    if kind in _INTEGER_BITS:
+        return isinstance(value, int) and not isinstance(value, bool) and value.bit_length() < _INTEGER_BITS[kind]
+    if kind in ("float", "double"):
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        return is_number and (math.isfinite(value) or shape.name in _WITH_SPECIAL_VALUES)
+    if kind == "timestamp":
+        return isinstance(value, int | float | str)
+    expected: type = {"structure": dict, "map": dict, "list": list}.get(kind, str)
+    return isinstance(value, expected)
+
+
+def _constraint(value: Any, path: str, constraint: str) -> str:
+    return f"Value '{_shown(value)}' at '{path}' failed to satisfy constraint: {constraint}"
+
+
+def _shown(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, default=str)
+    return text if len(text) <= 200 else text[:200] + "…"
+
+
+def _member(path: str, name: str) -> str:
+    """AWS spells members in its sentences with a small first letter."""
+    name = name[:1].lower() + name[1:]
+    return f"{path}.{name}" if path else name

@@ -1,0 +1,283 @@
+"""CreateEndpoint, UpdateEndpoint, DescribeEndpoint, DeleteEndpoint, and what the runtime reports of a deployment."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import time
+from collections.abc import Callable
+from typing import Any, Literal
+
+from tritonstack_local.emulator.refusal import RefusedError
+from tritonstack_local.emulator.sagemaker import tags
+from tritonstack_local.emulator.sagemaker.baking import Baking
+from tritonstack_local.emulator.sagemaker.deployment import Deployment
+from tritonstack_local.emulator.sagemaker.endpoint_record import EndpointRecord
+from tritonstack_local.emulator.sagemaker.guardrails import guardrails
+from tritonstack_local.emulator.sagemaker.instances import Instances
+from tritonstack_local.emulator.sagemaker.records import API, ENDPOINT
+from tritonstack_local.emulator.sagemaker.scaled import check_one_variant, check_same_variants, check_scaled, scale
+from tritonstack_local.emulator.sagemaker.state import SageMakerState
+
+Request = dict[str, Any]
+Outcome = Literal["in_service", "shifted", "failed"]
+Reported = Literal["ended", "in_progress"]
+"""What a deployment is after a report: over, or shifting traffic."""
+_LOOK_SECONDS = 0.2
+HOME_REGION = os.environ.get("MINISTACK_REGION", "us-east-1")
+"""The region whose endpoints have containers: the runtime looks at no other."""
+logger = logging.getLogger("tritonstack.emulator")
+
+
+class Endpoints:
+    """The operations on endpoints."""
+
+    def __init__(self, state: SageMakerState) -> None:
+        """Works on ``state``."""
+        self._state = state
+        self._baking = Baking(state)
+        self.instances = Instances(state)
+        self.silently_back: Callable[[str], bool] = lambda _name: False
+        """Whether an endpoint's update is to be rolled back without a word (``faults``)."""
+
+    def create(self, request: Request) -> dict[str, Any]:
+        """CreateEndpoint: the endpoint is Creating until its fleet is reported."""
+        name = request["EndpointName"]
+        with self._state.changed:
+            config = self._state.endpoint_configs.get(request["EndpointConfigName"])
+            self.instances.check_limit(config.name, "CreateEndpoint")
+            record = EndpointRecord(name=name, arn=ENDPOINT.arn(name), request=request, config_name=config.name)
+            self._state.endpoints.add(record)
+            tags.store(self._state, record.arn, request.get("Tags", []))
+            self._deploy(record, request, status="Creating")
+        return {"EndpointArn": record.arn}
+
+    def update(self, request: Request) -> dict[str, Any]:
+        """UpdateEndpoint: only of an endpoint InService; the old fleet serves until the new one is reported.
+
+        "DeleteEndpoint is the only operation that can be performed on a failed endpoint" (DescribeEndpoint). The old
+        config must be there, too: where it was deleted SageMaker's refusal names it (hashicorp/terraform-provider-aws,
+        issue 40048).
+        """
+        with self._state.changed:
+            record = self._state.endpoints.get(request["EndpointName"])
+            self._state.endpoint_configs.get(request["EndpointConfigName"])
+            if record.status == "Failed":
+                raise _refused(f'Cannot update failed endpoint "{record.arn}".', "UpdateEndpoint")
+            if not record.settled:
+                raise _refused(f'Cannot update in-progress endpoint "{record.arn}".', "UpdateEndpoint")
+            self._state.endpoint_configs.get(record.config_name)
+            check_scaled(self._state, record, request["EndpointConfigName"])
+            self.instances.check_limit(request["EndpointConfigName"], "UpdateEndpoint")
+            self._deploy(record, request, status="Updating")
+        return {"EndpointArn": record.arn}
+
+    def _deploy(self, record: EndpointRecord, request: Request, *, status: str) -> None:
+        config = self._state.endpoint_configs.get(request["EndpointConfigName"])
+        variants = [self._variant(variant, record, request) for variant in config.request["ProductionVariants"]]
+        wanted = request.get("DeploymentConfig")
+        if request.get("RetainDeploymentConfig") and wanted is None:
+            wanted = record.deployment_config
+        read = guardrails(wanted, count=variants[0]["DesiredInstanceCount"])
+        # A first fleet takes every call, and where the config stays there is no second one: nothing is shifted.
+        shifts = status == "Updating" and config.name != record.config_name
+        if shifts and read is not None:
+            check_one_variant(read, variants)
+            check_same_variants(read, before=record.variants, after=variants)
+        deployment = Deployment(
+            config_name=config.name,
+            variants=tuple(variants),
+            deployment_config=wanted,
+            guardrails=read if shifts else None,
+        )
+        record.begin(deployment, status=status)
+        alone, lacking = self._without_container(record), self.instances.lacking(config.name)
+        if lacking is not None:
+            logger.warning("%s: no capacity, as it was asked for", record.name)
+            record.fail(lacking)
+        elif alone:
+            logger.warning("%s: InService at once, NO CONTAINER WAS STARTED (%s)", record.name, alone)
+            record.succeed()
+        elif deployment.guardrails is not None:
+            self._baking.watch(record, deployment)
+        self._state.changed.notify_all()
+
+    def _without_container(self, record: EndpointRecord) -> str:
+        """Why no container of this endpoint is ever started; empty where the runtime starts one."""
+        if not self._state.fleets:
+            return "TRITONSTACK_FLEETS=none"
+        region = record.arn.split(":")[3]
+        return "" if region == HOME_REGION else f"it is in {region}, and the local runtime serves {HOME_REGION} alone"
+
+    def _variant(self, variant: dict[str, Any], record: EndpointRecord, request: Request) -> dict[str, Any]:
+        """A variant as DescribeEndpoint shows it; an update may retain the count and weight of the same variant."""
+        count, weight = variant.get("InitialInstanceCount", 1), variant.get("InitialVariantWeight", 1.0)
+        before = next((v for v in record.variants if v["VariantName"] == variant["VariantName"]), None)
+        if before and request.get("RetainAllVariantProperties"):
+            excluded = {x["VariantPropertyType"] for x in request.get("ExcludeRetainedVariantProperties", [])}
+            count = count if "DesiredInstanceCount" in excluded else before["DesiredInstanceCount"]
+            weight = weight if "DesiredWeight" in excluded else before["DesiredWeight"]
+        shown = {
+            "VariantName": variant["VariantName"],
+            "CurrentInstanceCount": count,
+            "DesiredInstanceCount": count,
+            "CurrentWeight": weight,
+            "DesiredWeight": weight,
+            "DeployedImages": self._images(variant),
+        }
+        for kept in ("ManagedInstanceScaling", "RoutingConfig"):
+            if kept in variant:
+                shown[kept] = variant[kept]
+        return shown
+
+    def _images(self, variant: dict[str, Any]) -> list[dict[str, Any]]:
+        if "ModelName" not in variant:
+            return []
+        model = self._state.models.get(variant["ModelName"]).request
+        containers = [model["PrimaryContainer"]] if "PrimaryContainer" in model else model["Containers"]
+        return [{"SpecifiedImage": c["Image"], "ResolvedImage": c["Image"]} for c in containers if "Image" in c]
+
+    def describe(self, request: Request) -> dict[str, Any]:
+        """DescribeEndpoint, with ``PendingDeploymentSummary`` while a deployment is in progress."""
+        return self._state.endpoints.get(request["EndpointName"]).describe()
+
+    def scale(self, request: Request) -> dict[str, Any]:
+        """UpdateEndpointWeightsAndCapacities: what Application Auto Scaling calls, and whoever scales by hand.
+
+        Where AWS has no instances the endpoint keeps those that it has, and says why in its FailureReason (UNVERIFIED:
+        the guide describes no endpoint whose scale-out lacks capacity).
+        """
+        with self._state.changed:
+            record = self._state.endpoints.get(request["EndpointName"])
+            if record.status != "InService":
+                raise _refused(
+                    f'Cannot update in-progress endpoint "{record.arn}".', "UpdateEndpointWeightsAndCapacities"
+                )
+            wanted = request["DesiredWeightsAndCapacities"]
+            added = self._added(record, wanted)
+            lacking = None
+            if added > 0:
+                self.instances.check_limit(record.config_name, "UpdateEndpointWeightsAndCapacities", added=added)
+                lacking = self.instances.lacking(record.config_name)
+            if lacking is None:
+                scale(record, wanted)
+            record.failure_reason = lacking
+            self._state.changed.notify_all()
+        return {"EndpointArn": record.arn}
+
+    def _added(self, record: EndpointRecord, wanted: list[Request]) -> int:
+        """How many instances a fleet is to have more than it has."""
+        now = {variant["VariantName"]: variant["DesiredInstanceCount"] for variant in record.variants}
+        counts = {
+            each["VariantName"]: each["DesiredInstanceCount"] for each in wanted if "DesiredInstanceCount" in each
+        }
+        return sum(max(0, count - now.get(name, count)) for name, count in counts.items())
+
+    def delete(self, request: Request) -> None:
+        """DeleteEndpoint: at once; refused while a deployment is in progress, as SageMaker refuses it."""
+        with self._state.changed:
+            record = self._state.endpoints.get(request["EndpointName"])
+            if not record.settled:
+                raise _refused(f'Cannot update in-progress endpoint "{record.arn}".', "DeleteEndpoint")
+            self._state.endpoints.remove(record.name)
+            self._state.forget_scaled(record.name)
+            self._state.tags.pop(record.arn, None)
+
+    def report(
+        self, *, endpoint: str, config: str, outcome: Outcome, reason: str, instances: int = 0
+    ) -> Reported | None:
+        """What the runtime says of a new fleet; None where that is not awaited of such an endpoint (any more).
+
+        The report names no account and region: endpoints of that name with that pending config are meant, wherever.
+
+        Args:
+            endpoint: its name.
+            config: the new fleet's.
+            outcome: ``in_service``: the fleet is up. ``shifted``: it takes the calls of ``instances`` instances.
+                ``failed``: it cannot be started.
+            reason: why it failed.
+            instances: see above.
+        """
+        with self._state.changed:
+            meant = [record for record in self._state.endpoints.everywhere() if _deploys(record, endpoint, config)]
+            told = [
+                None if self._goes_back(record, outcome) else _told(record, outcome, reason=reason, instances=instances)
+                for record in meant
+            ]
+            self._state.changed.notify_all()
+        return next((one for one in told if one is not None), None)
+
+    def _goes_back(self, record: EndpointRecord, outcome: Outcome) -> bool:
+        """Whether the new fleet's being up ends the update with the old one, and nobody told. Nobody awaits it then."""
+        if outcome != "in_service" or record.status != "Updating" or not self.silently_back(record.name):
+            return False
+        logger.warning("%s: rolled back to %s in silence, as it was asked for", record.name, record.config_name)
+        record.fail(None)
+        return True
+
+    def mark(self) -> str:
+        """A digest of all that describes the endpoints, tags included: while it stays the same, so does everything.
+
+        The runtime asks for it a few times a second, which costs either side a tenth of listing and describing.
+        """
+        with self._state.changed:
+            described = [(e.describe(), self._state.tags.get(e.arn)) for e in self._state.endpoints.everywhere()]
+        return hashlib.sha256(repr(described).encode()).hexdigest()[:16]
+
+    def wait(self, arn: str, *, seconds: float, cancelled: Callable[[], bool] = lambda: False) -> EndpointRecord | None:
+        """Wait until no deployment of the endpoint is in progress, or ``cancelled``; None where it is gone.
+
+        An endpoint that nobody reports for ``seconds`` is failed here, so that what waits for it can go on. While the
+        alarms of a deployment are watched nobody has to.
+        """
+        with self._state.changed:
+            record = next((r for r in self._state.endpoints.everywhere() if r.arn == arn), None)
+            if record is None:
+                return None
+            until = time.monotonic() + seconds
+            while not record.settled and not cancelled():
+                if record.pending is not None and record.pending.baking:
+                    until = time.monotonic() + seconds
+                elif time.monotonic() > until:
+                    record.fail(
+                        f"The local runtime reported nothing within {seconds:.0f} s."
+                        " Is it running? See `tritonstack status`."
+                    )
+                    self._state.changed.notify_all()
+                self._state.changed.wait(_LOOK_SECONDS)
+            return record
+
+
+def _deploys(record: EndpointRecord, endpoint: str, config: str) -> bool:
+    pending = record.pending
+    return (
+        record.name.lower() == endpoint.lower()
+        and pending is not None
+        and pending.config_name.lower() == config.lower()
+    )
+
+
+def _told(record: EndpointRecord, outcome: Outcome, *, reason: str, instances: int) -> Reported | None:
+    """Take over what the runtime says of the new fleet of an endpoint."""
+    deployment = record.pending
+    if deployment is None:
+        return None
+    if outcome == "failed":
+        record.fail(reason)
+    elif deployment.guardrails is None:
+        if outcome == "shifted":
+            return None
+        record.succeed()
+    elif outcome == "in_service":
+        if deployment.step is None:  # else the runtime was started again, and the new fleet with it
+            deployment.shift()
+    elif deployment.step is None or deployment.step.instances != instances:
+        return None
+    elif not deployment.baking:
+        deployment.bake()
+    return "ended" if record.settled else "in_progress"
+
+
+def _refused(sentence: str, operation: str) -> RefusedError:
+    return RefusedError("ValidationException", sentence, source=f"{API}, {operation}")

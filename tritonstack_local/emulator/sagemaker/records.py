@@ -1,0 +1,101 @@
+"""What SageMaker remembers: named records of an account and region, found without regard to case."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from ministack.core.responses import AccountRegionScopedDict, get_account_id, get_region
+
+from tritonstack_local.emulator.refusal import RefusedError
+
+API = "SageMaker API reference"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind:
+    """A kind of record: its noun in operations, in sentences and in ARNs."""
+
+    noun: str
+    label: str
+    arn_part: str
+
+    @property
+    def name_member(self) -> str:
+        """The member that carries the name (``EndpointName``)."""
+        return self.noun + "Name"
+
+    def arn(self, name: str) -> str:
+        """The ARN of ``name`` in the request's account and region; names in ARNs are lower case."""
+        return f"arn:aws:sagemaker:{get_region()}:{get_account_id()}:{self.arn_part}/{name.lower()}"
+
+
+MODEL = Kind(noun="Model", label="model", arn_part="model")
+ENDPOINT_CONFIG = Kind(noun="EndpointConfig", label="endpoint configuration", arn_part="endpoint-config")
+ENDPOINT = Kind(noun="Endpoint", label="endpoint", arn_part="endpoint")
+
+
+@dataclass(kw_only=True)
+class Record:
+    """A created thing: its name as spelled, ARN, times (seconds since the epoch) and the request that made it."""
+
+    name: str
+    arn: str
+    request: dict[str, Any]
+    created: float = field(default_factory=time.time)
+    modified: float = field(default_factory=time.time)
+
+
+R = TypeVar("R", bound=Record)
+
+
+class Records(Generic[R]):
+    """All records of one kind. Methods see the request's account and region, but for ``everywhere``."""
+
+    def __init__(self, kind: Kind) -> None:
+        """Starts empty."""
+        self.kind = kind
+        self._stored = AccountRegionScopedDict()
+
+    def get(self, name: str) -> R:
+        """The record; raises ``RefusedError`` where there is none."""
+        record: R | None = self._stored.get(name.lower())
+        if record is None:
+            raise RefusedError(
+                "ValidationException", f'Could not find {self.kind.label} "{self.kind.arn(name)}".', source=API
+            )
+        return record
+
+    def add(self, record: R) -> None:
+        """Store a new record; raises ``RefusedError`` where its name is taken, in whatever case."""
+        if record.name.lower() in self._stored:
+            raise RefusedError(
+                "ValidationException",
+                f'Cannot create already existing {self.kind.label} "{self.kind.arn(record.name)}".',
+                source=API,
+            )
+        self._stored[record.name.lower()] = record
+
+    def remove(self, name: str) -> R:
+        """Forget a record and return it; raises ``RefusedError`` where there is none."""
+        record = self.get(name)
+        self._stored.pop(name.lower(), None)
+        return record
+
+    def by_arn(self, arn: str) -> R | None:
+        """The record with that ARN."""
+        return next((record for record in self if record.arn == arn), None)
+
+    def __iter__(self) -> Iterator[R]:
+        """The records of the request's account and region."""
+        return iter(self._stored.values())
+
+    def everywhere(self) -> list[R]:
+        """The records of every account and region."""
+        return list(self._stored.all_values())
+
+    def clear(self) -> None:
+        """Forget all, everywhere."""
+        self._stored.clear()

@@ -1,0 +1,244 @@
+"""Target tracking of endpoint variants: two alarms a policy, and more instances while the higher one is on.
+
+As Application Auto Scaling does it (user guide, "How target tracking scaling works"): the policy makes its alarms, and
+the number of instances grows in proportion to what is measured, at most to the target's maximum. *AlarmLow* is made and
+described, and removes nothing here: a local endpoint keeps what it was given. The alarms' periods are those that AWS
+makes (3 periods above the target, 15 below nine tenths of it), which no reference states (UNVERIFIED).
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ministack.core.responses import get_account_id, get_region, request_scope
+
+from tritonstack_local.emulator import service_events
+from tritonstack_local.emulator.clock import clock
+from tritonstack_local.emulator.cloudwatch import alarm_operations, alarm_records, metric_store
+from tritonstack_local.emulator.cloudwatch.alarm_evaluator import metric_of
+from tritonstack_local.emulator.cloudwatch.alarm_reason import iso
+from tritonstack_local.emulator.cloudwatch.series import Span
+from tritonstack_local.emulator.cloudwatch.statistic import statistic
+from tritonstack_local.emulator.refusal import RefusedError
+from tritonstack_local.emulator.sagemaker.instances import LIMIT
+
+ALARM_PREFIX = "TargetTracking-"
+"""So begin the names of the alarms that policies make."""
+Request = dict[str, Any]
+_VARIANT = "sagemaker:variant:DesiredInstanceCount"
+_PREDEFINED = {
+    "SageMakerVariantInvocationsPerInstance": ("InvocationsPerInstance", "Sum", 60),
+    # Which statistic AWS's alarm reads is UNVERIFIED.
+    "SageMakerVariantConcurrentRequestsPerModelHighResolution": ("ConcurrentRequestsPerModel", "Maximum", 10),
+}
+_HIGH_PERIODS, _LOW_PERIODS, _LOW_SHARE = 3, 15, 0.9
+_DEFAULT_COOLDOWN = 300
+_AGAIN_SECONDS = 60
+"""After a failed activity: CloudWatch looks at an alarm once a minute, and a failed activity starts no cooldown."""
+logger = logging.getLogger("tritonstack.emulator.scaling")
+
+
+def put_alarms(policy: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Make the alarms of a target tracking policy of an endpoint variant; ``Alarms`` of PutScalingPolicy's answer.
+
+    None for other policies, and for metric math, which the local AWS does not track.
+    """
+    configuration = policy.get("TargetTrackingScalingPolicyConfiguration")
+    if configuration is None or policy["ScalableDimension"] != _VARIANT:
+        return []
+    metric = _metric(policy["ResourceId"], configuration)
+    if metric is None:
+        return []
+    target = configuration["TargetValue"]
+    kinds = (
+        ("AlarmHigh", "GreaterThanThreshold", target, _HIGH_PERIODS),
+        ("AlarmLow", "LessThanThreshold", target * _LOW_SHARE, _LOW_PERIODS),
+    )
+    made = []
+    for kind, comparison, threshold, periods in kinds:
+        name = f"{ALARM_PREFIX}{policy['ResourceId']}-{kind}-{uuid.uuid4()}"
+        alarm_operations.put_metric_alarm(
+            {
+                "AlarmName": name,
+                "AlarmDescription": f"DO NOT EDIT OR DELETE. For TargetTrackingScaling policy {policy['PolicyARN']}.",
+                "AlarmActions": [policy["PolicyARN"]],
+                "ComparisonOperator": comparison,
+                "Threshold": threshold,
+                "EvaluationPeriods": periods,
+                **metric,
+            }
+        )
+        made.append({"AlarmName": name, "AlarmARN": alarm_records.arn(name)})
+    return made
+
+
+def drop_alarms(policy: Mapping[str, Any]) -> None:
+    """Delete the alarms of a policy that is deleted or put again."""
+    with metric_store.lock:
+        for alarm in policy.get("Alarms", []):
+            alarm_records.drop(alarm["AlarmName"])
+
+
+def _metric(resource: str, configuration: Mapping[str, Any]) -> Request | None:
+    """What an alarm looks at, as PutMetricAlarm takes it."""
+    _, endpoint, _, variant = resource.split("/")
+    if "PredefinedMetricSpecification" in configuration:
+        kind = configuration["PredefinedMetricSpecification"]["PredefinedMetricType"]
+        name, stat, period = _PREDEFINED[kind]
+        of = [{"Name": "EndpointName", "Value": endpoint}, {"Name": "VariantName", "Value": variant}]
+        what = {"Namespace": "AWS/SageMaker", "MetricName": name, "Statistic": stat}
+        return {**what, "Dimensions": of, "Period": period}
+    customized = configuration["CustomizedMetricSpecification"]
+    if "Metrics" in customized:
+        return None
+    names = ("Namespace", "MetricName", "Statistic", "Dimensions", "Unit")
+    return {"Period": 60, **{name: customized[name] for name in names if name in customized}}
+
+
+class TargetTracking:
+    """Adds instances while a policy's AlarmHigh is on."""
+
+    def __init__(
+        self,
+        *,
+        policies: Callable[[], list[dict[str, Any]]],
+        target: Callable[[Mapping[str, Any]], dict[str, Any]],
+        count: Callable[[str, str], int | None],
+        scale: Callable[[Request], Any],
+        failure: Callable[[str], str | None],
+    ) -> None:
+        """What it works on.
+
+        Args:
+            policies: those of the calling context's account and region.
+            target: the scalable target of a policy.
+            count: desired instances of a variant of an endpoint; None where it is not InService.
+            scale: UpdateEndpointWeightsAndCapacities.
+            failure: an endpoint's FailureReason.
+        """
+        self._policies, self._target, self._count, self._scale = policies, target, count, scale
+        self._failure = failure
+        self._scaled_at: dict[str, float] = {}
+        self._failed_at: dict[str, float] = {}
+        self._activities: list[dict[str, Any]] = []
+
+    def look(self) -> None:
+        """Scale where an alarm is on; called after each evaluation of the alarms."""
+        for account, region in list(alarm_records.scopes()):
+            with request_scope(account, region):
+                for policy in self._policies():
+                    self._follow(policy)
+
+    def clear(self) -> None:
+        """Forget every activity."""
+        self._scaled_at.clear()
+        self._failed_at.clear()
+        self._activities.clear()
+
+    def describe_activities(self, request: Request) -> dict[str, Any]:
+        """DescribeScalingActivities, the newest first, in one page."""
+        scope = f":{get_region()}:{get_account_id()}:"
+        wanted = {name: request[name] for name in ("ResourceId", "ScalableDimension") if name in request}
+        found = [
+            {name: value for name, value in activity.items() if name != "_policy"}
+            for activity in reversed(self._activities)
+            if scope in activity["_policy"]
+            and activity["ServiceNamespace"] == request["ServiceNamespace"]
+            and wanted.items() <= activity.items()
+        ]
+        return {"ScalingActivities": found}
+
+    def _follow(self, policy: dict[str, Any]) -> None:
+        alarm = alarm_records.find(policy["Alarms"][0]["AlarmName"]) if policy.get("Alarms") else None
+        if alarm is None or alarm["StateValue"] != "ALARM":
+            return
+        configuration = policy["TargetTrackingScalingPolicyConfiguration"]
+        cooldown = configuration.get("ScaleOutCooldown", _DEFAULT_COOLDOWN)
+        if clock.now() < self._scaled_at.get(policy["PolicyARN"], -math.inf) + cooldown:
+            return
+        if clock.now() < self._failed_at.get(policy["PolicyARN"], -math.inf) + _AGAIN_SECONDS:
+            return
+        _, endpoint, _, variant = policy["ResourceId"].split("/")
+        before, measured = self._count(endpoint, variant), _measured(alarm)
+        if before is None or measured is None:
+            return
+        target = self._target(policy)
+        wanted = math.ceil(before * measured / configuration["TargetValue"])
+        after = min(wanted, target["MaxCapacity"])
+        if after > before:
+            self._scale_out(policy, target=target, before=before, after=after)
+
+    def _scale_out(self, policy: dict[str, Any], *, target: dict[str, Any], before: int, after: int) -> None:
+        _, endpoint, _, variant = policy["ResourceId"].split("/")
+        began = clock.now()
+        try:
+            wanted = [{"VariantName": variant, "DesiredInstanceCount": after}]
+            self._scale({"EndpointName": endpoint, "DesiredWeightsAndCapacities": wanted})
+            failed = self._failure(endpoint)
+        except RefusedError as refusal:
+            if refusal.code != LIMIT:  # an update began meanwhile: the next look is after it
+                logger.warning("%s is not scaled: %s", policy["ResourceId"], refusal)
+                return
+            failed = str(refusal)
+        of = {name: policy[name] for name in ("ServiceNamespace", "ResourceId", "ScalableDimension")}
+        # The sentence of a failure is that of the SageMaker developer guide, "Check the status of a scaling activity".
+        status = {"StatusCode": "Successful"}
+        if failed is not None:
+            message = f"Failed to set desired instance count to {after}. Reason: {failed}"
+            status = {"StatusCode": "Failed", "StatusMessage": message}
+        self._activities.append(
+            {
+                "ActivityId": str(uuid.uuid4()),
+                **of,
+                "Description": f"Setting desired instance count to {after}.",
+                "Cause": f"monitor alarm {policy['Alarms'][0]['AlarmName']} in state ALARM triggered policy "
+                f"{policy['PolicyName']}",
+                "StartTime": began,
+                "EndTime": clock.now(),
+                **status,
+                "_policy": policy["PolicyARN"],
+            }
+        )
+        if failed is not None:
+            logger.warning("%s is not scaled: %s", policy["ResourceId"], failed)
+            self._failed_at[policy["PolicyARN"]] = began
+            return
+        self._scaled_at[policy["PolicyARN"]] = began
+        if after == target["MaxCapacity"]:
+            _tell_of_maximum(of, target=target, before=before, began=began)
+
+
+def _measured(alarm: Mapping[str, Any]) -> float | None:
+    """The newest value of an alarm's metric within what the alarm looks at."""
+    period = int(alarm["Period"])
+    end = int(clock.now() // period * period)
+    span = Span(start=end - _HIGH_PERIODS * period, end=end, period=period)
+    series = metric_store.series(metric_of(dict(alarm)), span, statistic(alarm["Statistic"]), label="")
+    return series.points[max(series.points)] if series.points else None
+
+
+def _tell_of_maximum(of: dict[str, str], *, target: Mapping[str, Any], before: int, began: float) -> None:
+    """The one event of Application Auto Scaling: "Event for state change: scaled to max" (its user guide)."""
+    service_events.emit(
+        "aws.application-autoscaling",
+        "Application Auto Scaling Scaling Activity State Change",
+        {
+            "startTime": iso(began),
+            "endTime": iso(clock.now()),
+            "newDesiredCapacity": target["MaxCapacity"],
+            "oldDesiredCapacity": before,
+            "minCapacity": target["MinCapacity"],
+            "maxCapacity": target["MaxCapacity"],
+            "resourceId": of["ResourceId"],
+            "scalableDimension": of["ScalableDimension"],
+            "serviceNamespace": of["ServiceNamespace"],
+            "statusCode": "Successful",
+            "scaledToMax": True,
+            "direction": "scale-out",
+        },
+        [],
+    )

@@ -1,0 +1,84 @@
+"""``python -m tritonstack_local.runtime``: the local SageMaker runtime."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import os
+import signal
+from pathlib import Path
+
+import uvloop
+
+from tritonstack_local.runtime.app import Runtime, Services
+from tritonstack_local.runtime.container import launch_triton
+from tritonstack_local.runtime.deployed import EmulatorReader, emulator_client
+from tritonstack_local.runtime.fleet import FleetParts
+from tritonstack_local.runtime.model_store import S3Objects
+from tritonstack_local.runtime.settings import RuntimeSettings
+
+PAYLOAD_VARIABLE = "TRITONSTACK_MAX_PAYLOAD_BYTES"
+
+
+def _payload_bytes(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and int(text) > 0):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of bytes above 0 (also {PAYLOAD_VARIABLE})")
+    return int(text)
+
+
+def read_arguments(argv: list[str] | None = None) -> RuntimeSettings:
+    """The command line as settings."""
+    parser = argparse.ArgumentParser(prog="python -m tritonstack_local.runtime", description=__doc__)
+    parser.add_argument("--port", type=int, default=4567, help="loopback port of InvokeEndpoint; 0 takes a free one")
+    parser.add_argument("--emulator", default="http://127.0.0.1:4566", help="where the other AWS APIs answer")
+    parser.add_argument("--state", type=Path, required=True, help="folder of the fleets: unpacked models, logs")
+    parser.add_argument(
+        "--max-payload-bytes",
+        type=_payload_bytes,
+        default=os.environ.get(PAYLOAD_VARIABLE, str(RuntimeSettings.max_payload_bytes)),
+        help=f"the largest request body (default: {PAYLOAD_VARIABLE}, else {RuntimeSettings.max_payload_bytes}; "
+        "newer pages of the developer guide say 25 MB)",
+    )
+    given = parser.parse_args(argv)
+    return RuntimeSettings(
+        port=given.port,
+        emulator_url=given.emulator.rstrip("/"),
+        state=given.state.resolve(),
+        max_payload_bytes=given.max_payload_bytes,
+    )
+
+
+def real_services(settings: RuntimeSettings) -> Services:
+    """The local AWS and the real Triton."""
+    return Services(
+        reader=EmulatorReader(settings),
+        parts=FleetParts(
+            settings=settings, launch=launch_triton, objects=S3Objects(emulator_client(settings, "s3", read_timeout=60))
+        ),
+        cloudwatch=emulator_client(settings, "cloudwatch"),
+        logs=emulator_client(settings, "logs"),
+    )
+
+
+async def serve(settings: RuntimeSettings) -> None:
+    """Serve until SIGTERM or SIGINT."""
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    runtime = Runtime(settings=settings, services=real_services(settings))
+    await runtime.start()
+    await stop.wait()
+    logging.getLogger("tritonstack.runtime").info("stopping")
+    await runtime.stop()
+
+
+def main() -> None:
+    """The program."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    logging.getLogger("botocore").setLevel(logging.WARNING)
+    uvloop.run(serve(read_arguments()))
+
+
+if __name__ == "__main__":
+    main()

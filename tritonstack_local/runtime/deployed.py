@@ -1,0 +1,338 @@
+"""What is deployed, read back from the local AWS: endpoint → endpoint config → model, and the endpoint's tags."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Protocol
+from urllib.parse import quote, urlsplit
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from tritonstack_local.runtime.settings import RuntimeSettings
+
+MAX_LOADED_TAG = "tritonstack:local-max-loaded-models"
+DEPLOYING = frozenset({"Creating", "Updating", "SystemUpdating", "RollingBack"})
+ENDED = frozenset({"Deleting", "Failed", "OutOfService", "UpdateRollbackFailed"})
+SHIFTING = frozenset({"ActivatingTraffic", "Baking"})
+"""What a new fleet's variant is while it takes a part of the calls (API reference, ProductionVariantStatus)."""
+
+
+class DeploymentError(Exception):
+    """What is deployed cannot be run here; the message says why."""
+
+
+class UnreachableError(Exception):
+    """The local AWS does not answer, or not as expected."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class S3Location:
+    """A bucket and a key, or a prefix that ends with a slash."""
+
+    bucket: str
+    key: str
+
+    @classmethod
+    def parse(cls, url: str) -> S3Location:
+        """``s3://bucket/key``. Raises DeploymentError for anything else."""
+        parts = urlsplit(url)
+        if parts.scheme != "s3" or not parts.netloc or not parts.path.strip("/"):
+            raise DeploymentError(f"model data {url!r} is no s3://bucket/key")
+        return cls(bucket=parts.netloc, key=parts.path.removeprefix("/"))
+
+    def below(self, relative: str) -> S3Location:
+        """The object at a path below this prefix."""
+        return S3Location(bucket=self.bucket, key=f"{self.key.rstrip('/')}/{relative}")
+
+    def __str__(self) -> str:
+        return f"s3://{self.bucket}/{self.key}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeployedModel:
+    """A SageMaker Model's only container.
+
+    Attributes:
+        image: the container image that was asked for; it names the Triton release.
+        environment: the container's environment variables.
+        data: the archive, or in multi-model mode the prefix of the archives.
+        cache_enabled: MultiModelConfig.ModelCacheSetting.
+    """
+
+    name: str
+    image: str
+    environment: Mapping[str, str]
+    multi_model: bool
+    data: S3Location
+    cache_enabled: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeployedConfig:
+    """An endpoint config with its only production variant.
+
+    Attributes:
+        download_seconds: ModelDataDownloadTimeoutInSeconds.
+        startup_seconds: ContainerStartupHealthCheckTimeoutInSeconds.
+    """
+
+    name: str
+    variant: str
+    instance_type: str
+    instance_count: int
+    download_seconds: float
+    startup_seconds: float
+    model: DeployedModel
+
+
+@dataclass(frozen=True, kw_only=True)
+class Traffic:
+    """What a new fleet is to take of the calls: so many instances are on, of all that it has."""
+
+    instances: int
+    of: int
+
+    @property
+    def share(self) -> float:
+        """Its part of the calls, 0 to 1."""
+        return self.instances / self.of
+
+
+class Reported(Enum):
+    """What a deployment is after a report."""
+
+    ENDED = "ended"
+    IN_PROGRESS = "in_progress"
+    NOT_AWAITED = "not awaited"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeployedEndpoint:
+    """An endpoint as DescribeEndpoint shows it.
+
+    Attributes:
+        config: the config in service; None before the first fleet is in service.
+        pending: the config that is being deployed, or None.
+        generation: differs between two endpoints of one name and between two deployments of one.
+        traffic: what the pending config's fleet takes of the calls; None while it takes none.
+        instance_counts: variant → current instance count.
+        max_loaded_models: how many models the local container may hold (tag), or None.
+    """
+
+    name: str
+    status: str
+    config: str | None
+    pending: str | None
+    created: str
+    generation: str
+    traffic: Traffic | None = None
+    instance_counts: Mapping[str, int] = field(default_factory=dict)
+    max_loaded_models: int | None = None
+
+
+class Reader(Protocol):
+    """Where the runtime learns what is deployed, and tells what became of it. Methods block."""
+
+    def mark(self) -> str:
+        """A mark that differs as soon as anything about the endpoints does; cheap to ask. Raises UnreachableError."""
+
+    def endpoints(self) -> tuple[DeployedEndpoint, ...]:
+        """Every endpoint. Raises UnreachableError."""
+
+    def config(self, name: str) -> DeployedConfig:
+        """An endpoint config with its model. Raises DeploymentError, UnreachableError."""
+
+    def report(self, *, endpoint: str, config: str, outcome: str, reason: str = "", instances: int = 0) -> Reported:
+        """Say how far a deployment is. Raises UnreachableError.
+
+        ``outcome``: ``in_service``, ``failed`` for a ``reason``, or ``shifted`` to so many ``instances``.
+        """
+
+
+def emulator_client(settings: RuntimeSettings, service: str, *, read_timeout: float = 20.0) -> Any:
+    """A boto3 client of the local AWS."""
+    session = boto3.session.Session()
+    return session.client(
+        service,
+        endpoint_url=settings.emulator_url,
+        region_name=settings.region,
+        aws_access_key_id="testing",
+        aws_secret_access_key="testing",  # noqa: S106  (the emulator checks none)
+        config=Config(
+            retries={"total_max_attempts": 2, "mode": "standard"},
+            connect_timeout=5,
+            read_timeout=read_timeout,
+            max_pool_connections=8,
+            s3={"addressing_style": "path"},
+        ),
+    )
+
+
+class EmulatorReader:
+    """The Reader over the local AWS. Used by one thread at a time."""
+
+    def __init__(self, settings: RuntimeSettings) -> None:
+        """Makes the client; calls nothing yet."""
+        self._settings = settings
+        self._sagemaker = emulator_client(settings, "sagemaker")
+        self._marks = KeptOpen(settings.emulator_url)
+
+    def mark(self) -> str:
+        """Asked on the emulator's own route, over a connection that stays open."""
+        answer = self._marks.get("/_tritonstack/mark")
+        try:
+            return str(json.loads(answer)["mark"])
+        except (ValueError, TypeError, KeyError) as error:
+            raise UnreachableError(f"/_tritonstack/mark answered {answer[:200]!r}") from error
+
+    def endpoints(self) -> tuple[DeployedEndpoint, ...]:
+        """Every endpoint, as listed and described."""
+        try:
+            pages = self._sagemaker.get_paginator("list_endpoints").paginate()
+            summaries = [summary for page in pages for summary in page["Endpoints"]]
+            found = [self._endpoint(summary["EndpointName"]) for summary in summaries]
+        except (BotoCoreError, ClientError) as error:
+            raise UnreachableError(str(error)) from error
+        return tuple(endpoint for endpoint in found if endpoint is not None)
+
+    def _endpoint(self, name: str) -> DeployedEndpoint | None:
+        """An endpoint, or None where it was deleted since it was listed."""
+        try:
+            return self._describe(name)
+        except ClientError as error:
+            if "Could not find" in str(error) or "not found" in str(error).lower():
+                return None
+            raise
+
+    def _describe(self, name: str) -> DeployedEndpoint:
+        answer = self._sagemaker.describe_endpoint(EndpointName=name)
+        tags = self._sagemaker.list_tags(ResourceArn=answer["EndpointArn"]).get("Tags", [])
+        limit = next((tag["Value"] for tag in tags if tag["Key"] == MAX_LOADED_TAG), "")
+        status = answer["EndpointStatus"]
+        summary = answer.get("PendingDeploymentSummary") or {}
+        pending = summary.get("EndpointConfigName")
+        config = answer.get("EndpointConfigName")
+        if status == "Creating":
+            pending, config = pending or config, None
+        created = str(answer.get("CreationTime"))
+        return DeployedEndpoint(
+            name=name,
+            status=status,
+            config=config,
+            pending=pending if status in DEPLOYING else None,
+            created=created,
+            traffic=_traffic(summary),
+            generation=f"{created} {summary.get('StartTime') or answer.get('LastModifiedTime')}",
+            instance_counts={
+                variant["VariantName"]: variant.get("CurrentInstanceCount") or variant.get("DesiredInstanceCount") or 1
+                for variant in answer.get("ProductionVariants") or []
+            },
+            max_loaded_models=int(limit) if limit.isdecimal() and int(limit) > 0 else None,
+        )
+
+    def config(self, name: str) -> DeployedConfig:
+        """The config and its model, as described."""
+        try:
+            config = self._sagemaker.describe_endpoint_config(EndpointConfigName=name)
+            variants = config["ProductionVariants"]
+            if len(variants) != 1:
+                raise DeploymentError(f"{name} has {len(variants)} production variants; the local runtime serves one")
+            model = self._sagemaker.describe_model(ModelName=variants[0]["ModelName"])
+        except ClientError as error:
+            raise DeploymentError(str(error)) from error
+        except BotoCoreError as error:
+            raise UnreachableError(str(error)) from error
+        variant = variants[0]
+        return DeployedConfig(
+            name=name,
+            variant=variant["VariantName"],
+            instance_type=variant.get("InstanceType", ""),
+            instance_count=variant.get("InitialInstanceCount", 1),
+            download_seconds=float(variant.get("ModelDataDownloadTimeoutInSeconds") or 3600),
+            startup_seconds=float(variant.get("ContainerStartupHealthCheckTimeoutInSeconds") or 3600),
+            model=read_model(model),
+        )
+
+    def report(self, *, endpoint: str, config: str, outcome: str, reason: str = "", instances: int = 0) -> Reported:
+        """POST to the emulator's own route."""
+        url = f"{self._settings.emulator_url}/_tritonstack/endpoints/{quote(endpoint)}/report"
+        report = {"endpoint_config_name": config, "outcome": outcome, "reason": reason, "instances": instances}
+        request = urllib.request.Request(  # noqa: S310  (the emulator's address, on loopback)
+            url, data=json.dumps(report).encode(), headers={"Content-Type": "application/json"}, method="POST"
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310
+                return Reported(json.loads(answer.read())["deployment"])
+        except urllib.error.HTTPError as error:
+            if error.code in (404, 409):
+                return Reported.NOT_AWAITED
+            raise UnreachableError(f"{url} answered {error.code}") from error
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise UnreachableError(f"{url}: {error!r}") from error
+
+
+class KeptOpen:
+    """One connection to the local AWS that is used again and again. One thread at a time; it blocks."""
+
+    def __init__(self, url: str) -> None:
+        """Connects with the first call."""
+        parts = urlsplit(url)
+        self._connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=10)
+
+    def get(self, path: str) -> bytes:
+        """The body of an answer with status 200. Raises UnreachableError."""
+        reused = self._connection.sock is not None
+        try:
+            self._connection.request("GET", path)
+            answer = self._connection.getresponse()
+            body = answer.read()
+        except (OSError, http.client.HTTPException) as error:
+            self._connection.close()
+            if reused:  # an idle connection may have been closed meanwhile; a new one tells
+                return self.get(path)
+            raise UnreachableError(f"{path}: {error!r}") from error
+        if answer.status != 200:
+            raise UnreachableError(f"{path} answered {answer.status}")
+        return body
+
+
+def _traffic(summary: Mapping[str, Any]) -> Traffic | None:
+    """Of a PendingDeploymentSummary: its variant's instances that take calls, while it is being shifted to."""
+    for variant in summary.get("ProductionVariants", [])[:1]:
+        if SHIFTING & {status["Status"] for status in variant.get("VariantStatus", [])}:
+            return Traffic(instances=variant["CurrentInstanceCount"], of=variant["DesiredInstanceCount"])
+    return None
+
+
+def read_model(answer: Mapping[str, Any]) -> DeployedModel:
+    """DescribeModel's answer. Raises DeploymentError for what the runtime cannot serve."""
+    name = answer["ModelName"]
+    containers = [answer["PrimaryContainer"]] if answer.get("PrimaryContainer") else answer.get("Containers") or []
+    if len(containers) != 1:
+        raise DeploymentError(f"model {name} has {len(containers)} containers; the local runtime serves one")
+    container = containers[0]
+    return DeployedModel(
+        name=name,
+        image=container.get("Image", ""),
+        environment=dict(container.get("Environment") or {}),
+        multi_model=container.get("Mode") == "MultiModel",
+        data=S3Location.parse(_data_url(name, container)),
+        cache_enabled=(container.get("MultiModelConfig") or {}).get("ModelCacheSetting") != "Disabled",
+    )
+
+
+def _data_url(name: str, container: Mapping[str, Any]) -> str:
+    if container.get("ModelDataUrl"):
+        return str(container["ModelDataUrl"])
+    source = (container.get("ModelDataSource") or {}).get("S3DataSource") or {}
+    if source.get("S3DataType") == "S3Object" and source.get("CompressionType") == "Gzip":
+        return str(source["S3Uri"])
+    raise DeploymentError(f"model {name} has neither ModelDataUrl nor a gzip archive as its ModelDataSource")

@@ -1,0 +1,308 @@
+"""An endpoint: the fleet that serves it, the fleet that is being started for it, the fleets that drain."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+
+from tritonstack.http_server import Answer, InvokeError, Request
+from tritonstack_local.runtime.deployed import (
+    DeployedConfig,
+    DeployedEndpoint,
+    DeploymentError,
+    Reader,
+    Reported,
+    Traffic,
+    UnreachableError,
+)
+from tritonstack_local.runtime.errors import endpoint_not_found, service_unavailable
+from tritonstack_local.runtime.fleet import Fleet
+from tritonstack_local.runtime.invocation import Done, invoke, invoke_at_once, refused
+from tritonstack_local.runtime.split import Split
+
+RETRY_SECONDS = 5.0
+LONGEST_RETRY_SECONDS = 60.0
+REPORT_ATTEMPTS = 30
+REPORT_PAUSE_SECONDS = 1.0
+logger = logging.getLogger("tritonstack.runtime")
+
+NewFleet = Callable[[str, DeployedConfig, int | None], Fleet]
+
+
+class Endpoint:
+    """One deployed endpoint.
+
+    It is steered by level, not by event: ``apply`` is called again and again with what is deployed, and starts what is
+    missing. So a runtime that is started again comes to the same state.
+    """
+
+    def __init__(self, *, described: DeployedEndpoint, reader: Reader, new_fleet: NewFleet) -> None:
+        """Starts nothing yet."""
+        self.described = described
+        self.serving: Fleet | None = None
+        self.starting: Fleet | None = None
+        self.draining: set[Fleet] = set()
+        self.last_failure: str | None = None
+        self._split = Split()
+        self._looked = asyncio.Event()
+        self._ending = False
+        self._reader = reader
+        self._new_fleet = new_fleet
+        self._deployment: asyncio.Task[None] | None = None
+        self._deploying: tuple[str, str] | None = None
+        self._handled: tuple[str, str] | None = None
+        self._not_before = 0.0
+        self._shifted_at = 0.0
+        self._pause = RETRY_SECONDS
+        self._drains: set[asyncio.Task[None]] = set()
+
+    @property
+    def name(self) -> str:
+        """The endpoint's name."""
+        return self.described.name
+
+    @property
+    def changing(self) -> bool:
+        """Whether something is being started for it."""
+        return self._deployment is not None
+
+    @property
+    def fleets(self) -> tuple[Fleet, ...]:
+        """Every fleet that is alive, the serving one first."""
+        found = [fleet for fleet in (self.serving, self.starting) if fleet is not None]
+        return (*found, *self.draining)
+
+    def share(self, fleet: Fleet) -> float:
+        """The part of the calls that a fleet takes, 0 to 1."""
+        if fleet is self.starting:
+            return self._split.share
+        return 1 - self._split.share if fleet is self.serving else 0.0
+
+    def _next_fleet(self) -> Fleet | None:
+        """Who takes the next call."""
+        return self.starting if self._split.next_is_new() and self.starting is not None else self.serving
+
+    async def invoke(self, request: Request, *, account: str) -> Answer:
+        """Answer a request with the fleet in service, or with the new one where that is to take a part of them."""
+        fleet = self._next_fleet()
+        if fleet is not None:
+            self._split.count()
+            return await invoke(fleet, request)
+        if self.described.status in ("Creating", "Failed"):
+            raise endpoint_not_found(endpoint=self.name, account=account)
+        raise service_unavailable(
+            f"The container of endpoint {self.name} is not running yet: {self.last_failure or 'starting'}"
+        )
+
+    def invoke_at_once(self, request: Request, done: Done) -> bool:
+        """See ``invocation.invoke_at_once``; False also where no fleet is in service."""
+        fleet = self._next_fleet()
+        if fleet is None or not invoke_at_once(fleet, request, done):
+            return False
+        self._split.count()
+        return True
+
+    def refused(self, error: InvokeError) -> None:
+        """A request to it was refused before it was read."""
+        if self.serving is not None:
+            refused(self.serving, error)
+
+    def apply(self, described: DeployedEndpoint, *, as_of: float) -> None:
+        """Take over what is deployed, and start what is missing for it.
+
+        Args:
+            described: what was read.
+            as_of: the monotonic time at which reading it began. What is older than the last shift is not believed.
+        """
+        if as_of < self._shifted_at:
+            return
+        self.described = described
+        self._looked.set()
+        for fleet in self.fleets:
+            fleet.models.limit = described.max_loaded_models
+            fleet.metrics.instance_count = described.instance_counts.get(
+                fleet.config.variant, fleet.config.instance_count
+            )
+        wanted = self._wanted()
+        if self._deployment is not None:
+            if wanted != self._deploying and not self._deployment.cancelling():
+                self._deployment.cancel()  # replaced by another deployment, or no longer wanted
+            return
+        if wanted is None or wanted == self._handled or time.monotonic() < self._not_before:
+            return
+        self._deploying = wanted
+        self._deployment = asyncio.create_task(self._deploy(*wanted), name=f"deploy {self.name} {wanted[0]}")
+        self._deployment.add_done_callback(self._deployed)
+
+    def _wanted(self) -> tuple[str, str] | None:
+        """The config to start a fleet for, with its deployment's mark; None where everything serves that should."""
+        described = self.described
+        pending = None if described.pending is None else (described.pending, described.generation)
+        if described.config is None or (self.serving is not None and self.serving.config.name == described.config):
+            return pending
+        if pending is not None and self.last_failure is not None:
+            return pending  # what should serve cannot be started; its successor may
+        return described.config, described.created
+
+    def _deployed(self, task: asyncio.Task[None]) -> None:
+        self._deployment = self._deploying = None
+        if not task.cancelled() and task.exception() is not None:
+            self._not_before = time.monotonic() + self._pause
+            logger.error("%s: the deployment failed inside the runtime: %r", self.name, task.exception())
+
+    async def _deploy(self, config_name: str, mark: str) -> None:
+        """Start a fleet for a config, say so, and move the traffic to it, at once or in steps."""
+        pending = self.described.pending == config_name
+        try:
+            if not (self.serving is not None and self.serving.config.name == config_name):
+                await self._start(config_name)
+            if pending and not await self._take_over(config_name):
+                logger.info("%s: %s is no longer the pending deployment", self.name, config_name)
+                return
+        except DeploymentError as error:
+            await self._failed(config_name, mark, str(error), pending=pending)
+            return
+        except UnreachableError as error:
+            self._wait(f"the local AWS does not answer: {error}")
+            return
+        finally:
+            await self._settle(config_name)
+        self._pause = RETRY_SECONDS
+        self.last_failure = None
+
+    async def _start(self, config_name: str) -> None:
+        config = await asyncio.to_thread(self._reader.config, config_name)
+        logger.info("%s: starting a fleet for %s (%s)", self.name, config_name, config.model.image)
+        self.starting = self._new_fleet(self.name, config, self.described.max_loaded_models)
+        await self.starting.start()
+
+    async def _take_over(self, config_name: str) -> bool:
+        """Say that the new fleet is up, and let it take the traffic; False where nobody waits for it any more."""
+        reported = await self._tell(config_name, "in_service")
+        if reported is Reported.IN_PROGRESS:
+            await self._follow_traffic(config_name)
+        elif reported is Reported.ENDED and self.starting is not None:
+            self._shift()
+        return reported is not Reported.NOT_AWAITED
+
+    async def _follow_traffic(self, config_name: str) -> None:
+        """Give the new fleet the part of the calls that is described, and say so, again and again.
+
+        It ends by being cancelled: ``apply`` does that once the deployment is over, and ``_settle`` then keeps the new
+        fleet or the old one.
+        """
+        told: Traffic | None = None
+        while True:
+            self._looked.clear()
+            wanted = self.described.traffic
+            if wanted is not None and wanted != told:
+                self._split.share = wanted.share
+                logger.info("%s: %s takes %.0f %% of the calls", self.name, config_name, 100 * wanted.share)
+                await self._tell(config_name, "shifted", instances=wanted.instances)
+                told = wanted
+            else:
+                await self._looked.wait()
+
+    async def _tell(self, config_name: str, outcome: str, *, reason: str = "", instances: int = 0) -> Reported:
+        """Report, and try again for a while where the local AWS does not answer: a started fleet is worth it."""
+        for attempt in range(REPORT_ATTEMPTS):
+            try:
+                return await asyncio.to_thread(
+                    self._reader.report,
+                    endpoint=self.name,
+                    config=config_name,
+                    outcome=outcome,
+                    reason=reason,
+                    instances=instances,
+                )
+            except UnreachableError as error:
+                logger.warning("%s: reporting %s as %s failed: %s", self.name, config_name, outcome, error)
+                if attempt == REPORT_ATTEMPTS - 1:
+                    raise
+                await asyncio.sleep(REPORT_PAUSE_SECONDS)
+        return Reported.NOT_AWAITED
+
+    def _shift(self) -> None:
+        """Move the traffic: every request from now on goes to the new fleet, those in flight end in the old one."""
+        self._shifted_at = time.monotonic()
+        old, self.serving, self.starting = self.serving, self.starting, None
+        self._split.end()
+        self.last_failure = None
+        if self.serving is not None:
+            logger.info("%s: %s is in service", self.name, self.serving.config.name)
+        if old is not None:
+            self._retire(old)
+
+    async def _settle(self, config_name: str) -> None:
+        """What was started either serves by now, serves from now on (nothing was asked to report), or is stopped."""
+        fleet = self.starting
+        if fleet is None:
+            return
+        if fleet.ready.is_set() and self.described.config == config_name:
+            self._shift()
+            return
+        self.starting = None
+        self._split.end()
+        if self._ending:
+            await asyncio.shield(fleet.stop(grace_seconds=0))
+        elif fleet.ready.is_set():
+            self._retire(fleet)  # it may have taken a part of the calls; those in flight end in it
+        else:
+            await asyncio.shield(fleet.stop())
+
+    async def _failed(self, config_name: str, mark: str, reason: str, *, pending: bool) -> None:
+        logger.error("%s: %s failed: %s", self.name, config_name, reason)
+        self.last_failure = reason
+        if not pending:
+            self._wait(reason)
+            return
+        try:
+            await self._tell(config_name, "failed", reason=reason)
+            self._handled = (config_name, mark)
+        except UnreachableError as error:
+            self._wait(f"the failure could not be reported: {error}")
+
+    def _wait(self, reason: str) -> None:
+        self.last_failure = reason
+        logger.warning("%s: %s; trying again in %.0f s", self.name, reason, self._pause)
+        self._not_before = time.monotonic() + self._pause
+        self._pause = min(self._pause * 2, LONGEST_RETRY_SECONDS)
+
+    def _retire(self, fleet: Fleet) -> None:
+        self.draining.add(fleet)
+        task = asyncio.create_task(self._drain(fleet), name=f"drain {fleet.config.name}")
+        self._drains.add(task)
+        task.add_done_callback(self._drains.discard)
+        task.add_done_callback(_say_if_it_failed)
+
+    async def _drain(self, fleet: Fleet) -> None:
+        try:
+            await fleet.drain()
+        finally:
+            await fleet.stop()
+            self.draining.discard(fleet)
+            logger.info("%s: the fleet of %s is stopped", self.name, fleet.config.name)
+
+    async def remove(self, *, drain: bool) -> None:
+        """The endpoint is gone (``drain``), or the runtime ends: stop every fleet. At the end nothing is waited for."""
+        self._ending = not drain
+        if self._deployment is not None:
+            self._deployment.cancel()
+            await asyncio.gather(self._deployment, return_exceptions=True)
+        serving, self.serving = self.serving, None
+        if serving is not None:
+            if drain:
+                self._retire(serving)
+            else:
+                await serving.stop(grace_seconds=0)
+        if not drain:
+            for task in list(self._drains):
+                task.cancel()
+        await asyncio.gather(*self._drains, return_exceptions=True)
+
+
+def _say_if_it_failed(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and task.exception() is not None:
+        logger.error("stopping a fleet failed: %r", task.exception(), exc_info=task.exception())

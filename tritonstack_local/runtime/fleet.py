@@ -1,0 +1,377 @@
+"""A fleet: what serves one endpoint config. It keeps one container alive, and with it the models it had loaded."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import itertools
+import logging
+import shutil
+import socket
+import threading
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+from tritonstack.errors import TritonstackError
+from tritonstack.http_server import Answer, InvokeError
+from tritonstack.unpacking import UnpackLimits
+from tritonstack_local.runtime.cached_model import CachedModel
+from tritonstack_local.runtime.container import Container, Launch, LaunchPlan, prepare_for_here, release_of
+from tritonstack_local.runtime.container_client import ContainerClient
+from tritonstack_local.runtime.deployed import DeployedConfig, DeploymentError
+from tritonstack_local.runtime.errors import ContainerAddress
+from tritonstack_local.runtime.metrics import Dimensions, FleetMetrics
+from tritonstack_local.runtime.model_cache import ModelCache
+from tritonstack_local.runtime.model_store import ModelStore, Objects
+from tritonstack_local.runtime.settings import RuntimeSettings
+from tritonstack_local.runtime.upstream import ContainerGoneError
+
+FIRST_RESTART_SECONDS = 0.2
+LONGEST_RESTART_SECONDS = 30.0
+STEADY_SECONDS = 60.0
+GRACE_SECONDS = 10.0
+PING_EVERY_SECONDS = 0.05
+_numbers = itertools.count(1)
+logger = logging.getLogger("tritonstack.runtime")
+
+
+class FleetState(Enum):
+    """Where a fleet is in its life."""
+
+    STARTING = "starting"
+    READY = "ready"
+    RESTARTING = "restarting"
+    STOPPED = "stopped"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FleetParts:
+    """What every fleet is made with."""
+
+    settings: RuntimeSettings
+    launch: Launch
+    objects: Objects
+    prepare: Callable[[Path, str | None], None] = prepare_for_here
+
+
+class Fleet:
+    """One endpoint config's container, models and figures."""
+
+    def __init__(self, *, endpoint: str, config: DeployedConfig, parts: FleetParts, max_models: int | None) -> None:
+        """Starts nothing yet. ``max_models`` limits the loaded models (None: until the container says 507)."""
+        self.endpoint = endpoint
+        self.config = config
+        self.state = FleetState.STARTING
+        self.restarts = 0
+        self.started_at = time.time()
+        self.container: Container | None = None
+        self.client: ContainerClient | None = None
+        self.ready = asyncio.Event()
+        self.refused_ping: int | None = None
+        self.server_version: str | None = None
+        self.stand_ins: dict[str, None] = {}
+        self.last_errors: deque[tuple[float, str]] = deque(maxlen=20)
+        self._parts = parts
+        self._settings = parts.settings
+        own = f"{config.name}.{next(_numbers)}"  # a config that is deployed again gets a folder and a log of its own
+        self.instance_id = "i-" + hashlib.sha256(f"{endpoint}/{own}/{self.started_at}".encode()).hexdigest()[:17]
+        self.folder = parts.settings.state / "fleets" / endpoint / own
+        self.address = ContainerAddress(
+            endpoint=endpoint,
+            account=parts.settings.account,
+            region=parts.settings.region,
+            log_stream=f"{config.variant}/{self.instance_id}",
+        )
+        self.metrics = FleetMetrics(
+            dimensions=Dimensions(endpoint=endpoint, variant=config.variant, config=config.name)
+        )
+        self.store = ModelStore(
+            objects=parts.objects,
+            prefix=config.model.data,
+            root=self.folder / "models",
+            limits=UnpackLimits(max_bytes=parts.settings.max_unpacked_bytes, max_members=parts.settings.max_members),
+            download_seconds=config.download_seconds,
+            prepare=lambda folder: parts.prepare(folder, self.release),
+        )
+        self.models = ModelCache(
+            container=self,
+            store=self.store,
+            settings=parts.settings,
+            address=self.address,
+            events=self.metrics,
+            log=self.note,
+            limit=max_models,
+            cache_enabled=config.model.cache_enabled,
+        )
+        self.in_flight = 0
+        self._drained: asyncio.Event | None = None
+        self.invoke_seconds = parts.settings.invoke_seconds
+        self.variant_header = config.variant.encode()
+        self.before_removal: Callable[[Fleet], Awaitable[None]] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._give_up = threading.Event()
+
+    @property
+    def serves_at_once(self) -> bool:
+        """Whether its container is up, in multi-model mode."""
+        return self.state is FleetState.READY and self.ready.is_set() and self.config.model.multi_model
+
+    def note(self, line: str) -> None:
+        """A line for the runtime's log and, as one of the last errors, for its status."""
+        logger.info("%s/%s: %s", self.endpoint, self.config.name, line)
+
+    def stand_in(self, line: str) -> None:
+        """The container's log names a stand-in."""
+        if len(self.stand_ins) < 50:
+            self.stand_ins[line] = None
+
+    def failed(self, error: InvokeError) -> None:
+        """An invocation failed: kept for the status."""
+        self.last_errors.append((time.time(), f"{error.code} ({error.status}): {error.message[:300]}"))
+
+    # ContainerModels ------------------------------------------------------------------------------------------------
+
+    async def load(self, model: CachedModel) -> Answer:
+        """Load a model into the container, once it is up."""
+        client, container = await self._running()
+        return await client.load(model, url=container.model_url(model.hash))
+
+    async def unload(self, model: CachedModel) -> Answer:
+        """Unload a model from the container."""
+        client, _ = await self._running()
+        return await client.unload(model)
+
+    async def _running(self) -> tuple[ContainerClient, Container]:
+        while self.client is None or self.container is None or not self.ready.is_set():
+            if self.state is FleetState.STOPPED:
+                raise ContainerGoneError("the fleet is stopped")
+            await self.ready.wait()
+        return self.client, self.container
+
+    # Life -----------------------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Start the container and wait until it answers /ping.
+
+        Raises:
+            DeploymentError: it cannot start; with the last lines of its log.
+        """
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir(parents=True)
+        try:
+            await self._fetch_single_model()
+            container = await self._boot()
+        except DeploymentError:
+            await self.stop()
+            raise
+        self.state = FleetState.READY
+        self._tasks = [
+            asyncio.create_task(self._supervise(container), name=f"supervise {self.config.name}"),
+            asyncio.create_task(self._watch_health(), name=f"health {self.config.name}"),
+        ]
+
+    @property
+    def release(self) -> str | None:
+        """The Triton release that was asked for, by the image's tag."""
+        return release_of(self.config.model.image)
+
+    @property
+    def _model_data(self) -> Path:
+        return self.folder / "single" / "model"
+
+    async def _fetch_single_model(self) -> None:
+        model = self.config.model
+        if model.multi_model:
+            return
+        try:
+            await asyncio.to_thread(self.store.fetch, model.data, self._model_data, cancel=self._give_up)
+        except InvokeError as error:
+            raise DeploymentError(error.message) from error
+
+    async def _boot(self) -> Container:
+        """One start of the container, up to its answer to /ping."""
+        model = self.config.model
+        plan = LaunchPlan(
+            image=model.image,
+            environment=model.environment,
+            multi_model=model.multi_model,
+            folder=self.folder,
+            model_data=None if model.multi_model else self._model_data,
+        )
+        container = await self._launch(plan)
+        client = ContainerClient(open_sockets=lambda count: _connect(container, count), settings=self._settings)
+        try:
+            await self._await_ping(container, client)
+            await client.open()
+        except ContainerGoneError as error:
+            client.close()
+            await asyncio.to_thread(container.stop)
+            raise DeploymentError(f"The container ended as soon as it had answered /ping: {error}") from error
+        except BaseException:
+            client.close()
+            await asyncio.shield(asyncio.to_thread(container.stop))
+            raise
+        self.refused_ping = None
+        self.server_version = await asyncio.to_thread(lambda: container.server_version)
+        self.container, self.client = container, client
+        self.ready.set()
+        return container
+
+    async def _launch(self, plan: LaunchPlan) -> Container:
+        launching = asyncio.ensure_future(asyncio.to_thread(self._parts.launch, plan))
+        try:
+            return await asyncio.shield(launching)
+        except asyncio.CancelledError:  # the thread goes on; what it starts must not stay behind
+            with contextlib.suppress(TritonstackError, OSError):
+                container = await launching
+                await asyncio.to_thread(container.stop)
+            raise
+        except (TritonstackError, OSError) as error:
+            raise DeploymentError(f"The container could not be started: {error}") from error
+
+    async def _await_ping(self, container: Container, client: ContainerClient) -> None:
+        deadline = time.monotonic() + self.config.startup_seconds
+        found = "no answer"
+        while time.monotonic() < deadline:
+            if container.exited.done():
+                raise DeploymentError(
+                    f"The container ended with exit code {container.exited.result()} before it answered /ping. "
+                    f"The last lines of its log:\n{container.log_tail(20)}"
+                )
+            try:
+                status = await client.ping()
+                if status == 200:
+                    return
+                found = f"status {status}"
+            except (ContainerGoneError, TimeoutError) as error:
+                found = str(error)
+            await asyncio.sleep(PING_EVERY_SECONDS)
+        raise DeploymentError(
+            f"The container did not pass the ping health check within {self.config.startup_seconds:.0f} s ({found}). "
+            f"The last lines of its log:\n{container.log_tail(20)}"
+        )
+
+    async def _supervise(self, container: Container) -> None:
+        """When the container ends, start it again, and its models in it."""
+        pause, began = FIRST_RESTART_SECONDS, time.monotonic()
+        while True:
+            code = await _exit_code(container)
+            self.ready.clear()
+            self.state = FleetState.RESTARTING
+            self.restarts += 1
+            lost = self.models.container_gone()  # before anything is awaited: no caller may find a model loaded
+            self.models.restore(lost)
+            if self.client is not None:
+                self.client.close()
+            await asyncio.to_thread(container.stop)
+            self.last_errors.append((time.time(), f"the container ended with exit code {code}; it is started again"))
+            self.note(f"the container ended with exit code {code}; starting it again with {len(lost)} models")
+            if time.monotonic() - began > STEADY_SECONDS:
+                pause = FIRST_RESTART_SECONDS
+            container = await self._boot_again(pause)
+            pause, began = min(pause * 2, LONGEST_RESTART_SECONDS), time.monotonic()
+            self.state = FleetState.READY
+
+    async def _boot_again(self, pause: float) -> Container:
+        while True:
+            await asyncio.sleep(pause)
+            try:
+                return await self._boot()
+            except DeploymentError as error:
+                pause = min(pause * 2, LONGEST_RESTART_SECONDS)
+                self.last_errors.append((time.time(), str(error)[:1000]))
+                self.note(f"{error} — trying again in {pause:.1f} s")
+
+    async def _watch_health(self) -> None:
+        """Watch /ping: without an answer the container is ended, so that ``_supervise`` starts it again."""
+        answered = time.monotonic()
+        while True:
+            await asyncio.sleep(self._settings.health_seconds)
+            client, container = await self._running()
+            try:
+                self._judge(await client.ping())
+                answered = time.monotonic()
+            except (ContainerGoneError, TimeoutError):
+                if container.exited.done():
+                    answered = time.monotonic()
+                elif time.monotonic() - answered > self._settings.unhealthy_seconds:
+                    self.note(f"/ping unanswered for {self._settings.unhealthy_seconds:.0f} s; the container is ended")
+                    await asyncio.to_thread(container.stop)
+                    answered = time.monotonic()
+
+    def _judge(self, status: int) -> None:
+        """Only 200 is healthy (developer guide, your-algorithms-inference-code). Anything else is said once."""
+        refused = None if status == 200 else status
+        if refused != self.refused_ping:
+            said = "healthy again" if refused is None else f"unhealthy: /ping answers {status}; it is not started again"
+            self.note(f"the container is {said}")
+        self.refused_ping = refused
+
+    @property
+    def condition(self) -> str:
+        """Its state for the status, which tells an unhealthy fleet from a ready one."""
+        if self.state is FleetState.READY and self.refused_ping is not None:
+            return f"unhealthy (/ping answers {self.refused_ping})"
+        return self.state.value
+
+    async def drain(self) -> None:
+        """Wait until the requests in flight have ended, at most ``drain_seconds``."""
+        self._drained = asyncio.Event()
+        if self.in_flight:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._drained.wait(), self._settings.drain_seconds)
+
+    def request_ended(self) -> None:
+        """One request less in flight."""
+        self.in_flight -= 1
+        if self._drained is not None and self.in_flight == 0:
+            self._drained.set()
+
+    async def stop(self, *, grace_seconds: float = GRACE_SECONDS) -> None:
+        """End the container and delete its files. Requests still in flight end with an error.
+
+        Triton's own end takes seconds: it asks its models again and again whether they are idle. ``grace_seconds`` 0
+        kills it at once.
+        """
+        self.state = FleetState.STOPPED
+        self._give_up.set()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self.ready.set()  # whoever waits for the container learns that there will be none
+        if self.client is not None:
+            self.client.close()
+        await self.models.close()
+        if self.container is not None:
+            await asyncio.to_thread(self.container.stop, seconds=grace_seconds)
+        if self.before_removal is not None:
+            await self.before_removal(self)
+        await asyncio.to_thread(shutil.rmtree, self.folder, ignore_errors=True)
+
+
+async def _exit_code(container: Container) -> int:
+    """Wait for the container's end. Shielded: giving up waiting must not cancel the container's own future."""
+    return await asyncio.shield(asyncio.wrap_future(container.exited))
+
+
+async def _connect(container: Container, count: int) -> list[socket.socket]:
+    """So many connected sockets, opened within a fraction of a millisecond. Raises OSError."""
+
+    def connect() -> list[socket.socket]:
+        connected: list[socket.socket] = []
+        try:
+            for _ in range(count):
+                connected.append(container.connect())
+                connected[-1].setblocking(False)
+        except OSError:
+            for one in connected:
+                one.close()
+            raise
+        return connected
+
+    return await asyncio.to_thread(connect)

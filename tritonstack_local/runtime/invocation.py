@@ -1,0 +1,260 @@
+"""One invocation of a fleet: what SageMaker checks, the model, the container, the answer.
+
+There are two ways. ``invoke`` is the whole of it, as a coroutine. ``invoke_at_once`` takes the ordinary request alone:
+its model is loaded and a connection is idle, so that nothing is to be waited for but the container. It needs no task
+and no future, only a callback. The processor time saved is throughput, since the models run on the same processor.
+Whatever it does not take goes the whole way.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tritonstack.http_server import Answer, Headers, InvokeError, Request
+from tritonstack_local.runtime import errors
+from tritonstack_local.runtime.cached_model import TARGET_MODEL, CachedModel
+from tritonstack_local.runtime.container_client import SINGLE_MODEL_LINE, ContainerClient
+from tritonstack_local.runtime.fleet import Fleet, FleetState
+from tritonstack_local.runtime.model_cache import INSUFFICIENT_STORAGE
+from tritonstack_local.runtime.upstream import ContainerGoneError, Outcome, UpstreamConnection
+
+CUSTOM_ATTRIBUTES = b"x-amzn-sagemaker-custom-attributes"
+TARGET_VARIANT = b"x-amzn-sagemaker-target-variant"
+UNSUPPORTED = {
+    b"x-amzn-sagemaker-inference-component": "InferenceComponentName",
+    b"x-amzn-sagemaker-target-container-hostname": "TargetContainerHostname",
+    b"x-amzn-sagemaker-session-id": "SessionId",
+    b"x-amzn-sagemaker-enable-explanations": "EnableExplanations",
+}
+"""Headers of InvokeEndpoint's members that would change what answers (botocore's model of sagemaker-runtime)."""
+_NOT_AT_ONCE = frozenset({TARGET_VARIANT, *UNSUPPORTED})
+PASSED_ON = (b"content-type", b"accept", CUSTOM_ATTRIBUTES)
+GIVEN_BACK = (b"content-type", CUSTOM_ATTRIBUTES)
+_TARGET_MODEL = re.compile(r"[!-~][ -~]{0,1023}")
+
+
+def checked_target(raw: bytes) -> str:
+    """The TargetModel of a request: a relative path below the prefix, with no way out of it.
+
+    Raises:
+        InvokeError: ValidationError.
+    """
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError:
+        text = raw.decode("latin-1")
+    parts = text.split("/")
+    if not _TARGET_MODEL.fullmatch(text) or "\\" in text or any(part in ("", ".", "..") for part in parts):
+        raise errors.target_model_invalid(target_model=text)
+    return text
+
+
+async def invoke(fleet: Fleet, request: Request) -> Answer:
+    """Answer one request with this fleet, and count it.
+
+    Raises:
+        InvokeError: as InvokeEndpoint fails.
+    """
+    fleet.in_flight += 1
+    concurrent = fleet.in_flight
+    measured = _Measured()
+    error: InvokeError | None = None
+    try:
+        return await _invoke(fleet, request, measured)
+    except InvokeError as failure:
+        error = failure
+        fleet.failed(failure)
+        raise
+    finally:
+        fleet.request_ended()
+        fleet.metrics.invocation(
+            in_model=measured.in_model,
+            total=time.monotonic() - request.received,
+            error=error,
+            hit=measured.hit,
+            concurrent=concurrent,
+        )
+
+
+def refused(fleet: Fleet, error: InvokeError) -> None:
+    """Count a request that was refused before it was read."""
+    fleet.failed(error)
+    fleet.metrics.invocation(in_model=0.0, total=0.0, error=error, hit=None, concurrent=fleet.in_flight + 1)
+
+
+Done = Callable[[Answer | Exception], None]
+"""Takes a request's answer, or what it failed with."""
+
+
+def invoke_at_once(fleet: Fleet, request: Request, done: Done) -> bool:
+    """Begin to answer a request if nothing is to be waited for but the container.
+
+    Returns:
+        True: begun; ``done`` is called once, with the answer or InvokeError. False: nothing was done nor counted.
+    """
+    client = fleet.client
+    target = request.headers.get(TARGET_MODEL)
+    if client is None or target is None or not fleet.serves_at_once or not _NOT_AT_ONCE.isdisjoint(request.headers):
+        return False
+    connection = client.take_idle()
+    if connection is None:
+        return False
+    model = fleet.models.claim_loaded(target.decode("latin-1"))
+    if model is None:
+        client.release(connection)
+        return False
+    fleet.in_flight += 1
+    call = _CallAtOnce(
+        fleet=fleet,
+        client=client,
+        model=model,
+        connection=connection,
+        request=request,
+        done=done,
+        concurrent=fleet.in_flight,
+        began=time.monotonic(),
+    )
+    connection.start(_head(model.line, request), request.body, seconds=_left(fleet, request), ended=call.ended)
+    return True
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class _CallAtOnce:
+    """A request that went to the container at once, and what is to be given back when it ends."""
+
+    fleet: Fleet
+    client: ContainerClient
+    model: CachedModel
+    connection: UpstreamConnection
+    request: Request
+    done: Done
+    concurrent: int
+    began: float
+
+    def ended(self, outcome: Outcome) -> None:
+        """The container answered, or will not: count it, and hand the answer on."""
+        ended, fleet = time.monotonic(), self.fleet
+        error: InvokeError | None = None
+        answer: Answer | Exception
+        try:
+            self.client.release(self.connection)
+            fleet.models.release(self.model)
+            answer = _given(fleet, outcome, model=self.model)
+        except InvokeError as failure:
+            answer = error = failure
+            fleet.failed(failure)
+        except Exception as fault:  # noqa: BLE001  (the caller must get an answer; the server logs it)
+            answer = fault
+        fleet.request_ended()
+        fleet.metrics.invocation(
+            in_model=ended - self.began,
+            total=ended - self.request.received,
+            error=error,
+            hit=True,
+            concurrent=self.concurrent,
+        )
+        self.done(answer)
+
+
+class _Measured:
+    """Seconds in the container, and whether the model was loaded already."""
+
+    __slots__ = ("hit", "in_model")
+
+    def __init__(self) -> None:
+        self.in_model = 0.0
+        self.hit: bool | None = None
+
+
+async def _invoke(fleet: Fleet, request: Request, measured: _Measured) -> Answer:
+    target = request.headers.get(TARGET_MODEL)
+    variant = request.headers.get(TARGET_VARIANT)
+    for header in UNSUPPORTED.keys() & request.headers.keys():
+        raise errors.member_not_supported(member=UNSUPPORTED[header])
+    if variant is not None and variant.decode("latin-1") != fleet.config.variant:
+        raise errors.target_variant_unknown(endpoint=fleet.endpoint, variant=variant.decode("latin-1"))
+    if not fleet.config.model.multi_model:
+        if target is not None:
+            raise errors.target_model_not_supported(endpoint=fleet.endpoint)
+        return await _call(fleet, None, request, measured)
+    if target is None:
+        raise errors.target_model_missing(request_id=request.id)
+    model = fleet.models.claim_loaded(target.decode("latin-1"))
+    measured.hit = model is not None
+    if model is None:
+        model = await _claim(fleet, checked_target(target), request)
+    try:
+        return await _call(fleet, model, request, measured)
+    finally:
+        fleet.models.release(model)
+
+
+async def _claim(fleet: Fleet, target: str, request: Request) -> CachedModel:
+    try:
+        return await fleet.models.claim(target, seconds=_left(fleet, request))
+    finally:
+        fleet.metrics.waited_for_model(time.monotonic() - request.received)
+
+
+def _client(fleet: Fleet) -> ContainerClient:
+    if not fleet.ready.is_set():
+        raise errors.service_unavailable(f"The container of endpoint {fleet.endpoint} is being started again.")
+    if fleet.client is None or fleet.state is FleetState.STOPPED:
+        raise errors.service_unavailable(f"The container of endpoint {fleet.endpoint} is stopped.")
+    return fleet.client
+
+
+def _head(line: bytes, request: Request) -> bytes:
+    """The head of the request to the container."""
+    parts = [line]
+    headers = request.headers
+    for name in PASSED_ON:
+        value = headers.get(name)
+        if value is not None:
+            parts.append(b"%b: %b\r\n" % (name, value))
+    parts.append(b"content-length: %d\r\n\r\n" % len(request.body))
+    return b"".join(parts)
+
+
+async def _call(fleet: Fleet, model: CachedModel | None, request: Request, measured: _Measured) -> Answer:
+    """Ask the container; ``model`` is None where it serves a single one."""
+    client = _client(fleet)
+    line = SINGLE_MODEL_LINE if model is None else model.line
+    outcome: Outcome
+    began = time.monotonic()
+    try:
+        outcome = await client.invoke(_head(line, request), request.body, seconds=_left(fleet, request))
+    except (TimeoutError, ContainerGoneError) as error:
+        outcome = error
+    finally:
+        measured.in_model = time.monotonic() - began
+    return _given(fleet, outcome, model=model)
+
+
+def _given(fleet: Fleet, outcome: Outcome, *, model: CachedModel | None) -> Answer:
+    """What the caller gets of how the container's request ended. Raises InvokeError.
+
+    On a 507 SageMaker unloads another model (developer guide, mms-container-apis); the caller gets the error too.
+    """
+    if isinstance(outcome, TimeoutError):
+        raise fleet.address.timed_out()
+    if isinstance(outcome, ContainerGoneError):
+        raise fleet.address.no_answer()
+    if outcome.status != 200:
+        if outcome.status == INSUFFICIENT_STORAGE and model is not None:
+            fleet.models.evict_for(model)
+        raise fleet.address.model_error(status=outcome.status, message=outcome.body.decode(errors="replace"))
+    headers = outcome.headers
+    given: Headers = {b"x-amzn-invoked-production-variant": fleet.variant_header}
+    for name in GIVEN_BACK:
+        if name in headers:
+            given[name] = headers[name]
+    return Answer(200, given, outcome.body)
+
+
+def _left(fleet: Fleet, request: Request) -> float:
+    """What is left of the time within which SageMaker answers, loading included; at least a second."""
+    return max(fleet.invoke_seconds - (time.monotonic() - request.received), 1.0)

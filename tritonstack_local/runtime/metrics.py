@@ -1,0 +1,268 @@
+"""The CloudWatch metrics that SageMaker writes for an endpoint, counted on the way and sent in the background.
+
+Names, units and dimensions: developer guide, monitoring-cloudwatch and deployment-guardrails-configuration (a fleet's
+own figures carry EndpointConfigName too). GPUUtilization and GPUMemoryUtilization are not written: there is no GPU.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from tritonstack.http_server import InvokeError
+from tritonstack_local.runtime.latency import Histogram
+
+INVOCATIONS = "AWS/SageMaker"
+INSTANCES = "/aws/sagemaker/Endpoints"
+NOT_WRITTEN = "GPUUtilization, GPUMemoryUtilization: no GPU on this machine"
+MICROSECONDS = "Microseconds"
+VALUES_A_DATUM = 150
+"""PutMetricData's limit of unique values in one datum (CloudWatch API reference)."""
+LOADED_MODELS = "LoadedModelCount"
+
+
+@dataclass
+class Spread:
+    """Sum, extremes and number of values."""
+
+    count: int = 0
+    total: float = 0.0
+    low: float = float("inf")
+    high: float = float("-inf")
+
+    def add(self, value: float) -> None:
+        """One more value."""
+        self.count += 1
+        self.total += value
+        self.low = value if value < self.low else self.low  # min() is four times slower
+        self.high = value if value > self.high else self.high
+
+    def statistics(self) -> dict[str, float]:
+        """As PutMetricData's StatisticValues."""
+        return {"SampleCount": self.count, "Sum": self.total, "Minimum": self.low, "Maximum": self.high}
+
+
+@dataclass
+class Minute:
+    """What one fleet did in one minute and has not sent yet. Latencies are microseconds."""
+
+    invocations: int = 0
+    client_errors: int = 0
+    server_errors: int = 0
+    model_errors: int = 0
+    hits: int = 0
+    lookups: int = 0
+    model_latency: Histogram = field(default_factory=Histogram)
+    overhead: Histogram = field(default_factory=Histogram)
+    concurrency: Spread = field(default_factory=Spread)
+    durations: dict[str, Histogram] = field(default_factory=dict)
+
+
+class Dimensions(NamedTuple):
+    """Whose metrics these are."""
+
+    endpoint: str
+    variant: str
+    config: str
+
+    def of_endpoint(self) -> list[dict[str, str]]:
+        """EndpointName and VariantName."""
+        return [{"Name": "EndpointName", "Value": self.endpoint}, {"Name": "VariantName", "Value": self.variant}]
+
+    def of_fleet(self) -> list[dict[str, str]]:
+        """These and EndpointConfigName."""
+        return [*self.of_endpoint(), {"Name": "EndpointConfigName", "Value": self.config}]
+
+
+class FleetMetrics:
+    """The figures of one fleet. Recording takes about a microsecond and touches no lock: one event loop calls it."""
+
+    def __init__(self, *, dimensions: Dimensions, clock: Callable[[], float] = time.time) -> None:
+        """``clock`` gives seconds since 1970."""
+        self.dimensions = dimensions
+        self.instance_count = 1
+        self._clock = clock
+        self._minutes: dict[int, Minute] = {}
+        self._gauges: dict[int, dict[str, list[float]]] = {}
+        self._recent: list[tuple[int, Histogram]] = []
+        self.loads = 0
+        self.unloads = 0
+        self.requests = 0
+        self.errors = 0
+        self.hits = 0
+        self.lookups = 0
+
+    def _minute(self) -> Minute:
+        number = int(self._clock() // 60)
+        minute = self._minutes.get(number)
+        if minute is None:
+            minute = self._minutes[number] = Minute()
+        return minute
+
+    def invocation(
+        self, *, in_model: float, total: float, error: InvokeError | None, hit: bool | None, concurrent: int
+    ) -> None:
+        """One request that reached the endpoint has ended.
+
+        Args:
+            in_model: seconds that the container took; 0 where it was not asked.
+            total: seconds from the request's first byte to its answer.
+            error: what it ended with.
+            hit: whether its model was loaded already; None on a single-model endpoint.
+            concurrent: requests in flight in the fleet, this one included.
+        """
+        minute = self._minute()
+        minute.invocations += 1
+        self.requests += 1
+        minute.concurrency.add(concurrent)
+        if in_model > 0:
+            minute.model_latency.add(in_model * 1e6)
+        minute.overhead.add(max(total - in_model, 0.0) * 1e6)
+        if hit is not None:
+            minute.lookups += 1
+            minute.hits += hit
+            self.lookups += 1
+            self.hits += hit
+        if error is not None:
+            self.errors += 1
+            self._error(minute, error)
+
+    def _error(self, minute: Minute, error: InvokeError) -> None:
+        original = error.members.get("OriginalStatusCode")
+        if original is not None:
+            minute.model_errors += 1
+        status = error.status if original is None else original
+        if 400 <= status < 500:
+            minute.client_errors += 1
+        else:
+            minute.server_errors += 1
+
+    def _duration(self, name: str, seconds: float) -> None:
+        durations = self._minute().durations
+        durations.setdefault(name, Histogram()).add(seconds * 1e6)
+
+    def model_downloaded(self, seconds: float) -> None:
+        """See LoadEvents."""
+        self._duration("ModelDownloadingTime", seconds)
+
+    def model_loaded(self, seconds: float) -> None:
+        """See LoadEvents."""
+        self.loads += 1
+        self._duration("ModelLoadingTime", seconds)
+
+    def model_unloaded(self, seconds: float) -> None:
+        """See LoadEvents."""
+        self.unloads += 1
+        self._duration("ModelUnloadingTime", seconds)
+
+    def waited_for_model(self, seconds: float) -> None:
+        """A request waited for its model to be downloaded or loaded."""
+        self._duration("ModelLoadingWaitTime", seconds)
+
+    def gauge(self, name: str, value: float) -> None:
+        """A figure of the instance, sampled now (CPUUtilization, MemoryUtilization, LoadedModelCount, …)."""
+        self._gauges.setdefault(int(self._clock() // 60), {}).setdefault(name, []).append(value)
+
+    def recent(self) -> dict[str, Any]:
+        """Model latency of the last five minutes: count and percentiles in milliseconds."""
+        oldest = int(self._clock() // 60) - 4
+        parts = [*self._recent, *((number, minute.model_latency) for number, minute in self._minutes.items())]
+        total = Histogram.sum(part for number, part in parts if number >= oldest)
+        shares = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
+        found = {name: total.percentile(share) for name, share in shares.items()}
+        return {"count": total.count} | {
+            name: None if value is None else round(value / 1000, 3) for name, value in found.items()
+        }
+
+    def take(self, *, ended: bool = False) -> list[tuple[str, dict[str, Any]]]:
+        """What was not sent yet, as (namespace, MetricDatum); it counts as sent from now on.
+
+        An instance writes each gauge once a minute, so that those of the minute under way are kept for later, unless
+        the fleet has ``ended``.
+        """
+        now = int(self._clock() // 60)
+        complete = sorted(number for number in self._gauges if ended or number < now)
+        gauges = [datum for number in complete for datum in self._gauge_data(number, self._gauges.pop(number))]
+        minutes, self._minutes = self._minutes, {}
+        oldest = now - 4
+        self._recent = [part for part in self._recent if part[0] >= oldest]
+        self._recent += [(number, minute.model_latency) for number, minute in minutes.items()]
+        counted = [datum for number, minute in sorted(minutes.items()) for datum in self._data(number, minute)]
+        return counted + gauges
+
+    def _gauge_data(self, number: int, gauges: Mapping[str, list[float]]) -> Iterator[tuple[str, dict[str, Any]]]:
+        """One datum a gauge. Each of N instances writes LoadedModelCount; the one Triton here does for all of them."""
+        stamp = datetime.fromtimestamp(number * 60, tz=UTC)
+        for name, samples in gauges.items():
+            if name == LOADED_MODELS:
+                count, share = self.instance_count, samples[-1] / self.instance_count
+                unit, spread = "None", Spread(count, samples[-1], share, share)
+            else:
+                mean = sum(samples) / len(samples)
+                unit, spread = "Percent", Spread(1, mean, mean, mean)
+            datum = {"MetricName": name, "Unit": unit, "StatisticValues": spread.statistics()}
+            yield INSTANCES, {**datum, "Timestamp": stamp, "Dimensions": self.dimensions.of_endpoint()}
+
+    def _data(self, number: int, minute: Minute) -> Iterator[tuple[str, dict[str, Any]]]:
+        stamp = datetime.fromtimestamp(number * 60, tz=UTC)
+        common = {"Timestamp": stamp, "Dimensions": self.dimensions.of_endpoint()}
+        invoked = list(self._invocation_data(minute))
+        for datum in invoked:
+            yield INVOCATIONS, {**datum, **common}
+        for datum in invoked:
+            yield INVOCATIONS, {**datum, "Timestamp": stamp, "Dimensions": self.dimensions.of_fleet()}
+        for name, histogram in minute.durations.items():
+            for datum in _distribution(name, histogram):
+                yield INVOCATIONS, {**datum, **common}
+
+    def _invocation_data(self, minute: Minute) -> Iterator[dict[str, Any]]:
+        count = minute.invocations
+        if not count:
+            return
+        yield _statistics("Invocations", count, Spread(count, count, 1, 1))
+        share = 1 / self.instance_count
+        yield _statistics("InvocationsPerInstance", count, Spread(count, count * share, share, share))
+        for name, errors in (
+            ("Invocation4XXErrors", minute.client_errors),
+            ("Invocation5XXErrors", minute.server_errors),
+            ("InvocationModelErrors", minute.model_errors),
+        ):
+            yield _statistics(name, count, _zeros_and_ones(errors, count))
+        yield _statistics("ConcurrentRequestsPerModel", count, minute.concurrency)
+        if minute.lookups:
+            yield _statistics("ModelCacheHit", minute.lookups, _zeros_and_ones(minute.hits, minute.lookups))
+        yield from _distribution("ModelLatency", minute.model_latency)
+        yield from _distribution("OverheadLatency", minute.overhead)
+
+
+def _zeros_and_ones(ones: int, count: int) -> Spread:
+    return Spread(count, ones, 1 if ones == count else 0, 1 if ones else 0)
+
+
+def _statistics(name: str, count: int, spread: Spread) -> dict[str, Any]:
+    if not count:
+        raise ValueError(f"{name} has no samples")
+    return {"MetricName": name, "Unit": "None", "StatisticValues": spread.statistics()}
+
+
+def _distribution(name: str, histogram: Histogram) -> Iterator[dict[str, Any]]:
+    values = histogram.values()
+    for start in range(0, len(values), VALUES_A_DATUM):
+        part = values[start : start + VALUES_A_DATUM]
+        yield {
+            "MetricName": name,
+            "Unit": MICROSECONDS,
+            "Values": [value for value, _ in part],
+            "Counts": [float(count) for _, count in part],
+        }
+
+
+def by_namespace(data: list[tuple[str, dict[str, Any]]]) -> Mapping[str, list[dict[str, Any]]]:
+    """Metric data grouped for PutMetricData, which takes one namespace a call."""
+    grouped: dict[str, list[dict[str, Any]]] = {}
+    for namespace, datum in data:
+        grouped.setdefault(namespace, []).append(datum)
+    return grouped

@@ -1,0 +1,357 @@
+"""Which models a multi-model container holds: loaded on demand, one load a model, the least recently used idle one out.
+
+A model with a request in flight, or one that a caller waits for, is never unloaded. A load takes its place when its
+turn comes, so that no model goes for one that only queues. Everything runs on the event loop; the only threads are the
+store's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+from tritonstack.http_server import Answer, InvokeError, internal_failure
+from tritonstack_local.runtime.cached_model import CachedModel, ModelState
+from tritonstack_local.runtime.errors import ContainerAddress, model_not_ready
+from tritonstack_local.runtime.model_store import DownloadCancelledError, ModelStore
+from tritonstack_local.runtime.settings import RuntimeSettings
+from tritonstack_local.runtime.upstream import ContainerGoneError
+
+INSUFFICIENT_STORAGE = 507
+ALREADY_LOADED = 409
+
+
+class ContainerModels(Protocol):
+    """The model part of the container's API."""
+
+    async def load(self, model: CachedModel) -> Answer:
+        """POST /models. Raises ContainerGoneError, TimeoutError."""
+
+    async def unload(self, model: CachedModel) -> Answer:
+        """DELETE /models/<hash>. Raises ContainerGoneError, TimeoutError."""
+
+
+class LoadEvents(Protocol):
+    """What the metrics want to know. Seconds."""
+
+    def model_downloaded(self, seconds: float) -> None:
+        """An archive was downloaded and unpacked."""
+
+    def model_loaded(self, seconds: float) -> None:
+        """The container loaded a model."""
+
+    def model_unloaded(self, seconds: float) -> None:
+        """The container unloaded a model."""
+
+
+class ModelCache:
+    """The models of one container."""
+
+    def __init__(
+        self,
+        *,
+        container: ContainerModels,
+        store: ModelStore,
+        settings: RuntimeSettings,
+        address: ContainerAddress,
+        events: LoadEvents,
+        log: Callable[[str], None],
+        limit: int | None = None,
+        cache_enabled: bool = True,
+    ) -> None:
+        """``limit`` is the most models at once (None: until the container says 507)."""
+        self.limit = limit
+        self.models: dict[str, CachedModel] = {}
+        self._container = container
+        self._store = store
+        self._settings = settings
+        self._address = address
+        self._events = events
+        self._log = log
+        self._cache_enabled = cache_enabled
+        self._resident = 0
+        self._history: dict[str, tuple[int, int]] = {}
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._loads = asyncio.Semaphore(settings.max_parallel_loads)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._cancel = threading.Event()
+        self._in_load_call: set[CachedModel] = set()
+        self._wanting_room = 0
+
+    # The way of a request -------------------------------------------------------------------------------------------
+
+    def claim_loaded(self, target: str) -> CachedModel | None:
+        """The model with one more request in flight if it is loaded, else None. Give it back with ``release``."""
+        model = self.models.get(target)
+        if model is None or model.state is not ModelState.LOADED:
+            return None
+        model.in_flight += 1
+        model.hits += 1
+        return model
+
+    async def claim(self, target: str, *, seconds: float) -> CachedModel:
+        """The model with one more request in flight, once it is loaded.
+
+        Raises:
+            InvokeError: it cannot be loaded, or is not ready within ``seconds`` (loading goes on).
+        """
+        try:
+            async with asyncio.timeout(seconds):
+                while True:
+                    model = self.models.get(target)
+                    if model is not None and model.leaving:
+                        await asyncio.shield(model.done)
+                        continue
+                    if model is None:
+                        model = self._begin(target)
+                    model.in_flight += 1
+                    try:
+                        await asyncio.shield(model.done)
+                    except BaseException:
+                        self.release(model)
+                        raise
+                    return model
+        except TimeoutError:
+            raise model_not_ready(target_model=target) from None
+
+    def release(self, model: CachedModel) -> None:
+        """One request less in flight."""
+        model.in_flight -= 1
+        model.last_used = time.monotonic()
+        if model.in_flight == 0:
+            if model.state is ModelState.RETIRING or (not self._cache_enabled and model.state is ModelState.LOADED):
+                self._spawn(self._unload(model))
+            elif self._waiting:
+                self._wake()
+
+    # Loading --------------------------------------------------------------------------------------------------------
+
+    def _begin(self, target: str, *, fetched: bool = False) -> CachedModel:
+        model = CachedModel(target)
+        model.loads, model.hits = self._history.get(target, (0, 0))
+        model.done.add_done_callback(_look_at)
+        self.models[target] = model
+        self._spawn(self._load(model, fetched=fetched))
+        return model
+
+    async def _load(self, model: CachedModel, *, fetched: bool) -> None:
+        error: InvokeError | None = None
+        try:
+            async with asyncio.timeout(self._settings.load_seconds):
+                if not fetched:
+                    await self._fetch(model)
+                async with self._loads:
+                    await self._take_place(model)
+                    await self._load_into_container(model)
+        except InvokeError as refused:
+            error = refused
+        except (TimeoutError, DownloadCancelledError):
+            error = model_not_ready(target_model=model.target)
+        except ContainerGoneError:
+            error = self._address.no_answer()
+        except OSError as failure:
+            error = internal_failure(f"The model's files cannot be written: {failure}")
+        except asyncio.CancelledError:
+            self._forget(model)
+            model.done.set_exception(model_not_ready(target_model=model.target))
+            raise
+        if error is not None:
+            await self._failed(model, error)
+            return
+        model.loads += 1
+        model.state = ModelState.LOADED
+        model.last_used = time.monotonic()
+        model.done.set_result(None)
+        self._wake()
+        if not self._cache_enabled and model.in_flight == 0:  # every caller gave up
+            self._spawn(self._unload(model))
+
+    async def _fetch(self, model: CachedModel) -> None:
+        stored = await asyncio.to_thread(self._store.fetch_target, model.target, cancel=self._cancel)
+        self._events.model_downloaded(stored.download_seconds)
+
+    async def _take_place(self, model: CachedModel) -> None:
+        while self.limit is not None and self._resident >= self.limit:
+            await self._make_room(model)
+        self._resident += 1
+        model.resident = True
+
+    async def _load_into_container(self, model: CachedModel) -> None:
+        while True:
+            began = time.monotonic()
+            self._in_load_call.add(model)
+            try:
+                answer = await self._container.load(model)
+            finally:
+                self._in_load_call.discard(model)
+            if answer.status in (200, ALREADY_LOADED):
+                self._events.model_loaded(time.monotonic() - began)
+                return
+            message = answer.body.decode(errors="replace")
+            if answer.status != INSUFFICIENT_STORAGE or not self._others(model):
+                raise self._address.model_error(status=answer.status, message=message)
+            self._log(f"{model.target} does not fit (507), another model goes: {message[:200]}")
+            await self._make_room(model)
+
+    async def _failed(self, model: CachedModel, error: InvokeError) -> None:
+        """Tell the callers. The files go first, since the next caller begins anew at once."""
+        self._log(f"{model.target} did not load: {error}")
+        try:
+            await asyncio.to_thread(self._store.remove, model.target)
+        finally:
+            self._forget(model)
+            model.done.set_exception(error)
+
+    # Making room ----------------------------------------------------------------------------------------------------
+
+    def _others(self, model: CachedModel) -> bool:
+        """Whether anything else is there that could make room, now or soon.
+
+        Another load that itself waits for room does not count, or two of them would wait for each other.
+        """
+        return any(
+            other is not model and (other.state is not ModelState.LOADING or other in self._in_load_call)
+            for other in self.models.values()
+        )
+
+    async def _make_room(self, newcomer: CachedModel) -> None:
+        """Unload the least recently used idle model, or wait until something changed.
+
+        Where as many models are on their way out already as loads want room, one of those will do.
+        """
+        self._wanting_room += 1
+        try:
+            leaving = sum(model.state is ModelState.UNLOADING for model in self.models.values())
+            victim = self._least_used_idle(besides=newcomer) if leaving < self._wanting_room else None
+            if victim is not None:
+                self._log(f"{victim.target} is unloaded for {newcomer.target}")
+                await self._unload(victim)
+            elif not await self._changed(self._settings.victim_patience_seconds):
+                self._retire_one()
+        finally:
+            self._wanting_room -= 1
+
+    def _least_used_idle(self, *, besides: CachedModel) -> CachedModel | None:
+        """The least recently used idle model, but not this one."""
+        idle = (model for model in self.models.values() if model.idle and model is not besides)
+        return min(idle, key=_last_used, default=None)
+
+    def evict_for(self, called: CachedModel) -> None:
+        """An inference of ``called`` got 507: the least recently used other idle model goes, if none goes already."""
+        if any(model.leaving for model in self.models.values() if model is not called):
+            return
+        victim = self._least_used_idle(besides=called)
+        if victim is not None:
+            self._log(f"an inference of {called.target} got 507: {victim.target} is unloaded")
+            self._spawn(self._unload(victim))
+
+    async def _changed(self, seconds: float) -> bool:
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        try:
+            async with asyncio.timeout(seconds):
+                await turn
+            return True
+        except TimeoutError:
+            return False
+
+    def _retire_one(self) -> None:
+        """Under steady load no model is ever idle: the least recently used one takes no new requests from now on, and
+        goes when its last one ends. None needs to where one is idle by now, or leaves."""
+        if any(model.idle or model.leaving for model in self.models.values()):
+            return
+        loaded = [model for model in self.models.values() if model.state is ModelState.LOADED]
+        if loaded:
+            chosen = min(loaded, key=_last_used)
+            chosen.state = ModelState.RETIRING
+            chosen.done = asyncio.get_running_loop().create_future()
+
+    def _wake(self) -> None:
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+
+    async def _unload(self, model: CachedModel) -> None:
+        """Unload an idle model and delete its files. Marked before the first await, so that no request slips in."""
+        if not model.idle or self.models.get(model.target) is not model:
+            return
+        if model.state is ModelState.LOADED:
+            model.done = asyncio.get_running_loop().create_future()
+        model.state = ModelState.UNLOADING
+        began = time.monotonic()
+        try:
+            answer = await self._container.unload(model)
+            if answer.status not in (200, 404):
+                self._log(
+                    f"{model.target}: unload answered {answer.status}: {answer.body.decode(errors='replace')[:500]}"
+                )
+        except (ContainerGoneError, TimeoutError) as error:
+            self._log(f"{model.target}: unload failed: {error}")
+        finally:
+            self._events.model_unloaded(time.monotonic() - began)
+            await asyncio.shield(asyncio.to_thread(self._store.remove, model.target))
+            self._forget(model)
+            if not model.done.done():
+                model.done.set_result(None)
+
+    def _forget(self, model: CachedModel) -> None:
+        if self.models.get(model.target) is model:
+            del self.models[model.target]
+            self._history[model.target] = (model.loads, model.hits)
+        if model.resident:
+            model.resident = False
+            self._resident -= 1
+        self._wake()
+
+    # Life of the container ------------------------------------------------------------------------------------------
+
+    def container_gone(self) -> list[str]:
+        """The container died: nothing is loaded any more. Returns what was, the most recently used first."""
+        loaded = [model for model in self.models.values() if model.state in (ModelState.LOADED, ModelState.RETIRING)]
+        loaded.sort(key=_last_used, reverse=True)
+        for model in loaded:
+            was_retiring = model.state is ModelState.RETIRING
+            model.state = ModelState.UNLOADING
+            self._forget(model)
+            if was_retiring:
+                model.done.set_result(None)
+        return [model.target for model in loaded]
+
+    def restore(self, targets: list[str]) -> None:
+        """Load models again whose files are still there, in this order. Call it before the container is up again:
+        callers then share these loads."""
+        for target in targets:
+            if target not in self.models:
+                self._begin(target, fetched=True)
+
+    async def close(self) -> None:
+        """Give up what is under way."""
+        self._cancel.set()
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    @property
+    def loaded_count(self) -> int:
+        """How many models the container holds."""
+        return self._resident
+
+    def _spawn(self, work: Awaitable[None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def _last_used(model: CachedModel) -> float:
+    return model.last_used
+
+
+def _look_at(done: asyncio.Future[None]) -> None:
+    """A load that fails after its callers gave up is logged where it fails, not by asyncio."""
+    if not done.cancelled():
+        done.exception()

@@ -1,0 +1,163 @@
+"""Model archives on this machine: downloaded from the local AWS, unpacked safely, prepared for the CPU, removed."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from tritonstack.http_server import InvokeError
+from tritonstack.unpacking import CHUNK, UnpackLimits, UnsafeArchiveError, unpack
+from tritonstack_local.runtime.deployed import S3Location
+from tritonstack_local.runtime.errors import dependency_failure, model_data_not_found, model_data_unusable
+
+NOT_THERE = frozenset({"NoSuchKey", "NoSuchBucket", "404", "403", "AccessDenied"})
+
+
+def model_hash(target_model: str) -> str:
+    """The name under which the container knows a TargetModel: opaque, of letters and digits (developer guide,
+    mms-container-apis)."""
+    return hashlib.sha256(target_model.encode()).hexdigest()[:32]
+
+
+class Objects(Protocol):
+    """Where archives come from."""
+
+    def chunks(self, location: S3Location) -> Iterator[bytes]:
+        """An object's bytes. Raises InvokeError as InvokeEndpoint would."""
+
+
+class S3Objects:
+    """Objects of the local AWS."""
+
+    def __init__(self, client: Any) -> None:
+        """``client`` is a boto3 S3 client."""
+        self._client = client
+
+    def chunks(self, location: S3Location) -> Iterator[bytes]:
+        """An object's bytes, a chunk at a time."""
+        try:
+            body = self._client.get_object(Bucket=location.bucket, Key=location.key)["Body"]
+            try:
+                yield from body.iter_chunks(CHUNK)
+            finally:
+                body.close()
+        except ClientError as error:
+            if error.response.get("Error", {}).get("Code") in NOT_THERE:
+                raise model_data_not_found(bucket=location.bucket, key=location.key) from error
+            raise dependency_failure(f"S3 did not give {location}: {error}") from error
+        except BotoCoreError as error:
+            raise dependency_failure(f"S3 did not give {location}: {error}") from error
+
+
+class DownloadCancelledError(Exception):
+    """Nobody waits for the download any more."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredModel:
+    """An archive, unpacked.
+
+    Attributes:
+        path: the folder that the container is told to load (``…/<hash>/model``).
+        download_seconds: how long download, unpacking and preparation took.
+    """
+
+    path: Path
+    bytes: int
+    download_seconds: float
+
+
+class ModelStore:
+    """The unpacked archives of one container. Methods block; call them in a thread."""
+
+    def __init__(
+        self,
+        *,
+        objects: Objects,
+        prefix: S3Location,
+        root: Path,
+        limits: UnpackLimits,
+        download_seconds: float,
+        prepare: Callable[[Path], None],
+    ) -> None:
+        """``root`` is the container's models folder; ``prepare`` changes an unpacked model in place, to load here."""
+        self._objects = objects
+        self._prefix = prefix
+        self._root = root
+        self._limits = limits
+        self._download_seconds = download_seconds
+        self._prepare = prepare
+
+    def location(self, target_model: str) -> S3Location:
+        """The object that a TargetModel names."""
+        return self._prefix.below(target_model)
+
+    def path(self, target_model: str) -> Path:
+        """Where a TargetModel is unpacked."""
+        return self._root / model_hash(target_model) / "model"
+
+    def fetch_target(self, target_model: str, *, cancel: threading.Event) -> StoredModel:
+        """Download and unpack one model of a multi-model endpoint.
+
+        Raises:
+            InvokeError: the object is not there, or is no archive that can be unpacked.
+            DownloadCancelledError: ``cancel`` was set.
+        """
+        return self.fetch(self.location(target_model), self.path(target_model), cancel=cancel)
+
+    def fetch(self, location: S3Location, place: Path, *, cancel: threading.Event) -> StoredModel:
+        """Download ``location``, unpack and prepare it beside ``place``, then move it there."""
+        began = time.monotonic()
+        temporary = place.parent.with_name(f".{place.parent.name}.{uuid.uuid4().hex[:8]}")
+        temporary.mkdir(parents=True)
+        try:
+            archive, unpacked = temporary / "archive.tar.gz", temporary / "unpacked"
+            self._download(location, archive, cancel)
+            size = self._unpack(location, archive, unpacked, cancel)
+            archive.unlink()
+            shutil.rmtree(place, ignore_errors=True)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            unpacked.replace(place)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+        return StoredModel(path=place, bytes=size, download_seconds=time.monotonic() - began)
+
+    def _download(self, location: S3Location, archive: Path, cancel: threading.Event) -> None:
+        deadline = time.monotonic() + self._download_seconds
+        with archive.open("wb") as file:
+            for chunk in self._objects.chunks(location):
+                if cancel.is_set():
+                    raise DownloadCancelledError(str(location))
+                if time.monotonic() > deadline:
+                    raise model_data_unusable(
+                        bucket=location.bucket,
+                        key=location.key,
+                        reason=f"not downloaded within the variant's {self._download_seconds:.0f} s",
+                    )
+                file.write(chunk)
+
+    def _unpack(self, location: S3Location, archive: Path, folder: Path, cancel: threading.Event) -> int:
+        try:
+            size = unpack(archive, folder, limits=self._limits, cancelled=cancel.is_set)
+        except UnsafeArchiveError as error:
+            if cancel.is_set():
+                raise DownloadCancelledError(str(location)) from error
+            raise self._unusable(location, str(error)) from error
+        self._prepare(folder)
+        return size
+
+    def _unusable(self, location: S3Location, reason: str) -> InvokeError:
+        return model_data_unusable(bucket=location.bucket, key=location.key, reason=reason)
+
+    def remove(self, target_model: str) -> None:
+        """Delete an unpacked model. A model that is not there is no error."""
+        shutil.rmtree(self.path(target_model).parent, ignore_errors=True)

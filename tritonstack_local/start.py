@@ -1,0 +1,186 @@
+"""A local AWS started and stopped: two processes, both or none."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from tritonstack.errors import InputError, Problem, WorkFailedError
+from tritonstack.paths import LIBRARY, REPOSITORY, LocalPaths, environment_python
+from tritonstack_local.aws import ACCOUNT, REGION, LocalAws, find_local_aws, plain_environment, read_url
+from tritonstack_local.orphans import running_parts
+from tritonstack_local.ports import choose_ports
+from tritonstack_local.processes import ProcessRecord, ended_early, start_process
+from tritonstack_local.record import RunningRecord, exclusive, forget_record, read_record, write_record
+
+START_SECONDS = 60.0
+
+
+def start_local_aws(
+    *,
+    emulator_port: int,
+    runtime_port: int,
+    report: Callable[[str], None],
+    note: Callable[[str], None] = lambda _text: None,
+) -> LocalAws:
+    """Start the emulator and the runtime and wait until both answer; what runs already is taken as it is.
+
+    Args:
+        emulator_port: the port of every AWS API; 0 takes a free one.
+        runtime_port: the port of InvokeEndpoint; 0 takes a free one.
+        report: called with each step as it begins.
+        note: called with what a person must know after the start too: that a half left from before was discarded.
+
+    Raises:
+        InputError: a port is taken, the environments are not made yet, or nothing can be written to the state folder.
+        WorkFailedError: a process ended or did not answer in time; with the last lines of its log.
+    """
+    paths = LocalPaths.from_environment()
+    _check_environments()
+    with exclusive(paths, report=report):
+        aws = find_local_aws()
+        if aws is not None:
+            return aws
+        left, _ = _stop_recorded(paths)
+        if left:
+            note(f"ended what still ran from before ({', '.join(left)}); what was deployed there is discarded")
+        return _start(paths, choices=(emulator_port, runtime_port), report=report)
+
+
+def _start(paths: LocalPaths, *, choices: tuple[int, int], report: Callable[[str], None]) -> LocalAws:
+    emulator_port, runtime_port = choose_ports(emulator=choices[0], runtime=choices[1])
+    record = RunningRecord(emulator_port=emulator_port, runtime_port=runtime_port)
+    started: list[ProcessRecord] = []
+    try:
+        report(f"local AWS on port {emulator_port}")
+        started.append(emulator := _start_emulator(paths, emulator_port, runtime_port))
+        write_record(paths, replace(record, emulator=emulator))
+        _wait(f"http://127.0.0.1:{emulator_port}/_tritonstack/health", "the AWS emulator", emulator)
+        report(f"SageMaker runtime on port {runtime_port}")
+        started.append(runtime := _start_runtime(paths, emulator_port, runtime_port))
+        write_record(paths, replace(record, emulator=emulator, runtime=runtime))
+        _wait(f"http://127.0.0.1:{runtime_port}/_tritonstack/health", "the SageMaker runtime", runtime)
+    except BaseException:  # an interrupted start too leaves nothing running
+        for process in reversed(started):
+            process.stop()
+        forget_record(paths)
+        raise
+    return LocalAws(emulator_port=emulator_port, runtime_port=runtime_port, emulator=emulator, runtime=runtime)
+
+
+def stop_local_aws(*, report: Callable[[str], None] = lambda _step: None) -> str:
+    """Stop what ``start_local_aws`` started. Returns the outcome in words.
+
+    Args:
+        report: called with each step as it begins.
+
+    Raises:
+        InputError: the record of what runs is damaged.
+    """
+    paths = LocalPaths.from_environment()
+    if not paths.record.is_file() and not running_parts(paths):
+        return "none was running"
+    with exclusive(paths, report=report):
+        stopped, ended = _stop_recorded(paths)
+    if not stopped:
+        return "none was running"
+    return "stopped" + "".join(f"; {name} had ended before" for name in ended)
+
+
+def _stop_recorded(paths: LocalPaths) -> tuple[list[str], list[str]]:
+    """Stop what the record names and what runs without one, then forget it.
+
+    Returns the parts that were stopped and those that had ended.
+    """
+    record = read_record(paths)
+    stopped: list[str] = []
+    ended: list[str] = []
+    parts = record.parts if record else {}
+    known = {part.pid for part in parts.values()}
+    parts |= {name: part for name, part in running_parts(paths).items() if part.pid not in known}
+    for name, part in parts.items():
+        (stopped if part.running else ended).append(name)
+        part.stop()
+    forget_record(paths)
+    return stopped, ended
+
+
+def _start_emulator(paths: LocalPaths, port: int, runtime_port: int) -> ProcessRecord:
+    temporary = paths.emulator / "tmp"
+    temporary.mkdir(parents=True, exist_ok=True)
+    environment = {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "HOME": os.environ.get("HOME", str(paths.root)),
+        "PYTHONPATH": str(LIBRARY),
+        "PYTHONUNBUFFERED": "1",
+        "BIND_HOST": "127.0.0.1",
+        "GATEWAY_PORT": str(port),
+        "MINISTACK_ACCOUNT_ID": ACCOUNT,
+        "MINISTACK_REGION": REGION,
+        "IOT_MTLS_ENABLED": "0",
+        "STATE_DIR": str(paths.emulator / "state"),
+        "TMPDIR": str(temporary),
+        "NODE_PATH": str(REPOSITORY / "node_modules"),
+        "TRITONSTACK_RUNTIME_URL": f"http://127.0.0.1:{runtime_port}",
+    }
+    return start_process(
+        [str(environment_python("emulator")), "-m", "tritonstack_local.emulator"],
+        environment=environment,
+        folder=paths.emulator,
+        log=_new_log(paths, "emulator"),
+    )
+
+
+def _start_runtime(paths: LocalPaths, emulator_port: int, port: int) -> ProcessRecord:
+    paths.runtime.mkdir(parents=True, exist_ok=True)
+    return start_process(
+        [
+            str(environment_python("main")), "-m", "tritonstack_local.runtime",
+            "--port", str(port), "--emulator", f"http://127.0.0.1:{emulator_port}", "--state", str(paths.runtime),
+        ],
+        environment={**plain_environment(), "PYTHONPATH": str(LIBRARY), "PYTHONUNBUFFERED": "1"},
+        folder=paths.runtime,
+        log=_new_log(paths, "runtime"),
+    )  # fmt: skip
+
+
+def _new_log(paths: LocalPaths, name: str) -> Path:
+    """A log for this run alone; that of the run before is kept beside it."""
+    log = paths.logs / f"{name}.log"
+    if log.is_file():
+        log.replace(paths.logs / f"{name}.before.log")
+    return log
+
+
+def _check_environments() -> None:
+    missing = [name for name in ("main", "emulator", "backends") if not environment_python(name).exists()]
+    if missing:
+        raise InputError(
+            [
+                Problem(
+                    found=f"the environments {', '.join(missing)} are not made yet",
+                    allowed="environments under .envs/ as requirements/ pins them",
+                    advice="make setup",
+                )
+            ]
+        )
+
+
+def _wait(url: str, name: str, process: ProcessRecord) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        try:
+            read_url(url)
+            answered = True
+        except (OSError, http.client.HTTPException):
+            answered = False
+        if not process.running:  # even where something answers: then it is another one's server
+            raise ended_early(name, process)
+        if answered:
+            return
+        time.sleep(0.1)
+    raise WorkFailedError(f"{name} did not answer within {START_SECONDS:.0f} s at {url}; its log: {process.log}")

@@ -1,0 +1,81 @@
+"""Makes the programs of an image and a machine for one TensorRT version and one GPU."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+from tritonstack.catalogue.trtexec import takes_value, trtexec_options, trtexec_table
+from tritonstack.paths import LIBRARY, environment_python
+from tritonstack_local.trtexec.machine import Machine
+
+
+@dataclass(frozen=True, kw_only=True)
+class StandIns:
+    """The programs' paths."""
+
+    trtexec: Path
+    nvidia_smi: Path
+    entrypoint: Path
+
+    def environment(self) -> dict[str, str]:
+        """The variables with which ``engine_step.py`` takes them for the image's own programs."""
+        return {
+            "TRITONSTACK_TRTEXEC": str(self.trtexec),
+            "TRITONSTACK_NVIDIA_SMI": str(self.nvidia_smi),
+            "TRITONSTACK_NVIDIA_ENTRYPOINT": str(self.entrypoint),
+        }
+
+
+def machine_with(*, tensorrt: str, gpu: str, compute_capability: str, **driver: str) -> Machine:
+    """A machine whose trtexec takes exactly the options of a TensorRT version; ``driver``: fields of ``Machine``.
+
+    Raises:
+        TensorRtNotKnownError: the catalogue has no options of that version.
+    """
+    later = [
+        f"{option}={value}"
+        for option, values in trtexec_table().values.items()
+        for value in values
+        if not takes_value(version=tensorrt, option=option, value=value)
+    ]
+    return Machine(
+        tensorrt=tensorrt,
+        options=tuple(sorted(trtexec_options(tensorrt))),
+        later_values=tuple(later),
+        gpu=gpu,
+        compute_capability=compute_capability,
+        **driver,
+    )
+
+
+def make_stand_ins(folder: Path, machine: Machine, *, python: Path | None = None) -> StandIns:
+    """Write ``trtexec-stand-in``, ``nvidia-smi-stand-in`` and ``nvidia_entrypoint-stand-in.sh``.
+
+    The last one does what NVIDIA's entrypoint does: it says what became of CUDA's forward compatibility, in the
+    variable of ``/etc/shinit_v2``, and runs what it is given.
+
+    Args:
+        folder: made where it is missing.
+        machine: what they pretend to run on.
+        python: an interpreter that has NumPy and ONNX Runtime; default: that of ``.envs/backends``.
+    """
+    python = python or environment_python("backends")
+    folder.mkdir(parents=True, exist_ok=True)
+    described = folder / "machine.json"
+    machine.write(described)
+    made = {}
+    for name, module in (
+        ("trtexec-stand-in", "tritonstack_local.trtexec"),
+        ("nvidia-smi-stand-in", "tritonstack_local.trtexec.nvidia_smi"),
+    ):
+        made[name] = folder / name
+        command = shlex.join([str(python), "-m", module, str(described)])
+        made[name].write_text(f'#!/bin/sh\nPYTHONPATH={shlex.quote(str(LIBRARY))} exec {command} "$@"\n')
+        made[name].chmod(0o755)
+    entrypoint = folder / "nvidia_entrypoint-stand-in.sh"
+    tried = f"export _CUDA_COMPAT_STATUS={shlex.quote(machine.compat)}\n" if machine.compat else ""
+    entrypoint.write_text(f'#!/bin/sh\necho "== nvidia_entrypoint-stand-in =="\n{tried}exec "$@"\n')
+    entrypoint.chmod(0o755)
+    return StandIns(trtexec=made["trtexec-stand-in"], nvidia_smi=made["nvidia-smi-stand-in"], entrypoint=entrypoint)
