@@ -23,13 +23,13 @@ setup: ## Make the environments under .envs/ (outside this folder only download 
 .PHONY: demo
 demo: ## Deploy environment `local` to a local AWS with the real CDK CLI; call its models until one is evicted
 	@$(PYTHON) scripts/setup.py $(ENVIRONMENTS)
-	@$(RUN) tritonstack up
-	@$(RUN) tritonstack deploy-local local
-	@$(RUN) tritonstack demo local
+	@$(RUN) tritonstack local up
+	@$(RUN) tritonstack local deploy local
+	@$(RUN) tritonstack local demo local
 
 .PHONY: down
 down: ## Stop what `make demo` started
-	@$(RUN) tritonstack down
+	@$(RUN) tritonstack local down
 
 .PHONY: test
 test: setup ## The test suite: unit tests, one whole way through, seeded samples of the long ones
@@ -83,6 +83,6 @@ lock: ## Resolve requirements/*.in anew into the pinned, hashed requirements/*.t
 
 .PHONY: clean
 clean: ## Remove what was made here; the local AWS is stopped first
-	@[ ! -x .envs/main/bin/python ] || $(RUN) tritonstack down
+	@[ ! -x .envs/main/bin/python ] || $(RUN) tritonstack local down
 	rm -rf .envs .local cdk.out node_modules .hypothesis .mypy_cache .pytest_cache .ruff_cache .coverage htmlcov
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -26,11 +26,11 @@ def local_stack(folder: Path = RESULTS / "stack") -> Iterator[LocalAws]:
     before = os.environ.get(HOME_VARIABLE)
     os.environ[HOME_VARIABLE] = str(folder)
     try:
-        tritonstack("up", "--port", "0", "--runtime-port", "0")
-        tritonstack("deploy-local", "local")
+        tritonstack("local", "up", "--port", "0", "--runtime-port", "0")
+        tritonstack("local", "deploy", "local")
         yield require_local_aws()
     finally:
-        tritonstack("down")
+        tritonstack("local", "down")
         if before is None:
             del os.environ[HOME_VARIABLE]
         else:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from tests.tritonstack_local.fake_parts import wait_for
 from tritonstack import VERSION, cli
@@ -43,9 +44,12 @@ def main_with(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> int:
     return ended.value.code
 
 
-@pytest.mark.parametrize("name", cli.COMMANDS)
-def test_every_command_exists_and_its_help_is_a_sentence(name: str) -> None:
-    module, line = cli.COMMANDS[name]
+COMMANDS = [*cli.COMMANDS.items(), *(each for group in cli.groups().values() for each in group.lazy.items())]
+
+
+@pytest.mark.parametrize(("name", "where"), COMMANDS)
+def test_every_command_exists_and_its_help_is_a_sentence(name: str, where: tuple[str, str]) -> None:
+    module, line = where
     command = importlib.import_module(module).command
     assert isinstance(command, click.Command)
     assert command.name == name
@@ -56,11 +60,24 @@ def test_every_command_exists_and_its_help_is_a_sentence(name: str) -> None:
 def test_the_help_names_every_command_and_imports_none_of_them(tmp_path: Path) -> None:
     code = (
         "import sys; sys.argv = ['tritonstack', '--help']; from tritonstack.cli import main\n"
-        "try: main()\nfinally: print(sorted(m for m in sys.modules if m.startswith('tritonstack.commands.')))"
+        "try: main()\n"
+        "finally: print(sorted(m for m in sys.modules if m.startswith('tritonstack') and '.commands.' in m))"
     )
     result = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, text=True, capture_output=True, check=True)
     assert result.stdout.endswith("[]\n")
-    assert all(f"\n  {name} " in result.stdout for name in cli.COMMANDS)
+    assert all(f"\n  {name} " in result.stdout for name in (*cli.COMMANDS, "local"))
+
+
+def test_a_group_is_there_only_with_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cli, "groups", dict)
+    result = CliRunner().invoke(cli.root, ["local", "up"])
+    assert (result.exit_code, "No such command 'local'" in result.stderr) == (2, True)
+    assert "local" not in CliRunner().invoke(cli.root, ["--help"]).stdout.split()
+
+
+def test_a_command_without_its_group_is_pointed_at() -> None:
+    result = CliRunner().invoke(cli.root, ["up"])
+    assert (result.exit_code, "Did you mean 'local up'?" in result.stderr) == (2, True)
 
 
 def test_the_version_is_the_project_s_also_where_the_project_is_not_installed(tmp_path: Path) -> None:
@@ -70,7 +87,17 @@ def test_the_version_is_the_project_s_also_where_the_project_is_not_installed(tm
 
 
 @pytest.mark.parametrize(
-    "arguments", [["nothing"], ["up", "--nothing"], ["up", "more"], ["up", "--port", "x"], ["demo", "a", "b"], []]
+    "arguments",
+    [
+        ["nothing"],
+        ["local"],
+        ["local", "nothing"],
+        ["local", "up", "--nothing"],
+        ["local", "up", "more"],
+        ["local", "up", "--port", "x"],
+        ["local", "demo", "a", "b"],
+        [],
+    ],
 )
 def test_a_wrong_command_line_ends_with_2_and_says_where_help_is(arguments: list[str], tmp_path: Path) -> None:
     result = tritonstack(*arguments, home=tmp_path)
@@ -119,7 +146,7 @@ def test_a_state_folder_that_cannot_be_made_is_a_message(
         main_with(monkeypatch, OSError(error, os.strerror(error), str(home / "archives")))
 
 
-@pytest.mark.parametrize("arguments", [["build"], ["up"]])
+@pytest.mark.parametrize("arguments", [["build"], ["local", "up"]])
 def test_a_state_folder_that_is_a_file_ends_without_a_traceback(arguments: list[str], tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     result = tritonstack(*arguments, home=tmp_path / "file")
@@ -143,7 +170,7 @@ def test_ctrl_c_ends_with_130_and_no_traceback(tmp_path: Path) -> None:
     with (
         output.open("wb") as file,
         subprocess.Popen(
-            [sys.executable, "-m", "tritonstack", "logs", "emulator", "-f"],
+            [sys.executable, "-m", "tritonstack", "local", "logs", "emulator", "-f"],
             env={**os.environ, "TRITONSTACK_HOME": str(tmp_path)}, cwd=REPOSITORY,
             stdout=file, stderr=subprocess.PIPE, text=True,
         ) as following,
@@ -165,7 +192,7 @@ def test_a_reader_that_goes_away_gets_no_complaint(size: int, tmp_path: Path) ->
     os.close(read)
     with os.fdopen(write, "wb") as gone:
         result = subprocess.run(
-            [sys.executable, "-m", "tritonstack", "logs", "emulator", "-n", str(size)],
+            [sys.executable, "-m", "tritonstack", "local", "logs", "emulator", "-n", str(size)],
             env={**os.environ, "TRITONSTACK_HOME": str(tmp_path)}, cwd=REPOSITORY,
             stdout=gone, stderr=subprocess.PIPE, text=True, timeout=60, check=False,
         )  # fmt: skip

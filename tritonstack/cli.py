@@ -6,7 +6,11 @@ import errno
 import importlib
 import os
 import sys
+from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import entry_points
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -17,6 +21,9 @@ from tritonstack.errors import TritonstackError
 
 REFUSED_BY_THE_MACHINE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EMFILE, *FULL)
 """What a person can mend and no code of ours causes: no permission, a read-only or full disk, too many open files."""
+
+GROUPS = "tritonstack.commands"
+"""Entry points: name of a group → its ``click.Group``."""
 
 # command → (module, help line); a module is imported when its command runs, so that `--help` stays quick.
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -62,17 +69,6 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Say what a change does to every environment, against the snapshots of its base.",
     ),
     "pipeline": ("tritonstack.commands.pipeline", "Print what each account needs before a pipeline deploys into it."),
-    "up": ("tritonstack.commands.up", "Start the local AWS and its SageMaker runtime."),
-    "down": ("tritonstack.commands.down", "Stop the local AWS and its SageMaker runtime."),
-    "status": ("tritonstack.commands.status", "Show local endpoints, loaded models, hit ratios and last errors."),
-    "logs": ("tritonstack.commands.logs", "Print the logs of the local AWS, the runtime or an endpoint's Triton."),
-    "env": ("tritonstack.commands.env", "Print the variables that point an AWS SDK at the local AWS."),
-    "deploy-local": (
-        "tritonstack.commands.deploy_local",
-        "Bootstrap, build, publish and deploy an environment to the local AWS.",
-    ),
-    "destroy-local": ("tritonstack.commands.destroy_local", "Remove an environment from the local AWS."),
-    "demo": ("tritonstack.commands.demo", "Call every model of the local environment twice and print a table."),
     "invoke": ("tritonstack.commands.invoke", "Call a model by its name."),
     "proxy": ("tritonstack.commands.proxy", "Let Triton's own HTTP clients and perf_analyzer call models by name."),
 }
@@ -81,26 +77,66 @@ COMMANDS: dict[str, tuple[str, str]] = {
 class LazyGroup(click.Group):
     """A group whose commands live in modules that are imported on use."""
 
+    def __init__(self, *, commands: Mapping[str, tuple[str, str]], **settings: Any) -> None:
+        """``commands``: name → module with the click command ``command``, and its help line; ``settings``: click's."""
+        super().__init__(**settings)
+        self.lazy = commands
+
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  (click's signature)
-        """The commands in the order of ``COMMANDS``."""
-        return list(COMMANDS)
+        """The commands in their order."""
+        return list(self.lazy)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         """The command object named ``command`` in its module."""
-        if cmd_name not in COMMANDS:
+        if cmd_name not in self.lazy:
             return None
-        command = importlib.import_module(COMMANDS[cmd_name][0]).command
+        module = self.lazy[cmd_name][0]
+        command = importlib.import_module(module).command
         if not isinstance(command, click.Command):
-            raise TypeError(f"{COMMANDS[cmd_name][0]}.command is no click command")
+            raise TypeError(f"{module}.command is no click command")
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """The help lines of ``COMMANDS``, without importing a single module."""
+        """The help lines, without importing a single command's module."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+            formatter.write_dl([(name, text) for name, (_, text) in self.lazy.items()])
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+class RootGroup(LazyGroup):
+    """The commands of this package, and the groups of others: entry points of ``tritonstack.commands``."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The commands, then the groups."""
+        return [*super().list_commands(ctx), *groups()]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """A command of this package, or a group."""
+        return groups().get(cmd_name) or super().get_command(ctx, cmd_name)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does; for a name that only a group has, the message names the group."""
+        name = args[0]
+        of_groups = [group for group, found in groups().items() if name in found.list_commands(ctx)]
+        if of_groups and self.get_command(ctx, name) is None:
+            ctx.fail(f"No such command '{name}'. Did you mean '{of_groups[0]} {name}'?")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The commands' help lines, then the groups'."""
+        super().format_commands(ctx, formatter)
+        with formatter.section("Groups"):
+            formatter.write_dl([(name, group.get_short_help_str(limit=100)) for name, group in groups().items()])
+
+
+@cache
+def groups() -> dict[str, LazyGroup]:
+    """Groups of commands by name, of the packages that are installed beside this one."""
+    return {point.name: point.load() for point in sorted(entry_points(group=GROUPS), key=lambda point: point.name)}
+
+
+@click.group(cls=RootGroup, commands=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(VERSION, prog_name="tritonstack")
 def root() -> None:
     """Serve models with NVIDIA Triton on Amazon SageMaker GPU endpoints, as code."""

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import entry_points
@@ -17,8 +17,6 @@ from tritonstack.errors import InputError, Problem
 if TYPE_CHECKING:
     import numpy as np
     from botocore.config import Config
-
-    from tritonstack.archives.programs import Report
 
 GROUP = "tritonstack.local_aws"
 
@@ -97,7 +95,7 @@ class LocalAwsPackage(Protocol):
         needs: Collection[str],
         request: Mapping[str, np.ndarray[Any, Any]],
         work: Path,
-        report: Report,
+        report: Callable[[str], None],
     ) -> ContainerAnswer:
         """Load a staged repository in the local Triton, and send one request; see ``tritonstack_local.plugin``."""
         ...

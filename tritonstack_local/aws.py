@@ -96,7 +96,7 @@ class LocalAws:
         except (OSError, ValueError, http.client.HTTPException) as error:
             raise WorkFailedError(
                 f"the local runtime does not answer at {self.runtime_url}: {error}\n"
-                "  do:      tritonstack down, tritonstack up, tritonstack deploy-local\n"
+                "  do:      tritonstack local down, tritonstack local up, tritonstack local deploy\n"
                 f"  its log: {self.runtime.log}"
             ) from error
 
@@ -156,7 +156,7 @@ def sdk_variables(*, emulator_url: str, runtime_url: str) -> dict[str, str]:
 
 
 def find_local_aws() -> LocalAws | None:
-    """The local AWS that ``tritonstack up`` started and that still runs as a whole, or None.
+    """The local AWS that ``tritonstack local up`` started and that still runs as a whole, or None.
 
     Raises:
         InputError: the record of it is damaged.
@@ -190,16 +190,19 @@ def require_local_aws() -> LocalAws:
         pids = ", ".join(f"{name} (process {part.pid})" for name, part in orphans.items())
         found, advice = (
             f"the record of what runs is gone, but its parts run: {pids}",
-            "tritonstack down, then tritonstack up",
+            "tritonstack local down, then tritonstack local up",
         )
     elif len(ended) == len(parts):
-        found, advice = "no local AWS is running", "tritonstack up (or make demo)"
+        found, advice = "no local AWS is running", "tritonstack local up (or make demo)"
         if lost := lost_deployments(LocalPaths.from_environment()):
-            again = ", tritonstack deploy-local ".join(lost)
+            again = ", tritonstack local deploy ".join(lost)
             found += f", and what was deployed is gone with the last one: {', '.join(lost)}"
-            advice = f"tritonstack up, then tritonstack deploy-local {again}"
+            advice = f"tritonstack local up, then tritonstack local deploy {again}"
     elif not ended:
-        found, advice = "the local AWS is starting", "wait for that tritonstack up; if none is at work, tritonstack up"
+        found, advice = (
+            "the local AWS is starting",
+            "wait for that tritonstack local up; if none is at work, tritonstack local up",
+        )
     else:
         raise _has_ended(ended)
     raise InputError([Problem(found=found, allowed="a running one", advice=advice)])
@@ -208,7 +211,7 @@ def require_local_aws() -> LocalAws:
 def _has_ended(ended: dict[str, ProcessRecord]) -> WorkFailedError:
     """First what happened and what to do, then the last words of who ended."""
     lines = [f"{' and '.join(ended)} of the local AWS has ended."]
-    lines.append("  do:      tritonstack up, then tritonstack deploy-local")
+    lines.append("  do:      tritonstack local up, then tritonstack local deploy")
     for part in ended.values():
         lines += [f"The last lines of {part.log}:", log_tail(Path(part.log), SHOWN_LINES)]
     return WorkFailedError("\n".join(lines))

@@ -99,7 +99,7 @@ class LocalDeployment:
         command = [str(_installed_cdk()), *arguments, "--no-notices", "--no-color"]
         last: deque[str] = deque(maxlen=SHOWN_LINES)
         with (
-            log.open("a", buffering=1) as record,  # line by line, so that `tritonstack logs -f cdk` follows
+            log.open("a", buffering=1) as record,  # line by line, so that `tritonstack local logs -f cdk` follows
             subprocess.Popen(
                 command, cwd=folder, env=self._variables(), text=True, errors="replace",
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,

@@ -10,7 +10,7 @@ from tritonstack_local.orphans import listener_on
 
 LOOPBACK = "127.0.0.1"
 FREE_ONES = (
-    "tritonstack up --port 0 --runtime-port 0 takes free ones; so do the variables TRITONSTACK_PORT=0 and "
+    "tritonstack local up --port 0 --runtime-port 0 takes free ones; so do the variables TRITONSTACK_PORT=0 and "
     "TRITONSTACK_RUNTIME_PORT=0, for make demo too"
 )
 

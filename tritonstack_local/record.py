@@ -58,8 +58,8 @@ def read_record(paths: LocalPaths) -> RunningRecord | None:
                     file=str(paths.record),
                     field=where,
                     found=f"damaged: {first['msg']}",
-                    allowed="what `tritonstack up` wrote",
-                    advice="end what `pgrep -af tritonstack_local` shows, remove the file, then tritonstack up",
+                    allowed="what `tritonstack local up` wrote",
+                    advice="end what `pgrep -af tritonstack_local` shows, remove the file, then tritonstack local up",
                 )
             ]
         ) from error
@@ -108,7 +108,7 @@ def lost_deployments(paths: LocalPaths) -> dict[str, tuple[str, ...]]:
 def lost_text(lost: Mapping[str, Sequence[str]]) -> str:
     """Environments with their endpoints, and how to have them again."""
     names = ", ".join(f"{name} ({', '.join(endpoints) or 'no endpoint'})" for name, endpoints in lost.items())
-    return f"{names}\n  do:      {'; '.join(f'tritonstack deploy-local {name}' for name in lost)}"
+    return f"{names}\n  do:      {'; '.join(f'tritonstack local deploy {name}' for name in lost)}"
 
 
 def _read_deployed(paths: LocalPaths) -> dict[str, DeployedRecord]:
@@ -157,6 +157,6 @@ def exclusive(paths: LocalPaths, *, report: Callable[[str], object], name: str =
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            report("waiting for another tritonstack up or down")
+            report("waiting for another tritonstack local up or down")
             fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -8,7 +8,7 @@ import re
 import click
 
 from scripts.documentation.markdown import code, head, link, table
-from tritonstack.cli import COMMANDS, root
+from tritonstack.cli import COMMANDS, groups, root
 from tritonstack.paths import repository_path
 
 NAME = "tritonstack"
@@ -31,7 +31,7 @@ def commands_page() -> str:
         f"## {NAME}\n",
         table(
             ["command", "what it does"],
-            [(link(code(name), f"{NAME} {name}"), text) for name, (_, text) in COMMANDS.items()],
+            [(link(code(name), f"{NAME} {name}"), text) for name, text in _help_lines()],
         ),
     ]
     for name in every_command():
@@ -59,11 +59,18 @@ def command_of(name: str) -> click.Command:
 def every_command() -> list[str]:
     """The names of all commands, those of a group behind the group."""
     names = []
-    for name in COMMANDS:
+    for name in [*COMMANDS, *groups()]:
         command = command_of(name)
         below = command.list_commands(click.Context(command)) if isinstance(command, click.Group) else []
         names += [name, *(f"{name} {each}" for each in below)]
     return names
+
+
+def _help_lines() -> list[tuple[str, str]]:
+    """Every command, those of a group with the group's name before them, and its help line."""
+    own = [(name, text) for name, (_, text) in COMMANDS.items()]
+    below = [(f"{name} {each}", text) for name, group in groups().items() for each, (_, text) in group.lazy.items()]
+    return own + below
 
 
 def _command(name: str) -> list[str]:

@@ -141,7 +141,7 @@ def test_without_credentials_nothing_is_downloaded(
     with pytest.raises(InputError, match="Unable to locate credentials") as refused:
         fetch_source(source(places), places.sources, report=print)
     assert refused.value.exit_code == 2
-    assert "tritonstack env" in str(refused.value)
+    assert "tritonstack local env" in str(refused.value)
     monkeypatch.setenv("AWS_PROFILE", "nobody")
     with pytest.raises(InputError, match="nobody"):
         fetch_source(source(places), places.sources, report=print)

@@ -182,7 +182,7 @@ def test_a_local_aws_without_a_deployment_says_how_to_deploy(world: World) -> No
     world.ssm.meta.endpoint_url = "http://127.0.0.1:4566"
     result = world.invoke("digits", "--input", world.file("a.json", [0]))
     assert isinstance(result.exception, InputError)
-    assert [problem.advice for problem in result.exception.problems] == ["tritonstack deploy-local dev"]
+    assert [problem.advice for problem in result.exception.problems] == ["tritonstack local deploy dev"]
 
 
 def test_an_archive_that_was_never_published_is_refused_with_the_current_one(world: World) -> None:
@@ -202,7 +202,7 @@ def test_environment_local_without_a_local_aws_says_how_to_start_one(
     monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
     result = CliRunner().invoke(invoke.command, ["digits", "--input", "a.json"])
     assert isinstance(result.exception, InputError)
-    assert "tritonstack up" in str(result.exception)
+    assert "tritonstack local up" in str(result.exception)
 
 
 def test_the_region_is_that_of_the_environment_s_file() -> None:

@@ -55,7 +55,7 @@ def test_nothing_that_fails_is_exit_code_zero(project: Path, monkeypatch: pytest
 @pytest.mark.parametrize(
     ("variables", "local"),
     [
-        ({"AWS_ENDPOINT_URL": "http://127.0.0.1:4566"}, True),  # eval "$(tritonstack env)"
+        ({"AWS_ENDPOINT_URL": "http://127.0.0.1:4566"}, True),  # eval "$(tritonstack local env)"
         ({"AWS_ENDPOINT_URL_SERVICE_QUOTAS": "http://localhost:4566"}, True),
         ({"AWS_ENDPOINT_URL": "http://127.0.0.1:4566", "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "true"}, False),
     ],

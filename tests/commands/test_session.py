@@ -123,7 +123,7 @@ def test_environment_local_without_a_local_aws_says_what_to_start(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(monkeypatch, "publish", "local") == 2
-    assert "tritonstack up" in capsys.readouterr().err
+    assert "tritonstack local up" in capsys.readouterr().err
 
 
 def test_environment_local_is_where_a_profile_points_when_no_local_aws_of_ours_runs(

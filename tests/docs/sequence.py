@@ -111,7 +111,7 @@ def run_sequence(root: Path, blocks: Sequence[tuple[CodeBlock, Entry]], *, secon
                 stdout=printed, stderr=subprocess.STDOUT, timeout=seconds, check=False,
             ).returncode  # fmt: skip
     finally:
-        subprocess.run([str(PROGRAM), "down"], cwd=root, env=variables(root), check=True, capture_output=True)
+        subprocess.run([str(PROGRAM), "local", "down"], cwd=root, env=variables(root), check=True, capture_output=True)
     said = log.read_text().split(mark)[1:]
     assert code == 0, f"{blocks[len(said) - 1][0]} ended with {code}:\n{said[-1]}"
     for (block, entry), text in zip(blocks, said, strict=True):

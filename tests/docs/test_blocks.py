@@ -142,7 +142,7 @@ def test_an_entry_without_a_way_or_with_two_is_refused() -> None:
         ("tritonstack verfy dev", "no command"),
         ("tritonstack verify dev --jsn", "--jsn"),
         ("tritonstack pipeline nothing", "pipeline has no command"),
-        ("tritonstack up --port many", "many"),
+        ("tritonstack local up --port many", "many"),
         ("aws ssm get-parametr --name x", "no operation"),
         ("aws ssm get-parameter --nam x", "--nam"),
         ("x=$(aws sagemakr list-endpoints)", "no service"),
@@ -163,7 +163,7 @@ def test_a_command_that_is_not_there_is_found(line: str, said: str) -> None:
     "line",
     [
         "tritonstack verify dev --json  # a comment",
-        'export A=b; eval "$(tritonstack env)"',
+        'export A=b; eval "$(tritonstack local env)"',
         'outputs=$(aws ssm get-parameter --name x --query Parameter.Value --output text) && echo "$outputs" | jq . > f',
         "cdk deploy 'dev/*' --require-approval never",
         "CDK_VALIDATION=false make test",

@@ -53,7 +53,8 @@ def test_every_command_has_its_usage_and_every_option() -> None:
 def test_the_commands_of_a_group_are_commands(monkeypatch: pytest.MonkeyPatch) -> None:
     group = click.Group("group", commands={"part": click.Command("part")})
     monkeypatch.setattr(root, "get_command", lambda _context, name: group if name == "group" else None)
-    monkeypatch.setattr(commands_page, "COMMANDS", {"group": ("", "")})
+    monkeypatch.setattr(commands_page, "COMMANDS", {})
+    monkeypatch.setattr(commands_page, "groups", lambda: {"group": group})
     assert every_command() == ["group", "group part"]
     with pytest.raises(LookupError, match="group other"):
         command_of("group other")

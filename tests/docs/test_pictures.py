@@ -104,7 +104,7 @@ def test_imports_go_one_way() -> None:
         if name.startswith("tritonstack"):
             assert not {"app.py", "stacks", "constructs_lib"} & graph[name], name
         if name not in OUTBUILDINGS:
-            assert not set(OUTBUILDINGS) & graph[name] or name == "tritonstack.commands", name
+            assert not set(OUTBUILDINGS) & graph[name], name
     assert "stacks" not in graph["constructs_lib"]
     assert "app.py" not in reachable(graph, "stacks")
 
@@ -140,7 +140,7 @@ def test_every_package_is_drawn() -> None:
 @pytest.mark.parametrize("path", PICTURES, ids=lambda path: path.name)
 def test_a_picture_needs_nothing_from_outside_and_no_text_leaves_it(path: Path) -> None:
     text = path.read_text()
-    assert "http" not in text.replace('xmlns="http://www.w3.org/2000/svg"', "")
+    assert "://" not in text.replace('xmlns="http://www.w3.org/2000/svg"', "")
     assert "<script" not in text
     root = ElementTree.fromstring(text)  # noqa: S314 - our own
     for rect in root.iter(f"{SVG}rect"):

@@ -16,7 +16,7 @@ from tests.e2e.project import PROGRAM, REPOSITORY, Project
 
 @contextmanager
 def guarded(project: Project) -> Iterator[None]:
-    """Whatever ends this process within the block, ``tritonstack down`` follows in the project's folder.
+    """Whatever ends this process within the block, ``tritonstack local down`` follows in the project's folder.
 
     The guard, in a session of its own that no Ctrl-C reaches, waits for the end of a pipe that only this process holds.
     """
@@ -35,7 +35,7 @@ def guarded(project: Project) -> Iterator[None]:
 def main(root: str) -> None:
     """Wait for the end of the input. Where it says nothing, its other end was lost."""
     if not sys.stdin.buffer.read():
-        subprocess.run([str(PROGRAM), "down"], cwd=root, check=False, capture_output=True)
+        subprocess.run([str(PROGRAM), "local", "down"], cwd=root, check=False, capture_output=True)
 
 
 if __name__ == "__main__":

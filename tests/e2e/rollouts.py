@@ -18,7 +18,7 @@ SHARE_ENOUGH = 20
 
 
 class Deployment:
-    """``tritonstack deploy-local`` in the background."""
+    """``tritonstack local deploy`` in the background."""
 
     def __init__(self, project: Project, environment: str, *, expect: int) -> None:
         """``expect`` is the exit code."""
@@ -29,7 +29,7 @@ class Deployment:
 
     def _run(self, project: Project, environment: str, expect: int) -> None:
         try:
-            result = project.run("deploy-local", environment, expect=expect)
+            result = project.run("local", "deploy", environment, expect=expect)
             self.printed = result.stdout + result.stderr
         except BaseException as error:  # noqa: BLE001  (raised again in the test's own thread)
             self._error = error

@@ -23,7 +23,7 @@ END_SECONDS = 20.0
 def running(project: Project) -> Iterator[LocalAws]:
     """A local AWS on free ports; at the end it is stopped, and none of its processes may be left."""
     with guarded(project):
-        project.run("up", "--port", "0", "--runtime-port", "0")
+        project.run("local", "up", "--port", "0", "--runtime-port", "0")
         aws = local_aws_of(project)
         roots = [psutil.Process(record.pid) for record in (aws.emulator, aws.runtime)]
         family = list(roots)
@@ -31,7 +31,7 @@ def running(project: Project) -> Iterator[LocalAws]:
             yield aws
             family += [child for root in roots for child in root.children(recursive=True)]
         finally:
-            project.run("down")
+            project.run("local", "down")
     _, left = psutil.wait_procs(family, timeout=END_SECONDS)
     assert not [process for process in left if process.status() != psutil.STATUS_ZOMBIE]
 

@@ -107,7 +107,7 @@ def loads(project: Project, local_aws: LocalAws) -> LoadTests:
     )
     file = project.write("environments/loads.yaml", text)
     file.write_text(file.read_text() + LOAD_TEST)
-    project.run("deploy-local", "loads", timeout=600)
+    project.run("local", "deploy", "loads", timeout=600)
     return LoadTests(project, local_aws)
 
 

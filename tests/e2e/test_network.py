@@ -25,7 +25,7 @@ def aws(project: Project, local_aws: LocalAws) -> LocalAws:
     """The environment deployed into a VPC of two zones."""
     walled.make_boundary(local_aws)
     walled.write(project, network=created("a", "b"))
-    project.run("deploy-local", NAME)
+    project.run("local", "deploy", NAME)
     return local_aws
 
 
@@ -74,7 +74,7 @@ def test_a_zone_more_and_isolation_replace_the_model_and_no_call_fails(project: 
     before, endpoint = live_model(aws), aws.client("sagemaker").describe_endpoint(EndpointName=FULL)
     walled.write(project, network=created("a", "b", "c"), isolated=True)
     with calling(project, aws):
-        project.run("deploy-local", NAME)
+        project.run("local", "deploy", NAME)
     after = live_model(aws)
     assert after["ModelName"] != before["ModelName"]
     assert (before["EnableNetworkIsolation"], after["EnableNetworkIsolation"]) == (False, True)
@@ -91,12 +91,12 @@ def test_a_zone_is_left_and_then_taken_away(project: Project, aws: LocalAws) -> 
     wide = inventory(aws)["subnet"]
     walled.write(project, network=created("a", "b", "c", leave="b"), isolated=True)
     with calling(project, aws):
-        project.run("deploy-local", NAME)
+        project.run("local", "deploy", NAME)
     left_one = live_model(aws)
     assert walled.zones_of(aws, left_one["VpcConfig"]["Subnets"]) == ["us-east-1a", "us-east-1c"]
     assert inventory(aws)["subnet"] == wide
     walled.write(project, network=created("a", "c"), isolated=True)
-    project.run("deploy-local", NAME)
+    project.run("local", "deploy", NAME)
     assert inventory(aws)["subnet"] == set(left_one["VpcConfig"]["Subnets"])
     assert live_model(aws) == left_one, "nothing moved"
 
@@ -128,11 +128,11 @@ def test_a_created_network_is_left_for_an_imported_one_while_a_caller_calls(proj
     there = inventory(aws)
     walled.write(project, network=created("a", "c", more=f"imported: {imported}, join: imported"))
     with calling(project, aws):
-        project.run("deploy-local", NAME)
+        project.run("local", "deploy", NAME)
         assert live_model(aws)["VpcConfig"] == taken
         assert there["subnet"] <= inventory(aws)["subnet"], "the old fleet was in them to its end"
         walled.write(project, network=f"{{imported: {imported}}}")
-        project.run("deploy-local", NAME)
+        project.run("local", "deploy", NAME)
     now = inventory(aws)
     for kind in ("vpc", "subnet", "security group", "route table", "vpc endpoint", "flow log"):
         assert there[kind], kind
@@ -144,7 +144,7 @@ def test_a_created_network_is_left_for_an_imported_one_while_a_caller_calls(proj
 def test_an_environment_leaves_its_network_for_none(project: Project, aws: LocalAws) -> None:
     walled.write(project, network="null")
     with calling(project, aws):
-        project.run("deploy-local", NAME)
+        project.run("local", "deploy", NAME)
         assert "VpcConfig" not in live_model(aws)
         cloudformation = aws.client("cloudformation")
         cloudformation.delete_stack(StackName=f"{NAME}-network")  # as docs/operations.md says: the app knows it no more
@@ -156,21 +156,21 @@ def test_an_environment_leaves_its_network_for_none(project: Project, aws: Local
 def test_destroying_leaves_what_is_retained_and_a_second_deployment_adopts_the_log_group(
     project: Project, aws: LocalAws
 ) -> None:
-    project.run("destroy-local", NAME)
+    project.run("local", "destroy", NAME)
     retained = left(aws)
     assert {kind: len(names) for kind, names in retained.items()} == {"bucket": 2, "key": 1, "log group": 1}
     assert retained["log group"] == {GROUP}
     [key] = retained["key"]
     before = described_group(aws)
     walled.write(project, network=created("a", "b"), retain=False, key_arn=key)
-    project.run("deploy-local", NAME)
+    project.run("local", "deploy", NAME)
     with calling(project, aws) as callers:
         callers.check(more=10)
     after = described_group(aws)
     assert after["creationTime"] == before["creationTime"], "adopted, not made"
     assert (after["retentionInDays"], after["kmsKeyId"]) == (30, key)
     assert inventory(aws)["key"] == {key}, "with a key of one's own none is made"
-    project.run("destroy-local", NAME)
+    project.run("local", "destroy", NAME)
     assert left(aws) == {"bucket": retained["bucket"], "key": {key}}, "the group went with the stack that owned it last"
 
 

@@ -52,7 +52,7 @@ def guarded(project: Project, local_aws: LocalAws) -> LocalAws:
     )
     set_alarm(local_aws, "OK")
     write(project, "24.09")
-    project.run("deploy-local", NAME)
+    project.run("local", "deploy", NAME)
     return local_aws
 
 
@@ -115,7 +115,7 @@ def test_a_release_change_taken_back_by_an_alarm_and_then_carried_through_fails_
     write(project, "25.04")
     deployment = Deployment(project, NAME, expect=1)
     both_answer(updated, deployment, new="25.04", old="24.09")
-    assert "50% of the calls" in project.run("status").stdout
+    assert "50% of the calls" in project.run("local", "status").stdout
     set_alarm(guarded, "ALARM")
     printed = deployment.ended()
     assert ALARM in printed

@@ -22,7 +22,7 @@ NAME = "changing"
 def changing(project: Project, local_aws: LocalAws) -> LocalAws:
     """An environment of its own with one endpoint, deployed."""
     write(project, shm=16777216, models=["adds-01"])
-    project.run("deploy-local", NAME)
+    project.run("local", "deploy", NAME)
     return local_aws
 
 
@@ -60,7 +60,7 @@ def test_a_changed_environment_is_deployed_while_callers_call_and_no_call_fails(
         thread.start()
     try:
         write(project, shm=33554432, models=["adds-01", "adds-02"])
-        project.run("deploy-local", NAME)
+        project.run("local", "deploy", NAME)
     finally:
         stop.set()
         for thread in threads:
@@ -93,7 +93,7 @@ def test_a_container_that_cannot_start_fails_the_deployment_with_its_log_and_the
     text = endpoint("moving", ["adds-01", "adds-02"]).removesuffix("}")
     text += ', container: {additional_args: ["--log-format=none"]}}'
     project.write(f"environments/{NAME}.yaml", environment_yaml(name=NAME, endpoints=[text]))
-    failed = project.run("deploy-local", NAME, expect=1)
+    failed = project.run("local", "deploy", NAME, expect=1)
     assert "invalid argument for --log-format" in failed.stderr
     assert "Traceback" not in failed.stderr
     client = changing.client("sagemaker-runtime")
@@ -116,7 +116,7 @@ def test_a_deployment_without_instances_says_so_and_the_old_fleet_serves_on(
     target = target_model(changing, endpoint="moving", model="adds-01", environment=NAME)
     write(project, shm=67108864, models=["adds-01", "adds-02"])
     with aws_fails(changing, {"instance_type": "ml.g4dn.xlarge", "short_of": short_of, "times": 1}):
-        failed = project.run("deploy-local", NAME, expect=1)
+        failed = project.run("local", "deploy", NAME, expect=1)
     assert says in " ".join(failed.stderr.split())
     assert "Traceback" not in failed.stderr
     client = changing.client("sagemaker-runtime")
@@ -158,7 +158,7 @@ def usable_keys(aws: LocalAws) -> set[str]:
 
 
 def destroy_by_hand(project: Project, aws: LocalAws) -> None:
-    """``cdk destroy`` as a person types it, with the variables of ``tritonstack env``."""
+    """``cdk destroy`` as a person types it, with the variables of ``tritonstack local env``."""
     assembly = project.root / ".local" / "cdk.out" / NAME
     project.execute(
         [str(cdk_program()), "destroy", "--app", str(assembly), "--force", "--no-notices", f"{NAME}/*"],
@@ -186,7 +186,7 @@ def test_destroy_leaves_nothing_where_nothing_is_retained(project: Project, chan
 
 def test_destroy_leaves_what_is_retained_and_nothing_else(project: Project, changing: LocalAws) -> None:
     write(project, shm=16777216, models=["adds-01"], retain=True)
-    project.run("deploy-local", NAME)
+    project.run("local", "deploy", NAME)
     buckets = inventory(changing)["bucket"]
     destroy_by_hand(project, changing)
     assert {kind: names for kind, names in inventory(changing).items() if names} == {"bucket": buckets}

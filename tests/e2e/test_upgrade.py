@@ -115,7 +115,7 @@ def test_a_failed_update_by_this_version_goes_back_to_the_earlier_one(upgraded: 
     write(upgraded.project, **CHANGED)
     # The last of the deployment: by then everything else of the stack has been updated, and is sent back.
     with aws_fails(upgraded.aws, {"operation": "PutParameter", "status": 403, "times": 1}):
-        failed = upgraded.project.run("deploy-local", NAME, expect=1)
+        failed = upgraded.project.run("local", "deploy", NAME, expect=1)
     assert "AccessDeniedException" in failed.stderr
     stack = upgraded.aws.client("cloudformation").describe_stacks(StackName=f"{NAME}-serving-{ENDPOINT}")["Stacks"][0]
     assert stack["StackStatus"] == "UPDATE_ROLLBACK_COMPLETE"
@@ -130,7 +130,7 @@ def test_a_failed_update_by_this_version_goes_back_to_the_earlier_one(upgraded: 
 def test_an_update_by_this_version_replaces_nothing_that_lasts_and_everything_answers(upgraded: Upgraded) -> None:
     before, old_target = upgraded.lasting(), upgraded.target
     write(upgraded.project, **CHANGED)
-    upgraded.project.run("deploy-local", NAME)
+    upgraded.project.run("local", "deploy", NAME)
     assert upgraded.lasting().items() >= before.items()
     assert upgraded.updated(f"{NAME}-serving-{ENDPOINT}") >= {
         "Custom::ScalingBefore",
@@ -153,7 +153,7 @@ def test_an_update_by_this_version_replaces_nothing_that_lasts_and_everything_an
 
 def test_the_same_deployment_once_more_changes_nothing(upgraded: Upgraded) -> None:
     before = upgraded.resources()
-    upgraded.project.run("deploy-local", NAME)
+    upgraded.project.run("local", "deploy", NAME)
     assert upgraded.resources() == before
 
 

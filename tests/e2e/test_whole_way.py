@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(700)]
 
 
 def test_demo_shows_one_model_evicted_and_loaded_again(project: Project, deployed: LocalAws) -> None:
-    printed = project.run("demo", "local", "--endpoint", "digits").stdout
+    printed = project.run("local", "demo", "local", "--endpoint", "digits").stdout
     for words in ("24.09", "2.51.0", "at most 1 loaded"):
         assert words in printed
     rows = {line.split()[0]: line.split()[1:] for line in printed.splitlines() if line.startswith("digits-")}
@@ -98,7 +98,7 @@ def test_status_names_loaded_models_and_what_stands_in_for_the_gpu(project: Proj
     deployed.client("sagemaker-runtime").invoke_endpoint(
         EndpointName="local-digits", TargetModel=target, ContentType="application/json", Body=request.read_bytes()
     )
-    printed = project.run("status").stdout
+    printed = project.run("local", "status").stdout
     for words in ("local-digits", target, "onnxruntime", "on the CPU"):
         assert words in printed
 

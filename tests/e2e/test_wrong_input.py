@@ -56,9 +56,9 @@ def test_nothing_is_synthesised_from_a_wrong_environment(wrong: Project) -> None
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["deploy-local", "nowhere"], "nowhere.yaml"),
-        (["env"], "tritonstack up"),
-        (["logs", "nothing"], "nothing"),
+        (["local", "deploy", "nowhere"], "nowhere.yaml"),
+        (["local", "env"], "tritonstack local up"),
+        (["local", "logs", "nothing"], "nothing"),
         (["lint", "model_repos/nothing"], "nothing"),
     ],
 )

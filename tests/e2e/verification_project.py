@@ -37,7 +37,7 @@ class CheckedProject:
 
     def deploy(self, *, expect: int = 0) -> CompletedProcess[str]:
         """Deploy with the real command line."""
-        return self.project.run("deploy-local", self.name, expect=expect)
+        return self.project.run("local", "deploy", self.name, expect=expect)
 
     @property
     def target(self) -> str:

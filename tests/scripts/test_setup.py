@@ -242,7 +242,7 @@ def test_the_program_runs_the_project_from_where_it_lies(setup: ModuleType, tmp_
     (folder / "bin" / "python").chmod(0o755)
     setup.add_project(folder)
     program = folder / "bin" / "tritonstack"
-    result = subprocess.run([str(program), "up", "two words"], capture_output=True, text=True, check=True)
+    result = subprocess.run([str(program), "local", "up", "two words"], capture_output=True, text=True, check=True)
     assert result.stdout == f"ran {program} up two words\n"
     assert (site / "tritonstack-here.pth").read_text() == f"{setup.ROOT}\n"
     compile(program.read_text(), str(program), "exec")

@@ -174,6 +174,6 @@ def test_the_page_for_clients_runs_as_it_stands(systems: Project, client: ModelC
 
 
 def test_what_stands_in_is_said_in_status(systems: Project, systems_aws: LocalAws) -> None:
-    shown = systems.run("status").stdout
+    shown = systems.run("local", "status").stdout
     for word in ("tensorrt", "dali", "tensorflow", "execution environment"):
         assert word in shown

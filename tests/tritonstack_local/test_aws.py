@@ -37,7 +37,7 @@ def aws_at(port: int) -> LocalAws:
 
 def test_without_a_record_the_message_says_how_to_start_one(parts: FakeParts) -> None:
     assert find_local_aws() is None
-    with pytest.raises(InputError, match=r"(?s)no local AWS is running.*tritonstack up"):
+    with pytest.raises(InputError, match=r"(?s)no local AWS is running.*tritonstack local up"):
         require_local_aws()
 
 
@@ -62,7 +62,7 @@ def test_a_part_that_has_ended_is_named_with_its_log_and_what_to_do(parts: FakeP
     kill(getattr(parts.up(), part))
     with pytest.raises(WorkFailedError) as raised:
         require_local_aws()
-    for words in (f"{name} of the local AWS has ended", f"started {part}", "tritonstack up", "deploy-local"):
+    for words in (f"{name} of the local AWS has ended", f"started {part}", "tritonstack local up", "local", "deploy"):
         assert words in str(raised.value)
 
 
@@ -161,7 +161,7 @@ def test_the_status_is_read_past_any_proxy(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_runtime_that_answers_nonsense_is_a_message_with_what_to_do(status: int, content: bytes) -> None:
     with (
         answering(content, status=status) as (port, _),
-        pytest.raises(WorkFailedError, match=r"(?s)does not answer at .*do: .*tritonstack down"),
+        pytest.raises(WorkFailedError, match=r"(?s)does not answer at .*do: .*tritonstack local down"),
     ):
         aws_at(port).runtime_status()
 

@@ -61,7 +61,7 @@ def test_a_damaged_record_is_named_with_what_to_do(tmp_path: Path, content: str)
     with pytest.raises(InputError) as raised:
         read_record(paths)
     assert str(paths.record) in str(raised.value)
-    assert "tritonstack up" in str(raised.value)
+    assert "tritonstack local up" in str(raised.value)
 
 
 @given(content=st.binary(max_size=80))
@@ -100,7 +100,7 @@ def test_of_two_commands_one_waits_for_the_other(tmp_path: Path) -> None:
         assert waiting.wait(20)
         order.append("first")
     thread.join(20)
-    assert order == ["waiting for another tritonstack up or down", "first", "second"]
+    assert order == ["waiting for another tritonstack local up or down", "first", "second"]
 
 
 def test_the_lock_is_free_again_after_an_error(tmp_path: Path) -> None:

@@ -226,7 +226,7 @@ def test_what_runs_without_a_record_is_found_and_stopped(parts: FakeParts) -> No
     aws = parts.up()
     parts.paths.record.unlink()
     with pytest.raises(
-        InputError, match=rf"(?s)process {aws.runtime.pid}.*process {aws.emulator.pid}.*tritonstack down"
+        InputError, match=rf"(?s)process {aws.runtime.pid}.*process {aws.emulator.pid}.*tritonstack local down"
     ):
         require_local_aws()
     assert stop_local_aws() == "stopped"

@@ -63,7 +63,7 @@ def _download(url: str, file: Path, *, source: ArchiveSource, report: Report, se
                 done += len(chunk)
                 report(f"weights of {source.name}: {100 * done // max(total, 1)} % of {total / 1e6:,.1f} MB")
     except _NO_SETTINGS as error:
-        advice = "set AWS_PROFILE or AWS_ACCESS_KEY_ID (the local AWS's: tritonstack env), or build with random weights"
+        advice = "set AWS_PROFILE or AWS_ACCESS_KEY_ID (local AWS: tritonstack local env), or build with random weights"
         allowed = f"credentials that may read {url}"
         raise InputError([Problem(field="AWS settings", found=str(error), allowed=allowed, advice=advice)]) from error
     except (BotoCoreError, ClientError, ValueError) as error:

@@ -186,8 +186,8 @@ class OneModel:
         url = self._sagemaker.meta.endpoint_url
         if aws is None or aws.emulator_url != url:
             raise WorkFailedError(
-                f"{url}, which is called, is no local AWS that tritonstack up started\n"
-                '  do: eval "$(tritonstack env)", or --local'
+                f"{url}, which is called, is no local AWS that tritonstack local up started\n"
+                '  do: eval "$(tritonstack local env)", or --local'
             )
         status: dict[str, Any] = aws.runtime_status()
         return status

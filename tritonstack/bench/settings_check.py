@@ -61,7 +61,7 @@ def _check_container(settings: BenchSettings, reader: OptionReader, *, local: bo
             "--container",
             found=f"environment {settings.environment}, in the cloud",
             allowed="an endpoint on the local AWS: SageMaker lets nobody into a container",
-            advice="--local, where deploy-local deployed it",
+            advice="--local, where local deploy deployed it",
         )
     if settings.container and settings.cold_starts:
         reader.refuse(

@@ -331,5 +331,5 @@ def _default_session() -> Session:
 
 
 def _bad_settings(error: BotoCoreError) -> InputError:
-    advice = 'set AWS_REGION and AWS_PROFILE, or for the local AWS: eval "$(tritonstack env)"'
+    advice = 'set AWS_REGION and AWS_PROFILE, or for the local AWS: eval "$(tritonstack local env)"'
     return InputError([Problem(field="AWS settings", found=str(error), allowed="what boto3 can use", advice=advice)])

@@ -34,7 +34,7 @@ def refuse_without_credentials(error: TritonstackError, environment: str, sessio
         field="AWS settings",
         found="no credentials, and a local AWS that runs",
         allowed=f"credentials of the account of environment {environment}; only environment local needs none",
-        advice="Where deploy-local deployed it: the same command with --local",
+        advice="Where local deploy deployed it: the same command with --local",
     )
     raise InputError([problem]) from error
 
@@ -64,7 +64,7 @@ def explain_name(
         found = f"nothing of environment {environment} is deployed on the local AWS"
         if (package := installed()) and environment in package.lost_deployments():
             found += " any more: the one that held it was stopped, and keeps no state"
-        advice = f"tritonstack deploy-local {environment}".removesuffix(" local")
+        advice = f"tritonstack local deploy {environment}".removesuffix(" local")
         raise InputError([Problem(found=found, allowed="a deployed environment", advice=advice)]) from error
 
 

@@ -43,7 +43,7 @@ def local_session(environment: str, *, wanted: bool = False) -> LocalSession | N
     """The local AWS's session where ``environment`` means it, or None.
 
     It does where ``wanted`` says so, and for environment ``local``; there a shell that points at some AWS already
-    (``tritonstack env``) is left alone when no local AWS of ours runs. Raises as ``require_local_aws`` does.
+    (``tritonstack local env``) is left alone when no local AWS of ours runs. Raises as ``require_local_aws`` does.
     """
     if wanted or (environment == "local" and (find_local_aws() or not _endpoint_is_configured())):
         return require_local_aws().session()
@@ -51,7 +51,7 @@ def local_session(environment: str, *, wanted: bool = False) -> LocalSession | N
 
 
 def shell_is_local(service: str) -> bool:
-    """Whether the process's own AWS settings lead to a local AWS (``tritonstack env``)."""
+    """Whether the process's own AWS settings lead to a local AWS (``tritonstack local env``)."""
     try:
         return is_local(AccountSession(_ANY_REGION).client(service))
     except InputError:

@@ -113,7 +113,7 @@ def _require_stacks(settings: Environment, *, known: set[str], stacks: Mapping[s
                 field=path,
                 found=f"nothing: {name} is not deployed in this account and region, or by a version before outputs",
                 allowed=f"a parameter for each stack of {name}",
-                advice=f"cdk deploy '{name}/*' (tritonstack deploy-local {name}); or look at AWS_PROFILE, AWS_REGION",
+                advice=f"cdk deploy '{name}/*' (tritonstack local deploy {name}); or look at AWS_PROFILE, AWS_REGION",
             )
         )
         return

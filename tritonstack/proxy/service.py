@@ -32,7 +32,7 @@ LOOKUP_THREADS = 4
 """For everything but inference, so that a question about readiness does not wait behind models that load."""
 NO_STATISTICS = (
     "InvokeEndpoint tells no statistics of Triton's, and this proxy makes none up; see the endpoint's metrics in "
-    "CloudWatch (namespace AWS/SageMaker), or tritonstack status for the local AWS"
+    "CloudWatch (namespace AWS/SageMaker), or tritonstack local status for the local AWS"
 )
 NO_MANIFEST = "its manifest cannot be read: it takes s3:GetObject and s3:ListBucket on the bucket's manifests/"
 _HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})

@@ -36,7 +36,7 @@ def with_local_environment(
 
     Where the model carries one for that Python, it is used and nothing changes. Otherwise a folder is made in the
     model's directory whose ``activate`` puts ``environment`` first on PATH and names the stand-in in the container's
-    log, which is where ``tritonstack status`` has it from.
+    log, which is where ``tritonstack local status`` has it from.
 
     Args:
         text: the configuration.

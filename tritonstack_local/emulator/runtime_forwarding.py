@@ -35,7 +35,7 @@ class RuntimeForwarder:
         try:
             return self._call(path, headers, body)
         except OSError as error:
-            return _unavailable(f"the local runtime does not answer ({error}); see `tritonstack status`")
+            return _unavailable(f"the local runtime does not answer ({error}); see `tritonstack local status`")
 
     def _call(self, path: str, headers: list[tuple[str, str]], body: bytes) -> Answer:
         connection, reused = self._connection()

@@ -14,7 +14,7 @@ from tritonstack_local.runtime.reconcile import Reconciler
 
 
 def runtime_status(reconciler: Reconciler) -> dict[str, Any]:
-    """Everything that ``tritonstack status`` shows. Times are ISO 8601, durations seconds unless the name says else."""
+    """What ``tritonstack local status`` shows. Times are ISO 8601, durations seconds unless the name says else."""
     return {
         "local_aws": reconciler.unreachable or "answers",
         "metrics_not_written": NOT_WRITTEN,

@@ -85,7 +85,7 @@ class ModelSettings:
             sys.stdout.flush()
 
     def stand_in(self, line):
-        """The line that says what stands in for what; `tritonstack status` shows it."""
+        """The line that says what stands in for what; `tritonstack local status` shows it."""
         self.log(f"tritonstack stand-in: {line}")
 
     def number(self, key, default):

@@ -242,7 +242,7 @@ class Endpoints:
                 elif time.monotonic() > until:
                     record.fail(
                         f"The local runtime reported nothing within {seconds:.0f} s."
-                        " Is it running? See `tritonstack status`."
+                        " Is it running? See `tritonstack local status`."
                     )
                     self._state.changed.notify_all()
                 self._state.changed.wait(_LOOK_SECONDS)

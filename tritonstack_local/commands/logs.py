@@ -1,4 +1,4 @@
-"""``tritonstack logs``."""
+"""``tritonstack local logs``."""
 
 from __future__ import annotations
 
@@ -26,14 +26,21 @@ def command(*, name: str | None, lines: int, follow: bool) -> None:
     logs = find_logs()
     if name is None:
         if not logs:
-            click.echo("no log exists yet: tritonstack up starts what writes them", err=True)
+            click.echo("no log exists yet: tritonstack local up starts what writes them", err=True)
         for known, path in logs.items():
             click.echo(f"{known:24} {path}")
         return
     known_as = _known_as(name, logs)
     if known_as is None:
         raise InputError(
-            [Problem(field="NAME", found=name, allowed=", ".join(logs) or "no log exists yet", advice="tritonstack up")]
+            [
+                Problem(
+                    field="NAME",
+                    found=name,
+                    allowed=", ".join(logs) or "no log exists yet",
+                    advice="tritonstack local up",
+                )
+            ]
         )
     print_log(logs[known_as], lines=lines, follow=follow)
 

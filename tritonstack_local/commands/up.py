@@ -1,4 +1,4 @@
-"""``tritonstack up``."""
+"""``tritonstack local up``."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PORT = click.IntRange(0, 65535)
 )
 @click.pass_context
 def command(context: click.Context, *, port: int, runtime_port: int) -> None:
-    """Start the local AWS and its SageMaker runtime. They stay up until `tritonstack down`."""
+    """Start the local AWS and its SageMaker runtime. They stay up until `tritonstack local down`."""
     aws = find_local_aws()
     if aws is not None:
         check_ports(context, aws)
@@ -61,7 +61,7 @@ def check_ports(context: click.Context, aws: LocalAws) -> None:
         asked = context.params[name]
         if context.get_parameter_source(name) is not ParameterSource.DEFAULT and asked not in (0, running):
             option = f"--{name.replace('_', '-')} {asked}"
-            allowed, advice = "the port on which it is up", "tritonstack down, then tritonstack up"
+            allowed, advice = "the port on which it is up", "tritonstack local down, then tritonstack local up"
             problems.append(
                 Problem(field=option, found=f"the local AWS is up on port {running}", allowed=allowed, advice=advice)
             )

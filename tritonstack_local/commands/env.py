@@ -1,4 +1,4 @@
-"""``tritonstack env``."""
+"""``tritonstack local env``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def path_line() -> str:
 @click.command("env")
 @click.option("--unset", is_flag=True, help="Print how to take the variables back instead.")
 def command(*, unset: bool) -> None:
-    """Print the variables that point an AWS SDK at the local AWS: eval "$(tritonstack env)"."""
+    """Print the variables that point an AWS SDK at the local AWS: eval "$(tritonstack local env)"."""
     if unset:  # also when nothing runs any more
         for name in sdk_variables(emulator_url="", runtime_url=""):
             click.echo(f"unset {name}")

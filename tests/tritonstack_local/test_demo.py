@@ -16,8 +16,13 @@ from click.testing import CliRunner
 from rich.console import Console
 
 from tritonstack.client.body import Body
-from tritonstack.commands import demo
-from tritonstack.commands.demo import (
+from tritonstack.commands.progress import Steps
+from tritonstack.errors import InputError, WorkFailedError
+from tritonstack.paths import REPOSITORY
+from tritonstack.settings import Environment, load_environment
+from tritonstack_local.aws import LocalAws
+from tritonstack_local.commands import demo
+from tritonstack_local.commands.demo import (
     Request,
     Row,
     call_models,
@@ -29,11 +34,6 @@ from tritonstack.commands.demo import (
     table_of,
     timed_call,
 )
-from tritonstack.commands.progress import Steps
-from tritonstack.errors import InputError, WorkFailedError
-from tritonstack.paths import REPOSITORY
-from tritonstack.settings import Environment, load_environment
-from tritonstack_local.aws import LocalAws
 from tritonstack_local.processes import ProcessRecord
 
 GONE = ProcessRecord(pid=1, started=0.0, log="")
@@ -249,7 +249,7 @@ def test_what_an_endpoint_holds_is_said_with_the_release_that_answers(settings: 
 @pytest.mark.parametrize("fleets", [None, [], [{"serving": False}]])
 def test_an_endpoint_that_serves_nothing_is_refused_with_what_to_do(fleets: list[dict[str, Any]] | None) -> None:
     endpoints = [] if fleets is None else [{"name": "one", "fleets": fleets}]
-    with pytest.raises(InputError, match=r"(?s)endpoint one serves nothing.*tritonstack deploy-local"):
+    with pytest.raises(InputError, match=r"(?s)endpoint one serves nothing.*tritonstack local deploy"):
         fleet_of(aws_with(*endpoints), "one")
 
 

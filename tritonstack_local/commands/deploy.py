@@ -1,14 +1,15 @@
-"""``tritonstack deploy-local``."""
+"""``tritonstack local deploy``."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import click
 
 from tritonstack.archives.build import build_environment
 from tritonstack.archives.publish import publish_environment
-from tritonstack.commands.one_deployment import one_deployment
 from tritonstack.commands.progress import Step, Steps
 from tritonstack.engines.served import Served, served_by
 from tritonstack.errors import InputError, Problem
@@ -16,10 +17,14 @@ from tritonstack.paths import LocalPaths, project_folder
 from tritonstack.settings import Environment, engines_built_on_deploy, load_environment
 from tritonstack_local.aws import ACCOUNT, REGION, LocalAws, require_local_aws
 from tritonstack_local.deployment import LocalDeployment
-from tritonstack_local.record import note_deployed
+from tritonstack_local.record import exclusive, note_deployed
+
+LOCK = "deployment.lock"
+"""Deployments run one after the other: two at once would write the same templates and stacks."""
+WAITING = "waiting for another local deploy or local destroy"
 
 
-@click.command("deploy-local")
+@click.command("deploy")
 @click.argument("environment", default="local")
 @click.option(
     "--concurrency",
@@ -41,7 +46,7 @@ def command(*, environment: str, concurrency: int) -> None:
         with one_deployment(steps):
             deploy(settings, require_local_aws(), steps, builds=builds, concurrency=concurrency)
     except KeyboardInterrupt:
-        click.echo("the local AWS stays up: tritonstack down stops it", err=True)
+        click.echo("the local AWS stays up: tritonstack local down stops it", err=True)
         raise
 
 
@@ -115,3 +120,21 @@ def _following(deployment: LocalDeployment, step: Step) -> LocalDeployment:
     """The deployment, with the CDK's latest line shown beside the running step."""
     deployment.on_line = step.say
     return deployment
+
+
+@contextmanager
+def one_deployment(steps: Steps) -> Iterator[None]:
+    """Hold the deployments' lock; while another command holds it, a step says that this one waits.
+
+    Raises:
+        InputError: nothing can be written to the state folder.
+    """
+    with ExitStack() as held:
+        with ExitStack() as waiting:
+            lock = exclusive(
+                LocalPaths.from_environment(),
+                name=LOCK,
+                report=lambda _: waiting.enter_context(steps.step(WAITING)),
+            )
+            held.enter_context(lock)
+        yield

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console, RenderableType
 
-from tritonstack.commands.status_view import fitting_view, stand_ins, view
 from tritonstack_local.aws import LocalAws
+from tritonstack_local.commands.status_view import fitting_view, stand_ins, view
 from tritonstack_local.processes import ProcessRecord
 
 GONE = ProcessRecord(pid=1, started=0.0, log="")
@@ -87,7 +87,7 @@ def test_both_addresses_and_the_endpoint_are_named() -> None:
 
 
 def test_without_an_endpoint_it_says_how_to_deploy_one() -> None:
-    assert "tritonstack deploy-local" in lines_of(status(endpoints=[]))
+    assert "tritonstack local deploy" in lines_of(status(endpoints=[]))
 
 
 def test_the_release_asked_for_and_the_one_that_answers_are_both_said() -> None:

@@ -1,4 +1,4 @@
-"""``tritonstack destroy-local``."""
+"""``tritonstack local destroy``."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import re
 
 import click
 
-from tritonstack.commands.one_deployment import one_deployment
 from tritonstack.commands.progress import Steps
 from tritonstack.errors import InputError, Problem
 from tritonstack.naming import NAME_PATTERN
 from tritonstack.paths import LocalPaths
 from tritonstack_local.aws import require_local_aws
+from tritonstack_local.commands.deploy import one_deployment
 from tritonstack_local.deployment import LocalDeployment
 from tritonstack_local.record import forget_deployed
 
 
-@click.command("destroy-local")
+@click.command("destroy")
 @click.argument("environment", default="local")
 def command(*, environment: str) -> None:
     """Remove ENVIRONMENT from the local AWS with the real CDK CLI."""
@@ -29,7 +29,7 @@ def command(*, environment: str) -> None:
                 Problem(
                     found=f"environment {environment!r} was not deployed from here",
                     allowed="an environment that was",
-                    advice=f"tritonstack deploy-local {environment}",
+                    advice=f"tritonstack local deploy {environment}",
                 )
             ]
         )

@@ -68,7 +68,7 @@ def view(
         head.append(Text(f"the AWS APIs do not answer the runtime: {status['local_aws']}", style="bold red"))
     endpoints = status["endpoints"]
     if not endpoints:
-        return Group(*head, Text("no endpoint is deployed: tritonstack deploy-local"))
+        return Group(*head, Text("no endpoint is deployed: tritonstack local deploy"))
     not_written = status.get("metrics_not_written")
     foot = [Text(f"not written: {not_written}", style="dim")] if not_written else []
     return Group(*head, *(_endpoint(endpoint, width - FRAME, model_lines, errors) for endpoint in endpoints), *foot)
@@ -201,7 +201,7 @@ def _figures_below(title: str, rows: list[tuple[str, ...]]) -> RenderableType:
 
 
 def _error(one: dict[str, Any], width: int) -> Text:
-    """An error in at most ERROR_ROWS rows; ``tritonstack logs`` and the caller's own message have the rest."""
+    """An error in at most ERROR_ROWS rows; ``tritonstack local logs`` and the caller's own message have the rest."""
     told = f"{_since(one['at'])} ago: {_CONSOLE_URL.sub('', one['error'])}"
     rows = textwrap.wrap(told, width, max_lines=ERROR_ROWS, placeholder=" …")
     return Text("\n".join(rows), style="red")

@@ -1,4 +1,4 @@
-"""``tritonstack demo``."""
+"""``tritonstack local demo``."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ NONE = "-"
 TIMES = (
     "Milliseconds from boto3's invoke_endpoint to the last byte, on this machine's CPU: a GPU's are others. Cold: the "
     "archive was fetched, unpacked and loaded first, after the unload of what was evicted for it. What was loaded and "
-    "evicted is what the local runtime reports (tritonstack status)."
+    "evicted is what the local runtime reports (tritonstack local status)."
 )
 
 
@@ -189,7 +189,7 @@ def fleet_of(aws: LocalAws, endpoint: str) -> dict[str, Any]:
                 Problem(
                     found=f"endpoint {endpoint} serves nothing on the local AWS",
                     allowed="a deployed endpoint",
-                    advice="tritonstack deploy-local",
+                    advice="tritonstack local deploy",
                 )
             ]
         )

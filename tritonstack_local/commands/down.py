@@ -1,4 +1,4 @@
-"""``tritonstack down``."""
+"""``tritonstack local down``."""
 
 from __future__ import annotations
 
@@ -24,4 +24,4 @@ def command() -> None:
         step.end_with(stop_local_aws(report=step.say))
     lost = {name: endpoints for name, endpoints in lost_deployments(paths).items() if name not in before}
     if lost:
-        steps.note(f"gone with it, though built archives stay: {lost_text(lost)}, after tritonstack up")
+        steps.note(f"gone with it, though built archives stay: {lost_text(lost)}, after tritonstack local up")

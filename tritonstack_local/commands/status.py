@@ -1,4 +1,4 @@
-"""``tritonstack status``."""
+"""``tritonstack local status``."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import click
 from rich.console import Console, RenderableType
 from rich.live import Live
 
-from tritonstack.commands.status_view import fitting_view, view
 from tritonstack.errors import WorkFailedError
 from tritonstack.paths import LocalPaths
 from tritonstack_local.aws import LocalAws, require_local_aws
+from tritonstack_local.commands.status_view import fitting_view, view
 from tritonstack_local.record import exclusive, lost_deployments, lost_text
 
 SECONDS = 1.0
@@ -57,6 +57,6 @@ def _watch(aws: LocalAws, console: Console) -> None:
 
 
 def _was_stopped(aws: LocalAws) -> bool:
-    """Whether the whole local AWS is gone; waits for a ``tritonstack down`` that has stopped one half so far."""
+    """Whether the whole local AWS is gone; waits for a ``tritonstack local down`` that has stopped one half so far."""
     with exclusive(LocalPaths.from_environment(), report=lambda _said: None):
         return not aws.emulator.running and not aws.runtime.running

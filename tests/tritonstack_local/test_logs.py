@@ -12,9 +12,9 @@ import pytest
 from click.testing import CliRunner
 
 from tests.tritonstack_local.fake_parts import wait_for
-from tritonstack.commands import logs
 from tritonstack.errors import InputError
 from tritonstack.paths import LocalPaths
+from tritonstack_local.commands import logs
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def add_fleet(paths: LocalPaths, endpoint: str, fleet: str) -> None:
 
 
 def printed(*arguments: str) -> str:
-    """What ``tritonstack logs`` prints."""
+    """What ``tritonstack local logs`` prints."""
     return CliRunner().invoke(logs.command, list(arguments), catch_exceptions=False).stdout
 
 
@@ -95,7 +95,7 @@ def test_following_prints_what_is_added_until_interrupted(paths: LocalPaths, tmp
     with (
         output.open("wb") as file,
         subprocess.Popen(
-            [sys.executable, "-m", "tritonstack", "logs", "emulator", "-n", "1", "-f"],
+            [sys.executable, "-m", "tritonstack", "local", "logs", "emulator", "-n", "1", "-f"],
             env={**os.environ, "PYTHONUNBUFFERED": "1"}, stdout=file, stderr=subprocess.PIPE,
         ) as following,
     ):  # fmt: skip

@@ -1,0 +1,24 @@
+"""The commands ``tritonstack local …``, found by the entry point ``tritonstack.commands``."""
+
+from __future__ import annotations
+
+from tritonstack.cli import LazyGroup
+
+COMMANDS = {
+    "up": ("tritonstack_local.commands.up", "Start the local AWS and its SageMaker runtime."),
+    "down": ("tritonstack_local.commands.down", "Stop the local AWS and its SageMaker runtime."),
+    "status": ("tritonstack_local.commands.status", "Show local endpoints, loaded models, hit ratios and last errors."),
+    "logs": (
+        "tritonstack_local.commands.logs",
+        "Print the logs of the local AWS, the runtime or an endpoint's Triton.",
+    ),
+    "env": ("tritonstack_local.commands.env", "Print the variables that point an AWS SDK at the local AWS."),
+    "deploy": (
+        "tritonstack_local.commands.deploy",
+        "Bootstrap, build, publish and deploy an environment to the local AWS.",
+    ),
+    "destroy": ("tritonstack_local.commands.destroy", "Remove an environment from the local AWS."),
+    "demo": ("tritonstack_local.commands.demo", "Call every model of the local environment twice and print a table."),
+}
+
+group = LazyGroup(name="local", commands=COMMANDS, help="A local AWS: start it, deploy to it, see what serves.")
