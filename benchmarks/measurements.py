@@ -30,9 +30,9 @@ from benchmarks.scenarios.outcome import Outcome, code_now, keep, kept
 from benchmarks.scenarios.picture import picture
 from benchmarks.scenarios.report import Section, claims_table, page, section_lines
 from benchmarks.scenarios.table import SCENARIOS, Scenario
-from tritonstack.bench.machine import machine
 from tritonstack.errors import TritonstackError, WorkFailedError
 from tritonstack.paths import REPOSITORY
+from tritonstack_capacity.bench.machine import machine
 from tritonstack_local.container.repository import TritonFiles
 
 DOCS = REPOSITORY / "docs"

@@ -1,4 +1,4 @@
-"""An exact replay of five million calls over ten thousand models on one instance, as ``tritonstack simulate`` does it.
+"""An exact replay of five million calls over ten thousand models on one instance, as ``capacity simulate`` does it.
 
     python -m benchmarks simulate
 
@@ -21,13 +21,13 @@ SECONDS, MEGABYTES = 60.0, 1000.0
 _REPLAY = f"""
 import hashlib, json, resource, time
 import numpy as np
-from tritonstack.sizing.fleet.che import che
-from tritonstack.sizing.fleet.fleet import FleetPlan, simulate
-from tritonstack.sizing.fleet.happening import EVICTION, HIT
-from tritonstack.sizing.fleet.instance import Machine
-from tritonstack.sizing.fleet.model_table import ModelKind, ModelTable
-from tritonstack.sizing.fleet.trace import trace_of_curve
-from tritonstack.sizing.fleet.scenario import RatePoint
+from tritonstack_capacity.simulation.che import che
+from tritonstack_capacity.simulation.fleet import FleetPlan, simulate
+from tritonstack_capacity.simulation.happening import EVICTION, HIT
+from tritonstack_capacity.simulation.instance import Machine
+from tritonstack_capacity.simulation.model_table import ModelKind, ModelTable
+from tritonstack_capacity.simulation.trace import trace_of_curve
+from tritonstack_capacity.simulation.scenario import RatePoint
 
 began, busy = time.perf_counter(), time.process_time()
 weights = np.arange(1, {MODELS} + 1) ** -0.9

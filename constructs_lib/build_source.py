@@ -18,8 +18,8 @@ from constructs_lib.permission import allow
 from tritonstack.paths import CARRIED, LIBRARY, repository_path
 
 MODELS, REQUIREMENTS = "model_repos", "requirements"
-PACKAGES = ("tritonstack", "tritonstack_local")
-"""Builds prove archives in the local Triton. A package that is not installed is left out."""
+PACKAGES = ("tritonstack", "tritonstack_capacity", "tritonstack_local")
+"""Builds prove archives in the local Triton, load tests measure. A package that is not installed is left out."""
 FILES = ("pyproject.toml", "scripts/setup.py")
 _LEFT_OUT = frozenset({"__pycache__", CARRIED})
 

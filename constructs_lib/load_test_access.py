@@ -1,4 +1,4 @@
-"""Who starts load tests: the rights that ``tritonstack bench --cloud`` takes, on one environment."""
+"""Who starts load tests: the rights that ``tritonstack capacity bench --cloud`` takes, on one environment."""
 
 from __future__ import annotations
 

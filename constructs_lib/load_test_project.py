@@ -1,4 +1,4 @@
-"""The CodeBuild project of load tests on multi-model endpoints: ``tritonstack bench``, in the region."""
+"""The CodeBuild project of load tests on multi-model endpoints: ``tritonstack capacity bench``, in the region."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from constructs_lib.load_test_access import allow_describing_models
 from constructs_lib.permission import allow, boundary
 from tritonstack import naming
 
-RUN = '.envs/main/bin/python -m tritonstack.bench.cloud_build "$TRITONSTACK_BUCKET" "$TRITONSTACK_TEST"'
+RUN = '.envs/main/bin/python -m tritonstack_capacity.bench.cloud_build "$TRITONSTACK_BUCKET" "$TRITONSTACK_TEST"'
 """What a build does: the test's plan."""
 
 
@@ -76,7 +76,7 @@ class LoadTestProject(Construct):
         self.project = cpu_project(
             self,
             "Project",
-            description=f"tritonstack bench on the multi-model endpoints of {environment}",
+            description=f"tritonstack capacity bench on the multi-model endpoints of {environment}",
             build_spec=buildspec(RUN, environments=["main"]),
             role=role,
             policy=self.policy,

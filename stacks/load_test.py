@@ -1,4 +1,4 @@
-"""The stack of load tests: what ``tritonstack bench --cloud`` starts. It costs nothing while no test runs."""
+"""The stack of load tests: what ``tritonstack capacity bench --cloud`` starts. It costs nothing while no test runs."""
 
 from __future__ import annotations
 

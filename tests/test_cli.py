@@ -65,7 +65,7 @@ def test_the_help_names_every_command_and_imports_none_of_them(tmp_path: Path) -
     )
     result = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, text=True, capture_output=True, check=True)
     assert result.stdout.endswith("[]\n")
-    assert all(f"\n  {name} " in result.stdout for name in (*cli.COMMANDS, "local"))
+    assert all(f"\n  {name} " in result.stdout for name in (*cli.COMMANDS, "capacity", "local"))
 
 
 def test_a_group_is_there_only_with_its_package(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,13 +47,6 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "tritonstack.commands.verify",
         "Ask an environment's recorded models for their samples, and compare the answers.",
     ),
-    "bench": ("tritonstack.commands.bench", "Put load on models, and measure latency, rate and cold starts."),
-    "size": ("tritonstack.commands.size", "Say what a load needs and costs, from measurements, and what to take."),
-    "simulate": (
-        "tritonstack.commands.simulate",
-        "Say what a fleet would do before it exists: hits, cold starts, latency, instances, cost.",
-    ),
-    "prices": ("tritonstack.commands.prices", "Show what instances cost an hour, and update it from AWS's Price List."),
     "builders": ("tritonstack.commands.builders", "Show what builds the TensorRT engines of an environment."),
     "preflight": (
         "tritonstack.commands.preflight",

@@ -1,6 +1,6 @@
 """Columns of measurements: the published load test's (AWS Machine Learning Blog, BERT large), for own tables too.
 
-``tritonstack bench`` writes such a table, ``tritonstack size`` reads it.
+``tritonstack capacity bench`` writes such a table, ``tritonstack capacity size`` reads it.
 """
 
 from __future__ import annotations

@@ -13,8 +13,8 @@ import uvloop
 
 from benchmarks.scenarios.served import ColdStart, Served, Way, served
 from benchmarks.scenarios.turn import turn
-from tritonstack.bench.triton_statistics import between
 from tritonstack.errors import WorkFailedError
+from tritonstack_capacity.bench.triton_statistics import between
 
 Step = Callable[[], None]
 """Told of each cold start and each turn of load."""

@@ -11,7 +11,7 @@ from tritonstack.paths import repository_path
 
 COMMAND_LINE = ("cli.py", "__main__.py")
 """Counted to the commands, which they start."""
-OUTBUILDINGS = ("tritonstack_local",)
+OUTBUILDINGS = ("tritonstack_capacity", "tritonstack_local")
 ROOTS = ("stacks", "constructs_lib", "tritonstack", *OUTBUILDINGS)
 SINGLE = "tritonstack.*.py"
 """The modules of tritonstack that are in none of its packages."""

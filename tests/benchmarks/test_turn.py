@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.scenarios.measuring import load_of, order
 from benchmarks.scenarios.turn import turn
-from tests.bench.virtual_time import Now, run
+from tests.tritonstack_capacity.bench.virtual_time import Now, run
 from tritonstack.errors import WorkFailedError
 
 

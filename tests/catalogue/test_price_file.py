@@ -91,7 +91,7 @@ def test_every_fault_is_told_by_its_field_with_what_to_do(text: str, words: list
     file.write_text(text)
     with pytest.raises(InputError) as refused:
         read_price_file(file)
-    for word in (*words, "tritonstack prices update", "schemas/prices.schema.json"):
+    for word in (*words, "tritonstack capacity prices update", "schemas/prices.schema.json"):
         assert word in str(refused.value)
 
 

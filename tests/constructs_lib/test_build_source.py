@@ -36,6 +36,7 @@ def test_it_has_what_a_build_runs_and_nothing_that_it_does_not(models: Path) -> 
     } <= set(names)
     assert {name.split("/")[0] for name in names} == {
         "model_repos", "pyproject.toml", "requirements", "scripts", "tritonstack", "tritonstack_local",
+        "tritonstack_capacity",
     }  # fmt: skip
     assert not [name for name in names if "__pycache__" in name]
     assert not [name for name in names if name.startswith("model_repos/digits")]

@@ -23,7 +23,7 @@ CONNECTION = f"arn:aws:codeconnections:{REGION}:{ACCOUNT}:connection/11111111-22
 LINKED = (
     ".envs", "constructs_lib", "lambda", "node_modules", "package.json", "pyproject.toml", "requirements", "schemas",
     "scripts", "stacks", "tritonstack",
-    "tritonstack_local",
+    "tritonstack_capacity", "tritonstack_local",
 )  # fmt: skip
 """What of this repository a build works with; app.py is copied, for it looks beside itself."""
 PHASE_SECONDS = 600

@@ -1,4 +1,4 @@
-"""``tritonstack bench`` on the local AWS: through InvokeEndpoint, straight at the container, and what stops it."""
+"""``capacity bench`` on the local AWS: through InvokeEndpoint, straight at the container, and what stops it."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from tests.e2e.project import PROGRAM, Project
-from tritonstack.bench.perf_analyzer import VARIABLE, find_program
 from tritonstack.errors import WorkFailedError
-from tritonstack.sizing.measurements_file import read_measurements
+from tritonstack_capacity.bench.perf_analyzer import VARIABLE, find_program
+from tritonstack_capacity.sizing.measurements_file import read_measurements
 from tritonstack_local.aws import LocalAws
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(700)]
@@ -27,10 +27,19 @@ def results(folder: Path) -> Any:
 
 def test_fifty_calls_to_an_endpoint_and_to_its_container(project: Project, deployed: LocalAws, tmp_path: Path) -> None:
     project.run(
-        "bench", "digits/digits-onnx", "--users", "2", "--max-calls", "50", *SHORT, "--to", str(tmp_path / "endpoint")
+        "capacity",
+        "bench",
+        "digits/digits-onnx",
+        "--users",
+        "2",
+        "--max-calls",
+        "50",
+        *SHORT,
+        "--to",
+        str(tmp_path / "endpoint"),
     )
     straight = ("--rate", "40", "--container", "--format", "both")
-    project.run("bench", "digits/digits-onnx", *straight, *SHORT, "--to", str(tmp_path / "container"))
+    project.run("capacity", "bench", "digits/digits-onnx", *straight, *SHORT, "--to", str(tmp_path / "container"))
 
     [endpoint] = results(tmp_path / "endpoint")["results"]
     both = results(tmp_path / "container")["results"]
@@ -46,7 +55,14 @@ def test_fifty_calls_to_an_endpoint_and_to_its_container(project: Project, deplo
 
 def test_an_unknown_model_is_refused_before_any_load(project: Project, deployed: LocalAws, tmp_path: Path) -> None:
     found = project.run(
-        "bench", "digits/digits-onnx", "digits/digit-onnx", "single/nothing", "--to", str(tmp_path / "no"), expect=2
+        "capacity",
+        "bench",
+        "digits/digits-onnx",
+        "digits/digit-onnx",
+        "single/nothing",
+        "--to",
+        str(tmp_path / "no"),
+        expect=2,
     )
 
     assert "digits/digit-onnx" in found.stderr
@@ -94,7 +110,7 @@ def test_perf_analyzer_goes_straight_at_a_container(
 ) -> None:
     options = ("--generator", "perf-analyzer", "--container", "--format", "json", "--users", "2", "--seconds", "1")
     project.execute(
-        [str(PROGRAM), "bench", "digits/digits-onnx", *options, "--to", str(tmp_path / "results")],
+        [str(PROGRAM), "capacity", "bench", "digits/digits-onnx", *options, "--to", str(tmp_path / "results")],
         variables={VARIABLE: str(perf_analyzer)},
     )
 
@@ -108,9 +124,11 @@ def test_perf_analyzer_goes_straight_at_a_container(
 @pytest.mark.long
 def test_results_are_had_again_from_what_they_say(project: Project, deployed: LocalAws, tmp_path: Path) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
-    project.run("bench", "digits/digits-onnx", "--rate", "30", "--arrivals", "even", *SHORT, "--to", str(first))
+    project.run(
+        "capacity", "bench", "digits/digits-onnx", "--rate", "30", "--arrivals", "even", *SHORT, "--to", str(first)
+    )
 
-    again = project.run("bench", "--repeat", str(first), "--to", str(second))
+    again = project.run("capacity", "bench", "--repeat", str(first), "--to", str(second))
 
     assert results(second)["settings"] == results(first)["settings"]
     assert results(second)["results"][0]["request_sha256"] == results(first)["results"][0]["request_sha256"]
@@ -121,7 +139,8 @@ def test_results_are_had_again_from_what_they_say(project: Project, deployed: Lo
 @pytest.mark.long
 def test_a_model_that_fails_leaves_the_others(project: Project, deployed: LocalAws, tmp_path: Path) -> None:
     told = project.run(
-        *("bench", "memory/too-large", "memory/fits", "--users", "1", *SHORT, "--to", str(tmp_path)), expect=1
+        *("capacity", "bench", "memory/too-large", "memory/fits", "--users", "1", *SHORT, "--to", str(tmp_path)),
+        expect=1,
     )
 
     failed, good = results(tmp_path)["results"]
@@ -134,7 +153,7 @@ def test_a_model_that_fails_leaves_the_others(project: Project, deployed: LocalA
 @pytest.mark.long
 def test_ctrl_c_leaves_what_was_measured_so_far(project: Project, deployed: LocalAws, tmp_path: Path) -> None:
     ramp = ("--phase", "1:1", "--phase", "2:600", "--warm-up", "0", "--to", str(tmp_path))
-    slow = [str(PROGRAM), "bench", "digits/digits-onnx", *ramp]
+    slow = [str(PROGRAM), "capacity", "bench", "digits/digits-onnx", *ramp]
     with subprocess.Popen(
         slow, cwd=project.root, env=project.variables, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
@@ -160,7 +179,9 @@ def test_cold_starts_are_apart_and_leave_no_copy(project: Project, deployed: Loc
         return {each["Key"] for each in listed["Contents"]}
 
     before = archives()
-    project.run("bench", "digits/digits-onnx", "--users", "1", "--cold-starts", "2", *SHORT, "--to", str(tmp_path))
+    project.run(
+        "capacity", "bench", "digits/digits-onnx", "--users", "1", "--cold-starts", "2", *SHORT, "--to", str(tmp_path)
+    )
 
     [found] = results(tmp_path)["results"]
     assert len(found["cold"]["milliseconds"]) == 2

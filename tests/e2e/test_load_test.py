@@ -17,9 +17,9 @@ import pytest
 from tests.e2e.conftest import endpoint
 from tests.e2e.deployments import advance, eventually
 from tests.e2e.project import PROGRAM, Project, environment_yaml
-from tritonstack.bench.document import BenchDocument
-from tritonstack.bench.results_folder import read_results
-from tritonstack.sizing.measurements_file import read_measurements
+from tritonstack_capacity.bench.document import BenchDocument
+from tritonstack_capacity.bench.results_folder import read_results
+from tritonstack_capacity.sizing.measurements_file import read_measurements
 from tritonstack_local.aws import LocalAws
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(900)]
@@ -46,7 +46,7 @@ class LoadTests:
     def start(self, folder: Path, *endpoints: str) -> subprocess.Popen[str]:
         """``bench --cloud`` in the background."""
         return subprocess.Popen(
-            [str(PROGRAM), "bench", "--cloud", "loads", "--local", "--to", str(folder), *endpoints],
+            [str(PROGRAM), "capacity", "bench", "--cloud", "loads", "--local", "--to", str(folder), *endpoints],
             cwd=self.project.root,
             env=self.project.variables,
             text=True,
@@ -194,6 +194,6 @@ def test_the_gate_of_the_environment_file_fails_results_above_it(loads: LoadTest
     text = file.read_text()
     for p95, code in ((1000, 0), (1, 1)):
         file.write_text(text + f"  gate: {{p95_ms: {p95}, usd_per_million: 1000}}\n")
-        loads.project.run("bench", "--gate", str(tmp_path / "recommender"), expect=code)
+        loads.project.run("capacity", "bench", "--gate", str(tmp_path / "recommender"), expect=code)
     file.write_text(text)
     assert json.loads((tmp_path / "recommender" / "results.json").read_text())["environment"] == "loads"

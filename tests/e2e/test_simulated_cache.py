@@ -12,9 +12,9 @@ import pytest
 from tests.e2e.calls import invoke, target_model
 from tests.e2e.conftest import MANY
 from tritonstack.naming import ArchiveName
-from tritonstack.sizing.fleet.fleet import simulate
-from tritonstack.sizing.fleet.happening import EVICTION, HIT
-from tritonstack.sizing.fleet.scenario_file import prepare
+from tritonstack_capacity.simulation.fleet import simulate
+from tritonstack_capacity.simulation.happening import EVICTION, HIT
+from tritonstack_capacity.simulation.scenario_file import prepare
 from tritonstack_local.aws import LocalAws
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(1200)]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.examples.installing import REPOSITORY, Installed, run
 
-PACKAGES = ("constructs_lib", "tritonstack", "tritonstack_local")
+PACKAGES = ("constructs_lib", "tritonstack", "tritonstack_capacity", "tritonstack_local")
 CARRIED = ("docs/engines.md", "docs/operations.md", "pyproject.toml")
 CARRIED_TREES = {"lambda": "*.py", "requirements": "*", "schemas": "*.json", "scripts": "setup.py"}
 SOURCE_FILES = """

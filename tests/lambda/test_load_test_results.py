@@ -8,9 +8,9 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from tests.bench.test_cloud_plan import configuration, plan
-from tritonstack.bench.document import BenchDocument
-from tritonstack.sizing.measurements_file import read_measurements
+from tests.tritonstack_capacity.bench.test_cloud_plan import configuration, plan
+from tritonstack_capacity.bench.document import BenchDocument
+from tritonstack_capacity.sizing.measurements_file import read_measurements
 
 # `lambda` is a word of the language, so the folder of that name cannot stand in an import statement.
 results: Any = importlib.import_module("lambda.load_test.results")

@@ -26,7 +26,7 @@ ALARMS = {"thresholds": {"no_traffic_minutes": 30, "budget_usd_per_hour": 50.0}}
 def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
     """Stack's name → template, of an environment with every kind of stack.
 
-    But that of load tests: what it has is started by ``tritonstack bench --cloud``, and tells other pipelines nothing.
+    But that of load tests, which ``tritonstack capacity bench --cloud`` starts: it has no outputs for other pipelines.
     """
     made = everything(tmp_path_factory.mktemp("whole"))
     return {stack.stack_name: template_of(stack) for stack in stacks_of(made) if stack is not made.load_test}

@@ -11,9 +11,9 @@ import yaml
 from tests.archives.folders import write_double
 from tests.preflight.fakes import Answer, FakeSession
 from tritonstack.engines.served import Served, served_by
-from tritonstack.preflight.calls import ReadOnlyCalls
 from tritonstack.preflight.result import Result
 from tritonstack.preflight.subject import Check, Subject
+from tritonstack.read_only_aws import ReadOnlyCalls
 from tritonstack.settings import load_environment
 
 ACCOUNT, REGION = "123456789012", "us-east-1"

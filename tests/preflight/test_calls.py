@@ -14,10 +14,9 @@ import boto3
 import pytest
 from botocore.config import Config
 
-from tritonstack.preflight import calls
-from tritonstack.preflight.calls import ReadOnlyCalls, not_known_of
+from tritonstack import read_only_aws
 from tritonstack.preflight.once import Once
-from tritonstack.preflight.result import NotKnownError
+from tritonstack.read_only_aws import NotKnownError, ReadOnlyCalls, not_known_of
 
 QUICK = Config(connect_timeout=1, read_timeout=0.3, retries={"mode": "standard", "total_max_attempts": 2}, proxies={})
 
@@ -44,7 +43,7 @@ class Session:
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shorter limits than a person's account gets."""
-    monkeypatch.setattr(calls, "BOUNDED", QUICK)
+    monkeypatch.setattr(read_only_aws, "BOUNDED", QUICK)
 
 
 @contextmanager

@@ -9,9 +9,9 @@ import pytest
 
 from tests.preflight.fakes import SILENCE, FakeSession, RefusalError
 from tests.preflight.subjects import results_of, served
-from tritonstack.preflight.calls import ReadOnlyCalls
 from tritonstack.preflight.checks.image import CHECK, EcrImage
 from tritonstack.preflight.subject import Subject
+from tritonstack.read_only_aws import ReadOnlyCalls
 
 URI = "763104351884.dkr.ecr.us-east-1.amazonaws.com/sagemaker-tritonserver:24.09-py3"
 DIGEST = f"sha256:{'a' * 64}"

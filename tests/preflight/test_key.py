@@ -10,9 +10,8 @@ import pytest
 
 from tests.preflight.fakes import DENIED, Answer, FakeSession, RefusalError
 from tests.preflight.subjects import ACCOUNT, results_of, served
-from tritonstack.preflight.calls import ReadOnlyCalls
 from tritonstack.preflight.checks.key import CHECK, lets_in
-from tritonstack.preflight.operations import MutatingCallError
+from tritonstack.read_only_aws import MutatingCallError, ReadOnlyCalls
 
 KEY = f"arn:aws:kms:us-east-1:{ACCOUNT}:key/0a"
 ROOT = {"Effect": "Allow", "Principal": {"AWS": f"arn:aws:iam::{ACCOUNT}:root"}, "Action": "kms:*", "Resource": "*"}

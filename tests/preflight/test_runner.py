@@ -10,9 +10,10 @@ import pytest
 
 from tests.preflight.fakes import DENIED, SILENCE, Answer
 from tests.preflight.subjects import ACCOUNT, served, subject_of
-from tritonstack.preflight.result import About, NotKnownError, Result
+from tritonstack.preflight.result import About, Result
 from tritonstack.preflight.runner import CHECKS, run_checks
 from tritonstack.preflight.subject import Check, Subject
+from tritonstack.read_only_aws import NotKnownError
 
 
 def caller(account: str = ACCOUNT) -> dict[str, Answer]:

@@ -20,7 +20,7 @@ from aws_cdk.cloud_assembly_schema import MetadataEntry
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "scripts" / "setup.py"
-HOUSE = ("stacks", "constructs_lib", "tritonstack", "tritonstack_local", "lambda")
+HOUSE = ("stacks", "constructs_lib", "tritonstack", "tritonstack_capacity", "tritonstack_local", "lambda")
 
 
 @pytest.fixture
@@ -243,7 +243,7 @@ def test_the_program_runs_the_project_from_where_it_lies(setup: ModuleType, tmp_
     setup.add_project(folder)
     program = folder / "bin" / "tritonstack"
     result = subprocess.run([str(program), "local", "up", "two words"], capture_output=True, text=True, check=True)
-    assert result.stdout == f"ran {program} up two words\n"
+    assert result.stdout == f"ran {program} local up two words\n"
     assert (site / "tritonstack-here.pth").read_text() == f"{setup.ROOT}\n"
     compile(program.read_text(), str(program), "exec")
     [installed] = importlib.metadata.distributions(name="tritonstack", path=[str(site)])

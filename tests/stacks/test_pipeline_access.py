@@ -78,7 +78,7 @@ MEASURES = [
         {},
     ),
 ]
-"""What ``tritonstack bench --cloud`` calls; build and state machine have roles of their own."""
+"""What ``tritonstack capacity bench --cloud`` calls; build and state machine have roles of their own."""
 NOT_MEASURES: list[tuple[str, str, dict[str, str]]] = [
     ("sagemaker:InvokeEndpoint", f"arn:aws:sagemaker:{DEV}:endpoint/dev-alone", {}),
     ("sagemaker:CreateInferenceRecommendationsJob", f"arn:aws:sagemaker:{DEV}:inference-recommendations-job/a", {}),

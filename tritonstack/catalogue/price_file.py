@@ -1,4 +1,4 @@
-"""A project's ``prices.json``: what the AWS Price List said, as ``tritonstack prices update`` writes it."""
+"""A project's ``prices.json``: what the AWS Price List said, as ``tritonstack capacity prices update`` writes it."""
 
 from __future__ import annotations
 
@@ -162,6 +162,6 @@ def _problem(file: str, field: str, found: str) -> Problem:
         file=file,
         field=field,
         found=found,
-        allowed="prices as `tritonstack prices update` writes them (schemas/prices.schema.json)",
-        advice="Take the file back from git, or delete it and run `tritonstack prices update`.",
+        allowed="prices as `tritonstack capacity prices update` writes them (schemas/prices.schema.json)",
+        advice="Take the file back from git, or delete it and run `tritonstack capacity prices update`.",
     )

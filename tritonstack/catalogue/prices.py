@@ -10,7 +10,7 @@ from pathlib import Path
 from tritonstack.catalogue.data_file import read_data
 
 PRICES_FILE = "prices.json"
-"""The file in a project's folder, beside ``environments/``, that ``tritonstack prices update`` writes."""
+"""The file in a project's folder, beside ``environments/``, that ``tritonstack capacity prices update`` writes."""
 CONSTRUCTED_VERSION = "constructed-by-the-local-aws"
 """The version of the price list that the local AWS answers with: nothing of it is a price of AWS's."""
 

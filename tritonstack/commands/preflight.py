@@ -15,11 +15,11 @@ from tritonstack.engines.polling import is_local
 from tritonstack.engines.served import served_by
 from tritonstack.errors import InputError, Problem
 from tritonstack.paths import project_folder
-from tritonstack.preflight.calls import ReadOnlyCalls
 from tritonstack.preflight.report import PreflightReport, PreflightResult, report_of
-from tritonstack.preflight.result import NotKnownError, Outcome
+from tritonstack.preflight.result import Outcome
 from tritonstack.preflight.runner import run_checks
 from tritonstack.preflight.subject import Subject
+from tritonstack.read_only_aws import NotKnownError, ReadOnlyCalls
 from tritonstack.settings import load_environment
 
 SHOWN: dict[Outcome, tuple[str, str]] = {

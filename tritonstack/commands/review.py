@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
+from tritonstack.archives.manifest_stores import BuiltHere, CopyOfBucket, ManifestStore
 from tritonstack.archives.resolving import resolved_models
 from tritonstack.commands.progress import Steps
 from tritonstack.commands.review_sides import base_of, sides_of, synthesised
@@ -21,7 +22,6 @@ from tritonstack.review.cost_table import table_of
 from tritonstack.review.document import ReviewDocument, cost_table_entry, document_of
 from tritonstack.review.entry_words import match_groups
 from tritonstack.review.fail_on import allowed_words, matches_of, parse_fail_on
-from tritonstack.review.manifests import BuiltHere, CopyOfBucket, ManifestStore
 from tritonstack.review.markdown import LIMIT, WHOLE, markdown
 from tritonstack.review.parts import Known
 from tritonstack.review.prices import prices_of

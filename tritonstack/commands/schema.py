@@ -6,6 +6,7 @@ import importlib
 import json
 import os
 import tempfile
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import click
@@ -16,28 +17,37 @@ from tritonstack.errors import WorkFailedError
 SCHEMAS: dict[str, tuple[str, str]] = {
     "environment": ("tritonstack.settings.environment", "Environment"),
     "recipe": ("tritonstack.archives.recipe", "Recipe"),
-    "scenario": ("tritonstack.sizing.fleet.scenario", "Scenario"),
     "lint-report": ("tritonstack.archives.lint.report", "LintReport"),
     "releases": ("tritonstack.releases.report", "ReleasesReport"),
     "outputs": ("tritonstack.outputs.document", "OutputsDocument"),
     "outputs-parameter": ("tritonstack.outputs.parameters", "StackParameter"),
     "preflight": ("tritonstack.preflight.report", "PreflightReport"),
     "review": ("tritonstack.review.document", "ReviewDocument"),
-    "bench": ("tritonstack.bench.document", "BenchDocument"),
     "prices": ("tritonstack.catalogue.price_file", "PriceFile"),
     "pipeline": ("tritonstack.settings.pipeline", "Pipeline"),
 }
 """Schema → (module, pydantic model); ``<schema>.schema.json`` is its file."""
+GROUP = "tritonstack.schemas"
+"""Entry points of packages beside this one: schema → pydantic model."""
 
 
 def schema_text(name: str) -> str:
-    """The schema called ``name`` in ``SCHEMAS`` as JSON Schema draft 2020-12; the same text for the same models."""
-    module, attribute = SCHEMAS[name]
-    model = getattr(importlib.import_module(module), attribute)
+    """The schema called ``name`` as JSON Schema draft 2020-12; the same text for the same models."""
+    if name in SCHEMAS:
+        module, attribute = SCHEMAS[name]
+        model = getattr(importlib.import_module(module), attribute)
+    else:
+        [point] = entry_points(group=GROUP, name=name)
+        module, attribute, model = point.module, point.attr, point.load()
     if not (isinstance(model, type) and issubclass(model, BaseModel)):
         raise TypeError(f"{module}.{attribute} is no pydantic model")
     document = {"$schema": "https://json-schema.org/draft/2020-12/schema", **model.model_json_schema()}
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+def schema_names() -> list[str]:
+    """The names of all schemas, those of installed packages beside this one included."""
+    return [*SCHEMAS, *sorted(point.name for point in entry_points(group=GROUP))]
 
 
 @click.command("schema")
@@ -52,7 +62,7 @@ def schema_text(name: str) -> str:
 def command(*, check: bool, folder: Path) -> None:
     """Write the JSON Schemas of environments and recipes for editors."""
     stale = []
-    for name in SCHEMAS:
+    for name in schema_names():
         path, text = folder / f"{name}.schema.json", schema_text(name)
         current = path.is_file() and path.read_text(encoding="utf-8") == text
         if check:

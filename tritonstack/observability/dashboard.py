@@ -38,7 +38,7 @@ def _notes(variant: Variant) -> Iterator[str]:
     if variant.price is None:
         yield (
             f"No cost is shown: no source gives the price of {settings.instance_type} in this region. "
-            "`tritonstack prices update` asks AWS for it, and "
+            "`tritonstack capacity prices update` asks AWS for it, and "
             f"`prices: {{{settings.instance_type}: …}}` in the environment's file sets it."
         )
     else:

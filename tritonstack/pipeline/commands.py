@@ -42,7 +42,7 @@ def verification(environment: str) -> tuple[str, ...]:
 
 def measurement(environment: str, *, endpoints: Sequence[str]) -> tuple[str, ...]:
     """Run the environment's load test, and hold its gate. ``endpoints``: those that are tested; none: all."""
-    bench = shlex.join([PYTHON, "-m", "tritonstack", "bench", *endpoints, "--cloud", environment])
+    bench = shlex.join([PYTHON, "-m", "tritonstack", "capacity", "bench", *endpoints, "--cloud", environment])
     return ("python3 scripts/setup.py main", PROFILE, bench)
 
 

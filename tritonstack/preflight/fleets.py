@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from tritonstack.preflight.calls import ReadOnlyCalls
 from tritonstack.preflight.once import Once
+from tritonstack.read_only_aws import ReadOnlyCalls
 
 _LOOKS = 8
 """How many endpoints or jobs are looked at at once."""

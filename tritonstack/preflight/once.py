@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from tritonstack.preflight.result import NotKnownError
+from tritonstack.read_only_aws import NotKnownError
 
 Value = TypeVar("Value")
 

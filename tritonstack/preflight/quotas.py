@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from tritonstack.catalogue import partition
-from tritonstack.preflight.calls import ReadOnlyCalls
 from tritonstack.preflight.once import Once
 from tritonstack.preflight.result import About, Result
+from tritonstack.read_only_aws import ReadOnlyCalls
 
 _PAGE = 100
 """The most that one answer has (API reference, ListServiceQuotas); SageMaker has thousands of quotas."""

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from tritonstack.read_only_aws import NotKnownError
+
 Outcome = Literal["passes", "fails", "unknown"]
 """``passes``: a deployment finds what it needs; ``fails``: it will not; ``unknown``: AWS did not say."""
 
@@ -31,23 +33,6 @@ class Result:
     needed: str
     advice: str = ""
     permission: str | None = None
-
-
-class NotKnownError(Exception):
-    """AWS did not answer a question: it refuses, is overloaded, or is silent.
-
-    Attributes:
-        found: why, in a sentence.
-        advice: what to do.
-        permission: the IAM action that is missing, where one is.
-    """
-
-    def __init__(self, found: str, *, advice: str, permission: str | None = None) -> None:
-        """Takes the parts of the result."""
-        super().__init__(found)
-        self.found = found
-        self.advice = advice
-        self.permission = permission
 
 
 @dataclass(frozen=True, kw_only=True)

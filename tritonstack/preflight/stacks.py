@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tritonstack.engines.served import Served
-from tritonstack.preflight.calls import ReadOnlyCalls
 from tritonstack.preflight.once import Once
-from tritonstack.preflight.result import NotKnownError
+from tritonstack.read_only_aws import NotKnownError, ReadOnlyCalls
 from tritonstack.releases.deployed import stack_name
 from tritonstack.settings import engines_built_on_deploy
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from tritonstack.archives.manifest_stores import Sizes
 from tritonstack.catalogue import load_catalogue
 from tritonstack.review.bytes_text import bytes_text
 from tritonstack.review.fleets import config_of
-from tritonstack.review.manifests import Sizes
 from tritonstack.review.served import ServedSet, served_sets
 from tritonstack.review.snapshot import EnvironmentSnapshot, Json
 

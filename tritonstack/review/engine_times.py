@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tritonstack.archives.manifest import Manifest
+from tritonstack.archives.manifest_stores import ManifestStore
 from tritonstack.naming import Platform
-from tritonstack.review.manifests import ManifestStore
 
 _MINUTE = 60
 

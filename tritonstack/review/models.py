@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from tritonstack.archives.manifest_stores import ArchiveSize, Sizes, python_target
 from tritonstack.naming import Platform
 from tritonstack.review.bytes_text import bytes_text
-from tritonstack.review.manifests import ArchiveSize, Sizes, python_target
 from tritonstack.review.model_history import Earlier, EarlierReleases, NoHistory
 from tritonstack.review.served import ServedSet, served_sets
 from tritonstack.review.snapshot import EnvironmentSnapshot

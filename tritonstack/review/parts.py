@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from tritonstack.archives.manifest_stores import ManifestStore, Sizes
 from tritonstack.review.change import EnvironmentChange
 from tritonstack.review.cost import CostChange, CostTotals, cost_changes, cost_totals
 from tritonstack.review.cost_table import CostTable, cost_table
 from tritonstack.review.endpoint_sizes import EndpointSizes, endpoint_sizes
 from tritonstack.review.engine_times import EngineTimes
 from tritonstack.review.engines import EngineBuildNotice, dependencies_of, engine_builds
-from tritonstack.review.manifests import ManifestStore, Sizes
 from tritonstack.review.model_history import CommittedReleases, EarlierReleases, NoHistory
 from tritonstack.review.models import ModelChange, model_changes
 from tritonstack.review.opening_change import OpeningChange

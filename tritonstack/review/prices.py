@@ -85,7 +85,7 @@ class PriceBook:
         listed = self.listed.get(key) or carried_prices().get(key)
         if listed is None:
             return (
-                f"no price of {instance_type} in {region}: `tritonstack prices update`, or "
+                f"no price of {instance_type} in {region}: `tritonstack capacity prices update`, or "
                 f"`prices: {{{instance_type}: …}}` in the environment's file"
             )
         return Price(usd_per_hour=Decimal(str(listed.usd_per_hour)), source=listed.short)

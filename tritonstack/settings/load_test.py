@@ -110,7 +110,7 @@ class RecommenderSettings(SettingsModel):
 
 
 class BenchBuildSettings(SettingsModel):
-    """Multi-model endpoints: what ``tritonstack bench`` does in CodeBuild."""
+    """Multi-model endpoints: what ``tritonstack capacity bench`` does in CodeBuild."""
 
     users: Annotated[tuple[Annotated[int, Field(ge=1, le=1000)], ...], Field(strict=False, min_length=1)] = Field(
         default=(1, 2, 4, 8), description="Callers at once, one level after the other."
@@ -130,7 +130,7 @@ class BenchBuildSettings(SettingsModel):
 
 
 class GateSettings(SettingsModel):
-    """What a load test's figures must not exceed; ``tritonstack bench --gate`` fails where they do."""
+    """What a load test's figures must not exceed; ``tritonstack capacity bench --gate`` fails where they do."""
 
     p95_ms: float | None = Field(
         default=None, gt=0, description="95th percentile of the latency, milliseconds; null: any."

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.bench.test_cloud_plan import configuration
+from tests.tritonstack_capacity.bench.test_cloud_plan import configuration
 from tests.tritonstack_local.emulator.running import IMAGE, ROLE_ARN, Emulator
 from tests.tritonstack_local.emulator.test_recommender import described, status
-from tritonstack.bench.cloud_plan import recommender_plan
-from tritonstack.bench.document import BenchDocument
 from tritonstack.naming import load_test_job_prefix
 from tritonstack.settings.load_test import RecommenderSettings
+from tritonstack_capacity.bench.cloud_plan import recommender_plan
+from tritonstack_capacity.bench.document import BenchDocument
 
 # `lambda` is a word of the language, so the folder of that name cannot stand in an import statement.
 steps: Any = importlib.import_module("lambda.load_test.steps")

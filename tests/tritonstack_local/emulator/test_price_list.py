@@ -1,4 +1,4 @@
-"""The Price List of the local AWS: constructed prices in the real one's form, and `tritonstack prices update` on it."""
+"""The Price List of the local AWS: constructed prices in the real one's form, and `capacity prices update` on it."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tests.tritonstack_local.emulator.running import Emulator
 from tritonstack.catalogue import load_catalogue
 from tritonstack.catalogue.price_file import read_price_file
 from tritonstack.catalogue.prices import CONSTRUCTED_VERSION
-from tritonstack.commands import prices
-from tritonstack.price_list.product import read_product
+from tritonstack_capacity.commands import prices
+from tritonstack_capacity.price_list.product import read_product
 from tritonstack_local.aws import LocalAws
 from tritonstack_local.processes import ProcessRecord
 
@@ -65,7 +65,7 @@ def test_an_update_from_the_local_aws_is_named_constructed_wherever_it_is_read(
     monkeypatch.setenv("TRITONSTACK_PROJECT", str(tmp_path))
     none = ProcessRecord(pid=0, started=0.0, log="")
     local = LocalAws(emulator_port=aws.port, runtime_port=0, emulator=none, runtime=none)
-    monkeypatch.setattr("tritonstack.commands.prices.require_local_aws", lambda: local)
+    monkeypatch.setattr("tritonstack_capacity.commands.prices.require_local_aws", lambda: local)
 
     def run(*arguments: str) -> Result:
         return CliRunner().invoke(prices.command, [*arguments, "--region", REGION], standalone_mode=False)

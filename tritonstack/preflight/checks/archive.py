@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack.errors import InputError, TritonstackError, WorkFailedError
-from tritonstack.preflight.calls import not_known_of
-from tritonstack.preflight.result import About, NotKnownError, Result
+from tritonstack.preflight.result import About, Result
 from tritonstack.preflight.subject import Check, Subject
+from tritonstack.read_only_aws import NotKnownError, not_known_of
 
 if TYPE_CHECKING:
     from tritonstack.engines.preparation_plan import PreparationPlan

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tritonstack.catalogue import partition
-from tritonstack.preflight.result import About, NotKnownError, Result
+from tritonstack.preflight.result import About, Result
 from tritonstack.preflight.subject import Check, Subject
+from tritonstack.read_only_aws import NotKnownError
 
 NEEDED_VERSION = 6
 """What synthesised stacks ask for: MIN_BOOTSTRAP_STACK_VERSION of aws-cdk-lib 2.275.0,

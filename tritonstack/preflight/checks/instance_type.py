@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from tritonstack.catalogue import partition
 from tritonstack.preflight.checks.endpoint_quota import of_type
-from tritonstack.preflight.result import About, NotKnownError, Result
+from tritonstack.preflight.result import About, Result
 from tritonstack.preflight.subject import Check, Subject
+from tritonstack.read_only_aws import NotKnownError
 
 _PRICE_LIST_REGION = "us-east-1"
 """The Price List answers in few regions, for all of the partition aws (Billing user guide, "Price List Query API")."""

@@ -55,7 +55,7 @@ def check_thresholds(
                 found=f"{thresholds.budget_usd_per_hour} for endpoint {endpoint.name}, and no source gives the price "
                 f"of {name} in {region}",
                 allowed="a budget where the price is known",
-                advice=f"`tritonstack prices update`, or set its price: prices: {{{name}: <USD an hour>}}",
+                advice=f"`tritonstack capacity prices update`, or set its price: prices: {{{name}: <USD an hour>}}",
             )
 
 

@@ -1,0 +1,167 @@
+"""The client: signed requests that botocore makes and nobody sends twice, answers, failures, time-outs."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import boto3
+import pytest
+from aiohttp import web
+from botocore.config import Config
+
+from tritonstack.client.body import Body
+from tritonstack.client.calls import Target
+from tritonstack_capacity.bench import http_caller as module
+from tritonstack_capacity.bench.http_caller import http_caller
+from tritonstack_capacity.bench.request import ReadyRequest
+from tritonstack_capacity.bench.signed_request import SignedRequests
+
+BODY = Body(content=b"\x00\x01body", content_type="application/vnd.sagemaker-triton.binary+json;json-header-size=2")
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+def signed(target_model: str | None) -> ReadyRequest:
+    """A request to an address where nobody listens."""
+    runtime = boto3.client(
+        "sagemaker-runtime",
+        region_name="eu-west-1",
+        endpoint_url="http://127.0.0.1:1",
+        aws_access_key_id="AKIDEXAMPLE",
+        aws_secret_access_key="secret",
+        config=Config(retries={"total_max_attempts": 1}),
+    )
+    return SignedRequests(runtime).make(Target(endpoint_name="prod-bert", target_model=target_model), BODY)
+
+
+def test_botocore_makes_the_request_and_sends_nothing() -> None:
+    made = signed("bert.0123456789abcdef.tar.gz")
+
+    assert made.url == "http://127.0.0.1:1/endpoints/prod-bert/invocations"
+    assert made.body == BODY.content
+    assert made.headers["Content-Type"] == BODY.content_type
+    assert made.headers["X-Amzn-SageMaker-Target-Model"] == "bert.0123456789abcdef.tar.gz"
+    assert "/eu-west-1/sagemaker/aws4_request" in made.headers["Authorization"]
+
+
+def test_a_single_model_endpoint_is_named_no_archive() -> None:
+    assert "X-Amzn-SageMaker-Target-Model" not in signed(None).headers
+
+
+@contextlib.asynccontextmanager
+async def serving(handler: Handler) -> AsyncIterator[str]:
+    """A server of the test's own; its address."""
+    app = web.Application()
+    app.router.add_post("/endpoints/prod-bert/invocations", handler)
+    runner = web.AppRunner(app, handler_cancellation=True)  # a caller who gave up is not waited for
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    try:
+        host, port = runner.addresses[0][:2]
+        yield f"http://{host}:{port}/endpoints/prod-bert/invocations"
+    finally:
+        await runner.cleanup()
+
+
+def ready(url: str) -> ReadyRequest:
+    return ReadyRequest(url=url, headers={**signed("x.tar.gz").headers}, body=BODY.content)
+
+
+async def one_call(handler: Handler, *, timeout_seconds: float = 10.0) -> tuple[str | None, tuple[bytes, str] | None]:
+    async with (
+        serving(handler) as url,
+        http_caller(lambda: ready(url), connections=1, timeout_seconds=timeout_seconds) as caller,
+    ):
+        return await caller(), caller.last
+
+
+def test_a_right_answer_is_kept_with_its_type() -> None:
+    async def handler(request: web.Request) -> web.Response:
+        assert await request.read() == BODY.content
+        assert request.headers["Content-Type"] == BODY.content_type
+        return web.Response(body=b"answer", headers={"Content-Type": "application/x"})
+
+    assert asyncio.run(one_call(handler)) == (None, (b"answer", "application/x"))
+
+
+def test_a_refusal_is_told_in_a_few_words() -> None:
+    async def handler(_: web.Request) -> web.Response:
+        return web.Response(status=503, text="ServiceUnavailable " + "x" * 1000)
+
+    failure, last = asyncio.run(one_call(handler))
+
+    assert failure is not None
+    assert failure.startswith("503: ServiceUnavailable")
+    assert len(failure) < 200
+    assert last is None
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        (
+            {"OriginalStatusCode": 500, "OriginalMessage": '{"error":"no input x"}', "Message": "Received"},
+            "424: no input x",
+        ),
+        ({"Message": "Model is not ready"}, "424: Model is not ready"),
+        (["not", "so"], '424: ["not", "so"]'),
+        (
+            {"error": f"/opt/ml/models/{'0123456789abcdef' * 2}/model is bad"},
+            "424: /opt/ml/models/012345…/model is bad",
+        ),
+    ],
+    ids=["the container's words", "SageMaker's words", "other JSON", "a hash"],
+)
+def test_a_failure_is_told_in_its_own_words(told: object, said: str) -> None:
+    async def handler(_: web.Request) -> web.Response:
+        return web.json_response(told, status=424)
+
+    assert asyncio.run(one_call(handler))[0] == said
+
+
+def test_a_call_without_an_answer_is_given_up() -> None:
+    async def handler(_: web.Request) -> web.Response:
+        await asyncio.sleep(30)
+        return web.Response()
+
+    assert asyncio.run(one_call(handler, timeout_seconds=0.2))[0] == "no answer in time"
+
+
+def test_a_server_that_is_gone_is_a_failure_and_no_traceback() -> None:
+    async def work() -> str | None:
+        request = ReadyRequest(url="http://127.0.0.1:1/", headers={}, body=b"")
+        async with http_caller(lambda: request, connections=1, timeout_seconds=5) as caller:
+            return await caller()
+
+    failure = asyncio.run(work())
+
+    assert failure is not None
+    assert failure.startswith("ClientConnectorError")
+
+
+def test_the_request_is_signed_anew_beside_the_load(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "FRESH_SECONDS", 0.0)
+    monkeypatch.setattr(module, "PAUSE_SECONDS", 0.01)
+    numbers = itertools.count()
+    seen: list[str] = []
+
+    async def handler(request: web.Request) -> web.Response:
+        seen.append(request.headers["Number"])
+        return web.Response()
+
+    async def work() -> None:
+        async with serving(handler) as url, asyncio.timeout(20):
+
+            def prepare() -> ReadyRequest:
+                return ReadyRequest(url=url, headers={"Number": str(next(numbers))}, body=b"")
+
+            async with http_caller(prepare, connections=1, timeout_seconds=5) as caller:
+                while "1" not in seen:
+                    assert await caller() is None
+
+    asyncio.run(work())
+
+    assert seen[0] == "0"

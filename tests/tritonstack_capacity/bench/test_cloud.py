@@ -1,0 +1,391 @@
+"""A load test followed from here: what is told, what is fetched, what Ctrl-C does; and what the build runs."""
+
+from __future__ import annotations
+
+import io
+import json
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError, ReadTimeoutError
+from click.testing import CliRunner
+
+from tests.settings.environment_file import write_environment
+from tests.stacks.environments import DIGITS, SINGLE, environment
+from tests.tritonstack_capacity.bench import documents
+from tests.tritonstack_capacity.bench.test_cloud_gate import document, point
+from tritonstack.errors import InputError, WorkFailedError
+from tritonstack_capacity.bench import cloud_build
+from tritonstack_capacity.bench.cloud import CloudTests, chosen_endpoints
+from tritonstack_capacity.bench.cloud_objects import TestObjects
+from tritonstack_capacity.bench.cloud_run import ExecutionRun
+from tritonstack_capacity.commands.bench import command
+from tritonstack_capacity.commands.bench_cloud import terminated_as_interrupted
+
+BUCKET, PROJECT = "archives", "bench-project"
+
+
+class S3:
+    """Objects in memory."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, bytes] = {}
+
+    def put_object(self, *, Key: str, Body: bytes, **_: Any) -> None:  # noqa: N803 - as boto3 spells it
+        self.objects[Key] = Body
+
+    def get_object(self, *, Bucket: str, Key: str) -> dict[str, Any]:  # noqa: N803
+        assert Bucket == BUCKET
+        if Key not in self.objects:
+            raise ClientError({"Error": {"Code": "NoSuchKey", "Message": Key}}, "GetObject")
+        return {"Body": io.BytesIO(self.objects[Key])}
+
+
+class Cloud:
+    """S3, SSM and CodeBuild: the build is at each of ``statuses``, one after the other."""
+
+    def __init__(self, *statuses: str, deployed: bool = True, results: bool = True) -> None:
+        self.s3 = S3()
+        self.stopped = False
+        self._statuses: Iterator[str] = iter(statuses)
+        self._deployed, self._results = deployed, results
+
+    def client(self, _service: str) -> Any:
+        return self
+
+    def put_object(self, **given: Any) -> None:
+        self.s3.put_object(**given)
+
+    def get_object(self, **given: Any) -> dict[str, Any]:
+        return self.s3.get_object(**given)
+
+    def get_parameter(self, *, Name: str) -> dict[str, Any]:  # noqa: N803
+        values = {
+            "/tritonstack/dev/_artifacts/bucket-name": BUCKET,
+            "/tritonstack/dev/_load-test/project-name": PROJECT,
+        }
+        if Name not in values or not self._deployed:
+            raise ClientError({"Error": {"Code": "ParameterNotFound", "Message": Name}}, "GetParameter")
+        return {"Parameter": {"Value": values[Name]}}
+
+    def start_build(self, *, projectName: str, idempotencyToken: str, **_: Any) -> dict[str, Any]:  # noqa: N803
+        assert projectName == PROJECT
+        if self._results:
+            body = json.dumps(document(point(600, p95=40)).model_dump(mode="json")).encode()
+            self.s3.objects[f"load-tests/{idempotencyToken}/results.json"] = body
+        return {"build": {"id": "build:1"}}
+
+    def stop_build(self, *, id: str) -> None:  # noqa: A002 - as boto3 spells it
+        assert id == "build:1"
+        self.stopped = True
+
+    def batch_get_builds(self, *, ids: list[str]) -> dict[str, Any]:
+        assert ids == ["build:1"]
+        status = "STOPPED" if self.stopped else next(self._statuses)
+        return {"builds": [{"buildStatus": status, "currentPhase": "BUILD"}]}
+
+
+def followed(
+    cloud: Cloud, told: list[str], *, wait: Callable[[float], None] = lambda _: None, local: bool = False
+) -> CloudTests:
+    return CloudTests(
+        environment(DIGITS, SINGLE, load_test={}), session=cloud, local=local, progress=told.append, wait=wait
+    )
+
+
+def interrupted(_: float) -> None:
+    raise KeyboardInterrupt
+
+
+def test_a_build_is_started_followed_and_its_results_fetched(tmp_path: Path) -> None:
+    cloud, told = Cloud("IN_PROGRESS", "IN_PROGRESS", "SUCCEEDED"), list[str]()
+    [fetched] = followed(cloud, told).run([DIGITS["name"]], tmp_path)
+    assert (fetched.kind, fetched.failed) == ("bench", "")
+    assert [line for line in told if line.startswith("CodeBuild")] == ["CodeBuild: BUILD", "CodeBuild: SUCCEEDED"]
+    assert json.loads((fetched.folder / "results.json").read_text())["environment"] == "local"
+    plan = json.loads(cloud.s3.objects[f"load-tests/{fetched.test}/plan.json"])
+    assert plan["options"][0].startswith(f"{DIGITS['name']}/")
+
+
+def test_a_test_that_takes_long_says_every_five_minutes_where_it_is(tmp_path: Path) -> None:
+    cloud, told = Cloud(*["IN_PROGRESS"] * 45, "SUCCEEDED"), list[str]()
+    followed(cloud, told).run([DIGITS["name"]], tmp_path)
+    assert [line for line in told if " min: " in line] == ["5 min: CodeBuild: BUILD", "10 min: CodeBuild: BUILD"]
+
+
+def test_a_build_that_fails_is_told_with_what_it_left(tmp_path: Path) -> None:
+    [fetched] = followed(Cloud("FAILED"), []).run([DIGITS["name"]], tmp_path)
+    assert "build:1 ended as FAILED" in fetched.failed
+    with pytest.raises(WorkFailedError, match="left no results"):
+        followed(Cloud("FAILED", results=False), []).run([DIGITS["name"]], tmp_path)
+
+
+def test_ctrl_c_stops_the_build_and_fetches_what_there_is(tmp_path: Path) -> None:
+    cloud, told = Cloud("IN_PROGRESS", "IN_PROGRESS"), list[str]()
+
+    with pytest.raises(KeyboardInterrupt):
+        followed(cloud, told, wait=interrupted).run([DIGITS["name"]], tmp_path)
+    assert cloud.stopped
+    assert "nothing is left of it" in told[-2]
+    assert told[-1] == f"what was measured so far: {tmp_path / 'bench'}"
+    assert (tmp_path / "bench" / "results.json").is_file()
+
+
+def test_ctrl_c_before_anything_was_measured_promises_no_results(tmp_path: Path) -> None:
+    cloud, told = Cloud("IN_PROGRESS", "IN_PROGRESS", results=False), list[str]()
+    with pytest.raises(KeyboardInterrupt):
+        followed(cloud, told, wait=interrupted).run([DIGITS["name"]], tmp_path)
+    assert "nothing is left of it" in told[-1]
+
+
+def test_who_loses_sight_of_a_test_is_told_that_it_goes_on_and_where_its_results_will_be(tmp_path: Path) -> None:
+    class Expired(Cloud):
+        """Its credentials end once the build runs."""
+
+        def batch_get_builds(self, *, ids: list[str]) -> dict[str, Any]:
+            raise ClientError({"Error": {"Code": "ExpiredToken", "Message": str(ids)}}, "BatchGetBuilds")
+
+    cloud = Expired()
+    with pytest.raises(WorkFailedError, match="followed no longer") as raised:
+        followed(cloud, []).run([DIGITS["name"]], tmp_path)
+    [plan] = [key for key in cloud.s3.objects if key.endswith("plan.json")]
+    assert f"s3://{BUCKET}/{plan.removesuffix('plan.json')}" in str(raised.value)
+    assert "it goes on" in str(raised.value)
+    assert not cloud.stopped
+
+
+def refusal(call: str) -> ClientError:
+    return ClientError({"Error": {"Code": "ExpiredToken", "Message": "it is expired"}}, call)
+
+
+class InterruptedStart(Cloud):
+    """CodeBuild starts the build, and Ctrl-C comes before its answer. It knows the token when it comes again."""
+
+    def __init__(self, *statuses: str) -> None:
+        super().__init__(*statuses)
+        self.tokens: list[str] = []
+
+    def start_build(self, *, projectName: str, idempotencyToken: str, **_: Any) -> dict[str, Any]:  # noqa: N803
+        self.tokens.append(idempotencyToken)
+        answer = super().start_build(projectName=projectName, idempotencyToken=idempotencyToken)
+        if len(self.tokens) == 1:
+            signal.raise_signal(signal.SIGTERM)
+        return answer
+
+
+def test_a_test_that_was_interrupted_while_it_was_started_is_stopped_and_its_id_told(tmp_path: Path) -> None:
+    cloud, told = InterruptedStart("IN_PROGRESS"), list[str]()
+    with pytest.raises(KeyboardInterrupt), terminated_as_interrupted():
+        followed(cloud, told).run([DIGITS["name"]], tmp_path)
+    assert cloud.stopped
+    [test] = set(cloud.tokens)
+    assert told[0].startswith(f"stopping load test {test};")
+
+
+def told_where(cloud: Cloud, said: str) -> bool:
+    """Whether it names the S3 folder of the test."""
+    [plan] = [key for key in cloud.s3.objects if key.endswith("plan.json")]
+    return f"s3://{BUCKET}/{plan.removesuffix('plan.json')}" in said
+
+
+def test_who_may_not_stop_a_test_is_told_that_it_goes_on_and_where_its_results_will_be(tmp_path: Path) -> None:
+    class Expired(Cloud):
+        def stop_build(self, **_: Any) -> None:
+            raise refusal("StopBuild")
+
+    cloud = Expired("IN_PROGRESS", "IN_PROGRESS")
+    with pytest.raises(WorkFailedError, match=r"could not be stopped: .*it is expired") as raised:
+        followed(cloud, [], wait=interrupted).run([DIGITS["name"]], tmp_path)
+    assert "it goes on, and cleans up after itself: build:1" in str(raised.value)
+    assert told_where(cloud, str(raised.value))
+
+
+def test_who_loses_sight_of_a_clean_up_is_told_that_the_test_was_stopped(tmp_path: Path) -> None:
+    class Expired(Cloud):
+        def batch_get_builds(self, *, ids: list[str]) -> dict[str, Any]:
+            if self.stopped:
+                raise refusal("BatchGetBuilds")
+            return super().batch_get_builds(ids=ids)
+
+    cloud = Expired("IN_PROGRESS", "IN_PROGRESS")
+    with pytest.raises(WorkFailedError, match="was stopped, and its clean-up is followed no longer") as raised:
+        followed(cloud, [], wait=interrupted).run([DIGITS["name"]], tmp_path)
+    assert told_where(cloud, str(raised.value))
+
+
+def test_a_second_ctrl_c_says_whether_the_test_was_stopped(tmp_path: Path) -> None:
+    class Impatient(Cloud):
+        def stop_build(self, **_: Any) -> None:
+            raise KeyboardInterrupt
+
+    cloud, told = Impatient("IN_PROGRESS", "IN_PROGRESS"), list[str]()
+    with pytest.raises(KeyboardInterrupt):
+        followed(cloud, told, wait=interrupted).run([DIGITS["name"]], tmp_path)
+    assert "could not be stopped: interrupted" in told[-1]
+    assert told_where(cloud, told[-1])
+
+
+def test_a_start_that_is_refused_and_one_that_nobody_answered_are_told_apart(tmp_path: Path) -> None:
+    class Refused(Cloud):
+        def start_build(self, **_: Any) -> dict[str, Any]:
+            raise refusal("StartBuild")
+
+    class Unanswered(Cloud):
+        def start_build(self, **_: Any) -> dict[str, Any]:
+            raise ReadTimeoutError(endpoint_url="https://codebuild")
+
+    with pytest.raises(WorkFailedError, match=r"cannot be started: .*it is expired"):
+        followed(Refused(), []).run([DIGITS["name"]], tmp_path)
+    cloud = Unanswered()
+    with pytest.raises(WorkFailedError, match=r"it is not known whether load test .* was started") as raised:
+        followed(cloud, []).run([DIGITS["name"]], tmp_path)
+    assert told_where(cloud, str(raised.value))
+
+
+class StepFunctions:
+    """Starts an execution once; its name is not taken again."""
+
+    def __init__(self, *, ended: bool) -> None:
+        self.started, self._ended = 0, ended
+
+    def start_execution(self, *, stateMachineArn: str, name: str, input: str) -> dict[str, Any]:  # noqa: A002, N803
+        assert json.loads(input) == {"id": name}
+        self.started += 1
+        if self.started > 1 and self._ended:
+            raise ClientError({"Error": {"Code": "ExecutionAlreadyExists", "Message": name}}, "StartExecution")
+        return {"executionArn": f"{stateMachineArn.replace('stateMachine', 'execution')}:{name}"}
+
+
+@pytest.mark.parametrize("ended", [False, True])
+def test_an_execution_that_is_started_once_more_is_the_same(ended: bool) -> None:
+    machine = "arn:aws:states:us-east-1:123456789012:stateMachine:loads"
+    run = ExecutionRun(StepFunctions(ended=ended), None, machine=machine, plan={"id": "one", "jobs": []})
+    assert run.identity == ""
+    for _ in range(2):
+        run.start()
+        assert run.identity == "arn:aws:states:us-east-1:123456789012:execution:loads:one"
+
+
+def test_results_that_cannot_be_written_here_or_read_there_are_in_the_bucket(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    cloud = Cloud("SUCCEEDED")
+    with pytest.raises(WorkFailedError, match="cannot be written: Not a directory") as raised:
+        followed(cloud, []).run([DIGITS["name"]], tmp_path / "file" / "folder")
+    assert told_where(cloud, str(raised.value))
+
+    class Expired(Cloud):
+        def get_object(self, **_: Any) -> dict[str, Any]:
+            raise refusal("GetObject")
+
+    cloud = Expired("SUCCEEDED")
+    with pytest.raises(WorkFailedError, match=r"cannot be fetched: .*it is expired") as raised:
+        followed(cloud, []).run([DIGITS["name"]], tmp_path)
+    assert told_where(cloud, str(raised.value))
+
+
+def test_the_page_of_a_test_on_the_local_aws_says_that_it_is_local(tmp_path: Path) -> None:
+    """The build that wrote it took the local AWS for AWS."""
+    measured = documents.document(documents.result("plain", documents.point(users=1, per_minute=600, p95=40)))
+    s3 = S3()
+    s3.objects["load-tests/1/results.json"] = json.dumps(measured.model_dump(mode="json")).encode()
+    s3.objects["load-tests/1/index.html"] = b"as the build wrote it"
+    fetch = TestObjects(s3, bucket=BUCKET, test="1").fetch
+    assert fetch(tmp_path, local=False)
+    assert (tmp_path / "index.html").read_text() == "as the build wrote it"
+    assert fetch(tmp_path, local=True)
+    assert "No figure of a GPU" in (tmp_path / "index.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("header", "arguments", "said"),
+    [
+        ("", (), "load_test: {}"),
+        ("load_test: {}", ("none",), "endpoints of local that load_test names"),
+        ("load_test: {}", ("--to", "file/folder"), "Not a directory"),
+    ],
+)
+def test_mistakes_in_files_are_told_before_aws_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, header: str, arguments: tuple[str, ...], said: str
+) -> None:
+    def asked(*_: object, **__: object) -> None:
+        raise AssertionError("AWS was asked")
+
+    (tmp_path / "environments").mkdir()
+    (tmp_path / "file").touch()
+    write_environment(tmp_path / "environments", header=header)
+    monkeypatch.setenv("TRITONSTACK_PROJECT", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("tritonstack.commands.session.session_of", asked)
+    ran = CliRunner().invoke(command, ["--cloud", "local", *arguments], standalone_mode=False)
+    assert getattr(ran.exception, "exit_code", None) == 2, ran.exception
+    assert said in str(ran.exception)
+
+
+def test_a_process_that_is_terminated_is_interrupted_for_as_long_as_it_follows_a_test() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(KeyboardInterrupt, match="SIGTERM"), terminated_as_interrupted():
+        signal.raise_signal(signal.SIGTERM)
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_what_is_not_deployed_is_named_with_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(WorkFailedError, match="do: deploy dev/"):
+        followed(Cloud(deployed=False), []).run([DIGITS["name"]], tmp_path)
+
+
+def test_an_environment_without_load_tests_and_an_unknown_endpoint_are_wrong_input() -> None:
+    with pytest.raises(InputError, match="load_test"):
+        CloudTests(environment(DIGITS), session=Cloud(), local=False, progress=print)
+    of = environment(DIGITS, SINGLE, load_test={"endpoints": [SINGLE["name"]]})
+    with pytest.raises(InputError, match=DIGITS["name"]):
+        chosen_endpoints(of, [DIGITS["name"]])
+    assert [each.name for each in chosen_endpoints(of, [])] == [SINGLE["name"]]
+
+
+BENCH = """
+import pathlib, sys, time
+folder = pathlib.Path(sys.argv[sys.argv.index("--to") + 1])
+folder.mkdir()
+(folder / "results.json").write_text("first")
+(folder / ".hidden").write_text("no")
+if "--slow" in sys.argv:
+    (folder / "waiting").write_text("")
+    while not pathlib.Path("go").exists():
+        time.sleep(0.01)
+(folder / "results.json").write_text(" ".join(sys.argv[1:]))
+sys.exit(3)
+"""
+
+
+def test_the_build_runs_bench_as_its_plan_says_and_exits_as_it_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    s3 = S3()
+    s3.objects["load-tests/1/plan.json"] = json.dumps({"options": ["one/fast", "--users", "1"]}).encode()
+    monkeypatch.chdir(tmp_path)
+    assert cloud_build.main(BUCKET, "1", s3=s3, command=(sys.executable, "-c", BENCH)) == 3
+    assert s3.objects["load-tests/1/results.json"] == b"one/fast --users 1 --to load-test-results"
+    assert set(s3.objects) == {"load-tests/1/plan.json", "load-tests/1/results.json"}
+
+
+def test_results_are_in_the_bucket_while_the_build_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Releasing(S3):
+        """Lets the bench go on once its first results are there."""
+
+        def put_object(self, **given: Any) -> None:
+            super().put_object(**given)
+            seen.append(given["Body"])
+            Path("go").touch()
+
+    seen: list[bytes] = []
+    s3 = Releasing()
+    s3.objects["load-tests/1/plan.json"] = json.dumps({"options": ["--slow"]}).encode()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(cloud_build, "LOOK_SECONDS", 0.2)
+    cloud_build.main(BUCKET, "1", s3=s3, command=(sys.executable, "-c", BENCH))
+    assert seen[0] == b"first"
+    assert seen[-1].startswith(b"--slow")

@@ -1,0 +1,204 @@
+"""The command's options: what goes with what, all wrong ones at once, and what its exit code says."""
+
+from __future__ import annotations
+
+import json
+import resource
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.tritonstack_capacity.bench.documents import document, point, result
+from tritonstack.errors import InputError
+from tritonstack_capacity.bench.document import BenchDocument
+from tritonstack_capacity.bench.recorded_settings import settings_part
+from tritonstack_capacity.bench.results_folder import ResultsFolder
+from tritonstack_capacity.bench.settings import BenchSettings
+from tritonstack_capacity.commands import bench_run
+from tritonstack_capacity.commands.bench import command
+
+FOUND = document(result("plain", point(users=1, per_minute=1000, p95=60)))
+
+
+def bench(*arguments: str) -> Result:
+    return CliRunner().invoke(command, arguments, standalone_mode=False)
+
+
+def refused(*arguments: str) -> list[str]:
+    """The fields that are refused."""
+    error = bench(*arguments).exception
+    assert isinstance(error, InputError), repr(error)
+    return [problem.field for problem in error.problems]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field"),
+    [
+        (("--cloud", "prod", "--users", "4", "--seed", "1"), "--users, --seed"),
+        (("--gate", "results", "--json"), "--json"),
+        (("--cloud", "prod", "--gate", "results"), "--gate"),
+        (("--repeat", "results", "digits", "--users", "4"), "NAME, --users"),
+        (("digits", "--phase", "1:60", "--rounds", "4", "--seconds", "3"), "--seconds, --rounds"),
+        (("digits", "--arrivals", "even"), "--arrivals"),
+    ],
+)
+def test_options_that_would_be_ignored_are_refused(arguments: tuple[str, ...], field: str) -> None:
+    assert refused(*arguments)[0] == field
+
+
+ANALYSER = ("digits", "--generator", "perf-analyzer")
+BY_CLIENT = ("--warm-up", "30", "--timeout", "5", "--rounds", "7", "--seed", "3")
+
+
+def test_options_that_perf_analyzer_would_ignore_are_refused_all_at_once() -> None:
+    found = refused(*ANALYSER, *BY_CLIENT, "--users", "600", "--output", "y", "--most-under-way", "600")
+
+    assert found == ["--warm-up, --rounds, --output, --timeout, --seed", "--most-under-way", "--users"]
+
+
+def test_at_a_container_it_asks_for_the_wanted_output_and_nothing_bounds_its_calls() -> None:
+    at_container = (*ANALYSER, "--container", "--format", "json", "--output", "y")
+
+    assert refused(*at_container, "--users", "600", "--most-under-way", "700") == ["--most-under-way"]
+
+
+def test_what_the_own_client_takes_and_what_perf_analyzer_is_told_is_taken(
+    ran: list[tuple[BenchSettings, bool]],
+) -> None:
+    bench("digits", *BY_CLIENT, "--users", "600", "--output", "y", "--generator", "client")
+    told = ("--seconds", "1", "--max-rounds", "5", "--stable-within", "20", "--confidence", "90", "--percentile", "99")
+    bench(*ANALYSER, "--users", "512", *told, "--most-under-way", "512")
+
+    assert [(one.timing.warm_up, one.rule.most) for one, _ in ran] == [(30, 10), (2, 5)]
+
+
+def test_whatever_is_wrong_is_told_at_once() -> None:
+    arguments = ("--phase", "1:x", "--rounds", "0", "--arrivals", "even", "--users", "nan", "--input", "none.json")
+
+    found = refused("digits", "digits", *arguments)
+
+    assert found == ["--rounds", "--arrivals", "--users", "--phase", "--rounds", "NAME", "--input"]
+
+
+def test_without_a_name_nothing_is_done() -> None:
+    assert "NAME" in str(bench().exception)
+
+
+@pytest.fixture
+def ran(monkeypatch: pytest.MonkeyPatch) -> list[tuple[BenchSettings, bool]]:
+    """What would be measured, and whether on the local AWS; it comes to ``FOUND``."""
+    found: list[tuple[BenchSettings, bool]] = []
+
+    def run(settings: BenchSettings, *, local: bool, folder: Path | None, as_json: bool) -> BenchDocument:
+        del folder, as_json
+        found.append((settings, local))
+        return FOUND
+
+    monkeypatch.setattr(bench_run, "_run", run)
+    return found
+
+
+def test_files_are_kept_by_their_whole_path(
+    ran: list[tuple[BenchSettings, bool]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.json").touch()
+    (tmp_path / "b.npy").touch()
+    monkeypatch.chdir(tmp_path)
+
+    bench("digits", "--input", "a.json", "--input", "x=b.npy")
+
+    [(settings, _)] = ran
+    assert settings.files == (str(tmp_path / "a.json"), f"x={tmp_path / 'b.npy'}")
+
+
+def test_results_are_repeated_with_their_own_settings(ran: list[tuple[BenchSettings, bool]], tmp_path: Path) -> None:
+    bench("digits", "--rate", "2.5", "--arrivals", "even", "--seed", "9", "--environment", "prod")
+    [(settings, _)] = ran
+    then = FOUND.model_copy(update={"settings": settings_part(settings), "versions": {"commit": "def"}, "local": True})
+    ResultsFolder(tmp_path).write(then)
+
+    again = bench("--repeat", str(tmp_path))
+
+    assert ran[1] == (settings, True)
+    assert "versions: commit was def, is abc" in again.stderr
+    assert "1.00 times the answers a minute" in again.stderr
+
+
+def test_results_of_the_cloud_are_not_repeated_here(tmp_path: Path) -> None:
+    ResultsFolder(tmp_path).write(FOUND)
+
+    error = bench("--repeat", str(tmp_path / "results.json")).exception
+
+    assert isinstance(error, InputError)
+    assert "--cloud" in error.problems[0].allowed
+
+
+def test_no_results_cannot_be_repeated(tmp_path: Path) -> None:
+    error = bench("--repeat", str(tmp_path)).exception
+
+    assert isinstance(error, InputError)
+    assert error.problems[0].file == str(tmp_path / "results.json")
+
+
+def test_results_that_are_no_text_cannot_be_repeated(tmp_path: Path) -> None:
+    file = tmp_path / "results.json"
+    file.write_bytes(b'{"complete": "\xff"}')
+
+    error = bench("--repeat", str(file)).exception
+
+    assert isinstance(error, InputError), repr(error)
+    [problem] = error.problems
+    assert (problem.file, problem.found) == (str(file), "no UTF-8 text: byte 14 is 0xff")
+
+
+@pytest.mark.parametrize("mode", ["--gate", "--repeat"])
+def test_a_name_that_no_file_can_have_is_wrong_input(mode: str) -> None:
+    error = bench(mode, "x" * 300).exception
+
+    assert isinstance(error, InputError), repr(error)
+    assert error.problems[0].found == "File name too long"
+
+
+@pytest.mark.parametrize(("failed", "code"), [(False, 0), (True, 1)])
+def test_the_exit_code_says_whether_something_failed(failed: bool, code: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = FOUND.results[0].model_copy(update={"failed": failed})
+    found = FOUND.model_copy(update={"results": [FOUND.results[0], one]})
+    monkeypatch.setattr(bench_run, "_run", lambda *_, **__: found)
+
+    assert bench("digits").return_value == code
+
+
+def test_a_shells_limit_of_open_files_does_not_limit_the_calls() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (200, hard))
+        bench_run.make_room(300)
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (300, hard)
+        bench_run.make_room(250)
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (300, hard), "never fewer"
+        if hard != resource.RLIM_INFINITY:
+            bench_run.make_room(hard + 1)
+            assert resource.getrlimit(resource.RLIMIT_NOFILE) == (hard, hard), "as far as it may"
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_json_is_the_document_alone(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    from tritonstack_capacity.commands import bench_view
+
+    bench_view.show(FOUND, ResultsFolder(tmp_path), as_json=True)
+
+    told: Any = json.loads(capsys.readouterr().out)
+    assert BenchDocument.model_validate(told) == FOUND
+
+
+def test_the_table_tells_a_failure_in_words(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    from tritonstack_capacity.commands import bench_view
+
+    bench_view.show(
+        document(result("plain", failed=True, ended_by="failed: 507")), ResultsFolder(tmp_path), as_json=False
+    )
+
+    assert "plain (binary): failed: 507" in capsys.readouterr().out

@@ -1,0 +1,271 @@
+"""perf_analyzer: what it is told, what its export says, and what is said where it is not there."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+import pytest
+
+from tests.tritonstack_capacity.bench.test_settings import SETTINGS, refused
+from tritonstack.errors import InputError, WorkFailedError
+from tritonstack_capacity.bench.analyser import Analyser
+from tritonstack_capacity.bench.analyser_way import AnalyserWay, at_container, kserve_data
+from tritonstack_capacity.bench.budget import Budget
+from tritonstack_capacity.bench.load import Load, Rate, Users
+from tritonstack_capacity.bench.option_reader import OptionReader
+from tritonstack_capacity.bench.payload import Payload
+from tritonstack_capacity.bench.perf_analyzer import VARIABLE, arguments, find_program, read_export
+from tritonstack_capacity.bench.request import ReadyRequest
+from tritonstack_capacity.bench.settings_check import check
+
+REQUIREMENTS = Path(__file__).resolve().parents[3] / "requirements" / "perf-analyzer.in"
+
+SECOND = 1_000_000_000
+
+
+def export(*, requests: int = 300, windows: int = 3) -> str:
+    """As version 2.51.0 writes it: calls of 5 ms, 100 a second, one of which failed."""
+    calls: list[dict[str, Any]] = [
+        {
+            "timestamp": number * SECOND // 100,
+            "request_inputs": {"x": [1.0]},
+            "response_timestamps": [number * SECOND // 100 + 5_000_000],
+            "response_outputs": [{}],
+            **({"success": False} if number == 7 else {}),
+        }
+        for number in range(requests)
+    ]
+    boundaries = [number * SECOND for number in range(windows + 1)] if windows else []
+    experiment = {"experiment": {"mode": "concurrency", "value": 2}, "requests": calls, "window_boundaries": boundaries}
+    return json.dumps({"experiments": [experiment], "version": "2.51.0", "service_kind": "triton", "endpoint": ""})
+
+
+def payload(**arrays: Any) -> Payload:
+    return Payload(inputs=arrays, outputs=None, source="the test")
+
+
+def analyser(*, calls: int = 10_000, seconds: float = 60.0) -> Analyser:
+    way = AnalyserWay(options=("-m", "digits-onnx"), data='{"data": []}')
+    return Analyser(SETTINGS, way, budget=Budget(calls=calls, seconds=seconds, now=time.monotonic))
+
+
+def test_its_export_becomes_rounds_and_figures() -> None:
+    point = analyser()._point(Users(count=2), read_export(export()))
+
+    assert [round(one.per_minute) for one in point.rounds] == [5940, 6000, 6000]
+    assert point.all.percentiles_ms[95.0] == pytest.approx(5.0)
+    assert (point.all.answered, point.all.failed) == (299, 1)
+    assert point.agreement.stable
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{"version": "1", "experiments": []}', export(windows=0)])
+def test_what_is_no_export_is_refused(text: str) -> None:
+    with pytest.raises(WorkFailedError, match="export"):
+        read_export(text)
+
+
+@pytest.mark.parametrize(
+    ("load", "expected"),
+    [
+        (Users(count=4), ["--concurrency-range", "4:4"]),
+        (Rate(per_second=2.5), ["--async", "--request-rate-range", "2.5:2.5", "--request-distribution", "poisson"]),
+        (
+            Rate(per_second=50, arrivals="even"),
+            ["--async", "--request-rate-range", "50:50", "--request-distribution", "constant"],
+        ),
+    ],
+)
+def test_it_is_told_the_load_in_its_own_words(load: Load, expected: list[str]) -> None:
+    told = arguments(load, SETTINGS, data=Path("in"), export=Path("out"))
+
+    place = told.index(expected[0])
+    assert told[place : place + len(expected)] == expected
+    assert told[told.index("--measurement-interval") + 1] == "5000"
+
+
+BATCHES = {"model": {"max_batch_size": 8}}
+
+
+def test_shapes_are_without_the_batch_dimension_where_the_model_batches() -> None:
+    given = payload(x=np.zeros((1, 2, 3), dtype=np.float32))
+
+    assert json.loads(kserve_data(given, BATCHES))["data"][0]["x"]["shape"] == [2, 3]
+    assert json.loads(kserve_data(given, None))["data"][0]["x"]["shape"] == [1, 2, 3]
+
+
+def test_values_keep_being_numbers_of_their_kind() -> None:
+    """It finds no float data in a list of whole numbers."""
+    assert "[0.0, 0.0]" in kserve_data(payload(x=np.zeros((1, 2), dtype=np.float32)), BATCHES)
+
+
+@pytest.mark.parametrize("array", [np.zeros((2, 3)), np.array([[b"text"]], dtype=object)], ids=["a batch", "bytes"])
+def test_what_it_cannot_send_is_refused(array: Any) -> None:
+    with pytest.raises(InputError):
+        kserve_data(payload(x=array), BATCHES)
+
+
+def test_at_a_container_it_posts_the_request_to_sagemakers_own_path() -> None:
+    body = {"inputs": [{"name": "x", "shape": [1], "datatype": "FP32", "data": [3.5]}]}
+    request = ReadyRequest(
+        url="http://127.0.0.1:8080/models/0123/invoke",
+        headers={"Content-Type": "application/json", "X-Amzn-SageMaker-Target-Model": "x.0123.tar.gz"},
+        body=json.dumps(body).encode(),
+    )
+
+    way = at_container(request, model="x", enter=("enter", "17"))
+
+    told = dict(itertools.pairwise(way.options))
+    assert (told["--service-kind"], told["-u"], told["--endpoint"]) == (
+        "openai",
+        "http://127.0.0.1:8080",
+        "models/0123/invoke",
+    )
+    assert way.options.count("-H") == 1, "it says by itself that it sends JSON"
+    assert told["-H"] == "X-Amzn-SageMaker-Target-Model:x.0123.tar.gz"
+    assert json.loads(way.data) == {"data": [{"payload": [body]}]}
+    assert way.enter == ("enter", "17")
+
+
+def test_where_it_is_not_installed_the_way_to_get_it_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("tritonstack_capacity.bench.perf_analyzer.machine_folder", lambda: tmp_path)
+
+    with pytest.raises(WorkFailedError, match=r"setup\.py perf-analyzer(?s:.*)pip install --no-deps --target") as told:
+        find_program()
+    pinned = REQUIREMENTS.read_text().splitlines()[-1]
+    assert f"{pinned};" in str(told.value)
+
+    program = tmp_path / "perf"
+    program.touch()
+    monkeypatch.setenv(VARIABLE, str(program))
+    assert find_program() == program
+
+
+PROGRAM = """#!{python}
+import pathlib, sys, time
+told = sys.argv[1:]
+calls = pathlib.Path({calls!r})
+calls.write_text(calls.read_text() + " ".join(told) + "\\n" if calls.exists() else " ".join(told) + "\\n")
+{does}
+"""
+"""Stands in for perf_analyzer: keeps what it is told, and does what the test says."""
+EXPORTS = "pathlib.Path(told[told.index('--profile-export-file') + 1]).write_text({export!r})"
+UNLESS_TOLD = (
+    "told[told.index('--stability-percentage') + 1] == '1e+06' or sys.exit('Failed to obtain stable measurement.')"
+)
+
+
+@pytest.fixture
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
+    """Makes the program that is found in place of perf_analyzer; gives the file of what it was told."""
+
+    def made(does: str) -> Path:
+        file, calls = tmp_path / "perf_analyzer", tmp_path / "calls"
+        file.write_text(PROGRAM.format(python=sys.executable, calls=str(calls), does=does))
+        file.chmod(0o755)
+        monkeypatch.setenv(VARIABLE, str(file))
+        return calls
+
+    return made
+
+
+def test_measurements_that_never_agree_are_taken_as_they_come(program: Callable[[str], Path]) -> None:
+    calls = program(UNLESS_TOLD + "\n" + EXPORTS.format(export=export()))
+
+    found = asyncio.run(analyser().level(Users(count=2)))
+
+    assert found is not None
+    assert found.all.answered == 299
+    assert len(calls.read_text().splitlines()) == 2
+
+
+def test_what_it_says_last_is_told_where_it_measured_nothing(program: Callable[[str], Path]) -> None:
+    program("sys.exit('error: no such model')")
+
+    with pytest.raises(WorkFailedError, match=r"perf_analyzer, 2 users: error: no such model"):
+        asyncio.run(analyser().level(Users(count=2)))
+
+
+def test_an_error_is_told_before_the_trace_that_follows_it(program: Callable[[str], Path]) -> None:
+    program("print('Thread [1] had error: list index out of range'); print('At:'); sys.exit('  model.py(14): execute')")
+
+    with pytest.raises(WorkFailedError, match=r"2 users: Thread \[1\] had error: list index out of range$"):
+        asyncio.run(analyser().level(Users(count=2)))
+
+
+def test_its_calls_count_towards_the_budget(program: Callable[[str], Path]) -> None:
+    program(EXPORTS.format(export=export()))
+    one = analyser(calls=300)
+
+    assert asyncio.run(one.level(Users(count=1))) is not None
+    assert asyncio.run(one.level(Users(count=2))) is None
+
+
+def test_calls_of_the_load_in_which_time_ran_out_count(program: Callable[[str], Path]) -> None:
+    program(EXPORTS.format(export=export()))
+    clock = iter([0.0, 1.0, 1.0])
+    way = AnalyserWay(options=("-m", "digits-onnx"), data='{"data": []}')
+    budget = Budget(calls=1000, seconds=60, now=lambda: next(clock, 61.0))
+
+    assert asyncio.run(Analyser(SETTINGS, way, budget=budget).level(Users(count=1))) is not None
+
+    assert budget.spent
+    assert budget.calls == 700
+
+
+def test_it_is_ended_where_its_time_is_over(program: Callable[[str], Path]) -> None:
+    program("time.sleep(60)")
+
+    with pytest.raises(WorkFailedError, match="--max-seconds"):
+        asyncio.run(analyser(seconds=0.5).level(Users(count=1)))
+
+
+def test_ctrl_c_leaves_no_perf_analyzer_behind(program: Callable[[str], Path], tmp_path: Path) -> None:
+    started = tmp_path / "started"
+    os.mkfifo(started)
+    program(f"import os; pathlib.Path({str(started)!r}).write_text(str(os.getpid())); time.sleep(60)")
+
+    async def work() -> int:
+        task = asyncio.create_task(analyser().level(Users(count=1)))
+        pid = int(await asyncio.to_thread(started.read_text))
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        return pid
+
+    assert not psutil.pid_exists(asyncio.run(work()))
+
+
+@pytest.mark.parametrize(
+    ("formats", "container", "fields"),
+    [
+        (("binary",), True, ["--format"]),
+        (("json",), True, []),
+        (("json",), False, ["--format"]),
+        (("binary",), False, []),
+    ],
+)
+def test_it_takes_the_one_format_of_its_way(formats: Any, container: bool, fields: list[str]) -> None:
+    settings = replace(SETTINGS, generator="perf-analyzer", container=container, formats=formats)
+
+    if fields:
+        assert refused(settings) == fields
+    else:
+        check(settings, OptionReader(), local=True)
+
+
+def test_its_percentile_is_a_whole_number() -> None:
+    rule = replace(SETTINGS.rule, percentile=99.9)
+
+    assert refused(replace(SETTINGS, generator="perf-analyzer", rule=rule)) == ["--percentile"]

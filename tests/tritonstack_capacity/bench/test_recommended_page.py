@@ -1,0 +1,84 @@
+"""The page of what Inference Recommender told: a point for each job, and nothing that it did not tell."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from tests.tritonstack_capacity.bench.documents import document, point, result
+from tritonstack_capacity.bench.cloud_objects import TestObjects
+from tritonstack_capacity.bench.document import BenchDocument, ResultPart
+from tritonstack_capacity.bench.recommended_page import recommended_page
+
+
+def job(configuration: str, instance_type: str, *, per_minute: float, ms: float, count: int = 1) -> ResultPart:
+    told = point(users=1, per_minute=per_minute, p95=ms)
+    told["all"] = {**told["all"], "percentiles_ms": {}, "answered": 0}
+    return result(
+        configuration, {**told, "rounds": []}, instance_type=instance_type, instance_count=count, ended_by="COMPLETED"
+    )
+
+
+FAST = job("fast <b>", "ml.g4dn.xlarge", per_minute=1200, ms=90, count=2)
+SLOW = job("slow", "ml.g5.xlarge", per_minute=400, ms=800)
+NOTHING = result("lost", instance_type="ml.g5.xlarge", ended_by="FAILED: no capacity", failed=True)
+
+
+def recommended(*results: ResultPart, local: bool = False) -> BenchDocument:
+    made = document(*results, limit_ms=500)
+    settings = {**made.settings, "recommender": {}}
+    return made.model_copy(update={"settings": settings, "machine": {"generator": "its own"}, "local": local})
+
+
+def rows(page: str) -> list[list[str]]:
+    return [re.findall(r"<td>(.*?)</td>", row) for row in page.split("<tr>")[2:]]
+
+
+def test_each_job_is_a_point_a_bar_and_a_row_by_one_instance() -> None:
+    page = recommended_page(recommended(FAST, SLOW))
+    assert "<title>fast &lt;b&gt;, g4dn.xlarge: 600, 90</title>" in page
+    assert "<title>slow, g5.xlarge: 400, 800</title>" in page
+    assert page.count("<circle") == page.count("<rect") == 2
+    assert rows(page) == [
+        ["fast &lt;b&gt;", "ml.g4dn.xlarge", "2", "1\u202f200", "600", "90", "yes"],
+        ["slow", "ml.g5.xlarge", "1", "400", "400", "800", "no"],
+    ]
+
+
+def test_a_job_without_figures_has_a_row_and_its_reason_and_no_point() -> None:
+    page = recommended_page(recommended(FAST, NOTHING))
+    assert page.count("<circle") == 1
+    assert rows(page)[1] == ["lost", "ml.g5.xlarge", "2", "", "", "", ""]
+    assert "lost (binary): FAILED: no capacity" in page
+    assert "COMPLETED" not in page
+    assert "Nothing was measured yet" in recommended_page(recommended(NOTHING))
+
+
+def test_constructed_figures_are_called_so() -> None:
+    assert "constructed" not in recommended_page(recommended(FAST))
+    assert "these figures are constructed" in recommended_page(recommended(FAST, local=True))
+
+
+class Bucket:
+    """Answers with the objects that it was made with."""
+
+    def __init__(self, objects: dict[str, str]) -> None:
+        self._objects = objects
+
+    def get_object(self, *, Bucket: str, Key: str) -> dict[str, Any]:  # noqa: N803 - S3's own names
+        assert Bucket == "artifacts"
+        if Key not in self._objects:
+            raise ClientError({"Error": {"Code": "NoSuchKey", "Message": ""}}, "GetObject")
+        return {"Body": io.BytesIO(self._objects[Key].encode())}
+
+
+def test_what_is_fetched_of_inference_recommender_has_its_page_beside_it(tmp_path: Path) -> None:
+    told = recommended(FAST).model_dump(mode="json")
+    s3 = Bucket({"load-tests/one/results.json": json.dumps(told)})
+    assert TestObjects(s3, bucket="artifacts", test="one").fetch(tmp_path, local=False)
+    assert "fast &lt;b&gt;, g4dn.xlarge" in (tmp_path / "index.html").read_text()

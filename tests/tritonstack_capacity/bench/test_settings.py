@@ -1,0 +1,229 @@
+"""What a person may ask for, and everything that is wrong with it at once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tritonstack.errors import InputError
+from tritonstack_capacity.bench.configurations import configured_names
+from tritonstack_capacity.bench.load import Phase, Rate, Users
+from tritonstack_capacity.bench.measuring import Timing
+from tritonstack_capacity.bench.option_reader import OptionReader
+from tritonstack_capacity.bench.settings import BenchSettings
+from tritonstack_capacity.bench.settings_check import check
+from tritonstack_capacity.bench.stability import StabilityRule
+from tritonstack_capacity.bench.stop import StopConditions
+
+MODELS = Path(__file__).resolve().parents[3] / "model_repos"
+SETTINGS = BenchSettings(
+    names=("digits-onnx",),
+    environment="local",
+    configurations=(),
+    loads=(Users(count=1),),
+    phases=(),
+    formats=("binary",),
+    timing=Timing(warm_up=1.0, round=5.0),
+    rule=StabilityRule(within=0.1, confidence=0.95, least=3, most=10, percentile=95.0),
+    stop=StopConditions(),
+    container=False,
+    cold_starts=0,
+    files=(),
+    outputs=(),
+    max_calls=1000,
+    max_seconds=600.0,
+    timeout_seconds=70.0,
+    most_under_way=100,
+    seed=0,
+    generator="client",
+    publish_metric=False,
+    cloudwatch_wait_seconds=0.0,
+)
+PHASE = Phase(initial_users=1, users_per_minute=1, seconds=10)
+
+
+def refused(settings: BenchSettings, reader: OptionReader | None = None, *, local: bool = True) -> list[str]:
+    """The fields that are refused."""
+    with pytest.raises(InputError) as error:
+        check(settings, reader or OptionReader(), local=local)
+    return [problem.field for problem in error.value.problems]
+
+
+def test_ordinary_settings_are_taken() -> None:
+    check(SETTINGS, OptionReader(), local=True)
+
+
+def test_everything_that_is_wrong_is_told_at_once() -> None:
+    reader = OptionReader()
+    reader.users("0,4")
+    reader.rates("-1", "poisson")
+    reader.phases(["2+2", "0:10"])
+    wrong = replace(
+        SETTINGS,
+        names=("a", "b", "a"),
+        configurations=("plain",),
+        timing=Timing(warm_up=-1.0, round=0.0),
+        rule=StabilityRule(within=0.0, confidence=1.0, least=5, most=2, percentile=100.0),
+        stop=StopConditions(latency_ms=0.0, per_minute=float("nan")),
+        container=True,
+        cold_starts=3,
+        files=("nothing.json",),
+        max_calls=0,
+    )
+
+    fields = refused(wrong, reader, local=False)
+
+    assert fields == [
+        "--users",
+        "--rate",
+        "--phase",
+        "--phase",
+        "--seconds",
+        "--max-calls",
+        "--stop-latency-ms",
+        "--stop-rate",
+        "--warm-up",
+        "--rounds",
+        "--stable-within",
+        "--confidence",
+        "--percentile",
+        "--container",
+        "--cold-starts",
+        "--configurations",
+        "NAME",
+        "--input",
+    ]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        replace(SETTINGS, loads=(Users(count=1), Rate(per_second=1))),
+        replace(SETTINGS, phases=(PHASE,)),
+    ],
+    ids=["users and a rate", "users and a phase"],
+)
+def test_a_test_is_one_kind_of_load(settings: BenchSettings) -> None:
+    assert refused(settings) == ["--users, --rate, --phase"]
+
+
+def test_time_for_less_than_a_round_is_refused() -> None:
+    assert refused(replace(SETTINGS, max_seconds=5.9)) == ["--max-seconds"]
+    check(replace(SETTINGS, max_seconds=6.0), OptionReader(), local=True)
+
+
+def test_what_perf_analyzer_cannot_do_is_refused() -> None:
+    ramp = replace(SETTINGS, generator="perf-analyzer", loads=(), phases=(PHASE,), formats=("binary", "json"))
+
+    assert refused(ramp) == ["--format", "--generator"]
+
+
+@pytest.mark.parametrize(
+    ("users", "container", "fields"), [(512, False, []), (513, False, ["--users"]), (1000, True, [])]
+)
+def test_users_whose_calls_the_proxy_would_hold_back_are_refused(
+    users: int, container: bool, fields: list[str]
+) -> None:
+    settings = replace(
+        SETTINGS,
+        generator="perf-analyzer",
+        loads=(Users(count=1), Users(count=users)),
+        most_under_way=1000,
+        container=container,
+        formats=("json",) if container else ("binary",),
+    )
+    if fields:
+        assert refused(settings) == fields
+    else:
+        check(settings, OptionReader(), local=True)
+
+
+@pytest.mark.parametrize("text", ["nan", "inf", "-inf", "1.5", "0", "1001", "1e400", "one", ""])
+def test_what_is_no_number_of_users_is_refused(text: str) -> None:
+    reader = OptionReader()
+
+    assert reader.users(text) == ()
+    assert [problem.field for problem in reader.problems] == ["--users"]
+
+
+@pytest.mark.parametrize("text", ["nan", "inf", "-1", "0", "10001", "fast"])
+def test_what_is_no_rate_is_refused(text: str) -> None:
+    reader = OptionReader()
+
+    assert reader.rates(text, "poisson") == ()
+    assert [problem.field for problem in reader.problems] == ["--rate"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "field"),
+    [
+        (replace(SETTINGS, timing=Timing(warm_up=float("nan"), round=1.0)), "--warm-up"),
+        (replace(SETTINGS, cloudwatch_wait_seconds=float("nan")), "--cloudwatch-wait"),
+        (replace(SETTINGS, loads=(Users(count=101),)), "--most-under-way"),
+        (replace(SETTINGS, stop=StopConditions(latency_ms=float("inf"))), "--stop-latency-ms"),
+        (replace(SETTINGS, rule=replace(SETTINGS.rule, within=float("nan"))), "--stable-within"),
+    ],
+)
+def test_numbers_that_mean_nothing_are_refused(settings: BenchSettings, field: str) -> None:
+    assert refused(settings) == [field]
+
+
+def test_a_ramp_to_too_many_users_is_refused() -> None:
+    reader = OptionReader()
+    reader.phases(["1+60:60000"])
+
+    assert refused(SETTINGS, reader) == ["--phase"]
+
+
+def test_loads_are_read_in_their_order_and_once_each() -> None:
+    reader = OptionReader()
+
+    assert reader.users("4,1,4") == (Users(count=4), Users(count=1))
+    assert reader.rates("2.5", "even") == (Rate(per_second=2.5, arrivals="even"),)
+    assert reader.phases(["2+2:1500", "50:60"]) == (
+        Phase(initial_users=2, users_per_minute=2, seconds=1500),
+        Phase(initial_users=50, users_per_minute=0, seconds=60),
+    )
+    assert not reader.problems
+
+
+def test_the_posts_words_stand_for_every_overlay_that_is_so() -> None:
+    found = configured_names(
+        "nlp/bert-large", ["plain", "dynamic-batching", "two-instances", "both"], model_repos=MODELS
+    )
+
+    assert found == {
+        "pytorch": "nlp/bert-large-pytorch",
+        "tensorrt": "nlp/bert-large-tensorrt",
+        "pytorch-db": "nlp/bert-large-pytorch-db",
+        "tensorrt-db": "nlp/bert-large-tensorrt-db",
+        "pytorch-ig": "nlp/bert-large-pytorch-ig",
+        "tensorrt-ig": "nlp/bert-large-tensorrt-ig",
+        "pytorch-db-ig": "nlp/bert-large-pytorch-db-ig",
+        "tensorrt-db-ig": "nlp/bert-large-tensorrt-db-ig",
+    }
+
+
+def test_plain_is_an_overlay_that_adds_neither() -> None:
+    assert list(configured_names("bert-large", ["plain"], model_repos=MODELS)) == ["pytorch", "tensorrt"]
+
+
+def test_an_overlay_is_found_by_its_own_name() -> None:
+    found = configured_names("bert-large", ["pytorch-db"], model_repos=MODELS)
+
+    assert found == {"pytorch-db": "bert-large-pytorch-db"}
+
+
+def test_every_configuration_that_is_none_is_told() -> None:
+    with pytest.raises(InputError) as error:
+        configured_names("bert-large", ["plane", "both", "fp8"], model_repos=MODELS)
+
+    assert [problem.found.split(",")[0] for problem in error.value.problems] == ["plane", "fp8"]
+
+
+@pytest.mark.parametrize("name", ["digits-onnx", "no-such-folder"])
+def test_a_folder_without_overlays_has_no_configurations(name: str) -> None:
+    with pytest.raises(InputError):
+        configured_names(name, ["plain"], model_repos=MODELS)

@@ -1,0 +1,178 @@
+"""Whoever reads a price takes the environment's own, else that of prices.json, else the catalogue's; or says so."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tests.catalogue.test_prices import own_prices
+from tests.review.test_git import commit, git
+from tests.settings.environment_file import write_environment
+from tests.tritonstack_capacity.bench.test_cloud_gate import LADDER
+from tests.tritonstack_capacity.bench.test_cloud_gate import document as results
+from tritonstack.errors import InputError
+from tritonstack.observability.variant import variant_of
+from tritonstack.review.prices import Price, PriceBook, prices_of
+from tritonstack.settings import Environment, load_environment
+from tritonstack_capacity.commands import bench, size
+from tritonstack_capacity.simulation.fleet_cost import instance_price
+from tritonstack_capacity.simulation.scenario import Instance
+
+CARRIED, UNKNOWN = "ml.g4dn.xlarge", "ml.g5.16xlarge"
+"""Types with a price in the catalogue's us-east-1, and without one."""
+Found = tuple[float | None, str]
+"""USD an hour of an instance, and what is said of it."""
+
+
+def environment_of(project: Path) -> Environment:
+    return load_environment(project / "environments/local.yaml")
+
+
+def by_size(project: Path, name: str) -> Found:
+    """One instance is enough."""
+    measured = project / "measured.csv"
+    columns = "configuration_name,instance_type,invocations_per_min_per_instance,model_latency_as_printed"
+    measured.write_text(f"{columns}\nplain,{name},600,100\n")
+    asked = ["--measurements", str(measured), "--load", "600", "--latency-ms", "200", "--environment", "local"]
+    [row] = json.loads(CliRunner().invoke(size.command, [*asked, "--json"]).stdout)["rows"]
+    shown = CliRunner().invoke(size.command, asked).stdout
+    assert (" 0.00 " in shown, "unknown" in shown) == (False, row["cost_per_hour"] is None)
+    return row["cost_per_hour"], str(row["price_source"])
+
+
+def by_simulate(project: Path, name: str) -> Found:
+    """What an environment's own price does to a scenario is tested there."""
+    own = environment_of(project).prices.get(name)
+    instance = Instance(type=name, usd_per_hour=own)
+    return instance_price(instance, said_by="the environment's file")
+
+
+def by_review(project: Path, name: str) -> Found:
+    found = prices_of("local", base=None, project=project).after.price(name, "us-east-1")
+    return (float(found.usd_per_hour), found.source) if isinstance(found, Price) else (None, found)
+
+
+def by_dashboard(project: Path, name: str) -> Found:
+    environment = environment_of(project)
+    assert environment.endpoints[0].instance_type == name
+    price = variant_of(environment, environment.endpoints[0]).price
+    return (None, "") if price is None else (price.usd_per_hour, price.source)
+
+
+def by_gate(project: Path, name: str) -> Found:
+    (project / "results.json").write_text(results(*LADDER, instance_type=name).model_dump_json())
+    lines = CliRunner().invoke(bench.command, ["--gate", str(project)], standalone_mode=False).stderr.splitlines()
+    at = [line for line in lines if " USD an hour: " in line]
+    if not at:
+        assert [line for line in lines if line.startswith("unknown: ") and "its cost is unknown" in line]
+        return None, ""
+    return float(at[0].split()[2]), at[0].partition(": ")[2]
+
+
+READERS = [by_size, by_simulate, by_review, by_dashboard, by_gate]
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
+    """A project with an environment ``local`` whose endpoint has a given type, perhaps with a price of its own."""
+    monkeypatch.setenv("TRITONSTACK_PROJECT", str(tmp_path))
+    (tmp_path / "environments").mkdir()
+
+    def make(name: str, *, own: float | None = None) -> Path:
+        header = "load_test: {gate: {usd_per_million: 1}}"
+        if own is not None:
+            header += f"\nprices: {{{name}: {own}}}"
+        write_environment(tmp_path / "environments", header=header, endpoint=f"instance_type: {name}")
+        return tmp_path
+
+    return make
+
+
+@pytest.mark.parametrize("read", READERS)
+def test_the_environment_s_own_price_goes_before_the_file_s_and_that_before_the_catalogue_s(
+    read: Callable[[Path, str], Found], project: Callable[..., Path]
+) -> None:
+    usd, said = read(project(CARRIED), CARRIED)
+    assert usd == pytest.approx(0.7364, abs=1e-4)
+    assert "2025-02-03" in said
+    assert "component not stated" in said
+    own_prices(project(CARRIED), 9.25)
+    usd, said = read(project(CARRIED), CARRIED)
+    assert usd == 9.25
+    assert "2026-11-20" in said
+    assert "not stated" not in said
+    usd, said = read(project(CARRIED, own=8.5), CARRIED)
+    assert usd == 8.5
+    assert "environment" in said
+
+
+@pytest.mark.parametrize("read", READERS)
+def test_an_unknown_price_is_unknown_until_the_file_has_it(
+    read: Callable[[Path, str], Found], project: Callable[..., Path]
+) -> None:
+    folder = project(UNKNOWN)
+    assert read(folder, UNKNOWN)[0] is None
+    own_prices(folder, 5.12, name=UNKNOWN)
+    usd, said = read(folder, UNKNOWN)
+    assert usd == 5.12
+    assert "2026-11-20" in said
+
+
+def test_a_budget_needs_a_price_and_the_file_may_give_it(project: Callable[..., Path]) -> None:
+    folder = project(UNKNOWN)
+    file = folder / "environments/local.yaml"
+    alarms = "alarms: {email: [a@example.com], thresholds: {budget_usd_per_hour: 10}}"
+    file.write_text(f"{file.read_text()}{alarms}\n")
+    with pytest.raises(InputError, match=f"no source gives the price of {UNKNOWN} in us-east-1") as refused:
+        load_environment(file)
+    assert "`tritonstack capacity prices update`, or set its price" in str(refused.value)
+    own_prices(folder, 5.12, name=UNKNOWN)
+    assert load_environment(file).price(UNKNOWN) is not None
+
+
+def test_settings_take_the_file_beside_their_own_folder_whatever_the_shell_says(
+    project: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = project(UNKNOWN)
+    own_prices(folder, 5.12, name=UNKNOWN)
+    monkeypatch.setenv("TRITONSTACK_PROJECT", "/nowhere")
+    monkeypatch.chdir(folder / "environments")
+    price = load_environment(Path("local.yaml")).price(UNKNOWN)
+    assert price is not None
+    assert price.usd_per_hour == 5.12
+
+
+@pytest.mark.parametrize("price", [".inf", "-.inf", ".nan", "1.0e+300", "1.0e-300", "0", "-1"])
+def test_an_own_price_that_is_none_is_refused(price: str, tmp_path: Path) -> None:
+    file = write_environment(tmp_path, header=f"prices: {{{CARRIED}: {price}}}")
+    with pytest.raises(InputError) as refused:
+        load_environment(file)
+    [problem] = refused.value.problems
+    assert problem.field == f"prices.{CARRIED}"
+    assert problem.found.startswith(price)
+    assert problem.allowed.startswith("more than 0 USD an hour")
+
+
+def test_a_review_takes_the_prices_of_each_side_s_own_commit(tmp_path: Path) -> None:
+    git(tmp_path, "init", "--quiet")
+    own_prices(tmp_path, 1.0)
+    base = commit(tmp_path, "base")
+    own_prices(tmp_path, 2.0)
+    found = prices_of("local", base=base, project=tmp_path)
+    old, new = (book.price(CARRIED, "us-east-1") for book in (found.before, found.after))
+    assert isinstance(old, Price)
+    assert isinstance(new, Price)
+    assert (old.usd_per_hour, new.usd_per_hour) == (Decimal("1.0"), Decimal("2.0"))
+    (tmp_path / "prices.json").unlink()
+    assert prices_of("local", base=base, project=tmp_path).after == PriceBook()
+
+
+def test_a_review_tells_no_price_where_the_file_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "prices.json").write_text('{"regions": 1}')
+    said = prices_of("local", base=None, project=tmp_path).after.price(CARRIED, "us-east-1")
+    assert str(said).startswith("the prices in prices.json cannot be read: regions: ")

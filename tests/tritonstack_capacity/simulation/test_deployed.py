@@ -1,0 +1,186 @@
+"""A scenario of what an environment file deploys."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.tritonstack_capacity.simulation.test_scenario_file import problems, read
+from tritonstack.archives import choice_of, release_set
+from tritonstack.archives.manifest import Manifest
+from tritonstack.paths import REPOSITORY
+from tritonstack.settings import load_environment
+from tritonstack_capacity.simulation.scenario import MIB
+
+SERVICE = "gpu_memory_mib: 100, service: {fixed_ms: 5}"
+MODELS = f"""\
+models:
+  - {{name: digits-onnx, disk_mib: 4, {SERVICE}}}
+  - {{name: digits-ensemble, disk_mib: 4, {SERVICE}}}
+arrivals: {{duration_minutes: 10, curve: [{{minute: 0, per_minute: 600}}]}}
+"""
+PROD = f"environment: prod\n{MODELS}"
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with small models, and no archive built."""
+    folder = tmp_path / "project"
+    shutil.copytree(REPOSITORY / "tests" / "digits_environments", folder / "environments")
+    shutil.copytree(REPOSITORY / "requirements", folder / "requirements")
+    for model in ("digits-onnx", "digits-ensemble"):
+        shutil.copytree(REPOSITORY / "model_repos" / model, folder / "model_repos" / model)
+    monkeypatch.setenv("TRITONSTACK_PROJECT", str(folder))
+    monkeypatch.setenv("TRITONSTACK_HOME", str(folder / ".local"))
+    return folder
+
+
+def changed(project: Path, before: str, after: str) -> None:
+    """One change of prod's environment file."""
+    file = project / "environments" / "prod.yaml"
+    text = file.read_text()
+    assert before in text
+    file.write_text(text.replace(before, after, 1))
+
+
+def origins(found: dict[str, str]) -> dict[str, str]:
+    return {figure: origin.partition(":")[0] for figure, origin in found.items()}
+
+
+def test_what_an_endpoint_deploys_is_taken_from_its_environment(tmp_path: Path, project: Path) -> None:
+    changed(project, "dashboard: true", "dashboard: true\nprices: {ml.g4dn.xlarge: 0.5}")
+    found = read(tmp_path, PROD)
+    endpoint = load_environment(project / "environments" / "prod.yaml").endpoints[0]
+    assert found.scenario.instance.type == "ml.g4dn.xlarge"
+    assert (found.plan.count, found.plan.routing) == (2, "least_outstanding")
+    assert found.plan.scaling == endpoint.scaling
+    assert found.price == (0.5, "prices of environments/prod.yaml")
+    said = {each.figure: each.origin for each in found.sources}
+    assert said["scaling"] == "deployed: environments/prod.yaml, endpoint digits"
+    assert origins(said)["routing"] == "deployed"
+    assert said["GPU memory for models"] == "the catalogue"
+    assert said["digits-onnx: GPU memory"] == "assumed: the scenario"
+    assert said["model cache"] == "assumed: the default"
+
+
+def test_the_scenario_stands_above_its_environment(tmp_path: Path, project: Path) -> None:
+    own = "instance: {type: ml.g5.xlarge, count: 3}\nrouting: sticky\nmodel_cache: disabled\n"
+    changed(project, "models: [digits-onnx", "model_cache: enabled\n    models: [digits-onnx")
+    found = read(tmp_path, PROD + own)
+    assert found.scenario.instance.type == "ml.g5.xlarge"
+    assert (found.plan.count, found.plan.routing, found.plan.machine.cached) == (3, "sticky", False)
+    said = {each.figure: each.origin for each in found.sources}
+    assert said["instance type"] == said["model cache"] == "assumed: the scenario"
+
+
+def test_a_disabled_cache_of_an_endpoint_keeps_no_model_and_no_file(tmp_path: Path, project: Path) -> None:
+    changed(project, "models: [digits-onnx", "model_cache: disabled\n    models: [digits-onnx")
+    machine = read(tmp_path, PROD).plan.machine
+    assert (machine.cached, machine.keep_on_disk) == (False, False)
+
+
+def test_schedules_of_an_endpoint_become_changes_of_its_limits(tmp_path: Path, project: Path) -> None:
+    schedule = '{name: noon, when: "cron(5 12 * * ? *)", minimum: 4}'
+    changed(project, "gpu_utilization: 70}", f"gpu_utilization: 70, schedules: [{schedule}]}}")
+    assert "scaling has schedules" in problems(tmp_path, PROD)["arrivals.starts"]
+    at_noon = PROD.replace("arrivals: {", "arrivals: {starts: 2026-03-02T12:00:00, ")
+    [change] = read(tmp_path, at_noon).plan.changes
+    assert (change.seconds, change.minimum) == (300.0, 4)
+    wrong = PROD.replace("arrivals: {", "arrivals: {starts: 2026-02-30T12:00:00, ")
+    assert "a moment that there is" in problems(tmp_path, wrong)["arrivals.starts"]
+
+
+def test_a_built_archive_tells_sizes_batches_and_instances(tmp_path: Path, project: Path) -> None:
+    environment = load_environment(project / "environments" / "prod.yaml")
+    digest = release_set(environment.endpoints[0], project / "model_repos", choice_of(environment))["digits-onnx"]
+    config = "max_batch_size: 16\ninstance_group [{count: 2}]\ndynamic_batching {max_queue_delay_microseconds: 500}"
+    parts = {
+        "name": "digits-onnx",
+        "digest": digest,
+        "description": "digits",
+        "dependency": "none",
+        "archive": {"file": "f", "bytes": 2 * MIB, "sha256": "0", "tar_bytes": 3 * MIB, "tar_sha256": "0"},
+        "model": {"name": "digits-onnx", "max_batch_size": 16, "inputs": [], "outputs": []},
+        "backends": ["onnxruntime"],
+        "configs": {"digits-onnx": config},
+        "adapters": {},
+        "sample": {"file": "s", "answer": {}, "tolerance": 0.0},
+        "figures": {},
+        "tools": {},
+    }
+    archives = project / ".local" / "archives"
+    archives.mkdir(parents=True)
+    (archives / f"digits-onnx.{digest}.json").write_text(Manifest.model_validate(parts).to_json())
+    found = read(tmp_path, PROD.replace("disk_mib: 4, ", "", 1))
+    kind = found.models.kind(0)
+    assert kind.disk == 3 * MIB
+    assert kind.download_seconds == pytest.approx(0.02)
+    assert (kind.max_batch, kind.delay, kind.copies) == (16, 0.0005, 2)
+    [files] = [each for each in found.sources if each.figure == "digits-onnx: files"]
+    assert files.origin == f"measured: .local/archives, digits-onnx.{digest}.json"
+    own = read(tmp_path, PROD.replace("disk_mib: 4, ", "max_batch: 2, ", 1)).models.kind(0)
+    assert (own.max_batch, own.copies) == (2, 2)
+
+
+def test_the_routing_is_the_endpoints_where_the_scenario_has_none(tmp_path: Path, project: Path) -> None:
+    changed(project, "LEAST_OUTSTANDING_REQUESTS", "RANDOM")
+    assert read(tmp_path, PROD).plan.routing == "random"
+    assert read(tmp_path, f"{PROD}routing: loaded\n").plan.routing == "loaded"
+
+
+def test_copies_of_a_folders_model_are_one_group(tmp_path: Path, project: Path) -> None:
+    recipe = project / "model_repos" / "digits-onnx" / "recipe.yaml"
+    recipe.write_text(recipe.read_text() + "copies: 5\n")
+    assert read(tmp_path, PROD).models.names[:5] == tuple(f"digits-onnx-{copy}" for copy in range(5))
+
+
+@pytest.mark.parametrize(
+    ("edit", "field", "words"),
+    [
+        (("environment: prod", "environment: prd"), "", "Did you mean prod?"),
+        (("environment: prod", "endpoint: digits"), "endpoint", "digits without an environment"),
+        (("environment: prod", "environment: prod\nendpoint: letters"), "endpoint", "of prod: digits"),
+        (("name: digits-onnx", "name: bert"), "models[0].name", "a model of digits: digits-onnx, digits-ensemble"),
+        (("name: digits-onnx", "name: bert"), "models", "nothing of digits-onnx"),
+        (("disk_mib: 4, ", ""), "models[0].disk_mib", "`tritonstack build --environment NAME`"),
+        (("environment: prod", "environment: prod\ninstance: {count: 20}"), "instance.count", "2 to 8"),
+    ],
+)
+def test_what_does_not_fit_the_environment_is_refused(
+    tmp_path: Path, project: Path, edit: tuple[str, str], field: str, words: str
+) -> None:
+    assert project.is_dir()
+    assert words in problems(tmp_path, PROD.replace(*edit, 1))[field]
+
+
+def test_one_of_several_endpoints_must_be_named_and_be_multi_model(tmp_path: Path, project: Path) -> None:
+    file = project / "environments" / "prod.yaml"
+    text = file.read_text()
+    alone = 'name: alone, mode: single-model, release: "24.09", instance_type: ml.g4dn.xlarge, models: [digits-onnx]'
+    file.write_text(f"{text.rstrip()}\n  - {{{alone}}}\n")
+    assert "prod has several" in problems(tmp_path, PROD)["endpoint"]
+    named = problems(tmp_path, PROD.replace("prod\n", "prod\nendpoint: alone\n"))
+    assert "in single-model mode" in named["endpoint"]
+
+
+def test_problems_of_the_environment_come_with_those_of_the_scenario(tmp_path: Path, project: Path) -> None:
+    changed(project, "instance_type: ml.g4dn.xlarge", "instance_type: ml.g4dn.huge")
+    found = problems(tmp_path, PROD.replace("fixed_ms: 5", "fixed_ms: -1", 1))
+    assert "endpoints[0].instance_type" in found
+    assert "models[0].service.fixed_ms" in found
+
+
+def test_the_projects_own_prices_are_taken_before_the_catalogues(tmp_path: Path, project: Path) -> None:
+    row = {"usd_per_hour": 0.25, "sku": "S", "usage_type": "U", "effective": "2026-01-01"}
+    region = {"published": "2026-01-02T00:00:00Z", "version": "1", "types": {"ml.g4dn.xlarge": row}}
+    (project / "prices.json").write_text(json.dumps({"schema_version": 1, "regions": {"us-east-1": region}}))
+    price, source = read(tmp_path, PROD).price
+    assert price == 0.25
+    assert "2026-01-02" in source
+    (project / "prices.json").write_text("[]")
+    found = problems(tmp_path, PROD.replace("disk_mib: 4, ", "", 1))
+    assert "models[0].disk_mib" in found
+    assert any("prices.json" in said for said in found.values())

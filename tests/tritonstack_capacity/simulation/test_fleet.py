@@ -1,0 +1,269 @@
+"""Several instances: routing, scaling, and what is paid."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.tritonstack_capacity.simulation.plans import (
+    KIND,
+    calls,
+    drawn,
+    equal_models,
+    hits,
+    loaded,
+    one_by_one,
+    plan,
+    table,
+)
+from tritonstack.settings.scaling import Scaling
+from tritonstack_capacity.simulation.fleet import simulate
+from tritonstack_capacity.simulation.happening import EVICTION, HIT, LOAD
+from tritonstack_capacity.simulation.scenario import Autoscaling
+from tritonstack_capacity.simulation.schedule import LimitChange
+from tritonstack_capacity.simulation.trace import Trace
+
+SPEED = Autoscaling(metric_delay_seconds=30, startup_seconds=200)
+
+
+def steady(*rates: float, minutes: int) -> Trace:
+    """Calls of model 0 at equal distances: so many a minute for so many minutes, one rate after the other."""
+    times: list[float] = []
+    for place, rate in enumerate(rates):
+        count = int(rate * minutes)
+        times += [60.0 * minutes * (place + (number + 0.5) / count) for number in range(count)]
+    return Trace(
+        times=np.array(times), models=np.zeros(len(times), dtype=np.int64), seconds=60.0 * minutes * len(rates)
+    )
+
+
+def test_sticky_calls_of_a_model_stay_on_one_instance_and_random_ones_do_not() -> None:
+    models = equal_models(30)
+    trace = drawn(models, count=3000, apart=1.0, seed=1)
+    where = {
+        routing: simulate(plan(count=3, routing=routing), models, trace, seed=1).events.of_kind(LOAD)
+        for routing in ("sticky", "random")
+    }
+    homes = {model: set(where["sticky"][2][where["sticky"][1] == model].tolist()) for model in range(30)}
+    assert {len(instances) for instances in homes.values()} == {1}
+    assert {instance for instances in homes.values() for instance in instances} == {0, 1, 2}
+    assert len(where["random"][0]) > 80  # nearly each of 30 models on each of 3 instances
+
+
+def test_a_new_instance_takes_over_some_models_and_the_others_stay() -> None:
+    models = equal_models(40)
+    trace = drawn(models, count=3600, apart=1.0, seed=1)
+    scaling = Scaling(minimum=2, maximum=3, invocations_per_instance=25)
+    happening = simulate(plan(count=2, routing="sticky", scaling=scaling, speed=SPEED), models, trace, seed=1)
+    _, loads, instances = happening.events.of_kind(LOAD)
+    moved = loads[instances == 2]
+    assert 5 < len(moved) == len(set(moved.tolist())) < 25
+    assert sorted(loads[instances < 2].tolist()) == list(range(40))
+
+
+def test_sticky_instances_are_one_large_cache_and_random_ones_are_copies_of_a_small_one() -> None:
+    models = equal_models(200, zipf=0.8)
+    trace = drawn(models, count=30_000, apart=1.0, seed=2)
+
+    def ratio(**how: Any) -> float:
+        return float(np.mean(hits(simulate(plan(**how), models, trace, seed=2))[10_000:]))
+
+    alone, large = ratio(most_models=20), ratio(most_models=80)
+    assert ratio(most_models=20, count=4, routing="random") == pytest.approx(alone, abs=0.01)
+    assert ratio(most_models=20, count=4, routing="sticky") == pytest.approx(large, abs=0.03)
+
+
+def test_the_least_outstanding_instance_is_taken() -> None:
+    slow = replace(KIND, fixed=10.0)
+    trace = calls(*[(1.0 + place, 0) for place in range(4)])
+    happening = simulate(plan(count=4, routing="least_outstanding"), table(slow), trace, seed=0)
+    assert list(happening.calls.latencies) == pytest.approx([10.0] * 4)  # none waits for another
+    one_home = simulate(plan(count=4, routing="sticky"), table(slow), trace, seed=0)
+    assert list(one_home.calls.latencies) == pytest.approx([10.0, 19.0, 28.0, 37.0])
+
+
+def test_instances_come_when_the_late_metric_was_above_the_target_three_times_and_they_have_started() -> None:
+    scaling = Scaling(minimum=1, maximum=10, invocations_per_instance=100)
+    happening = simulate(plan(scaling=scaling, speed=SPEED), table(KIND), steady(60, 360, minutes=20), seed=0)
+    changes = [(each.seconds, each.serving, each.paid) for each in happening.fleet]
+    # The rate changes at 1200. Three full minutes end at 1380, the last value comes 30 s later: 4 for 360 calls.
+    assert changes[:3] == [(0.0, 1, 1), (1410.0, 1, 4), (1610.0, 2, 4)]
+    assert max(each.serving for each in happening.fleet) == 4
+
+
+def test_instances_go_after_fifteen_quiet_periods_and_the_cooldown() -> None:
+    scaling = Scaling(minimum=1, maximum=10, invocations_per_instance=100, scale_in_cooldown_seconds=60)
+    happening = simulate(plan(count=4, scaling=scaling, speed=SPEED), table(KIND), steady(360, 60, minutes=20), seed=0)
+    first = happening.fleet[1]
+    # 360 calls on 4 instances are 90 each: not below nine tenths of the target. From 1200 on they are 15.
+    assert (first.seconds, first.serving) == (1200.0 + 15 * 60 + 30, 1)
+    assert happening.fleet[-1].paid == 1
+
+
+def test_a_cooldown_holds_the_next_addition_back() -> None:
+    quick = Autoscaling(metric_delay_seconds=0, startup_seconds=10)
+
+    def additions(cooldown: int, *, then: float) -> list[tuple[float, int]]:
+        """When instances are added, and how many there are then: one more at 180, for 150 calls a minute."""
+        scaling = Scaling(minimum=1, maximum=20, invocations_per_instance=100, scale_out_cooldown_seconds=cooldown)
+        fleet = simulate(plan(scaling=scaling, speed=quick), table(KIND), steady(150, then, minutes=10), seed=0).fleet
+        return [(after.seconds, after.paid) for before, after in pairwise(fleet) if after.paid > before.paid]
+
+    assert additions(60, then=250) == [(180.0, 2), (780.0, 3)]
+    assert additions(900, then=250) == [(180.0, 2), (1090.0, 3)]
+    # A larger addition than the one whose cooldown it is does not wait (API reference, ScaleOutCooldown).
+    assert additions(900, then=600) == [(180.0, 2), (780.0, 6)]
+
+
+SHARP = Autoscaling(metric_delay_seconds=0, startup_seconds=10, periods_out=1, periods_in=1)
+
+
+def changes_of(scaling: Scaling, *rates: float) -> list[tuple[float, int]]:
+    """When how many instances are paid, at a rate a minute each, decided by the last minute."""
+    fleet = simulate(plan(scaling=scaling, speed=SHARP), table(KIND), steady(*rates, minutes=1), seed=0).fleet
+    return [(after.seconds, after.paid) for before, after in pairwise(fleet) if after.paid != before.paid]
+
+
+def test_additions_within_a_cooldown_are_each_larger_than_the_one_before() -> None:
+    scaling = Scaling(minimum=1, maximum=50, invocations_per_instance=100, scale_out_cooldown_seconds=3600)
+    # From 2 to 4: two more than the one before. From 4 to 6: two again, and so none. To 9: five more.
+    assert changes_of(scaling, 150, 400, 600, 900) == [(60.0, 2), (120.0, 4), (240.0, 9)]
+
+
+def test_a_removal_waits_for_the_cooldown_of_the_removal_before_and_for_no_addition() -> None:
+    scaling = Scaling(
+        minimum=1, maximum=9, invocations_per_instance=100, scale_in_cooldown_seconds=300, scale_out_cooldown_seconds=0
+    )
+    added_then_removed = changes_of(scaling, 400, 300, 200, 200, 200, 200, 200, 200)
+    assert added_then_removed == [(60.0, 4), (120.0, 3), (420.0, 2)]
+    # An addition during a removal's cooldown comes at once, and ends that cooldown (API reference, ScaleInCooldown).
+    assert changes_of(scaling, 400, 300, 500, 200) == [(60.0, 4), (120.0, 3), (180.0, 5), (240.0, 2)]
+
+
+def test_what_a_schedule_adds_begins_no_cooldown() -> None:
+    scaling = Scaling(minimum=1, maximum=9, invocations_per_instance=100, scale_out_cooldown_seconds=3600)
+    changes = (LimitChange(seconds=30.0, minimum=3, maximum=None),)
+    how = plan(scaling=scaling, speed=SHARP, changes=changes)
+    fleet = simulate(how, table(KIND), steady(200, 400, 400, minutes=1), seed=0).fleet
+    assert [each.paid for each in fleet if each.seconds == 120.0] == [4]
+
+
+def test_nothing_is_decided_while_instances_start_and_the_cooldown_begins_after_it() -> None:
+    scaling = Scaling(minimum=1, maximum=20, invocations_per_instance=100, scale_out_cooldown_seconds=60)
+    slow = Autoscaling(metric_delay_seconds=0, startup_seconds=1400)
+    fleet = simulate(plan(scaling=scaling, speed=slow), table(KIND), steady(150, 250, minutes=20), seed=0).fleet
+    paid = [after.seconds for before, after in pairwise(fleet) if after.paid > before.paid]
+    # At 1380 three minutes of the greater rate have passed; what was asked for at 180 takes calls from 1580 on.
+    assert paid == [180.0, 1640.0]
+
+
+@pytest.mark.parametrize(
+    ("targets", "expected"),
+    [({"gpu_utilization": 50.0}, 4), ({"concurrency": 0.5}, 4), ({"invocations_per_instance": 1000.0}, 1)],
+)
+def test_each_target_scales_by_what_it_measures(targets: dict[str, float], expected: int) -> None:
+    """Two calls a second of 0.9 s each: 1.8 under way, 180 % of a GPU that does one at once, 120 calls a minute."""
+    busy = replace(KIND, fixed=0.9, copies=4)
+    scaling = Scaling(minimum=1, maximum=10, **targets)  # type: ignore[arg-type]  # a test names the fields
+    executions = 1 if "gpu_utilization" in targets else 4
+    happening = simulate(
+        plan(executions=executions, scaling=scaling, speed=SPEED, routing="least_outstanding"),
+        table(busy),
+        steady(120, minutes=60),
+        seed=0,
+    )
+    assert happening.fleet[-1].serving == expected
+
+
+def test_memory_that_is_full_adds_instances_up_to_the_maximum_though_they_fill_too() -> None:
+    scaling = Scaling(minimum=1, maximum=3, gpu_memory=50.0)
+    models = equal_models(10)
+    trace = drawn(models, count=4000, apart=1.0, seed=0)
+    happening = simulate(plan(memory=8, scaling=scaling, speed=SPEED), models, trace, seed=0)
+    assert max(each.serving for each in happening.fleet) == 3
+
+
+def test_a_removed_instance_finishes_its_calls_and_is_paid_until_then() -> None:
+    slow = replace(KIND, fixed=400.0, copies=400)
+    scaling = Scaling(minimum=1, maximum=2, invocations_per_instance=100, scale_in_cooldown_seconds=0)
+    happening = simulate(
+        plan(count=2, executions=400, scaling=scaling, speed=SPEED), table(slow), steady(10, minutes=40), seed=0
+    )
+    assert list(happening.calls.latencies) == pytest.approx([400.0] * 400)
+    removal = next(each for each in happening.fleet if each.serving == 1)
+    end = next(each for each in happening.fleet if each.paid == 1)
+    assert removal.paid == 2
+    assert end.seconds - removal.seconds > 300
+
+
+def test_paid_time_counts_instances_from_the_decision_on() -> None:
+    happening = simulate(plan(count=3), table(KIND), one_by_one([0] * 10, apart=100.0), seed=0)
+    assert happening.instance_seconds() == pytest.approx(3 * 1001.0)
+    scaling = Scaling(minimum=1, maximum=10, invocations_per_instance=100)
+    scaled = simulate(plan(scaling=scaling, speed=SPEED), table(KIND), steady(60, 360, minutes=20), seed=0)
+    assert scaled.instance_seconds() == pytest.approx(1410 + 4 * (2400 - 1410))
+
+
+def test_calls_of_a_model_go_where_it_is_loaded_until_there_are_many() -> None:
+    slow = replace(KIND, fixed=10.0, copies=4)
+    trace = calls((1.0, 0), (2.0, 0), (2.5, 1), (3.0, 0), (4.0, 0), (5.0, 0))
+    happening = simulate(plan(count=3, executions=4, routing="loaded", spill_calls=3), table(slow, KIND), trace, seed=0)
+    _, models, instances = happening.events.of_kind(LOAD)
+    homes = dict(zip(models.tolist()[:2], instances.tolist()[:2], strict=True))
+    assert models.tolist() == [0, 1, 0]  # the fifth call of model 0 finds three in progress that met it loaded
+    assert len({homes[0], homes[1], int(instances[2])}) == 3  # each new one on the idlest
+
+
+def test_instances_that_keep_their_models_are_one_large_cache() -> None:
+    models = equal_models(200, zipf=0.8)
+    trace = drawn(models, count=30_000, apart=1.0, seed=2)
+    small = simulate(plan(most_models=20, count=4, routing="loaded"), models, trace, seed=2)
+    large = simulate(plan(most_models=80), models, trace, seed=2)
+    assert np.mean(hits(small)[10_000:]) == pytest.approx(np.mean(hits(large)[10_000:]), abs=0.03)
+
+
+def test_a_model_that_is_on_every_instance_is_called_where_it_has_fewest_calls() -> None:
+    slow = replace(KIND, fixed=10.0)
+    trace = calls(*[(1.0 + place / 10, 0) for place in range(6)])
+    happening = simulate(plan(count=2, routing="loaded", spill_calls=1), table(slow), trace, seed=0)
+    assert sorted(happening.calls.latencies) == pytest.approx([10, 10, 19.9, 19.9, 29.5, 29.8], abs=0.01)
+
+
+def test_calls_beyond_the_many_go_to_another_instance_though_it_is_busier() -> None:
+    quick, slow = replace(KIND, fixed=50.0, copies=9), replace(KIND, fixed=500.0)
+    # Model 2 keeps one instance busy, so that 1 and 3 are loaded on the other one, and then have four calls each.
+    others = [(1.0, 2), (2.0, 1), (60.0, 3), *[(120.0, 1)] * 4, *[(121.0, 3)] * 4]
+    trace = calls(*others, *[(130.0, 0)] * 6)
+    how = plan(count=2, executions=99, routing="loaded", spill_calls=4)
+    _, models, instances = simulate(how, table(quick, quick, slow, quick), trace, seed=0).events.of_kind(LOAD)
+    assert models.tolist() == [2, 1, 3, 0, 0]
+    assert instances[1] == instances[2] == instances[4] != instances[0] == instances[3]
+
+
+def test_calls_that_wait_for_a_load_are_no_reason_to_load_the_model_elsewhere_too() -> None:
+    cold = replace(KIND, load_seconds=10.0, fixed=0.5)
+    # Fifty calls come during the load, and five while those are answered, for 25 s; then fifty at once.
+    trace = calls(*[(1.0 + place / 10, 0) for place in range(50)], *[(12.0 + place, 0) for place in range(5)])
+    how = plan(count=3, routing="loaded", spill_calls=8)
+    assert loaded(simulate(how, table(cold), trace, seed=0)) == [0]
+    burst = calls(*[(1.0, 0)], *[(60.0, 0)] * 50)
+    happening = simulate(how, table(cold), burst, seed=0)
+    assert loaded(happening) == [0, 0]  # one copy at a time
+    assert int(np.sum(happening.calls.outcomes != HIT)) == 2  # and the others go where it is loaded
+
+
+def test_models_that_all_fit_settle_on_their_instances_without_evictions() -> None:
+    """60 models on 4 instances of 16 places, loads of 6 s, 2 calls a second of each: the default routing."""
+    kind = replace(KIND, load_seconds=3.0, download_seconds=3.0, fixed=0.005)
+    models = equal_models(60, kind=kind)
+    trace = drawn(models, count=72_000, apart=1 / 120, seed=0)
+    happening = simulate(plan(count=4, most_models=16, routing="loaded"), models, trace, seed=0)
+    assert all(hits(happening)[36_000:])
+    seconds, _, _ = happening.events.of_kind(EVICTION)
+    assert not (seconds > 300).any()
+    _, loads, _ = happening.events.of_kind(LOAD)
+    assert len(loads) < 2 * len(models)

@@ -1,0 +1,315 @@
+"""Scenarios and traces as files: what is read, and every problem at once."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from tritonstack.errors import InputError
+from tritonstack_capacity.simulation.answer import answer
+from tritonstack_capacity.simulation.answer_document import answer_document
+from tritonstack_capacity.simulation.scenario import MIB
+from tritonstack_capacity.simulation.scenario_file import PreparedScenario, prepare
+
+GOOD = """\
+instance: {type: ml.g4dn.xlarge}
+models:
+  - {name: small, count: 3, gpu_memory_mib: 100, disk_mib: 50, service: {fixed_ms: 5}, zipf: 1}
+  - {name: large, gpu_memory_mib: 4000, disk_mib: 2000, service: {fixed_ms: 20}, share: 1}
+arrivals: {duration_minutes: 10, curve: [{minute: 0, per_minute: 600}]}
+"""
+
+
+def written(folder: Path, text: str = GOOD, *, name: str = "scenario.yaml") -> Path:
+    file = folder / name
+    file.write_text(text)
+    return file
+
+
+def problems(folder: Path, text: str, *, trace: str | None = None) -> dict[str, str]:
+    """Field → what is said of it."""
+    file = None if trace is None else written(folder, trace, name="calls.csv")
+    with pytest.raises(InputError) as caught:
+        prepare(written(folder, text), seed=0, trace=file)
+    assert caught.value.exit_code == 2
+    return {each.field: str(each) for each in caught.value.problems}
+
+
+def read(folder: Path, text: str = GOOD, *, seed: int = 0) -> PreparedScenario:
+    return prepare(written(folder, text), seed=seed)
+
+
+def test_groups_become_models_with_names_sizes_and_shares(tmp_path: Path) -> None:
+    found = read(tmp_path)
+    assert found.models.names == ("small-0", "small-1", "small-2", "large")
+    assert list(found.models.of_each("memory") / MIB) == [100, 100, 100, 4000]
+    weights = np.array([1, 1 / 2, 1 / 3]) / (1 + 1 / 2 + 1 / 3) * 3
+    assert list(found.models.popularity) == pytest.approx([*(weights / 4), 1 / 4])
+    assert found.plan.machine.memory == 16_384 * MIB
+    assert found.models.kind(3).download_seconds == 20.0
+
+
+def test_json_is_read_like_yaml(tmp_path: Path) -> None:
+    document = {
+        "instance": {"type": "ml.g4dn.xlarge"},
+        "models": [{"name": "m", "gpu_memory_mib": 1, "disk_mib": 1, "service": {"fixed_ms": 1}}],
+        "arrivals": {"duration_minutes": 1, "curve": [{"minute": 0, "per_minute": 60}], "process": "even"},
+    }
+    assert len(prepare(written(tmp_path, json.dumps(document), name="scenario.json"), seed=0).trace) == 60
+
+
+def test_a_poisson_curve_has_its_rates_and_another_seed_other_calls(tmp_path: Path) -> None:
+    curve = "[{minute: 0, per_minute: 3000}, {minute: 2, per_minute: 0}, {minute: 5, per_minute: 6000}]"
+    text = GOOD.replace("[{minute: 0, per_minute: 600}]", curve)
+    found = read(tmp_path, text)
+    minutes = np.bincount((found.trace.times // 60).astype(int), minlength=10)
+    assert (minutes[2:5] == 0).all()
+    assert minutes[:2].mean() == pytest.approx(3000, rel=0.05)
+    assert minutes[5:].mean() == pytest.approx(6000, rel=0.05)
+    assert (np.diff(found.trace.times) >= 0).all()
+    assert len(set(minutes[5:].tolist())) > 1
+    shares = np.bincount(found.trace.models) / len(found.trace)
+    assert list(shares) == pytest.approx(list(found.models.popularity), abs=0.01)
+    assert (found.trace.times[:100] != read(tmp_path, text, seed=1).trace.times[:100]).all()
+
+
+def test_a_manifest_of_a_built_archive_tells_the_sizes(tmp_path: Path) -> None:
+    manifest = {"archive": {"bytes": 10 * MIB, "tar_bytes": 30 * MIB}}
+    written(tmp_path, json.dumps(manifest), name="m.json")
+    found = read(tmp_path, GOOD.replace("disk_mib: 2000", "manifest: m.json"))
+    assert found.models.kind(3).disk == 30 * MIB
+    assert found.models.kind(3).download_seconds == pytest.approx(0.1)
+
+
+def test_every_problem_of_every_kind_is_told_at_once_with_its_line(tmp_path: Path) -> None:
+    text = """\
+instance: {type: ml.g4dn.xlarge, reserved_gpu_memory_mib: 1000}
+instance: {type: ml.t2.medium}
+models:
+  - {name: huge, gpu_memory_mib: 20000, disk_mib: 500000, service: {fixed_ms: 5}}
+  - {name: idle, gpu_memory_mib: 1, disk_mib: 1, service: {}}
+  - {name: idle, gpu_memory_mib: -1, disk_mib: 1, service: {fixed_ms: 5}}
+  - {name: sizeless, gpu_memory_mib: 1, service: {fixed_ms: 5}, max_queue_delay_ms: 3}
+  - {name: lost, gpu_memory_mib: 1, manifest: none.json, service: {fixed_ms: 5}}
+arrivals: {duration_minutes: 5, curve: [{minute: 1, per_minute: 1}, {minute: 1, per_minute: 1}]}
+routing: nearest
+scaling: {minimum: 3, maximum: 2, schedules: [{name: n, when: at(2026-01-01T00:00:00), minimum: 1}]}
+fleet: 3
+"""
+    found = problems(tmp_path, text)
+    expected = {
+        "instance": "again in line 2",
+        "models[0].gpu_memory_mib": "at most 15384 MiB",
+        "models[0].disk_mib": "the disk for models of ml.g4dn.xlarge",
+        "models[1].name": "a name of its own",
+        "models[1].service": "no time at all",
+        "models[2].name": "a name of its own",
+        "models[2].gpu_memory_mib": "more than 0",
+        "models[3].disk_mib": "a manifest that tells it",
+        "models[3].max_queue_delay_ms": "with max_batch 1",
+        "models[4].manifest": "none.json: No such file or directory",
+        "arrivals.curve[0].minute": "what holds at the beginning",
+        "arrivals.curve[1].minute": "more than 1, the point before",
+        "routing": '"nearest"',
+        "arrivals.starts": "scaling has schedules",
+        "scaling.maximum": "2, less than the minimum of 3",
+        "fleet": "the field fleet",
+    }
+    assert expected.keys() == found.keys()
+    for field, words in expected.items():
+        assert words in found[field]
+    assert "scenario.yaml:4: models[0].gpu_memory_mib" in found["models[0].gpu_memory_mib"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "field", "words"),
+    [
+        ("per_minute: 600", "per_minute: 0", "arrivals.curve", "0 calls in all"),
+        ("per_minute: 600", "per_minute: 1000000000", "arrivals.curve", "at most 20,000,000"),
+        ("duration_minutes: 10, ", "", "arrivals.duration_minutes", "nothing"),
+        (", curve: [{minute: 0, per_minute: 600}]", "", "arrivals", "neither a curve nor a trace"),
+        ("curve:", "trace: t.csv, curve:", "arrivals", "both a curve and a trace"),
+        ("ml.g4dn.xlarge", "ml.t2.medium", "instance.type", "a GPU instance type"),
+        ("xlarge}", "xlarge, region: moon}", "instance.region", "us-east-1"),
+        ("ml.g4dn.xlarge", "ml.g4dn.12xlarge", "instance.type", "multi-model endpoints take no other"),
+        ("xlarge}", "xlarge, reserved_gpu_memory_mib: 17000}", "instance.reserved_gpu_memory_mib", "less than"),
+        ("count: 3", "count: 0", "models[0].count", "1 or more"),
+        ("count: 3", "count: 9999999", "models[0].count", "1000000 or less"),
+        ("name: large", "name: small-1", "models", "two models called small-1"),
+        ("name: large", "name: small", "models[0].name", "a name of its own"),
+        ("arrivals:", "latency_limit_ms: 4\narrivals:", "latency_limit_ms", "which nothing keeps"),
+        ("arrivals:", "warm_up_minutes: 10\narrivals:", "warm_up_minutes", "less than 10 minutes"),
+        ("xlarge}", "xlarge, count: 5}\nscaling: {minimum: 1, maximum: 4, concurrency: 1}", "instance.count", "1 to 4"),
+    ],
+)
+def test_what_cannot_be_simulated_is_refused(tmp_path: Path, before: str, after: str, field: str, words: str) -> None:
+    assert before in GOOD
+    assert words in problems(tmp_path, GOOD.replace(before, after, 1))[field]
+
+
+def test_a_wrong_field_hides_no_other_mistake_of_its_part(tmp_path: Path) -> None:
+    """Each part has a field of a wrong type or range beside what only checks between fields can see."""
+    text = """\
+instance: {type: ml.g4dn.xlarg, region: moon, count: 0, disk_mib: 10}
+models:
+  - {name: m, count: 3, gpu_memory_mib: -1, disk_mib: 20, service: {fixed_ms: 5}}
+  - {name: m-1, zipf: -1, gpu_memory_mib: 10, disk_mib: 1, service: {fixed_ms: 0}, max_queue_delay_ms: 4}
+arrivals: {duration_minutes: 5, process: odd, curve: [{minute: 1, per_minute: 60}], trace: x.csv,
+  starts: "2026-13-01T00:00:00"}
+scaling: {minimum: 3, maximum: 1, gpu_utilization: 200, scale_in_cooldown_seconds: -1,
+  invocations_per_instance: 5, requests_per_second: 5}
+warm_up_minutes: 5
+"""
+    found = problems(tmp_path, text)
+    assert found.keys() == {
+        "instance.type",
+        "instance.region",
+        "instance.count",
+        "models",
+        "models[0].gpu_memory_mib",
+        "models[0].disk_mib",
+        "models[1].zipf",
+        "models[1].service",
+        "models[1].max_queue_delay_ms",
+        "arrivals",
+        "arrivals.process",
+        "arrivals.curve[0].minute",
+        "arrivals.starts",
+        "scaling.maximum",
+        "scaling.gpu_utilization",
+        "scaling.scale_in_cooldown_seconds",
+        "scaling.requests_per_second",
+        "warm_up_minutes",
+    }
+    assert "two models called m-1" in found["models"]
+    assert "less than 5 minutes" in found["warm_up_minutes"]
+
+
+@pytest.mark.parametrize(
+    ("instance", "field"),
+    [
+        ("{type: ml.g4dn.xlarge, count: 0, reserved_gpu_memory_mib: 20000}", "instance.reserved_gpu_memory_mib"),
+        ("{type: ml.g4dn.xlarge, count: 0, gpu_memory_mib: 10}", "models[0].gpu_memory_mib"),
+        ("{type: ml.t2.medium, count: 0}", "instance.type"),
+    ],
+)
+def test_what_does_not_depend_on_a_wrong_field_is_checked(tmp_path: Path, instance: str, field: str) -> None:
+    found = problems(tmp_path, GOOD.replace("{type: ml.g4dn.xlarge}", instance))
+    assert {"instance.count", field} <= found.keys()
+
+
+def test_nothing_is_said_of_what_depends_on_a_wrong_field(tmp_path: Path) -> None:
+    text = GOOD.replace("xlarge}", "xlarge, gpu_memory_mib: -1, count: 0}").replace("4000", "40000")
+    scaled = text + "scaling: {minimum: 2, maximum: 3, concurrency: 1}\nwarm_up_minutes: -1\n"
+    assert problems(tmp_path, scaled).keys() == {"instance.gpu_memory_mib", "instance.count", "warm_up_minutes"}
+
+
+def test_a_warm_up_is_shorter_than_the_trace(tmp_path: Path) -> None:
+    text = GOOD + "warm_up_minutes: 2\n"
+    found = problems(tmp_path, text, trace="time_seconds,model\n1,large\n60,large\n")
+    assert "less than 1 minutes" in found["warm_up_minutes"]
+    assert problems(tmp_path, text, trace="time_seconds,model\n").keys() == {""}
+
+
+def test_a_limit_that_few_calls_miss_alone_is_none_of_the_files_faults(tmp_path: Path) -> None:
+    slow_few = GOOD.replace("share: 1", "share: 0.1").replace("arrivals:", "latency_limit_ms: 10\narrivals:")
+    assert read(tmp_path, slow_few).scenario.latency_limit_ms == 10
+
+
+def test_a_trace_is_read_and_tells_the_popularity(tmp_path: Path) -> None:
+    trace = written(tmp_path, "time_seconds,model\n0.5,small-1\n0.5,large\n7,small-1\n7.25,small-1\n", name="t.csv")
+    found = prepare(written(tmp_path), seed=0, trace=trace)
+    assert list(found.trace.times) == [0.5, 0.5, 7.0, 7.25]
+    assert list(found.trace.models) == [1, 3, 1, 1]
+    assert list(found.models.popularity) == [0, 0.75, 0, 0.25]
+    arrivals = "arrivals: {trace: t.csv}\n"
+    named = read(tmp_path, GOOD[: GOOD.index("arrivals:")] + arrivals)
+    assert (named.trace.times == found.trace.times).all()
+
+
+@pytest.mark.parametrize(
+    ("trace", "field", "words"),
+    [
+        ("", "line 1", "time_seconds,model"),
+        ("model,time_seconds\n", "line 1", "model,time_seconds"),
+        ("time_seconds,model\n", "", "no call"),
+        ("time_seconds,model\nsoon,large\n", "line 2, time_seconds", "soon"),
+        ("time_seconds,model\nnan,large\n", "line 2, time_seconds", "nan"),
+        ("time_seconds,model\n-1,large\n", "line 2, time_seconds", "0 or more"),
+        ("time_seconds,model\n5,large\n4,large\n", "line 3, time_seconds", "5 or more (the call before)"),
+        ("time_seconds,model\n5,tiny\n", "line 2, model", "a model of the scenario: small-0, small-1, small-2"),
+        ("time_seconds,model\n5\n", "line 2", "1 values"),
+        ("time_seconds,model\n5,large,3\n", "line 2", "3 values"),
+        ("time_seconds,model\n" + "x,y\n" * 50, "", "80 more such problems"),
+    ],
+)
+def test_a_trace_that_is_none_is_refused(tmp_path: Path, trace: str, field: str, words: str) -> None:
+    assert words in problems(tmp_path, GOOD, trace=trace)[field]
+
+
+def test_problems_of_a_trace_come_with_those_of_its_scenario(tmp_path: Path) -> None:
+    found = problems(tmp_path, GOOD.replace("fixed_ms: 20", "fixed_ms: no"), trace="time_seconds,model\nx,tiny\n")
+    assert found.keys() == {"models[1].service.fixed_ms", "line 2, time_seconds", "line 2, model"}
+
+
+def test_bytes_that_are_no_text_are_no_trace(tmp_path: Path) -> None:
+    (tmp_path / "calls.csv").write_bytes(b"time_seconds,model\n\xff\xfe,large\n")
+    with pytest.raises(InputError, match="no CSV"):
+        prepare(written(tmp_path), seed=0, trace=tmp_path / "calls.csv")
+    with pytest.raises(InputError, match="No such file"):
+        prepare(written(tmp_path), seed=0, trace=tmp_path / "none.csv")
+
+
+FIELDS: tuple[tuple[str | int, ...], ...] = (
+    *(("instance", name) for name in ("count", "gpu_memory_mib", "reserved_gpu_memory_mib", "disk_mib")),
+    *(("instance", name) for name in ("usd_per_hour", "max_loaded_models", "concurrent_executions")),
+    *(("models", 0, name) for name in ("count", "gpu_memory_mib", "disk_mib", "download_mib", "load_seconds", "share")),
+    *(("models", 1, name) for name in ("cold_seconds", "max_batch", "max_queue_delay_ms", "instances", "zipf")),
+    *(("models", 1, "service", name) for name in ("fixed_ms", "per_item_ms")),
+    ("arrivals", "duration_minutes"),
+    ("arrivals", "curve", 0, "per_minute"),
+    *(("cold_start", name) for name in ("download_mib_per_second", "load_seconds", "unload_seconds")),
+    *(("cold_start", name) for name in ("parallel_loads", "patience_seconds")),
+    *(("scaling", name) for name in ("minimum", "maximum", "concurrency", "safety_factor", "schedules")),
+    *(("scaling", f"scale_{way}_cooldown_seconds") for way in ("in", "out")),
+    *((name,) for name in ("instance", "models", "arrivals", "routing")),
+    *((name,) for name in ("spill_calls", "latency_limit_ms", "warm_up_minutes", "thrash_seconds")),
+)
+ODD: st.SearchStrategy[Any] = st.sampled_from(
+    [0, 0.0, -1, 1, 3, 5e-324, 1e-9, 0.5, 1e9, 1e12, 1e308, math.inf, math.nan, 2**63, None, "1", "5s", True, [], {}]
+)
+
+
+@given(changes=st.dictionaries(st.sampled_from(FIELDS), ODD, min_size=1, max_size=3))
+@example(changes={("instance", "gpu_memory_mib"): 1e308})
+@example(changes={("models", 0, "share"): 1e308, ("models", 0, "count"): 3})
+@example(changes={("cold_start", "download_mib_per_second"): 5e-324})
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_odd_numbers_are_refused_or_give_an_answer_of_finite_ones(
+    tmp_path: Path, changes: dict[tuple[str | int, ...], Any]
+) -> None:
+    scenario = yaml.safe_load(GOOD.replace("per_minute: 600", "per_minute: 6"))
+    scenario["cold_start"] = {}
+    if any(way[0] == "scaling" for way in changes):
+        scenario["scaling"] = {"minimum": 1, "maximum": 2, "concurrency": 1}
+    # The longest ways first, so that a part is not gone before a field in it is changed.
+    for (*way, last), value in sorted(changes.items(), key=lambda change: -len(change[0])):
+        place = scenario
+        for part in way:
+            place = place[part]
+        place[last] = value
+    try:
+        found = read(tmp_path, yaml.safe_dump(scenario))
+    except InputError as error:
+        assert error.problems
+        return
+    if len(found.trace) < 2000:
+        json.dumps(answer_document(answer(found, seed=0)), allow_nan=False)

@@ -1,0 +1,145 @@
+"""Traces: whatever is written into one is read back, and whatever is none is refused in words."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from tritonstack.errors import InputError
+from tritonstack_capacity.simulation.trace_file import LATEST, NUMBER, read_trace
+
+NAMES = ("small-0", "small-1", "large")
+HEADER = "time_seconds,model\n"
+IN_ONE_FOLDER = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+"""Each example writes the same file anew."""
+
+
+def refusal(folder: Path, content: bytes) -> InputError:
+    file = folder / "t.csv"
+    file.write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        read_trace(file, names=NAMES)
+    return caught.value
+
+
+@given(
+    calls=st.lists(st.tuples(st.floats(0, LATEST), st.sampled_from(NAMES)), min_size=1, max_size=50),
+    packed=st.booleans(),
+    end=st.sampled_from(["\n", "\r\n"]),
+    mark=st.booleans(),
+)
+@IN_ONE_FOLDER
+def test_what_is_written_is_read(
+    tmp_path: Path, calls: list[tuple[float, str]], *, packed: bool, end: str, mark: bool
+) -> None:
+    calls.sort()
+    text = io.StringIO()
+    csv.writer(text, lineterminator=end).writerows([HEADER.strip().split(","), *calls])
+    content = text.getvalue().encode("utf-8-sig" if mark else "utf-8")
+    file = tmp_path / "t.csv"
+    file.write_bytes(gzip.compress(content) if packed else content)
+    found = read_trace(file, names=NAMES)
+    assert list(found.times) == [moment for moment, _ in calls]
+    assert [NAMES[model] for model in found.models] == [name for _, name in calls]
+    assert found.seconds > calls[-1][0]
+
+
+@given(content=st.binary(max_size=300), headed=st.booleans(), packed=st.booleans())
+@example(content=b"\x00\x01", headed=True, packed=False)
+@example(content=b'1,"small-0', headed=True, packed=False)
+@example(content=b"\x1f\x8b\x08", headed=False, packed=False)
+@IN_ONE_FOLDER
+def test_bytes_are_a_trace_or_an_error_that_says_why(
+    tmp_path: Path, content: bytes, *, headed: bool, packed: bool
+) -> None:
+    whole = (HEADER.encode() if headed else b"") + content
+    file = tmp_path / "t.csv"
+    file.write_bytes(gzip.compress(whole) if packed else whole)
+    try:
+        found = read_trace(file, names=NAMES)
+    except InputError as error:
+        assert error.exit_code == 2
+        assert all(each.found and each.allowed for each in error.problems)
+        assert all(line.isprintable() for line in str(error).splitlines())
+    else:
+        assert headed
+        assert all(0 <= moment <= LATEST for moment in found.times)
+
+
+WORDS = st.text(st.characters(exclude_characters="\r", codec="utf-8"), max_size=6)
+MOMENT = st.one_of(st.floats().map(str), WORDS, st.integers(-9, 9).map(str), st.text("0123456789_.e+- ٣", max_size=5))
+LINE = st.tuples(MOMENT, st.sampled_from([*NAMES, "x", ""]))
+
+
+@given(lines=st.lists(LINE, max_size=12))
+@IN_ONE_FOLDER
+def test_each_wrong_line_is_told_by_its_number_and_no_right_one_is(
+    tmp_path: Path, lines: list[tuple[str, str]]
+) -> None:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([HEADER.strip().split(","), *lines])
+    wrong, before, at = set[int](), 0.0, 1
+    for moment, name in lines:
+        at += 1 + moment.count("\n")  # within quotes
+        seconds = float(moment) if NUMBER.fullmatch(moment) else math.nan
+        if before <= seconds <= LATEST and name in NAMES:
+            before = seconds
+        else:
+            wrong.add(at)
+    file = tmp_path / "t.csv"
+    file.write_text(text.getvalue(), newline="", encoding="utf-8")
+    told: set[int] = set()
+    try:
+        read_trace(file, names=NAMES)
+    except InputError as error:
+        if not lines:
+            assert [each.found for each in error.problems] == ["no call"]
+            return
+        told = {int(each.field.split(",")[0].removeprefix("line ")) for each in error.problems if each.field}
+        if any("more such problems" in each.found for each in error.problems):
+            assert told <= wrong
+            return
+    assert told == wrong
+
+
+@pytest.mark.parametrize("moment", ["1_0", "٣", " 1", "1 ", "1.", ".5", "0x1", "1e", "infinity", "1__0", ""])
+def test_a_time_is_a_number_as_csv_files_have_them(tmp_path: Path, moment: str) -> None:
+    assert "line 2, time_seconds" in str(refusal(tmp_path, f"{HEADER}{moment},large\n".encode()))
+
+
+def test_numbers_have_a_sign_a_fraction_and_an_exponent_and_empty_lines_are_skipped(tmp_path: Path) -> None:
+    file = tmp_path / "t.csv"
+    file.write_text(f"{HEADER}\n-0,large\n+0.5,large\n\n1e-0,large\n12.5E+1,large\n\n\n")
+    assert list(read_trace(file, names=NAMES).times) == [0.0, 0.5, 1.0, 125.0]
+    file.write_text(f"{HEADER}\n\nx,large\n")
+    with pytest.raises(InputError, match="line 4, time_seconds"):  # empty lines are counted
+        read_trace(file, names=NAMES)
+
+
+def test_a_packed_trace_that_ends_early_is_refused(tmp_path: Path) -> None:
+    packed = gzip.compress((HEADER + "1,large\n" * 100).encode())
+    assert "ended before" in str(refusal(tmp_path, packed[:-9]))
+    assert "CRC check failed" in str(refusal(tmp_path, packed[:-8] + b"\0" * 8))
+
+
+def test_times_since_1970_are_refused_with_what_to_do(tmp_path: Path) -> None:
+    error = refusal(tmp_path, f"{HEADER}1700000000,large\n".encode())
+    assert "at most 6,000,000" in str(error)
+    assert "Subtract the moment of the first call" in str(error)
+
+
+def test_bytes_for_a_terminal_are_shown_as_text(tmp_path: Path) -> None:
+    assert r"'\x1b[2Jtime_seconds,model'" in str(refusal(tmp_path, b"\x1b[2J" + HEADER.encode()))
+    assert r"'\x1b[31m'" in str(refusal(tmp_path, f"{HEADER}1,\x1b[31m\n".encode()))
+
+
+def test_a_folder_is_no_trace(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="Is a directory"):
+        read_trace(tmp_path, names=NAMES)

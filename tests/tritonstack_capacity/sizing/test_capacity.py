@@ -1,0 +1,116 @@
+"""The capacity table against the published one, row by row, and the rules of its recommendation."""
+
+from __future__ import annotations
+
+import csv
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tritonstack_capacity.sizing
+from tests.tritonstack_capacity.sizing.rows import measurement, table_of
+from tritonstack.errors import InputError
+from tritonstack_capacity.sizing.capacity import CapacityTable, Demand, capacity_table, instances_for
+from tritonstack_capacity.sizing.measurements_file import read_measurements
+from tritonstack_capacity.sizing.price import prices
+
+PUBLISHED = Path(tritonstack_capacity.sizing.__file__).parent / "data" / "bert_large_load_test.csv"
+POSITIVE = st.decimals(min_value="0.001", max_value="1000000", places=3)
+
+
+def published() -> CapacityTable:
+    demand = Demand(invocations_per_minute=Decimal(30_000), latency_ms=Decimal(500))
+    return capacity_table(
+        read_measurements(PUBLISHED), demand=demand, price_of=prices(region="us-east-1", overrides={})
+    )
+
+
+def test_all_24_published_counts_and_costs_come_out_exactly() -> None:
+    with PUBLISHED.open(newline="") as stream:
+        printed = list(csv.DictReader(stream))
+    rows = published().rows
+    assert len(rows) == len(printed) == 24
+    for row, expected in zip(rows, printed, strict=True):
+        assert row.measurement.configuration == expected["configuration_name"]
+        assert row.measurement.instance_type == expected["instance_type"]
+        assert row.instances == int(expected["initial_instance_count"])
+        assert row.cost_per_hour == Decimal(expected["cost_per_hour_usd"])
+        assert row.meets_latency == (expected["meets_500ms"] == "True")
+
+
+def test_five_published_rows_keep_half_a_second_and_the_cheapest_of_all_does_not() -> None:
+    table = published()
+    assert [row.measurement.name for row in table.rows if row.meets_latency] == [
+        "trt-db on ml.g4dn.2xlarge",
+        "trt-base on ml.g4dn.12xlarge",
+        "trt-db on ml.g4dn.12xlarge",
+        "trt-ig on ml.g4dn.12xlarge",
+        "trt-db-ig on ml.g4dn.12xlarge",
+    ]
+    assert table.recommended is not None
+    assert (table.recommended.measurement.name, table.recommended.cost_per_hour) == (
+        "trt-db on ml.g4dn.2xlarge",
+        Decimal("21.62"),
+    )
+    cheapest_of_all = min(table.rows, key=lambda row: row.cost_per_hour or 0)
+    assert (cheapest_of_all.measurement.name, cheapest_of_all.meets_latency) == ("trt-db-ig on ml.g4dn.xlarge", False)
+
+
+def test_a_million_invocations_cost_an_hours_instances_by_an_hours_calls() -> None:
+    [row] = table_of(measurement(rate="600", usd="2"), load="1200").rows
+    assert (row.instances, row.cost_per_hour) == (2, Decimal(4))
+    assert row.cost_per_million == Decimal(4) * 1_000_000 / (1200 * 60)
+
+
+@given(load=POSITIVE, rate=POSITIVE)
+def test_the_count_is_the_least_that_answers_the_load(load: Decimal, rate: Decimal) -> None:
+    count = instances_for(load, rate=rate)
+    assert count * rate >= load
+    assert count == 1 or (count - 1) * rate < load
+
+
+@given(
+    rows=st.lists(st.tuples(POSITIVE, POSITIVE, st.none() | POSITIVE), min_size=1, max_size=12),
+    load=POSITIVE,
+    limit=POSITIVE,
+)
+def test_what_is_recommended_keeps_the_limit_and_nothing_that_keeps_it_is_cheaper(
+    rows: list[tuple[Decimal, Decimal, Decimal | None]], load: Decimal, limit: Decimal
+) -> None:
+    measured = [
+        measurement(name=f"m{number}", rate=str(rate), latency=str(latency), usd=None if usd is None else str(usd))
+        for number, (rate, latency, usd) in enumerate(rows)
+    ]
+    table = table_of(*measured, load=str(load), limit=str(limit))
+    costs = [row.cost_per_hour for row in table.rows if row.meets_latency and row.cost_per_hour is not None]
+    if table.recommended is None:
+        assert not costs
+        return
+    assert table.recommended.meets_latency
+    assert table.recommended.cost_per_hour == min(costs)
+
+
+def test_of_equal_costs_the_faster_is_taken() -> None:
+    slow, fast = measurement(name="slow", latency="90", usd="1"), measurement(name="fast", latency="80", usd="1")
+    assert table_of(slow, fast).recommended == table_of(fast, slow).recommended
+    chosen = table_of(slow, fast).recommended
+    assert chosen is not None
+    assert chosen.measurement.configuration == "fast"
+
+
+def test_a_row_without_a_price_is_never_free() -> None:
+    table = table_of(measurement(name="unknown"), measurement(name="known", usd="9"))
+    assert table.rows[0].cost_per_hour is None
+    assert table.rows[0].cost_per_million is None
+    assert [row.measurement.configuration for row in table.unpriced] == ["unknown"]
+    assert table.recommended is table.rows[1]
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "NaN", "Infinity"])
+def test_zero_load_and_zero_latency_are_refused_together(value: str) -> None:
+    with pytest.raises(InputError) as refused:
+        Demand(invocations_per_minute=Decimal(value), latency_ms=Decimal(value))
+    assert [problem.field for problem in refused.value.problems] == ["--load", "--latency-ms"]

@@ -1,0 +1,122 @@
+"""Which endpoint and which row the advice is written for, and what is refused."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from tests.tritonstack_capacity.sizing.edits import HEAD, endpoint_text, written
+from tests.tritonstack_capacity.sizing.rows import measurement, table_of
+from tritonstack.errors import InputError, Problem
+from tritonstack.settings import Environment, load_environment
+from tritonstack_capacity.sizing.capacity import CapacityTable, Demand, capacity_table
+from tritonstack_capacity.sizing.measurement import Measurements
+from tritonstack_capacity.sizing.scaling_target import scaling_target
+
+SMALL, LARGE, OTHER = "ml.g4dn.xlarge", "ml.g5.xlarge", "ml.g5.4xlarge"
+ROWS = (
+    measurement(name="plain", type_=SMALL, rate="100", latency="90", usd="1"),
+    measurement(name="batched", type_=SMALL, rate="200", latency="95", usd="1"),
+    measurement(name="plain", type_=LARGE, rate="900", latency="60", usd="2"),
+    measurement(name="slow", type_=OTHER, rate="9000", latency="500", usd="1"),
+)
+
+
+def environment(folder: Path, *types: str) -> Environment:
+    listed = [endpoint_text(name=f"served{number}").replace(SMALL, type_) for number, type_ in enumerate(types)]
+    return load_environment(written(folder, f"{HEAD}endpoints:\n{''.join(listed)}"))
+
+
+def target(
+    table: CapacityTable, environment: Environment, *, endpoint: str | None = None, configuration: str | None = None
+) -> tuple[str, str]:
+    found, row = scaling_target(
+        table, environment=environment, file="dev.yaml", endpoint=endpoint, configuration=configuration
+    )
+    return found.name, row.measurement.name
+
+
+def refusal(
+    table: CapacityTable, environment: Environment, *, endpoint: str | None = None, configuration: str | None = None
+) -> Problem:
+    with pytest.raises(InputError) as refused:
+        target(table, environment, endpoint=endpoint, configuration=configuration)
+    [problem] = refused.value.problems
+    return problem
+
+
+def test_the_one_endpoint_on_the_recommended_type_is_taken(tmp_path: Path) -> None:
+    assert target(table_of(*ROWS), environment(tmp_path, SMALL, LARGE)) == ("served1", f"plain on {LARGE}")
+
+
+def test_a_named_endpoint_gets_the_best_row_of_its_own_type(tmp_path: Path) -> None:
+    assert target(table_of(*ROWS), environment(tmp_path, SMALL, LARGE), endpoint="served0") == (
+        "served0",
+        f"batched on {SMALL}",
+    )
+
+
+def test_a_configuration_narrows_the_rows(tmp_path: Path) -> None:
+    served = environment(tmp_path, SMALL)
+    assert target(table_of(*ROWS), served, configuration="batched") == ("served0", f"batched on {SMALL}")
+    assert target(table_of(*ROWS), served, endpoint="served0", configuration="plain") == (
+        "served0",
+        f"plain on {SMALL}",
+    )
+
+
+def test_without_prices_none_is_the_cheapest_but_a_named_endpoint_needs_none(tmp_path: Path) -> None:
+    rows = (measurement(name="plain", type_=SMALL), measurement(name="batched", type_=SMALL, rate="700"))
+    table = capacity_table(
+        Measurements(file=tmp_path, rows=rows),
+        demand=Demand(invocations_per_minute=Decimal(6000), latency_ms=Decimal(100)),
+        price_of=lambda _: None,
+    )
+    served = environment(tmp_path, SMALL)
+    problem = refusal(table, served)
+    assert problem.found == "no row within 100 ms whose price is known, so that none is the cheapest"
+    assert "prices: {<instance type>: <USD an hour>}" in problem.allowed
+    assert target(table, served, endpoint="served0") == ("served0", f"batched on {SMALL}")
+
+
+def test_several_endpoints_on_the_type_want_a_name(tmp_path: Path) -> None:
+    problem = refusal(table_of(*ROWS), environment(tmp_path, LARGE, SMALL, LARGE))
+    assert problem.found == f"2 endpoints on {LARGE}: served0, served2"
+    assert "--endpoint NAME" in problem.advice
+
+
+def test_another_type_than_the_recommended_one_is_another_decision(tmp_path: Path) -> None:
+    problem = refusal(table_of(*ROWS), environment(tmp_path, SMALL))
+    assert problem.found == f"no endpoint on {LARGE}, the recommended type; there are: served0 on {SMALL}"
+    assert f"change instance_type to {LARGE} first" in problem.advice
+    assert "--endpoint NAME" in problem.advice
+
+
+def test_a_named_endpoint_on_a_type_that_was_not_measured_is_refused(tmp_path: Path) -> None:
+    problem = refusal(table_of(*ROWS), environment(tmp_path, "ml.g5.2xlarge"), endpoint="served0")
+    assert problem.found == "nothing measured on ml.g5.2xlarge"
+    assert f"change instance_type to {LARGE}" in problem.advice
+
+
+def test_a_named_endpoint_whose_type_misses_the_limit_is_refused(tmp_path: Path) -> None:
+    problem = refusal(table_of(*ROWS), environment(tmp_path, OTHER), endpoint="served0")
+    assert problem.found == f"nothing within 100 ms on {OTHER}; the fastest is slow, 500 ms"
+
+
+def test_a_configuration_that_misses_the_limit_everywhere_is_refused(tmp_path: Path) -> None:
+    problem = refusal(table_of(*ROWS), environment(tmp_path, OTHER), configuration="slow")
+    assert (problem.field, problem.found) == ("--configuration", "slow, which nowhere keeps 100 ms")
+
+
+def test_names_that_are_not_there_are_told_with_those_that_are(tmp_path: Path) -> None:
+    served = environment(tmp_path, SMALL, LARGE)
+    problem = refusal(table_of(*ROWS), served, endpoint="served3")
+    assert (problem.field, problem.allowed, problem.advice) == (
+        "--endpoint",
+        "served0, served1",
+        "did you mean served1?",
+    )
+    problem = refusal(table_of(*ROWS), served, configuration="plan")
+    assert (problem.field, problem.allowed) == ("--configuration", "batched, plain, slow")

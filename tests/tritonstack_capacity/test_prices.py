@@ -1,0 +1,299 @@
+"""``tritonstack capacity prices``: what it shows, what it writes, and how it ends where AWS says no."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from tests.settings.environment_file import write_environment
+from tests.tritonstack_capacity.price_list import server
+from tests.tritonstack_capacity.price_list.documents import TYPE, text
+from tests.tritonstack_capacity.price_list.server import PriceListServer
+from tests.tritonstack_local.emulator.running import free_port
+from tritonstack import cli
+from tritonstack.catalogue.prices import CONSTRUCTED_VERSION
+from tritonstack_capacity.price_list.query import hosting_documents
+
+SCHEMA = Path(__file__).parents[2] / "schemas/prices.schema.json"
+Run = Callable[..., tuple[int, str, str]]
+OTHER = "ml.g5.16xlarge"
+"""A type that the catalogue knows no price of in us-east-1."""
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with environments in two regions, and a shell without any AWS setting."""
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
+        monkeypatch.setenv(name, os.devnull)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("TRITONSTACK_PROJECT", str(tmp_path))
+    monkeypatch.setenv("TRITONSTACK_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr("botocore.endpoint.time.sleep", lambda _seconds: None)  # between its attempts
+    folder = tmp_path / "environments"
+    folder.mkdir()
+    write_environment(folder, header="environment: dev", endpoint=f"instance_type: {OTHER}", name="dev")
+    write_environment(folder, header="environment: prod\nregion: eu-west-3", name="prod")
+    return tmp_path
+
+
+@pytest.fixture
+def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[PriceListServer]:
+    """A Price List that the shell points at, with credentials."""
+    with server.running() as running:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", running.url)
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
+        running.documents = {
+            "us-east-1": [text(TYPE, "0.7500000000"), text(OTHER, "5.1200000000"), text("ml.m5.large", "0.1")],
+            "eu-west-3": [text(TYPE, "0.8610000000", region="eu-west-3")],
+        }
+        yield running
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """``capacity prices <arguments>``: exit code, standard output, standard error. A traceback fails the test."""
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr("sys.argv", ["tritonstack", "capacity", "prices", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        said = capsys.readouterr()
+        return int(ended.value.code or 0), said.out, said.err
+
+    return call
+
+
+def test_without_a_word_the_environments_prices_are_shown_and_what_nobody_knows(run: Run) -> None:
+    code, said, _ = run()
+    assert code == 0
+    lines = {line.split()[0]: line for line in said.splitlines() if line.split()}
+    assert "not known" in lines["dev/digits"]
+    assert "0.861" in lines["prod/digits"]
+    assert "on-demand list price of 2026-10-04" in lines["prod/digits"]
+    assert (
+        f"not known: {OTHER} in us-east-1, of dev/digits: `tritonstack capacity prices update --region us-east-1`"
+        in said
+    )
+    assert "fmbench 2.1.1" in said
+    assert " 0 " not in said
+
+
+def test_a_region_is_shown_whoever_uses_it(run: Run) -> None:
+    code, said, _ = run("list", "--region", "us-west-2")
+    assert code == 0
+    assert "known in us-west-2" in said
+    assert "dev/digits" not in said
+    assert "ap-south-1: no price is known" in run("list", "--region", "ap-south-1")[1]
+
+
+def test_an_environment_s_own_price_is_shown_as_its_own(run: Run, project: Path) -> None:
+    write_environment(
+        project / "environments",
+        header=f"environment: dev\nprices: {{{OTHER}: 5.5}}",
+        endpoint=f"instance_type: {OTHER}",
+        name="dev",
+    )
+    code, said, _ = run("list", "--environment", "dev")
+    assert code == 0
+    [line] = [line for line in said.splitlines() if "dev/digits" in line]
+    assert "5.5" in line
+    assert "the environment's file" in line
+    assert "not known" not in said
+    assert "prod/digits" not in said
+
+
+def test_an_update_asks_for_every_environment_s_region_and_writes_a_file_of_the_schema(
+    run: Run, aws: PriceListServer, project: Path
+) -> None:
+    aws.page = 2
+    code, said, told = run("update")
+    assert code == 0
+    document = json.loads((project / "prices.json").read_text())
+    jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text())).validate(document)
+    assert set(document["regions"]) == {"eu-west-3", "us-east-1"}
+    assert set(document["regions"]["us-east-1"]["types"]) == {TYPE, OTHER}
+    assert document["regions"]["us-east-1"]["types"][OTHER] == {
+        "usd_per_hour": 5.12,
+        "sku": f"SKU-{OTHER}-us-east-1",
+        "usage_type": f"USE1-Host:{OTHER}",
+        "effective": "2026-11-01",
+    }
+    assert len(aws.requests) == 3
+    assert aws.signed_for == {"us-east-1"}
+    assert "4 products of eu-west-3, us-east-1" in told
+    lines = {tuple(line.split()[:2]): line for line in said.splitlines() if len(line.split()) > 1}
+    assert "0.7364" in lines["us-east-1", TYPE]
+    assert "+1.85 %" in lines["us-east-1", TYPE]
+    assert "2025-02-03, component not stated" in lines["us-east-1", TYPE]
+    assert lines["us-east-1", OTHER].split()[2:] == ["not", "known", "5.12", "new"]
+    assert "eu-west-3: 1 not listed, 1 unchanged" in said  # of the catalogue's two
+    assert "written; look at its diff, and commit it" in said
+    assert "not known:" not in said
+
+
+def test_a_second_update_leaves_the_same_bytes_and_the_same_file(run: Run, aws: PriceListServer, project: Path) -> None:
+    run("update")
+    before = ((project / "prices.json").read_bytes(), (project / "prices.json").stat().st_ino)
+    code, said, _ = run("update")
+    assert code == 0
+    assert ((project / "prices.json").read_bytes(), (project / "prices.json").stat().st_ino) == before
+    assert f"{project / 'prices.json'}: unchanged" in said
+
+
+def test_another_region_joins_the_file(run: Run, aws: PriceListServer, project: Path) -> None:
+    run("update", "--environment", "prod")
+    first = json.loads((project / "prices.json").read_text())["regions"]
+    run("update", "--region", "us-east-1", "--api-region", "eu-central-1")
+    both = json.loads((project / "prices.json").read_text())["regions"]
+    assert list(first) == ["eu-west-3"]
+    assert both == {**first, "us-east-1": both["us-east-1"]}
+    assert aws.signed_for == {"us-east-1", "eu-central-1"}
+
+
+def test_what_is_not_listed_and_used_is_said(run: Run, aws: PriceListServer) -> None:
+    del aws.documents["us-east-1"][1]
+    code, said, _ = run("update", "--environment", "dev")
+    assert code == 0
+    assert f"not known: {OTHER} in us-east-1, of dev/digits" in said
+
+
+def test_a_price_that_is_not_clear_is_refused_by_name_and_the_others_are_written(
+    run: Run, aws: PriceListServer, project: Path
+) -> None:
+    aws.documents["us-east-1"] += [text(OTHER, "4.0", sku="B"), "no JSON"]
+    code, said, told = run("update", "--region", "us-east-1")
+    assert code == 1
+    assert f"refused: us-east-1 {OTHER}: 2 products: SKU SKU-{OTHER}-us-east-1 at 5.12 USD, SKU B at 4 USD" in told
+    assert "refused: us-east-1: the document is no JSON" in told
+    assert "refused, not known" in said
+    assert set(json.loads((project / "prices.json").read_text())["regions"]["us-east-1"]["types"]) == {TYPE}
+
+
+def test_a_throttled_page_is_asked_for_again(run: Run, aws: PriceListServer) -> None:
+    aws.refusals = ["ThrottlingException", "ThrottlingException"]
+    assert run("update", "--region", "us-east-1")[0] == 0
+    assert len(aws.requests) == 3
+
+
+@pytest.mark.parametrize(
+    ("refusals", "words"),
+    [
+        (["AccessDeniedException"], "AWS denies pricing:GetProducts"),
+        (["ThrottlingException"] * 4, "throttled to the last attempt"),
+        (["ExpiredTokenException"], "credentials do not work"),
+    ],
+)
+@pytest.mark.parametrize("region", ["eu-west-3", "us-east-1"])
+def test_a_refusal_is_one_message_and_leaves_the_file(
+    region: str, refusals: list[str], words: str, aws: PriceListServer, request: pytest.FixtureRequest
+) -> None:
+    run: Run = request.getfixturevalue("run")
+    file: Path = request.getfixturevalue("project") / "prices.json"
+    run("update")
+    before = file.read_bytes()
+    aws.documents["eu-west-3"] = [text(TYPE, "0.9", region="eu-west-3")]
+    aws.refused_region, aws.refusals = region, list(refusals)
+    code, said, told = run("update")
+    assert code == 1
+    assert said == ""
+    assert words in told
+    assert "Nothing is written" in told
+    assert file.read_bytes() == before
+
+
+def test_without_credentials_the_message_names_the_permission(run: Run) -> None:
+    code, _, told = run("update")
+    assert code == 2
+    for word in ("Unable to locate credentials", "of any account", "pricing:GetProducts"):
+        assert word in told
+
+
+def test_without_a_network_it_says_who_did_not_answer(
+    run: Run, aws: PriceListServer, monkeypatch: pytest.MonkeyPatch, project: Path
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{free_port()}")
+    code, _, told = run("update")
+    assert code == 1
+    assert "pricing GetProducts did not answer" in told
+    assert not (project / "prices.json").exists()
+
+
+def test_an_interrupted_update_leaves_the_file(
+    run: Run, aws: PriceListServer, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("update")
+    before = (project / "prices.json").read_bytes()
+
+    def interrupted(*arguments: object, region: str, **more: object) -> tuple[str, ...]:
+        if region == "us-east-1":
+            raise KeyboardInterrupt
+        return hosting_documents(*arguments, region=region, **more)  # type: ignore[arg-type]
+
+    aws.documents["eu-west-3"] = [text(TYPE, "0.9", region="eu-west-3")]
+    monkeypatch.setattr("tritonstack_capacity.commands.prices.hosting_documents", interrupted)
+    code, _, told = run("update")
+    assert code == 130
+    assert "interrupted" in told
+    assert (project / "prices.json").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["update", "--region", "cn-north-1"], ["cn-north-1", "of the partition aws", "`prices:`"]),
+        (["update", "--region", "us-east-9", "--region", "x"], ["found:   us-east-9", "found:   x", "us-east-1"]),
+        (["list", "--region", "us-east-9"], ["found:   us-east-9"]),
+        (["update", "-e", "nobody", "-e", "none"], ["nobody.yaml", "none.yaml", "no such file"]),
+        (["update", "--local"], ["no local AWS is running"]),
+        (["update", "--api-region", "eu-west-1"], ["eu-central-1"]),
+    ],
+)
+def test_wrong_input_ends_with_2_and_asks_nobody(
+    arguments: list[str], words: list[str], run: Run, aws: PriceListServer
+) -> None:
+    code, _, told = run(*arguments)
+    assert code == 2
+    for word in words:
+        assert word in told
+    assert aws.requests == []
+
+
+def test_a_wrong_file_is_told_before_anybody_is_asked(run: Run, aws: PriceListServer, project: Path) -> None:
+    (project / "prices.json").write_text('{"regions": {"us-east-1": {}}}')
+    for arguments in (("update",), ("list",), ()):
+        code, _, told = run(*arguments)
+        assert code == 2
+        assert "regions.us-east-1.published" in told
+    assert aws.requests == []
+
+
+def test_constructed_prices_never_take_the_place_of_aws_s(run: Run, aws: PriceListServer, project: Path) -> None:
+    run("update", "--region", "us-east-1")
+    before = (project / "prices.json").read_bytes()
+    constructed = {**json.loads(text(TYPE, "9.0")), "version": CONSTRUCTED_VERSION}
+    aws.documents["us-east-1"] = [json.dumps(constructed)]
+    code, _, told = run("update", "--region", "us-east-1")
+    assert code == 2
+    assert "the local AWS would put constructed ones in their place" in told
+    assert (project / "prices.json").read_bytes() == before
+
+
+def test_a_project_without_environments_names_a_region(
+    run: Run, aws: PriceListServer, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bare = project / "bare"
+    bare.mkdir()
+    monkeypatch.setenv("TRITONSTACK_PROJECT", str(bare))
+    assert run("update", "--region", "us-east-1")[0] == 0
+    assert (bare / "prices.json").is_file()
+    code, _, told = run("update")
+    assert code == 2
+    assert "no *.yaml file" in told

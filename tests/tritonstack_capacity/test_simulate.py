@@ -1,0 +1,164 @@
+"""``tritonstack capacity simulate``: what it prints, its files and its exit codes."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.tritonstack_capacity.simulation.test_scenario_file import GOOD, written
+from tritonstack.errors import InputError, WorkFailedError
+from tritonstack.observability.page.chromium import find_chromium
+from tritonstack.paths import REPOSITORY
+from tritonstack_capacity.commands import simulate
+from tritonstack_capacity.commands.simulate_files import write_text
+
+SCALED = GOOD.replace(
+    "arrivals:", "scaling: {minimum: 1, maximum: 3, invocations_per_instance: 300}\nlatency_limit_ms: 900\narrivals:"
+).replace("duration_minutes: 10", "duration_minutes: 40")
+
+
+def run(folder: Path, *arguments: str, text: str = GOOD) -> Result:
+    return CliRunner().invoke(simulate.command, [str(written(folder, text)), *arguments])
+
+
+def test_the_answer_is_printed_with_what_it_assumes(tmp_path: Path) -> None:
+    result = run(tmp_path, text=SCALED)
+    assert result.exit_code == 0, result.output
+    words = " ".join(result.output.split())
+    for part in (
+        "calls of 4 models in 40.0 min",
+        "a loaded model (hit)",
+        "calls of loaded models",
+        "the limit of 900 ms is kept",
+        "instances: 1 to",
+        "USD for",
+        "all models fit",
+        "routing (SageMaker does not publish it in full): a model's calls go to an instance that has it loaded",
+    ):
+        assert part in words
+
+
+def test_the_json_is_the_same_for_a_seed_and_another_for_another(tmp_path: Path) -> None:
+    first, again, other = (run(tmp_path, "--json", "-", "--seed", seed, text=SCALED).output for seed in ("3", "3", "4"))
+    assert first == again != other
+    document = json.loads(first)
+    calls = document["calls"]
+    parts = ("hits", "waited_for_a_load", "loaded_from_disk", "downloaded")
+    assert sum(calls[part] for part in parts) == calls["counted"] == calls["simulated"]
+    assert document["latency_limit"] == {"ms": 900, "kept": True}
+    assert document["instances"]["changes"][0] == {"seconds": 0.0, "serving": 1, "paid": 1}
+    assert document["cost_usd"]["total"] > 0
+    assert document["seed"] == 3
+
+
+def test_the_files_hold_the_answer_and_a_page_that_needs_nothing_else(tmp_path: Path) -> None:
+    result = run(tmp_path, "--json", str(tmp_path / "out" / "a.json"), "--html", str(tmp_path / "a.html"), text=SCALED)
+    assert result.exit_code == 0, result.output
+    assert json.loads((tmp_path / "out" / "a.json").read_text())["models"] == 4
+    page = (tmp_path / "a.html").read_text()
+    HTMLParser().feed(page)
+    assert page.count("<svg") == page.count("<figure") == 11
+    assert not re.findall(r"(?:src|href)=|url\(|https?://", page)
+    assert "nan" not in page
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["a.html", "out", "scenario.yaml"]
+
+
+def test_places_that_cannot_be_written_are_told_with_the_scenarios_problems_before_anything_is_simulated(
+    tmp_path: Path,
+) -> None:
+    options = ("--json", "/dev/null/x/a.json", "--html", str(written(tmp_path) / "a.html"))
+    result = run(tmp_path, *options, text=GOOD.replace("per_minute: 600", "per_minute: -1"))
+    assert isinstance(result.exception, InputError)
+    assert result.exception.exit_code == 2
+    assert [(each.file, each.field) for each in result.exception.problems][:2] == [
+        ("/dev/null/x/a.json", "--json"),
+        (str(tmp_path / "scenario.yaml" / "a.html"), "--html"),
+    ]
+    assert "/dev/null is no folder" in str(result.exception)
+    assert "arrivals.curve[0].per_minute" in str(result.exception)
+    assert result.output == ""
+    assert isinstance(run(tmp_path, *options[:2]).exception, InputError)
+
+
+def test_a_failed_write_names_the_file_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(self: Path, _: str, **__: object) -> int:
+        self.touch()
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self))
+
+    written(tmp_path)
+    monkeypatch.setattr(Path, "write_text", full)
+    result = CliRunner().invoke(simulate.command, [str(tmp_path / "scenario.yaml"), "--json", str(tmp_path / "a.json")])
+    assert isinstance(result.exception, WorkFailedError)
+    assert str(result.exception) == f"{tmp_path / 'a.json'} cannot be written: No space left on device"
+    assert [each.name for each in tmp_path.iterdir()] == ["scenario.yaml"]
+
+
+def test_a_pipe_or_a_device_is_written_and_never_replaced(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    end = os.open(pipe, os.O_RDWR | os.O_NONBLOCK)
+    write_text(pipe, "{}")
+    assert os.read(end, 10) == b"{}"
+    os.close(end)
+    assert pipe.is_fifo()
+
+
+@pytest.mark.skipif(find_chromium() is None, reason="no Chromium on this system (apt install chromium)")
+def test_the_page_is_drawn(tmp_path: Path) -> None:
+    result = run(tmp_path, "--png", str(tmp_path / "a.png"))
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_trace_takes_the_place_of_the_curve(tmp_path: Path) -> None:
+    trace = written(tmp_path, "time_seconds,model\n1,large\n2,large\n", name="t.csv")
+    document = json.loads(run(tmp_path, "--trace", str(trace), "--json", "-").output)
+    assert document["calls"]["simulated"] == 2
+    assert document["calls"]["hits"] == 0
+    assert document["split"] is None
+
+
+def test_a_limit_that_is_missed_is_wrong_input_after_the_answer(tmp_path: Path) -> None:
+    slow = SCALED.replace("latency_limit_ms: 900", "latency_limit_ms: 21").replace(
+        "per_minute: 600", "per_minute: 9000"
+    )
+    result = run(tmp_path, text=slow)
+    assert "the limit of 21 ms is not kept" in " ".join(result.output.split())
+    assert isinstance(result.exception, InputError)
+    assert "latency_limit_ms" in str(result.exception)
+    assert "The GPUs are what is late" in str(result.exception)
+
+
+def test_wrong_scenarios_end_with_two(tmp_path: Path) -> None:
+    result = run(tmp_path, text=GOOD.replace("per_minute: 600", "per_minute: -1"))
+    assert isinstance(result.exception, InputError)
+    assert "scenario.yaml:5" in str(result.exception)
+    missing = CliRunner().invoke(simulate.command, [str(tmp_path / "none.yaml")])
+    assert isinstance(missing.exception, InputError)
+    assert "No such file" in str(missing.exception)
+
+
+def test_the_documented_scenario_and_commands_run_as_they_stand(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (REPOSITORY / "docs" / "simulate.md").read_text(encoding="utf-8")
+    scenarios = dict(re.findall(r"```yaml (\S+)\n(.*?)```", page, flags=re.DOTALL))
+    assert sorted(scenarios) == ["deployed.yaml", "scenario.yaml"]
+    [commands] = re.findall(r"```sh\n(.*?)```", page, flags=re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    for name, scenario in scenarios.items():
+        written(tmp_path, scenario, name=name)
+    for line in commands.splitlines():
+        program, group, name, *arguments = line.split()
+        assert (program, group, name) == ("tritonstack", "capacity", "simulate")
+        result = CliRunner().invoke(simulate.command, arguments)
+        assert result.exit_code == 0, result.output
+    assert json.loads((tmp_path / "answer.json").read_text())["split"]["worth_while"] is False
+    assert (tmp_path / "answer.html").is_file()

@@ -1,0 +1,263 @@
+"""``tritonstack capacity size``: what it prints, its JSON and its exit codes."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.tritonstack_capacity.sizing.test_capacity import PUBLISHED
+from tritonstack.catalogue.prices import hosting_price
+from tritonstack.errors import InputError
+from tritonstack.paths import REPOSITORY
+from tritonstack_capacity.commands import size
+from tritonstack_capacity.sizing.measurements_file import NEEDED
+
+HEADER = ",".join(NEEDED)
+
+
+def measured(folder: Path, *rows: str, header: str = HEADER) -> Path:
+    file = folder / "measured.csv"
+    file.write_text("\n".join((header, *rows)) + "\n")
+    return file
+
+
+def run(*arguments: str, measurements: Path = PUBLISHED) -> Result:
+    return CliRunner().invoke(size.command, ["--measurements", str(measurements), *arguments])
+
+
+def test_the_table_marks_the_cheapest_and_says_the_target() -> None:
+    result = run("--load", "30000", "--latency-ms", "500")
+    assert result.exit_code == 0
+    assert "23 x trt-db on ml.g4dn.2xlarge, 21.62 USD an hour" in result.output
+    assert result.output.count("yes, cheapest") == 1
+    assert "a target of 667.5 invocations a minute and instance" in result.output
+
+
+def test_the_json_holds_the_same_as_numbers() -> None:
+    document = json.loads(run("--load", "30000", "--latency-ms", "500", "--json").output)
+    assert document["recommended"] == {"configuration": "trt-db", "instance_type": "ml.g4dn.2xlarge"}
+    assert len(document["rows"]) == 24
+    assert document["rows"][13]["cost_per_hour"] == 21.62
+    assert document["scaling"]["invocations_per_instance"] == 667.5
+
+
+def test_a_limit_that_nobody_keeps_is_wrong_input_with_the_nearest_named() -> None:
+    result = run("--load", "30000", "--latency-ms", "100")
+    assert isinstance(result.exception, InputError)
+    assert "278 ms or more, the latency of trt-db on ml.g4dn.12xlarge" in str(result.exception)
+    assert "no row is within 100 ms" in result.output  # the table is there all the same
+
+
+def test_prices_of_the_environment_file_come_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "environments").mkdir()
+    text = (REPOSITORY / "environments/local.yaml").read_text()
+    (tmp_path / "environments/local.yaml").write_text(f"{text}\nprices: {{ml.g4dn.2xlarge: 9.0}}\n")
+    monkeypatch.setenv("TRITONSTACK_PROJECT", str(tmp_path))
+    document = json.loads(run("--load", "30000", "--latency-ms", "500", "--environment", "local", "--json").output)
+    assert document["recommended"]["instance_type"] == "ml.g4dn.12xlarge"
+    assert document["rows"][13]["price_source"] == "the environment file"
+
+
+NO_NUMBERS = (
+    "0",
+    "-5",
+    "NaN",
+    "sNaN",
+    "Infinity",
+    "-inf",
+    "1e400",
+    "1e-400",
+    "30k",
+    "30,000",
+    "500ms",
+    "8/s",
+    "",
+    "3_0000",
+)
+
+
+@pytest.mark.parametrize("text", NO_NUMBERS)
+def test_a_load_and_a_limit_are_numbers_above_zero_without_a_unit(text: str) -> None:
+    result = run("--load", text, "--latency-ms", text)
+    assert isinstance(result.exception, InputError)
+    assert [(each.field, each.found) for each in result.exception.problems] == [
+        ("--load", text),
+        ("--latency-ms", text),
+    ]
+    assert "without unit" in str(result.exception)
+    assert result.output == ""
+
+
+@pytest.mark.parametrize("text", ["0", "-0.5", "1.01", "NaN", "Infinity", "1e-9", "half"])
+def test_a_safety_factor_is_a_share(text: str) -> None:
+    result = run("--load", "30000", "--latency-ms", "500", "--safety-factor", text)
+    assert isinstance(result.exception, InputError)
+    assert [(each.field, each.found) for each in result.exception.problems] == [("--safety-factor", text)]
+
+
+def test_the_five_rows_within_half_a_second_are_named() -> None:
+    words = " ".join(run("--load", "30000", "--latency-ms", "500").output.split())
+    assert (
+        "5 of 24 within 500 ms: trt-db on ml.g4dn.2xlarge, trt-base on ml.g4dn.12xlarge, trt-db on ml.g4dn.12xlarge, "
+        "trt-ig on ml.g4dn.12xlarge, trt-db-ig on ml.g4dn.12xlarge"
+    ) in words
+
+
+def test_many_rows_within_the_limit_are_counted_after_a_dozen(tmp_path: Path) -> None:
+    rows = [f"c{number},ml.g4dn.xlarge,600,80" for number in range(15)]
+    output = run("--load", "30000", "--latency-ms", "500", measurements=measured(tmp_path, *rows)).output
+    assert "15 of 15 within 500 ms" in output
+    assert "c11 on ml.g4dn.xlarge, 3 more" in " ".join(output.split())
+
+
+def test_an_unknown_price_is_said_and_never_a_zero(tmp_path: Path) -> None:
+    file = measured(tmp_path, "a,ml.unheard.xlarge,600,80")
+    result = run("--load", "6000", "--latency-ms", "100", measurements=file)
+    assert result.exit_code == 0
+    [line] = [line.split() for line in result.output.splitlines() if line.split()[:1] == ["a"]]
+    assert line == ["a", "ml.unheard.xlarge", "600", "80", "10", "unknown", "unknown", "yes"]
+    assert "no recommendation: of the rows within 100 ms none has a price" in result.output
+    assert "not compared, since their price is unknown: a on ml.unheard.xlarge" in result.output
+    assert "prices: {ml.unheard.xlarge: <USD an hour>}" in result.output
+    assert "0.00" not in result.output
+
+
+def test_a_price_below_a_cent_does_not_look_free(tmp_path: Path) -> None:
+    file = measured(tmp_path, "a,ml.unheard.xlarge,6000000,80,0.0032", header=f"{HEADER},implied_hourly_price_usd")
+    output = run("--load", "6000000", "--latency-ms", "100", measurements=file).output
+    assert "0.0032 USD an hour (price: the measurements)" in " ".join(output.split())
+    assert "0.00 " not in output
+
+
+def test_a_catalogues_price_is_told_with_its_source_region_and_date(tmp_path: Path) -> None:
+    known = hosting_price(instance_type="ml.g4dn.xlarge", region="us-east-1")
+    assert known is not None
+    file = measured(tmp_path, "a,ml.g4dn.xlarge,600,80")
+    [row] = json.loads(run("--load", "600", "--latency-ms", "100", "--json", measurements=file).output)["rows"]
+    assert row["usd_per_instance_hour"] == known.usd_per_hour
+    for word in (known.source, "us-east-1", *([known.date] if known.date else [])):
+        assert word in row["price_source"]
+
+
+def test_names_in_a_file_are_printed_as_they_are(tmp_path: Path) -> None:
+    file = measured(tmp_path, "trt[16][/red],ml.g4dn.xlarge,600,80")
+    output = run("--load", "600", "--latency-ms", "100", measurements=file).output
+    assert output.count("trt[16][/red]") > 3
+
+
+def test_measurements_that_contradict_themselves_are_told_all_at_once(tmp_path: Path) -> None:
+    header = f"{HEADER},implied_hourly_price_usd,gpus"
+    rows = ("a,ml.g4dn.xlarge,600,80,1.0,1", "a,ml.g4dn.xlarge,700,80,1.0,1", "b,ml.g4dn.xlarge,600,80,2.0,4")
+    result = run("--load", "1", "--latency-ms", "100", measurements=measured(tmp_path, *rows, header=header))
+    assert isinstance(result.exception, InputError)
+    assert [each.field for each in result.exception.problems] == [
+        "line 4, gpus",
+        "line 3, configuration_name",
+        "line 4, implied_hourly_price_usd",
+    ]
+    assert result.output == ""
+
+
+@pytest.mark.parametrize(("load", "factors"), [("3e11", [0.25, 0.5, 0.8, 0.9, 1, 1.1, 1.25, 1.5, 2]), ("0.000001", 6)])
+def test_a_load_at_the_end_of_the_range_is_tried_with_the_factors_that_stay_in_it(
+    load: str, factors: list[float] | int
+) -> None:
+    result = run("--load", load, "--latency-ms", "500", "--json")
+    assert result.exit_code == 0, result.exception
+    tried = [case["value"] for case in json.loads(result.output)["sensitivity"]["load_factor"]]
+    assert (tried if isinstance(factors, list) else len(tried)) == factors
+
+
+def day_file(folder: Path, *, quiet: int, busy: int) -> str:
+    """A curve of one busy hour."""
+    file = folder / "day.csv"
+    lines = (f"{hour},{busy if hour == 12 else quiet}\n" for hour in range(24))
+    file.write_text(f"hour,invocations_per_min\n{''.join(lines)}")
+    return str(file)
+
+
+def big_and_small(folder: Path) -> Path:
+    """The large instance is the cheaper one at 10,000 calls a minute, and idle in a quiet hour."""
+    rows = ("big,ml.g4dn.12xlarge,10000,10,4", "small,ml.g4dn.xlarge,1000,10,0.41")
+    return measured(folder, *rows, header=f"{HEADER},implied_hourly_price_usd")
+
+
+def test_a_day_decides_which_is_the_cheapest_and_the_cheapest_at_the_load_is_named_too(tmp_path: Path) -> None:
+    given = ("--load", "10000", "--latency-ms", "500")
+    day = ("--daily-curve", day_file(tmp_path, quiet=100, busy=10_000))
+    words = " ".join(run(*given, *day, measurements=big_and_small(tmp_path)).output.split())
+    assert "cheapest within 500 ms by the day: small on ml.g4dn.xlarge, 27.06 USD a day; --write takes it" in words
+    assert (
+        "it is not the cheapest at 10000 invocations a minute: 1 x big on ml.g4dn.12xlarge, 4.00 USD an hour" in words
+    )
+    assert "but 192.00 USD a day" in words
+    assert "how far this holds, by the cost at the load" in words
+
+    document = json.loads(run(*given, *day, "--json", measurements=big_and_small(tmp_path)).output)
+    assert [row["cost_per_day"] for row in document["rows"]] == [192, 27.06]
+    assert (document["recommended"]["configuration"], document["recommended_by"]) == ("small", "day")
+    assert document["cheapest_at_load"]["configuration"] == "big"
+    assert document["scaling"]["configuration"] == "small"
+
+    plain = json.loads(run(*given, "--json", measurements=big_and_small(tmp_path)).output)
+    assert (plain["recommended"]["configuration"], plain["recommended_by"]) == ("big", "load")
+    assert [row["cost_per_day"] for row in plain["rows"]] == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("busy", "peak", "said"),
+    [
+        (
+            330,
+            30_000,
+            "--load, 30000 calls a minute, is above the busiest hour of --daily-curve, 330: the maximum is for",
+        ),
+        (40_000, 40_000, "the busiest hour of --daily-curve, 40000 calls a minute, is above --load, 30000"),
+        (30_000, 30_000, ""),
+    ],
+)
+def test_the_maximum_is_for_the_greater_of_the_load_and_the_days_busiest_hour(
+    busy: int, peak: int, said: str, tmp_path: Path
+) -> None:
+    given = ("--load", "30000", "--latency-ms", "500", "--daily-curve", day_file(tmp_path, quiet=100, busy=busy))
+    scaling = json.loads(run(*given, "--json").output)["scaling"]
+    target = scaling["invocations_per_instance"]
+    assert (scaling["maximum_for_invocations_per_minute"], scaling["maximum"]) == (peak, math.ceil(peak / target))
+    assert scaling["note"].startswith(said)
+    assert bool(scaling["note"]) == bool(said)
+    assert scaling["note"] in " ".join(run(*given).output.split())
+
+
+def test_a_day_gives_both_limits_and_what_following_it_saves(tmp_path: Path) -> None:
+    curve = tmp_path / "day.csv"
+    loads = [1_000 if hour < 12 else 40_000 for hour in range(24)]
+    curve.write_text("hour,invocations_per_min\n" + "".join(f"{hour},{load}\n" for hour, load in enumerate(loads)))
+    output = run("--load", "30000", "--latency-ms", "500", "--daily-curve", str(curve)).output
+    assert "minimum 2 instances, maximum 60 for 40000 invocations a minute" in output
+    assert "a day: 699.36 USD scaled, 1353.60 USD at the maximum all day" in output
+
+
+@pytest.mark.parametrize(
+    ("price", "problem"),
+    [
+        ("1.0e+300", ("local.yaml:{line}", "prices.ml.g4dn.2xlarge", "1.0e+300 (YAML reads 1e+300)")),
+        ("1.0e-8", ("", "prices: ml.g4dn.2xlarge", "1E-8")),  # settings take it, and no advice can be made with it
+    ],
+)
+def test_an_environments_absurd_price_is_refused(
+    price: str, problem: tuple[str, str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "environments").mkdir()
+    text = (REPOSITORY / "environments/local.yaml").read_text()
+    (tmp_path / "environments/local.yaml").write_text(f"{text}\nprices: {{ml.g4dn.2xlarge: {price}}}\n")
+    monkeypatch.setenv("TRITONSTACK_PROJECT", str(tmp_path))
+    result = run("--load", "30000", "--latency-ms", "500", "--environment", "local")
+    assert isinstance(result.exception, InputError)
+    file, field, found = problem
+    [told] = result.exception.problems
+    assert (told.file or "").rpartition("/")[2] == file.format(line=len(text.splitlines()) + 2)
+    assert (told.field, told.found) == (field, found)

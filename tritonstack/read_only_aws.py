@@ -1,0 +1,244 @@
+"""Read-only calls to AWS: allowed operations alone, bounded in time, each refusal told apart from an answer."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, PartialCredentialsError
+from botocore.exceptions import ConnectionError as NoConnectionError
+from botocore.exceptions import HTTPClientError as NoAnswerError
+
+from tritonstack.credentials import EXPIRED_CODES, NOT_TAKEN_CODES
+
+BOUNDED = Config(connect_timeout=5, read_timeout=10, retries={"mode": "standard", "total_max_attempts": 4})
+"""A service that is down costs a call a minute at most; the runner's own limit is above it."""
+
+DENIED = frozenset(
+    {"AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "AuthorizationError", "403", "Forbidden"}
+)
+"""How services say that a permission is missing (each service's error list)."""
+THROTTLED = frozenset(
+    {"Throttling", "ThrottlingException", "TooManyRequestsException", "RequestLimitExceeded", "SlowDown",
+     "ThrottledException", "RequestThrottled"}
+)  # fmt: skip
+"""How services say that there were too many calls (botocore, retries/standard.py)."""
+NO_CREDENTIALS = EXPIRED_CODES | NOT_TAKEN_CODES | {"InvalidAccessKeyId", "SignatureDoesNotMatch", "AuthFailure"}
+"""Codes of credentials that are wrong or have expired."""
+ACTIONS: dict[tuple[str, str], str] = {
+    ("cloudformation", "DescribeStacks"): "cloudformation:DescribeStacks",
+    ("cloudformation", "ListStackResources"): "cloudformation:ListStackResources",
+    ("cloudwatch", "DescribeAlarms"): "cloudwatch:DescribeAlarms",
+    ("codebuild", "BatchGetBuilds"): "codebuild:BatchGetBuilds",
+    ("codebuild", "ListBuilds"): "codebuild:ListBuilds",
+    ("ec2", "DescribeInstanceTypeOfferings"): "ec2:DescribeInstanceTypeOfferings",
+    ("ec2", "DescribeManagedPrefixLists"): "ec2:DescribeManagedPrefixLists",
+    ("ec2", "DescribeRouteTables"): "ec2:DescribeRouteTables",
+    ("ec2", "DescribeSecurityGroups"): "ec2:DescribeSecurityGroups",
+    ("ec2", "DescribeSubnets"): "ec2:DescribeSubnets",
+    ("ecr", "BatchGetImage"): "ecr:BatchGetImage",
+    ("iam", "GetPolicy"): "iam:GetPolicy",
+    ("iam", "GetRole"): "iam:GetRole",
+    ("kms", "DescribeKey"): "kms:DescribeKey",
+    ("kms", "Encrypt"): "kms:Encrypt",
+    ("kms", "GetKeyPolicy"): "kms:GetKeyPolicy",
+    ("logs", "DescribeLogGroups"): "logs:DescribeLogGroups",
+    ("pricing", "GetProducts"): "pricing:GetProducts",
+    ("s3", "GetObject"): "s3:GetObject",
+    ("s3", "HeadBucket"): "s3:ListBucket",
+    ("s3", "HeadObject"): "s3:GetObject",
+    ("s3", "ListObjectsV2"): "s3:ListBucket",
+    ("sagemaker", "DescribeEndpoint"): "sagemaker:DescribeEndpoint",
+    ("sagemaker", "DescribeEndpointConfig"): "sagemaker:DescribeEndpointConfig",
+    ("sagemaker", "DescribeModel"): "sagemaker:DescribeModel",
+    ("sagemaker", "DescribeProcessingJob"): "sagemaker:DescribeProcessingJob",
+    ("sagemaker", "ListEndpoints"): "sagemaker:ListEndpoints",
+    ("sagemaker", "ListProcessingJobs"): "sagemaker:ListProcessingJobs",
+    ("service-quotas", "ListAWSDefaultServiceQuotas"): "servicequotas:ListAWSDefaultServiceQuotas",
+    ("service-quotas", "ListServiceQuotas"): "servicequotas:ListServiceQuotas",
+    ("sns", "ListSubscriptionsByTopic"): "sns:ListSubscriptionsByTopic",
+    ("ssm", "GetParameter"): "ssm:GetParameter",
+    ("ssm", "GetParametersByPath"): "ssm:GetParametersByPath",
+    ("sts", "GetCallerIdentity"): "sts:GetCallerIdentity",
+}
+"""(botocore's service, operation) → IAM action (Service Authorization Reference)."""
+
+DRY_RUN_ONLY = frozenset({("kms", "Encrypt")})
+"""Operations that are called with ``DryRun`` alone: KMS then says whether it would, and encrypts nothing."""
+
+
+class NotKnownError(Exception):
+    """AWS did not answer a question: it refuses, is overloaded, or is silent.
+
+    Attributes:
+        found: why, in a sentence.
+        advice: what to do.
+        permission: the IAM action that is missing, where one is.
+    """
+
+    def __init__(self, found: str, *, advice: str, permission: str | None = None) -> None:
+        """Takes the parts of the result."""
+        super().__init__(found)
+        self.found = found
+        self.advice = advice
+        self.permission = permission
+
+
+class MutatingCallError(Exception):
+    """A call that is not among the read-only operations. It means a mistake of this project, never one of the user."""
+
+
+def refuse_others(service: str, operation: str, request: object) -> None:
+    """Raise :class:`MutatingCallError` for a call that is not in ``ACTIONS``, or lacks the DryRun that it must have."""
+    if (service, operation) not in ACTIONS:
+        raise MutatingCallError(f"preflight only reads, and {service} {operation} is not among its operations")
+    if (service, operation) in DRY_RUN_ONLY and not (isinstance(request, dict) and request.get("DryRun") is True):
+        raise MutatingCallError(f"preflight calls {service} {operation} with DryRun alone")
+
+
+class Session(Protocol):
+    """What makes clients: a session of an account, or the local AWS's."""
+
+    def client(self, service_name: str, *, config: Any = None) -> Any:
+        """A boto3 client."""
+        ...
+
+
+class ReadOnlyCalls:
+    """Clients that refuse whatever is not in ``operations.ACTIONS``, before it leaves this machine.
+
+    May be used from many threads. Itself a session, for parts of this project that take one.
+    """
+
+    def __init__(self, session: Session) -> None:
+        """``session``: makes the clients."""
+        self._session = session
+        self._lock = threading.Lock()
+        self._clients: dict[tuple[str, str | None], Any] = {}
+        self._made: set[tuple[str, str]] = set()
+        self._over = threading.Event()
+
+    def give_up(self) -> None:
+        """From now on every call is refused, so that threads that nobody waits for end soon."""
+        self._over.set()
+
+    @property
+    def made(self) -> frozenset[tuple[str, str]]:
+        """The (service, operation) pairs that were called so far."""
+        with self._lock:
+            return frozenset(self._made)
+
+    def client(self, service_name: str, *, region: str | None = None) -> Any:
+        """A boto3 client that can only read; ``region``: another one than the session's."""
+        with self._lock:
+            key = (service_name, region)
+            if key not in self._clients:
+                config = BOUNDED if region is None else BOUNDED.merge(Config(region_name=region))
+                client = self._session.client(service_name, config=config)
+                client.meta.events.register("provide-client-params.*.*", self._watch(service_name))
+                self._clients[key] = client
+            return self._clients[key]
+
+    def ask(
+        self, service: str, operation: str, *, absent: tuple[str, ...] = (), region: str | None = None, **request: Any
+    ) -> dict[str, Any] | None:
+        """One answer; None where the service's error code is in ``absent``: what was asked for is not there.
+
+        Args:
+            service: botocore's name of the service (``service-quotas``).
+            operation: the client's method (``list_service_quotas``).
+            absent: error codes that mean that there is no such thing.
+            region: another one than the session's.
+            request: the call's parameters.
+
+        Raises:
+            NotKnownError: any other error, or no answer.
+        """
+        client = self.client(service, region=region)
+        try:
+            answer: dict[str, Any] = getattr(client, operation)(**request)
+        except ClientError as error:
+            if _code(error) in absent:
+                return None
+            raise not_known(error, service, _api_name(client, operation)) from error
+        except BotoCoreError as error:
+            raise not_known(error, service, _api_name(client, operation)) from error
+        return answer
+
+    def must(self, service: str, operation: str, *, region: str | None = None, **request: Any) -> dict[str, Any]:
+        """As ``ask``, where no error means that there is no such thing."""
+        return self.ask(service, operation, region=region, **request) or {}
+
+    def pages(
+        self, service: str, operation: str, rows: str, *, absent: tuple[str, ...] = (), **request: Any
+    ) -> Iterator[Any]:
+        """The rows of every page, ``rows`` being their name in the answer; none where what is listed is absent.
+
+        Raises:
+            NotKnownError: as ``ask``; what was listed before does not count as an answer.
+        """
+        client = self.client(service)
+        try:
+            for page in client.get_paginator(operation).paginate(**request):
+                yield from page.get(rows, ())
+        except ClientError as error:
+            if _code(error) not in absent:
+                raise not_known(error, service, _api_name(client, operation)) from error
+        except BotoCoreError as error:
+            raise not_known(error, service, _api_name(client, operation)) from error
+
+    def _watch(self, service: str) -> Any:
+        def watch(params: Any, model: Any, **_more: Any) -> None:
+            refuse_others(service, model.name, params)
+            if self._over.is_set():
+                raise NotKnownError("there is no time left", advice="Run it again.")
+            with self._lock:
+                self._made.add((service, model.name))
+
+        return watch
+
+
+def not_known(error: Exception, service: str, operation: str) -> NotKnownError:
+    """Why a call has no answer, in words, with the missing permission where that is it."""
+    action = ACTIONS.get((service, operation), f"{service}:{operation}")
+    code = _code(error)
+    if code in DENIED:
+        return NotKnownError(
+            f"AWS denies {action}: {_message(error)}", advice=f"Allow {action}, then run it again.", permission=action
+        )
+    if code in THROTTLED:
+        return NotKnownError(
+            f"{service} {operation} was throttled to the last attempt ({code})", advice="Run it again a little later."
+        )
+    if code in NO_CREDENTIALS or isinstance(error, NoCredentialsError | PartialCredentialsError):
+        return NotKnownError(f"the AWS credentials do not work: {_message(error)}", advice="Renew them (AWS_PROFILE).")
+    if isinstance(error, NoConnectionError | NoAnswerError):
+        return NotKnownError(
+            f"{service} {operation} did not answer: {error}", advice="Check network, proxy and region; run it again."
+        )
+    return NotKnownError(f"{service} {operation} failed: {_message(error)}", advice="Run it again.")
+
+
+def not_known_of(error: ClientError | BotoCoreError) -> NotKnownError:
+    """As ``not_known``, where another part of this project made the call: the error tells which."""
+    operation = getattr(error, "operation_name", "")
+    service = next((service for service, name in ACTIONS if name == operation), "AWS")
+    return not_known(error, service, operation or "call")
+
+
+def _code(error: Exception) -> str:
+    return str(error.response.get("Error", {}).get("Code", "")) if isinstance(error, ClientError) else ""
+
+
+def _message(error: Exception) -> str:
+    if isinstance(error, ClientError):
+        said = error.response.get("Error", {}).get("Message") or ""
+        return f"{_code(error)}: {said}" if said and _code(error) not in said else said or str(error)
+    return str(error)
+
+
+def _api_name(client: Any, operation: str) -> str:
+    name: str = client.meta.method_to_api_mapping[operation]
+    return name

@@ -1,0 +1,1 @@
+"""Load on an endpoint, and what came of it: `tritonstack capacity bench`."""

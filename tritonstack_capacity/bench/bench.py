@@ -1,0 +1,171 @@
+"""The whole bench: every configuration in every format, one after the other, kept as it goes."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import functools
+import time
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from tritonstack.client.model_client import ModelClient
+from tritonstack.engines.polling import is_local
+from tritonstack.errors import InputError, Problem, WorkFailedError
+from tritonstack_capacity.bench.analyser_way import kserve_data
+from tritonstack_capacity.bench.cloudwatch import endpoint_figures
+from tritonstack_capacity.bench.configurations import configured_names
+from tritonstack_capacity.bench.document import BenchDocument, EndpointPart, ResultPart
+from tritonstack_capacity.bench.machine import machine, versions
+from tritonstack_capacity.bench.one_model import Keep, OneModel
+from tritonstack_capacity.bench.payload import payload_of
+from tritonstack_capacity.bench.perf_analyzer import find_program
+from tritonstack_capacity.bench.progress import Progress
+from tritonstack_capacity.bench.recorded_settings import settings_part
+from tritonstack_capacity.bench.results_folder import ResultsFolder
+from tritonstack_capacity.bench.settings import BenchSettings
+from tritonstack_capacity.bench.subject import Subject
+from tritonstack_capacity.bench.target import find_target
+
+POLL_SECONDS = 10.0
+LOCAL_POLL_SECONDS = 1.0
+
+
+class Bench:
+    """Runs a bench. Everything is found and refused before the first load begins."""
+
+    def __init__(self, settings: BenchSettings, *, session: Any, model_repos: Path) -> None:
+        """``session``: makes AWS clients; ``model_repos``: the model folders, whose overlays are configurations."""
+        self._settings = settings
+        self._session = session
+        self._local = is_local(session.client("sagemaker"))
+        self._model_repos = model_repos
+        self._client = ModelClient(environment=settings.environment, session=session)
+
+    def subjects(self) -> list[Subject]:
+        """What will be measured, in order.
+
+        Raises:
+            InputError: names that lead nowhere, payloads that do not fit; all of them.
+            WorkFailedError: the generator is not installed.
+        """
+        if self._settings.generator == "perf-analyzer":
+            find_program()
+        found: list[Subject] = []
+        problems: list[Problem] = []
+        for configuration, name in self._names().items():
+            try:
+                found += self._subjects_of(configuration, name)
+            except InputError as error:
+                problems += error.problems
+        if problems:
+            raise InputError(problems)
+        return found
+
+    async def run(
+        self, subjects: Sequence[Subject], folder: ResultsFolder, *, command: Sequence[str], progress: Progress
+    ) -> BenchDocument:
+        """Measure them. What is measured so far lies in ``folder`` at any time.
+
+        A subject that fails is a result without a load, or with those that it had, which says why; the others follow.
+
+        Args:
+            subjects: in their order.
+            folder: of the results.
+            command: the words of the command line, kept with the results.
+            progress: told what is done.
+
+        Raises:
+            WorkFailedError: results cannot be written.
+        """
+        document = self._new_document(command)
+        folder.write(document)
+        for subject in subjects:
+            result = await self._measured(subject, functools.partial(_keep, folder, document), progress)
+            document = _keep(folder, document, result)
+        ended = datetime.now(UTC).isoformat(timespec="seconds")
+        document = document.model_copy(update={"complete": True, "ended": ended})
+        folder.write(document)
+        return document
+
+    async def _measured(self, subject: Subject, keep: Keep, progress: Progress) -> ResultPart:
+        began = datetime.now(UTC)
+        one = OneModel(self._settings, subject, session=self._session, progress=progress, keep=keep)
+        try:
+            await one.run()
+        except WorkFailedError as error:
+            progress.note(f"{subject.title}: {error}")
+            return one.result.model_copy(update={"ended_by": f"failed: {error}", "failed": True})
+        progress.say(f"{subject.title}: SageMaker's own figures")
+        figures = await self._endpoint_figures(subject, one.result, began)
+        points, stop = one.result.points, self._settings.stop
+        failed = bool(points) and not any(
+            point.all.answered and not stop.too_many_failed(point.all) for point in points
+        )
+        return one.result.model_copy(update={"endpoint_figures": figures, "failed": failed})
+
+    def _names(self) -> dict[str, str]:
+        settings = self._settings
+        if not settings.configurations:
+            return {name: name for name in settings.names}
+        return configured_names(settings.names[0], settings.configurations, model_repos=self._model_repos)
+
+    def _subjects_of(self, configuration: str, name: str) -> Iterator[Subject]:
+        settings = self._settings
+        target = find_target(self._client, self._session, name=name)
+        if settings.cold_starts and target.call.target_model is None:
+            found = f"{settings.cold_starts}, and {target.call.endpoint_name} is in single-model mode"
+            advice = "there a cold start is a deployment: tritonstack releases shows how long its load took"
+            raise InputError([Problem(field="--cold-starts", found=found, allowed="0", advice=advice)])
+        payload = payload_of(self._client, name, files=settings.files, outputs=settings.outputs)
+        manifest = self._client.manifest(name)
+        for payload_format in settings.formats:
+            payload.body(payload_format)  # JSON cannot carry every datatype
+            if settings.generator == "perf-analyzer" and not settings.container:
+                kserve_data(payload, manifest)  # nor can perf_analyzer
+            yield Subject(
+                configuration=configuration,
+                target=target,
+                payload=payload,
+                payload_format=payload_format,
+                manifest=manifest,
+            )
+
+    def _new_document(self, command: Sequence[str]) -> BenchDocument:
+        return BenchDocument(
+            complete=False,
+            started=datetime.now(UTC).isoformat(timespec="seconds"),
+            ended=None,
+            environment=self._settings.environment,
+            local=self._local,
+            machine=machine(),
+            versions=versions(),
+            seed=self._settings.seed,
+            command=list(command),
+            settings=settings_part(self._settings),
+            results=[],
+        )
+
+    async def _endpoint_figures(self, subject: Subject, result: ResultPart, began: datetime) -> list[EndpointPart]:
+        """SageMaker's own figures of the test, once it has those of all its calls."""
+        variant = subject.target.fleet.variant
+        if variant is None or self._settings.container:
+            return []
+        cloudwatch, end = self._session.client("cloudwatch"), datetime.now(UTC)
+        deadline = time.monotonic() + self._settings.cloudwatch_wait_seconds
+        while True:
+            found = endpoint_figures(cloudwatch, endpoint=result.endpoint, variant=variant, begin=began, end=end)
+            if (found and found[0].invocations >= result.calls) or time.monotonic() >= deadline:
+                break
+            poll = LOCAL_POLL_SECONDS if self._local else POLL_SECONDS
+            await asyncio.sleep(min(poll, max(0.0, deadline - time.monotonic())))
+        return [EndpointPart(**dataclasses.asdict(one)) for one in found]
+
+
+def _keep(folder: ResultsFolder, document: BenchDocument, result: ResultPart) -> BenchDocument:
+    """Write the document with one result more, and give it."""
+    more = document.model_copy(update={"results": [*document.results, result]})
+    folder.write(more)
+    return more

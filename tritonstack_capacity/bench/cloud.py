@@ -1,0 +1,268 @@
+"""Load tests in the cloud: started, followed, their results fetched; stopped where the person who waits gives up."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from tritonstack import naming
+from tritonstack.errors import InputError, Problem, WorkFailedError
+from tritonstack.settings import Endpoint, Environment, LoadTestSettings
+from tritonstack_capacity.bench.cloud_configurations import configuration_of
+from tritonstack_capacity.bench.cloud_objects import TestObjects
+from tritonstack_capacity.bench.cloud_plan import bench_plan, recommender_plan
+from tritonstack_capacity.bench.cloud_run import BuildRun, ExecutionRun, RemoteRun
+
+Progress = Callable[[str], None]
+CLEAN_UP_SECONDS = 20 * 60.0
+"""How long a stopped test's clean-up is waited for: a run of its function, and one more try."""
+TOLD_AGAIN_SECONDS = 5 * 60.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fetched:
+    """What a test left.
+
+    Attributes:
+        kind: ``bench`` or ``recommender``.
+        test: its id.
+        folder: where its files lie here.
+        failed: why it came to nothing, or not to all; "" where all was measured.
+    """
+
+    kind: str
+    test: str
+    folder: Path
+    failed: str
+
+
+KINDS = ("bench", "recommender")
+"""Of tests: of multi-model endpoints, and of single models."""
+
+
+class CloudTests:
+    """Load tests on deployed endpoints of one environment."""
+
+    def __init__(
+        self,
+        environment: Environment,
+        *,
+        session: Any,
+        local: bool,
+        progress: Progress,
+        wait: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """Make clients and read nothing yet.
+
+        Args:
+            environment: the environment, which must have ``load_test``.
+            session: makes AWS clients.
+            local: it is the local AWS.
+            progress: gets a line where something changed.
+            wait: waits so many seconds.
+
+        Raises:
+            InputError: the environment has no load tests.
+        """
+        self._environment, self._session, self._local = environment, session, local
+        self._progress, self._wait = progress, wait
+        self._settings = require_load_test(environment)
+        self._poll_seconds = 1.0 if local else 15.0
+
+    def run(self, names: Sequence[str], folder: Path) -> list[Fetched]:
+        """Test these endpoints (none: all that may be tested), and fetch what was found into ``folder``.
+
+        Where it is interrupted, what runs remotely is stopped, its clean-up waited for, and what was found is fetched.
+
+        Raises:
+            InputError: no such endpoint.
+            WorkFailedError: the stack is not deployed, or a test cannot be started, followed, stopped or fetched; the
+                message says where its results will be, wherever it goes on.
+            KeyboardInterrupt: once all is stopped.
+        """
+        chosen = by_kind(chosen_endpoints(self._environment, names))
+        return [self._one(kind, endpoints, folder / kind) for kind, endpoints in chosen.items()]
+
+    def _one(self, kind: str, endpoints: list[Endpoint], folder: Path) -> Fetched:
+        test = f"{datetime.now(UTC):%y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+        objects = TestObjects(self._session.client("s3"), bucket=self._value("bucket-name", artifacts=True), test=test)
+        plan = self._plan_bench if kind == "bench" else self._plan_recommender
+        run = plan(test, endpoints, objects)
+        try:
+            run.start()
+            self._progress(f"{kind}: load test {test}, {run.identity}")
+            failed = self._follow(run)
+        except KeyboardInterrupt:
+            self._interrupted(test, run, objects)
+            if objects.fetch(folder, local=self._local):
+                self._progress(f"what was measured so far: {folder}")
+            raise
+        except (BotoCoreError, ClientError) as error:
+            raise WorkFailedError(_lost(test, run, objects, error)) from error
+        if not objects.fetch(folder, local=self._local):
+            raise WorkFailedError(f"load test {test} left no results: {failed or 'it ended well'}")
+        self._progress(f"{kind}: results in {folder}")
+        return Fetched(kind=kind, test=test, folder=folder, failed=failed)
+
+    def _plan_bench(self, test: str, endpoints: list[Endpoint], objects: TestObjects) -> BuildRun:
+        project = self._value("project-name")
+        names = [f"{each.name}/{model}" for each in endpoints for model in each.models]
+        plan = bench_plan(test, names, environment=self._environment.environment, settings=self._settings.bench)
+        objects.put_plan(plan)
+        return BuildRun(self._session.client("codebuild"), project=project, bucket=objects.bucket, test=test)
+
+    def _plan_recommender(self, test: str, endpoints: list[Endpoint], objects: TestObjects) -> ExecutionRun:
+        machine = self._value("state-machine-arn")
+        settings = self._settings.recommender
+        configurations = [
+            configuration_of(
+                each,
+                environment=self._environment,
+                session=self._session,
+                bucket=objects.bucket,
+                test=test,
+                payload_format=settings.payload_format,
+            )
+            for each in endpoints
+        ]
+        plan = recommender_plan(
+            test,
+            configurations,
+            environment=self._environment.environment,
+            settings=settings,
+            started=datetime.now(UTC),
+            local=self._local,
+        )
+        objects.put_plan(plan)
+        clients = self._session.client("stepfunctions"), self._session.client("sagemaker")
+        return ExecutionRun(*clients, machine=machine, plan=plan)
+
+    def _follow(self, run: RemoteRun) -> str:
+        """Until its end; why it came to nothing, or "". Each change is told once, and now and then what has not."""
+        told: tuple[str, ...] = ()
+        waited = 0.0
+        while True:
+            state = run.look()
+            for line in state.at:
+                if line not in told:
+                    self._progress(line)
+            told = state.at
+            if state.ended:
+                return state.failed
+            self._wait(self._poll_seconds)
+            before, waited = waited, waited + self._poll_seconds
+            if before // TOLD_AGAIN_SECONDS < waited // TOLD_AGAIN_SECONDS:
+                self._progress(f"{waited / 60:.0f} min: {', '.join(state.at)}")
+
+    def _interrupted(self, test: str, run: RemoteRun, objects: TestObjects) -> None:
+        """Stop the test, and wait until it is cleaned up. Where that is refused, it is told what goes on."""
+        self._progress(f"stopping load test {test}; again Ctrl-C leaves it to the cloud to clean up")
+        stopped = False
+        try:
+            if not run.identity:
+                run.start()  # the answer to the first call may be what was interrupted
+            run.stop()
+            stopped = True
+            self._await_clean_up(run, objects)
+        except KeyboardInterrupt:
+            self._progress(_left(test, run, objects, stopped=stopped, why="interrupted"))
+            raise
+        except (BotoCoreError, ClientError) as error:
+            raise WorkFailedError(_left(test, run, objects, stopped=stopped, why=str(error))) from error
+
+    def _await_clean_up(self, run: RemoteRun, objects: TestObjects) -> None:
+        until = time.monotonic() + CLEAN_UP_SECONDS
+        while not run.cleaned(objects.exists):
+            if time.monotonic() > until:
+                self._progress(f"not cleaned up in {CLEAN_UP_SECONDS / 60:.0f} minutes: see {run.identity}")
+                return
+            self._wait(self._poll_seconds)
+        self._progress("stopped, and nothing is left of it but what it had measured")
+
+    def _value(self, value: str, *, artifacts: bool = False) -> str:
+        """A value that a stack recorded."""
+        of = naming.artifact_parameter if artifacts else naming.load_test_parameter
+        name = of(environment=self._environment.environment, value=value)
+        try:
+            return str(self._session.client("ssm").get_parameter(Name=name)["Parameter"]["Value"])
+        except ClientError as error:
+            stack = "artifacts" if artifacts else "load-test"
+            raise WorkFailedError(
+                f"{name} cannot be read: {error}\n  do: deploy {self._environment.environment}/{stack}"
+            ) from error
+
+
+def _lost(test: str, run: RemoteRun, objects: TestObjects, error: BotoCoreError | ClientError) -> str:
+    """What is told where a test cannot be started or followed."""
+    if run.identity:
+        return (
+            f"load test {test} is followed no longer: {error}\n  it goes on, and cleans up after itself: "
+            f"{run.identity}\n  its results will be in {objects.url}"
+        )
+    if isinstance(error, ClientError):
+        return f"load test {test} cannot be started: {error}"
+    return (
+        f"it is not known whether load test {test} was started: {error}\n"
+        f"  if it was, it cleans up after itself, and its results will be in {objects.url}"
+    )
+
+
+def _left(test: str, run: RemoteRun, objects: TestObjects, *, stopped: bool, why: str) -> str:
+    """What is told where a test cannot be stopped, or its clean-up not be waited for."""
+    if stopped:
+        return (
+            f"load test {test} was stopped, and its clean-up is followed no longer: {why}\n"
+            f"  it cleans up after itself: {run.identity}\n  what it measured will be in {objects.url}"
+        )
+    at = run.identity or "where it was started at all, which is not known"
+    return (
+        f"load test {test} could not be stopped: {why}\n  it goes on, and cleans up after itself: {at}\n"
+        f"  its results will be in {objects.url}"
+    )
+
+
+def by_kind(endpoints: Sequence[Endpoint]) -> dict[str, list[Endpoint]]:
+    """The kinds of tests that these endpoints take, and which is of which."""
+    of: dict[str, list[Endpoint]] = {
+        kind: [each for each in endpoints if each.multi_model is (kind == "bench")] for kind in KINDS
+    }
+    return {kind: found for kind, found in of.items() if found}
+
+
+def require_load_test(environment: Environment) -> LoadTestSettings:
+    """The environment's load tests. Raises InputError where it has none."""
+    if environment.load_test is None:
+        problem = Problem(
+            file=f"environments/{environment.environment}.yaml",
+            field="load_test",
+            found="no load_test: nothing is deployed that could run one",
+            allowed="load_test: {}, or with settings",
+            advice="Add it, and deploy (docs/load-tests.md).",
+        )
+        raise InputError([problem])
+    return environment.load_test
+
+
+def chosen_endpoints(environment: Environment, names: Sequence[str]) -> list[Endpoint]:
+    """The endpoints that ``names`` choose, of those that may be tested. Raises InputError with every wrong name."""
+    allowed = environment.tested_endpoints
+    known = {each.name for each in allowed}
+    problems = [
+        Problem(
+            field="ENDPOINT",
+            found=name,
+            allowed=f"endpoints of {environment.environment} that load_test names: {', '.join(sorted(known))}",
+        )
+        for name in names
+        if name not in known
+    ]
+    if problems:
+        raise InputError(problems)
+    return [each for each in allowed if not names or each.name in names]

@@ -1,0 +1,65 @@
+"""What a load test's build runs: ``capacity bench`` as its plan says, results put into the bucket as they come.
+
+``python -m tritonstack_capacity.bench.cloud_build BUCKET TEST``. Each load's results are there before the next: a build
+that is stopped leaves what it had measured.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import boto3
+
+from tritonstack.naming import load_test_prefix
+
+FOLDER = Path("load-test-results")
+LOOK_SECONDS = 5.0
+
+
+def main(bucket: str, test: str, *, s3: Any = None, command: tuple[str, ...] = ()) -> int:
+    """Run the test; bench's exit code.
+
+    Args:
+        bucket: where plan and results lie.
+        test: its id.
+        s3: a client; None makes one with the build's role.
+        command: what is run in place of ``tritonstack capacity bench``.
+    """
+    client = s3 or boto3.client("s3")
+    prefix = load_test_prefix(test=test)
+    plan = json.loads(client.get_object(Bucket=bucket, Key=f"{prefix}plan.json")["Body"].read())
+    bench = command or (sys.executable, "-m", "tritonstack", "capacity", "bench")
+    process = subprocess.Popen([*bench, *plan["options"], "--to", str(FOLDER)], stdin=subprocess.DEVNULL)
+    uploads = _Uploads(client, bucket=bucket, prefix=prefix)
+    while True:
+        try:
+            code = process.wait(timeout=LOOK_SECONDS)
+        except subprocess.TimeoutExpired:
+            uploads.changed()
+            continue
+        uploads.changed()
+        return code
+
+
+class _Uploads:
+    """Puts files into the bucket that are new or changed."""
+
+    def __init__(self, s3: Any, *, bucket: str, prefix: str) -> None:
+        self._s3, self._bucket, self._prefix = s3, bucket, prefix
+        self._done: dict[str, bytes] = {}
+
+    def changed(self) -> None:
+        """Put what is there and was not put before."""
+        for path in sorted(FOLDER.glob("[!.]*")):
+            content = path.read_bytes()
+            if self._done.get(path.name) != content:
+                self._s3.put_object(Bucket=self._bucket, Key=f"{self._prefix}{path.name}", Body=content)
+                self._done[path.name] = content
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2]))

@@ -1,0 +1,120 @@
+"""The load generator's client: aiohttp, connections kept open, one ready request sent again and again."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import re
+import socket
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+
+from tritonstack_capacity.bench.request import Prepare, ReadyRequest
+from tritonstack_capacity.bench.signed_request import FRESH_SECONDS
+
+OpenSocket = Callable[[], socket.socket]
+"""Gives a socket that is not connected; for what lies in a network of its own."""
+PAUSE_SECONDS = 1.0
+"""The least between two signatures, where making one takes long."""
+SHOWN = 160
+"""Characters of an answer that is none."""
+_HASH = re.compile(r"([0-9a-f]{6})[0-9a-f]{10,}")
+"""Of an archive or its folder: too long to leave room for what is said of it."""
+
+
+class HttpCaller:
+    """Sends one request; what it answers last can be looked at."""
+
+    def __init__(self, session: aiohttp.ClientSession, request: ReadyRequest) -> None:
+        """Use ``http_caller``."""
+        self._session = session
+        self.request = request
+        self.last: tuple[bytes, str] | None = None
+
+    async def __call__(self) -> str | None:
+        """One call. None for status 200, else in a few words what came."""
+        request = self.request
+        try:
+            async with self._session.post(request.url, data=request.body, headers=request.headers) as answer:
+                content = await answer.read()
+                if answer.status == 200:
+                    self.last = content, answer.headers.get("Content-Type", "")
+                    return None
+                return f"{answer.status}: {_words(content)}"
+        except TimeoutError:
+            return "no answer in time"
+        except aiohttp.ClientError as error:
+            return f"{type(error).__name__}: {error}"[:SHOWN]
+
+
+@asynccontextmanager
+async def http_caller(
+    prepare: Prepare,
+    *,
+    connections: int,
+    timeout_seconds: float,
+    open_socket: OpenSocket | None = None,
+    proxies: bool = False,
+) -> AsyncIterator[HttpCaller]:
+    """A caller of what ``prepare`` makes, which is made anew in a thread each minute.
+
+    Args:
+        prepare: makes the request.
+        connections: the most that are open at once.
+        timeout_seconds: after which a call is given up.
+        open_socket: where the address is reached by sockets of its own.
+        proxies: go through the proxy that the shell names; never for what is on this machine.
+    """
+    connector = aiohttp.TCPConnector(
+        limit=connections,
+        keepalive_timeout=60,
+        socket_factory=None if open_socket is None else lambda _address: _nonblocking(open_socket),
+    )
+    options: dict[str, Any] = {
+        "connector": connector,
+        "timeout": aiohttp.ClientTimeout(total=timeout_seconds),
+        "auto_decompress": False,
+        "skip_auto_headers": ("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
+        "trust_env": proxies,
+        "cookie_jar": aiohttp.DummyCookieJar(),
+    }
+    async with aiohttp.ClientSession(**options) as session:
+        caller = HttpCaller(session, await asyncio.to_thread(prepare))
+        refreshing = asyncio.create_task(_refresh(caller, prepare))
+        try:
+            yield caller
+        finally:
+            refreshing.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await refreshing
+
+
+async def _refresh(caller: HttpCaller, prepare: Prepare) -> None:
+    made = time.monotonic()
+    while True:
+        await asyncio.sleep(max(PAUSE_SECONDS, made + FRESH_SECONDS - time.monotonic()))
+        made = time.monotonic()
+        caller.request = await asyncio.to_thread(prepare)
+
+
+def _nonblocking(open_socket: OpenSocket) -> socket.socket:
+    made = open_socket()
+    made.setblocking(False)
+    return made
+
+
+def _words(content: bytes) -> str:
+    """What an answer that is none says: SageMaker's message, and of a model's failure the container's."""
+    text = content.decode(errors="replace")
+    for name in ("OriginalMessage", "Message", "message", "error"):
+        try:
+            told = json.loads(text)
+        except ValueError:
+            break
+        text = str(told.get(name, text)) if isinstance(told, dict) else text
+    return _HASH.sub(r"\1…", text)[:SHOWN]

@@ -1,0 +1,91 @@
+"""Where results lie, written anew after each load: to a temporary name, then moved."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from tritonstack.errors import InputError, Problem, WorkFailedError
+from tritonstack_capacity.bench.document import BenchDocument
+from tritonstack_capacity.bench.measurements_csv import measurements_csv
+from tritonstack_capacity.bench.page import page
+
+JSON, CSV, PAGE = "results.json", "measurements.csv", "index.html"
+
+
+class ResultsFolder:
+    """One folder of results."""
+
+    def __init__(self, folder: Path) -> None:
+        """The folder is made when something is written."""
+        self.folder = folder
+
+    def make(self) -> None:
+        """Make the folder, and see that it can be written to. Raises InputError."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=self.folder):
+                pass
+        except OSError as error:
+            found = f"{self.folder}: {error.strerror}"
+            problem = Problem(field="--to", found=found, allowed="a folder that can be made and written to")
+            raise InputError([problem]) from error
+
+    def write(self, document: BenchDocument) -> None:
+        """The document, its table for `tritonstack capacity size`, and its page.
+
+        Raises:
+            WorkFailedError: they cannot be written, as on a full disk; what was written before is still there.
+        """
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._put(JSON, json.dumps(document.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n")
+            self._put(CSV, measurements_csv(document))
+            self._put(PAGE, page(document))
+        except OSError as error:
+            raise WorkFailedError(f"{self.folder}: results cannot be written: {error.strerror}") from error
+
+    def _put(self, name: str, text: str) -> None:
+        temporary = self.folder / f".{name}.{os.getpid()}"
+        try:
+            temporary.write_text(text, encoding="utf-8")
+            temporary.replace(self.folder / name)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+def results_file(named: Path) -> Path:
+    """The file of results that a person names by itself, or by its folder."""
+    # Path.is_dir() raises where a folder above may not be entered; reading the file says that as a problem.
+    return named / JSON if os.path.isdir(named) else named  # noqa: PTH112
+
+
+def read_results(file: Path) -> BenchDocument:
+    """Results that were written earlier. Raises InputError."""
+    try:
+        return BenchDocument.model_validate_json(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(
+            [Problem(file=str(file), found=_unreadable(error), allowed="results of tritonstack capacity bench")]
+        ) from error
+    except ValidationError as error:
+        problems = [
+            Problem(
+                file=str(file),
+                field=".".join(map(str, one["loc"])),
+                found=one["msg"],
+                allowed="results of tritonstack capacity bench, schema_version 1",
+            )
+            for one in error.errors()[:10]
+        ]
+        raise InputError(problems) from error
+
+
+def _unreadable(error: OSError | UnicodeDecodeError) -> str:
+    if isinstance(error, OSError):
+        return error.strerror or "unreadable"
+    return f"no UTF-8 text: byte {error.start} is 0x{error.object[error.start]:02x}"

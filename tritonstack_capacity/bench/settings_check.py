@@ -1,0 +1,128 @@
+"""Whether what a bench is told can be done: said as a whole, before anything is called."""
+
+from __future__ import annotations
+
+import math
+
+from tritonstack.client.files import InputFile
+from tritonstack.errors import InputError
+from tritonstack_capacity.bench.analyser_way import MOST_THREADS
+from tritonstack_capacity.bench.load import Users
+from tritonstack_capacity.bench.option_reader import OptionReader
+from tritonstack_capacity.bench.settings import BenchSettings
+
+MOST_COLD_STARTS = 20
+
+
+def check(settings: BenchSettings, reader: OptionReader, *, local: bool) -> None:
+    """Refuse what contradicts itself, with what the reader has found already, all at once.
+
+    ``local``: the local AWS is called.
+
+    Raises:
+        InputError: every problem.
+    """
+    _check_numbers(settings, reader)
+    _check_load(settings, reader)
+    _check_container(settings, reader, local=local)
+    if settings.generator == "perf-analyzer":
+        _check_perf_analyzer(settings, reader)
+    if settings.configurations and len(settings.names) > 1:
+        reader.refuse("--configurations", found=f"{len(settings.names)} names", allowed="one folder's name")
+    twice = sorted({name for name in settings.names if settings.names.count(name) > 1})
+    if twice:
+        reader.refuse("NAME", found=f"{', '.join(twice)} twice", allowed="each model once")
+    for file in settings.files:
+        if not InputFile.parse(file).path.is_file():
+            reader.refuse("--input", found=f"{file}, which is no file", allowed="a file")
+    if reader.problems:
+        raise InputError(reader.problems)
+
+
+def _check_load(settings: BenchSettings, reader: OptionReader) -> None:
+    kinds = {type(load).__name__ for load in settings.loads} | ({"Phase"} if settings.phases else set())
+    if len(kinds) > 1:
+        reader.refuse(
+            "--users, --rate, --phase", found="more than one of them", allowed="one: a test is one kind of load"
+        )
+    most = _most_users(settings)
+    if settings.most_under_way < most:
+        found = f"{settings.most_under_way}, and {most} users"
+        reader.refuse("--most-under-way", found=found, allowed="a call for each user")
+
+
+def _most_users(settings: BenchSettings) -> int:
+    return max((load.count for load in settings.loads if isinstance(load, Users)), default=0)
+
+
+def _check_container(settings: BenchSettings, reader: OptionReader, *, local: bool) -> None:
+    if settings.container and not local:
+        reader.refuse(
+            "--container",
+            found=f"environment {settings.environment}, in the cloud",
+            allowed="an endpoint on the local AWS: SageMaker lets nobody into a container",
+            advice="--local, where local deploy deployed it",
+        )
+    if settings.container and settings.cold_starts:
+        reader.refuse(
+            "--cold-starts", found="with --container", allowed="without: it is the endpoint that loads a model"
+        )
+
+
+def _check_perf_analyzer(settings: BenchSettings, reader: OptionReader) -> None:
+    if settings.container and settings.formats != ("json",):
+        reader.refuse(
+            "--format",
+            found=f"{' and '.join(settings.formats)} with perf-analyzer at a container",
+            allowed="json: nothing else of its protocols is SageMaker's too",
+        )
+    if not settings.container and settings.formats != ("binary",):
+        reader.refuse("--format", found="json with perf-analyzer", allowed="binary, which the proxy gets from it")
+    if not settings.container and (most := _most_users(settings)) > MOST_THREADS:
+        reader.refuse(
+            "--users",
+            found=f"{most} with perf-analyzer",
+            allowed=f"up to {MOST_THREADS}: the proxy has no more calls on their way; --container has no proxy",
+        )
+    if settings.phases or settings.publish_metric:
+        reader.refuse(
+            "--generator", found="perf-analyzer with --phase or --publish-metric", allowed="client, which does both"
+        )
+    if not settings.rule.percentile.is_integer():
+        reader.refuse(
+            "--percentile", found=f"{settings.rule.percentile:g} with perf-analyzer", allowed="a whole number"
+        )
+
+
+def _check_numbers(settings: BenchSettings, reader: OptionReader) -> None:
+    rule, stop = settings.rule, settings.stop
+    for field, value in (
+        ("--seconds", settings.timing.round),
+        ("--max-calls", settings.max_calls),
+        ("--max-seconds", settings.max_seconds),
+        ("--timeout", settings.timeout_seconds),
+        ("--stop-latency-ms", stop.latency_ms),
+        ("--stop-rate", stop.per_minute),
+    ):
+        reader.above_zero(field, value)
+    for field, seconds in (
+        ("--warm-up", settings.timing.warm_up),
+        ("--cloudwatch-wait", settings.cloudwatch_wait_seconds),
+    ):
+        if not 0 <= seconds < math.inf:
+            reader.refuse(field, found=f"{seconds:g}", allowed="0 or more seconds")
+    if not 1 <= rule.least <= rule.most:
+        found = f"{rule.least} to {rule.most} rounds"
+        reader.refuse("--rounds", found=found, allowed="at least 1, and no more than --max-rounds")
+    for field, share in (("--stable-within", rule.within), ("--confidence", rule.confidence)):
+        if not 0 < share < 1:
+            reader.refuse(field, found=f"{share * 100:g} %", allowed="above 0 and below 100 %")
+    if not 0 < rule.percentile < 100:
+        reader.refuse("--percentile", found=f"{rule.percentile:g}", allowed="above 0 and below 100")
+    if not 0 <= settings.cold_starts <= MOST_COLD_STARTS:
+        reader.refuse("--cold-starts", found=str(settings.cold_starts), allowed=f"0 to {MOST_COLD_STARTS}")
+    needed = settings.timing.warm_up + settings.timing.round
+    if 0 < settings.max_seconds < needed:
+        reader.refuse(
+            "--max-seconds", found=f"{settings.max_seconds:g}", allowed=f"at least warm-up and a round: {needed:g} s"
+        )

@@ -1,0 +1,23 @@
+"""The commands ``tritonstack capacity …``, found by the entry point ``tritonstack.commands``."""
+
+from __future__ import annotations
+
+from tritonstack.cli import LazyGroup
+
+COMMANDS = {
+    "bench": ("tritonstack_capacity.commands.bench", "Put load on models, and measure latency, rate and cold starts."),
+    "size": (
+        "tritonstack_capacity.commands.size",
+        "Say what a load needs and costs, from measurements, and what to take.",
+    ),
+    "simulate": (
+        "tritonstack_capacity.commands.simulate",
+        "Say what a fleet would do before it exists: hits, cold starts, latency, instances, cost.",
+    ),
+    "prices": (
+        "tritonstack_capacity.commands.prices",
+        "Show what instances cost an hour, and update it from AWS's Price List.",
+    ),
+}
+
+group = LazyGroup(name="capacity", commands=COMMANDS, help="Load tests, sizing, simulation and prices.")

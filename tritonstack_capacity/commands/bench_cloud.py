@@ -1,0 +1,187 @@
+"""``tritonstack capacity bench --cloud`` and ``--gate``."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from tritonstack.catalogue.prices import HostingPrice
+from tritonstack.errors import InputError, Problem
+from tritonstack.paths import LocalPaths, project_folder
+from tritonstack.settings import load_environment
+from tritonstack_capacity.bench.cloud_gate import hold, p95_of, passes
+from tritonstack_capacity.bench.results_folder import JSON, ResultsFolder, read_results, results_file
+
+if TYPE_CHECKING:
+    from tritonstack.settings import Environment, GateSettings
+    from tritonstack_capacity.bench.cloud import Fetched
+    from tritonstack_capacity.bench.document import BenchDocument
+
+WIDTH = 160
+
+
+def run_cloud(environment: str, endpoints: Sequence[str], *, local: bool, folder: Path | None, as_json: bool) -> int:
+    """Run load tests on endpoints of ``environment``, print what was found; 1 where not all was, or the gate fails."""
+    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - a gate needs no AWS
+
+    from tritonstack.commands.session import require_account, session_of  # noqa: PLC0415
+    from tritonstack.engines.polling import is_local  # noqa: PLC0415
+    from tritonstack.errors import WorkFailedError  # noqa: PLC0415
+    from tritonstack_capacity.bench.cloud import CloudTests, by_kind, chosen_endpoints, require_load_test  # noqa: PLC0415
+
+    settings = _environment(environment)
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
+    target = folder or LocalPaths.from_environment().root / "bench" / f"{environment}-cloud-{stamp}"
+    # What is wrong with files is told before AWS is asked, and not at the end of a test of hours.
+    require_load_test(settings)
+    for kind in by_kind(chosen_endpoints(settings, endpoints)):
+        ResultsFolder(target / kind).make()
+    session = session_of(settings, local=local)
+    require_account(session, settings)
+    tests = CloudTests(
+        settings,
+        session=session,
+        local=is_local(session.client("s3")),
+        progress=lambda line: click.echo(line, err=True),
+    )
+    try:
+        with terminated_as_interrupted():
+            fetched = tests.run(endpoints, target)
+    except (BotoCoreError, ClientError) as error:
+        raise WorkFailedError(f"the load test came to nothing: {error}") from error
+    documents = [read_results(each.folder / JSON) for each in fetched]
+    if as_json:
+        click.echo(json.dumps([one.model_dump(mode="json") for one in documents], indent=2, ensure_ascii=False))
+    else:
+        for one, document in zip(fetched, documents, strict=True):
+            _show(one, document)
+    for each in fetched:
+        if each.failed:
+            click.echo(f"{each.kind}: {each.failed}", err=True)
+    has_gate = settings.load_test is not None and settings.load_test.gate is not None
+    code = _gate(documents, settings) if has_gate else 0
+    return 1 if any(each.failed for each in fetched) else code
+
+
+@contextmanager
+def terminated_as_interrupted() -> Iterator[None]:
+    """SIGTERM is Ctrl-C meanwhile: a CI that cancels this process has what runs remotely stopped, too."""
+
+    def interrupt(number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt(signal.Signals(number).name)
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def run_gate(files: Sequence[Path]) -> int:
+    """Hold results against the gates of their environments; 1 where they fail.
+
+    Raises:
+        InputError: everything that keeps a file from being judged; then none is.
+    """
+    gated: list[tuple[BenchDocument, Environment]] = []
+    problems: list[Problem] = []
+    for file in files:
+        try:
+            gated.append(_gated(file))
+        except InputError as error:
+            problems += error.problems
+    if problems:
+        raise InputError(list(dict.fromkeys(problems)))  # files of one environment have its problems once
+    return max(_gate([document], settings) for document, settings in gated)
+
+
+def _gated(file: Path) -> tuple[BenchDocument, Environment]:
+    """Results, and the environment whose gate holds them. Raises InputError."""
+    document = read_results(results_file(file))
+    settings = _environment(document.environment)
+    _gate_of(settings)
+    return document, settings
+
+
+def _gate_of(settings: Environment) -> GateSettings:
+    """Raises InputError where there is none."""
+    gate = None if settings.load_test is None else settings.load_test.gate
+    if gate is None:
+        problem = Problem(
+            file=f"environments/{settings.environment}.yaml",
+            field="load_test.gate",
+            found="no gate",
+            allowed="load_test: {gate: {p95_ms: …, usd_per_million: …}}",
+        )
+        raise InputError([problem])
+    return gate
+
+
+def _gate(documents: Sequence[BenchDocument], settings: Environment) -> int:
+    gate = _gate_of(settings)
+    taken: dict[str, HostingPrice] = {}
+
+    def usd_per_hour(instance_type: str) -> float | None:
+        price = settings.price(instance_type)
+        if price is None:
+            return None
+        taken[instance_type] = price
+        return price.usd_per_hour
+
+    def deployed_on(model: str) -> str | None:
+        endpoint = settings.endpoint(model.partition("/")[0])
+        return None if endpoint is None else endpoint.instance_type
+
+    lines = [
+        line
+        for document in documents
+        for line in hold(document, gate, usd_per_hour=usd_per_hour, deployed_on=deployed_on)
+    ]
+    for line in lines:
+        click.echo(f"{line.verdict}: {line.sentence}", err=True)
+    for name, price in sorted(taken.items()):
+        click.echo(f"{name} at {price.usd_per_hour:g} USD an hour: {price.short}", err=True)
+    good = passes(lines, gate)
+    click.echo(f"gate of {settings.environment}: {'passed' if good else 'FAILED'}", err=True)
+    return 0 if good else 1
+
+
+def _show(fetched: Fetched, document: BenchDocument) -> None:
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=WIDTH)
+    table = Table("configuration", "instance type", "load", title=f"Load test {fetched.test}", title_justify="left")
+    for name in ("a minute", "latency", "p95", "ended by"):
+        table.add_column(name, justify="right" if name != "ended by" else "left")
+    for result in document.results:
+        for point in result.points:
+            p95, latency = p95_of(result, point), point.latency_ms
+            table.add_row(
+                result.configuration,
+                result.instance_type,
+                point.load,
+                f"{point.per_minute.mean:,.0f}",
+                "" if latency is None else f"{latency.mean:,.1f} ms",
+                "" if p95 is None else f"{p95:,.1f} ms",
+                result.ended_by,
+            )
+        if not result.points:
+            table.add_row(result.configuration, result.instance_type, "", "", "", "", result.ended_by)
+    console.print(table)
+    if document.local and fetched.kind == "recommender":
+        console.print("Constructed answers of the local AWS: nothing was measured.")
+    console.print(f"{fetched.folder}: results.json, measurements.csv", soft_wrap=True)
+
+
+def _environment(name: str) -> Environment:
+    return load_environment(project_folder() / "environments" / f"{name}.yaml")

@@ -1,0 +1,174 @@
+"""Target tracking: what Application Auto Scaling would do, from metrics that come late.
+
+The two alarms of a policy are those that Application Auto Scaling makes for SageMaker's metrics: so many periods above
+the target, or below nine tenths of it. Neither the counts nor the share is published: the counts are settings.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tritonstack.settings.scaling import Scaling
+from tritonstack_capacity.simulation.instance import Instance
+from tritonstack_capacity.simulation.scenario import Autoscaling
+from tritonstack_capacity.simulation.schedule import LimitChange
+
+LOW_SHARE = 0.9
+PERIODS = {"invocations_per_instance": 60.0, "gpu_utilization": 60.0, "gpu_memory": 60.0, "concurrency": 10.0}
+"""Seconds that one value of a metric covers."""
+FINEST = 10.0
+
+
+@dataclass
+class _Metric:
+    """Values of one metric, the oldest first; each with the end of its period and the instances that it is of."""
+
+    name: str
+    target: float
+    period: float
+    values: list[float]
+    ends: list[float]
+    counts: list[int]
+
+    def known(self, now: float, *, delay: float, count: int) -> tuple[list[float], int] | None:
+        """The last ``count`` values that have come by ``now``, and the instances of the last; None for fewer values."""
+        last = len(self.ends)
+        while last and self.ends[last - 1] + delay > now:
+            last -= 1
+        return (self.values[last - count : last], self.counts[last - 1]) if last >= count else None
+
+
+class _Counters:
+    """What instances counted until the last period's end."""
+
+    def __init__(self) -> None:
+        self.arrivals: dict[int, int] = {}
+        self.busy: dict[int, float] = {}
+
+
+class Autoscaler:
+    """Decides how many instances there shall be. ``wanted`` is its last decision."""
+
+    def __init__(
+        self, scaling: Scaling, speed: Autoscaling, *, wanted: int, changes: Sequence[LimitChange] = ()
+    ) -> None:
+        """Begins with ``wanted`` instances and the limits of ``scaling``; ``changes`` of them in the order of time."""
+        self.wanted = wanted
+        self._least, self._most = scaling.minimum, scaling.maximum
+        self._changes = deque(changes)
+        self._scaling = scaling
+        self._speed = speed
+        self._metrics = [_Metric(name, target, PERIODS[name], [], [], []) for name, target in scaling.targets.items()]
+        self._counters = {name: _Counters() for name in scaling.targets}
+        self._out = self._in = -math.inf
+        self._added = 0  # by the scale-out whose cooldown counts
+        self._growing = False  # whether its instances still start
+
+    def look(self, now: float, serving: Sequence[Instance], *, starting: int) -> int:
+        """Every ``FINEST`` seconds: measure, and decide. How many instances there shall be.
+
+        What a schedule asks for waits for no cooldown, and begins none. While instances are ``starting`` the endpoint
+        is Updating, and nothing is decided; the cooldown begins after it.
+        """
+        for metric in self._metrics:
+            if now % metric.period == 0:
+                metric.values.append(_MEASURES[metric.name](serving, self._counters[metric.name], metric.period))
+                metric.ends.append(now)
+                metric.counts.append(len(serving))
+        self._follow_schedule(now)
+        if starting:
+            return self.wanted
+        within = self._within(self.wanted)
+        if within != self.wanted:
+            self._growing, self.wanted = False, within
+            return within
+        more = max(
+            (self._wish(metric, now, above=True) for metric in self._metrics), default=None, key=lambda w: w or 0
+        )
+        if more is not None and more > self.wanted:
+            self._grow(more, now)
+            return self.wanted
+        fewer = [self._wish(metric, now, above=False) for metric in self._metrics]
+        least = max((each for each in fewer if each is not None), default=None)
+        quiet = now - self._in >= self._scaling.scale_in_cooldown_seconds
+        if quiet and None not in fewer and least is not None and least < self.wanted:
+            self._in, self.wanted = now, least
+        return self.wanted
+
+    def _grow(self, wanted: int, now: float) -> None:
+        """A scale-out, where the cooldown of the one before lets it.
+
+        Application Auto Scaling API reference, TargetTrackingScalingPolicyConfiguration. ScaleOutCooldown: capacity is
+        not increased again "unless either a larger scale out is triggered or the cooldown period ends", and what the
+        initiating scale-out added "is calculated as part of the desired capacity" of the next: larger is what adds more
+        than that. ScaleInCooldown: "if another alarm triggers a scale-out activity during the scale-in cooldown
+        period", it is done immediately, and "the scale-in cooldown period stops and doesn't complete".
+        """
+        added = wanted - self.wanted
+        if now - self._out < self._scaling.scale_out_cooldown_seconds and added <= self._added:
+            return
+        self._out, self._in = now, -math.inf
+        self._added, self._growing, self.wanted = added, True, wanted
+
+    def _follow_schedule(self, now: float) -> None:
+        while self._changes and self._changes[0].seconds <= now:
+            change = self._changes.popleft()
+            self._least = self._least if change.minimum is None else change.minimum
+            self._most = self._most if change.maximum is None else change.maximum
+
+    def _within(self, count: int) -> int:
+        return min(max(count, self._least), self._most)
+
+    def started(self, now: float) -> None:
+        """An instance takes calls from now on: the cooldown of the scale-out that asked for it begins."""
+        if self._growing:
+            self._out = now
+
+    def _wish(self, metric: _Metric, now: float, *, above: bool) -> int | None:
+        """How many instances a metric asks for; None where its alarm is off.
+
+        In proportion to the last value, and to the instances that it was measured with.
+        """
+        count = self._speed.periods_out if above else self._speed.periods_in
+        known = metric.known(now, delay=self._speed.metric_delay_seconds, count=count)
+        if known is None:
+            return None
+        values, instances = known
+        on = all(value > metric.target if above else value < metric.target * LOW_SHARE for value in values)
+        if not on:
+            return None
+        asked = math.ceil(instances * values[-1] / metric.target)
+        return self._within(asked)
+
+
+def _invocations(serving: Sequence[Instance], counters: _Counters, _: float) -> float:
+    grown = sum(each.arrivals - counters.arrivals.get(each.number, 0) for each in serving)
+    counters.arrivals = {each.number: each.arrivals for each in serving}
+    return grown / len(serving)
+
+
+def _gpu_utilization(serving: Sequence[Instance], counters: _Counters, period: float) -> float:
+    """Executions that began in the period, as a share of what the GPU could do at once; at most 100."""
+    grown = sum(each.busy - counters.busy.get(each.number, 0.0) for each in serving)
+    counters.busy = {each.number: each.busy for each in serving}
+    return min(100.0, 100 * grown / (period * sum(each.machine.executions for each in serving)))
+
+
+def _gpu_memory(serving: Sequence[Instance], _: _Counters, __: float) -> float:
+    size = sum(each.machine.memory for each in serving)
+    return 100 * (1 - sum(each.memory_left for each in serving) / size)
+
+
+def _concurrency(serving: Sequence[Instance], _: _Counters, __: float) -> float:
+    return sum(each.in_flight for each in serving) / len(serving)
+
+
+_MEASURES: dict[str, Callable[[Sequence[Instance], _Counters, float], float]] = {
+    "invocations_per_instance": _invocations,
+    "gpu_utilization": _gpu_utilization,
+    "gpu_memory": _gpu_memory,
+    "concurrency": _concurrency,
+}

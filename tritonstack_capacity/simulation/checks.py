@@ -1,0 +1,301 @@
+"""What pydantic cannot see: fields of a scenario against each other, the catalogue, and other files.
+
+Parts of the file come as far as they can be read (``readable``), and each check stands alone, so that a wrong field
+hides no other mistake.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from tritonstack.catalogue import load_catalogue
+from tritonstack.settings.checks.scaling import limits_and_targets
+from tritonstack.settings.findings import Finding
+from tritonstack.settings.scaling import Scaling
+from tritonstack_capacity.simulation.model_table import model_names
+from tritonstack_capacity.simulation.readable import as_far_as_readable, has
+from tritonstack_capacity.simulation.scenario import MIB, MOST_CALLS, MOST_MODELS, Arrivals, Instance, ModelGroup
+from tritonstack_capacity.simulation.trace import MINUTE, expected_calls
+
+GIGABYTE = 10**9
+Groups = Sequence[tuple[int, ModelGroup]]
+"""Groups that could be read, each with its place in the file."""
+
+
+def memory_for_models(instance: Instance) -> int | None:
+    """GPU memory less what is reserved, bytes; None where the type is unknown."""
+    found = load_catalogue().instance(instance.type)
+    whole = instance.gpu_memory_mib
+    if whole is None:
+        whole = None if found is None else float(found.gpu_memory_mib * found.gpu_count)
+    return None if whole is None else round((whole - instance.reserved_gpu_memory_mib) * MIB)
+
+
+def disk_for_models(instance: Instance) -> int | None:
+    """Bytes; None where neither the file nor the catalogue tells it."""
+    if instance.disk_mib is not None:
+        return round(instance.disk_mib * MIB)
+    found = load_catalogue().instance(instance.type)
+    return found.local_nvme_gb * GIGABYTE if found is not None and found.local_nvme_gb else None
+
+
+def start_of(arrivals: Arrivals) -> dt.datetime | None:
+    """When minute 0 is, in UTC; None where that is not said, or is no moment."""
+    try:
+        return None if arrivals.starts is None else dt.datetime.fromisoformat(arrivals.starts).replace(tzinfo=dt.UTC)
+    except ValueError:
+        return None
+
+
+def check_instance(instance: Instance) -> Iterator[Finding]:
+    """The type, its region, and what the catalogue does not know of it."""
+    for check in (_check_type, _check_region, _check_disk, _check_memory):
+        yield from as_far_as_readable(check(instance))
+
+
+def _check_type(instance: Instance) -> Iterator[Finding]:
+    catalogue = load_catalogue()
+    if catalogue.instance(instance.type) is None:
+        yield Finding(
+            location=("instance", "type"),
+            found=instance.type,
+            allowed=f"a GPU instance type of the catalogue: {', '.join(list(catalogue.instances)[:6])}, …",
+        )
+
+
+def _check_region(instance: Instance) -> Iterator[Finding]:
+    regions = load_catalogue().regions
+    if instance.region not in regions:
+        yield Finding(location=("instance", "region"), found=instance.region, allowed=", ".join(regions))
+
+
+def _check_disk(instance: Instance) -> Iterator[Finding]:
+    if disk_for_models(instance) is None and load_catalogue().instance(instance.type) is not None:
+        yield Finding(
+            location=("instance", "disk_mib"),
+            found="nothing",
+            allowed="MiB of disk for models",
+            advice=f"{instance.type} has no disk of its own: write the size of its volume.",
+        )
+
+
+def _check_memory(instance: Instance) -> Iterator[Finding]:
+    memory = memory_for_models(instance)
+    if memory is not None and memory <= 0:
+        yield Finding(
+            location=("instance", "reserved_gpu_memory_mib"),
+            found=f"{instance.reserved_gpu_memory_mib:g}",
+            allowed=f"less than the GPU's memory, {memory / MIB + instance.reserved_gpu_memory_mib:g} MiB",
+        )
+
+
+def check_models(groups: Groups, *, instance: Instance | None) -> Iterator[Finding]:
+    """Names, sizes and times of the groups, and whether each model fits."""
+    yield from _check_names(groups)
+    for place, group in groups:
+        for check in (_check_service, _check_delay, _check_files, _check_cold):
+            yield from as_far_as_readable(check(place, group))
+        if instance is not None:
+            yield from as_far_as_readable(_check_memory_of(place, group, instance=instance))
+            yield from as_far_as_readable(_check_disk_of(place, group, instance=instance))
+    count = sum(group.count for _, group in groups if has(group, "count"))
+    if count > MOST_MODELS:
+        yield Finding(location=("models",), found=f"{count} models", allowed=f"at most {MOST_MODELS}")
+    if instance is not None and count > 1:
+        yield from as_far_as_readable(_check_gpus(instance))
+
+
+def _check_names(groups: Groups) -> Iterator[Finding]:
+    """Of groups, and where those differ of the models that they come to."""
+    named = [(place, group) for place, group in groups if has(group, "name")]
+    repeated = [name for name, times in Counter(group.name for _, group in named).items() if times > 1]
+    for place, group in named:
+        if group.name in repeated:
+            yield Finding(location=("models", place, "name"), found=group.name, allowed="a name of its own")
+    counted = tuple(group for _, group in named if has(group, "count"))
+    if repeated or sum(group.count for group in counted) > MOST_MODELS:
+        return
+    equal = [name for name, times in Counter(model_names(counted)).items() if times > 1]
+    if equal:
+        called = ", ".join(equal[:3]) + (f" and {len(equal) - 3} more" if len(equal) > 3 else "")
+        yield Finding(location=("models",), found=f"two models called {called}", allowed="different names")
+
+
+def _check_gpus(instance: Instance) -> Iterator[Finding]:
+    found = load_catalogue().instance(instance.type)
+    if found is not None and found.gpu_count > 1:
+        yield Finding(
+            location=("instance", "type"),
+            found=f"{found.name} with {found.gpu_count} GPUs, for several models",
+            allowed="a type with one GPU: multi-model endpoints take no other",
+        )
+
+
+def _check_service(place: int, group: ModelGroup) -> Iterator[Finding]:
+    if group.service.fixed_ms + group.service.per_item_ms <= 0:
+        yield Finding(location=("models", place, "service"), found="no time at all", allowed="fixed_ms or per_item_ms")
+
+
+def _check_delay(place: int, group: ModelGroup) -> Iterator[Finding]:
+    if group.max_queue_delay_ms and group.max_batch == 1:
+        yield Finding(
+            location=("models", place, "max_queue_delay_ms"),
+            found=f"{group.max_queue_delay_ms:g} with max_batch 1",
+            allowed="a delay only where requests are batched",
+        )
+
+
+def _check_files(place: int, group: ModelGroup) -> Iterator[Finding]:
+    if group.disk_mib is None and group.manifest is None:
+        allowed = "disk_mib, or a manifest that tells it"
+        advice = "`tritonstack build --environment NAME` writes them; a scenario with that environment finds its own."
+        yield Finding(location=("models", place, "disk_mib"), found="nothing", allowed=allowed, advice=advice)
+
+
+def _check_cold(place: int, group: ModelGroup) -> Iterator[Finding]:
+    if group.cold_seconds is not None and group.load_seconds is not None:
+        yield Finding(
+            location=("models", place, "load_seconds"),
+            found=f"{group.load_seconds:g} beside {'cold_results' if group.cold_results else 'cold_seconds'}",
+            allowed="one of the two: cold_seconds is download and load together",
+        )
+
+
+def _check_memory_of(place: int, group: ModelGroup, *, instance: Instance) -> Iterator[Finding]:
+    memory = memory_for_models(instance)
+    if memory is not None and 0 < memory < group.gpu_memory_mib * MIB:
+        yield Finding(
+            location=("models", place, "gpu_memory_mib"),
+            found=f"{group.gpu_memory_mib:g}",
+            allowed=f"at most {memory / MIB:g} MiB, the GPU memory for models of {instance.type}",
+            advice="Take a larger instance type.",
+        )
+
+
+def _check_disk_of(place: int, group: ModelGroup, *, instance: Instance) -> Iterator[Finding]:
+    disk = disk_for_models(instance)
+    if disk is not None and group.disk_mib is not None and group.disk_mib * MIB > disk:
+        yield Finding(
+            location=("models", place, "disk_mib"),
+            found=f"{group.disk_mib:g} MiB",
+            allowed=f"at most {disk / MIB:g} MiB, the disk for models of {instance.type}",
+        )
+
+
+def check_arrivals(arrivals: Arrivals, *, traced: bool) -> Iterator[Finding]:
+    """One source of calls, in order, with calls in it. ``traced``: a trace was named beside the file."""
+    for check in (_check_starts,) if traced else (_check_starts, _check_source, _check_curve, _check_number):
+        yield from as_far_as_readable(check(arrivals))
+
+
+def _check_starts(arrivals: Arrivals) -> Iterator[Finding]:
+    if arrivals.starts is not None and start_of(arrivals) is None:
+        allowed = "a moment that there is, as yyyy-mm-ddThh:mm:ss"
+        yield Finding(location=("arrivals", "starts"), found=arrivals.starts, allowed=allowed)
+
+
+def _check_source(arrivals: Arrivals) -> Iterator[Finding]:
+    if bool(arrivals.curve) == (arrivals.trace is not None):
+        found = "both a curve and a trace" if arrivals.curve else "neither a curve nor a trace"
+        yield Finding(location=("arrivals",), found=found, allowed="one of curve and trace")
+
+
+def _check_curve(arrivals: Arrivals) -> Iterator[Finding]:
+    minutes = [point.minute for point in arrivals.curve]
+    if minutes and minutes[0] != 0:
+        location = ("arrivals", "curve", 0, "minute")
+        yield Finding(location=location, found=f"{minutes[0]:g}", allowed="0: what holds at the beginning")
+    for place in range(1, len(minutes)):
+        if minutes[place] <= minutes[place - 1]:
+            allowed = f"more than {minutes[place - 1]:g}, the point before"
+            location = ("arrivals", "curve", place, "minute")
+            yield Finding(location=location, found=f"{minutes[place]:g}", allowed=allowed)
+
+
+def _check_number(arrivals: Arrivals) -> Iterator[Finding]:
+    """How many calls a curve comes to."""
+    if not arrivals.curve:
+        return
+    if arrivals.duration_minutes is None:
+        yield Finding(location=("arrivals", "duration_minutes"), found="nothing", allowed="minutes, above zero")
+        return
+    if arrivals.curve[0].minute != 0:
+        return
+    calls = expected_calls(arrivals.curve, seconds=arrivals.duration_minutes * MINUTE)
+    if calls < 1:
+        found = f"{calls:g} calls in all"
+        yield Finding(location=("arrivals", "curve"), found=found, allowed="a load: one call at least")
+    elif calls > MOST_CALLS:
+        allowed = f"at most {MOST_CALLS:,}"
+        yield Finding(location=("arrivals", "curve"), found=f"{calls:,.0f} calls", allowed=allowed)
+
+
+def check_scaling(scaling: Scaling, *, instance: Instance | None, arrivals: Arrivals | None) -> Iterator[Finding]:
+    """As in an environment file, and what a scenario needs for it."""
+    for check in limits_and_targets(scaling, location=("scaling",), production=False):
+        yield from as_far_as_readable(check)
+    if arrivals is not None:
+        yield from as_far_as_readable(_check_beginning(scaling, arrivals))
+    if instance is not None:
+        yield from as_far_as_readable(_check_count(scaling, instance))
+
+
+def _check_beginning(scaling: Scaling, arrivals: Arrivals) -> Iterator[Finding]:
+    if scaling.schedules and arrivals.starts is None:
+        yield Finding(
+            location=("arrivals", "starts"),
+            found="nothing",
+            allowed="when minute 0 is, in UTC (2026-11-23T06:00:00): scaling has schedules",
+        )
+
+
+def _check_count(scaling: Scaling, instance: Instance) -> Iterator[Finding]:
+    if scaling.minimum <= scaling.maximum and not scaling.minimum <= instance.count <= scaling.maximum:
+        allowed = f"{scaling.minimum} to {scaling.maximum}, as scaling says"
+        yield Finding(location=("instance", "count"), found=str(instance.count), allowed=allowed)
+
+
+def check_warm_up(minutes: float, *, seconds: float) -> Iterator[Finding]:
+    """A warm-up that leaves no call of those that come for so many ``seconds``."""
+    if minutes * MINUTE >= seconds:
+        yield Finding(
+            location=("warm_up_minutes",),
+            found=f"{minutes:g}",
+            allowed=f"less than {seconds / MINUTE:g} minutes, how long calls come",
+        )
+
+
+def check_limit(limit_ms: float, groups: Groups) -> Iterator[Finding]:
+    """A limit that even calls that meet nothing else would miss."""
+    yield from as_far_as_readable(_check_limit(limit_ms, groups))
+
+
+def _check_limit(limit_ms: float, groups: Groups) -> Iterator[Finding]:
+    shares = [(group, group.count if group.share is None else group.share) for _, group in groups]
+    late = sum(share * _late(group, limit_ms) for group, share in shares)
+    if late <= 0.05 * sum(share for _, share in shares):
+        return
+    slowest = max(_alone_ms(group) for group, _ in shares)
+    yield Finding(
+        location=("latency_limit_ms",),
+        found=f"{limit_ms:g} ms, which nothing keeps: more than 5 % of the calls take longer alone on a warm instance",
+        allowed=f"{slowest:g} ms or more, the slowest group's own time",
+        advice="Raise the limit, or take models or an instance type that execute faster.",
+    )
+
+
+def _alone_ms(group: ModelGroup) -> float:
+    delay = group.max_queue_delay_ms if group.max_batch > 1 else 0.0
+    return delay + group.service.fixed_ms + group.service.per_item_ms
+
+
+def _late(group: ModelGroup, limit_ms: float) -> float:
+    """The share of a group's calls that would be too late alone."""
+    if group.service.distribution == "constant":
+        return float(_alone_ms(group) > limit_ms)
+    delay = group.max_queue_delay_ms if group.max_batch > 1 else 0.0
+    mean = group.service.fixed_ms + group.service.per_item_ms
+    return 1.0 if limit_ms <= delay else math.exp(-(limit_ms - delay) / mean) if mean else 0.0

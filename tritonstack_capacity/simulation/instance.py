@@ -1,0 +1,341 @@
+"""One instance: its GPU, the models that it holds, and how it loads and evicts them.
+
+Loading follows the local runtime (tritonstack_local/runtime/model_cache.py) event by event: a call of a model that is
+not there downloads it, waits for its turn to load, takes a place (the least recently used idle model goes, where there
+is none), and loads it; a model with a call under way is never unloaded. A model is used last when its last call ended,
+or its load.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tritonstack_capacity.simulation.clock import Clock
+from tritonstack_capacity.simulation.disk import Disk
+from tritonstack_capacity.simulation.happening import (
+    DOWNLOADED,
+    EVICTION,
+    FROM_DISK,
+    HIT,
+    LOAD,
+    WAITED,
+    Calls,
+    ModelEvents,
+)
+from tritonstack_capacity.simulation.held_model import HeldModel, State
+from tritonstack_capacity.simulation.model_table import ModelKind
+
+Run = tuple[HeldModel, list[int]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machine:
+    """What instances are like. Sizes are bytes, times are seconds.
+
+    Attributes:
+        memory: GPU memory for models.
+        disk: for their files.
+        most_models: at once; None: as many as fit.
+        executions: at once on the GPU.
+        unload_seconds, parallel_loads, patience: see ``ColdStart`` of the scenario.
+        keep_on_disk: whether an unloaded model's files stay.
+        cached: whether an idle model stays loaded; without, it is unloaded as soon as its last call is answered.
+    """
+
+    memory: int
+    disk: int
+    most_models: int | None
+    executions: int
+    unload_seconds: float
+    parallel_loads: int
+    patience: float
+    keep_on_disk: bool
+    cached: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class World:
+    """What all instances share.
+
+    Attributes:
+        kinds: of each model, by its number.
+        arrived: when each call came (seconds), by its number.
+        exponential: the next exponential number of mean 1.
+    """
+
+    clock: Clock
+    kinds: Sequence[ModelKind]
+    arrived: memoryview[float]
+    calls: Calls
+    events: ModelEvents
+    exponential: Callable[[], float]
+
+
+class Instance:
+    """A machine at work.
+
+    Attributes:
+        in_flight: calls that it has not answered.
+        arrivals: calls that it was given.
+        busy: seconds of executions that began, all together.
+        held: models by number, loading and unloading ones too.
+        memory_left: bytes of GPU memory that no model has.
+    """
+
+    def __init__(self, number: int, machine: Machine, world: World) -> None:
+        """Cold: without a model."""
+        self.number = number
+        self.machine = machine
+        self.in_flight = 0
+        self.arrivals = 0
+        self.busy = 0.0
+        self.held: dict[int, HeldModel] = {}
+        self.memory_left = machine.memory
+        self._places_left = machine.most_models if machine.most_models is not None else len(world.kinds)
+        self._world = world
+        self._at = world.clock.at
+        self._arrived = world.arrived
+        self._latencies = world.calls.latency_view
+        self._outcomes = world.calls.outcome_view
+        self._disk = Disk(machine.disk, world.kinds)
+        self._used: OrderedDict[int, HeldModel] = OrderedDict()  # loaded ones, the least recently used first
+        self._free = machine.executions
+        self._line: deque[HeldModel] = deque()
+        self._disk_line: deque[HeldModel] = deque()  # loads that wait for disk
+        self._loads: deque[HeldModel] = deque()  # those that wait for their turn in the container
+        self._turns = machine.parallel_loads  # that nobody has
+        self._memory_line: deque[HeldModel] = deque()  # those whose turn it is, and that wait for memory or a place
+        self._patient = False  # whether the end of the patience is planned
+        self._leaving = 0  # models on their way out
+        self._leaving_memory = 0  # and their GPU memory
+
+    @property
+    def loaded(self) -> int:
+        """How many models answer calls."""
+        return len(self._used)
+
+    def is_loading(self, model: int) -> bool:
+        """Whether a model is on its way in."""
+        held = self.held.get(model)
+        return held is not None and held.state is State.LOADING
+
+    def calls_of(self, model: int) -> tuple[int, int] | None:
+        """How many calls of a model it has not answered, and how many of them met it loaded; None where it is not."""
+        held = self.held.get(model)
+        if held is None or held.state is not State.LOADED:
+            return None
+        return held.in_flight, held.in_flight - held.backlog
+
+    # Calls ----------------------------------------------------------------------------------------------------------
+
+    def take(self, call: int, model: int, now: float) -> None:
+        """A call comes."""
+        self.in_flight += 1
+        self.arrivals += 1
+        held = self.held.get(model)
+        if held is None:
+            self._begin(call, model, now)
+            return
+        state = held.state
+        if state is State.LOADED:
+            held.in_flight += 1
+            held.queue.append(call)
+            if not held.in_line:
+                self._offer(held, now)
+        elif state is State.LOADING:
+            self._outcomes[call] = WAITED
+            held.in_flight += 1
+            held.queue.append(call)
+        else:
+            self._outcomes[call] = WAITED
+            held.late.append(call)
+
+    def _offer(self, held: HeldModel, now: float) -> None:
+        """Let a model with waiting calls execute, as soon as an instance of it and the GPU are free."""
+        kind = held.kind
+        if held.running >= kind.copies:
+            return
+        if kind.delay and len(held.queue) < kind.max_batch:
+            due = self._arrived[held.queue[0]] + kind.delay
+            if now < due:
+                if not held.timed:
+                    held.timed = True
+                    self._at(due, self._delay_over, held)
+                return
+        if self._free:
+            self._execute(held, now)
+        else:
+            held.in_line = True
+            self._line.append(held)
+
+    def _delay_over(self, held: HeldModel, now: float) -> None:
+        held.timed = False
+        if held.queue and not held.in_line and held.state is not State.LOADING:
+            self._offer(held, now)
+
+    def _execute(self, held: HeldModel, now: float) -> None:
+        """One batch: as many of the waiting calls as it takes."""
+        kind, queue = held.kind, held.queue
+        if len(queue) == 1:
+            batch = [queue.popleft()]
+        else:
+            batch = [queue.popleft() for _ in range(min(len(queue), kind.max_batch))]
+        seconds = kind.fixed + kind.per_item * len(batch)
+        if kind.exponential:
+            seconds *= self._world.exponential()
+        self._free -= 1
+        held.running += 1
+        self.busy += seconds
+        self._at(now + seconds, self._executed, (held, batch))
+        if queue:
+            self._offer(held, now)
+
+    def _executed(self, run: Run, now: float) -> None:
+        held, batch = run
+        latencies, arrived = self._latencies, self._arrived
+        for call in batch:
+            latencies[call] = now - arrived[call]
+        count = len(batch)
+        self.in_flight -= count
+        held.in_flight -= count
+        if held.backlog:
+            outcomes = self._outcomes
+            held.backlog -= sum(outcomes[call] != HIT for call in batch)
+        held.running -= 1
+        self._free += 1
+        self._used.move_to_end(held.model)
+        if self._line:
+            self._next_in_line(now)
+        if held.queue:
+            if not held.in_line:
+                self._offer(held, now)
+        elif not held.in_flight:
+            if held.state is State.RETIRING or not self.machine.cached:
+                self._unload(held, now)
+                self._serve_room(now)
+            elif self._memory_line or self._disk_line:
+                self._serve_room(now)
+
+    def _next_in_line(self, now: float) -> None:
+        held = self._line.popleft()
+        held.in_line = False
+        self._execute(held, now)
+
+    # Loading --------------------------------------------------------------------------------------------------------
+
+    def _begin(self, call: int, model: int, now: float) -> None:
+        held = HeldModel(model, self._world.kinds[model])
+        held.in_flight = 1
+        held.queue.append(call)
+        self.held[model] = held
+        self._world.events.note(now, LOAD, model=model, instance=self.number)
+        if self._disk.claim(model):
+            self._outcomes[call] = FROM_DISK
+            self._downloaded(held, now)
+        else:
+            self._outcomes[call] = DOWNLOADED
+            self._disk_line.append(held)
+            self._serve_room(now)
+
+    def _downloaded(self, held: HeldModel, now: float) -> None:
+        """It waits for its turn, and takes room when that comes, so that a burst of loads does not empty the cache."""
+        if self._turns:
+            self._turns -= 1
+            self._memory_line.append(held)
+            self._serve_room(now)
+        else:
+            self._loads.append(held)
+
+    def _serve_room(self, now: float) -> None:
+        """Loads get room in the order in which they asked; idle models go for them, the least recently used first."""
+        self._grant(now)
+        while self._lacks_room():
+            victim = next((each for each in self._used.values() if not each.in_flight), None)
+            if victim is None:
+                break
+            self._unload(victim, now)
+            self._grant(now)
+        if (self._memory_line or self._disk_line) and not self._patient:
+            self._patient = True
+            self._at(now + self.machine.patience, self._patience_over, None)
+
+    def _grant(self, now: float) -> None:
+        """What there is room for loads, or is downloaded."""
+        line = self._memory_line
+        while line and self._places_left > 0 and self.memory_left >= line[0].kind.memory:
+            held = line.popleft()
+            self.memory_left -= held.kind.memory
+            self._places_left -= 1
+            self._at(now + held.kind.load_seconds, self._loaded, held)
+        line = self._disk_line
+        while line and self._disk.take(line[0].model):
+            held = line.popleft()
+            self._at(now + held.kind.download_seconds, self._downloaded, held)
+
+    def _lacks_room(self) -> bool:
+        """Whether loads need more than is free, or becomes free by the unloads under way."""
+        if self._disk_line and not self._leaving:
+            return True
+        line = self._memory_line
+        if not line:
+            return False
+        free = self.memory_left + self._leaving_memory
+        return len(line) > self._places_left + self._leaving or sum(held.kind.memory for held in line) > free
+
+    def _loaded(self, held: HeldModel, now: float) -> None:
+        if self._loads:
+            self._memory_line.append(self._loads.popleft())
+        else:
+            self._turns += 1
+        held.state = State.LOADED
+        held.backlog = held.in_flight
+        self._used[held.model] = held
+        self._offer(held, now)
+        self._serve_room(now)
+
+    # Evicting -------------------------------------------------------------------------------------------------------
+
+    def _patience_over(self, _: None, __: float) -> None:
+        """No model was idle for a while: the least recently used one takes no new calls from now on."""
+        self._patient = False
+        retiring = any(each.state is State.RETIRING for each in self._used.values())
+        if retiring or self._leaving or not (self._memory_line or self._disk_line):
+            return
+        oldest = next(iter(self._used.values()), None)
+        if oldest is not None:
+            oldest.state = State.RETIRING
+
+    def _unload(self, held: HeldModel, now: float) -> None:
+        """An idle model goes. Calls that came while it was retiring begin its load again."""
+        held.state = State.UNLOADING
+        del self._used[held.model]
+        self._leaving += 1
+        self._leaving_memory += held.kind.memory
+        self._world.events.note(now, EVICTION, model=held.model, instance=self.number)
+        if self.machine.unload_seconds:
+            self._at(now + self.machine.unload_seconds, self._unloaded, held)
+        else:
+            self._forget(held, now)
+
+    def _unloaded(self, held: HeldModel, now: float) -> None:
+        self._forget(held, now)
+        self._serve_room(now)
+
+    def _forget(self, held: HeldModel, now: float) -> None:
+        self._leaving -= 1
+        self._leaving_memory -= held.kind.memory
+        del self.held[held.model]
+        self.memory_left += held.kind.memory
+        self._places_left += 1
+        self._disk.release(held.model, keep=self.machine.keep_on_disk)
+        if held.late:
+            self._again(held, now)
+
+    def _again(self, held: HeldModel, now: float) -> None:
+        first, *others = held.late
+        self._begin(first, held.model, now)
+        again = self.held[held.model]
+        again.queue.extend(others)
+        again.in_flight += len(others)

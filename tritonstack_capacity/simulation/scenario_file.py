@@ -1,0 +1,199 @@
+"""From a scenario's file to what is simulated, or every problem of it at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from pydantic import ValidationError
+
+from tritonstack.errors import InputError, Problem
+from tritonstack.settings.findings import Finding, to_problems
+from tritonstack.settings.scaling import Scaling
+from tritonstack.settings.type_errors import echoes_bad_items, type_findings
+from tritonstack.settings.yaml_source import YamlDocument, read_yaml
+from tritonstack_capacity.simulation.checks import (
+    check_arrivals,
+    check_instance,
+    check_limit,
+    check_models,
+    check_scaling,
+    check_warm_up,
+)
+from tritonstack_capacity.simulation.deployed import fill_from_environment
+from tritonstack_capacity.simulation.filled import Filled
+from tritonstack_capacity.simulation.fleet import FleetPlan
+from tritonstack_capacity.simulation.fleet_cost import Price, instance_price
+from tritonstack_capacity.simulation.measured import fill_from_manifests, fill_from_results
+from tritonstack_capacity.simulation.model_table import ModelTable, model_names
+from tritonstack_capacity.simulation.planned import drawn_calls, fleet_plan, model_table
+from tritonstack_capacity.simulation.readable import has, readable, whole
+from tritonstack_capacity.simulation.scenario import MOST_MODELS, Arrivals, Instance, ModelGroup, Scenario
+from tritonstack_capacity.simulation.sources import Source, sources
+from tritonstack_capacity.simulation.trace import MINUTE, Trace
+from tritonstack_capacity.simulation.trace_file import read_trace
+
+Found = TypeVar("Found")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PreparedScenario:
+    """A scenario with its calls.
+
+    Attributes:
+        models: with the popularity that a trace has, where there is one.
+        sources: where its figures come from.
+        price: of an instance.
+    """
+
+    scenario: Scenario
+    models: ModelTable
+    trace: Trace
+    plan: FleetPlan
+    sources: tuple[Source, ...]
+    price: Price
+
+
+def prepare(path: Path, *, seed: int, trace: Path | None = None) -> PreparedScenario:
+    """Read the scenario at ``path`` (YAML, of which JSON is a part), and draw or read its calls.
+
+    Args:
+        path: the file.
+        seed: of everything that is drawn.
+        trace: a CSV file whose calls are taken instead of the scenario's.
+
+    Raises:
+        InputError: with every problem of the file, of the other files that it names, of its trace, and of the project's
+            prices.
+    """
+    document = read_yaml(path)
+    filled = _filled(document, path.parent)
+    file = trace if trace is not None else _trace_file(filled.value, path.parent)
+    elsewhere: list[Problem] = []
+    names = _names(filled.value)
+    recorded = None if file is None else _unless_wrong(elsewhere, partial(read_trace, file, names=names))
+    price = _price(filled, elsewhere)
+    seconds = _duration(filled.value) if file is None else None if recorded is None else recorded.seconds
+    findings, scenario = _read(filled, document, traced=trace is not None, seconds=seconds)
+    problems = filled.problems + to_problems(findings=findings, path=path, document=document) + elsewhere
+    if scenario is None or price is None or problems:
+        raise InputError(problems)
+    models = model_table(scenario)
+    if recorded is not None:
+        models = models.called(np.bincount(recorded.models, minlength=len(models)))
+    calls = drawn_calls(scenario, models, seed=seed) if recorded is None else recorded
+    if not len(calls):
+        found, allowed = "no call was drawn with this seed", "a greater load"
+        raise InputError([Problem(file=str(path), field="arrivals", found=found, allowed=allowed)])
+    return PreparedScenario(
+        scenario=scenario,
+        models=models,
+        trace=calls,
+        plan=fleet_plan(scenario, seconds=calls.seconds),
+        sources=sources(scenario, filled=filled, written=document.value, trace=file),
+        price=price,
+    )
+
+
+def _filled(document: YamlDocument, folder: Path) -> Filled:
+    filled = Filled.of(document.value)
+    if isinstance(filled.value, dict):
+        fill_from_environment(filled)
+        fill_from_manifests(filled, folder)
+        fill_from_results(filled, folder)
+    return filled
+
+
+def _unless_wrong(problems: list[Problem], read: Callable[[], Found]) -> Found | None:
+    """What is read; None where it is wrong: ``problems`` then has more."""
+    try:
+        return read()
+    except InputError as error:
+        problems += error.problems
+        return None
+
+
+def _price(filled: Filled, problems: list[Problem]) -> Price | None:
+    instance = whole(Instance, filled.value.get("instance")) if isinstance(filled.value, dict) else None
+    if instance is None:
+        return None
+    said_by = filled.origins.get(("instance", "usd_per_hour"), "the scenario")
+    return _unless_wrong(problems, partial(instance_price, instance, said_by=said_by))
+
+
+def _read(
+    filled: Filled, document: YamlDocument, *, traced: bool, seconds: float | None
+) -> tuple[list[Finding], Scenario | None]:
+    """What is wrong with it, and the scenario; ``seconds``: how long calls come, None: not known."""
+    findings = [
+        Finding(
+            location=at, found=f"{at[-1]} again in line {later}", allowed=f"each key once (it stands in line {first})"
+        )
+        for at, first, later in document.repeated
+    ] + filled.findings
+    scenario = None
+    try:
+        scenario = Scenario.model_validate(filled.value)
+    except ValidationError as error:
+        errors = [
+            each for each in error.errors(include_url=False) if not echoes_bad_items(error=each, value=filled.value)
+        ]
+        findings += type_findings(errors=errors, model=Scenario, document=document)
+    if isinstance(filled.value, dict):
+        findings += _cross_checks(filled.value, traced=traced, seconds=seconds)
+    return findings, scenario
+
+
+def _cross_checks(value: dict[str, Any], *, traced: bool, seconds: float | None) -> Iterator[Finding]:
+    """Checks between fields, as far as they can be read."""
+    instance = readable(Instance, value.get("instance"))
+    groups = list(_groups(value))
+    if instance is not None:
+        yield from check_instance(instance)
+    yield from check_models(groups, instance=instance)
+    arrivals = readable(Arrivals, value.get("arrivals"))
+    if arrivals is not None:
+        yield from check_arrivals(arrivals, traced=traced)
+    scaling = readable(Scaling, value.get("scaling"))
+    if scaling is not None:
+        yield from check_scaling(scaling, instance=instance, arrivals=arrivals)
+    limit, warm_up = value.get("latency_limit_ms"), value.get("warm_up_minutes")
+    if isinstance(limit, int | float) and limit > 0 and groups:
+        yield from check_limit(float(limit), groups)
+    if isinstance(warm_up, int | float) and seconds is not None:
+        yield from check_warm_up(float(warm_up), seconds=seconds)
+
+
+def _groups(value: object) -> Iterator[tuple[int, ModelGroup]]:
+    raw = value.get("models") if isinstance(value, dict) else None
+    for place, each in enumerate(raw if isinstance(raw, list) else []):
+        group = readable(ModelGroup, each)
+        if group is not None:
+            yield place, group
+
+
+def _names(value: object) -> tuple[str, ...] | None:
+    """Of all models; None where a group cannot be read, or there are too many."""
+    groups = tuple(group for _, group in _groups(value) if has(group, "name", "count"))
+    raw = value.get("models") if isinstance(value, dict) else None
+    known = isinstance(raw, list) and len(raw) == len(groups) and sum(each.count for each in groups) <= MOST_MODELS
+    return model_names(groups) if known else None
+
+
+def _trace_file(value: object, folder: Path) -> Path | None:
+    arrivals = readable(Arrivals, value.get("arrivals")) if isinstance(value, dict) else None
+    if arrivals is None or not has(arrivals, "trace", "curve") or arrivals.trace is None or arrivals.curve:
+        return None
+    return folder / arrivals.trace
+
+
+def _duration(value: object) -> float | None:
+    """How long a curve's calls come, seconds; None where that cannot be read."""
+    arrivals = readable(Arrivals, value.get("arrivals")) if isinstance(value, dict) else None
+    if arrivals is None or not has(arrivals, "duration_minutes") or arrivals.duration_minutes is None:
+        return None
+    return arrivals.duration_minutes * MINUTE

@@ -1,0 +1,142 @@
+"""The capacity table: what each measured configuration needs for a load, and which of them to take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, Decimal
+
+from tritonstack.errors import InputError, Problem
+from tritonstack_capacity.sizing.measurement import Measurement, Measurements
+from tritonstack_capacity.sizing.number import ABOVE_ZERO, is_above_zero
+from tritonstack_capacity.sizing.price import InstancePrice, PriceOf
+
+MINUTES_IN_AN_HOUR = 60
+MILLION = 1_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Demand:
+    """What the endpoint must do.
+
+    Attributes:
+        invocations_per_minute: all callers together, above zero.
+        latency_ms: what the model's latency may be at most, milliseconds, above zero.
+    """
+
+    invocations_per_minute: Decimal
+    latency_ms: Decimal
+
+    def __post_init__(self) -> None:
+        fields = (("--load", self.invocations_per_minute), ("--latency-ms", self.latency_ms))
+        wrong = [
+            Problem(field=name, found=str(value), allowed=ABOVE_ZERO)
+            for name, value in fields
+            if not is_above_zero(value)
+        ]
+        if wrong:
+            raise InputError(wrong)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CapacityRow:
+    """A measured configuration at the demand.
+
+    Attributes:
+        measurement: the row of the file.
+        instances: the least number whose measured rates add up to the load; latency is not in it.
+        price: of one instance; None where it is unknown, and the costs with it.
+        meets_latency: whether the measured latency is within the limit. The published table has only 5 of 24 such.
+    """
+
+    measurement: Measurement
+    instances: int
+    price: InstancePrice | None
+    meets_latency: bool
+    load: Decimal
+
+    @property
+    def cost_per_hour(self) -> Decimal | None:
+        """Of all instances, USD; None where the price is unknown."""
+        return None if self.price is None else self.price.usd_per_hour * self.instances
+
+    @property
+    def cost_per_million(self) -> Decimal | None:
+        """Of a million invocations at this load, USD: an hour's cost by an hour's calls."""
+        cost = self.cost_per_hour
+        return None if cost is None else cost * MILLION / (self.load * MINUTES_IN_AN_HOUR)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CapacityTable:
+    """All rows in the file's order, and the cheapest that keeps the limit.
+
+    Attributes:
+        demand: the load and the limit.
+        rows: one for each measurement.
+        usd_per_day: what each row that keeps the limit and has a price costs in a day whose load follows a curve; None
+            where there is no curve.
+    """
+
+    demand: Demand
+    rows: tuple[CapacityRow, ...]
+    usd_per_day: Mapping[CapacityRow, Decimal] | None = None
+
+    @property
+    def recommended(self) -> CapacityRow | None:
+        """The cheapest that keeps the limit: by the day, or at the load where no day is known; None where none is."""
+        return self.cheapest_of(self.rows)
+
+    @property
+    def cheapest_at_load(self) -> CapacityRow | None:
+        """The cheapest that keeps the limit while all of the load is there."""
+        return cheapest(self.rows)
+
+    def cheapest_of(self, rows: tuple[CapacityRow, ...]) -> CapacityRow | None:
+        """The one of ``rows`` to recommend, by the same rule."""
+        days = self.usd_per_day
+        if days is None:
+            return cheapest(rows)
+        priced = [row for row in rows if row in days]
+        least = min((days[row] for row in priced), default=None)
+        return cheapest(tuple(row for row in priced if days[row] == least))
+
+    @property
+    def unpriced(self) -> tuple[CapacityRow, ...]:
+        """Rows that meet the limit but have no price, so that they were not compared."""
+        return tuple(row for row in self.rows if row.meets_latency and row.price is None)
+
+    @property
+    def fastest(self) -> CapacityRow:
+        """The row with the least latency."""
+        return min(self.rows, key=lambda row: (row.measurement.latency_ms, row.measurement.line))
+
+
+def capacity_table(measurements: Measurements, *, demand: Demand, price_of: PriceOf) -> CapacityTable:
+    """Each measurement at ``demand``."""
+    rows = tuple(capacity_row(row, demand=demand, price=price_of(row)) for row in measurements.rows)
+    return CapacityTable(demand=demand, rows=rows)
+
+
+def capacity_row(measurement: Measurement, *, demand: Demand, price: InstancePrice | None) -> CapacityRow:
+    """One measurement at ``demand``."""
+    return CapacityRow(
+        measurement=measurement,
+        instances=instances_for(demand.invocations_per_minute, rate=measurement.invocations_per_minute),
+        price=price,
+        meets_latency=measurement.latency_ms <= demand.latency_ms,
+        load=demand.invocations_per_minute,
+    )
+
+
+def instances_for(load: Decimal, *, rate: Decimal) -> int:
+    """The least whole number of instances of ``rate`` calls a minute that answer ``load``; at least one."""
+    return max(1, int((load / rate).to_integral_value(ROUND_CEILING)))
+
+
+def cheapest(rows: tuple[CapacityRow, ...]) -> CapacityRow | None:
+    """The cheapest that keeps the limit; of equal ones the faster, then the one named first in the file."""
+    fit = [(cost, row) for row in rows if row.meets_latency and (cost := row.cost_per_hour) is not None]
+    if not fit:
+        return None
+    return min(fit, key=lambda each: (each[0], each[1].measurement.latency_ms, each[1].measurement.line))[1]
