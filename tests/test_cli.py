@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tomllib
+from importlib.metadata import EntryPoints
 from pathlib import Path
 
 import click
@@ -70,8 +71,15 @@ def test_the_help_names_every_command_and_imports_none_of_them(tmp_path: Path) -
 
 def test_a_group_is_there_only_with_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cli, "groups", dict)
+    monkeypatch.setattr(cli, "registered", lambda _group: EntryPoints())
     result = CliRunner().invoke(cli.root, ["local", "up"])
     assert (result.exit_code, "No such command 'local'" in result.stderr) == (2, True)
+
+
+def test_a_group_without_its_dependencies_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cli, "groups", dict)
+    result = CliRunner().invoke(cli.root, ["local", "up"])
+    assert (result.exit_code, "pip install 'tritonstack[local]'" in result.stderr) == (2, True)
     assert "local" not in CliRunner().invoke(cli.root, ["--help"]).stdout.split()
 
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 
 import pytest
 
-from tritonstack import local_aws
+from tritonstack import extensions, local_aws
 from tritonstack.errors import InputError
 
 
 @pytest.fixture
 def not_installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """No entry point is registered."""
-    monkeypatch.setattr(local_aws, "entry_points", lambda **_group: ())
+    """A wheel without the extra ``local``."""
+    monkeypatch.setattr(extensions, "find_spec", lambda _name: None)
+    for name in [name for name in sys.modules if name.startswith("tritonstack_local.plugin")]:
+        monkeypatch.delitem(sys.modules, name)
     local_aws.installed.cache_clear()
     yield
     local_aws.installed.cache_clear()

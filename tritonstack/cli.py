@@ -8,7 +8,6 @@ import os
 import sys
 from collections.abc import Mapping
 from functools import cache
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from tritonstack import VERSION
 from tritonstack.credentials import RENEW, credentials_ended
 from tritonstack.disk import FULL, disk_full, space_text, written_file
 from tritonstack.errors import TritonstackError
+from tritonstack.extensions import extensions, registered
 
 REFUSED_BY_THE_MACHINE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EMFILE, *FULL)
 """What a person can mend and no code of ours causes: no permission, a read-only or full disk, too many open files."""
@@ -112,6 +112,8 @@ class RootGroup(LazyGroup):
         """As click does; for a name that only a group has, the message names the group."""
         name = args[0]
         of_groups = [group for group, found in groups().items() if name in found.list_commands(ctx)]
+        if name in registered(GROUPS).names - groups().keys():
+            ctx.fail(f"'{name}' needs more packages: pip install 'tritonstack[{name}]'")
         if of_groups and self.get_command(ctx, name) is None:
             ctx.fail(f"No such command '{name}'. Did you mean '{of_groups[0]} {name}'?")
         return super().resolve_command(ctx, args)
@@ -126,7 +128,7 @@ class RootGroup(LazyGroup):
 @cache
 def groups() -> dict[str, LazyGroup]:
     """Groups of commands by name, of the packages that are installed beside this one."""
-    return {point.name: point.load() for point in sorted(entry_points(group=GROUPS), key=lambda point: point.name)}
+    return extensions(GROUPS)
 
 
 @click.group(cls=RootGroup, commands=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
 from tritonstack.errors import InputError, Problem
+from tritonstack.extensions import extensions
 
 if TYPE_CHECKING:
     import numpy as np
@@ -104,8 +104,7 @@ class LocalAwsPackage(Protocol):
 @cache
 def installed() -> LocalAwsPackage | None:
     """The installed local AWS; None without one."""
-    found = next(iter(entry_points(group=GROUP)), None)
-    return None if found is None else cast(LocalAwsPackage, found.load())
+    return cast("LocalAwsPackage | None", next(iter(extensions(GROUP).values()), None))
 
 
 def require_package() -> LocalAwsPackage:
@@ -114,7 +113,7 @@ def require_package() -> LocalAwsPackage:
     if package is None:
         problem = Problem(
             found="the local AWS is not installed",
-            allowed="the package tritonstack_local",
+            allowed="the package tritonstack_local with its dependencies",
             advice="pip install 'tritonstack[local]'",
         )
         raise InputError([problem])

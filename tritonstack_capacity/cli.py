@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from tritonstack.cli import LazyGroup
+from tritonstack.extensions import require_modules
+
+require_modules("aiohttp", "psutil")
 
 COMMANDS = {
     "bench": ("tritonstack_capacity.commands.bench", "Put load on models, and measure latency, rate and cold starts."),

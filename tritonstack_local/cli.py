@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from tritonstack.cli import LazyGroup
+from tritonstack.extensions import require_modules
+
+require_modules("psutil")
 
 COMMANDS = {
     "up": ("tritonstack_local.commands.up", "Start the local AWS and its SageMaker runtime."),

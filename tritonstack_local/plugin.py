@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tritonstack.extensions import require_modules
 from tritonstack.paths import LocalPaths
 from tritonstack_local.container.repository import STAND_INS
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from tritonstack.archives.programs import Report
     from tritonstack.local_aws import ContainerAnswer
     from tritonstack_local.aws import LocalAws
+
+require_modules("psutil")
 
 BACKENDS = frozenset({"python", "ensemble", *STAND_INS})
 """Triton backends that the local Triton has, or has a stand-in for."""

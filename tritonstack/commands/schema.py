@@ -6,13 +6,13 @@ import importlib
 import json
 import os
 import tempfile
-from importlib.metadata import entry_points
 from pathlib import Path
 
 import click
 from pydantic import BaseModel
 
 from tritonstack.errors import WorkFailedError
+from tritonstack.extensions import extensions
 
 SCHEMAS: dict[str, tuple[str, str]] = {
     "environment": ("tritonstack.settings.environment", "Environment"),
@@ -37,8 +37,7 @@ def schema_text(name: str) -> str:
         module, attribute = SCHEMAS[name]
         model = getattr(importlib.import_module(module), attribute)
     else:
-        [point] = entry_points(group=GROUP, name=name)
-        module, attribute, model = point.module, point.attr, point.load()
+        module, attribute, model = GROUP, name, extensions(GROUP)[name]
     if not (isinstance(model, type) and issubclass(model, BaseModel)):
         raise TypeError(f"{module}.{attribute} is no pydantic model")
     document = {"$schema": "https://json-schema.org/draft/2020-12/schema", **model.model_json_schema()}
@@ -47,7 +46,7 @@ def schema_text(name: str) -> str:
 
 def schema_names() -> list[str]:
     """The names of all schemas, those of installed packages beside this one included."""
-    return [*SCHEMAS, *sorted(point.name for point in entry_points(group=GROUP))]
+    return [*SCHEMAS, *extensions(GROUP)]
 
 
 @click.command("schema")
