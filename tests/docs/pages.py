@@ -61,7 +61,7 @@ class CodeBlock:
 
 def pages() -> tuple[str, ...]:
     """README.md, everything below docs/, and each example's README, by their paths in the repository."""
-    found = [REPOSITORY / "README.md", *REPOSITORY.glob("docs/**/*.md"), *REPOSITORY.glob("examples/*/README.md")]
+    found = [REPOSITORY / "README.md", *REPOSITORY.glob("docs/**/*.md"), *REPOSITORY.glob("examples/*/README.md"), *REPOSITORY.glob("tritonstack_*/*.md")]
     return tuple(sorted(path.relative_to(REPOSITORY).as_posix() for path in found))
 
 

@@ -61,7 +61,7 @@ def test_the_commands_of_a_group_are_commands(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_what_is_not_generated_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["docs/fidelity.md"]) == 2
+    assert main(["tritonstack_local/fidelity.md"]) == 2
     assert "docs/reference/settings.md" in capsys.readouterr().err
 
 

@@ -92,7 +92,7 @@ def test_no_pipeline_is_executed_and_its_state_says_that_none_ever_was(aws: Emul
     assert [state["stageName"] for state in states] == ["Source", "Build", "dev"]
     assert not any("latestExecution" in each for state in states for each in (state, *state["actionStates"]))
     assert client.list_pipeline_executions(pipelineName=name)["pipelineExecutionSummaries"] == []
-    with pytest.raises(ClientError, match=r"executes none.*docs/fidelity\.md"):
+    with pytest.raises(ClientError, match=r"executes none.*tritonstack_local/fidelity\.md"):
         client.start_pipeline_execution(name=name)
 
 

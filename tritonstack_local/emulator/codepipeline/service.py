@@ -15,7 +15,7 @@ from tritonstack_local.emulator.refusal import RefusedError
 
 Request = dict[str, Any]
 API = "CodePipeline API reference"
-NOT_EXECUTED = "The local AWS keeps and checks pipelines and executes none (docs/fidelity.md)"
+NOT_EXECUTED = "The local AWS keeps and checks pipelines and executes none (tritonstack_local/fidelity.md)"
 
 
 class Pipelines:
