@@ -61,7 +61,8 @@ class CodeBlock:
 
 def pages() -> tuple[str, ...]:
     """README.md, everything below docs/, and each example's README, by their paths in the repository."""
-    found = [REPOSITORY / "README.md", *REPOSITORY.glob("docs/**/*.md"), *REPOSITORY.glob("examples/*/README.md"), *REPOSITORY.glob("tritonstack_*/*.md")]
+    folders = ("docs/**/*.md", "examples/*/README.md", "tritonstack_*/*.md")
+    found = [REPOSITORY / "README.md", *(path for folder in folders for path in REPOSITORY.glob(folder))]
     return tuple(sorted(path.relative_to(REPOSITORY).as_posix() for path in found))
 
 
