@@ -32,7 +32,7 @@ from benchmarks.scenarios.report import Section, claims_table, page, section_lin
 from benchmarks.scenarios.table import SCENARIOS, Scenario
 from tritonstack.errors import TritonstackError, WorkFailedError
 from tritonstack.paths import REPOSITORY
-from tritonstack_capacity.bench.machine import machine
+from tritonstack_capacity.bench.bench import machine
 from tritonstack_local.container.repository import TritonFiles
 
 DOCS = REPOSITORY / "docs"

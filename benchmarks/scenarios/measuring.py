@@ -14,7 +14,7 @@ import uvloop
 from benchmarks.scenarios.served import ColdStart, Served, Way, served
 from benchmarks.scenarios.turn import turn
 from tritonstack.errors import WorkFailedError
-from tritonstack_capacity.bench.triton_statistics import between
+from tritonstack_capacity.bench.container import between
 
 Step = Callable[[], None]
 """Told of each cold start and each turn of load."""

@@ -18,10 +18,8 @@ from benchmarks.scenarios.models import LIMITS, Maker, Model
 from tritonstack.archives.config_merge import ConfigFile, merge_configs
 from tritonstack.errors import WorkFailedError
 from tritonstack.unpacking import unpack
-from tritonstack_capacity.bench.entrance import entrance
-from tritonstack_capacity.bench.http_caller import HttpCaller, OpenSocket, http_caller
-from tritonstack_capacity.bench.request import ReadyRequest
-from tritonstack_capacity.bench.triton_statistics import Counters, read_counters
+from tritonstack_capacity.bench.container import Counters, entrance, read_counters
+from tritonstack_capacity.bench.http_caller import HttpCaller, OpenSocket, ReadyRequest, http_caller
 from tritonstack_local.container import ContainerSettings, TritonContainer, prepare_model_data
 from tritonstack_local.container.repository import TritonFiles
 

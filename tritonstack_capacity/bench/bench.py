@@ -5,29 +5,64 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import functools
+import importlib.metadata
+import os
+import platform
+import subprocess
 import time
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import psutil
+
+from tritonstack import VERSION
 from tritonstack.client.model_client import ModelClient
 from tritonstack.engines.polling import is_local
 from tritonstack.errors import InputError, Problem, WorkFailedError
-from tritonstack_capacity.bench.analyser_way import kserve_data
-from tritonstack_capacity.bench.cloudwatch import endpoint_figures
-from tritonstack_capacity.bench.configurations import configured_names
-from tritonstack_capacity.bench.document import BenchDocument, EndpointPart, ResultPart
-from tritonstack_capacity.bench.machine import machine, versions
-from tritonstack_capacity.bench.one_model import Keep, OneModel
-from tritonstack_capacity.bench.payload import payload_of
-from tritonstack_capacity.bench.perf_analyzer import find_program
-from tritonstack_capacity.bench.progress import Progress
-from tritonstack_capacity.bench.recorded_settings import settings_part
+from tritonstack.paths import CHECKOUT
+from tritonstack_capacity.bench.document import BenchDocument, EndpointPart, ResultPart, settings_part
+from tritonstack_capacity.bench.one_model import Keep, OneModel, endpoint_figures
+from tritonstack_capacity.bench.perf_analyzer import find_program, kserve_data
 from tritonstack_capacity.bench.results_folder import ResultsFolder
-from tritonstack_capacity.bench.settings import BenchSettings
-from tritonstack_capacity.bench.subject import Subject
-from tritonstack_capacity.bench.target import find_target
+from tritonstack_capacity.bench.settings import BenchSettings, Progress
+from tritonstack_capacity.bench.subject import Subject, configured_names, find_target, payload_of
+
+
+def machine() -> dict[str, str]:
+    """Processor, cores, memory, system, and the load that it had before."""
+    return {
+        "processor": _processor(),
+        "cores": str(os.cpu_count()),
+        "memory": f"{psutil.virtual_memory().total / 2**30:.0f} GiB",
+        "system": f"{platform.system()} {platform.release()}",
+        "load_before": f"{os.getloadavg()[0]:.1f}",
+    }
+
+
+def versions() -> dict[str, str]:
+    """Of the code and of what sends the calls."""
+    found = {name: importlib.metadata.version(name) for name in ("aiohttp", "botocore", "numpy", "uvloop")}
+    return {"tritonstack": VERSION, "commit": _commit(), "python": platform.python_version(), **found}
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.machine()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+def _commit() -> str:
+    if CHECKOUT is None:
+        return "installed wheel"
+    command = ["git", "-C", str(CHECKOUT), "describe", "--always", "--dirty"]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    return found.stdout.strip() or "unknown"
+
 
 POLL_SECONDS = 10.0
 LOCAL_POLL_SECONDS = 1.0

@@ -8,7 +8,7 @@ from typing import Literal
 
 from tritonstack.settings.load_test import GateSettings
 from tritonstack_capacity.bench.document import THIS_MACHINE, BenchDocument, PointPart, ResultPart
-from tritonstack_capacity.bench.stop import StopConditions
+from tritonstack_capacity.bench.measuring import StopConditions
 
 SHARE = "95"
 LIMITS = StopConditions()

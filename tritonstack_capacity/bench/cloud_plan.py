@@ -1,15 +1,31 @@
-"""What a load test in the cloud does, as its plan in the bucket has it: requests to SageMaker, or options of bench."""
+"""The plan of a load test in the cloud, its objects in the bucket, and deployed endpoints as its configurations."""
 
 from __future__ import annotations
 
+import csv
+import gzip
+import io
+import json
+import tarfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
+from botocore.exceptions import BotoCoreError, ClientError
+
 from tritonstack import VERSION
-from tritonstack.naming import load_test_job_prefix
+from tritonstack.client.model_client import ModelClient
+from tritonstack.errors import WorkFailedError
+from tritonstack.measurement_columns import CONFIGURATION
+from tritonstack.naming import load_test_job_prefix, load_test_prefix
+from tritonstack.settings import Endpoint, Environment
 from tritonstack.settings.load_test import MOST_JOBS, BenchBuildSettings, RecommenderSettings
+from tritonstack_capacity.bench.document import THIS_MACHINE, BenchDocument, measurements_csv
+from tritonstack_capacity.bench.recommended_page import is_recommended, recommended_page
+from tritonstack_capacity.bench.results_folder import CSV, JSON, PAGE, page, read_results
+from tritonstack_capacity.bench.subject import Format, find_target, payload_of
 
 GENERATOR = "SageMaker Inference Recommender"
 JSON_TYPES = ["application/json"]
@@ -240,3 +256,173 @@ def _result(one: Configuration) -> dict[str, Any]:
         "published": 0,
         "ended_by": "it was never started",
     }
+
+
+REQUEST = "request"
+"""The one file of a payload's archive."""
+
+
+def configuration_of(
+    endpoint: Endpoint, *, environment: Environment, session: Any, bucket: str, test: str, payload_format: Format
+) -> Configuration:
+    """The endpoint's model as it is deployed; its sample request is put into the bucket.
+
+    Raises:
+        ReleaseLookupError: it is not deployed.
+        InputError: its sample cannot be read, or cannot be said in this format.
+    """
+    client = ModelClient(environment=environment.environment, session=session)
+    name = f"{endpoint.name}/{endpoint.models[0]}"
+    target = find_target(client, session, name=name)
+    container, vpc = _deployed(session.client("sagemaker"), target.call.endpoint_name)
+    payload = payload_of(client, name, files=(), outputs=())
+    body = payload.body(payload_format)
+    key = f"{load_test_prefix(test=test)}payloads/{endpoint.models[0]}.tar.gz"
+    session.client("s3").put_object(Bucket=bucket, Key=key, Body=packed(body.content))
+    manifest = client.manifest(name) or {}
+    return Configuration(
+        name=endpoint.models[0],
+        model=name,
+        endpoint=target.call.endpoint_name,
+        instance_type=endpoint.instance_type,
+        image=container["Image"],
+        model_data_url=container["ModelDataUrl"],
+        environment=dict(container.get("Environment", {})),
+        vpc=vpc,
+        archive=str(target.release.archive),
+        archive_sha256=manifest.get("archive", {}).get("sha256"),
+        config=dict(manifest.get("configs", {})),
+        payload_url=f"s3://{bucket}/{key}",
+        payload_format=payload_format,
+        content_type=body.content_type,
+        payload=payload.source,
+        request_bytes=len(body.content),
+    )
+
+
+def packed(content: bytes) -> bytes:
+    """A request as Inference Recommender takes samples: a ``.tar.gz`` of files; the same bytes for the same request."""
+    entry = tarfile.TarInfo(REQUEST)
+    entry.size = len(content)
+    raw = io.BytesIO()
+    with tarfile.open(fileobj=raw, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+        archive.addfile(entry, io.BytesIO(content))
+    return gzip.compress(raw.getvalue(), mtime=0)
+
+
+def _deployed(sagemaker: Any, endpoint: str) -> tuple[dict[str, Any], dict[str, list[str]] | None]:
+    """Container and VPC of the model behind an endpoint."""
+    described = sagemaker.describe_endpoint(EndpointName=endpoint)
+    config = sagemaker.describe_endpoint_config(EndpointConfigName=described["EndpointConfigName"])
+    model = sagemaker.describe_model(ModelName=config["ProductionVariants"][0]["ModelName"])
+    return dict(model["PrimaryContainer"]), model.get("VpcConfig")
+
+
+GONE = frozenset({"404", "NoSuchKey"})
+
+
+class TestObjects:
+    """Plan and results of one test.
+
+    Attributes:
+        bucket: where they lie.
+        url: the folder that they lie in.
+    """
+
+    __test__ = False  # no test of ours, whatever its name begins with
+
+    def __init__(self, s3: Any, *, bucket: str, test: str) -> None:
+        """``test``: its id."""
+        self._s3, self.bucket, self._prefix = s3, bucket, load_test_prefix(test=test)
+        self.url = f"s3://{bucket}/{self._prefix}"
+
+    def put_plan(self, plan: dict[str, Any]) -> None:
+        """Write the plan."""
+        body = json.dumps(plan, indent=1).encode()
+        self._s3.put_object(
+            Bucket=self.bucket, Key=f"{self._prefix}plan.json", Body=body, ContentType="application/json"
+        )
+
+    def exists(self, name: str) -> bool:
+        """Whether the test has such an object."""
+        return self._read(name) is not None
+
+    def fetch(self, folder: Path, *, local: bool) -> bool:
+        """Write the results into ``folder``; whether there were any.
+
+        Those of Inference Recommender get their page here: what gathers them writes document and table alone.
+        ``local``: they are of the local AWS. Then the document says so, and what was measured here bears the name of no
+        instance type of SageMaker's.
+
+        Raises:
+            WorkFailedError: they cannot be read there or written here; they stay in the bucket.
+        """
+        try:
+            return self._fetch(folder, local=local)
+        except OSError as error:
+            why = error.strerror or error
+            raise WorkFailedError(
+                f"{folder}: the results of the load test cannot be written: {why}\n  they are in {self.url}"
+            ) from error
+        except (BotoCoreError, ClientError) as error:
+            raise WorkFailedError(
+                f"the results of the load test cannot be fetched: {error}\n  they are in {self.url}"
+            ) from error
+
+    def _fetch(self, folder: Path, *, local: bool) -> bool:
+        found = {name: content for name in (CSV, PAGE, JSON) if (content := self._read(name)) is not None}
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, content in found.items():
+            _put(folder / name, content)
+        if JSON not in found:
+            return False
+        document = read_results(folder / JSON)
+        if local:
+            document = _mark_local(folder, document)
+        if is_recommended(document):
+            _put(folder / PAGE, recommended_page(document).encode())
+        return True
+
+    def _read(self, name: str) -> bytes | None:
+        try:
+            answer = self._s3.get_object(Bucket=self.bucket, Key=f"{self._prefix}{name}")
+        except ClientError as error:
+            if error.response["Error"]["Code"] in GONE:
+                return None
+            raise
+        content: bytes = answer["Body"].read()
+        return content
+
+
+def _mark_local(folder: Path, document: BenchDocument) -> BenchDocument:
+    recommended = is_recommended(document)
+    results = [
+        each if recommended else each.model_copy(update={"instance_type": THIS_MACHINE, "instance_count": 1})
+        for each in document.results
+    ]
+    document = document.model_copy(update={"local": True, "results": results})
+    _put(folder / JSON, (json.dumps(document.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n").encode())
+    table = _called_constructed(folder / CSV) if recommended else measurements_csv(document)
+    _put(folder / CSV, table.encode())
+    if not recommended:
+        _put(folder / PAGE, page(document).encode())  # the build's own says that it called AWS
+    return document
+
+
+def _called_constructed(file: Path) -> str:
+    """The table with names that say what its figures are: nobody sizes a fleet by them unawares."""
+    with file.open(newline="") as lines:
+        reader = csv.DictReader(lines)
+        rows = [{**row, CONFIGURATION: f"{row[CONFIGURATION]} (constructed)"} for row in reader]
+    text = io.StringIO()
+    writer = csv.DictWriter(text, reader.fieldnames or (), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def _put(path: Path, content: bytes) -> None:
+    """To a temporary name, then moved."""
+    temporary = path.with_name(f".{path.name}.part")
+    temporary.write_bytes(content)
+    temporary.replace(path)

@@ -1,10 +1,14 @@
-"""Straight at a local endpoint's container, past the runtime: the server's SageMaker port and its metrics port."""
+"""A local endpoint's container without the runtime: sockets in its network, its SageMaker port, Triton's counters."""
 
 from __future__ import annotations
 
 import functools
 import http.client
+import re
 import socket
+import subprocess
+import sys
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,10 +18,182 @@ import psutil
 
 from tritonstack.client.body import Body
 from tritonstack.errors import WorkFailedError
-from tritonstack_capacity.bench.entrance import entrance, inside
-from tritonstack_capacity.bench.http_caller import OpenSocket
-from tritonstack_capacity.bench.request import ReadyRequest
-from tritonstack_capacity.bench.target import BenchTarget
+from tritonstack_capacity.bench.http_caller import OpenSocket, ReadyRequest
+from tritonstack_capacity.bench.settings import Progress
+from tritonstack_capacity.bench.subject import BenchTarget
+
+# A local container has a network of its own that the runtime alone reaches. A process of the same user may enter it: a
+# small helper does, and hands out sockets over a Unix socket pair; a socket keeps the network in which it was made.
+AT_ONCE = 16
+HELPER_SECONDS = 10.0
+HELPER = f"""
+import ctypes, os, socket, sys
+NEW_USER, NEW_NETWORK = 0x10000000, 0x40000000
+control = socket.socket(fileno=int(sys.argv[1]))
+libc = ctypes.CDLL(None, use_errno=True)
+entered = libc.setns(os.pidfd_open(int(sys.argv[2])), NEW_USER | NEW_NETWORK) == 0
+control.send(b"ready" if entered else os.strerror(ctypes.get_errno()).encode())
+while entered and control.recv(64):
+    made = [socket.socket(socket.AF_INET, socket.SOCK_STREAM) for _ in range({AT_ONCE})]
+    socket.send_fds(control, [b"sockets"], [one.fileno() for one in made])
+    for one in made:
+        one.close()
+"""
+"""Standard library alone; ends when its caller closes the other end, however it ends."""
+RUN_INSIDE = """
+import ctypes, os, sys
+NEW_USER, NEW_NETWORK = 0x10000000, 0x40000000
+libc = ctypes.CDLL(None, use_errno=True)
+if libc.setns(os.pidfd_open(int(sys.argv[1])), NEW_USER | NEW_NETWORK):
+    sys.exit(f"the network of process {sys.argv[1]} cannot be entered: {os.strerror(ctypes.get_errno())}")
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+"""Becomes the program that it is told, files and user as outside, in the network of a process."""
+
+
+class Entrance:
+    """Makes sockets in the network of a process. Safe to use from several threads."""
+
+    def __init__(self, control: socket.socket) -> None:
+        """Use ``entrance``."""
+        self._control = control
+        self._lock = threading.Lock()
+        self._stock: list[socket.socket] = []
+
+    def open_socket(self) -> socket.socket:
+        """A TCP socket that is not connected, TCP_NODELAY set. Raises WorkFailedError."""
+        with self._lock:
+            if not self._stock:
+                self._stock = self._fetch()
+            made = self._stock.pop()
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return made
+
+    def close(self) -> None:
+        """Close what was not used."""
+        for one in self._stock:
+            one.close()
+        self._control.close()
+
+    def _fetch(self) -> list[socket.socket]:
+        try:
+            self._control.send(b"sockets")
+            message, descriptors, _, _ = socket.recv_fds(self._control, 64, AT_ONCE)
+        except OSError as error:
+            raise WorkFailedError(f"the container's network cannot be reached any more: {error}") from error
+        if not message:
+            raise WorkFailedError("the container's network cannot be reached any more")
+        return [socket.socket(fileno=descriptor) for descriptor in descriptors]
+
+
+@contextmanager
+def entrance(pid: int) -> Iterator[Entrance]:
+    """The way into the network of the process ``pid``, which must be this user's.
+
+    Raises:
+        WorkFailedError: it cannot be entered.
+    """
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    ours.settimeout(HELPER_SECONDS)
+    with theirs:
+        helper = subprocess.Popen(
+            [sys.executable, "-I", "-c", HELPER, str(theirs.fileno()), str(pid)],
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # a Ctrl-C in the terminal is ours to handle
+        )
+    opened = Entrance(ours)
+    try:
+        said = ours.recv(200)
+        if said != b"ready":
+            why = said.decode() or "the helper ended"
+            raise WorkFailedError(f"the network of the container (process {pid}) cannot be entered: {why}")
+        yield opened
+    finally:
+        opened.close()
+        try:
+            helper.wait(HELPER_SECONDS)
+        except subprocess.TimeoutExpired:
+            helper.kill()
+            helper.wait()
+
+
+def inside(pid: int) -> tuple[str, ...]:
+    """What stands before a command (its program by its path) that is to run in the network of the process ``pid``."""
+    return (sys.executable, "-I", "-c", RUN_INSIDE, str(pid))
+
+
+# Source of the names: Triton's user guide, «Metrics», inference request metrics; durations are cumulative
+# microseconds.
+_LINE = re.compile(r"^(nv_inference_\w+)\{([^}]*)\} (\S+)$", re.MULTILINE)
+_MODEL = re.compile(r'model="([^"]*)"')
+Counters = Mapping[tuple[str, str], float]
+"""(metric, Triton model) → value."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerFigures:
+    """Of the answered requests of some time, of one Triton model; milliseconds a request.
+
+    Attributes:
+        model: Triton's name for it.
+        requests: that were answered.
+        mean_batch: inferences in one execution: above 1 where dynamic batching merges requests.
+        request_ms: from the server's first byte to its answer.
+        queue_ms: waiting for an instance, or for a batch to fill.
+        input_ms, compute_ms, output_ms: copying in, running, copying out.
+    """
+
+    model: str
+    requests: int
+    mean_batch: float
+    request_ms: float
+    queue_ms: float
+    input_ms: float
+    compute_ms: float
+    output_ms: float
+
+
+def read_counters(text: str) -> dict[tuple[str, str], float]:
+    """The inference counters in Prometheus' text format; of several versions of a model the sum."""
+    found: dict[tuple[str, str], float] = {}
+    for metric, labels, value in _LINE.findall(text):
+        model = _MODEL.search(labels)
+        if model is not None:
+            key = metric, model[1]
+            found[key] = found.get(key, 0.0) + float(value)
+    return found
+
+
+def between(before: Counters, after: Counters) -> tuple[ServerFigures, ...]:
+    """What was counted between two readings, for each model that answered anything, the busiest first."""
+    found = []
+    for model in sorted({name for metric, name in after if metric == "nv_inference_request_success"}):
+        gained = {
+            metric: after[metric, name] - before.get((metric, name), 0.0) for metric, name in after if name == model
+        }
+        requests, runs = gained["nv_inference_request_success"], gained.get("nv_inference_exec_count", 0.0)
+        if requests <= 0:
+            continue
+
+        def each(part: str, gained: dict[str, float] = gained, requests: float = requests) -> float:
+            return gained.get(f"nv_inference_{part}_duration_us", 0.0) / requests / 1000
+
+        found.append(
+            ServerFigures(
+                model=model,
+                requests=int(requests),
+                mean_batch=gained.get("nv_inference_count", 0.0) / runs if runs else 0.0,
+                request_ms=each("request"),
+                queue_ms=each("queue"),
+                input_ms=each("compute_input"),
+                compute_ms=each("compute_infer"),
+                output_ms=each("compute_output"),
+            )
+        )
+    return tuple(sorted(found, key=lambda one: -one.requests))
+
 
 SAGEMAKER_PORT = ("--sagemaker-port=", 8080)
 METRICS_PORT = ("--metrics-port=", 8002)
@@ -118,3 +294,36 @@ def _port(command: list[str], flag: str, otherwise: int) -> int:
 
 
 _plain_socket = functools.partial(socket.socket, socket.AF_INET, socket.SOCK_STREAM)
+
+
+ADVICE = "container: {allow_metrics: true} in the environment file"
+"""Where they never could be read."""
+
+
+class ServerCounters:
+    """Gives what was counted since it was asked last; nothing where nothing can be read."""
+
+    def __init__(self, container: LocalContainer | None, *, progress: Progress) -> None:
+        """Read them for the first time; ``container`` None: there is none, as in the cloud."""
+        self._container = container
+        self._progress = progress
+        self._before: Counters | None = None
+        self._before = self._read()
+
+    def since(self) -> tuple[ServerFigures, ...]:
+        """What was counted meanwhile, the busiest model first."""
+        before, after = self._before or {}, self._read()
+        self._before = after
+        return between(before, after)
+
+    def _read(self) -> Counters:
+        """None where the metrics are off, as SageMaker's script has them unless told; that is said once."""
+        if self._container is None:
+            return {}
+        try:
+            return read_counters(self._container.metrics())
+        except WorkFailedError as error:
+            self._container = None
+            never = "" if self._before is not None else f"\n  do: {ADVICE}"
+            self._progress.note(f"without Triton's own figures: {error}{never}")
+            return {}

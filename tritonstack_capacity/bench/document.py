@@ -1,10 +1,27 @@
-"""The results as a document: everything that is needed to repeat them. Its schema has a version."""
+"""The results as a document with a schema, from which a bench is repeated; as rows of measurements.csv; as notes."""
 
 from __future__ import annotations
 
+import csv
+import hashlib
+import io
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from tritonstack.archives.pbtxt import Message, PbtxtError, Scalar, parse
+from tritonstack.catalogue import load_catalogue
+from tritonstack.client.body import Body
+from tritonstack.errors import InputError, Problem
+from tritonstack.measurement_columns import CONFIGURATION, GPUS, INSTANCE_TYPE, LATENCY, RATE
+from tritonstack_capacity.bench.container import ServerFigures
+from tritonstack_capacity.bench.measuring import Figures, Interval, Point
+from tritonstack_capacity.bench.settings import BenchSettings
+from tritonstack_capacity.bench.subject import Subject
 
 THIS_MACHINE = "this-machine"
 """What stands for the instance type of a local endpoint: no type of SageMaker's has this processor."""
@@ -134,3 +151,280 @@ class BenchDocument(_Part):
     command: list[str] = Field([], description="The command's words, as they were typed.")
     settings: dict[str, Any] = Field(description="Everything the command was told, defaults included: see --repeat.")
     results: list[ResultPart]
+
+
+UNDER_WAY = "under way"
+"""What stands for the reason of the end, until there is one."""
+
+
+def result_part(subject: Subject, body: Body, *, local: bool, container: bool) -> ResultPart:
+    """A result without a figure of a load.
+
+    ``local``: on the local AWS; ``container``: straight at its container.
+    """
+    target, manifest = subject.target, subject.manifest or {}
+    return ResultPart(
+        configuration=subject.configuration,
+        name=target.name,
+        endpoint=target.call.endpoint_name,
+        archive=str(target.release.archive),
+        archive_sha256=manifest.get("archive", {}).get("sha256"),
+        config=dict(manifest.get("configs", {})),
+        variant=target.fleet.variant,
+        instance_type=THIS_MACHINE if local else target.fleet.instance_type or "unknown",
+        instance_count=1 if local else target.fleet.instance_count or 1,
+        image=target.fleet.image,
+        way="container" if container else "endpoint",
+        generator="aiohttp, one process",
+        payload_format=subject.payload_format,
+        payload=subject.payload.source,
+        request_bytes=len(body.content),
+        request_sha256=hashlib.sha256(body.content).hexdigest(),
+        answer_bytes=0,
+        first_call_ms=None,
+        cold=None,
+        points=[],
+        endpoint_figures=[],
+        published=0,
+        ended_by=UNDER_WAY,
+    )
+
+
+def point_part(point: Point, server: Sequence[ServerFigures]) -> PointPart:
+    """A load."""
+    agreement = point.agreement
+    return PointPart(
+        load=point.load,
+        users=point.users,
+        rate_per_second=point.rate_per_second,
+        stable=agreement.stable,
+        per_minute=_interval(agreement.per_minute),
+        latency_ms=None if agreement.latency_ms is None else _interval(agreement.latency_ms),
+        all=_figures(point.all),
+        rounds=[_figures(one) for one in point.rounds],
+        failures=point.failures,
+        server=[ServerPart(**asdict(one)) for one in server],
+    )
+
+
+def _figures(found: Figures) -> FiguresPart:
+    shares = {f"{share:g}": value for share, value in found.percentiles_ms.items()}
+    return FiguresPart(**{**asdict(found), "percentiles_ms": shares})
+
+
+def _interval(found: Interval) -> IntervalPart:
+    return IntervalPart(mean=found.mean, half_width=found.half_width)
+
+
+_SETTINGS = TypeAdapter(BenchSettings)
+
+
+def settings_part(settings: BenchSettings) -> dict[str, Any]:
+    """The settings as JSON has them."""
+    found: dict[str, Any] = _SETTINGS.dump_python(settings, mode="json")
+    return found
+
+
+def recorded_settings(document: BenchDocument, file: Path) -> BenchSettings:
+    """With which settings a document's test ran; ``file``: where it was read.
+
+    Raises:
+        InputError: they are not those of a test that this program runs itself.
+    """
+    try:
+        return _SETTINGS.validate_python(document.settings)
+    except ValidationError as error:
+        first = error.errors()[0]
+        problem = Problem(
+            file=str(file),
+            field=".".join(["settings", *(str(part) for part in first["loc"])]),
+            found=first["msg"],
+            allowed="the results of tritonstack capacity bench NAME…; what ran in the cloud is repeated with --cloud",
+        )
+        raise InputError([problem]) from error
+
+
+def differences(then: BenchDocument, now: BenchDocument) -> Iterator[str]:
+    """A line for each thing that must be the same for figures to be compared, and is not."""
+    for what, before, after in (("machine", then.machine, now.machine), ("versions", then.versions, now.versions)):
+        for name in sorted((before.keys() | after.keys()) - {"load_before"}):
+            if before.get(name) != after.get(name):
+                yield f"{what}: {name} was {before.get(name, 'unknown')}, is {after.get(name, 'unknown')}"
+    for one, other in _pairs(then, now):
+        for what, was, found in (
+            ("archive", one.archive, other.archive),
+            ("request", _short(one.request_sha256), _short(other.request_sha256)),
+            ("instances", _fleet(one), _fleet(other)),
+            ("Triton", one.server_version, other.server_version),
+        ):
+            if was != found:
+                yield f"{other.configuration} ({other.payload_format}): {what} was {was}, is {found}"
+
+
+def comparisons(then: BenchDocument, now: BenchDocument) -> Iterator[str]:
+    """A line for each load that both have: the rate as so many times what it was, and the latency."""
+    percentile = f"{now.settings['rule']['percentile']:g}"
+    for one, other in _pairs(then, now):
+        before = {point.load: point for point in one.points}
+        for point in other.points:
+            if (was := before.get(point.load)) is not None and was.all.per_minute and point.all.percentiles_ms:
+                yield f"{other.configuration} ({other.payload_format}): {_compared(was, point, percentile)}"
+
+
+def _pairs(then: BenchDocument, now: BenchDocument) -> Iterator[tuple[ResultPart, ResultPart]]:
+    before = {(result.configuration, result.payload_format): result for result in then.results}
+    for result in now.results:
+        found = before.get((result.configuration, result.payload_format))
+        if found is not None:
+            yield found, result
+
+
+def _compared(was: PointPart, found: PointPart, percentile: str) -> str:
+    times = found.all.per_minute / was.all.per_minute
+    latency = was.all.percentiles_ms.get(percentile)
+    before = (
+        "" if latency is None else f", p{percentile} {found.all.percentiles_ms[percentile]:.4g} ms after {latency:.4g}"
+    )
+    return f"{found.load}: {times:.2f} times the answers a minute of then{before}"
+
+
+def _fleet(result: ResultPart) -> str:
+    return f"{result.instance_count} {result.instance_type}"
+
+
+def _short(digest: str | None) -> str:
+    return "unknown" if digest is None else digest[:16]
+
+
+COLUMNS = (
+    CONFIGURATION,
+    "model_optimization",
+    "dynamic_batching",
+    "instance_group_config",
+    INSTANCE_TYPE,
+    "vcpus",
+    GPUS,
+    RATE,
+    LATENCY,
+    # what the published table does not say of its own
+    "latency_percentile",
+    "load",
+    "stable",
+    "payload_format",
+    "way",
+)
+ABSENT = "NA"
+
+
+def measurements_csv(document: BenchDocument) -> str:
+    """A row for each model and format that was measured: the load that answered most, among those within the limit.
+
+    Where a stop latency was set, only loads within it count, and a result without one has the row of its lowest
+    latency: `tritonstack capacity size` then says that it misses the limit.
+    """
+    stop = document.settings["stop"]
+    percentile = f"{document.settings['rule']['percentile']:g}"
+    text = io.StringIO()
+    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    for result in document.results:
+        point = best_point(result, percentile=percentile, limit_ms=stop["latency_ms"])
+        if point is not None:
+            several = sum(each.configuration == result.configuration for each in document.results) > 1
+            name = f"{result.configuration}-{result.payload_format}" if several else result.configuration
+            writer.writerow(dict(_row(result, point, name=name, percentile=percentile)))
+    return text.getvalue()
+
+
+def best_point(result: ResultPart, *, percentile: str, limit_ms: float | None) -> PointPart | None:
+    """The load that answered most within the limit, else the one with the lowest latency; None without answers."""
+    answered = [point for point in result.points if point.all.percentiles_ms]
+    latency = {id(point): point.all.percentiles_ms[percentile] for point in answered}
+    within = [point for point in answered if limit_ms is None or latency[id(point)] <= limit_ms]
+    if within:
+        return max(within, key=lambda point: point.all.per_minute)
+    return min(answered, key=lambda point: latency[id(point)], default=None)
+
+
+def _row(result: ResultPart, point: PointPart, *, name: str, percentile: str) -> Iterator[tuple[str, str]]:
+    instance = load_catalogue().instance(result.instance_type)
+    told = _told(addressed_config(result.config, result.name))
+    yield CONFIGURATION, name
+    yield from told.items()
+    yield INSTANCE_TYPE, result.instance_type
+    yield "vcpus", ABSENT if instance is None else str(instance.vcpu)
+    yield GPUS, ABSENT if instance is None else str(instance.gpu_count)
+    yield RATE, f"{point.all.per_minute / result.instance_count:.1f}"
+    yield LATENCY, f"{point.all.percentiles_ms[percentile]:.2f}"
+    yield "latency_percentile", f"p{percentile} end to end"
+    yield "load", point.load
+    yield "stable", "Yes" if point.stable else "No"
+    yield "payload_format", result.payload_format
+    yield "way", result.way
+
+
+def addressed_config(config: Mapping[str, str], name: str) -> str:
+    """The addressed model's ``config.pbtxt``: that of its own name, else the first; empty where none is known."""
+    return config.get(name.rpartition("/")[2], next(iter(config.values()), ""))
+
+
+def _told(config: str) -> dict[str, str]:
+    """What a ``config.pbtxt`` says of backend, batching and instances."""
+    try:
+        message = parse(config)
+    except PbtxtError:
+        return {"model_optimization": ABSENT, "dynamic_batching": ABSENT, "instance_group_config": ABSENT}
+    groups = [field.value for field in message.all("instance_group") if isinstance(field.value, Message)]
+    counts = [count for group in groups if (count := _text(group, "count")) is not None]
+    known = bool(message.fields)
+    return {
+        "model_optimization": _text(message, "platform") or _text(message, "backend") or ABSENT,
+        "dynamic_batching": ("Yes" if message.all("dynamic_batching") else "No") if known else ABSENT,
+        "instance_group_config": counts[0] if counts else ABSENT,
+    }
+
+
+def _text(message: Message, name: str) -> str | None:
+    values = [field.value.value for field in message.all(name) if isinstance(field.value, Scalar)]
+    return str(values[-1]) if values else None
+
+
+LATE_SHARE = 0.1
+"""Of the median latency: where calls began later than that after they were due, latencies are the generator's too."""
+
+
+def title(result: ResultPart) -> str:
+    """How lines call a result."""
+    return f"{result.configuration} ({result.payload_format})"
+
+
+def where(document: BenchDocument) -> str:
+    """On which machine a test ran."""
+    told = document.machine
+    machine = f"{told['processor']}, {told['cores']} cores, {told['memory']}, load before {told['load_before']}"
+    if document.local:
+        return f"This machine serves and calls: {machine}. No figure of a GPU."
+    return f"Called from {machine}."
+
+
+def result_notes(result: ResultPart) -> Iterator[str]:
+    """Why it ended, its cold starts, what SageMaker measured, and the failure of each load that was most frequent."""
+    name = title(result)
+    if result.ended_by != EVERY_LOAD:
+        yield f"{name}: {result.ended_by}"
+    if result.first_call_ms is not None and result.cold is not None:
+        times = ", ".join(f"{value:,.0f}" for value in result.cold.milliseconds) or "none"
+        yield f"{name}: cold starts {times} ms; first call {result.first_call_ms:,.0f} ms"
+    if result.cold is not None and result.cold.failures:
+        yield f"{name}: cold starts that failed: {len(result.cold.failures)}, {result.cold.failures[0]}"
+    for each in result.endpoint_figures:
+        yield (
+            f"{name}: {each.metric} p50 {each.p50_ms:.4g}, p95 {each.p95_ms:.4g}, p99 {each.p99_ms:.4g} ms "
+            f"of the {each.invocations:,} calls that are counted in those minutes; this test made {result.calls:,}"
+        )
+    for point in result.points:
+        worst = max(point.failures.items(), key=lambda item: item[1], default=None)
+        if worst is not None:
+            yield f"{name}: {point.load}: {worst[1]} times {worst[0]}"
+        if point.all.late_ms > LATE_SHARE * point.all.percentiles_ms.get("50", math.inf):
+            yield f"{name}: {point.load}: calls began up to {point.all.late_ms:.3g} ms late (p99): beyond the generator"

@@ -1,9 +1,17 @@
-"""What load is put on an endpoint: so many users, so many calls a second, or users that grow in phases."""
+"""Loads on an endpoint: users or arrivals a second, the loops that generate their calls, and a sample of each call."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+import asyncio
+import random
+from array import array
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
 
 Arrivals = Literal["poisson", "even"]
 SECONDS_A_MINUTE = 60.0
@@ -88,3 +96,266 @@ def steps(phases: tuple[Phase, ...]) -> tuple[Step, ...]:
 
 
 Load = Users | Rate
+
+
+class Budget:
+    """Calls and time that are left to a run."""
+
+    def __init__(self, *, calls: int, seconds: float, now: Callable[[], float]) -> None:
+        """``now``: seconds of a monotonic clock."""
+        self._calls = calls
+        self._most = calls
+        self._seconds = seconds
+        self._now = now
+        self._end = now() + seconds
+
+    def take(self, calls: int = 1) -> bool:
+        """Take so many calls; False, and none taken, where no call or no time is left."""
+        if self.spent:
+            return False
+        self._calls -= calls
+        return True
+
+    def count(self, calls: int) -> None:
+        """Count calls that were made already, whatever is left."""
+        self._calls -= calls
+
+    @property
+    def calls(self) -> int:
+        """How many calls are left; below 0 where more were made."""
+        return self._calls
+
+    @property
+    def seconds(self) -> float:
+        """How much time is left; below 0 where it is over."""
+        return self._end - self._now()
+
+    @property
+    def spent(self) -> bool:
+        """Whether nothing is left."""
+        return self.calls <= 0 or self.seconds <= 0
+
+    @property
+    def why(self) -> str:
+        """Which of the two is spent, in words; empty while both last."""
+        if self.calls <= 0:
+            return f"all {self._most} calls were made (--max-calls)"
+        return f"{self._seconds:g} s were over (--max-seconds)" if self.seconds <= 0 else ""
+
+
+Numbers = npt.NDArray[np.float64]
+Choice = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Call:
+    """One call. Seconds of one monotonic clock.
+
+    Attributes:
+        due: when it should have begun; of a closed loop, when it began.
+        sent: when it began.
+        ended: when it was answered, or given up.
+        failure: why it has no right answer; None where it has one.
+    """
+
+    due: float
+    sent: float
+    ended: float
+    failure: str | None
+
+
+@dataclass(kw_only=True)
+class Samples:
+    """Calls in the order in which they ended."""
+
+    due: array[float] = field(default_factory=lambda: array("d"))
+    sent: array[float] = field(default_factory=lambda: array("d"))
+    ended: array[float] = field(default_factory=lambda: array("d"))
+    failed: array[int] = field(default_factory=lambda: array("b"))
+    failures: Counter[str] = field(default_factory=Counter)
+
+    def add(self, call: Call) -> None:
+        """Keep a call."""
+        self.due.append(call.due)
+        self.sent.append(call.sent)
+        self.ended.append(call.ended)
+        self.failed.append(call.failure is not None)
+        if call.failure is not None:
+            self.failures[call.failure] += 1
+
+    def __len__(self) -> int:
+        """How many calls have ended."""
+        return len(self.ended)
+
+    def part(self, first: int = 0) -> Part:
+        """The calls that ended as the ``first``-th and later."""
+        chosen = slice(first, None)
+        return Part(
+            due=_numbers(self.due[chosen]),
+            sent=_numbers(self.sent[chosen]),
+            ended=_numbers(self.ended[chosen]),
+            failed=np.array(self.failed[chosen], dtype=bool),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """Some calls as arrays of seconds."""
+
+    due: Numbers
+    sent: Numbers
+    ended: Numbers
+    failed: Choice
+
+    def where(self, chosen: Choice) -> Part:
+        """Those for which ``chosen`` is true."""
+        return Part(due=self.due[chosen], sent=self.sent[chosen], ended=self.ended[chosen], failed=self.failed[chosen])
+
+    @property
+    def latencies_ms(self) -> Numbers:
+        """Of the right answers, from when the call was due: a call that had to wait for its turn was that late."""
+        return (self.ended - self.due)[~self.failed] * 1000
+
+    @property
+    def lateness_ms(self) -> Numbers:
+        """How much later than due each call began."""
+        return (self.sent - self.due) * 1000
+
+
+def _numbers(values: Any) -> Numbers:
+    return np.array(values, dtype=np.float64)
+
+
+def due_times(rate: Rate, *, seed: int) -> Iterator[float]:
+    """Seconds from the beginning, without an end; the same for the same seed."""
+    if rate.arrivals == "even":
+        number = 0
+        while True:
+            yield number / rate.per_second
+            number += 1
+    dice = random.Random(seed)  # noqa: S311 - nothing is secret about a load
+    moment = 0.0
+    while True:
+        moment += dice.expovariate(rate.per_second)
+        yield moment
+
+
+Ask = Callable[[], Awaitable[str | None]]
+"""Makes one call. Gives None for a right answer, else in a few words what went wrong; never raises."""
+FAILURE_PAUSE_SECONDS = 0.05
+"""An endpoint that refuses at once would else be asked thousands of times a second."""
+
+
+class ClosedLoop:
+    """So many users at once; their number may change while they call."""
+
+    def __init__(self, ask: Ask, *, budget: Budget, now: Callable[[], float]) -> None:
+        """``now``: seconds of a monotonic clock."""
+        self.samples = Samples()
+        self._ask = ask
+        self._budget = budget
+        self._now = now
+        self._users = 0
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+
+    def set_users(self, count: int) -> None:
+        """Let so many call from now on; who is too many stops when it is answered."""
+        self._users = count
+        for number in range(count):
+            if number not in self._tasks or self._tasks[number].done():
+                self._tasks[number] = asyncio.create_task(self._user(number))
+
+    async def stop(self) -> None:
+        """Begin no further call, and wait for those under way."""
+        self._users = 0
+        await asyncio.gather(*self._tasks.values())
+        self._tasks = {}
+
+    def cancel(self) -> None:
+        """Give up the calls under way."""
+        for task in self._tasks.values():
+            task.cancel()
+
+    async def _user(self, number: int) -> None:
+        while number < self._users and self._budget.take():
+            sent = self._now()
+            failure = await self._ask()
+            self.samples.add(Call(due=sent, sent=sent, ended=self._now(), failure=failure))
+            if failure is not None:
+                await asyncio.sleep(FAILURE_PAUSE_SECONDS)
+
+
+# A latency counts from when the call was due. A server that stalls makes later calls wait, and a generator that waits
+# with it and counts from when it sent would leave out just those («coordinated omission»).
+NOT_BEGUN = "not begun: so many calls were under way (--most-under-way)"
+"""Why a call failed that was due and had no turn. To leave such calls out would leave out the slowest."""
+
+
+class OpenLoop:
+    """Begins calls by a schedule."""
+
+    def __init__(
+        self, ask: Ask, *, due: Iterator[float], most_under_way: int, budget: Budget, now: Callable[[], float]
+    ) -> None:
+        """Takes the schedule: seconds from the beginning, and the most calls that may be under way at once.
+
+        A call that is due while so many are under way begins later; its latency counts from when it was due.
+        """
+        self.samples = Samples()
+        self._ask = ask
+        self._due = due
+        self._room = asyncio.Semaphore(most_under_way)
+        self._budget = budget
+        self._now = now
+        self._calls: set[asyncio.Task[None]] = set()
+        self._schedule: asyncio.Task[None] | None = None
+        self._began = self._next = 0.0
+
+    def start(self) -> None:
+        """Begin the schedule now."""
+        self._began = self._now()
+        self._schedule = asyncio.create_task(self._run())
+
+    async def stop(self) -> None:
+        """Begin no further call, and wait for those under way. What was due by now and not begun has failed."""
+        if self._schedule is not None:
+            behind = not self._schedule.done()
+            self._schedule.cancel()
+            await asyncio.gather(self._schedule, return_exceptions=True)
+            if behind:
+                self._give_up(self._now())
+        await asyncio.gather(*self._calls)
+
+    def cancel(self) -> None:
+        """Give up the calls under way."""
+        for task in (self._schedule, *self._calls):
+            if task is not None:
+                task.cancel()
+
+    async def _run(self) -> None:
+        for offset in self._due:
+            self._next = self._began + offset
+            wait = self._next - self._now()
+            if wait > 0:
+                await asyncio.sleep(wait)
+            await self._room.acquire()
+            if not self._budget.take():
+                return
+            task = asyncio.create_task(self._one(self._next))
+            self._calls.add(task)
+            task.add_done_callback(self._calls.discard)
+
+    async def _one(self, due: float) -> None:
+        try:
+            sent = self._now()
+            failure = await self._ask()
+            self.samples.add(Call(due=due, sent=sent, ended=self._now(), failure=failure))
+        finally:
+            self._room.release()
+
+    def _give_up(self, now: float) -> None:
+        due: float | None = self._next
+        while due is not None and due < now and self._budget.calls > 0:
+            self.samples.add(Call(due=due, sent=now, ended=now, failure=NOT_BEGUN))
+            offset = next(self._due, None)
+            due = None if offset is None else self._began + offset

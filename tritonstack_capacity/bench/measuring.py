@@ -1,25 +1,242 @@
-"""Puts a load on an endpoint and measures it: rounds until they agree, or a ramp step by step."""
+"""A load measured: rounds until they agree or a ramp step by step, their rates and percentiles, when to stop."""
 
 from __future__ import annotations
 
 import asyncio
 import itertools
+import math
+import statistics
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from functools import cache
+from typing import Literal, Protocol
 
 import numpy as np
 
-from tritonstack_capacity.bench.arrivals import due_times
-from tritonstack_capacity.bench.budget import Budget
-from tritonstack_capacity.bench.closed_loop import Ask, ClosedLoop
-from tritonstack_capacity.bench.figures import SHARES, Figures, figures
-from tritonstack_capacity.bench.load import Load, Phase, Rate, Users, steps
-from tritonstack_capacity.bench.open_loop import OpenLoop
-from tritonstack_capacity.bench.samples import Numbers, Part
-from tritonstack_capacity.bench.stability import Agreement, StabilityRule, agreement
-from tritonstack_capacity.bench.stop import StopConditions
+from tritonstack_capacity.bench.load import (
+    SECONDS_A_MINUTE,
+    Ask,
+    Budget,
+    ClosedLoop,
+    Load,
+    Numbers,
+    OpenLoop,
+    Part,
+    Phase,
+    Rate,
+    Users,
+    due_times,
+    steps,
+)
+
+SHARES = (50.0, 90.0, 95.0, 99.0)
+"""The percentiles that are kept."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figures:
+    """What some time of load came to. Latencies are milliseconds, of right answers alone, from when each was due.
+
+    Attributes:
+        seconds: how long it was.
+        answered: right answers.
+        failed: calls without one.
+        per_minute: right answers a minute.
+        mean_ms, least_ms, most_ms: None where nothing was answered.
+        percentiles_ms: percentile → latency (linear between the two nearest calls, as NumPy does); empty likewise.
+        late_ms: the 99th percentile of how much later than due calls began: the generator's own share.
+    """
+
+    seconds: float
+    answered: int
+    failed: int
+    per_minute: float
+    mean_ms: float | None
+    least_ms: float | None
+    most_ms: float | None
+    percentiles_ms: Mapping[float, float]
+    late_ms: float
+
+
+def percentiles(values: Numbers, shares: tuple[float, ...] = SHARES) -> dict[float, float]:
+    """Percentile → value; empty without values."""
+    if not len(values):
+        return {}
+    return dict(zip(shares, (float(value) for value in np.percentile(values, shares)), strict=True))
+
+
+def figures(
+    part: Part,
+    *,
+    begin: float,
+    end: float,
+    shares: tuple[float, ...] = SHARES,
+    by: Literal["due", "ended"] = "due",
+) -> Figures:
+    """The figures of a time (seconds of the calls' clock).
+
+    The rate counts what was answered within it. Latencies are of the calls that were *due* within it, whenever they
+    ended: one that was sent before, as a warm-up's, is not of it, and to leave out those that took longer would leave
+    out the slowest. Where calls are still under way, ``by="ended"`` takes those that ended within it.
+    """
+    moment = part.due if by == "due" else part.ended
+    chosen = part.where((moment >= begin) & (moment < end))
+    answered_within = (part.ended >= begin) & (part.ended <= end) & ~part.failed
+    latencies = chosen.latencies_ms
+    seconds = end - begin
+    some = len(latencies) > 0
+    return Figures(
+        seconds=seconds,
+        answered=len(latencies),
+        failed=int(np.count_nonzero(chosen.failed)),
+        per_minute=int(np.count_nonzero(answered_within)) / seconds * SECONDS_A_MINUTE if seconds > 0 else 0.0,
+        mean_ms=float(latencies.mean()) if some else None,
+        least_ms=float(latencies.min()) if some else None,
+        most_ms=float(latencies.max()) if some else None,
+        percentiles_ms=percentiles(latencies, shares),
+        late_ms=percentiles(chosen.lateness_ms, (99.0,)).get(99.0, 0.0),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interval:
+    """A mean and half the width of its confidence interval; None where one value alone says nothing of it."""
+
+    mean: float
+    half_width: float | None
+
+    @property
+    def share(self) -> float | None:
+        """Half the width as a share of the mean; None where it is not known, or the mean is 0."""
+        return None if self.half_width is None or self.mean == 0 else self.half_width / abs(self.mean)
+
+
+def mean_interval(values: Sequence[float], *, confidence: float) -> Interval:
+    """The mean of independent values and its two-sided interval at ``confidence`` (0.95).
+
+    Raises:
+        ValueError: no value.
+    """
+    if not values:
+        raise ValueError("no values")
+    mean = math.fsum(values) / len(values)
+    if len(values) == 1:
+        return Interval(mean=mean, half_width=None)
+    spread = statistics.stdev(values) / math.sqrt(len(values))
+    return Interval(mean=mean, half_width=t_quantile((1 + confidence) / 2, len(values) - 1) * spread)
+
+
+@cache
+def t_quantile(probability: float, freedom: int) -> float:
+    """Below which Student's t with so many degrees of freedom lies with ``probability`` (0.5 to below 1)."""
+    low, high = 0.0, 1.0
+    while _central(high, freedom) < 2 * probability - 1:
+        high *= 2
+    for _ in range(200):
+        middle = (low + high) / 2
+        if _central(middle, freedom) < 2 * probability - 1:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2
+
+
+def _central(t: float, freedom: int) -> float:
+    """The probability of lying between -t and t: Abramowitz and Stegun, 26.7.3 and 26.7.4."""
+    angle = math.atan(t / math.sqrt(freedom))
+    sine, cosine = math.sin(angle), math.cos(angle)
+    odd = freedom % 2 == 1
+    term = cosine if odd else 1.0
+    total = term if freedom > 1 else 0.0
+    for number in range(3 if odd else 2, freedom, 2):
+        term *= cosine * cosine * (number - 1) / number
+        total += term
+    return 2 / math.pi * (angle + sine * total) if odd else sine * total
+
+
+@dataclass(frozen=True, kw_only=True)
+class StabilityRule:
+    """Rounds are repeated until rate and latency are known so well.
+
+    Attributes:
+        within: half of the confidence interval's width, as a share of the mean (0.1).
+        confidence: of the interval (0.95).
+        least, most: rounds.
+        percentile: of the latency that must be known.
+    """
+
+    within: float
+    confidence: float
+    least: int
+    most: int
+    percentile: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Agreement:
+    """How well rounds agree: invocations a minute, and the latency's percentile in ms (None without answers)."""
+
+    per_minute: Interval
+    latency_ms: Interval | None
+    stable: bool
+
+
+def agreement(rounds: Sequence[Figures], rule: StabilityRule) -> Agreement:
+    """Of at least one round. One round alone is never stable."""
+    rates = mean_interval([one.per_minute for one in rounds], confidence=rule.confidence)
+    known = [one.percentiles_ms[rule.percentile] for one in rounds if rule.percentile in one.percentiles_ms]
+    latencies = mean_interval(known, confidence=rule.confidence) if known else None
+    intervals = [rates, latencies] if len(known) == len(rounds) else []
+    enough = len(rounds) >= rule.least
+    close = [one is not None and one.share is not None and one.share <= rule.within for one in intervals]
+    return Agreement(per_minute=rates, latency_ms=latencies, stable=enough and bool(close) and all(close))
+
+
+class Calls(Protocol):
+    """How many calls some time of load had: right answers, and calls without one."""
+
+    @property
+    def answered(self) -> int:
+        """Right answers."""
+
+    @property
+    def failed(self) -> int:
+        """Calls without one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StopConditions:
+    """As Inference Recommender's stopping conditions: more load is not put on what is over one of them.
+
+    Attributes:
+        latency_ms: of ``percentile``; None for none.
+        percentile: whose latency counts.
+        per_minute: right answers; None for none.
+        failed_share: of calls without a right answer, above which figures mean nothing.
+    """
+
+    latency_ms: float | None = None
+    percentile: float = 95.0
+    per_minute: float | None = None
+    failed_share: float = 0.1
+
+    def reason(self, found: Figures) -> str | None:
+        """Why no more load follows; None where it does."""
+        if self.too_many_failed(found):
+            return f"{found.failed} of {found.answered + found.failed} calls failed"
+        latency = found.percentiles_ms.get(self.percentile)
+        if self.latency_ms is not None and latency is not None and latency > self.latency_ms:
+            return f"p{self.percentile:g} {latency:.4g} ms is above {self.latency_ms:g} ms"
+        if self.per_minute is not None and found.per_minute >= self.per_minute:
+            return f"{found.per_minute:.0f} a minute reach {self.per_minute:g}"
+        return None
+
+    def too_many_failed(self, found: Calls) -> bool:
+        """Whether more than ``failed_share`` of the calls failed, so that their figures mean nothing."""
+        made = found.answered + found.failed
+        return made > 0 and found.failed / made > self.failed_share
+
 
 TICK_SECONDS = 0.05
 """How often a test looks whether its calls or its time are spent."""
@@ -195,3 +412,20 @@ class Measuring:
                 return False
             await asyncio.sleep(min(left, TICK_SECONDS))
         return True
+
+
+def round_line(title: str, load: str, rounds: Sequence[Figures], agreement: Agreement) -> str:
+    """``title``: what is measured."""
+    rate = agreement.per_minute
+    spread = "" if rate.share is None else f" ±{rate.share * 100:.0f} %"
+    return f"{title}: {load}, round {len(rounds)}: {rate.mean:,.0f} a minute{spread}"
+
+
+def load_line(title: str, point: Point) -> str:
+    """``title``: what is measured."""
+    latency = "".join(f", p{share:g} {value:.4g} ms" for share, value in point.all.percentiles_ms.items())
+    several = len(point.rounds) > 1
+    rounds = f"{len(point.rounds)} round{'s' if several else ''}"
+    stable = ", not stable" if several and not point.agreement.stable else ""
+    failed = f", {point.all.failed} failed" if point.all.failed else ""
+    return f"{title}: {point.load}: {point.all.per_minute:,.0f} a minute{latency} ({rounds}{stable}{failed})"

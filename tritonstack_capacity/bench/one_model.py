@@ -1,36 +1,242 @@
-"""One subject measured: its cold starts, its first call, its loads."""
+"""One subject measured: cold starts, first call, loads, and CloudWatch's metrics of the endpoint meanwhile."""
 
 from __future__ import annotations
 
 import contextlib
+import secrets
 import time
-from collections.abc import AsyncGenerator, Callable, Iterator
-from contextlib import AsyncExitStack, contextmanager
-from datetime import UTC, datetime
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any
+from urllib.parse import urlparse
 
+from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack.client.body import decode
+from tritonstack.client.calls import Target
 from tritonstack.engines.polling import is_local
 from tritonstack.errors import WorkFailedError
 from tritonstack.local_aws import LocalSession, find_local_aws
-from tritonstack_capacity.bench.analyser import Analyser
-from tritonstack_capacity.bench.analyser_way import AnalyserWay, at_container, by_proxy
-from tritonstack_capacity.bench.budget import Budget
-from tritonstack_capacity.bench.callers import Callers
-from tritonstack_capacity.bench.cloudwatch import publish_latencies
-from tritonstack_capacity.bench.cold_start import cold_starts
-from tritonstack_capacity.bench.container import LocalContainer, local_container, name_hash_of, serving_fleet
-from tritonstack_capacity.bench.document import EVERY_LOAD, ResultPart
-from tritonstack_capacity.bench.http_caller import HttpCaller
-from tritonstack_capacity.bench.load_line import load_line, round_line
-from tritonstack_capacity.bench.measuring import Measuring, Point
-from tritonstack_capacity.bench.parts import point_part, result_part
-from tritonstack_capacity.bench.progress import Progress
-from tritonstack_capacity.bench.server_counters import ServerCounters
-from tritonstack_capacity.bench.settings import BenchSettings
-from tritonstack_capacity.bench.subject import Subject
+from tritonstack.naming import DIGEST_LENGTH, ArchiveName
+from tritonstack_capacity.bench.container import (
+    LocalContainer,
+    ServerCounters,
+    local_container,
+    name_hash_of,
+    serving_fleet,
+)
+from tritonstack_capacity.bench.document import EVERY_LOAD, ColdPart, ResultPart, point_part, result_part
+from tritonstack_capacity.bench.http_caller import HttpCaller, Prepare, SignedRequests, http_caller
+from tritonstack_capacity.bench.load import Budget, Numbers
+from tritonstack_capacity.bench.measuring import Measuring, Point, load_line, round_line
+from tritonstack_capacity.bench.perf_analyzer import Analyser, AnalyserWay, at_container, by_proxy
+from tritonstack_capacity.bench.settings import BenchSettings, Progress
+from tritonstack_capacity.bench.subject import BenchTarget, Subject
+
+ONCE = Config(retries={"total_max_attempts": 1})
+Caller = AbstractAsyncContextManager[HttpCaller]
+
+
+class Callers:
+    """Makes callers. Each keeps its connections for as long as its block lasts."""
+
+    def __init__(self, settings: BenchSettings, subject: Subject, *, session: Any) -> None:
+        """``session``: makes AWS clients."""
+        self._settings = settings
+        self._subject = subject
+        self._session = session
+        self.body = subject.payload.body(subject.payload_format)
+
+    def endpoint(self, archive: str | None = None) -> Caller:
+        """By InvokeEndpoint; ``archive``: another one than the subject's."""
+        target = self._subject.target.call
+        if archive is not None:
+            target = Target(endpoint_name=target.endpoint_name, target_model=archive)
+        requests = SignedRequests(self._session.client("sagemaker-runtime", config=ONCE))
+        return self._caller(lambda: requests.make(target, self.body))
+
+    def straight(self, container: LocalContainer, *, name_hash: str | None) -> Caller:
+        """At SageMaker's port of a local container; ``name_hash``: under which name that knows the archive."""
+        target = self._subject.target
+        return self._caller(lambda: container.request(target, self.body, name_hash=name_hash), container)
+
+    def _caller(self, prepare: Prepare, container: LocalContainer | None = None) -> Caller:
+        return http_caller(
+            prepare,
+            connections=self._settings.most_under_way,
+            timeout_seconds=self._settings.timeout_seconds,
+            open_socket=None if container is None else container.open_socket,
+            proxies=not is_local(self._session.client("sagemaker-runtime", config=ONCE)),
+        )
+
+
+# SageMaker has no call that unloads a model. A copy of the archive under a name that was never called is as cold: the
+# instance downloads, unpacks and loads it. The copies are removed from the bucket at the end; instances keep what they
+# have loaded until they need the memory.
+AskOnce = Callable[[str], Awaitable[str | None]]
+"""Calls an archive by its file's name. None for a right answer, else what went wrong."""
+
+
+async def cold_starts(session: Any, target: BenchTarget, *, count: int, ask: AskOnce) -> ColdPart:
+    """The first calls to so many archives that no instance has loaded, one after the other.
+
+    Raises:
+        WorkFailedError: this caller may not copy the archive, or it is not there.
+    """
+    times, failures = [], []
+    with copies(session.client("s3"), target, model_data_url=model_data_url(session, target), count=count) as names:
+        for name in names:
+            began = time.perf_counter()
+            failure = await ask(name)
+            if failure is None:
+                times.append((time.perf_counter() - began) * 1000)
+            else:
+                failures.append(failure)
+    return ColdPart(milliseconds=times, failures=failures)
+
+
+@contextmanager
+def copies(s3: Any, target: BenchTarget, *, model_data_url: str, count: int) -> Iterator[list[str]]:
+    """So many copies of a model's archive beside it, for as long as the block lasts.
+
+    Raises:
+        WorkFailedError: this caller may not write there, or the archive is not there.
+    """
+    place = urlparse(model_data_url)
+    bucket, prefix = place.netloc, place.path.lstrip("/")
+    names = [
+        str(ArchiveName(model=target.release.model, digest=secrets.token_hex(DIGEST_LENGTH // 2))) for _ in range(count)
+    ]
+    source = {"Bucket": bucket, "Key": f"{prefix}{target.release.archive}"}
+    made: list[str] = []
+    try:
+        for name in names:
+            s3.copy(source, bucket, f"{prefix}{name}")
+            made.append(name)
+        yield made
+    except (ClientError, BotoCoreError) as error:
+        raise WorkFailedError(
+            f"no copy of {target.release.archive} in {model_data_url} for a cold start: {error}"
+        ) from error
+    finally:
+        for name in made:
+            s3.delete_object(Bucket=bucket, Key=f"{prefix}{name}")
+
+
+def model_data_url(session: Any, target: BenchTarget) -> str:
+    """The prefix under which a multi-model endpoint finds its archives."""
+    sagemaker = session.client("sagemaker")
+    described = sagemaker.describe_endpoint(EndpointName=target.call.endpoint_name)
+    config = sagemaker.describe_endpoint_config(EndpointConfigName=described["EndpointConfigName"])
+    model = sagemaker.describe_model(ModelName=config["ProductionVariants"][0]["ModelName"])
+    return str(model["PrimaryContainer"]["ModelDataUrl"])
+
+
+NAMESPACE = "AWS/SageMaker"
+CUSTOM_NAMESPACE = "tritonstack/client"
+CUSTOM_METRIC = "EndToEndLatency"
+METRICS = ("ModelLatency", "OverheadLatency")
+VALUES_A_DATUM = 150
+"""The most that PutMetricData takes in one datum."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EndpointFigures:
+    """Milliseconds, over whole minutes.
+
+    Attributes:
+        metric: ``ModelLatency``: the container with its network; ``OverheadLatency``: SageMaker's own part.
+        invocations: how many it is of.
+    """
+
+    metric: str
+    invocations: int
+    mean_ms: float
+    p50_ms: float
+    p95_ms: float
+    p99_ms: float
+
+
+def dimensions(endpoint: str, variant: str) -> list[dict[str, str]]:
+    """Of a production variant's metrics."""
+    return [{"Name": "EndpointName", "Value": endpoint}, {"Name": "VariantName", "Value": variant}]
+
+
+def endpoint_figures(
+    cloudwatch: Any, *, endpoint: str, variant: str, begin: datetime, end: datetime
+) -> tuple[EndpointFigures, ...]:
+    """SageMaker's latencies of the minutes from ``begin`` to ``end``; empty where it has none yet, or none are given.
+
+    A minute's figures come a minute or two after it (SageMaker developer guide, CloudWatch metrics).
+    """
+    start = begin.replace(second=0, microsecond=0)
+    stop = end.replace(second=0, microsecond=0) + timedelta(minutes=1)
+    period = int((stop - start).total_seconds())
+    found = []
+    for metric in METRICS:
+        asked = {
+            "Namespace": NAMESPACE,
+            "MetricName": metric,
+            "Dimensions": dimensions(endpoint, variant),
+            "StartTime": start,
+            "EndTime": stop,
+            "Period": period,
+        }
+        try:
+            simple = cloudwatch.get_metric_statistics(**asked, Statistics=["SampleCount", "Average"])["Datapoints"]
+            shares = ["p50", "p95", "p99"]
+            extended = cloudwatch.get_metric_statistics(**asked, ExtendedStatistics=shares)["Datapoints"]
+        except (ClientError, BotoCoreError):
+            return ()
+        if not simple or not extended:
+            continue
+        values = extended[0]["ExtendedStatistics"]
+        found.append(
+            EndpointFigures(
+                metric=metric,
+                invocations=int(simple[0]["SampleCount"]),
+                mean_ms=simple[0]["Average"] / 1000,
+                **{f"{share}_ms": values[share] / 1000 for share in shares},
+            )
+        )
+    return tuple(found)
+
+
+def publish_latencies(
+    cloudwatch: Any, latencies_ms: Numbers, *, endpoint: str, variant: str, model: str, at: datetime | None = None
+) -> int:
+    """Put end-to-end latencies as a custom metric, counted in steps of 1 %. Returns how many.
+
+    Raises:
+        WorkFailedError: CloudWatch does not take them.
+    """
+    counted: dict[float, int] = {}
+    for value in latencies_ms:
+        rounded = float(f"{value:.3g}")
+        counted[rounded] = counted.get(rounded, 0) + 1
+    named = [*dimensions(endpoint, variant), {"Name": "Model", "Value": model}]
+    items = sorted(counted.items())
+    for first in range(0, len(items), VALUES_A_DATUM):
+        datum = {
+            "MetricName": CUSTOM_METRIC,
+            "Dimensions": named,
+            "Timestamp": at or datetime.now(UTC),
+            "Unit": "Milliseconds",
+            **_counts(items[first : first + VALUES_A_DATUM]),
+        }
+        try:
+            cloudwatch.put_metric_data(Namespace=CUSTOM_NAMESPACE, MetricData=[datum])
+        except (ClientError, BotoCoreError) as error:
+            raise WorkFailedError(f"{CUSTOM_NAMESPACE} {CUSTOM_METRIC} cannot be published: {error}") from error
+    return len(latencies_ms)
+
+
+def _counts(items: Sequence[tuple[float, int]]) -> dict[str, list[float]]:
+    return {"Values": [value for value, _ in items], "Counts": [float(count) for _, count in items]}
+
 
 Keep = Callable[[ResultPart], object]
 

@@ -1,29 +1,35 @@
-"""NVIDIA's perf_analyzer as a program: found, told what to do, run, and its export read.
-
-Its latencies count from when a call was sent, also at a rate: a call that had to wait for its turn is not that late
-here (see ``open_loop``).
-"""
+"""NVIDIA's perf_analyzer as the load generator: the program, how it reaches a model, and its export as points."""
 
 from __future__ import annotations
 
 import asyncio
+import itertools
+import json
 import os
 import shutil
+import signal
+import sys
 import tempfile
 from asyncio.subprocess import DEVNULL, PIPE, STDOUT
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ValidationError
 
-from tritonstack.errors import WorkFailedError
+from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.paths import machine_folder
-from tritonstack_capacity.bench.load import Load, Users
-from tritonstack_capacity.bench.samples import Call, Samples
+from tritonstack_capacity.bench.http_caller import ReadyRequest
+from tritonstack_capacity.bench.load import Budget, Call, Load, Rate, Samples, Users
+from tritonstack_capacity.bench.measuring import SHARES, Point, agreement, figures
 from tritonstack_capacity.bench.settings import BenchSettings
+from tritonstack_capacity.bench.subject import Payload, Subject
 
+# Its latencies count from when a call was sent, also at a rate: a call that had to wait for its turn is not that late
+# here (see ``open_loop``).
 VARIABLE = "TRITONSTACK_PERF_ANALYZER"
 SETUP_NAME = "perf-analyzer"
 FOLDER = f".envs/{SETUP_NAME}"
@@ -172,3 +178,162 @@ def libraries() -> Iterator[Path]:
             if found is not None:
                 (folder / library).symlink_to(found)
         yield folder
+
+
+# Straight at a container nothing listens that speaks KServe's protocol: SageMaker's ``serve`` script switches it off.
+# What perf_analyzer knows as an OpenAI service is a POST of JSON to any path of any server, and that is what
+# SageMaker's front end takes. So it goes there, as JSON, in the container's own network.
+ADDRESS = "KServe v2 at http://"
+"""How the proxy's first line begins."""
+MOST_THREADS = 512
+"""The most invocations that the proxy has on their way."""
+STOP_SECONDS = 30.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnalyserWay:
+    """A way to one model.
+
+    Attributes:
+        options: what it is told of the way.
+        data: the request, as its ``--input-data`` has it.
+        enter: what stands before its command.
+    """
+
+    options: tuple[str, ...]
+    data: str
+    enter: tuple[str, ...] = ()
+
+
+@asynccontextmanager
+async def by_proxy(settings: BenchSettings, subject: Subject, *, local: bool) -> AsyncIterator[AnalyserWay]:
+    """Through a proxy of its own, on a free port, for as long as the block lasts; ``local``: with ``--local``.
+
+    Raises:
+        InputError: the payload cannot be given to it.
+        WorkFailedError: the proxy does not start.
+    """
+    data = kserve_data(subject.payload, subject.manifest)
+    release = subject.target.release
+    command = [sys.executable, "-m", "tritonstack", "proxy", settings.environment, "--endpoint", release.endpoint]
+    command += ["--port", "0", "--concurrency", str(min(settings.most_under_way, MOST_THREADS))]
+    command += ["--local"] if local else []
+    process = await asyncio.create_subprocess_exec(*command, stdout=PIPE, stderr=PIPE, start_new_session=True)
+    try:
+        assert process.stdout is not None and process.stderr is not None  # noqa: S101 - they are pipes
+        line = (await process.stdout.readline()).decode()
+        if not line.startswith(ADDRESS):
+            raise WorkFailedError(f"tritonstack proxy did not start: {line}{(await process.stderr.read()).decode()}")
+        address = line.removeprefix(ADDRESS).split()[0]
+        yield AnalyserWay(options=("-m", release.model, "-u", address), data=data)
+    finally:
+        await _end(process)
+
+
+def at_container(request: ReadyRequest, *, model: str, enter: tuple[str, ...]) -> AnalyserWay:
+    """At a local container's port for SageMaker.
+
+    Args:
+        request: as the container takes it, in JSON.
+        model: what its reports call it.
+        enter: what stands before a command that is to run in the container's network.
+    """
+    address = urlsplit(request.url)
+    headers = [f"{name}:{value}" for name, value in request.headers.items() if name != "Content-Type"]
+    return AnalyserWay(
+        options=(
+            *("--service-kind", "openai", "--async", "-m", model),
+            *("-u", f"http://{address.netloc}", "--endpoint", address.path.lstrip("/")),
+            *(word for header in headers for word in ("-H", header)),
+        ),
+        data=json.dumps({"data": [{"payload": [json.loads(request.body)]}]}),
+        enter=enter,
+    )
+
+
+def kserve_data(payload: Payload, manifest: Mapping[str, Any] | None) -> str:
+    """A request as its ``--input-data`` has it: values in a row, shapes without the batch dimension.
+
+    ``manifest``: of the archive; it says whether the model batches.
+
+    Raises:
+        InputError: several inputs in one request, or bytes, which its JSON has in another form.
+    """
+    batched = manifest is not None and int(manifest["model"].get("max_batch_size", 0)) > 0
+    data = {}
+    for name, array in payload.inputs.items():
+        if array.dtype.kind == "O" or (batched and array.shape[0] != 1):
+            found = f"{name}: {'BYTES' if array.dtype.kind == 'O' else f'a batch of {array.shape[0]}'}"
+            allowed = "numbers, one to a request"
+            raise InputError([Problem(field="--generator perf-analyzer", found=found, allowed=allowed)])
+        shape = list(array.shape[1:] if batched else array.shape)
+        data[name] = {"content": array.ravel().tolist(), "shape": shape}
+    return json.dumps({"data": [data]})
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """As a person would end it; at once where it does not listen."""
+    if process.returncode is None:
+        process.send_signal(signal.SIGINT)
+    try:
+        async with asyncio.timeout(STOP_SECONDS):
+            await process.wait()
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+
+
+class Analyser:
+    """Measures loads on one model. Needs the program: see ``find_program``.
+
+    Attributes:
+        version: of perf_analyzer, once it has measured.
+    """
+
+    def __init__(self, settings: BenchSettings, way: AnalyserWay, *, budget: Budget) -> None:
+        """``budget``: its calls are counted after each load, since perf_analyzer takes no such number."""
+        self.version = ""
+        self._settings = settings
+        self._way = way
+        self._budget = budget
+
+    async def level(self, load: Load) -> Point | None:
+        """One load; its rounds are perf_analyzer's last measurements. None where the budget is spent.
+
+        Where its measurements never agree, three are taken as they come: the point then says that it is not stable.
+
+        Raises:
+            WorkFailedError: it measured nothing, or time is over.
+        """
+        if self._budget.spent:
+            return None
+        with tempfile.TemporaryDirectory(prefix="bench-") as name:
+            data, export = Path(name) / "input.json", Path(name) / "export.json"
+            data.write_text(self._way.data)
+            last = await self._run(arguments(load, self._settings, data=data, export=export))
+            if UNSTABLE in last:
+                last = await self._run(arguments(load, self._settings, data=data, export=export, whatever_comes=True))
+            if not export.is_file():
+                raise WorkFailedError(f"perf_analyzer, {load.name}: {last}")
+            found = read_export(export.read_text())
+        self.version = found.version
+        self._budget.count(len(found.samples))  # also where time ran out meanwhile: they were made
+        return self._point(load, found)
+
+    async def _run(self, options: list[str]) -> str:
+        command = [*self._way.enter, str(find_program()), *self._way.options, *options]
+        return await run(command, seconds=self._budget.seconds)
+
+    def _point(self, load: Load, found: Analysed) -> Point:
+        shares = tuple(sorted({*SHARES, self._settings.rule.percentile}))
+        part = found.samples.part()
+        rounds = [figures(part, begin=begin, end=end, shares=shares) for begin, end in itertools.pairwise(found.cuts)]
+        return Point(
+            load=load.name,
+            users=load.count if isinstance(load, Users) else None,
+            rate_per_second=load.per_second if isinstance(load, Rate) else None,
+            rounds=tuple(rounds),
+            all=figures(part, begin=found.cuts[0], end=found.cuts[-1], shares=shares),
+            agreement=agreement(rounds, self._settings.rule),
+            failures=dict(found.samples.failures),
+        )

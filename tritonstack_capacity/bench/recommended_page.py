@@ -6,11 +6,8 @@ from collections.abc import Iterator
 from html import escape
 
 from tritonstack.observability.page.axis import value_text
-from tritonstack_capacity.bench.document import BenchDocument, ResultPart
-from tritonstack_capacity.bench.page import framed
-from tritonstack_capacity.bench.pictures import figure
-from tritonstack_capacity.bench.result_notes import result_notes, title
-from tritonstack_capacity.bench.xy_plot import Bar, Line, bars, legend, xy_plot
+from tritonstack_capacity.bench.document import BenchDocument, ResultPart, result_notes, title
+from tritonstack_capacity.bench.results_folder import Bar, Line, bars, figure, framed, legend, xy_plot
 
 COLUMNS = ("configuration", "instance type", "instances", "a minute", "a minute each", "latency ms", "within the limit")
 

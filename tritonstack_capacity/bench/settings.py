@@ -1,15 +1,24 @@
-"""What a bench is told."""
+"""Settings of a bench, and the interface that it reports its progress to."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 from tritonstack_capacity.bench.load import Load, Phase
-from tritonstack_capacity.bench.measuring import Timing
-from tritonstack_capacity.bench.payload import Format
-from tritonstack_capacity.bench.stability import StabilityRule
-from tritonstack_capacity.bench.stop import StopConditions
+from tritonstack_capacity.bench.measuring import StabilityRule, StopConditions, Timing
+from tritonstack_capacity.bench.subject import Format
+
+
+class Progress(Protocol):
+    """Where a test's words go."""
+
+    def note(self, line: str, /) -> None:
+        """A line that stays."""
+
+    def say(self, text: str, /) -> None:
+        """What is done now, until something else is."""
+
 
 Generator = Literal["client", "perf-analyzer"]
 

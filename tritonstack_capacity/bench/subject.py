@@ -1,12 +1,127 @@
-"""What is measured: one configuration of a model, in one payload format."""
+"""What is measured: an endpoint's model, its configurations (overlays of one model folder), the request's payload."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
-from tritonstack_capacity.bench.payload import Format, Payload
-from tritonstack_capacity.bench.target import BenchTarget
+from botocore.exceptions import BotoCoreError, ClientError
+
+from tritonstack.archives.manifest import ModelEntry, SampleEntry
+from tritonstack.archives.recipe import Recipe, read_recipe
+from tritonstack.archives.sample_request import request_arrays
+from tritonstack.client.body import Array, Body, encode
+from tritonstack.client.calls import Target
+from tritonstack.client.files import InputFile, read_inputs
+from tritonstack.client.model_client import ModelClient
+from tritonstack.client.questions import outputs_meant
+from tritonstack.client.releases import Release
+from tritonstack.errors import InputError, Problem
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchTarget:
+    """One model behind an endpoint.
+
+    Attributes:
+        name: as the person named it.
+        release: its current archive.
+        call: how InvokeEndpoint names it.
+        fleet: what it runs on.
+    """
+
+    name: str
+    release: Release
+    call: Target
+    fleet: Fleet
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fleet:
+    """An endpoint's instances, as SageMaker describes them; None where this caller may not ask."""
+
+    variant: str | None
+    instance_type: str | None
+    instance_count: int | None
+    image: str | None
+
+
+def find_target(client: ModelClient, session: Any, *, name: str) -> BenchTarget:
+    """The target of a name. Raises what ``ModelClient.target`` raises."""
+    call = client.target(name)
+    fleet = describe_fleet(session.client("sagemaker"), call.endpoint_name)
+    return BenchTarget(name=name, release=client.resolve(name), call=call, fleet=fleet)
+
+
+def describe_fleet(sagemaker: Any, endpoint: str) -> Fleet:
+    """What SageMaker says of an endpoint."""
+    try:
+        described = sagemaker.describe_endpoint(EndpointName=endpoint)
+        config = sagemaker.describe_endpoint_config(EndpointConfigName=described["EndpointConfigName"])
+        variant = config["ProductionVariants"][0]
+        model = sagemaker.describe_model(ModelName=variant["ModelName"])
+    except (ClientError, BotoCoreError):
+        return Fleet(variant=None, instance_type=None, instance_count=None, image=None)
+    containers = [model["PrimaryContainer"]] if "PrimaryContainer" in model else model.get("Containers", [])
+    first = containers[0] if containers else {}
+    live = (described.get("ProductionVariants") or [{}])[0]
+    return Fleet(
+        variant=variant.get("VariantName"),
+        instance_type=variant.get("InstanceType"),
+        instance_count=live.get("CurrentInstanceCount", variant.get("InitialInstanceCount")),
+        image=first.get("Image"),
+    )
+
+
+Format = Literal["binary", "json"]
+FORMATS: tuple[Format, ...] = ("binary", "json")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Payload:
+    """A request's inputs, and the outputs that are asked for (None for all)."""
+
+    inputs: dict[str, Array]
+    outputs: tuple[str, ...] | None
+    source: str
+
+    def body(self, payload_format: Format) -> Body:
+        """The request in one format, for both ways. Raises InputError where JSON cannot carry it."""
+        return encode(self.inputs, outputs=self.outputs, payload_format=payload_format)
+
+
+def payload_of(client: ModelClient, name: str, *, files: Sequence[str], outputs: Sequence[str]) -> Payload:
+    """What ``files`` hold, else the sample that the model's manifest holds.
+
+    Raises:
+        InputError: nothing to send, or what the model would not take.
+        WorkFailedError: a client file cannot be had.
+    """
+    table = client.tensor_table(name)
+    if files:
+        inputs = read_inputs([InputFile.parse(file) for file in files], table, fetch=client.client_files)
+        source = ", ".join(Path(file).name for file in files)
+    else:
+        manifest = client.manifest(name)
+        if manifest is None or table is None:
+            found = f"{name}, whose manifest this caller cannot read"
+            raise InputError([Problem(field="--input", found=found, allowed="--input FILE")])
+        sample = SampleEntry.model_validate(manifest["sample"])
+        adapter = table.adapters.of(sample.adapter) if sample.adapter else None
+        inputs = request_arrays(
+            sample,
+            adapters=table.adapters,
+            model=ModelEntry.model_validate(manifest["model"]),
+            files={} if adapter is None else client.client_files(table, adapter.files),
+            file=sample.file,
+        )
+        source = f"the sample of the recipe ({sample.file})"
+    if table is not None and (problems := table.problems(inputs, outputs)):
+        raise InputError(problems)
+    wanted = outputs_meant(table, outputs)
+    return Payload(inputs=inputs, outputs=None if wanted is None else tuple(wanted), source=source)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,3 +146,54 @@ class Subject:
     def title(self) -> str:
         """In words, for a person."""
         return f"{self.configuration} ({self.payload_format})"
+
+
+WORDS: dict[str, frozenset[str]] = {
+    "plain": frozenset(),
+    "dynamic-batching": frozenset({"dynamic-batching"}),
+    "two-instances": frozenset({"two-instances"}),
+    "both": frozenset({"dynamic-batching", "two-instances"}),
+}
+"""The published load test's four configurations: word → fragments of ``config.pbtxt`` that an overlay adds, by their
+files' names. An overlay's other fragments (``tensorrt.pbtxt``: what makes it run elsewhere) do not count."""
+_FRAGMENTS = frozenset().union(*WORDS.values())
+
+
+def configured_names(name: str, configurations: Sequence[str], *, model_repos: Path) -> dict[str, str]:
+    """Configuration → the model's name for it, in the order asked for.
+
+    Args:
+        name: ``[endpoint/]folder``.
+        configurations: names of overlays, or the words of ``WORDS``, which stand for every overlay that is so
+            configured (``dynamic-batching`` is ``pytorch-db`` and ``tensorrt-db`` of ``bert-large``).
+        model_repos: where the folder lies.
+
+    Raises:
+        InputError: no such folder, a folder without overlays, or words that name none of them; all at once.
+    """
+    endpoint, slash, folder = name.rpartition("/")
+    if not (model_repos / folder / "recipe.yaml").is_file():
+        found = f"--configurations, and no folder {folder} in {model_repos}"
+        raise InputError([Problem(field=name, found=found, allowed="a model folder whose recipe has overlays")])
+    recipe = read_recipe(model_repos / folder)
+    if not recipe.overlays:
+        raise InputError([Problem(field=name, found="a recipe without overlays", allowed="one with overlays")])
+    found_names: dict[str, str] = {}
+    problems = []
+    for word in configurations:
+        overlays = [word] if word in recipe.overlays else _meant(recipe, word)
+        found_names |= {overlay: f"{endpoint}{slash}{folder}-{overlay}" for overlay in overlays}
+        if not overlays:
+            allowed = f"{', '.join(recipe.overlays)}; or {', '.join(WORDS)}, where an overlay is that"
+            problems.append(Problem(field="--configurations", found=f"{word}, which {folder} has not", allowed=allowed))
+    if problems:
+        raise InputError(problems)
+    return found_names
+
+
+def _meant(recipe: Recipe, word: str) -> list[str]:
+    wanted = WORDS.get(word)
+    if wanted is None:
+        return []
+    stems = {name: frozenset(Path(file).stem for file in one.config) for name, one in recipe.overlays.items()}
+    return [name for name, found in stems.items() if found & _FRAGMENTS == wanted]

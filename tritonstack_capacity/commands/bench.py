@@ -167,7 +167,7 @@ def _ignored(context: click.Context) -> list[Problem]:
 
 
 def _beyond_proxy(most_under_way: int) -> list[Problem]:
-    from tritonstack_capacity.bench.analyser_way import MOST_THREADS  # noqa: PLC0415 - as the command's own
+    from tritonstack_capacity.bench.perf_analyzer import MOST_THREADS  # noqa: PLC0415 - as the command's own
 
     if most_under_way <= MOST_THREADS:
         return []

@@ -23,15 +23,11 @@ from tritonstack.commands.session import shell_is_local
 from tritonstack.errors import InputError, Problem
 from tritonstack.paths import LocalPaths, project_folder
 from tritonstack_capacity.bench.bench import Bench
-from tritonstack_capacity.bench.measuring import Timing
-from tritonstack_capacity.bench.option_reader import OptionReader
-from tritonstack_capacity.bench.recorded_settings import recorded_settings
-from tritonstack_capacity.bench.repeated import comparisons, differences
+from tritonstack_capacity.bench.document import comparisons, differences, recorded_settings
+from tritonstack_capacity.bench.measuring import StabilityRule, StopConditions, Timing
+from tritonstack_capacity.bench.options import OptionReader, check
 from tritonstack_capacity.bench.results_folder import ResultsFolder, read_results, results_file
 from tritonstack_capacity.bench.settings import BenchSettings
-from tritonstack_capacity.bench.settings_check import check
-from tritonstack_capacity.bench.stability import StabilityRule
-from tritonstack_capacity.bench.stop import StopConditions
 from tritonstack_capacity.commands import bench_view
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from tritonstack_capacity.bench.result_notes import result_notes, where
+from tritonstack_capacity.bench.document import result_notes, where
 
 if TYPE_CHECKING:
     from tritonstack_capacity.bench.document import BenchDocument, PointPart, ResultPart

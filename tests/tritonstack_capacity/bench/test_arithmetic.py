@@ -9,12 +9,17 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tritonstack_capacity.bench.confidence import mean_interval, t_quantile
-from tritonstack_capacity.bench.figures import Figures, figures, percentiles
-from tritonstack_capacity.bench.load import Phase, steps
-from tritonstack_capacity.bench.samples import Call, Samples
-from tritonstack_capacity.bench.stability import StabilityRule, agreement
-from tritonstack_capacity.bench.stop import StopConditions
+from tritonstack_capacity.bench.load import Call, Phase, Samples, steps
+from tritonstack_capacity.bench.measuring import (
+    Figures,
+    StabilityRule,
+    StopConditions,
+    agreement,
+    figures,
+    mean_interval,
+    percentiles,
+    t_quantile,
+)
 
 SCIPY = {
     (0.975, 1): 12.706204736174694,

@@ -15,8 +15,7 @@ from tests.tritonstack_capacity.bench.world import Told, World, busy_but_once, l
 from tritonstack.client.errors import ReleaseLookupError
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack_capacity.bench.bench import Bench
-from tritonstack_capacity.bench.document import BenchDocument
-from tritonstack_capacity.bench.recorded_settings import recorded_settings
+from tritonstack_capacity.bench.document import BenchDocument, recorded_settings
 from tritonstack_capacity.bench.results_folder import ResultsFolder, read_results
 from tritonstack_capacity.bench.settings import BenchSettings
 

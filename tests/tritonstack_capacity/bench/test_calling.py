@@ -15,9 +15,7 @@ from botocore.config import Config
 from tritonstack.client.body import Body
 from tritonstack.client.calls import Target
 from tritonstack_capacity.bench import http_caller as module
-from tritonstack_capacity.bench.http_caller import http_caller
-from tritonstack_capacity.bench.request import ReadyRequest
-from tritonstack_capacity.bench.signed_request import SignedRequests
+from tritonstack_capacity.bench.http_caller import ReadyRequest, SignedRequests, http_caller
 
 BODY = Body(content=b"\x00\x01body", content_type="application/vnd.sagemaker-triton.binary+json;json-header-size=2")
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]

@@ -20,9 +20,8 @@ from tests.tritonstack_capacity.bench import documents
 from tests.tritonstack_capacity.bench.test_cloud_gate import document, point
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack_capacity.bench import cloud_build
-from tritonstack_capacity.bench.cloud import CloudTests, chosen_endpoints
-from tritonstack_capacity.bench.cloud_objects import TestObjects
-from tritonstack_capacity.bench.cloud_run import ExecutionRun
+from tritonstack_capacity.bench.cloud import CloudTests, ExecutionRun, chosen_endpoints
+from tritonstack_capacity.bench.cloud_plan import TestObjects
 from tritonstack_capacity.commands.bench import command
 from tritonstack_capacity.commands.bench_cloud import terminated_as_interrupted
 

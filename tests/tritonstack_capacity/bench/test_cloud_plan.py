@@ -13,8 +13,7 @@ import pytest
 from botocore.validate import ParamValidator
 
 from tritonstack.settings.load_test import BenchBuildSettings, RecommenderSettings
-from tritonstack_capacity.bench.cloud_configurations import packed
-from tritonstack_capacity.bench.cloud_plan import Configuration, bench_plan, recommender_plan
+from tritonstack_capacity.bench.cloud_plan import Configuration, bench_plan, packed, recommender_plan
 from tritonstack_capacity.bench.document import BenchDocument
 from tritonstack_capacity.commands.bench import command
 

@@ -12,8 +12,7 @@ from click.testing import CliRunner, Result
 
 from tests.tritonstack_capacity.bench.documents import document, point, result
 from tritonstack.errors import InputError
-from tritonstack_capacity.bench.document import BenchDocument
-from tritonstack_capacity.bench.recorded_settings import settings_part
+from tritonstack_capacity.bench.document import BenchDocument, settings_part
 from tritonstack_capacity.bench.results_folder import ResultsFolder
 from tritonstack_capacity.bench.settings import BenchSettings
 from tritonstack_capacity.commands import bench_run

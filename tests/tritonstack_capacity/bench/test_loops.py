@@ -9,12 +9,7 @@ import statistics
 import pytest
 
 from tests.tritonstack_capacity.bench.virtual_time import Now, run
-from tritonstack_capacity.bench.arrivals import due_times
-from tritonstack_capacity.bench.budget import Budget
-from tritonstack_capacity.bench.closed_loop import ClosedLoop
-from tritonstack_capacity.bench.load import Rate
-from tritonstack_capacity.bench.open_loop import NOT_BEGUN, OpenLoop
-from tritonstack_capacity.bench.samples import Part, Samples
+from tritonstack_capacity.bench.load import NOT_BEGUN, Budget, ClosedLoop, OpenLoop, Part, Rate, Samples, due_times
 
 
 class Server:

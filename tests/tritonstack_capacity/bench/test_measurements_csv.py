@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.tritonstack_capacity.bench.documents import CONFIG, document, point, result
-from tritonstack_capacity.bench.document import BenchDocument
-from tritonstack_capacity.bench.measurements_csv import COLUMNS, measurements_csv
+from tritonstack_capacity.bench.document import COLUMNS, BenchDocument, measurements_csv
 from tritonstack_capacity.sizing.capacity import Demand, capacity_table
 from tritonstack_capacity.sizing.measurement import Measurements
 from tritonstack_capacity.sizing.measurements_file import read_measurements

@@ -8,11 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from tests.tritonstack_capacity.bench.virtual_time import Now, run
-from tritonstack_capacity.bench.budget import Budget
-from tritonstack_capacity.bench.load import Phase, Rate, Users
-from tritonstack_capacity.bench.measuring import Measuring, Point, Timing
-from tritonstack_capacity.bench.stability import StabilityRule
-from tritonstack_capacity.bench.stop import StopConditions
+from tritonstack_capacity.bench.load import Budget, Phase, Rate, Users
+from tritonstack_capacity.bench.measuring import Measuring, Point, StabilityRule, StopConditions, Timing
 
 RULE = StabilityRule(within=0.1, confidence=0.95, least=3, most=6, percentile=95.0)
 Seconds = Callable[[float], float]

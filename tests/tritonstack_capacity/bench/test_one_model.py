@@ -14,9 +14,9 @@ from tests.tritonstack_capacity.bench.world import SHORT, Told, World, busy_but_
 from tritonstack.errors import WorkFailedError
 from tritonstack_capacity.bench.document import EVERY_LOAD, ResultPart
 from tritonstack_capacity.bench.load import Phase, Users
+from tritonstack_capacity.bench.measuring import StopConditions
 from tritonstack_capacity.bench.one_model import OneModel
 from tritonstack_capacity.bench.settings import BenchSettings
-from tritonstack_capacity.bench.stop import StopConditions
 from tritonstack_capacity.bench.subject import Subject
 
 

@@ -19,15 +19,20 @@ import pytest
 
 from tests.tritonstack_capacity.bench.test_settings import SETTINGS, refused
 from tritonstack.errors import InputError, WorkFailedError
-from tritonstack_capacity.bench.analyser import Analyser
-from tritonstack_capacity.bench.analyser_way import AnalyserWay, at_container, kserve_data
-from tritonstack_capacity.bench.budget import Budget
-from tritonstack_capacity.bench.load import Load, Rate, Users
-from tritonstack_capacity.bench.option_reader import OptionReader
-from tritonstack_capacity.bench.payload import Payload
-from tritonstack_capacity.bench.perf_analyzer import VARIABLE, arguments, find_program, read_export
-from tritonstack_capacity.bench.request import ReadyRequest
-from tritonstack_capacity.bench.settings_check import check
+from tritonstack_capacity.bench.http_caller import ReadyRequest
+from tritonstack_capacity.bench.load import Budget, Load, Rate, Users
+from tritonstack_capacity.bench.options import OptionReader, check
+from tritonstack_capacity.bench.perf_analyzer import (
+    VARIABLE,
+    Analyser,
+    AnalyserWay,
+    arguments,
+    at_container,
+    find_program,
+    kserve_data,
+    read_export,
+)
+from tritonstack_capacity.bench.subject import Payload
 
 REQUIREMENTS = Path(__file__).resolve().parents[3] / "requirements" / "perf-analyzer.in"
 

@@ -11,7 +11,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from tests.tritonstack_capacity.bench.documents import document, point, result
-from tritonstack_capacity.bench.cloud_objects import TestObjects
+from tritonstack_capacity.bench.cloud_plan import TestObjects
 from tritonstack_capacity.bench.document import BenchDocument, ResultPart
 from tritonstack_capacity.bench.recommended_page import recommended_page
 

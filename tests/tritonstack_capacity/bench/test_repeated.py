@@ -11,12 +11,16 @@ import pytest
 from tests.tritonstack_capacity.bench.documents import document, point, result
 from tests.tritonstack_capacity.bench.test_settings import PHASE, SETTINGS
 from tritonstack.errors import InputError
-from tritonstack_capacity.bench.document import BenchDocument
+from tritonstack_capacity.bench.document import (
+    BenchDocument,
+    comparisons,
+    differences,
+    recorded_settings,
+    settings_part,
+)
 from tritonstack_capacity.bench.load import Rate, Users
-from tritonstack_capacity.bench.recorded_settings import recorded_settings, settings_part
-from tritonstack_capacity.bench.repeated import comparisons, differences
+from tritonstack_capacity.bench.measuring import StopConditions
 from tritonstack_capacity.bench.settings import BenchSettings
-from tritonstack_capacity.bench.stop import StopConditions
 
 FILE = Path("results.json")
 

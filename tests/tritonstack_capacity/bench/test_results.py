@@ -11,9 +11,8 @@ import pytest
 
 from tests.tritonstack_capacity.bench.documents import document, point, result
 from tritonstack.errors import InputError, WorkFailedError
-from tritonstack_capacity.bench.page import page
-from tritonstack_capacity.bench.result_notes import result_notes
-from tritonstack_capacity.bench.results_folder import ResultsFolder, read_results
+from tritonstack_capacity.bench.document import result_notes
+from tritonstack_capacity.bench.results_folder import ResultsFolder, page, read_results
 
 SCHEMA = Path(__file__).resolve().parents[3] / "schemas" / "bench.schema.json"
 FOUND = document(

@@ -6,8 +6,7 @@ import socket
 
 from tests.tritonstack_capacity.bench.world import Told
 from tritonstack.errors import WorkFailedError
-from tritonstack_capacity.bench.container import LocalContainer
-from tritonstack_capacity.bench.server_counters import ADVICE, ServerCounters
+from tritonstack_capacity.bench.container import ADVICE, LocalContainer, ServerCounters
 
 TEXT = """nv_inference_request_success{{model="m",version="1"}} {requests}
 nv_inference_request_duration_us{{model="m",version="1"}} {us}

@@ -10,8 +10,8 @@ import pytest
 from botocore.exceptions import ClientError
 
 from tritonstack.errors import WorkFailedError
-from tritonstack_capacity.bench.cloudwatch import CUSTOM_NAMESPACE, endpoint_figures, publish_latencies
-from tritonstack_capacity.bench.triton_statistics import between, read_counters
+from tritonstack_capacity.bench.container import between, read_counters
+from tritonstack_capacity.bench.one_model import CUSTOM_NAMESPACE, endpoint_figures, publish_latencies
 
 METRICS = """# HELP nv_inference_request_success Number of successful inference requests
 nv_inference_request_success{{model="m",version="1"}} {requests}

@@ -8,14 +8,11 @@ from pathlib import Path
 import pytest
 
 from tritonstack.errors import InputError
-from tritonstack_capacity.bench.configurations import configured_names
 from tritonstack_capacity.bench.load import Phase, Rate, Users
-from tritonstack_capacity.bench.measuring import Timing
-from tritonstack_capacity.bench.option_reader import OptionReader
+from tritonstack_capacity.bench.measuring import StabilityRule, StopConditions, Timing
+from tritonstack_capacity.bench.options import OptionReader, check
 from tritonstack_capacity.bench.settings import BenchSettings
-from tritonstack_capacity.bench.settings_check import check
-from tritonstack_capacity.bench.stability import StabilityRule
-from tritonstack_capacity.bench.stop import StopConditions
+from tritonstack_capacity.bench.subject import configured_names
 
 MODELS = Path(__file__).resolve().parents[3] / "model_repos"
 SETTINGS = BenchSettings(

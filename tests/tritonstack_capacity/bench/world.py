@@ -29,12 +29,9 @@ from tritonstack.client.calls import Target
 from tritonstack.client.releases import Release
 from tritonstack_capacity.bench.document import ResultPart
 from tritonstack_capacity.bench.load import Users
-from tritonstack_capacity.bench.measuring import Timing
-from tritonstack_capacity.bench.payload import Payload
+from tritonstack_capacity.bench.measuring import StabilityRule, Timing
 from tritonstack_capacity.bench.settings import BenchSettings
-from tritonstack_capacity.bench.stability import StabilityRule
-from tritonstack_capacity.bench.subject import Subject
-from tritonstack_capacity.bench.target import BenchTarget, Fleet
+from tritonstack_capacity.bench.subject import BenchTarget, Fleet, Payload, Subject
 
 DIGEST = "0123456789abcdef"
 SHORT = replace(
