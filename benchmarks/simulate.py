@@ -23,9 +23,9 @@ import hashlib, json, resource, time
 import numpy as np
 from tritonstack_capacity.simulation.che import che
 from tritonstack_capacity.simulation.fleet import FleetPlan, simulate
-from tritonstack_capacity.simulation.happening import EVICTION, HIT
+from tritonstack_capacity.simulation.events import EVICTION, HIT
 from tritonstack_capacity.simulation.instance import Machine
-from tritonstack_capacity.simulation.model_table import ModelKind, ModelTable
+from tritonstack_capacity.simulation.trace import ModelKind, ModelTable
 from tritonstack_capacity.simulation.trace import trace_of_curve
 from tritonstack_capacity.simulation.scenario import RatePoint
 

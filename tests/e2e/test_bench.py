@@ -14,7 +14,7 @@ import pytest
 from tests.e2e.project import PROGRAM, Project
 from tritonstack.errors import WorkFailedError
 from tritonstack_capacity.bench.perf_analyzer import VARIABLE, find_program
-from tritonstack_capacity.sizing.measurements_file import read_measurements
+from tritonstack_capacity.sizing.measurements import read_measurements
 from tritonstack_local.aws import LocalAws
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(700)]

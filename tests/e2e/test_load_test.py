@@ -19,7 +19,7 @@ from tests.e2e.deployments import advance, eventually
 from tests.e2e.project import PROGRAM, Project, environment_yaml
 from tritonstack_capacity.bench.document import BenchDocument
 from tritonstack_capacity.bench.results_folder import read_results
-from tritonstack_capacity.sizing.measurements_file import read_measurements
+from tritonstack_capacity.sizing.measurements import read_measurements
 from tritonstack_local.aws import LocalAws
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(900)]

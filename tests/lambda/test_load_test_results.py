@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.tritonstack_capacity.bench.test_cloud_plan import configuration, plan
 from tritonstack_capacity.bench.document import BenchDocument
-from tritonstack_capacity.sizing.measurements_file import read_measurements
+from tritonstack_capacity.sizing.measurements import read_measurements
 
 # `lambda` is a word of the language, so the folder of that name cannot stand in an import statement.
 results: Any = importlib.import_module("lambda.load_test.results")

@@ -17,7 +17,7 @@ from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.observability.page.chromium import find_chromium
 from tritonstack.paths import REPOSITORY
 from tritonstack_capacity.commands import simulate
-from tritonstack_capacity.commands.simulate_files import write_text
+from tritonstack_capacity.commands.simulate import write_text
 
 SCALED = GOOD.replace(
     "arrivals:", "scaling: {minimum: 1, maximum: 3, invocations_per_instance: 300}\nlatency_limit_ms: 900\narrivals:"

@@ -14,7 +14,7 @@ from tritonstack.catalogue.prices import hosting_price
 from tritonstack.errors import InputError
 from tritonstack.paths import REPOSITORY
 from tritonstack_capacity.commands import size
-from tritonstack_capacity.sizing.measurements_file import NEEDED
+from tritonstack_capacity.sizing.measurements import NEEDED
 
 HEADER = ",".join(NEEDED)
 

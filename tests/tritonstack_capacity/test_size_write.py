@@ -15,7 +15,7 @@ from tests.tritonstack_capacity.sizing.test_capacity import PUBLISHED
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.paths import REPOSITORY
 from tritonstack_capacity.commands import size
-from tritonstack_capacity.sizing.measurements_file import NEEDED
+from tritonstack_capacity.sizing.measurements import NEEDED
 
 BEFORE = "    scaling: {minimum: 2, maximum: 8, invocations_per_instance: 3000, gpu_utilization: 70}   # calls a minute"
 AFTER = "    scaling: {minimum: 2, maximum: 19, invocations_per_instance: 1596, gpu_utilization: 70}   # calls a minute"

@@ -3,17 +3,148 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
-from rich.console import Console
+from rich import box
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
 
-from tritonstack.errors import InputError, Problem
-from tritonstack_capacity.commands.simulate_files import failures_of, target_problems, write_text
-from tritonstack_capacity.commands.simulate_view import simulate_view
+from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack_capacity.simulation.answer import Answer, answer
-from tritonstack_capacity.simulation.answer_document import answer_document
+from tritonstack_capacity.simulation.answer_document import about, answer_document, holding_sentence, sentences
+from tritonstack_capacity.simulation.che import Holding
+from tritonstack_capacity.simulation.figures import PERCENTILES, Latencies
 from tritonstack_capacity.simulation.scenario_file import PreparedScenario, prepare
+from tritonstack_capacity.simulation.sources import Source
+
+NONE = "-"
+MOST_SOURCES = 40
+"""Rows of the table of figures; a scenario of many groups has them all in its JSON."""
+
+
+def simulate_view(found: Answer) -> RenderableType:
+    """Tables of calls and latencies, the rest in sentences, and what it rests on."""
+    parts: list[RenderableType] = [Text(about(found)), _calls(found), _latencies(found)]
+    parts += [Text(line) for line in sentences(found)]
+    parts += [Text(holding_sentence(found)), ""]
+    if found.holding is not None:
+        agrees = found.compared is None or found.compared.agrees
+        parts.append(_memory(found.holding, agrees=agrees))
+    parts += [_sources(found.sources), Text("assumed:"), *(Text(f"- {line}") for line in found.assumptions)]
+    return Group(*parts)
+
+
+def _calls(found: Answer) -> Table:
+    calls = found.calls
+    view = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    view.add_column("met")
+    view.add_column("calls", justify="right")
+    view.add_column("share", justify="right")
+    rows = (
+        ("a loaded model (hit)", calls.hits),
+        ("a load or unload under way", calls.waited),
+        ("began a load from the disk", calls.from_disk),
+        ("began a download and a load", calls.downloaded),
+    )
+    for name, count in rows:
+        view.add_row(name, f"{count:,}", f"{100 * count / calls.calls:.2f} %" if calls.calls else NONE)
+    return view
+
+
+def _latencies(found: Answer) -> Table:
+    view = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    view.add_column("latency, ms")
+    for name in ("mean", *(f"p{percent}" for percent in PERCENTILES), "greatest"):
+        view.add_column(name, justify="right")
+    view.add_row("all calls", *_cells(found.calls.everyone))
+    view.add_row("calls of loaded models", *_cells(found.calls.warm))
+    return view
+
+
+def _cells(each: Latencies) -> list[str]:
+    values = [each.mean, *(each.percentiles.get(percent) for percent in PERCENTILES), each.greatest]
+    return [NONE if value is None else f"{value:,.1f}" for value in values]
+
+
+def _memory(found: Holding, *, agrees: bool) -> Table:
+    title = "hit ratio with other sizes of an instance (memory, disk, most models), by Che's approximation"
+    if not agrees:
+        title += ", which is off here"
+    view = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=title, title_justify="left")
+    view.add_column("size")
+    for scale, _ in found.by_memory:
+        view.add_column(f"x {scale:g}", justify="right")
+    view.add_row("hit ratio", *(f"{100 * ratio:.2f} %" for _, ratio in found.by_memory))
+    return view
+
+
+def _sources(found: Sequence[Source]) -> Table:
+    more = f" (the first {MOST_SOURCES} of {len(found)}; --json has all)" if len(found) > MOST_SOURCES else ""
+    title = f"where figures come from{more}"
+    view = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=title, title_justify="left")
+    for name in ("figure", "value", "from"):
+        view.add_column(name)
+    for each in found[:MOST_SOURCES]:
+        view.add_row(each.figure, each.value, each.origin)
+    return view
+
+
+def target_problems(targets: Sequence[tuple[str, Path | None]]) -> list[Problem]:
+    """What is wrong with the paths given as options (``--json``); None: the option was not given."""
+    return [
+        Problem(
+            file=str(file),
+            field=option,
+            found=found,
+            allowed="a file in a folder that is there, or can be made, and may be written",
+        )
+        for option, file in targets
+        if file is not None and (found := _obstacle(file)) is not None
+    ]
+
+
+def _obstacle(file: Path) -> str | None:
+    """Of the nearest folder on the way to ``file`` that is there."""
+    folder = Path(os.path.abspath(file)).parent  # noqa: PTH100  (resolve() would fail on what may not be read)
+    while not os.path.lexists(folder):
+        folder = folder.parent
+    if not folder.is_dir():
+        return f"{folder} is no folder"
+    return None if os.access(folder, os.W_OK | os.X_OK) else f"{folder} may not be written by this user"
+
+
+def write_text(file: Path, text: str) -> None:
+    """Writes to a temporary name beside ``file``, then moves; to a device (/dev/stdout) as it is.
+
+    Raises:
+        WorkFailedError: it cannot be written. Nothing is left of it then.
+    """
+    with failures_of(file):
+        if file.exists() and not file.is_file():
+            file.write_text(text, encoding="utf-8")
+            return
+        file.parent.mkdir(parents=True, exist_ok=True)
+        temporary = file.with_name(f".{file.name}.{os.getpid()}")
+        try:
+            temporary.write_text(text, encoding="utf-8")
+            temporary.replace(file)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def failures_of(file: Path) -> Iterator[None]:
+    """What the system says of writing ``file``, with that name and not a temporary one."""
+    try:
+        yield
+    except OSError as error:
+        raise WorkFailedError(f"{file} cannot be written: {error.strerror or error}") from error
+
 
 WIDTH = 120
 FILE = click.Path(dir_okay=False, path_type=Path)

@@ -1,4 +1,4 @@
-"""What the Price List's answers make of a project's price file, and what that changes for its readers."""
+"""Updates a project's price file from the Price List, and reports which environments' prices that changes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,43 @@ from typing import Literal
 from tritonstack.catalogue.price_file import ListedPrice, PriceFile, RegionPrices, hosting_price_of
 from tritonstack.catalogue.prices import HostingPrice, carried_prices
 from tritonstack.errors import WorkFailedError
-from tritonstack_capacity.price_list.product import HostingProduct, UnclearProductError, read_product
+from tritonstack.settings import Environment
+from tritonstack_capacity.price_list.query import HostingProduct, UnclearProductError, read_product
+
+
+@dataclass(frozen=True, kw_only=True)
+class Use:
+    """One endpoint's instance type.
+
+    Attributes:
+        environment: its name.
+        endpoint: its name in the environment.
+        region: the environment's.
+        instance_type: ``ml.g4dn.xlarge``.
+        price: of the environment's file, else of ``prices.json``, else of the catalogue; None: nobody gives it.
+    """
+
+    environment: str
+    endpoint: str
+    region: str
+    instance_type: str
+    price: HostingPrice | None
+
+
+def uses_of(environments: Iterable[Environment]) -> tuple[Use, ...]:
+    """Every endpoint of the environments. Raises InputError where the project's price file is wrong."""
+    return tuple(
+        Use(
+            environment=environment.environment,
+            endpoint=endpoint.name,
+            region=environment.region,
+            instance_type=endpoint.instance_type,
+            price=environment.price(endpoint.instance_type),
+        )
+        for environment in environments
+        for endpoint in environment.endpoints
+    )
+
 
 SHOWN = 500
 """Characters of reasons, where every product has one."""

@@ -1,8 +1,4 @@
-"""What pydantic cannot see: fields of a scenario against each other, the catalogue, and other files.
-
-Parts of the file come as far as they can be read (``readable``), and each check stands alone, so that a wrong field
-hides no other mistake.
-"""
+"""Checks of a scenario beyond its schema: fields against each other, the catalogue, and other files."""
 
 from __future__ import annotations
 
@@ -10,16 +6,72 @@ import datetime as dt
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError, create_model
 
 from tritonstack.catalogue import load_catalogue
 from tritonstack.settings.checks.scaling import limits_and_targets
 from tritonstack.settings.findings import Finding
 from tritonstack.settings.scaling import Scaling
-from tritonstack_capacity.simulation.model_table import model_names
-from tritonstack_capacity.simulation.readable import as_far_as_readable, has
 from tritonstack_capacity.simulation.scenario import MIB, MOST_CALLS, MOST_MODELS, Arrivals, Instance, ModelGroup
-from tritonstack_capacity.simulation.trace import MINUTE, expected_calls
+from tritonstack_capacity.simulation.trace import MINUTE, expected_calls, model_names
 
+Part = TypeVar("Part", bound=BaseModel)
+
+
+def whole(model: type[Part], raw: object) -> Part | None:
+    """``raw`` as a ``model``; None where anything in it is wrong."""
+    try:
+        return model.model_validate(raw)
+    except ValidationError:
+        return None
+
+
+def readable(model: type[Part], raw: object) -> Part | None:
+    """``raw`` as a ``model`` without the fields that are wrong or missing; None where it is no mapping.
+
+    To look at a field that it is without is an ``AttributeError``: see ``as_far_as_readable``.
+    """
+    try:
+        return model.model_validate(raw)
+    except ValidationError as error:
+        if not isinstance(raw, dict):
+            return None
+        wrong = {str(each["loc"][0]) for each in error.errors(include_url=False) if each["loc"]}
+    rest = {name: value for name, value in raw.items() if name not in wrong}
+    found = whole(_without_required(model), rest)
+    if found is not None:
+        for name in wrong:
+            vars(found).pop(name, None)
+    return found
+
+
+def has(part: BaseModel, *fields: str) -> bool:
+    """Whether those fields could be read."""
+    return all(field in vars(part) for field in fields)
+
+
+def as_far_as_readable(findings: Iterator[Finding]) -> Iterator[Finding]:
+    """A check's findings, until it looks at a field that could not be read."""
+    try:
+        yield from findings
+    except AttributeError as error:
+        if not (isinstance(error.obj, BaseModel) and error.name in type(error.obj).model_fields):
+            raise
+
+
+@cache
+def _without_required(model: type[Part]) -> type[Part]:
+    required: dict[str, Any] = {
+        name: (field.annotation, None) for name, field in model.model_fields.items() if field.is_required()
+    }
+    return create_model(model.__name__, __base__=model, **required)
+
+
+# Parts of the file come as far as they can be read (``readable``), and each check stands alone, so that a wrong field
+# hides no other mistake.
 GIGABYTE = 10**9
 Groups = Sequence[tuple[int, ModelGroup]]
 """Groups that could be read, each with its place in the file."""

@@ -1,23 +1,122 @@
-"""The simulation: calls in the order of time, over instances that come and go."""
+"""The simulation: calls in the order of time, routed to instances that come and go."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tritonstack.settings.scaling import Scaling
-from tritonstack_capacity.simulation.autoscaler import FINEST, Autoscaler
-from tritonstack_capacity.simulation.clock import Clock
-from tritonstack_capacity.simulation.happening import Calls, FleetChange, Happening, ModelEvents, view
+from tritonstack_capacity.simulation.autoscaler import FINEST, Autoscaler, LimitChange
+from tritonstack_capacity.simulation.events import Calls, Clock, FleetChange, Happening, ModelEvents, view
 from tritonstack_capacity.simulation.instance import Instance, Machine, World
-from tritonstack_capacity.simulation.model_table import Floats, ModelTable
-from tritonstack_capacity.simulation.routing import Choose, Router
 from tritonstack_capacity.simulation.scenario import SPILL_CALLS, Autoscaling, Routing
-from tritonstack_capacity.simulation.schedule import LimitChange
-from tritonstack_capacity.simulation.trace import MINUTE, Trace
+from tritonstack_capacity.simulation.trace import MINUTE, Floats, Integers, ModelTable, Trace
+
+# Each instance has a mark for each model, and the greatest takes it (Thaler and Ravishankar, "Using name-based
+# mappings to increase hit rates", IEEE/ACM Transactions on Networking 6(1), 1998): an instance that comes or goes
+# moves its own models alone. Marks are as good as drawn, so that instances get unequal numbers of models.
+Marks = NDArray[np.uint64]
+STEP = 0x9E3779B97F4A7C15
+WORD = 2**64
+
+
+def name_marks(names: Sequence[str]) -> Marks:
+    """A number of 64 bits for each name, the same on every machine."""
+    marks = b"".join(blake2b(name.encode(), digest_size=8).digest() for name in names)
+    return np.frombuffer(marks, dtype="<u8").astype(np.uint64)
+
+
+def homes(marks: Marks, numbers: Sequence[int]) -> Integers:
+    """For each model the place in ``numbers`` of its instance; ``numbers`` are those of the instances."""
+    greatest = np.zeros(len(marks), dtype=np.uint64)
+    found = np.zeros(len(marks), dtype=np.int64)
+    for place, number in enumerate(numbers):
+        mark = _mixed(marks ^ _mixed(np.array([(number + 1) * STEP % WORD], dtype=np.uint64)))
+        greater = mark > greatest
+        greatest[greater], found[greater] = mark[greater], place
+    return found
+
+
+def _mixed(values: Marks) -> Marks:
+    """The output function of SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators",
+    OOPSLA 2014): each bit depends on all bits of the value.
+    """
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> np.uint64(31))
+
+
+Choose = Callable[[int], Instance]
+
+ASSUMPTIONS: dict[Routing, str] = {
+    "loaded": "a model's calls go to an instance that has it loaded, or that loads it where none has; while "
+    "{spill_calls} of them that met it loaded are in progress on each of those, one goes to another instance, which "
+    "loads it, too: one at a time. The developer guide (How Multi-Model Endpoints Work) says only: many",
+    "sticky": "all calls of a model go to one instance, by a hash of its name, while the fleet stays as it is; a hash "
+    "gives instances unequal numbers of models",
+    "least_outstanding": "each call goes to the instance with the fewest calls in progress, whatever model it is of",
+    "random": "each call goes to any instance with equal probability, whatever model it is of",
+}
+"""What the output says of the assumption."""
+
+
+class Router:
+    """Chooses among the instances that take calls now."""
+
+    def __init__(self, routing: Routing, *, spill_calls: int, models: ModelTable, uniform: Callable[[], float]) -> None:
+        """``uniform`` gives the next number in [0, 1)."""
+        self.serving: Sequence[Instance] = ()
+        self._marks = name_marks(models.names) if routing == "sticky" else None
+        self._uniform = uniform
+        self._homes: list[int] = []
+        self._spill_calls = spill_calls
+        self._choose: Choose = {
+            "loaded": self._holder,
+            "sticky": self._home,
+            "least_outstanding": self._idlest,
+            "random": self._any,
+        }[routing]
+
+    def changed(self, serving: Sequence[Instance]) -> Choose:
+        """These instances take calls from now on; what chooses among them."""
+        self.serving = serving
+        if len(serving) == 1:
+            only = serving[0]
+            return lambda _: only
+        if self._marks is not None:
+            self._homes = homes(self._marks, [each.number for each in serving]).tolist()
+        return self._choose
+
+    def _any(self, _: int) -> Instance:
+        return self.serving[int(self._uniform() * len(self.serving))]
+
+    def _idlest(self, _: int) -> Instance:
+        return self._idlest_of(self.serving)
+
+    def _idlest_of(self, instances: Sequence[Instance]) -> Instance:
+        fewest = min(each.in_flight for each in instances)
+        equal = [each for each in instances if each.in_flight == fewest]
+        return equal[0] if len(equal) == 1 else equal[int(self._uniform() * len(equal))]
+
+    def _holder(self, model: int) -> Instance:
+        """What waits for a load is no reason for a second one, or each cold start of seconds would make copies."""
+        calls = {each: counts for each in self.serving if (counts := each.calls_of(model)) is not None}
+        loading = next((each for each in self.serving if each.is_loading(model)), None)
+        if not calls:
+            return loading or self._idlest_of(self.serving)
+        many = all(met_loaded >= self._spill_calls for _, met_loaded in calls.values())
+        if not many or loading is not None or len(calls) == len(self.serving):
+            return min(calls, key=lambda each: calls[each][0])
+        return self._idlest_of([each for each in self.serving if each not in calls])
+
+    def _home(self, model: int) -> Instance:
+        return self.serving[self._homes[model]]
+
 
 CHUNK = 65_536
 """Calls and random numbers are turned into Python's numbers by the chunk: single values of arrays are slow."""

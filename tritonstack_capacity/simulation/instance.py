@@ -1,20 +1,13 @@
-"""One instance: its GPU, the models that it holds, and how it loads and evicts them.
-
-Loading follows the local runtime (tritonstack_local/runtime/model_cache.py) event by event: a call of a model that is
-not there downloads it, waits for its turn to load, takes a place (the least recently used idle model goes, where there
-is none), and loads it; a model with a call under way is never unloaded. A model is used last when its last call ended,
-or its load.
-"""
+"""One instance: its GPU, its disk, the models that it holds, and how it loads and evicts them."""
 
 from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import Enum
 
-from tritonstack_capacity.simulation.clock import Clock
-from tritonstack_capacity.simulation.disk import Disk
-from tritonstack_capacity.simulation.happening import (
+from tritonstack_capacity.simulation.events import (
     DOWNLOADED,
     EVICTION,
     FROM_DISK,
@@ -22,11 +15,106 @@ from tritonstack_capacity.simulation.happening import (
     LOAD,
     WAITED,
     Calls,
+    Clock,
     ModelEvents,
 )
-from tritonstack_capacity.simulation.held_model import HeldModel, State
-from tritonstack_capacity.simulation.model_table import ModelKind
+from tritonstack_capacity.simulation.trace import ModelKind
 
+
+class Disk:
+    """Which models' files are there. Files are in use from ``claim`` or ``take`` until ``release``."""
+
+    def __init__(self, size: int, kinds: Sequence[ModelKind]) -> None:
+        """Empty; ``size`` in bytes, ``kinds`` by the models' numbers."""
+        self._free = size
+        self._kinds = kinds
+        self._unused: OrderedDict[int, None] = OrderedDict()  # the least recently used first
+        self._unused_bytes = 0
+
+    def claim(self, model: int) -> bool:
+        """Use the model's files. False: they are not there."""
+        if model not in self._unused:
+            return False
+        del self._unused[model]
+        self._unused_bytes -= self._kinds[model].disk
+        return True
+
+    def take(self, model: int) -> bool:
+        """Make room for the model's files and use it. False: files in use leave too little, and nothing is deleted."""
+        needed = self._kinds[model].disk
+        if self._free + self._unused_bytes < needed:
+            return False
+        while self._free < needed:
+            size = self._kinds[self._unused.popitem(last=False)[0]].disk
+            self._unused_bytes -= size
+            self._free += size
+        self._free -= needed
+        return True
+
+    def release(self, model: int, *, keep: bool) -> None:
+        """The files are no longer in use; without ``keep`` they are deleted."""
+        size = self._kinds[model].disk
+        if keep:
+            self._unused[model] = None
+            self._unused_bytes += size
+        else:
+            self._free += size
+
+
+class State(Enum):
+    """Where it is in its life. RETIRING: it takes no new calls, so that it becomes idle."""
+
+    LOADING = "loading"
+    LOADED = "loaded"
+    RETIRING = "retiring"
+    UNLOADING = "unloading"
+
+
+class HeldModel:
+    """One model of one instance.
+
+    Attributes:
+        model, kind: which one.
+        queue: calls that wait for an execution (numbers in the trace).
+        late: calls that came while it was on its way out; they make it load again.
+        running: executions under way, at most ``kind.copies``.
+        in_flight: calls in ``queue`` and under way.
+        backlog: those of them that came before it was loaded; counted from the end of the load on.
+        in_line: whether it waits for its turn on the GPU.
+        timed: whether the end of its batching delay is planned.
+    """
+
+    __slots__ = (
+        "backlog",
+        "in_flight",
+        "in_line",
+        "kind",
+        "late",
+        "model",
+        "queue",
+        "running",
+        "state",
+        "timed",
+    )
+
+    def __init__(self, model: int, kind: ModelKind) -> None:
+        """It is about to be loaded."""
+        self.model = model
+        self.kind = kind
+        self.state = State.LOADING
+        self.queue: deque[int] = deque()
+        self.late: list[int] = []
+        self.running = 0
+        self.in_flight = 0
+        self.backlog = 0
+        self.in_line = False
+        self.timed = False
+
+
+# Loading follows the local runtime (tritonstack_local/runtime/model_cache.py) event by event: a call of a model that
+# is not there downloads it, waits for its turn to load, takes a place (the least recently used idle model goes, where
+# there is none), and loads it; a model with a call under way is never unloaded. A model is used last when its last
+# call ended, or its load.
 Run = tuple[HeldModel, list[int]]
 
 

@@ -1,13 +1,120 @@
-"""The calls: when, and of which model."""
+"""The calls of a simulation: when, and of which model; drawn from rates, or read from a CSV file."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import csv
+import gzip
+import math
+import re
+import zlib
+from array import array
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tritonstack_capacity.simulation.model_table import Floats, Integers
-from tritonstack_capacity.simulation.scenario import RatePoint
+from tritonstack.errors import InputError, Problem
+from tritonstack_capacity.simulation.scenario import LONGEST_MINUTES, MOST_CALLS, ModelGroup, RatePoint
+
+if TYPE_CHECKING:
+    from _csv import Reader
+
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelKind:
+    """What the models of a group have in common. Sizes are bytes, times are seconds.
+
+    Attributes:
+        memory: GPU memory of a loaded model.
+        disk: of its files.
+        download_seconds: of its archive, with unpacking.
+        load_seconds: into Triton.
+        fixed, per_item: an execution of n requests takes fixed + per_item * n.
+        exponential: whether that is the mean of exponential times.
+        max_batch, delay: dynamic batching; 1 and 0 without.
+        copies: instances of the model.
+    """
+
+    name: str
+    memory: int
+    disk: int
+    download_seconds: float
+    load_seconds: float
+    fixed: float
+    per_item: float
+    exponential: bool
+    max_batch: int
+    delay: float
+    copies: int
+
+    @property
+    def alone_seconds(self) -> float:
+        """Latency of a request that meets nothing else, at least; the mean where times are exponential."""
+        waits = self.delay if self.max_batch > 1 else 0.0
+        return waits + self.fixed + self.per_item
+
+    @property
+    def least_seconds_each(self) -> float:
+        """Time on the GPU for one request of a full batch."""
+        return self.fixed / self.max_batch + self.per_item
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelTable:
+    """Models by number. ``popularity`` is each one's share of the calls (sum 1)."""
+
+    kinds: tuple[ModelKind, ...]
+    kind_of: Integers
+    popularity: Floats
+    names: tuple[str, ...]
+
+    def __len__(self) -> int:
+        """How many models."""
+        return len(self.names)
+
+    def of_each(self, attribute: str) -> Floats:
+        """An attribute of the kinds, for each model."""
+        values = np.array([float(getattr(kind, attribute)) for kind in self.kinds])
+        found: Floats = values[self.kind_of]
+        return found
+
+    def called(self, calls: Integers) -> ModelTable:
+        """The same models, called so many times each."""
+        counts = calls.astype(np.float64)
+        return replace(self, popularity=counts / counts.sum())
+
+    def kind(self, model: int) -> ModelKind:
+        """The kind of a model."""
+        return self.kinds[int(self.kind_of[model])]
+
+
+def model_names(groups: tuple[ModelGroup, ...]) -> tuple[str, ...]:
+    """The names of all models, in the order of the file."""
+    return tuple(
+        group.name if group.count == 1 else f"{group.name}-{number}"
+        for group in groups
+        for number in range(group.count)
+    )
+
+
+def popularity_of(groups: tuple[ModelGroup, ...]) -> Floats:
+    """Each model's share of the calls: the group's share, in it by Zipf's law."""
+    parts = []
+    for group in groups:
+        weights = np.arange(1, group.count + 1, dtype=np.float64) ** -group.zipf
+        parts.append(weights / weights.sum() * (group.count if group.share is None else group.share))
+    together: Floats = np.concatenate(parts)
+    shares: Floats = together / together.sum()
+    return shares
+
 
 MINUTE = 60.0
 
@@ -82,3 +189,105 @@ def _invert(marks: Floats, *, edges: Floats, sums: Floats) -> Floats:
     share = np.where(width > 0, (marks - sums[place]) / np.where(width > 0, width, 1.0), 0.0)
     times: Floats = edges[place] + share * (edges[place + 1] - edges[place])
     return times
+
+
+GZIP = b"\x1f\x8b"
+LATEST = LONGEST_MINUTES * MINUTE
+COLUMNS = ["time_seconds", "model"]
+MOST_TOLD = 20
+NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+"""How a time is written. Python's ``float`` takes more, and reads ``1_0`` as ten."""
+
+
+def read_trace(file: Path, *, names: Sequence[str] | None) -> Trace:
+    """The calls in ``file``, of the models called ``names``; None: not known yet, any name is taken as model 0.
+
+    Raises:
+        InputError: unreadable, not the two columns, a time that is no number, earlier than the one before or too late,
+            a model that nobody knows, no call, too many. Of many such lines the first are told, and how many more there
+            are.
+    """
+    try:
+        with _opened(file) as stream:
+            reader = csv.reader(stream, strict=True)
+            header = next(reader, [])
+            if header != COLUMNS:
+                found = _shown(",".join(header))
+                raise InputError([_problem(file, "line 1", found, f"{','.join(COLUMNS)}, then a line for each call")])
+            known = defaultdict(int) if names is None else {name: number for number, name in enumerate(names)}
+            return _calls(file, reader, numbers=known)
+    except (csv.Error, UnicodeDecodeError, gzip.BadGzipFile, EOFError, zlib.error) as error:
+        allowed = "comma-separated values in UTF-8, as they are or packed by gzip"
+        raise InputError([_problem(file, "", f"no CSV: {error}", allowed)]) from error
+    except OSError as error:
+        raise InputError([_problem(file, "", error.strerror or "unreadable", "a CSV file")]) from error
+
+
+def _opened(file: Path) -> TextIO:
+    with file.open("rb") as raw:
+        packed = raw.read(len(GZIP)) == GZIP
+    if packed:
+        return gzip.open(file, "rt", newline="", encoding="utf-8-sig")
+    return file.open(newline="", encoding="utf-8-sig")
+
+
+def _shown(text: str) -> str:
+    """Short, and without what a terminal would take for a command."""
+    short = text[:120] or "nothing"
+    return short if short.isprintable() else repr(short)
+
+
+def _calls(file: Path, rows: Reader, *, numbers: dict[str, int]) -> Trace:
+    times, models = array("d"), array("q")
+    wrong: list[Problem] = []
+    before = 0.0
+    is_number = NUMBER.fullmatch
+    for row in rows:
+        if not row:  # an empty line
+            continue
+        try:
+            moment, model = float(row[0]), numbers[row[1]]
+        except (ValueError, IndexError, KeyError):
+            wrong += _faults(file, rows.line_num, row, before=before, numbers=numbers)
+            continue
+        if not before <= moment <= LATEST or len(row) != len(COLUMNS) or not is_number(row[0]):
+            wrong += _faults(file, rows.line_num, row, before=before, numbers=numbers)
+            continue
+        before = moment
+        times.append(moment)
+        models.append(model)
+        if len(times) > MOST_CALLS:
+            raise InputError([_problem(file, "", f"more than {MOST_CALLS} calls", f"at most {MOST_CALLS}")])
+    if wrong:
+        more = len(wrong) - MOST_TOLD
+        told = [] if more <= 0 else [_problem(file, "", f"{more} more such problems", "none", "mend these first")]
+        raise InputError(wrong[:MOST_TOLD] + told)
+    if not times:
+        raise InputError([_problem(file, "", "no call", "a line for each call")])
+    seconds = math.nextafter(before, math.inf) if before else 1.0
+    return Trace(times=np.array(times), models=np.array(models, dtype=np.int64), seconds=seconds)
+
+
+def _faults(file: Path, line: int, row: list[str], *, before: float, numbers: dict[str, int]) -> list[Problem]:
+    """All that is wrong with a line."""
+    place = f"line {line}"
+    if len(row) != len(COLUMNS):
+        return [_problem(file, place, f"{len(row)} values", "time_seconds,model")]
+    faults = []
+    moment = float(row[0]) if NUMBER.fullmatch(row[0]) else math.nan
+    if not before <= moment <= LATEST:
+        allowed = f"seconds from the beginning, {before:g} or more (the call before)"
+        advice = ""
+        if moment > LATEST:
+            allowed = f"seconds from the beginning, at most {LATEST:,.0f}"
+            advice = "Subtract the moment of the first call, where times are since 1970."
+        faults.append(_problem(file, f"{place}, time_seconds", _shown(row[0]), allowed, advice))
+    if not isinstance(numbers, defaultdict) and row[1] not in numbers:
+        names = list(numbers)
+        known = ", ".join(names[:3]) + (f", … {names[-1]}" if len(names) > 3 else "")
+        faults.append(_problem(file, f"{place}, model", _shown(row[1]), f"a model of the scenario: {known}"))
+    return faults
+
+
+def _problem(file: Path, place: str, found: str, allowed: str, advice: str = "") -> Problem:
+    return Problem(file=str(file), field=place, found=found, allowed=allowed, advice=advice)

@@ -1,15 +1,95 @@
-"""The capacity table: what each measured configuration needs for a load, and which of them to take."""
+"""The capacity table: instances that each measured configuration needs for a load, which to take, how far it holds."""
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Decimal
+from pathlib import Path
 
 from tritonstack.errors import InputError, Problem
-from tritonstack_capacity.sizing.measurement import Measurement, Measurements
-from tritonstack_capacity.sizing.number import ABOVE_ZERO, is_above_zero
-from tritonstack_capacity.sizing.price import InstancePrice, PriceOf
+from tritonstack_capacity.sizing.measurements import (
+    ABOVE_ZERO,
+    InstancePrice,
+    Measurement,
+    Measurements,
+    PriceOf,
+    is_above_zero,
+    number_of,
+)
+
+HOURS = 24
+COLUMNS = ("hour", "invocations_per_min")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DailyCurve:
+    """``loads[hour]``: invocations a minute in each hour of a day, 24 of them; the greatest is above zero."""
+
+    loads: tuple[Decimal, ...]
+
+    @property
+    def peak(self) -> Decimal:
+        """The greatest load of the day."""
+        return max(self.loads)
+
+    @property
+    def least(self) -> Decimal:
+        """The smallest load of the day."""
+        return min(self.loads)
+
+
+def read_daily_curve(file: Path) -> DailyCurve:
+    """The curve in ``file``.
+
+    Raises:
+        InputError: unreadable, not the two columns, not each hour from 0 to 23 once, a load below zero, none above it.
+    """
+    try:
+        with file.open(newline="", encoding="utf-8-sig") as stream:
+            reader = csv.DictReader(stream, strict=True)
+            if tuple(reader.fieldnames or ()) != COLUMNS:
+                raise InputError([_problem(file, "line 1", ",".join(reader.fieldnames or ()), ",".join(COLUMNS))])
+            lines = [(reader.line_num, row) for row in reader]
+    except OSError as error:
+        raise InputError([_problem(file, "", error.strerror or "unreadable", "a CSV file")]) from error
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise InputError([_problem(file, "", f"no CSV: {error}", "comma-separated values in UTF-8")]) from error
+    return _curve(file, lines)
+
+
+def _curve(file: Path, lines: list[tuple[int, dict[str | None, str | list[str] | None]]]) -> DailyCurve:
+    problems: list[Problem] = []
+    loads: dict[int, Decimal] = {}
+    for number, row in lines:
+        if None in row or None in row.values():
+            found = "more or fewer values than columns"
+            problems.append(_problem(file, f"line {number}", found, "one for each column"))
+            continue
+        hour, load = (number_of(str(row[column])) for column in COLUMNS)
+        if hour is None or hour != hour.to_integral_value() or not 0 <= hour < HOURS:
+            problems.append(_problem(file, f"line {number}, hour", str(row.get("hour")), "a whole number, 0 to 23"))
+        elif int(hour) in loads:
+            problems.append(_problem(file, f"line {number}, hour", f"{hour} a second time", "each hour once"))
+        elif load is None or (load != 0 and not is_above_zero(load)):
+            found = str(row.get("invocations_per_min"))
+            problems.append(_problem(file, f"line {number}, invocations_per_min", found, f"zero, or {ABOVE_ZERO}"))
+        else:
+            loads[int(hour)] = load
+    missing = [str(hour) for hour in range(HOURS) if hour not in loads]
+    if not problems and missing:
+        problems.append(_problem(file, "hour", f"nothing for {', '.join(missing)}", "each hour from 0 to 23"))
+    if not problems and not any(loads.values()):
+        problems.append(_problem(file, "invocations_per_min", "zero all day", "a load above zero in some hour"))
+    if problems:
+        raise InputError(problems)
+    return DailyCurve(loads=tuple(loads[hour] for hour in range(HOURS)))
+
+
+def _problem(file: Path, place: str, found: str, allowed: str) -> Problem:
+    return Problem(file=str(file), field=place, found=found, allowed=allowed)
+
 
 MINUTES_IN_AN_HOUR = 60
 MILLION = 1_000_000
@@ -140,3 +220,69 @@ def cheapest(rows: tuple[CapacityRow, ...]) -> CapacityRow | None:
     if not fit:
         return None
     return min(fit, key=lambda each: (each[0], each[1].measurement.latency_ms, each[1].measurement.line))[1]
+
+
+LOADS = tuple(Decimal(text) for text in ("0.25", "0.5", "0.8", "0.9", "1", "1.1", "1.25", "1.5", "2", "4"))
+RATES = tuple(Decimal(text) for text in ("0.7", "0.8", "0.9", "1"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """One changed assumption.
+
+    Attributes:
+        value: the factor of the load or of the measured rates, or the limit in milliseconds.
+        recommended: the cheapest row then; None where none keeps the limit.
+    """
+
+    value: Decimal
+    recommended: CapacityRow | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sensitivity:
+    """``loads`` and ``rates`` by factor; ``limits``: from each limit on (up to the next) what is cheapest."""
+
+    loads: tuple[Case, ...]
+    rates: tuple[Case, ...]
+    limits: tuple[Case, ...]
+
+
+def sensitivity(table: CapacityTable) -> Sensitivity:
+    """Which row would cost the least at the load under other assumptions, one changed at a time.
+
+    A factor that makes the load one that nobody could have given is left out.
+    """
+    load = table.demand.invocations_per_minute
+    return Sensitivity(
+        loads=tuple(
+            Case(value=factor, recommended=_at(table, load=factor)) for factor in LOADS if is_above_zero(load * factor)
+        ),
+        rates=tuple(Case(value=factor, recommended=_at(table, rate=factor)) for factor in RATES),
+        limits=_limits(table),
+    )
+
+
+def _at(table: CapacityTable, *, load: Decimal = Decimal(1), rate: Decimal = Decimal(1)) -> CapacityRow | None:
+    demand = replace(table.demand, invocations_per_minute=table.demand.invocations_per_minute * load)
+    return cheapest(tuple(_slower(row, demand=demand, rate=rate) for row in table.rows))
+
+
+def _slower(row: CapacityRow, *, demand: Demand, rate: Decimal) -> CapacityRow:
+    measured = replace(row.measurement, invocations_per_minute=row.measurement.invocations_per_minute * rate)
+    return capacity_row(measured, demand=demand, price=row.price)
+
+
+def _limits(table: CapacityTable) -> tuple[Case, ...]:
+    """Each limit at which the answer changes, from the strictest that some row keeps."""
+    cases: list[Case] = []
+    for limit in sorted({row.measurement.latency_ms for row in table.rows}):
+        demand = replace(table.demand, latency_ms=limit)
+        best = cheapest(tuple(capacity_row(row.measurement, demand=demand, price=row.price) for row in table.rows))
+        if best is not None and (not cases or not _same(cases[-1].recommended, best)):
+            cases.append(Case(value=limit, recommended=best))
+    return tuple(cases)
+
+
+def _same(one: CapacityRow | None, other: CapacityRow) -> bool:
+    return one is not None and one.measurement == other.measurement

@@ -1,14 +1,17 @@
-"""What to write under ``scaling:`` for a measured configuration: the target, and the least and greatest counts."""
+"""Advice for ``scaling:`` of an endpoint from a measured configuration: target, counts, cost of a day."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Decimal
 
+from tritonstack.errors import InputError, Problem
+from tritonstack.settings import Endpoint, Environment, Scaling
 from tritonstack.settings.scaling import DEFAULT_SAFETY_FACTOR, SECONDS_IN_A_MINUTE
-from tritonstack_capacity.sizing.capacity import CapacityRow, instances_for
-from tritonstack_capacity.sizing.daily_curve import DailyCurve
-from tritonstack_capacity.sizing.number import plain, rounded
+from tritonstack_capacity.sizing.capacity import CapacityRow, CapacityTable, DailyCurve, instances_for
+from tritonstack_capacity.sizing.measurements import plain, rounded
 
 LEAST_IN_PRODUCTION = 2
 """One instance of a multi-model endpoint would lose every loaded model while it is replaced."""
@@ -114,3 +117,272 @@ def by_the_second(rate: Decimal) -> Decimal:
         if found * SECONDS_IN_A_MINUTE - rate <= rate * ANOTHER_RATE:
             return found
         digits += 1
+
+
+def with_day(table: CapacityTable, *, curve: DailyCurve, safety_factor: Decimal, least: int) -> CapacityTable:
+    """``table`` with the cost of a day for each row that keeps the limit and has a price.
+
+    Each hour has the instances that its load needs at the target (measured rate x ``safety_factor``), at least
+    ``least``. So large instances are dear where most hours are quiet, however cheap they are at the load.
+    """
+    found = {}
+    for row in table.rows:
+        advice = scaling_advice(row, safety_factor=safety_factor, curve=curve, least=least)
+        if row.meets_latency and advice.usd_per_day is not None:
+            found[row] = advice.usd_per_day[0]
+    return replace(table, usd_per_day=found)
+
+
+DEFAULT_FACTOR = Decimal(str(DEFAULT_SAFETY_FACTOR))
+COUNT = "initial_instance_count"
+NO_CURVE = "nothing tells how quiet the day gets; --daily-curve FILE does"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SettingChange:
+    """One setting of the endpoint.
+
+    Attributes:
+        field: its name; all but ``initial_instance_count`` stand under ``scaling``.
+        before: what holds in the file now; None where nothing does.
+        after: what is advised; equal to ``before`` where nothing changes.
+        why: a sentence.
+    """
+
+    field: str
+    before: Decimal | None
+    after: Decimal
+    why: str
+
+    @property
+    def path(self) -> str:
+        """The field as it is called from the endpoint on."""
+        return self.field if self.field == COUNT else f"scaling.{self.field}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScalingChange:
+    """The advice for one endpoint.
+
+    Attributes:
+        endpoint: as the file has it now.
+        advice: its scaling.
+        settings: every setting that the advice has a say in.
+    """
+
+    endpoint: Endpoint
+    advice: ScalingAdvice
+    settings: tuple[SettingChange, ...]
+
+    @property
+    def changed(self) -> tuple[SettingChange, ...]:
+        """The settings that are to be written."""
+        return tuple(each for each in self.settings if each.before != each.after)
+
+
+def least_instances(*, production: bool) -> int:
+    """The least number of instances that is advised where no other reason gives more."""
+    return LEAST_IN_PRODUCTION if production else 1
+
+
+def scaling_change(
+    endpoint: Endpoint, *, row: CapacityRow, production: bool, factor: Decimal | None, curve: DailyCurve | None
+) -> ScalingChange:
+    """How ``endpoint`` should scale if it serves the configuration of ``row``.
+
+    The form of the target, the safety factor (unless ``factor`` is given) and, without a curve, the minimum stay as the
+    file has them; so does every other field.
+    """
+    scaling = endpoint.scaling
+    least = least_instances(production=production)
+    if scaling is not None and curve is None:
+        least = scaling.minimum
+    advice = scaling_advice(row, safety_factor=factor or factor_of(scaling), curve=curve, least=least)
+    limits = (
+        _minimum(advice, scaling=scaling, curve=curve, least=least),
+        _maximum(advice, scaling=scaling, curve=curve),
+    )
+    count = _count(endpoint, advice)
+    return ScalingChange(
+        endpoint=endpoint,
+        advice=advice,
+        settings=(*limits, *_target(advice, scaling=scaling, told=factor is not None), *count),
+    )
+
+
+def factor_of(scaling: Scaling | None) -> Decimal:
+    """The safety factor that holds where none is told."""
+    return DEFAULT_FACTOR if scaling is None else Decimal(str(scaling.factor))
+
+
+def _minimum(advice: ScalingAdvice, *, scaling: Scaling | None, curve: DailyCurve | None, least: int) -> SettingChange:
+    if curve is not None and advice.minimum > least:
+        why = f"the quietest hour, {plain(curve.least)} calls a minute at {_target_of(advice)} an instance"
+    elif curve is not None:
+        why = f"the least{' in production' if least > 1 else ''}; the quietest hour needs no more"
+    elif scaling is not None:
+        why = f"kept: {NO_CURVE}"
+    else:
+        why = f"the least{' in production' if least > 1 else ''}: {NO_CURVE}"
+    return _setting("minimum", None if scaling is None else scaling.minimum, Decimal(advice.minimum), why)
+
+
+def _maximum(advice: ScalingAdvice, *, scaling: Scaling | None, curve: DailyCurve | None) -> SettingChange:
+    source = "--load" if curve is None or curve.peak < advice.peak else "the busiest hour"
+    why = f"{source}, {plain(advice.peak)} calls a minute at {_target_of(advice)} an instance"
+    if curve is not None and curve.peak != advice.row.load:
+        other = (
+            f"the busiest hour has {plain(curve.peak)}" if source == "--load" else f"--load is {plain(advice.row.load)}"
+        )
+        why += f"; {other}"
+    if advice.maximum == advice.minimum:
+        why += ", and never below the minimum"
+    return _setting("maximum", None if scaling is None else scaling.maximum, Decimal(advice.maximum), why)
+
+
+def _target(advice: ScalingAdvice, *, scaling: Scaling | None, told: bool) -> tuple[SettingChange, ...]:
+    """In the form that the file has; where it has none, what was measured and the factor, each for itself."""
+    row = advice.row.measurement
+    measured = f"measured: {plain(row.invocations_per_minute)} calls a minute, {row.name}"
+    if scaling is not None and scaling.invocations_per_instance is not None:
+        why = f"{advice.safety_factor} of what was {measured}"
+        before = scaling.invocations_per_instance
+        return (_setting("invocations_per_instance", before, advice.invocations_per_instance, why),)
+    rate = None if scaling is None else scaling.requests_per_second
+    factor = None if scaling is None or rate is None else scaling.factor
+    why = "--safety-factor" if told else "the file's" if factor is not None else "what AWS advises to start with"
+    return (
+        _setting("requests_per_second", rate, advice.requests_per_second, measured),
+        _setting("safety_factor", factor, advice.safety_factor, f"share of the measured rate to aim at: {why}"),
+    )
+
+
+def _count(endpoint: Endpoint, advice: ScalingAdvice) -> tuple[SettingChange, ...]:
+    """The number to start with, where the file says one outside the limits; else the settings take the minimum."""
+    count = endpoint.initial_instance_count
+    if COUNT not in endpoint.model_fields_set or advice.minimum <= count <= advice.maximum:
+        return ()
+    after = max(advice.minimum, min(count, advice.maximum))
+    return (_setting(COUNT, count, Decimal(after), "must lie within the limits of scaling"),)
+
+
+def _setting(field: str, before: float | None, after: Decimal, why: str) -> SettingChange:
+    return SettingChange(field=field, before=None if before is None else Decimal(str(before)), after=after, why=why)
+
+
+def _target_of(advice: ScalingAdvice) -> str:
+    return plain(advice.invocations_per_instance)
+
+
+def scaling_target(
+    table: CapacityTable, *, environment: Environment, file: str, endpoint: str | None, configuration: str | None
+) -> tuple[Endpoint, CapacityRow]:
+    """The endpoint to write to, and the row that its numbers come from.
+
+    Without a name: the one endpoint on the instance type of the cheapest row. With one: that endpoint, and the best row
+    on its own instance type. ``configuration`` leaves the rows of that configuration alone in the running.
+
+    Raises:
+        InputError: no such endpoint or configuration, none or several on the type, or nothing on it keeps the limit.
+    """
+    rows = tuple(row for row in table.rows if configuration in (None, row.measurement.configuration))
+    if not rows:
+        raise InputError(
+            [_unknown("--configuration", configuration, {row.measurement.configuration for row in table.rows})]
+        )
+    if endpoint is None:
+        return _by_row(_cheapest(rows, table=table, configuration=configuration), environment=environment, file=file)
+    found = environment.endpoint(endpoint)
+    if found is None:
+        raise InputError([_unknown("--endpoint", endpoint, [each.name for each in environment.endpoints], file=file)])
+    return found, _best_on(found, rows, table=table, file=file)
+
+
+def _cheapest(rows: tuple[CapacityRow, ...], *, table: CapacityTable, configuration: str | None) -> CapacityRow:
+    best = table.cheapest_of(rows)
+    if best is not None:
+        return best
+    limit = table.demand.latency_ms
+    if any(row.meets_latency for row in rows):
+        raise InputError(
+            [
+                Problem(
+                    field="--write",
+                    found=f"no row within {limit} ms whose price is known, so that none is the cheapest",
+                    allowed="a price for one of them: prices: {<instance type>: <USD an hour>} in the file",
+                    advice="or name the endpoint: --endpoint NAME takes the best row on its own instance type",
+                )
+            ]
+        )
+    fastest = min(rows, key=lambda row: row.measurement.latency_ms).measurement
+    raise InputError(
+        [
+            Problem(
+                field="--configuration",
+                found=f"{configuration}, which nowhere keeps {limit} ms",
+                allowed=f"one that does; its fastest is {fastest.latency_ms} ms on {fastest.instance_type}",
+            )
+        ]
+    )
+
+
+def _by_row(row: CapacityRow, *, environment: Environment, file: str) -> tuple[Endpoint, CapacityRow]:
+    type_ = row.measurement.instance_type
+    fit = [endpoint for endpoint in environment.endpoints if endpoint.instance_type == type_]
+    if len(fit) == 1:
+        return fit[0], row
+    if fit:
+        found = f"{len(fit)} endpoints on {type_}: {', '.join(each.name for each in fit)}"
+        advice = "name the one that the load is for: --endpoint NAME"
+    else:
+        types = ", ".join(f"{each.name} on {each.instance_type}" for each in environment.endpoints)
+        found = f"no endpoint on {type_}, the recommended type; there are: {types}"
+        advice = (
+            f"change instance_type to {type_} first (another fleet, and other engines), or have the best that was "
+            "measured on an endpoint's own type: --endpoint NAME"
+        )
+    raise InputError(
+        [Problem(file=file, field="endpoints", found=found, allowed=f"one endpoint on {type_}", advice=advice)]
+    )
+
+
+def _best_on(endpoint: Endpoint, rows: tuple[CapacityRow, ...], *, table: CapacityTable, file: str) -> CapacityRow:
+    """The cheapest on the type; where its price is unknown, the least instances, which is the same at one price."""
+    there = [row for row in rows if row.measurement.instance_type == endpoint.instance_type]
+    fit = [row for row in there if row.meets_latency]
+    best = table.cheapest_of(tuple(fit))
+    if best is not None:
+        return best
+    if fit:
+        return min(fit, key=lambda row: (row.instances, row.measurement.latency_ms, row.measurement.line))
+    limit = table.demand.latency_ms
+    if there:
+        fastest = min(there, key=lambda row: row.measurement.latency_ms).measurement
+        found = f"nothing within {limit} ms on {endpoint.instance_type}; the fastest is {fastest.configuration}, "
+        found += f"{fastest.latency_ms} ms"
+    else:
+        found = f"nothing measured on {endpoint.instance_type}"
+    best = table.recommended
+    advice = "measure it there (tritonstack capacity bench)"
+    if best is not None:
+        advice += f", or change instance_type to {best.measurement.instance_type}, the cheapest that keeps the limit"
+    problem = Problem(
+        file=file,
+        field=f"endpoints: {endpoint.name}: instance_type",
+        found=found,
+        allowed=f"a row within {limit} ms",
+        advice=advice,
+    )
+    raise InputError([problem])
+
+
+def _unknown(option: str, found: str | None, names: Iterable[str], *, file: str | None = None) -> Problem:
+    known = sorted(names)
+    near = difflib.get_close_matches(found or "", known, n=1)
+    return Problem(
+        file=file,
+        field=option,
+        found=found or "",
+        allowed=", ".join(known),
+        advice=f"did you mean {near[0]}?" if near else "",
+    )

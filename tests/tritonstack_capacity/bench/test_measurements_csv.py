@@ -10,9 +10,7 @@ import pytest
 from tests.tritonstack_capacity.bench.documents import CONFIG, document, point, result
 from tritonstack_capacity.bench.document import COLUMNS, BenchDocument, measurements_csv
 from tritonstack_capacity.sizing.capacity import Demand, capacity_table
-from tritonstack_capacity.sizing.measurement import Measurements
-from tritonstack_capacity.sizing.measurements_file import read_measurements
-from tritonstack_capacity.sizing.price import prices
+from tritonstack_capacity.sizing.measurements import Measurements, prices, read_measurements
 
 SLOW_AND_FAST = (
     point(users=1, per_minute=1000, p95=60),

@@ -20,8 +20,8 @@ from tritonstack.observability.variant import variant_of
 from tritonstack.review.prices import Price, PriceBook, prices_of
 from tritonstack.settings import Environment, load_environment
 from tritonstack_capacity.commands import bench, size
-from tritonstack_capacity.simulation.fleet_cost import instance_price
 from tritonstack_capacity.simulation.scenario import Instance
+from tritonstack_capacity.simulation.sources import instance_price
 
 CARRIED, UNKNOWN = "ml.g4dn.xlarge", "ml.g5.16xlarge"
 """Types with a price in the catalogue's us-east-1, and without one."""

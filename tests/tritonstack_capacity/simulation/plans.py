@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 
 from tritonstack.settings.scaling import Scaling
+from tritonstack_capacity.simulation.autoscaler import LimitChange
+from tritonstack_capacity.simulation.events import EVICTION, HIT, LOAD, Happening
 from tritonstack_capacity.simulation.fleet import FleetPlan
-from tritonstack_capacity.simulation.happening import EVICTION, HIT, LOAD, Happening
 from tritonstack_capacity.simulation.instance import Machine
-from tritonstack_capacity.simulation.model_table import Floats, ModelKind, ModelTable
 from tritonstack_capacity.simulation.scenario import Autoscaling, Routing
-from tritonstack_capacity.simulation.schedule import LimitChange
-from tritonstack_capacity.simulation.trace import Trace, draw_models
+from tritonstack_capacity.simulation.trace import Floats, ModelKind, ModelTable, Trace, draw_models
 
 UNLIMITED = 10**15
 KIND = ModelKind(

@@ -12,17 +12,15 @@ import pytest
 from tests.tritonstack_capacity.simulation.plans import KIND, MACHINE, calls, equal_models, one_by_one, plan, table
 from tests.tritonstack_capacity.simulation.test_scenario_file import GOOD, read
 from tritonstack_capacity.simulation.answer import Answer, answer
-from tritonstack_capacity.simulation.answer_document import answer_document
+from tritonstack_capacity.simulation.answer_document import answer_document, holding_sentence, sentences, split_sentence
+from tritonstack_capacity.simulation.che import Caches
 from tritonstack_capacity.simulation.figures import LoadFigures, call_figures, load_figures, thrash_times
 from tritonstack_capacity.simulation.fleet import simulate
-from tritonstack_capacity.simulation.holding import Caches
 from tritonstack_capacity.simulation.instance import Machine
-from tritonstack_capacity.simulation.model_table import ModelTable
 from tritonstack_capacity.simulation.page import cost_over_time, simulation_page
 from tritonstack_capacity.simulation.scenario import Routing
-from tritonstack_capacity.simulation.split import SplitAdvice, split_advice
-from tritonstack_capacity.simulation.split_replay import Replayed, verdict
-from tritonstack_capacity.simulation.words import holding_sentence, sentences, split_sentence
+from tritonstack_capacity.simulation.split import Replayed, SplitAdvice, split_advice, verdict
+from tritonstack_capacity.simulation.trace import ModelTable
 
 MACHINE_OF_100 = replace(MACHINE, most_models=100)
 

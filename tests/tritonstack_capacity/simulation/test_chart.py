@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tritonstack_capacity.simulation.chart import Chart, Scale, svg
+from tritonstack_capacity.simulation.page import Chart, Scale, svg
 
 
 def test_a_logarithmic_axis_gives_each_power_of_ten_the_same_room() -> None:

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from tests.tritonstack_capacity.simulation.plans import KIND, drawn, equal_models, hits, plan
-from tritonstack_capacity.simulation.che import che
+from tritonstack_capacity.simulation.che import Caches, che
 from tritonstack_capacity.simulation.fleet import simulate
-from tritonstack_capacity.simulation.holding import Caches
-from tritonstack_capacity.simulation.model_table import Floats, ModelKind, ModelTable
+from tritonstack_capacity.simulation.trace import Floats, ModelKind, ModelTable
 
 CALLS = 120_000
 NEAR = 0.01

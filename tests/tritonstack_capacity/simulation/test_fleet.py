@@ -21,10 +21,10 @@ from tests.tritonstack_capacity.simulation.plans import (
     table,
 )
 from tritonstack.settings.scaling import Scaling
+from tritonstack_capacity.simulation.autoscaler import LimitChange
+from tritonstack_capacity.simulation.events import EVICTION, HIT, LOAD
 from tritonstack_capacity.simulation.fleet import simulate
-from tritonstack_capacity.simulation.happening import EVICTION, HIT, LOAD
 from tritonstack_capacity.simulation.scenario import Autoscaling
-from tritonstack_capacity.simulation.schedule import LimitChange
 from tritonstack_capacity.simulation.trace import Trace
 
 SPEED = Autoscaling(metric_delay_seconds=30, startup_seconds=200)

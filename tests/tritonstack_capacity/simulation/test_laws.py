@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from tests.tritonstack_capacity.simulation.plans import KIND, calls, evicted, hits, loaded, one_by_one, plan, table
 from tritonstack_capacity.simulation.che import che
+from tritonstack_capacity.simulation.events import Happening
 from tritonstack_capacity.simulation.figures import call_figures
 from tritonstack_capacity.simulation.fleet import simulate
-from tritonstack_capacity.simulation.happening import Happening
 from tritonstack_capacity.simulation.trace import Trace
 
 MODELS = 6

@@ -9,7 +9,7 @@ import pytest
 
 from tests.tritonstack_capacity.simulation.plans import KIND, calls, plan, poisson, table
 from tritonstack_capacity.simulation.fleet import simulate
-from tritonstack_capacity.simulation.model_table import ModelKind
+from tritonstack_capacity.simulation.trace import ModelKind
 
 
 def erlang_c(*, servers: int, load: float) -> float:

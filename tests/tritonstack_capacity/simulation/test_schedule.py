@@ -10,9 +10,9 @@ import pytest
 
 from tests.tritonstack_capacity.simulation.plans import KIND, plan, table
 from tritonstack.settings.scaling import Scaling, Schedule
+from tritonstack_capacity.simulation.autoscaler import LimitChange, limit_changes
 from tritonstack_capacity.simulation.fleet import simulate
 from tritonstack_capacity.simulation.scenario import Autoscaling
-from tritonstack_capacity.simulation.schedule import LimitChange, limit_changes
 from tritonstack_capacity.simulation.trace import Trace
 
 DAY = 86_400.0

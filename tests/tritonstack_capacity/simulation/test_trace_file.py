@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tritonstack.errors import InputError
-from tritonstack_capacity.simulation.trace_file import LATEST, NUMBER, read_trace
+from tritonstack_capacity.simulation.trace import LATEST, NUMBER, read_trace
 
 NAMES = ("small-0", "small-1", "large")
 HEADER = "time_seconds,model\n"

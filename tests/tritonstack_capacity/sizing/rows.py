@@ -6,8 +6,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from tritonstack_capacity.sizing.capacity import CapacityTable, Demand, capacity_table
-from tritonstack_capacity.sizing.measurement import Measurement, Measurements
-from tritonstack_capacity.sizing.price import prices
+from tritonstack_capacity.sizing.measurements import Measurement, Measurements, prices
 
 UNPRICED_TYPE = "ml.none.xlarge"
 

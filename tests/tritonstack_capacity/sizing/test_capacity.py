@@ -14,8 +14,7 @@ import tritonstack_capacity.sizing
 from tests.tritonstack_capacity.sizing.rows import measurement, table_of
 from tritonstack.errors import InputError
 from tritonstack_capacity.sizing.capacity import CapacityTable, Demand, capacity_table, instances_for
-from tritonstack_capacity.sizing.measurements_file import read_measurements
-from tritonstack_capacity.sizing.price import prices
+from tritonstack_capacity.sizing.measurements import prices, read_measurements
 
 PUBLISHED = Path(tritonstack_capacity.sizing.__file__).parent / "data" / "bert_large_load_test.csv"
 POSITIVE = st.decimals(min_value="0.001", max_value="1000000", places=3)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.tritonstack_capacity.sizing.test_capacity import PUBLISHED
 from tritonstack.errors import InputError
-from tritonstack_capacity.sizing.measurements_file import NEEDED, read_measurements
+from tritonstack_capacity.sizing.measurements import NEEDED, read_measurements
 
 HEADER = ",".join(NEEDED)
 

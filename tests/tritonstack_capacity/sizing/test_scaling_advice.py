@@ -13,10 +13,8 @@ from tests.tritonstack_capacity.sizing.rows import measurement, table_of
 from tests.tritonstack_capacity.sizing.test_capacity import published
 from tritonstack.errors import InputError
 from tritonstack.settings import Scaling
-from tritonstack_capacity.sizing.capacity import instances_for
-from tritonstack_capacity.sizing.daily_curve import DailyCurve, read_daily_curve
+from tritonstack_capacity.sizing.capacity import DailyCurve, instances_for, read_daily_curve, sensitivity
 from tritonstack_capacity.sizing.scaling_advice import scaling_advice
-from tritonstack_capacity.sizing.sensitivity import sensitivity
 
 
 def curve_file(folder: Path, *lines: str) -> Path:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.tritonstack_capacity.sizing.edits import HEAD, change_of, endpoint_text, written
-from tritonstack_capacity.sizing.daily_curve import DailyCurve
-from tritonstack_capacity.sizing.scaling_change import ScalingChange
+from tritonstack_capacity.sizing.capacity import DailyCurve
+from tritonstack_capacity.sizing.scaling_advice import ScalingChange
 
 PRODUCTION = HEAD.replace("production: false", "production: true")
 DAY = DailyCurve(loads=(Decimal(900),) * 12 + (Decimal(3000),) * 12)

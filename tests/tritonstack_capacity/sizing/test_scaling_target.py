@@ -12,8 +12,8 @@ from tests.tritonstack_capacity.sizing.rows import measurement, table_of
 from tritonstack.errors import InputError, Problem
 from tritonstack.settings import Environment, load_environment
 from tritonstack_capacity.sizing.capacity import CapacityTable, Demand, capacity_table
-from tritonstack_capacity.sizing.measurement import Measurements
-from tritonstack_capacity.sizing.scaling_target import scaling_target
+from tritonstack_capacity.sizing.measurements import Measurements
+from tritonstack_capacity.sizing.scaling_advice import scaling_target
 
 SMALL, LARGE, OTHER = "ml.g4dn.xlarge", "ml.g5.xlarge", "ml.g5.4xlarge"
 ROWS = (

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from tests.tritonstack_capacity.sizing.rows import measurement, table_of
 from tests.tritonstack_capacity.sizing.test_capacity import published
-from tritonstack_capacity.sizing.capacity import CapacityTable
-from tritonstack_capacity.sizing.sensitivity import LOADS, RATES, Case, sensitivity
+from tritonstack_capacity.sizing.capacity import LOADS, RATES, CapacityTable, Case, sensitivity
 
 POSITIVE = st.decimals(min_value="0.01", max_value="10000", places=2)
 ROWS = st.lists(st.tuples(POSITIVE, POSITIVE, POSITIVE), min_size=1, max_size=6)

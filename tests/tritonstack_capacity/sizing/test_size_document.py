@@ -8,11 +8,9 @@ from typing import Any
 
 from tests.tritonstack_capacity.sizing.rows import UNPRICED_TYPE, measurement, table_of
 from tests.tritonstack_capacity.sizing.test_capacity import published
-from tritonstack_capacity.sizing.capacity import CapacityTable
-from tritonstack_capacity.sizing.daily_curve import DailyCurve
+from tritonstack_capacity.commands.size_view import size_document
+from tritonstack_capacity.sizing.capacity import CapacityTable, DailyCurve, sensitivity
 from tritonstack_capacity.sizing.scaling_advice import ScalingAdvice, scaling_advice
-from tritonstack_capacity.sizing.sensitivity import sensitivity
-from tritonstack_capacity.sizing.size_document import size_document
 
 
 def document(table: CapacityTable, advice: ScalingAdvice | None = None) -> Any:

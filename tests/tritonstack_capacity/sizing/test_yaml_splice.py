@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tritonstack_capacity.sizing.yaml_splice import UneditableError, YamlText, spliced
+from tritonstack_capacity.sizing.environment_edit import UneditableError, YamlText, spliced
 
 
 def with_values(text: str, **values: str) -> str:

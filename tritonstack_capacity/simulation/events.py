@@ -1,14 +1,45 @@
-"""What happened in a simulation: of each call, of each load, of each change of the fleet."""
+"""Events of a simulation: of each call, of each load, of each change of the fleet; the clock that orders them."""
 
 from __future__ import annotations
 
 from array import array
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import cast
+from heapq import heappop, heappush
+from typing import Any, cast
 
 import numpy as np
 
-from tritonstack_capacity.simulation.model_table import Floats, Integers
+from tritonstack_capacity.simulation.trace import Floats, Integers
+
+Event = tuple[float, int, Callable[[Any, float], None], Any]
+
+
+class Clock:
+    """Plans events. Times are seconds from the beginning of the simulation.
+
+    ``events`` is a heap that the simulation's inner loop reads itself: a method's call for each event costs too much.
+    """
+
+    __slots__ = ("_planned", "events")
+
+    def __init__(self) -> None:
+        """Nothing is planned."""
+        self.events: list[Event] = []
+        self._planned = 0
+
+    def at(self, moment: float, do: Callable[[Any, float], None], subject: Any) -> None:
+        """Call ``do(subject, moment)`` when it is ``moment``."""
+        self._planned += 1
+        heappush(self.events, (moment, self._planned, do, subject))
+
+    def run_until(self, moment: float) -> None:
+        """Everything that is planned up to and at ``moment``."""
+        events = self.events
+        while events and events[0][0] <= moment:
+            now, _, do, subject = heappop(events)
+            do(subject, now)
+
 
 HIT, WAITED, FROM_DISK, DOWNLOADED = range(4)
 """What a call met: a loaded model; a load or unload under way; it began a load, of files on the disk, or of an archive

@@ -1,0 +1,346 @@
+"""Defaults of a scenario from other files: an environment file, manifests of built archives, results of a load test."""
+
+from __future__ import annotations
+
+import copy
+import json
+import statistics
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tritonstack.archives.model_config import ModelConfig, read_config
+from tritonstack.errors import InputError, Problem
+from tritonstack.paths import LocalPaths, project_folder
+from tritonstack.settings import Endpoint, Environment, load_environment
+from tritonstack.settings.findings import Finding
+from tritonstack.settings.yaml_source import Location
+from tritonstack_capacity.simulation.scenario import MIB, Routing
+
+if TYPE_CHECKING:
+    from tritonstack_capacity.bench.document import BenchDocument, ResultPart
+
+
+# What the scenario says itself stands; the other files fill in what it leaves out. Each value that was filled in has
+# an origin, so that an answer can say what it rests on.
+@dataclass(kw_only=True)
+class Filled:
+    """A scenario's values, not checked yet.
+
+    Attributes:
+        value: as YAML gives it; the rest does nothing where it is no mapping.
+        origins: location of a value that was filled in → who says it, in words.
+        findings: what is wrong with what the scenario says of other files.
+        problems: what is wrong with those files.
+    """
+
+    value: Any
+    origins: dict[Location, str] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, value: Any) -> Filled:
+        """Of what a file holds, which stays as it is."""
+        return cls(value=copy.deepcopy(value))
+
+    def get(self, *location: str | int) -> Any:
+        """What stands at a place; None where nothing does."""
+        found = self.value
+        for part in location:
+            if isinstance(found, dict):
+                found = found.get(part)
+            elif isinstance(found, list) and isinstance(part, int):
+                found = found[part]
+            else:
+                return None
+        return found
+
+    def fill(self, location: Location, values: Mapping[str, Any], *, origin: str) -> None:
+        """Fields of the mapping at ``location`` that are not there yet; None is nothing to fill in."""
+        mapping = self.value
+        for part in location:
+            if isinstance(mapping, dict):
+                mapping = mapping.setdefault(part, {})
+            elif isinstance(mapping, list) and isinstance(part, int):
+                mapping = mapping[part]
+        if not isinstance(mapping, dict):
+            return
+        for name, value in values.items():
+            if name not in mapping and value is not None:
+                mapping[name] = value
+                self.origins[(*location, name)] = origin
+
+    def groups(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """The mappings among the models, each with its place."""
+        models = self.get("models")
+        for place, group in enumerate(models if isinstance(models, list) else []):
+            if isinstance(group, dict):
+                yield place, group
+
+
+MICROSECONDS = 1000
+"""Of a millisecond."""
+
+
+def read_archive_facts(manifest: Path) -> dict[str, float] | str:
+    """The facts in a manifest that ``tritonstack build`` wrote (see ``archive_facts``), or why there are none."""
+    try:
+        return archive_facts(json.loads(manifest.read_text(encoding="utf-8")))
+    except OSError as error:
+        return error.strerror or "unreadable"
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return "no manifest of an archive"
+
+
+def archive_facts(manifest: Mapping[str, Any]) -> dict[str, float]:
+    """Fields of a scenario's group: ``disk_mib``, ``download_mib``, and what the configuration says.
+
+    Raises:
+        ValueError, KeyError, TypeError, AttributeError: it is no manifest.
+    """
+    archive = manifest["archive"]
+    sizes = {"download_mib": archive["bytes"], "disk_mib": archive["tar_bytes"]}
+    if not all(isinstance(size, int) and size > 0 for size in sizes.values()):
+        raise ValueError("an archive without a size")
+    facts = {name: size / MIB for name, size in sizes.items()}
+    config = manifest.get("configs", {}).get(manifest.get("model", {}).get("name"))
+    return facts if config is None else facts | _of_config(read_config(config))
+
+
+def _of_config(config: ModelConfig) -> dict[str, float]:
+    """Dynamic batching and instances. Of an ensemble nothing: its steps have their own."""
+    if config.is_ensemble:
+        return {}
+    groups = config.node.nodes("instance_group")
+    found: dict[str, float] = {"instances": max(1, sum(max(1, group.integer("count")) for group in groups))}
+    batching = config.node.node("dynamic_batching")
+    if batching is not None and config.max_batch_size > 1:
+        found["max_batch"] = config.max_batch_size
+        found["max_queue_delay_ms"] = batching.integer("max_queue_delay_microseconds") / MICROSECONDS
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColdStarts:
+    """The cold starts of one model in one file: seconds beyond a warm call, and where they were measured, in words."""
+
+    seconds: list[float]
+    where: str
+
+
+def fill_from_manifests(filled: Filled, folder: Path) -> None:
+    """Sizes, batching and instances of the groups that name a manifest."""
+    for place, group in filled.groups():
+        manifest = group.get("manifest")
+        if not isinstance(manifest, str):
+            continue
+        facts = read_archive_facts(folder / manifest)
+        if isinstance(facts, str):
+            allowed = "the manifest of an archive that `tritonstack build` made"
+            found = f"{manifest}: {facts}"
+            filled.findings.append(Finding(location=("models", place, "manifest"), found=found, allowed=allowed))
+        else:
+            fill_facts(filled, place, facts, origin=f"measured: {manifest}")
+
+
+def fill_facts(filled: Filled, place: int, facts: dict[str, float], *, origin: str) -> None:
+    """What a manifest tells of a group. Who sets the batches sets their delay, too."""
+    if "max_batch" in filled.get("models", place):
+        facts = {name: value for name, value in facts.items() if name != "max_queue_delay_ms"}
+    filled.fill(("models", place), facts, origin=origin)
+
+
+def fill_from_results(filled: Filled, folder: Path) -> None:
+    """``cold_seconds`` of the groups that name results of ``capacity bench``: the median of their cold starts."""
+    for place, group in filled.groups():
+        files = group.get("cold_results")
+        if not isinstance(files, list) or not all(isinstance(file, str) for file in files):
+            continue
+        read = [_read(filled, folder, place, number) for number in range(len(files))]
+        found = [each for each in read if each is not None]
+        seconds = [each for one in found for each in one.seconds]
+        if seconds:
+            span = f"median of {len(seconds)}, {min(seconds):.2f} to {max(seconds):.2f} s, beyond a warm call"
+            origin = f"measured: {'; '.join(one.where for one in found)}: {span}"
+            filled.fill(("models", place), {"cold_seconds": statistics.median(seconds)}, origin=origin)
+
+
+def _read(filled: Filled, folder: Path, place: int, number: int) -> ColdStarts | None:
+    """Of one file; None where it has none, which is noted."""
+    # Only here: most scenarios have no results, and these bring the load generator's modules.
+    from tritonstack_capacity.bench.results_folder import read_results  # noqa: PLC0415
+
+    group: dict[str, Any] = filled.get("models", place)
+    file = group["cold_results"][number]
+    try:
+        document = read_results(folder / file)
+    except InputError as error:
+        filled.problems += error.problems
+        return None
+    name = str(group.get("measured_as") or group.get("name"))
+    results = [each for each in document.results if _name(each) == name and each.cold is not None]
+    seconds = [each for result in results for each in _beyond_warm(result)]
+    if seconds:
+        return ColdStarts(seconds=seconds, where=f"{file} of {document.started[:10]}, {_machine(document, results)}")
+    names = sorted({_name(each) for each in document.results if each.cold is not None and each.cold.milliseconds})
+    filled.findings.append(
+        Finding(
+            location=("models", place, "cold_results", number),
+            found=f"{file}, without a cold start of {name}",
+            allowed=f"results of `tritonstack capacity bench {name} --cold-starts 3`",
+            advice=f"It has those of {', '.join(names)}: measured_as names one." if names else "",
+        )
+    )
+    return None
+
+
+def _name(result: ResultPart) -> str:
+    """The model's name without its endpoint."""
+    return result.name.rpartition("/")[2]
+
+
+def _beyond_warm(result: ResultPart) -> Iterator[float]:
+    """Seconds that each first call took longer than a call of the loaded model under the lightest load."""
+    means = [point.all.mean_ms for point in result.points if point.all.mean_ms is not None]
+    warm = min(means, default=0.0)
+    for cold in result.cold.milliseconds if result.cold is not None else []:
+        yield max(0.0, cold - warm) / 1000
+
+
+def _machine(document: BenchDocument, results: list[ResultPart]) -> str:
+    """Where it was measured; a laptop's processor is no GPU of SageMaker's."""
+    if document.local:
+        return "on the local AWS, whose processor is no GPU"
+    return f"on {', '.join(sorted({each.instance_type for each in results}))}"
+
+
+MIB_PER_GIB = 1024
+ROUTINGS: dict[str, Routing] = {"LEAST_OUTSTANDING_REQUESTS": "least_outstanding", "RANDOM": "random"}
+"""``RoutingStrategy`` → what is simulated for it."""
+
+
+def fill_from_environment(filled: Filled) -> None:
+    """What ``environment`` and ``endpoint`` of a scenario name."""
+    name = filled.get("environment")
+    if not isinstance(name, str):
+        if isinstance(filled.get("endpoint"), str):
+            found = f"{filled.get('endpoint')} without an environment"
+            filled.findings.append(Finding(location=("endpoint",), found=found, allowed="the environment that has it"))
+        return
+    path = project_folder() / "environments" / f"{name}.yaml"
+    try:
+        environment = load_environment(path)
+    except InputError as error:
+        filled.problems += error.problems
+        return
+    endpoint = _endpoint(filled, environment)
+    if endpoint is None:
+        return
+    origin = f"deployed: environments/{path.name}, endpoint {endpoint.name}"
+    _fill_instance(filled, environment, endpoint, origin=origin)
+    try:
+        _fill_models(filled, environment, endpoint, origin=origin)
+    except InputError as error:
+        filled.problems += error.problems
+
+
+def _endpoint(filled: Filled, environment: Environment) -> Endpoint | None:
+    name = filled.get("endpoint")
+    names = ", ".join(each.name for each in environment.endpoints)
+    if name is None and len(environment.endpoints) > 1:
+        found = f"nothing, and {environment.environment} has several"
+        filled.findings.append(Finding(location=("endpoint",), found=found, allowed=names))
+        return None
+    endpoint = environment.endpoints[0] if name is None else environment.endpoint(name)
+    if endpoint is None:
+        finding = Finding(location=("endpoint",), found=str(name), allowed=f"of {environment.environment}: {names}")
+        filled.findings.append(finding)
+    elif not endpoint.multi_model:
+        filled.findings.append(
+            Finding(
+                location=("endpoint",),
+                found=f"{endpoint.name}, in single-model mode",
+                allowed="a multi-model endpoint",
+                advice="One model on its own instances has no cold starts: use tritonstack capacity size.",
+            )
+        )
+        return None
+    return endpoint
+
+
+def _fill_instance(filled: Filled, environment: Environment, endpoint: Endpoint, *, origin: str) -> None:
+    filled.fill(
+        ("instance",),
+        {
+            "type": endpoint.instance_type,
+            "region": environment.region,
+            "count": endpoint.initial_instance_count,
+            "disk_mib": None if endpoint.volume_size_gb is None else endpoint.volume_size_gb * MIB_PER_GIB,
+        },
+        origin=origin,
+    )
+    price = environment.prices.get(str(filled.get("instance", "type")))
+    filled.fill(("instance",), {"usd_per_hour": price}, origin=f"prices of environments/{environment.environment}.yaml")
+    scaling = None if endpoint.scaling is None else endpoint.scaling.model_dump(exclude_unset=True)
+    parts = {"scaling": scaling, "routing": ROUTINGS.get(endpoint.routing or ""), "model_cache": endpoint.model_cache}
+    filled.fill((), parts, origin=origin)
+
+
+def _fill_models(filled: Filled, environment: Environment, endpoint: Endpoint, *, origin: str) -> None:
+    """Each group is a model of the endpoint: how many archives it has, their sizes and their configuration.
+
+    Raises:
+        InputError: a model's folder is not there, or wrong.
+    """
+    # Only here: who simulates what is in no environment needs no model folders.
+    from tritonstack.archives import release_set  # noqa: PLC0415
+    from tritonstack.archives.manifest_stores import LOCAL, BuiltHere  # noqa: PLC0415
+    from tritonstack.archives.resolving import choice_of  # noqa: PLC0415
+
+    repositories = project_folder() / "model_repos"
+    served = _served(environment, endpoint)
+    digests = release_set(endpoint, repositories, choice_of(environment))
+    built = BuiltHere(folder=LocalPaths.from_environment().archives)
+    groups = {str(group.get("name")): place for place, group in filled.groups()}
+    filled.findings += _strangers(groups, served, endpoint)
+    for name, archives in served.items():
+        if name not in groups:
+            continue
+        filled.fill(("models", groups[name]), {"count": len(archives)}, origin=origin)
+        digest = digests[archives[0]]
+        manifest = built.manifest(archives[0], digest, endpoint=endpoint.name, platform=endpoint.platform)
+        if manifest is not None:
+            other = ", built for the local Triton" if manifest.target == LOCAL else ""
+            facts = archive_facts(manifest.model_dump(mode="json"))
+            said = f"measured: {built.name}, {archives[0]}.{digest}.json{other}"
+            fill_facts(filled, groups[name], facts, origin=said)
+
+
+def _served(environment: Environment, endpoint: Endpoint) -> dict[str, list[str]]:
+    """Group → its archives. Copies of a folder's model are one group; overlays are models of their own."""
+    from tritonstack.archives.resolving import choice_of, sources_of  # noqa: PLC0415
+
+    served: dict[str, list[str]] = {}
+    for entry in endpoint.models:
+        for source in sources_of(entry, project_folder() / "model_repos", choice_of(environment)):
+            copied = source.copy is not None and source.name != entry
+            served.setdefault(entry if copied else source.name, []).append(source.name)
+    return served
+
+
+def _strangers(groups: Mapping[str, int], served: Mapping[str, list[str]], endpoint: Endpoint) -> list[Finding]:
+    """Groups that the endpoint does not serve, and models that no group is of."""
+    found = [
+        Finding(
+            location=("models", place, "name"), found=name, allowed=f"a model of {endpoint.name}: {', '.join(served)}"
+        )
+        for name, place in groups.items()
+        if name not in served
+    ]
+    missing = [name for name in served if name not in groups]
+    if missing:
+        allowed = f"a group of each model that {endpoint.name} serves, with gpu_memory_mib and service"
+        found.append(Finding(location=("models",), found=f"nothing of {', '.join(missing)}", allowed=allowed))
+    return found
