@@ -15,7 +15,7 @@ from tritonstack.errors import InputError
 from tritonstack_capacity.bench.document import BenchDocument, settings_part
 from tritonstack_capacity.bench.results_folder import ResultsFolder
 from tritonstack_capacity.bench.settings import BenchSettings
-from tritonstack_capacity.commands import bench
+from tritonstack_capacity.commands import bench as bench_module
 from tritonstack_capacity.commands.bench import command
 
 FOUND = document(result("plain", point(users=1, per_minute=1000, p95=60)))
@@ -95,7 +95,7 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[tuple[BenchSettings, bool]]:
         found.append((settings, local))
         return FOUND
 
-    monkeypatch.setattr(bench, "_run", run)
+    monkeypatch.setattr(bench_module, "_run", run)
     return found
 
 
@@ -164,7 +164,7 @@ def test_a_name_that_no_file_can_have_is_wrong_input(mode: str) -> None:
 def test_the_exit_code_says_whether_something_failed(failed: bool, code: int, monkeypatch: pytest.MonkeyPatch) -> None:
     one = FOUND.results[0].model_copy(update={"failed": failed})
     found = FOUND.model_copy(update={"results": [FOUND.results[0], one]})
-    monkeypatch.setattr(bench, "_run", lambda *_, **__: found)
+    monkeypatch.setattr(bench_module, "_run", lambda *_, **__: found)
 
     assert bench("digits").return_value == code
 
@@ -173,30 +173,28 @@ def test_a_shells_limit_of_open_files_does_not_limit_the_calls() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (200, hard))
-        bench.make_room(300)
+        bench_module.make_room(300)
         assert resource.getrlimit(resource.RLIMIT_NOFILE) == (300, hard)
-        bench.make_room(250)
+        bench_module.make_room(250)
         assert resource.getrlimit(resource.RLIMIT_NOFILE) == (300, hard), "never fewer"
         if hard != resource.RLIM_INFINITY:
-            bench.make_room(hard + 1)
+            bench_module.make_room(hard + 1)
             assert resource.getrlimit(resource.RLIMIT_NOFILE) == (hard, hard), "as far as it may"
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_json_is_the_document_alone(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    from tritonstack_capacity.commands import bench
 
-    bench.show(FOUND, ResultsFolder(tmp_path), as_json=True)
+    bench_module.show(FOUND, ResultsFolder(tmp_path), as_json=True)
 
     told: Any = json.loads(capsys.readouterr().out)
     assert BenchDocument.model_validate(told) == FOUND
 
 
 def test_the_table_tells_a_failure_in_words(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    from tritonstack_capacity.commands import bench
 
-    bench.show(
+    bench_module.show(
         document(result("plain", failed=True, ended_by="failed: 507")), ResultsFolder(tmp_path), as_json=False
     )
 
