@@ -8,8 +8,7 @@ from typing import Any
 
 from scripts.documentation.drawing import LINE, PADDING, Box, Drawing, box_height, text_width
 from scripts.documentation.stack_graph import SHOWN, construct_of, shown_environment
-from tritonstack.review.intrinsics import readable
-from tritonstack.review.snapshot import EnvironmentSnapshot, StackSnapshot
+from tritonstack.review.snapshot import EnvironmentSnapshot, StackSnapshot, readable
 
 SERVICES = ("s3", "ssm", "sagemaker", "ecr")
 """Whose permissions move models, records and calls. Logs, keys, alarms and network interfaces are left out."""

@@ -8,11 +8,10 @@ from decimal import Decimal
 
 from scripts.documentation.markdown import code, filled, table
 from tritonstack.paths import repository_path
-from tritonstack.review.amounts import Amount
+from tritonstack.review.cost import Amount, prices_of
 from tritonstack.review.cost_table import CostTable, table_of
 from tritonstack.review.document import cost_table_entry
 from tritonstack.review.entry_words import COST_COLUMNS, cost_rows
-from tritonstack.review.prices import prices_of
 from tritonstack.review.stored import read_snapshots
 
 LOCAL = "local"

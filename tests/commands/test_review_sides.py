@@ -16,8 +16,7 @@ from tests.review.small import resource
 from tritonstack.commands.review_sides import Sides, base_of, sides_of
 from tritonstack.errors import InputError
 from tritonstack.review.fail_on import matches_of, parse_fail_on
-from tritonstack.review.report import Report, report_of
-from tritonstack.review.verdict import Level
+from tritonstack.review.report import Level, Report, report_of
 
 
 @pytest.fixture

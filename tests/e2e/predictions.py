@@ -21,8 +21,7 @@ from tests.tritonstack_local.emulator.running import Emulator
 from tritonstack.naming import ArchiveName, Platform, archive_key
 from tritonstack.paths import cdk_program
 from tritonstack.review.change import Effect, ResourceChange, StackChange
-from tritonstack.review.changes import compare
-from tritonstack.review.in_use import LEFT
+from tritonstack.review.changes import LEFT, compare
 from tritonstack_local.aws import plain_environment, sdk_variables
 from tritonstack_local.deployment import JSII_CACHE
 

@@ -26,8 +26,8 @@ from tests.stacks.app_process import ROOT
 from tests.stacks.everything import everything, everything_served, stacks_of
 from tritonstack.pipeline.bootstrap import SCALING_ROLE, SCALING_SERVICE, environment_policy, pipeline_policy
 from tritonstack.pipeline.names import PipelineNames
-from tritonstack.review.intrinsics import readable
-from tritonstack.review.normal_form import normal
+from tritonstack.review.assembly import normal
+from tritonstack.review.snapshot import readable
 from tritonstack.settings.loader import load_environment
 from tritonstack.settings.pipeline_loader import load_pipeline
 

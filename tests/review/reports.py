@@ -7,10 +7,10 @@ from decimal import Decimal
 from typing import Any
 
 from tests.review.small import Template, of, resource, serving, stack
+from tritonstack.review.cost import PriceBook, Prices
 from tritonstack.review.document import ReviewDocument, document_of
 from tritonstack.review.fail_on import matches_of, parse_fail_on
 from tritonstack.review.parts import Known
-from tritonstack.review.prices import PriceBook, Prices
 from tritonstack.review.report import Base, Report, report_of
 from tritonstack.review.snapshot import EnvironmentSnapshot, Finding, Findings, Snapshots
 

@@ -11,10 +11,9 @@ from tests.review.reports import PRICES, after, before
 from tests.review.small import code, of, stack
 from tritonstack.review.annotations import MOST, Annotation, annotations_of, commands_of
 from tritonstack.review.document import ReviewDocument, document_of
-from tritonstack.review.git import changed_lines
-from tritonstack.review.report import Base, report_of
+from tritonstack.review.report import Base, Level, report_of
 from tritonstack.review.snapshot import Snapshots
-from tritonstack.review.verdict import Level
+from tritonstack.review.stored import changed_lines
 
 
 @pytest.fixture

@@ -11,9 +11,17 @@ from tests.review.small import of, resource, serving, stack, stack_change
 from tests.review.values import stacks
 from tritonstack.review.change import Effect
 from tritonstack.review.changes import compare
-from tritonstack.review.layout import stack_text
-from tritonstack.review.snapshot import Asset, AssetKind, Finding, Findings, Resource, Snapshots, StackSnapshot
-from tritonstack.review.words import lines
+from tritonstack.review.snapshot import (
+    Asset,
+    AssetKind,
+    Finding,
+    Findings,
+    Resource,
+    Snapshots,
+    StackSnapshot,
+    stack_text,
+)
+from tritonstack.review.write import lines
 
 TOPIC = {"Topic": resource("AWS::SNS::Topic")}
 

@@ -18,9 +18,9 @@ from tritonstack.review.assembly import read_assembly
 from tritonstack.review.change import Effect, Replaces
 from tritonstack.review.document import document_of
 from tritonstack.review.markdown import markdown
-from tritonstack.review.page import page
+from tritonstack.review.pages import page
 from tritonstack.review.report import Base, report_of
-from tritonstack.review.synthesis import synthesise
+from tritonstack.review.write import synthesise
 
 ANEW = "where that is meant: python -m tests.review.corpus.write, and read what it changes"
 NAMES = [each.name for each in cases()]

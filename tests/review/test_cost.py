@@ -14,10 +14,23 @@ from tests.review.small import Template, of, resource, serving, stack
 from tests.review.test_git import commit, git
 from tests.review.test_traffic import CANARY, ROLLING
 from tritonstack.catalogue.prices import hosting_price
-from tritonstack.review.amounts import Amount, grows_by_more, number, relative, total
 from tritonstack.review.changes import compare
-from tritonstack.review.cost import CostChange, cost_changes, cost_totals, percent_text
-from tritonstack.review.prices import Price, PriceBook, Prices, price_book, prices_of
+from tritonstack.review.cost import (
+    Amount,
+    CostChange,
+    Price,
+    PriceBook,
+    Prices,
+    cost_changes,
+    cost_totals,
+    grows_by_more,
+    number,
+    percent_text,
+    price_book,
+    prices_of,
+    relative,
+    total,
+)
 from tritonstack.review.snapshot import EnvironmentSnapshot
 
 BOOK = PriceBook(overrides={"ml.g4dn.xlarge": Decimal("0.7364"), "ml.g5.xlarge": Decimal("1.5")})

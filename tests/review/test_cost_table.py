@@ -16,15 +16,14 @@ from tests.review.small import Template, of, resource, serving, stack
 from tests.review.test_cost import target
 from tests.stacks.everything import everything
 from tritonstack.catalogue.prices import service_price
-from tritonstack.review.amounts import HOURS_A_MONTH, total
 from tritonstack.review.assembly import read_assembly
+from tritonstack.review.cost import HOURS_A_MONTH, PriceBook, price_book, total
 from tritonstack.review.cost_table import CostLine, CostTable, compared, table_of
 from tritonstack.review.document import cost_table_entry
 from tritonstack.review.entry_words import COST_COLUMNS, cost_notes, cost_rows
-from tritonstack.review.prices import PriceBook, price_book
+from tritonstack.review.report import Level
 from tritonstack.review.snapshot import EnvironmentSnapshot
 from tritonstack.review.stored import read_snapshots
-from tritonstack.review.verdict import Level
 
 REGION = "us-east-1"
 NOWHERE = "xx-nowhere-1"

@@ -16,8 +16,15 @@ from tests.review.releases import A10G, T4, A, B, C, dev, release_stack, write_m
 from tests.review.small import resource, stack
 from tritonstack.archives.manifest_stores import BuiltHere
 from tritonstack.engines.order import build_set
-from tritonstack.review.engine_times import EngineTimes, duration_text
-from tritonstack.review.engines import BuiltBy, EngineBuildNotice, Need, dependencies_of, engine_builds
+from tritonstack.review.engines import (
+    BuiltBy,
+    EngineBuildNotice,
+    EngineTimes,
+    Need,
+    dependencies_of,
+    duration_text,
+    engine_builds,
+)
 from tritonstack.review.snapshot import EnvironmentSnapshot
 
 UNKNOWN = EngineTimes()

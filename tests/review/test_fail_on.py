@@ -11,10 +11,9 @@ from tests.review.reports import ALL, BASE, READ, ROLE, before, policy, report, 
 from tests.review.small import Template, of, resource, serving, stack
 from tritonstack.errors import InputError
 from tritonstack.review.fail_on import WORDS, matches_of, parse_fail_on
-from tritonstack.review.parts import Known
+from tritonstack.review.parts import Known, vulnerable_releases
 from tritonstack.review.report import Report, report_of
 from tritonstack.review.snapshot import EnvironmentSnapshot
-from tritonstack.review.vulnerable_releases import vulnerable_releases
 
 
 def matched(given: Report, words: str) -> list[str]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tritonstack.review.intrinsics import assets_in, readable, references, uses
+from tritonstack.review.snapshot import assets_in, readable, references, uses
 
 
 def test_every_form_of_a_reference_is_found() -> None:

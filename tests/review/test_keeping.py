@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tritonstack.review.keeping import no_longer_kept
+from tritonstack.review.change import no_longer_kept
 from tritonstack.review.snapshot import Resource
 
 

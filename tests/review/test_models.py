@@ -15,12 +15,11 @@ from tests.review.reports import BASE
 from tests.review.test_git import commit, git
 from tritonstack.archives.manifest_stores import BuiltHere, CopyOfBucket, Sizes
 from tritonstack.review.document import document_of
-from tritonstack.review.endpoint_sizes import endpoint_sizes
 from tritonstack.review.entry_words import part_lists
-from tritonstack.review.model_history import CommittedReleases
-from tritonstack.review.models import ModelChange, ModelKind, model_changes
+from tritonstack.review.models import ModelChange, ModelKind, endpoint_sizes, model_changes
 from tritonstack.review.parts import Known
 from tritonstack.review.report import report_of
+from tritonstack.review.served import CommittedReleases
 from tritonstack.review.snapshot import Snapshots
 from tritonstack.review.stored import write_snapshots
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.review.small import resource
-from tritonstack.review.normal_form import normal, normal_resources, normal_sections
+from tritonstack.review.assembly import normal, normal_resources, normal_sections
 
 HASH = "ab" * 32
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.review.policies import allow, bucket, deny, environment
 from tests.review.small import MODEL, Template, resource
-from tritonstack.review.opening_change import OpeningKind
+from tritonstack.review.opening_facts import OpeningKind
 from tritonstack.review.openings import opening_changes
 
 OPENED, CLOSED, OTHER = OpeningKind.OPENED, OpeningKind.CLOSED, OpeningKind.OTHER

@@ -12,9 +12,9 @@ from tests.policies.evaluator import Request, Verdict, evaluate, glob
 from tests.review.policies import NARROWER, OTHER, WIDER, changes, environment, policy, role
 from tests.review.small import Template, resource
 from tests.review.values import stacks
-from tritonstack.review.opening_change import OpeningKind
+from tritonstack.review.iam_patterns import covers, may_meet
+from tritonstack.review.opening_facts import OpeningKind
 from tritonstack.review.openings import opening_changes
-from tritonstack.review.patterns import covers, may_meet
 from tritonstack.review.permissions import permission_changes
 from tritonstack.review.snapshot import EnvironmentSnapshot
 

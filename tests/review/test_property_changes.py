@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.review.values import json_values
 from tritonstack.review.change import ABSENT
-from tritonstack.review.property_changes import differences, leaves
+from tritonstack.review.resource_changes import differences, leaves
 
 
 def told(before: Any, after: Any) -> dict[str, tuple[Any, Any]]:

@@ -20,8 +20,8 @@ from tests.review.small import (
     stack_change,
 )
 from tritonstack.review.change import Effect, Replaces, ResourceChange
+from tritonstack.review.report import Level
 from tritonstack.review.snapshot import StackSnapshot
-from tritonstack.review.verdict import Level
 
 TOPIC, ROLE, FUNCTION = "AWS::SNS::Topic", "AWS::IAM::Role", "AWS::Lambda::Function"
 SSM = "AWS::SSM::Parameter::Value<String>"

@@ -14,10 +14,9 @@ import yaml
 
 from tests.stacks.app_process import ROOT
 from tritonstack.review.assembly import read_assembly
-from tritonstack.review.current import out_of_date
-from tritonstack.review.intrinsics import references
-from tritonstack.review.snapshot import Snapshots
+from tritonstack.review.snapshot import Snapshots, references
 from tritonstack.review.stored import FOLDER, read_snapshots, texts_of, write_snapshots
+from tritonstack.review.write import out_of_date
 
 COMMITTED = ROOT / FOLDER
 DIGEST_OF_TEXTS = """

@@ -12,10 +12,22 @@ from hypothesis import given, settings
 from tests.review.small import code, of, resource, serving, stack
 from tests.review.values import json_values, stacks
 from tritonstack.errors import InputError
-from tritonstack.review.current import out_of_date
-from tritonstack.review.layout import assets_of, assets_text, findings_of, findings_text, stack_of, stack_text, text_of
-from tritonstack.review.snapshot import Finding, Findings, Json, Snapshots, StackSnapshot
+from tritonstack.review.snapshot import (
+    Finding,
+    Findings,
+    Json,
+    Snapshots,
+    StackSnapshot,
+    assets_of,
+    assets_text,
+    findings_of,
+    findings_text,
+    stack_of,
+    stack_text,
+    text_of,
+)
 from tritonstack.review.stored import read_snapshots, texts_of, write_snapshots
+from tritonstack.review.write import out_of_date
 
 FINDINGS = Findings(
     open=(Finding(stack="serving", path="Topic", rule="R1", severity="error", description="d"),),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.policies.evaluator import Request, applies
 from tests.review.policies import NARROWER, OTHER, WIDER, allow, changes, deny, policy, role, told
 from tests.review.small import resource
-from tritonstack.review import together
+from tritonstack.review import grants as grants_module
 
 GET, PUT = "s3:GetObject", "s3:PutObject"
 B = "arn:aws:s3:::b/*"
@@ -137,7 +137,7 @@ def test_a_role_under_another_logical_id_may_what_it_could() -> None:
 def test_policies_that_would_take_too_long_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     one, several = role(allow(GET, **BOTH)), role(allow(GET, **A), allow(GET, **C))
     assert told(several, one) == []
-    monkeypatch.setattr(together, "MOST_STEPS", 1)
+    monkeypatch.setattr(grants_module, "MOST_STEPS", 1)
     assert [kind for kind, _ in told(several, one)] == [WIDER]
 
 

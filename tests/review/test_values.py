@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tritonstack.review.change import ABSENT
-from tritonstack.review.values import diff_lines, texts_of
+from tritonstack.review.entries import diff_lines, texts_of
 
 
 def signed(before: str | None, after: str | None) -> list[str]:

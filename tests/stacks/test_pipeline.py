@@ -25,7 +25,7 @@ from tests.stacks.test_cfn_lint import linter, passed_over, said
 from tritonstack.errors import InputError
 from tritonstack.pipeline.snapshot import FOLDER, added_by_pipeline
 from tritonstack.review.assembly import read_assembly
-from tritonstack.review.current import out_of_date
+from tritonstack.review.write import out_of_date
 
 
 @pytest.fixture(scope="module")

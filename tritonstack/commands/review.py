@@ -18,15 +18,15 @@ from tritonstack.errors import InputError, Problem
 from tritonstack.paths import LocalPaths, project_folder
 from tritonstack.review.annotations import annotations_of, commands_of
 from tritonstack.review.assembly import read_assembly
+from tritonstack.review.cost import prices_of
 from tritonstack.review.cost_table import table_of
 from tritonstack.review.document import ReviewDocument, cost_table_entry, document_of
 from tritonstack.review.entry_words import match_groups
 from tritonstack.review.fail_on import allowed_words, matches_of, parse_fail_on
 from tritonstack.review.markdown import LIMIT, WHOLE, markdown
+from tritonstack.review.pages import show, show_costs
 from tritonstack.review.parts import Known
-from tritonstack.review.prices import prices_of
 from tritonstack.review.report import report_of
-from tritonstack.review.terminal import show, show_costs
 from tritonstack.settings import load_environment
 
 DEFAULT_BASES = ("origin/main", "main")
@@ -103,7 +103,7 @@ def command(
     if as_markdown is not None:
         _write(as_markdown, markdown(document, limit=LIMIT, whole=whole))
     if as_html is not None:
-        from tritonstack.review.page import page  # noqa: PLC0415 - Jinja is loaded for a page alone
+        from tritonstack.review.pages import page  # noqa: PLC0415 - Jinja is loaded for a page alone
 
         _write(as_html, page(document))
     if annotations:

@@ -15,7 +15,7 @@ from tritonstack.review.joining import NOTHING, joined, no_better_known, same_bu
 from tritonstack.review.report import Base
 from tritonstack.review.snapshot import Snapshots
 from tritonstack.review.stored import read_snapshots_at, snapshots_at
-from tritonstack.review.synthesis import synthesise
+from tritonstack.review.write import synthesise
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,7 +18,7 @@ from tritonstack.review.assembly import read_assembly
 from tritonstack.review.joining import part_of
 from tritonstack.review.snapshot import Snapshots
 from tritonstack.review.stored import write_snapshots
-from tritonstack.review.synthesis import synthesise
+from tritonstack.review.write import synthesise
 
 FOLDER = "snapshots-pipeline"
 ADDED = ("pipeline", "pipeline-access")

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from tritonstack.review.document import ReviewDocument
 from tritonstack.review.entries import EnvironmentEntry
-from tritonstack.review.git import changed_lines
 from tritonstack.review.joining import PIPELINE
-from tritonstack.review.verdict import BY_WEIGHT, Level
+from tritonstack.review.report import BY_WEIGHT, Level
+from tritonstack.review.stored import changed_lines
 
 SETTINGS = "environments"
 PIPELINE_SETTINGS = "pipeline.yaml"

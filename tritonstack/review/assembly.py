@@ -1,18 +1,18 @@
-"""A cloud assembly (``cdk.out``) as snapshots: read from its files, without the CDK."""
+"""A cloud assembly (``cdk.out``) as snapshots in normal form, read from its files without the CDK."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tritonstack.errors import InputError, Problem
-from tritonstack.review.intrinsics import assets_in
-from tritonstack.review.normal_form import normal, normal_resources, normal_sections
 from tritonstack.review.snapshot import (
+    JSON_TEXT,
     TOP_LEVEL,
     Asset,
     AssetKind,
@@ -23,7 +23,127 @@ from tritonstack.review.snapshot import (
     Resource,
     Snapshots,
     StackSnapshot,
+    assets_in,
 )
+
+_DROPPED_TYPES = frozenset({"AWS::CDK::Metadata"})
+_DROPPED = {
+    "Parameters": frozenset({"BootstrapVersion"}),
+    "Rules": frozenset({"CheckBootstrapVersion"}),
+    "Conditions": frozenset({"CDKMetadataAvailable"}),
+}
+_DROPPED_METADATA = ("aws:cdk:", "aws:asset:", "cdk_nag", "cdk-nag", "guard", "cfn_nag")
+_HASH = re.compile(r"[0-9a-f]{64}")
+
+
+def normal_sections(template: Mapping[str, Any], assets: Mapping[str, str]) -> dict[str, Json]:
+    """Every section besides resources, sorted, without what the CDK adds to each template.
+
+    ``assets``: an asset's hash → its construct path.
+    """
+    sections: dict[str, Json] = {}
+    for name in sorted(template.keys() - {"Resources", "Metadata"}):
+        section = template[name]
+        if isinstance(section, dict):
+            section = {key: each for key, each in section.items() if key not in _DROPPED.get(name, ())}
+        if section:
+            sections[name] = normal(section, assets)
+    return sections
+
+
+def normal_resources(
+    template: Mapping[str, Any], *, paths: Mapping[str, str], assets: Mapping[str, str]
+) -> dict[str, Resource]:
+    """Logical id → resource, sorted.
+
+    Args:
+        template: as synthesised.
+        paths: logical id → the construct's path in its stack.
+        assets: an asset's hash → its construct path.
+    """
+    resources = {}
+    for logical_id, given in sorted(template.get("Resources", {}).items()):
+        if given["Type"] in _DROPPED_TYPES:
+            continue
+        attributes = {key: given[key] for key in sorted(given.keys() - {"Type", "Properties", "Metadata"})}
+        if metadata := _metadata(given.get("Metadata", {})):
+            attributes["Metadata"] = metadata
+        if "DependsOn" in attributes:
+            on = attributes["DependsOn"]
+            attributes["DependsOn"] = sorted([on] if isinstance(on, str) else on)
+        resources[logical_id] = Resource(
+            logical_id=logical_id,
+            type=given["Type"],
+            path=paths.get(logical_id, logical_id),
+            properties=normal(given.get("Properties", {}), assets),
+            attributes=normal(attributes, assets),
+        )
+    return resources
+
+
+def normal(value: Json, assets: Mapping[str, str]) -> Json:
+    """One value's normal form, with sorted names."""
+    match value:
+        case str():
+            return _text(value, assets)
+        case {"Fn::Join": ["", [*parts]], **rest} if not rest:
+            return _joined([normal(part, assets) for part in parts])
+        case dict():
+            return {
+                key: _tags(normal(value[key], assets)) if key == "Tags" else normal(value[key], assets)
+                for key in sorted(value)
+            }
+        case list():
+            return [normal(each, assets) for each in value]
+    return value
+
+
+def _text(value: str, assets: Mapping[str, str]) -> Json:
+    if value.startswith(("{", "[")) and value.endswith(("}", "]")):
+        try:
+            document = json.loads(value)
+        except ValueError:
+            pass
+        else:
+            if document:
+                return {JSON_TEXT: normal(document, assets)}
+    return _HASH.sub(lambda found: f"{{asset:{assets[found[0]]}}}" if found[0] in assets else found[0], value)
+
+
+def _joined(parts: list[Json]) -> Json:
+    """``Fn::Join`` without a separator as ``Fn::Sub``, or as it was where a part is more than a reference."""
+    text = ""
+    for part in parts:
+        match part:
+            case str():
+                text += part.replace("${", "${!")
+            case {"Ref": str(name), **rest} if not rest:
+                text += f"${{{name}}}"
+            case {"Fn::GetAtt": [str(name), str(attribute)], **rest} if not rest:
+                text += f"${{{name}.{attribute}}}"
+            case {"Fn::Sub": str(inner), **rest} if not rest:
+                text += inner
+            case _:
+                return {"Fn::Join": ["", parts]}
+    return {"Fn::Sub": text}
+
+
+def _tags(value: Json) -> Json:
+    """A list of keys and values as a map."""
+    if (
+        isinstance(value, list)
+        and value
+        and all(isinstance(each, dict) and each.keys() == {"Key", "Value"} for each in value)
+    ):
+        tags = {each["Key"]: each["Value"] for each in value if isinstance(each["Key"], str)}
+        if len(tags) == len(value):
+            return dict(sorted(tags.items()))
+    return value
+
+
+def _metadata(metadata: Mapping[str, Json]) -> dict[str, Json]:
+    return {key: metadata[key] for key in sorted(metadata) if not key.startswith(_DROPPED_METADATA)}
+
 
 _LARGEST_DOCUMENT = 256 * 1024
 _DIGITS = 16

@@ -11,11 +11,9 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any
 
-from tritonstack.review.amounts import Amount, total
-from tritonstack.review.cost import EndpointCost, VariantCost, cost_changes
+from tritonstack.review.cost import Amount, EndpointCost, PriceBook, Prices, VariantCost, cost_changes, total
 from tritonstack.review.engines import deployment_sites
 from tritonstack.review.fleets import CONFIG, Count
-from tritonstack.review.prices import PriceBook, Prices
 from tritonstack.review.snapshot import EnvironmentSnapshot, Json, Resource, StackSnapshot
 
 LIST_PRICES = (

@@ -10,16 +10,14 @@ from typing import Literal
 
 from pydantic import ConfigDict, Field
 
-from tritonstack.review.amounts import Amount
 from tritonstack.review.change import (
     ABSENT,
     PropertyChange,
     ResourceChange,
     StackChange,
 )
-from tritonstack.review.cost import CostChange, CostTotals
+from tritonstack.review.cost import Amount, CostChange, CostTotals
 from tritonstack.review.cost_table import CostRow, CostTable, compared
-from tritonstack.review.endpoint_sizes import EndpointSizes
 from tritonstack.review.engines import EngineBuildNotice, Need
 from tritonstack.review.entries import (
     AmountEntry,
@@ -43,15 +41,14 @@ from tritonstack.review.entries import (
     ResourceEntry,
     StackEntry,
     TrafficEntry,
+    texts_of,
 )
 from tritonstack.review.fail_on import Match
-from tritonstack.review.models import ModelChange
-from tritonstack.review.opening_change import OpeningChange
+from tritonstack.review.models import EndpointSizes, ModelChange
+from tritonstack.review.opening_facts import OpeningChange
 from tritonstack.review.permission_change import PermissionChange
-from tritonstack.review.report import EnvironmentReport, Report, standing
+from tritonstack.review.report import BY_WEIGHT, EnvironmentReport, Report, standing
 from tritonstack.review.snapshot import Finding
-from tritonstack.review.values import texts_of
-from tritonstack.review.verdict import BY_WEIGHT
 
 VERSION = 1
 """Of the document. A field that comes makes no new version; one that goes, or means something else, does."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
-from tritonstack.review.amounts import HOURS_A_MONTH
+from tritonstack.review.cost import HOURS_A_MONTH
 from tritonstack.review.cost_table import LIST_PRICES
 from tritonstack.review.document import ReviewDocument
 from tritonstack.review.entries import (

@@ -11,10 +11,9 @@ from fnmatch import fnmatchcase
 from tritonstack.errors import InputError, Problem
 from tritonstack.review.change import Effect, EnvironmentChange
 from tritonstack.review.models import ModelKind
-from tritonstack.review.opening_change import OpeningKind
+from tritonstack.review.opening_facts import OpeningKind
 from tritonstack.review.permission_change import Direction
-from tritonstack.review.report import EnvironmentReport, Report, standing
-from tritonstack.review.verdict import broad_without_reason
+from tritonstack.review.report import EnvironmentReport, Report, broad_without_reason, standing
 
 
 @dataclass(frozen=True, kw_only=True)

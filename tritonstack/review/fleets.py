@@ -7,8 +7,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tritonstack.review.intrinsics import JSON_TEXT, readable, references
-from tritonstack.review.snapshot import EnvironmentSnapshot, Json, Resource, StackSnapshot
+from tritonstack.review.snapshot import (
+    JSON_TEXT,
+    EnvironmentSnapshot,
+    Json,
+    Resource,
+    StackSnapshot,
+    readable,
+    references,
+)
 
 ENDPOINT = "AWS::SageMaker::Endpoint"
 CONFIG = "AWS::SageMaker::EndpointConfig"

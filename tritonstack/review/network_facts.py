@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tritonstack.review.opening_facts import Counts, Fact
+from tritonstack.review.opening_facts import Counts, Fact, TrafficRule, is_no_traffic, rule_of, width
 from tritonstack.review.reading import Reading
 from tritonstack.review.snapshot import Json, Resource, StackSnapshot
-from tritonstack.review.traffic_rule import TrafficRule, is_no_traffic, rule_of, width
 
 _GATEWAYS = {
     "AWS::EC2::InternetGateway": "an internet gateway",

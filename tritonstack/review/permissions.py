@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from tritonstack.review import permission_words
-from tritonstack.review.conditions import stricter, words
-from tritonstack.review.grants import Grant, Source, least
-from tritonstack.review.permission_change import Direction, PermissionChange
-from tritonstack.review.permission_groups import Group, grouped
-from tritonstack.review.policies import PRINCIPALS, Key, Subject, SubjectKind, subjects_of
-from tritonstack.review.renames import renames
-from tritonstack.review.roles_used import role_changes
+from tritonstack.review import permission_change
+from tritonstack.review.grants import Grant, Source, held_together, least
+from tritonstack.review.iam_patterns import stricter, words
+from tritonstack.review.permission_change import Direction, Group, PermissionChange, grouped, role_changes
+from tritonstack.review.policies import PRINCIPALS, Key, Subject, SubjectKind, foreign_accounts, subjects_of, wildcards
+from tritonstack.review.reading import renames
 from tritonstack.review.snapshot import EnvironmentSnapshot, Findings
-from tritonstack.review.together import held_together
-from tritonstack.review.wildcards import foreign_accounts, wildcards
 
 
 def permission_changes(
@@ -98,7 +94,7 @@ class _Comparison:
         else:
             kind = Direction.WIDER if came is first.allows else Direction.NARROWER
         others = _others(first, there.grants)
-        sentence = permission_words.sentence(
+        sentence = permission_change.sentence(
             group, subject=self._subject, came=came, denied=denied, whole=whole, others=others
         )
         return self._made(group, kind, sentence, here, conditions=words(first.conditions))
@@ -114,7 +110,7 @@ class _Comparison:
             same.setdefault((before[key][0], conditions), []).append(grant)
         for (was, now), grants in sorted(same.items()):
             for group in grouped(grants, by_conditions=False):
-                sentence = permission_words.changed(group, subject=self._subject, was=was, now=now)
+                sentence = permission_change.changed(group, subject=self._subject, was=was, now=now)
                 yield self._made(group, Direction.OTHER, sentence, self._after, conditions=now)
 
     def _managed(self) -> Iterator[PermissionChange]:
@@ -127,7 +123,7 @@ class _Comparison:
                 Direction.WIDER if came else Direction.NARROWER,
                 f"{verb} what the managed policy {name} allows",
                 (new if came else old)[name],
-                wild=permission_words.broad_managed_policy(name),
+                wild=permission_change.broad_managed_policy(name),
             )
 
     def _boundary(self) -> Iterator[PermissionChange]:

@@ -1,19 +1,190 @@
-"""The resources of one stack: what the text changes, and what follows from it."""
+"""Changes of one stack's resources: properties, what follows from them, and updates that CloudFormation refuses."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from tritonstack.cloudformation.replacement import ReplacementRules, replacement_rules
-from tritonstack.review.change import ABSENT, Effect, PropertyChange, Replaces, ResourceChange
-from tritonstack.review.intrinsics import assets_in, references
-from tritonstack.review.keeping import no_longer_kept
-from tritonstack.review.property_changes import differences, leaves
-from tritonstack.review.refusals import refusals
-from tritonstack.review.renames import NAME, moved_policies, renames
-from tritonstack.review.snapshot import Json, Resource, StackSnapshot
+from tritonstack.cloudformation.replacement import CUSTOM, ReplacementRules, replacement_rules
+from tritonstack.review.change import ABSENT, Effect, PropertyChange, Replaces, ResourceChange, no_longer_kept
+from tritonstack.review.reading import NAME, moved_policies, renames
+from tritonstack.review.snapshot import Json, Resource, StackSnapshot, assets_in, is_function, references
+
+Path = tuple[str | int, ...]
+_NAMES = ("Sid", "VariantName", "Name", "Id", "Key", "AlarmName", "ContainerHostname")
+"""Members that name an item of a list, in the order in which they are tried."""
+
+
+def differences(before: Json, after: Json, path: Path = ()) -> Iterator[PropertyChange]:
+    """Where two values differ, as deep in as they can be told apart; nothing where they are equal.
+
+    Items of lists are matched by the member that names them, where all have one and no two the same; else by place.
+    """
+    if _equal(before, after):
+        return
+    if isinstance(before, dict) and isinstance(after, dict) and not is_function(before) and not is_function(after):
+        yield from _of_maps(before, after, path)
+    elif isinstance(before, list) and isinstance(after, list):
+        yield from _of_lists(before, after, path)
+    else:
+        yield PropertyChange(path=path, before=before, after=after)
+
+
+def leaves(value: Json, path: Path = ()) -> Iterator[tuple[Path, Json]]:
+    """Every scalar, intrinsic function and empty container inside a value, with its path as ``differences`` has it."""
+    if isinstance(value, dict) and value and not is_function(value):
+        for name, each in value.items():
+            yield from leaves(each, (*path, name))
+    elif isinstance(value, list) and value:
+        for place, each in zip(places(value), value, strict=True):
+            yield from leaves(each, (*path, place))
+    else:
+        yield path, value
+
+
+def places(items: Sequence[Json]) -> list[str | int]:
+    """What a path calls each item of a list: its own name in brackets, or its number; a single one has its number."""
+    names = _names(items) if len(items) > 1 else None
+    return list(range(len(items))) if names is None else [f"[{name}]" for name in names]
+
+
+def _of_maps(before: Mapping[str, Json], after: Mapping[str, Json], path: Path) -> Iterator[PropertyChange]:
+    for name in sorted(before.keys() | after.keys()):
+        inner = (*path, name)
+        if name not in before:
+            yield PropertyChange(path=inner, before=ABSENT, after=after[name])
+        elif name not in after:
+            yield PropertyChange(path=inner, before=before[name], after=ABSENT)
+        else:
+            yield from differences(before[name], after[name], inner)
+
+
+def _of_lists(before: list[Json], after: list[Json], path: Path) -> Iterator[PropertyChange]:
+    old, new = _matched_places(before, after)
+    by_old, by_new = dict(zip(old, before, strict=True)), dict(zip(new, after, strict=True))
+    found = False
+    for place in [*old, *(each for each in new if each not in by_old)]:
+        inner = (*path, place)
+        if place not in by_new:
+            changes: Iterator[PropertyChange] = iter([PropertyChange(path=inner, before=by_old[place], after=ABSENT)])
+        elif place not in by_old:
+            changes = iter([PropertyChange(path=inner, before=ABSENT, after=by_new[place])])
+        else:
+            changes = differences(by_old[place], by_new[place], inner)
+        for change in changes:
+            found = True
+            yield change
+    if not found:  # the same items in another order
+        yield PropertyChange(path=path, before=before, after=after)
+
+
+def _matched_places(before: list[Json], after: list[Json]) -> tuple[list[str | int], list[str | int]]:
+    """The items' names, where both sides have them and at least one in common; else their numbers."""
+    if len(before) > 1 or len(after) > 1:
+        old, new = _names(before), _names(after)
+        if old is not None and new is not None and set(old) & set(new):
+            return [f"[{name}]" for name in old], [f"[{name}]" for name in new]
+    return list(range(len(before))), list(range(len(after)))
+
+
+def _names(items: Sequence[Json]) -> list[str] | None:
+    """The items' own names; None where not all have one, or two the same."""
+    for member in _NAMES:
+        names = [each.get(member) if isinstance(each, dict) else None for each in items]
+        texts = [name for name in names if isinstance(name, str)]
+        if items and len(texts) == len(items) == len(set(texts)):
+            return texts
+    return None
+
+
+def _equal(before: Json, after: Json) -> bool:
+    """Equality as JSON has it: ``1`` is not ``true``."""
+    if isinstance(before, bool) != isinstance(after, bool):
+        return False
+    if isinstance(before, dict) and isinstance(after, dict):
+        return before.keys() == after.keys() and all(_equal(before[name], after[name]) for name in before)
+    if isinstance(before, list) and isinstance(after, list):
+        return len(before) == len(after) and all(map(_equal, before, after))
+    return bool(before == after)
+
+
+_NEVER_UPDATED = {"AWS::CloudFormation::WaitCondition", "AWS::CloudFormation::WaitConditionHandle"}
+
+
+def refusals(
+    *,
+    before: Resource | None,
+    after: Resource,
+    properties: Sequence[PropertyChange],
+    gone: Sequence[Resource] = (),
+) -> tuple[str, ...]:
+    """Why CloudFormation refuses the change, in sentences; empty where it takes it.
+
+    Args:
+        before: the resource before; None where it is new.
+        after: the resource after.
+        properties: what changes of it.
+        gone: resources of the same stack that go in the same deployment.
+    """
+    if before is None:
+        return tuple(_taken_names(after, gone))
+    reasons = []
+    if after.type in _NEVER_UPDATED and properties:
+        # Template reference, AWS::CloudFormation::WaitCondition: "Update requires: Updates are not supported."
+        reasons.append(f"CloudFormation cannot update a {after.type}: give it another logical id.")
+    if _custom(after) and any(each.path == ("ServiceToken",) and each.replaces is Replaces.YES for each in properties):
+        # Template reference, AWS::CloudFormation::CustomResource, ServiceToken: "Updates are not supported"; the
+        # service says "Modifying service token is not allowed."
+        reasons.append("CloudFormation does not let the ServiceToken of a custom resource change.")
+    reasons += _kept_name(after, properties, same_type=before.type == after.type)
+    return tuple(reasons)
+
+
+def _kept_name(resource: Resource, properties: Sequence[PropertyChange], *, same_type: bool) -> list[str]:
+    """A name of the template's choice that is kept by a resource that must be replaced.
+
+    Source: CloudFormation user guide, "Name type".
+    """
+    name = _name(resource)
+    replaced = any(each.replaces is Replaces.YES for each in properties)
+    if (
+        name is None
+        or not same_type
+        or not replaced
+        or any(each.path[0] == _name_member(resource) for each in properties)
+    ):
+        return []
+    return [f"It must be replaced and keeps its name {name}, which CloudFormation refuses: give it another name."]
+
+
+def _taken_names(resource: Resource, gone: Sequence[Resource]) -> list[str]:
+    """A new resource with the name of one that goes only after it is made."""
+    name = _name(resource)
+    taken = [
+        each.logical_id for each in gone if each.type == resource.type and name is not None and _name(each) == name
+    ]
+    return [
+        f"Its name {name} is that of {logical_id}, which goes only after this one is made: it exists already."
+        for logical_id in taken
+    ]
+
+
+def _name(resource: Resource) -> str | None:
+    """The name that the template gives it, where that is plain text."""
+    member = _name_member(resource)
+    value = None if member is None else resource.properties.get(member)
+    return value if isinstance(value, str) else None
+
+
+def _name_member(resource: Resource) -> str | None:
+    rules = replacement_rules(resource.type)
+    return None if rules is None else rules.name
+
+
+def _custom(resource: Resource) -> bool:
+    return resource.type.startswith("Custom::") or resource.type == CUSTOM
+
 
 Certainty = Literal["yes", "maybe"]
 _NAMED, _ASSET = "named", "asset"

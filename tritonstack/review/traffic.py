@@ -20,8 +20,7 @@ from tritonstack.review.change import (
     Update,
 )
 from tritonstack.review.fleets import scaling_read_by
-from tritonstack.review.intrinsics import readable, references
-from tritonstack.review.snapshot import Json, Resource, StackSnapshot
+from tritonstack.review.snapshot import Json, Resource, StackSnapshot, readable, references
 
 ENDPOINT = "AWS::SageMaker::Endpoint"
 CONFIG = "AWS::SageMaker::EndpointConfig"

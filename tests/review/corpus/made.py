@@ -16,13 +16,12 @@ from tests.review.corpus.side import ENVIRONMENT, Side, environment_file
 from tritonstack.review.assembly import read_assembly
 from tritonstack.review.change import EnvironmentChange
 from tritonstack.review.changes import compare
+from tritonstack.review.cost import Prices, price_book
 from tritonstack.review.document import ReviewDocument, document_of
 from tritonstack.review.engines import dependencies_of
-from tritonstack.review.model_history import Earlier, EarlierReleases
 from tritonstack.review.parts import Known
-from tritonstack.review.prices import Prices, price_book
 from tritonstack.review.report import Base, Report, report_of
-from tritonstack.review.served import sets_of
+from tritonstack.review.served import Earlier, EarlierReleases, sets_of
 from tritonstack.review.snapshot import EnvironmentSnapshot, Snapshots
 
 

@@ -17,7 +17,7 @@ from tests.tritonstack_capacity.bench.test_cloud_gate import LADDER
 from tests.tritonstack_capacity.bench.test_cloud_gate import document as results
 from tritonstack.errors import InputError
 from tritonstack.observability.variant import variant_of
-from tritonstack.review.prices import Price, PriceBook, prices_of
+from tritonstack.review.cost import Price, PriceBook, prices_of
 from tritonstack.settings import Environment, load_environment
 from tritonstack_capacity.commands import bench, size
 from tritonstack_capacity.simulation.scenario import Instance
