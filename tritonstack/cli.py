@@ -103,19 +103,20 @@ class RootGroup(LazyGroup):
         return [*super().list_commands(ctx), *groups()]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """A command of this package, or a group."""
-        return groups().get(cmd_name) or super().get_command(ctx, cmd_name)
+        """A command of this package, or a group; groups are looked up only for names that are no command here."""
+        return super().get_command(ctx, cmd_name) or groups().get(cmd_name)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """As click does; for a name that only a group has, the message names the group."""
         name = args[0]
-        of_groups = [group for group, found in groups().items() if name in found.list_commands(ctx)]
-        if name in registered(GROUPS).names - groups().keys():
-            ctx.fail(f"'{name}' needs more packages: pip install 'tritonstack[{name}]'")
-        if of_groups and self.get_command(ctx, name) is None:
-            ctx.fail(f"No such command '{name}'. Did you mean '{of_groups[0]} {name}'?")
+        if self.get_command(ctx, name) is None:
+            if name in registered(GROUPS).names:
+                ctx.fail(f"'{name}' needs more packages: pip install 'tritonstack[{name}]'")
+            of_groups = [group for group, found in groups().items() if name in found.list_commands(ctx)]
+            if of_groups:
+                ctx.fail(f"No such command '{name}'. Did you mean '{of_groups[0]} {name}'?")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

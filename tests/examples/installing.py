@@ -12,7 +12,8 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 TREES = (
-    *("constructs_lib", "docs", "lambda", "requirements", "schemas", "scripts", "stacks", "tritonstack"),
+    *("constructs_lib", "docs", "lambda", "requirements", "schemas", "scripts", "stacks"),
+    *("tritonstack", "tritonstack_capacity", "tritonstack_local"),
     "tests/examples",
 )
 """Tests too, so that they could come into the wheel."""
