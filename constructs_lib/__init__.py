@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from constructs_lib.activation import Activation as Activation
-    from constructs_lib.alarm_topic import AlarmTopic as AlarmTopic
-    from constructs_lib.alarms import Alarms as Alarms
-    from constructs_lib.archive_store import ArchiveStore as ArchiveStore
-    from constructs_lib.archive_store import OwnBucket as OwnBucket
+    from constructs_lib.artifact_bucket import ArchiveStore as ArchiveStore
     from constructs_lib.artifact_bucket import ArtifactBucket as ArtifactBucket
     from constructs_lib.artifact_bucket import ArtifactBucketReference as ArtifactBucketReference
+    from constructs_lib.artifact_bucket import OwnBucket as OwnBucket
     from constructs_lib.build_access import JoinedNetwork as JoinedNetwork
     from constructs_lib.callable_endpoint import CallableEndpoint as CallableEndpoint
-    from constructs_lib.dashboard import Dashboard as Dashboard
+    from constructs_lib.callable_endpoint import MetricOptions as MetricOptions
     from constructs_lib.endpoint import Endpoint as Endpoint
     from constructs_lib.endpoint import Fleet as Fleet
     from constructs_lib.endpoint import Timeouts as Timeouts
     from constructs_lib.endpoint_log import EndpointLog as EndpointLog
-    from constructs_lib.endpoint_metrics import MetricOptions as MetricOptions
     from constructs_lib.execution_role import ExecutionRole as ExecutionRole
+    from constructs_lib.monitoring import Alarms as Alarms
+    from constructs_lib.monitoring import AlarmTopic as AlarmTopic
+    from constructs_lib.monitoring import Dashboard as Dashboard
     from constructs_lib.multi_model_endpoint import MultiModelEndpoint as MultiModelEndpoint
     from constructs_lib.network import Network as Network
     from constructs_lib.network import NetworkReference as NetworkReference
@@ -39,25 +39,25 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "Activation": "constructs_lib.activation",
-    "AlarmTopic": "constructs_lib.alarm_topic",
-    "Alarms": "constructs_lib.alarms",
-    "ArchiveStore": "constructs_lib.archive_store",
+    "AlarmTopic": "constructs_lib.monitoring",
+    "Alarms": "constructs_lib.monitoring",
+    "ArchiveStore": "constructs_lib.artifact_bucket",
     "ArtifactBucket": "constructs_lib.artifact_bucket",
     "ArtifactBucketReference": "constructs_lib.artifact_bucket",
     "CallableEndpoint": "constructs_lib.callable_endpoint",
     "ContainerSettings": "tritonstack.settings",
-    "Dashboard": "constructs_lib.dashboard",
+    "Dashboard": "constructs_lib.monitoring",
     "Endpoint": "constructs_lib.endpoint",
     "EndpointLog": "constructs_lib.endpoint_log",
     "ExecutionRole": "constructs_lib.execution_role",
     "Fleet": "constructs_lib.endpoint",
     "JoinedNetwork": "constructs_lib.build_access",
-    "MetricOptions": "constructs_lib.endpoint_metrics",
+    "MetricOptions": "constructs_lib.callable_endpoint",
     "MultiModelData": "constructs_lib.triton_model",
     "MultiModelEndpoint": "constructs_lib.multi_model_endpoint",
     "Network": "constructs_lib.network",
     "NetworkReference": "constructs_lib.network",
-    "OwnBucket": "constructs_lib.archive_store",
+    "OwnBucket": "constructs_lib.artifact_bucket",
     "Rollout": "tritonstack.settings",
     "Scaling": "tritonstack.settings",
     "SingleModelData": "constructs_lib.triton_model",

@@ -1,20 +1,196 @@
-"""The bucket that holds an environment's model archives, and how other stacks find it."""
+"""The bucket that holds an environment's model archives, or another one, and how other stacks find it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, get_args
+from typing import Literal, Protocol, get_args
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
+from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
-from constructs_lib.archive_store import OwnBucket
-from constructs_lib.bucket_emptying import BucketEmptying
+from constructs_lib.acknowledgement import acknowledge_wildcard
+from constructs_lib.handler_function import HandlerFunction
+from constructs_lib.permission import allow
 from tritonstack import naming
+
+
+class ArchiveStore(Protocol):
+    """What an endpoint must know of the bucket of its archives."""
+
+    @property
+    def bucket_name(self) -> str:
+        """The bucket's name."""
+
+    @property
+    def bucket_arn(self) -> str:
+        """The bucket's ARN."""
+
+    @property
+    def key_arn(self) -> str | None:
+        """The ARN of the key that its objects are encrypted with; None: with no key of KMS."""
+
+    def objects_arn(self, pattern: str) -> str:
+        """The ARN of the objects whose keys match ``pattern`` (``*`` matches slashes too)."""
+
+
+class OwnBucket(Construct):
+    """A bucket of the app that uses this library, or one that it has imported; nothing is made.
+
+    Attributes:
+        bucket: the bucket.
+        key: the key that its objects are encrypted with; None: with no key of KMS.
+    """
+
+    def __init__(self, scope: Construct, construct_id: str, *, bucket: s3.IBucket, key: kms.IKey | None = None) -> None:
+        """Describe the bucket.
+
+        Args:
+            scope: the parent.
+            construct_id: the id in the parent.
+            bucket: the bucket, in the region of the stack.
+            key: the key of its objects. Default: None, the key that the bucket was made with, if any. Of a bucket that
+                was imported by its name the CDK knows none.
+
+        Raises:
+            ValueError: the bucket is known to be in another region: SageMaker takes archives from its own alone.
+        """
+        super().__init__(scope, construct_id)
+        self.bucket = bucket
+        self.key = key or bucket.encryption_key
+        stack = cdk.Stack.of(self)
+        regions = (bucket.env.region, stack.region)
+        if not any(cdk.Token.is_unresolved(region) for region in regions) and len(set(regions)) > 1:
+            raise ValueError(
+                f"bucket of archives: in {regions[0]}, and the stack {stack.stack_name} in {regions[1]}; SageMaker "
+                "takes archives from a bucket in its own region alone"
+            )
+        if self.key is not None and not isinstance(self.key, kms.Key):
+            cdk.Annotations.of(self).add_warning_v2(
+                "tritonstack:key-policy-not-written",
+                "The key of the archives is imported, so that its policy cannot be written here. It must let the "
+                "execution role use kms:Decrypt. A key whose policy lets its account decide by IAM (a statement for "
+                "the account's root, as the CDK and the console write it) needs nothing more.",
+            )
+
+    @property
+    def bucket_name(self) -> str:
+        """The bucket's name."""
+        return self.bucket.bucket_name
+
+    @property
+    def bucket_arn(self) -> str:
+        """The bucket's ARN."""
+        return self.bucket.bucket_arn
+
+    @property
+    def key_arn(self) -> str | None:
+        """The ARN of the key that its objects are encrypted with; None: with no key of KMS."""
+        return None if self.key is None else self.key.key_arn
+
+    def objects_arn(self, pattern: str) -> str:
+        """The ARN of the objects whose keys match ``pattern`` (``*`` matches slashes too)."""
+        return self.bucket.arn_for_objects(pattern)
+
+
+TAG = "tritonstack:deleted-with-stack"
+"""Without this tag the function leaves a bucket alone; ``lambda/bucket_emptying/emptying.py`` reads it."""
+
+
+class BucketEmptying(Construct):
+    """A custom resource for each bucket that empties and deletes it with the stack, and the one function behind them.
+
+    Order of a deletion: the bucket's policy, and with it S3's right to deliver access logs; what is in the bucket and
+    the bucket itself, in one step that is repeated until it succeeds; CloudFormation's resource, which finds it gone.
+
+    Attributes:
+        function: the function behind them.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        buckets: dict[str, s3.Bucket],
+        key: kms.Key | None = None,
+        permissions_boundary_arn: str | None = None,
+    ) -> None:
+        """Make the custom resources.
+
+        Args:
+            scope: the parent.
+            construct_id: the id in the parent.
+            buckets: construct id of the custom resource → bucket. They are deleted in the reverse of this order.
+            key: the key that must outlive the emptying. Default: None.
+            permissions_boundary_arn: a managed policy that bounds the function's role. Default: None.
+        """
+        super().__init__(scope, construct_id)
+        self.function = HandlerFunction(
+            self,
+            "Handler",
+            handler="bucket_emptying",
+            description="Empties and deletes buckets that go with their stack",
+            log_retention=logs.RetentionDays.ONE_WEEK,
+            permissions_boundary_arn=permissions_boundary_arn,
+        )
+        for bucket in buckets.values():
+            self._allow_emptying(bucket)
+        before = None
+        for name, bucket in buckets.items():
+            cdk.Tags.of(bucket).add(TAG, "true")
+            # What depends on others is deleted before them: bucket, key and function are still there.
+            # Deleting the stack again goes on from where a function that ran out of time stopped.
+            resource = self.function.custom_resource(
+                self,
+                name,
+                resource_type="Custom::EmptiedBucket",
+                properties={"Bucket": bucket.bucket_name},
+                after=[_low_level(bucket), *([key] if key else []), *([before] if before else [])],
+            )
+            before = resource
+            if bucket.policy is not None:
+                bucket.policy.node.add_dependency(resource)
+
+    def _allow_emptying(self, bucket: s3.Bucket) -> None:
+        name = bucket.node.id
+        allow(
+            self.function.policy,
+            f"Delete{name}",
+            actions=[
+                "s3:DeleteBucket",
+                "s3:GetBucketTagging",
+                "s3:ListBucketMultipartUploads",
+                "s3:ListBucketVersions",
+            ],
+            resources=[bucket.bucket_arn],
+        )
+        objects = bucket.arn_for_objects("*")
+        allow(
+            self.function.policy,
+            f"Empty{name}",
+            actions=["s3:DeleteObject", "s3:DeleteObjectVersion", "s3:AbortMultipartUpload"],
+            resources=[objects],
+        )
+        acknowledge_wildcard(
+            self.function.policy,
+            resource=objects,
+            reason="The bucket is deleted with its stack, and all that is in it goes first, whatever its key. "
+            "Buckets that are retained have no such function.",
+        )
+
+
+def _low_level(bucket: s3.Bucket) -> s3.CfnBucket:
+    """The bucket without its policy."""
+    found = bucket.node.default_child
+    if not isinstance(found, s3.CfnBucket):
+        raise TypeError(f"{bucket.node.path}: a bucket without a resource")
+    return found
+
 
 KEY_DELETION_DAYS = 7
 """The shortest waiting period that KMS allows before a key is gone (``PendingWindowInDays``, 7 to 30)."""

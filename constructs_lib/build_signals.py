@@ -1,20 +1,24 @@
-"""The function between a deployment and its builds: it starts what is missing, and signals when a build has ended."""
+"""Builds that a deployment waits for: the function that starts missing ones, and the WaitCondition that it signals."""
 
 from __future__ import annotations
+
+import hashlib
+import tempfile
+from pathlib import Path
 
 import aws_cdk as cdk
 from aws_cdk import aws_codebuild as codebuild
 from aws_cdk import aws_logs as logs
+from aws_cdk import aws_s3_assets as s3_assets
 from constructs import Construct
 
 from constructs_lib.acknowledgement import acknowledge_wildcard
 from constructs_lib.artifact_bucket import ArtifactBucketReference
-from constructs_lib.build_log import BuildLog
-from constructs_lib.dead_letter_rule import DeadLetterRule
-from constructs_lib.engine_project import EngineProject
-from constructs_lib.handler_function import HandlerFunction
+from constructs_lib.codebuild_project import BuildLog, EngineProject
+from constructs_lib.handler_function import DeadLetterRule, HandlerFunction
+from constructs_lib.model_build import ProcessingRole
 from constructs_lib.permission import allow
-from constructs_lib.processing_role import ProcessingRole
+from tritonstack import naming
 
 BUILD_SET_SUFFIX = ".build-set"
 """An ending of its own, so that a permission can name build sets in the staging bucket and nothing else there."""
@@ -192,3 +196,69 @@ class BuildSignals(Construct):
             reason="A job's name is used once and never again, so each ends in new digits; the pattern covers the "
             f"engine jobs of {self._environment} alone.",
         )
+
+
+BUILDS_TYPE = "Custom::ModelBuilds"
+WAIT_SECONDS = 12 * 60 * 60
+"""The longest that a wait condition waits (template reference: AWS::CloudFormation::WaitCondition)."""
+ANSWER_MINUTES = 16
+"""Past the 15 minutes that a function may run; this one answers within seconds."""
+HASH_DIGITS = 12
+
+
+class BuildWait(Construct):
+    """A custom resource that starts what is missing, and a wait for the build's signal.
+
+    A custom resource must answer within the hour, and a build may take longer; a wait condition takes one signal within
+    twelve. A condition that was signalled once never waits again, so its logical id and its handle's carry the hash of
+    the build set: another set is another wait, and the same set is no change of the template at all.
+
+    Attributes:
+        builds: the custom resource.
+        condition: what everything that needs the archives must wait for.
+    """
+
+    def __init__(self, scope: Construct, construct_id: str, *, environment: str, endpoint: str, build_set: str) -> None:
+        """Make custom resource, handle and condition.
+
+        Args:
+            scope: the parent.
+            construct_id: the id in the parent.
+            environment: the environment's name.
+            endpoint: the endpoint's name in its environment.
+            build_set: the document of all that the endpoint serves; the same text for the same set.
+        """
+        super().__init__(scope, construct_id)
+        digits = hashlib.sha256(build_set.encode()).hexdigest()[:HASH_DIGITS]
+        asset = self._asset(build_set)
+        function = cdk.CfnParameter(
+            self,
+            "FunctionArn",
+            type="AWS::SSM::Parameter::Value<String>",
+            default=naming.builds_parameter(environment=environment, value="function-arn"),
+        )
+        handle = cdk.CfnWaitConditionHandle(self, f"Handle{digits}")
+        self.builds = cdk.CustomResource(
+            self,
+            "Builds",
+            resource_type=BUILDS_TYPE,
+            service_token=function.value_as_string,
+            service_timeout=cdk.Duration.minutes(ANSWER_MINUTES),
+            properties={
+                "BuildSetBucket": asset.s3_bucket_name,
+                "BuildSetKey": asset.s3_object_key,
+                "WaitHandle": handle.ref,
+                "Of": f"{environment}/{endpoint}",
+            },
+        )
+        self.condition = cdk.CfnWaitCondition(
+            self, f"Condition{digits}", count=1, handle=handle.ref, timeout=str(WAIT_SECONDS)
+        )
+        # Its time runs from here: not before there is something to wait for.
+        self.condition.node.add_dependency(self.builds)
+
+    def _asset(self, build_set: str) -> s3_assets.Asset:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, f"set{BUILD_SET_SUFFIX}")
+            path.write_text(build_set)
+            return s3_assets.Asset(self, "BuildSet", path=str(path))  # copied at once into the cloud assembly

@@ -1,15 +1,161 @@
-"""What CodeBuild's projects have in common: who assumes their roles, where they log, which network they join."""
+"""CodeBuild projects: source, logs, roles; the CPU project that runs this repository, the GPU project for engines."""
 
 from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 
 import aws_cdk as cdk
 from aws_cdk import aws_codebuild as codebuild
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_s3_assets as s3_assets
 from constructs import Construct
 
 from constructs_lib.acknowledgement import acknowledge
-from constructs_lib.build_access import BuildNetwork
-from constructs_lib.build_log import BuildLog
+from constructs_lib.artifact_bucket import ArtifactBucketReference, BuildLogOf, build_log_name
+from constructs_lib.build_access import JOBS, BuildNetwork, acknowledge_nameless, allow_jobs, allow_network, allow_pull
+from constructs_lib.permission import allow, boundary, parameter_arns
+from constructs_lib.triton_image import TritonImage
+from tritonstack.paths import CARRIED, LIBRARY, repository_path
+
+
+class BuildLog(Construct):
+    """A log group that the builds of an environment write into, or its VPC.
+
+    Its name is ours, not generated: the key's policy names it before it exists, so that no other log group can be put
+    under the key.
+
+    Attributes:
+        name: the log group's name.
+        arn: the ARN that permissions for its streams name.
+        group: the resource, which must be there before anything writes.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        environment: str,
+        of: BuildLogOf,
+        days: int,
+        artifacts: ArtifactBucketReference,
+    ) -> None:
+        """Make the log group.
+
+        Args:
+            scope: the parent.
+            construct_id: the id in the parent.
+            environment: the environment's name.
+            of: whose log it is: that of the builds of archives, of the engines, or of the network.
+            days: how long a line is kept; one of the retentions that CloudWatch Logs takes.
+            artifacts: whose key encrypts it.
+        """
+        super().__init__(scope, construct_id)
+        self.name = build_log_name(environment=environment, of=of)
+        self.group = logs.CfnLogGroup(
+            self, "Group", log_group_name=self.name, retention_in_days=days, kms_key_id=artifacts.key_arn
+        )
+        self.group.apply_removal_policy(cdk.RemovalPolicy.DESTROY)
+        self.arn: str = self.group.attr_arn
+
+
+MODELS, REQUIREMENTS = "model_repos", "requirements"
+PACKAGES = ("tritonstack", "tritonstack_capacity", "tritonstack_local")
+"""Builds prove archives in the local Triton, load tests measure. A package that is not installed is left out."""
+FILES = ("pyproject.toml", "scripts/setup.py")
+_LEFT_OUT = frozenset({"__pycache__", CARRIED})
+
+
+class BuildSource(Construct):
+    """What a build starts from. The same content is the same asset: neither time stamps nor places are in its hash.
+
+    Attributes:
+        asset: the asset, unpacked by the build.
+    """
+
+    def __init__(self, scope: Construct, construct_id: str, *, models: Path | None) -> None:
+        """Make the asset.
+
+        Args:
+            scope: the parent.
+            construct_id: the id in the parent.
+            models: the folder of the model folders; in the asset it is ``model_repos``. None: the asset has none.
+        """
+        super().__init__(scope, construct_id)
+        folder, digest = _gathered(None if models is None else models.resolve())
+        self.asset = s3_assets.Asset(
+            self, "Files", path=folder, asset_hash=digest, asset_hash_type=cdk.AssetHashType.CUSTOM
+        )
+
+    @property
+    def location(self) -> str:
+        """Bucket and key, as CodeBuild writes them."""
+        return f"{self.asset.s3_bucket_name}/{self.asset.s3_object_key}"
+
+    @property
+    def bucket_arn(self) -> str:
+        """The staging bucket's ARN."""
+        return f"arn:{cdk.Stack.of(self).partition}:s3:::{self.asset.s3_bucket_name}"
+
+    @property
+    def object_arn(self) -> str:
+        """The ARN of the one object."""
+        return f"{self.bucket_arn}/{self.asset.s3_object_key}"
+
+    def allow_reading(self, policy: iam.Policy) -> None:
+        """Let a build's role fetch the source: CodeBuild looks the bucket up first."""
+        allow(policy, "ReadSource", actions=["s3:GetObject", "s3:GetObjectVersion"], resources=[self.object_arn])
+        allow(policy, "FindSource", actions=["s3:GetBucketAcl", "s3:GetBucketLocation"], resources=[self.bucket_arn])
+
+
+def source_files(models: Path | None) -> Iterator[tuple[str, Path]]:
+    """Name in the asset → file, in the order of the names. Links and compiled Python are left out.
+
+    Lock files that lie beside ``models`` take the place of this repository's: digests cover them.
+    """
+    found = {name: repository_path(name) for name in FILES}
+    found |= _below(repository_path(REQUIREMENTS), REQUIREMENTS)
+    for package in PACKAGES:
+        found |= _below(LIBRARY / package, package)
+    if models is not None:
+        found |= _below(models.parent / REQUIREMENTS, REQUIREMENTS)
+        found |= _below(models, MODELS)
+    yield from sorted(found.items())
+
+
+def _below(folder: Path, name: str) -> dict[str, Path]:
+    return {
+        f"{name}/{path.relative_to(folder).as_posix()}": path
+        for path in folder.rglob("*")
+        if path.is_file() and not path.is_symlink() and not _LEFT_OUT & set(path.relative_to(folder).parts)
+    }
+
+
+@functools.cache
+def _gathered(models: Path | None) -> tuple[str, str]:
+    """A folder with the files, which goes with the process, and the SHA-256 of what they are called and contain."""
+    digest = hashlib.sha256()
+    folder = Path(_temporary().name, hashlib.sha256(str(models).encode()).hexdigest()[:16])
+    for name, path in source_files(models):
+        content = path.read_bytes()
+        digest.update(f"{name}\n{len(content)}\n".encode() + content)
+        target = folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, target)
+    return str(folder), digest.hexdigest()
+
+
+@functools.cache
+def _temporary() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="build-source-")
 
 
 def codebuild_principal(scope: Construct) -> iam.ServicePrincipal:
@@ -45,3 +191,253 @@ def vpc_config(network: BuildNetwork | None) -> codebuild.CfnProject.VpcConfigPr
         subnets=list(network.subnet_ids),
         security_group_ids=list(network.security_group_ids),
     )
+
+
+PYTHON = "3.11"
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuildMachine:
+    """What a build runs on.
+
+    Attributes:
+        image: the CPU image, one of CodeBuild's or one in ECR.
+        compute_type: CodeBuild's machine.
+        timeout_minutes: the longest that a build takes.
+        queue_minutes: the longest that it stands in the queue.
+        network: the VPC, or None for CodeBuild's own network.
+        variables: environment variables.
+        parameters: environment variable → the SSM parameter that holds its value.
+    """
+
+    image: str
+    compute_type: str
+    timeout_minutes: int
+    queue_minutes: int
+    network: BuildNetwork | None = None
+    variables: Mapping[str, str] = field(default_factory=dict)
+    parameters: Mapping[str, str] = field(default_factory=dict)
+
+
+def cpu_project(
+    scope: Construct,
+    construct_id: str,
+    *,
+    description: str,
+    build_spec: str,
+    role: iam.Role,
+    policy: iam.Policy,
+    source: BuildSource,
+    machine: BuildMachine,
+    artifacts: ArtifactBucketReference,
+    log: BuildLog,
+) -> codebuild.CfnProject:
+    """Make the project; its role may write the log, pull the image and join the network.
+
+    Args:
+        scope: the parent.
+        construct_id: the id in the parent.
+        description: what it is for.
+        build_spec: what it does.
+        role: who it is.
+        policy: the one policy of that role.
+        source: what it starts from.
+        machine: what it runs on.
+        artifacts: whose key encrypts what it keeps.
+        log: where it writes.
+    """
+    allow(policy, "WriteLog", actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[log.arn])
+    own_image = TritonImage.of_machine(machine.image)
+    if own_image is not None:
+        allow_pull(policy, images=[own_image])
+    if machine.network is not None:
+        allow_network(policy, network=machine.network, service="codebuild")
+    if own_image is not None or machine.network is not None:
+        acknowledge_nameless(policy)
+    if machine.parameters:
+        secrets = parameter_arns(scope, machine.parameters)
+        allow(policy, "ReadVariables", actions=["ssm:GetParameters"], resources=secrets)
+    project = codebuild.CfnProject(
+        scope,
+        construct_id,
+        description=description,
+        artifacts=codebuild.CfnProject.ArtifactsProperty(type="NO_ARTIFACTS"),
+        environment=codebuild.CfnProject.EnvironmentProperty(
+            type="LINUX_CONTAINER",
+            image=machine.image,
+            image_pull_credentials_type="CODEBUILD" if own_image is None else "SERVICE_ROLE",
+            compute_type=machine.compute_type,
+            environment_variables=_variables(machine),
+        ),
+        source=codebuild.CfnProject.SourceProperty(type="S3", location=source.location, build_spec=build_spec),
+        service_role=role.role_arn,
+        encryption_key=artifacts.key_arn,
+        timeout_in_minutes=machine.timeout_minutes,
+        queued_timeout_in_minutes=machine.queue_minutes,
+        logs_config=log_config(log),
+        vpc_config=vpc_config(machine.network),
+    )
+    if own_image is not None:
+        acknowledge(
+            project,
+            finding="AwsSolutions-CB5",
+            reason="The settings name an image of the account's own in ECR, which may hold the environments that "
+            "builds need where they cannot be fetched; by default the image is one of CodeBuild's.",
+        )
+    # CodeBuild checks the role when the project is made, and again when a build starts.
+    project.node.add_dependency(policy, log.group)
+    return project
+
+
+def _variables(machine: BuildMachine) -> list[codebuild.CfnProject.EnvironmentVariableProperty] | None:
+    """The environment variables of a project; None where there are none.
+
+    SSM decrypts under the key aws/ssm for every principal of the account that may read the parameter (Systems Manager
+    user guide: "Restricting decryption of SecureString parameter values").
+    """
+    made = [
+        codebuild.CfnProject.EnvironmentVariableProperty(name=name, type=kind, value=value)
+        for kind, named in (("PLAINTEXT", machine.variables), ("PARAMETER_STORE", machine.parameters))
+        for name, value in sorted(named.items())
+    ]
+    return made or None
+
+
+def buildspec(command: str, *, environments: Sequence[str]) -> str:
+    """What a build does: the repository's Python environments first, unless the image brings them, then a command."""
+    document = {
+        "version": "0.2",
+        "env": {"variables": {"PYTHONUNBUFFERED": "1"}},
+        "phases": {
+            "install": {
+                "runtime-versions": {"python": PYTHON},
+                "commands": [f"test -e .envs/main/bin/python || python3 scripts/setup.py {' '.join(environments)}"],
+            },
+            "build": {"commands": [command]},
+        },
+    }
+    return json.dumps(document, indent=1)
+
+
+class EngineProject(Construct):
+    """A project whose builds each bring source, artifacts and image of their own: one engine's job.
+
+    Attributes:
+        project: the project.
+        policy: the one policy of its role.
+        log: where it writes.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        environment: str,
+        artifacts: ArtifactBucketReference,
+        images: Sequence[TritonImage],
+        compute_type: str,
+        timeout_minutes: int,
+        queue_minutes: int,
+        log: BuildLog,
+        network: BuildNetwork | None = None,
+        permissions_boundary_arn: str | None = None,
+    ) -> None:
+        """Make the project.
+
+        Args:
+            scope: the parent.
+            construct_id: the id in the parent.
+            environment: the environment's name.
+            artifacts: where jobs lie.
+            images: the Triton images that engines are built in, at least one.
+            compute_type: CodeBuild's machine, which has the GPU.
+            timeout_minutes: the longest that one engine takes.
+            queue_minutes: the longest that it stands in the queue.
+            log: where it writes.
+            network: the VPC, or None for CodeBuild's own network.
+            permissions_boundary_arn: a managed policy that bounds the role, where the account demands one.
+                Default: None.
+        """
+        super().__init__(scope, construct_id)
+        self.log = log
+        role = iam.Role(
+            self,
+            "Role",
+            description=f"Builds TensorRT engines of {environment} in CodeBuild",
+            assumed_by=codebuild_principal(self),
+            permissions_boundary=boundary(self, permissions_boundary_arn),
+        )
+        self.policy = iam.Policy(self, "Access", roles=[role])
+        allow_jobs(self.policy, artifacts=artifacts)
+        allow(
+            self.policy,
+            "FindJobs",
+            actions=["s3:GetBucketAcl", "s3:GetBucketLocation"],
+            resources=[artifacts.bucket_arn],
+        )
+        # As CodeBuild asks for the key of a project; it encrypts what the build leaves.
+        allow(
+            self.policy,
+            "UseKey",
+            actions=[
+                "kms:Decrypt",
+                "kms:DescribeKey",
+                "kms:Encrypt",
+                "kms:GenerateDataKey",
+                "kms:ReEncryptFrom",
+                "kms:ReEncryptTo",
+            ],
+            resources=[artifacts.key_arn],
+        )
+        allow_pull(self.policy, images=images)
+        allow(self.policy, "WriteLog", actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[log.arn])
+        if network is not None:
+            allow_network(self.policy, network=network, service="codebuild")
+        acknowledge_nameless(self.policy)
+        self.project = codebuild.CfnProject(
+            self,
+            "Project",
+            description=f"Builds TensorRT engines of {environment}; source, artifacts and image come with each build",
+            artifacts=codebuild.CfnProject.ArtifactsProperty(
+                type="S3",
+                location=artifacts.bucket_name,
+                path=JOBS.rstrip("/"),
+                name="output",
+                namespace_type="NONE",
+                packaging="NONE",
+                encryption_disabled=False,
+            ),
+            environment=codebuild.CfnProject.EnvironmentProperty(
+                type="LINUX_GPU_CONTAINER",
+                image=sorted(image.uri for image in images)[0],
+                image_pull_credentials_type="SERVICE_ROLE",
+                compute_type=compute_type,
+            ),
+            source=codebuild.CfnProject.SourceProperty(
+                type="S3", location=f"{artifacts.bucket_name}/{JOBS}", build_spec=engine_buildspec()
+            ),
+            service_role=role.role_arn,
+            encryption_key=artifacts.key_arn,
+            timeout_in_minutes=timeout_minutes,
+            queued_timeout_in_minutes=queue_minutes,
+            logs_config=log_config(log),
+            vpc_config=vpc_config(network),
+        )
+        self.project.node.add_dependency(self.policy, log.group)
+        acknowledge(
+            self.project,
+            finding="AwsSolutions-CB5",
+            reason="An engine runs only on the TensorRT that built it, so it is built in the very Triton image that "
+            "serves it; no image that CodeBuild provides has that TensorRT.",
+        )
+
+
+def engine_buildspec() -> str:
+    """What a build does with its source, a job folder: the engine step, whose output folder is the artifact."""
+    document = {
+        "version": "0.2",
+        "phases": {"build": {"commands": ["python3 engine_step.py job.json"]}},
+        "artifacts": {"base-directory": "output", "files": ["**/*"]},
+    }
+    return json.dumps(document, indent=1)

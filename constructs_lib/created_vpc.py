@@ -1,4 +1,4 @@
-"""A VPC with a private subnet a zone; with NAT gateways also a public one."""
+"""A VPC that an environment creates: subnets by zone, flow log, security groups that let out to VPC endpoints, S3."""
 
 from __future__ import annotations
 
@@ -8,14 +8,180 @@ from typing import Literal
 
 import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from constructs_lib.acknowledgement import acknowledge
+from constructs_lib.acknowledgement import acknowledge, acknowledge_wildcard
+from constructs_lib.codebuild_project import BuildLog
+from constructs_lib.permission import allow, boundary
+
+
+class FlowLog(Construct):
+    """All traffic of a VPC, in a log group under the artifacts' key."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        environment: str,
+        vpc_id: str,
+        log: BuildLog,
+        permissions_boundary_arn: str | None = None,
+    ) -> None:
+        """Make the flow log and its role.
+
+        Args:
+            scope: the parent.
+            construct_id: the id in the parent.
+            environment: the environment's name.
+            vpc_id: the VPC.
+            log: where it writes.
+            permissions_boundary_arn: a managed policy that bounds the role, where the account demands one.
+                Default: None.
+        """
+        super().__init__(scope, construct_id)
+        account = cdk.Stack.of(self).account
+        role = iam.Role(
+            self,
+            "Role",
+            description=f"Writes the flow log of the network of {environment}",
+            assumed_by=iam.ServicePrincipal(
+                "vpc-flow-logs.amazonaws.com", conditions={"StringEquals": {"aws:SourceAccount": account}}
+            ),
+            permissions_boundary=boundary(self, permissions_boundary_arn),
+        )
+        policy = iam.Policy(self, "Access", roles=[role])
+        allow(
+            policy,
+            "WriteFlows",
+            actions=["logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents"],
+            resources=[log.arn],
+        )
+        allow(policy, "FindGroup", actions=["logs:DescribeLogGroups"], resources=["*"])
+        acknowledge_wildcard(
+            policy,
+            resource="*",
+            reason="The user guide of VPC asks for logs:DescribeLogGroups ('IAM role for publishing flow logs'); it "
+            "lists the names of groups, and nothing in them.",
+        )
+        flows = ec2.CfnFlowLog(
+            self,
+            "Flows",
+            resource_id=vpc_id,
+            resource_type="VPC",
+            traffic_type="ALL",
+            log_destination_type="cloud-watch-logs",
+            log_group_name=log.name,
+            deliver_logs_permission_arn=role.role_arn,
+        )
+        flows.node.add_dependency(policy, log.group)
+
+
+HTTPS = 443
+INTERNET = "0.0.0.0/0"
+NOWHERE = ec2.CfnSecurityGroup.EgressProperty(
+    ip_protocol="icmp",
+    from_port=252,
+    to_port=86,
+    cidr_ip="255.255.255.255/32",
+    description="Lets nothing out: without a rule EC2 would let everything out",
+)
+"""An ICMP type that does not exist, to no address."""
+
+
+class ClosedGroup(Construct):
+    """A security group of machines that start connections and take none.
+
+    It lets out to S3's prefix list, and where asked to the internet, on port 443; ``let_to`` adds the endpoints.
+
+    Attributes:
+        group_id: its id.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        vpc_id: str,
+        of: str,
+        s3_prefix_list_id: str,
+        internet: bool = False,
+    ) -> None:
+        """Make the group.
+
+        Args:
+            scope: the parent.
+            construct_id: the id in the parent.
+            vpc_id: the VPC.
+            of: whose machines they are, for its description.
+            s3_prefix_list_id: S3's prefix list in the region.
+            internet: also to the internet, through a NAT gateway. Default: False.
+        """
+        super().__init__(scope, construct_id)
+        to_s3 = ec2.CfnSecurityGroup.EgressProperty(
+            ip_protocol="tcp",
+            from_port=HTTPS,
+            to_port=HTTPS,
+            destination_prefix_list_id=s3_prefix_list_id,
+            description="S3, through its gateway endpoint",
+        )
+        to_internet = ec2.CfnSecurityGroup.EgressProperty(
+            ip_protocol="tcp",
+            from_port=HTTPS,
+            to_port=HTTPS,
+            cidr_ip=INTERNET,
+            description="The package index, through a NAT gateway",
+        )
+        group = ec2.CfnSecurityGroup(
+            self,
+            "Group",
+            vpc_id=vpc_id,
+            group_description=f"{of}: HTTPS out, nothing in",
+            security_group_egress=[to_s3, to_internet] if internet else [to_s3],
+        )
+        self.group_id: str = group.attr_group_id
+
+    def let_to(self, group_id: str) -> None:
+        """Let out to the interface endpoints' group. A rule of its own: the two groups name one another."""
+        ec2.CfnSecurityGroupEgress(
+            self,
+            "ToEndpoints",
+            group_id=self.group_id,
+            ip_protocol="tcp",
+            from_port=HTTPS,
+            to_port=HTTPS,
+            destination_security_group_id=group_id,
+            description="Interface endpoints",
+        )
+
+
+def endpoints_group(scope: Construct, construct_id: str, *, vpc_id: str, callers: Sequence[str]) -> str:
+    """The group of interface endpoints, which take HTTPS from the groups ``callers`` and start nothing; its id."""
+    group = ec2.CfnSecurityGroup(
+        scope,
+        construct_id,
+        vpc_id=vpc_id,
+        group_description="Interface endpoints: HTTPS in from the environment, nothing out",
+        security_group_ingress=[
+            ec2.CfnSecurityGroup.IngressProperty(
+                ip_protocol="tcp",
+                from_port=HTTPS,
+                to_port=HTTPS,
+                source_security_group_id=caller,
+                description="Containers, builds and callers of the environment",
+            )
+            for caller in callers
+        ],
+        security_group_egress=[NOWHERE],
+    )
+    return str(group.attr_group_id)
+
 
 BLOCKS = 16
 """The range is split so: a private block for each letter that a zone may end in (a to h), then a public one for each.
 So a zone that is added or removed moves no other."""
-INTERNET = "0.0.0.0/0"
 
 
 class CreatedVpc(Construct):

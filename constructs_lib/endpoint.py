@@ -20,7 +20,7 @@ from tritonstack.settings import EndpointMetrics, Rollout, Scaling
 if TYPE_CHECKING:
     from aws_cdk import aws_iam as iam
 
-    from constructs_lib.rollback_alarms import FleetAlarms
+    from constructs_lib.rollout import FleetAlarms
     from constructs_lib.scaling import ScalingSteps
 
 NOT_RETAINED = ("DesiredWeight", "DataCaptureConfig")
@@ -200,7 +200,7 @@ class Endpoint(CallableEndpoint):
     def _alarms(self, rollout: Rollout) -> FleetAlarms | None:
         if rollout.own_alarms is None:
             return None
-        from constructs_lib.rollback_alarms import FleetAlarms, NewFleet  # noqa: PLC0415 - types that most need not
+        from constructs_lib.rollout import FleetAlarms, NewFleet  # noqa: PLC0415 - types that most need not
 
         fleet = NewFleet(
             endpoint_name=self.endpoint_name,

@@ -9,7 +9,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from constructs_lib.acknowledgement import acknowledge_wildcard
-from constructs_lib.archive_store import ArchiveStore
+from constructs_lib.artifact_bucket import ArchiveStore
 from constructs_lib.build_access import JoinedNetwork, acknowledge_nameless, allow_network
 from constructs_lib.permission import allow, boundary
 from constructs_lib.triton_image import TritonImage

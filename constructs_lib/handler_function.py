@@ -1,20 +1,65 @@
-"""The Lambda function behind custom resources: its code is one folder, its role has one policy, its log has an end."""
+"""Lambda functions behind custom resources and EventBridge rules: code of one folder, a role with one policy."""
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import aws_cdk as cdk
+from aws_cdk import aws_events as events
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3_assets as s3_assets
+from aws_cdk import aws_sqs as sqs
 from constructs import Construct, IDependable
 
-from constructs_lib.handler_code import entry_point, pack
+from constructs_lib.acknowledgement import acknowledge
 from constructs_lib.permission import allow, boundary
+from tritonstack.paths import repository_path
+
+# They lie as they do here, so that they import one another in the same way. A shared file that a function does not use
+# is not among them: a change of it does not deploy the function again.
+HANDLERS = repository_path("lambda")
+SHARED = "shared"
+_OF_A_HANDLER = re.compile(r"^ *from \.\.shared(?:\.(\w+) import | import ([\w, ]+)$)", re.MULTILINE)
+_OF_A_SHARED_FILE = re.compile(r"^ *from \.(?:(\w+) import | import ([\w, ]+)$)", re.MULTILINE)
+
+
+def entry_point(handler: str) -> str:
+    """The function of a folder, as Lambda names it."""
+    return f"lambda.{handler}.handler.handler"
+
+
+def pack(handler: str, target: Path) -> None:
+    """Write a function's files into a folder, readable for all: Lambda runs them as a user that no file belongs to."""
+    for name, content in handler_files(handler).items():
+        path = target / "lambda" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        path.chmod(0o644)
+
+
+def handler_files(handler: str) -> dict[str, bytes]:
+    """The files of a function: path below ``lambda/`` → content."""
+    files = {f"{handler}/{path.name}": path.read_bytes() for path in sorted((HANDLERS / handler).glob("*.py"))}
+    waiting = {name for content in files.values() for name in _imported(_OF_A_HANDLER, content)}
+    while waiting:
+        path = HANDLERS / SHARED / f"{min(waiting)}.py"
+        files[f"{SHARED}/{path.name}"] = content = path.read_bytes()
+        waiting |= _imported(_OF_A_SHARED_FILE, content)
+        waiting -= {Path(name).stem for name in files if name.startswith(f"{SHARED}/")}
+    return files
+
+
+def _imported(form: re.Pattern[str], content: bytes) -> set[str]:
+    """The names of the shared modules that a file imports."""
+    found = form.findall(content.decode())
+    return {name.strip() for module, modules in found for name in (module or modules).split(",")}
+
 
 RUNTIME = "python3.14"
 MEMORY_MIB = 256
@@ -124,3 +169,124 @@ class HandlerFunction(Construct):
         # Deleted in the reverse order, so the function can still do its work when the resource goes.
         resource.node.add_dependency(self.policy, *after)
         return resource
+
+
+MOST_ATTEMPTS = 185
+"""EventBridge's own default and maximum (user guide: "How EventBridge retries delivering events")."""
+KEPT_DAYS = 14
+"""The longest that a queue keeps a message (SQS API reference: SetQueueAttributes, ``MessageRetentionPeriod``)."""
+
+
+class DeadLetterRule(Construct):
+    """The rule, and the queue that both EventBridge and Lambda leave an event in: undelivered, or failed on.
+
+    As the construct ``Default`` of its parent it adds nothing to logical ids, which the CDK makes without that word.
+
+    Attributes:
+        undelivered: the queue.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        rule_id: str,
+        description: str,
+        event_pattern: Mapping[str, Any],
+        function: HandlerFunction,
+        age_seconds: int,
+    ) -> None:
+        """Make rule and queue, and let the function's role write into the queue.
+
+        Args:
+            scope: the parent.
+            construct_id: the id in the parent.
+            rule_id: the id of the rule.
+            description: of the rule.
+            event_pattern: which events.
+            function: what is called with them.
+            age_seconds: how long EventBridge tries to deliver one.
+        """
+        super().__init__(scope, construct_id)
+        self.undelivered = self._queue()
+        allow(function.policy, "KeepFailed", actions=["sqs:SendMessage"], resources=[self.undelivered.attr_arn])
+        failed = lambda_.CfnEventInvokeConfig(
+            self,
+            "OnFailure",
+            function_name=function.arn,
+            qualifier="$LATEST",
+            destination_config=lambda_.CfnEventInvokeConfig.DestinationConfigProperty(
+                on_failure=lambda_.CfnEventInvokeConfig.OnFailureProperty(destination=self.undelivered.attr_arn)
+            ),
+        )
+        failed.node.add_dependency(function.policy)  # Lambda checks the permission when this is made
+        rule = events.CfnRule(
+            self,
+            rule_id,
+            description=description,
+            event_pattern=event_pattern,
+            targets=[
+                events.CfnRule.TargetProperty(
+                    id="function",
+                    arn=function.arn,
+                    dead_letter_config=events.CfnRule.DeadLetterConfigProperty(arn=self.undelivered.attr_arn),
+                    retry_policy=events.CfnRule.RetryPolicyProperty(
+                        maximum_event_age_in_seconds=age_seconds, maximum_retry_attempts=MOST_ATTEMPTS
+                    ),
+                )
+            ],
+        )
+        lambda_.CfnPermission(
+            self,
+            "MayCall",
+            action="lambda:InvokeFunction",
+            function_name=function.arn,
+            principal="events.amazonaws.com",
+            source_arn=rule.attr_arn,
+        )
+        self._let_in(rule)
+
+    def _queue(self) -> sqs.CfnQueue:
+        queue = sqs.CfnQueue(
+            self,
+            "Undelivered",
+            sqs_managed_sse_enabled=True,
+            message_retention_period=int(cdk.Duration.days(KEPT_DAYS).to_seconds()),
+        )
+        acknowledge(
+            queue,
+            finding="AwsSolutions-SQS3",
+            reason="This is the dead-letter queue: it holds the events that EventBridge could not deliver and those "
+            "that the function failed on, for a person to read.",
+        )
+        return queue
+
+    def _let_in(self, rule: events.CfnRule) -> None:
+        """EventBridge for this rule, and nobody in the clear."""
+        sqs.CfnQueuePolicy(
+            self,
+            "UndeliveredPolicy",
+            queues=[self.undelivered.ref],
+            policy_document={
+                "Version": "2012-10-17",
+                "Statement": [
+                    {
+                        "Sid": "KeepUndelivered",
+                        "Effect": "Allow",
+                        "Principal": {"Service": "events.amazonaws.com"},
+                        "Action": "sqs:SendMessage",
+                        "Resource": self.undelivered.attr_arn,
+                        "Condition": {"ArnEquals": {"aws:SourceArn": rule.attr_arn}},
+                    },
+                    {
+                        "Sid": "RefusePlainText",
+                        "Effect": "Deny",
+                        "Principal": "*",
+                        "Action": "sqs:*",
+                        "Resource": self.undelivered.attr_arn,
+                        "Condition": {"Bool": {"aws:SecureTransport": "false"}},
+                    },
+                ],
+            },
+        )

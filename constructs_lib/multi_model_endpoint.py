@@ -10,7 +10,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 from pydantic import ValidationError
 
-from constructs_lib.archive_store import OwnBucket
+from constructs_lib.artifact_bucket import OwnBucket
 from constructs_lib.build_access import JoinedNetwork
 from constructs_lib.callable_endpoint import CallableEndpoint
 from constructs_lib.endpoint import Endpoint, Fleet, Timeouts

@@ -11,10 +11,8 @@ from constructs import Construct
 
 from constructs_lib.artifact_bucket import ArtifactBucketReference
 from constructs_lib.build_access import BuildNetwork, JoinedNetwork
-from constructs_lib.build_log import BuildLog
-from constructs_lib.created_vpc import CreatedVpc
-from constructs_lib.flow_log import FlowLog
-from constructs_lib.network_groups import ClosedGroup, endpoints_group
+from constructs_lib.codebuild_project import BuildLog
+from constructs_lib.created_vpc import ClosedGroup, CreatedVpc, FlowLog, endpoints_group
 from constructs_lib.vpc_endpoints import Reach, VpcEndpoints
 from tritonstack import naming
 from tritonstack.settings import CreatedNetwork, ImportedNetwork, NetworkSettings

@@ -1,4 +1,4 @@
-"""A pipeline's builds that work in an environment, each with a role that may assume one role there."""
+"""A pipeline's bucket, topic, and builds that work in an environment, each with a role that may assume one there."""
 
 from __future__ import annotations
 
@@ -9,13 +9,185 @@ import jsii
 from aws_cdk import aws_codebuild as codebuild
 from aws_cdk import aws_codepipeline as codepipeline
 from aws_cdk import aws_codepipeline_actions as actions
+from aws_cdk import aws_events as events
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_sns as sns
 from aws_cdk import pipelines
-from constructs import Construct
+from constructs import Construct, IConstruct
 
+from constructs_lib.acknowledgement import acknowledge
 from constructs_lib.codebuild_project import codebuild_principal
 from constructs_lib.permission import allow
+
+ACCESS_LOG_DAYS = 90
+NONCURRENT_DAYS = 7
+
+
+class PipelineBucket(Construct):
+    """An encrypted bucket whose objects expire, its key, and its access logs.
+
+    Attributes:
+        key: encrypts artifacts, logs and messages of the pipeline; roles of the environments' accounts may use it.
+        bucket: the artifacts.
+    """
+
+    def __init__(self, scope: Construct, construct_id: str, *, pipeline: str, artifact_days: int) -> None:
+        """Make bucket and key.
+
+        Args:
+            scope: the parent.
+            construct_id: the id in the parent.
+            pipeline: its name.
+            artifact_days: days until an artifact is gone; a rollback takes those of an earlier execution.
+        """
+        super().__init__(scope, construct_id)
+        # Access logs are let in by the bucket's policy instead of an ACL, which AWS advises against.
+        self.node.set_context("@aws-cdk/aws-s3:serverAccessLogsUseBucketPolicy", True)
+        self.key = kms.Key(
+            self,
+            "Key",
+            description=f"Artifacts, logs and messages of the pipeline {pipeline}",
+            enable_key_rotation=True,
+            removal_policy=cdk.RemovalPolicy.RETAIN,
+        )
+        self._let_logs_in()
+        # No condition on the source: that is "not supported for EventBridge-to-encrypted topics" (SNS developer guide,
+        # "Managing Amazon SNS encryption keys and costs"), and EventBridge would drop every event. The topic's policy
+        # says whose rules may publish.
+        self.key.add_to_resource_policy(
+            iam.PolicyStatement(
+                sid="TellOfEvents",
+                principals=[iam.ServicePrincipal("events.amazonaws.com")],
+                actions=["kms:Decrypt", "kms:GenerateDataKey"],
+                resources=["*"],  # in a key's policy: this key
+            )
+        )
+        access_logs = s3.Bucket(
+            self,
+            "AccessLogs",
+            encryption=s3.BucketEncryption.S3_MANAGED,
+            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+            enforce_ssl=True,
+            object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
+            lifecycle_rules=[s3.LifecycleRule(expiration=cdk.Duration.days(ACCESS_LOG_DAYS))],
+            removal_policy=cdk.RemovalPolicy.RETAIN,
+        )
+        self.bucket = s3.Bucket(
+            self,
+            "Artifacts",
+            encryption=s3.BucketEncryption.KMS,
+            encryption_key=self.key,
+            bucket_key_enabled=True,
+            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+            enforce_ssl=True,
+            versioned=True,
+            server_access_logs_bucket=access_logs,
+            lifecycle_rules=[
+                s3.LifecycleRule(
+                    expiration=cdk.Duration.days(artifact_days),
+                    noncurrent_version_expiration=cdk.Duration.days(NONCURRENT_DAYS),
+                    abort_incomplete_multipart_upload_after=cdk.Duration.days(1),
+                )
+            ],
+            removal_policy=cdk.RemovalPolicy.RETAIN,
+        )
+        self._accept(access_logs)
+
+    def _accept(self, access_logs: s3.Bucket) -> None:
+        """What NIST 800-53 R5 asks for and is of no use here."""
+        logs = "S3 writes each access log once, under a name of its own, and a lifecycle rule deletes it"
+        reasons = {
+            "S3BucketReplicationEnabled": f"{logs}.",
+            "S3BucketVersioningEnabled": f"{logs}, which versions would undo.",
+            "S3DefaultEncryptionKMS": "S3 delivers access logs to a bucket with SSE-S3 (user guide: Enabling Amazon S3 "
+            "server access logging); with a customer key as the default they would not arrive.",
+        }
+        for rule, reason in reasons.items():
+            acknowledge(_low_level(access_logs), finding=f"NIST.800.53.R5-{rule}", reason=reason)
+        acknowledge(
+            _low_level(self.bucket),
+            finding="NIST.800.53.R5-S3BucketReplicationEnabled",
+            reason="What goes from action to action is made anew from the commit, and expires.",
+        )
+
+    def _let_logs_in(self) -> None:
+        """CloudWatch Logs may use the key for the log groups of pipelines, and for no others."""
+        stack = cdk.Stack.of(self)
+        groups = f"arn:{stack.partition}:logs:{stack.region}:{stack.account}:log-group:/tritonstack/pipeline/*"
+        self.key.add_to_resource_policy(
+            iam.PolicyStatement(
+                sid="EncryptLogs",
+                principals=[iam.ServicePrincipal(f"logs.{stack.region}.amazonaws.com")],
+                actions=["kms:Decrypt", "kms:DescribeKey", "kms:Encrypt", "kms:GenerateDataKey*", "kms:ReEncrypt*"],
+                resources=["*"],
+                conditions={"ArnLike": {"kms:EncryptionContext:aws:logs:arn": groups}},
+            )
+        )
+
+
+def _low_level(bucket: s3.Bucket) -> IConstruct:
+    found = bucket.node.default_child
+    if found is None:
+        raise TypeError("a bucket without a resource")
+    return found
+
+
+class PipelineTopic(Construct):
+    """An encrypted topic, to which EventBridge sends failed executions and approvals that are asked for.
+
+    Attributes:
+        topic: the topic; others subscribe to it.
+    """
+
+    def __init__(
+        self, scope: Construct, construct_id: str, *, pipeline: str, key: kms.IKey, email: Sequence[str]
+    ) -> None:
+        """Make the topic.
+
+        Args:
+            scope: the parent.
+            construct_id: the id in the parent.
+            pipeline: its name.
+            key: encrypts messages; its policy lets EventBridge use it.
+            email: who is told; each confirms a message first.
+        """
+        super().__init__(scope, construct_id)
+        self.topic = sns.Topic(self, "Topic", display_name=f"Pipeline {pipeline}", master_key=key, enforce_ssl=True)
+        for number, address in enumerate(email):
+            sns.CfnSubscription(
+                self, f"Email{number}", topic_arn=self.topic.topic_arn, protocol="email", endpoint=address
+            )
+
+    def tell_of(self, pipeline: codepipeline.IPipeline) -> None:
+        """Send this pipeline's failures, and its approvals that wait.
+
+        The events are those of the CodePipeline user guide, "Monitoring CodePipeline events"; an approval that waits is
+        an action of the category Approval that has STARTED.
+        """
+        execution = {"detail-type": ["CodePipeline Pipeline Execution State Change"], "detail": {"state": ["FAILED"]}}
+        approval = {
+            "detail-type": ["CodePipeline Action Execution State Change"],
+            "detail": {"state": ["STARTED"], "type": {"category": ["Approval"]}},
+        }
+        for name, pattern in {"Failed": execution, "Waiting": approval}.items():
+            rule = events.CfnRule(
+                self,
+                name,
+                event_pattern={"source": ["aws.codepipeline"], "resources": [pipeline.pipeline_arn], **pattern},
+                targets=[events.CfnRule.TargetProperty(id="Topic", arn=self.topic.topic_arn)],
+            )
+            self.topic.add_to_resource_policy(
+                iam.PolicyStatement(
+                    sid=f"Tell{name}",
+                    principals=[iam.ServicePrincipal("events.amazonaws.com")],
+                    actions=["sns:Publish"],
+                    resources=[self.topic.topic_arn],
+                    conditions={"ArnEquals": {"aws:SourceArn": rule.attr_arn}},
+                )
+            )
 
 
 class AssumingRole(Construct):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
-from constructs_lib.archive_store import ArchiveStore
+from constructs_lib.artifact_bucket import ArchiveStore
 from constructs_lib.build_access import JoinedNetwork
 from constructs_lib.execution_role import ExecutionRole
 from constructs_lib.triton_image import TritonImage

@@ -11,15 +11,10 @@ from constructs import Construct
 
 from constructs_lib.artifact_bucket import ArtifactBucket
 from constructs_lib.build_access import BuildNetwork
-from constructs_lib.build_log import BuildLog
 from constructs_lib.build_signals import BuildSignals
-from constructs_lib.build_source import BuildSource
-from constructs_lib.codebuild_project import acknowledge_role_path
-from constructs_lib.cpu_project import BuildMachine
-from constructs_lib.engine_project import EngineProject
-from constructs_lib.model_build import ModelBuild
+from constructs_lib.codebuild_project import BuildLog, BuildMachine, BuildSource, EngineProject, acknowledge_role_path
+from constructs_lib.model_build import ModelBuild, ProcessingRole
 from constructs_lib.outputs import tell
-from constructs_lib.processing_role import ProcessingRole
 from constructs_lib.triton_image import TritonImage
 from tritonstack import naming
 from tritonstack.engines.builders import Builder

@@ -10,14 +10,9 @@ from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
 from constructs_lib.artifact_bucket import ArtifactBucket
-from constructs_lib.build_log import BuildLog
-from constructs_lib.build_source import BuildSource
-from constructs_lib.codebuild_project import acknowledge_role_path
-from constructs_lib.cpu_project import BuildMachine
-from constructs_lib.load_test_function import LoadTestFunction
-from constructs_lib.load_test_machine import LoadTestMachine
+from constructs_lib.codebuild_project import BuildLog, BuildMachine, BuildSource, acknowledge_role_path
 from constructs_lib.load_test_project import LoadTestProject
-from constructs_lib.load_test_role import LoadTestRole
+from constructs_lib.load_test_recommender import LoadTestFunction, LoadTestMachine, LoadTestRole
 from constructs_lib.triton_image import TritonImage
 from tritonstack import naming
 from tritonstack.naming import load_test_job_prefix

@@ -7,10 +7,7 @@ from typing import TYPE_CHECKING
 import aws_cdk as cdk
 from constructs import Construct
 
-from constructs_lib.alarm_topic import AlarmTopic
-from constructs_lib.alarms import Alarms
-from constructs_lib.at_maximum_events import AtMaximumEvents
-from constructs_lib.dashboard import Dashboard
+from constructs_lib.monitoring import Alarms, AlarmTopic, AtMaximumEvents, Dashboard
 from constructs_lib.outputs import fits, tell
 from tritonstack import naming
 from tritonstack.observability.alarm import Alarm

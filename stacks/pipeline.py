@@ -17,12 +17,9 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import pipelines
 from constructs import Construct
 
-from constructs_lib.house_rules import HouseRules
-from constructs_lib.pipeline_bucket import PipelineBucket
-from constructs_lib.pipeline_findings import acknowledge_pipeline, acknowledge_role_paths, narrow
-from constructs_lib.pipeline_steps import AssumingRole, FunctionGate, build_step, compute
-from constructs_lib.pipeline_topic import PipelineTopic
-from constructs_lib.tags import tag_all
+from constructs_lib.permission import HouseRules, tag_all
+from constructs_lib.pipeline_access import acknowledge_pipeline, acknowledge_role_paths, narrow
+from constructs_lib.pipeline_steps import AssumingRole, FunctionGate, PipelineBucket, PipelineTopic, build_step, compute
 from tritonstack.pipeline import commands
 from tritonstack.pipeline.names import PipelineNames, Work
 from tritonstack.settings.pipeline import Pipeline, PipelineGate

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import aws_cdk as cdk
 from constructs import Construct
 
-from constructs_lib.tags import ENVIRONMENT_TAG, tag_all
+from constructs_lib.permission import ENVIRONMENT_TAG, tag_all
 from tritonstack.settings import Environment, engines_built_on_deploy, load_environment
 
 from .artifacts import ArtifactsStack
@@ -114,7 +114,7 @@ class EnvironmentStage(cdk.Stage):
     def _keep_house_rules(self, environment: Environment) -> None:
         if environment.role_path is None and environment.logs.function_days is None:
             return
-        from constructs_lib.house_rules import HouseRules  # noqa: PLC0415 - most environments have no such rules
+        from constructs_lib.permission import HouseRules  # noqa: PLC0415 - most environments have no such rules
 
         rules = HouseRules(role_path=environment.role_path, function_log_days=environment.logs.function_days)
         cdk.Aspects.of(self).add(rules)

@@ -12,7 +12,7 @@ import pytest
 
 from constructs_lib.activation import Activation
 from constructs_lib.artifact_bucket import ArtifactBucket
-from constructs_lib.handler_code import handler_files
+from constructs_lib.handler_function import handler_files
 from tests.constructs_lib.templates import ACCOUNT, PREFIX, REGION, flat, listed, new_app, only, properties, statements
 
 SET = {"bert": "0123456789abcdef", "resnet": "fedcba9876543210"}

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from constructs_lib import build_source
-from constructs_lib.build_source import BuildSource, source_files
+from constructs_lib import codebuild_project
+from constructs_lib.codebuild_project import BuildSource, source_files
 from tests.archives.folders import write_double
 from tests.constructs_lib.templates import ROOT, new_app, new_stack
 
@@ -20,7 +20,7 @@ def models(tmp_path: Path) -> Path:
 
 
 def digest_of(models: Path) -> str:
-    build_source._gathered.cache_clear()
+    codebuild_project._gathered.cache_clear()
     return BuildSource(new_stack(), "Source", models=models).asset.asset_hash
 
 
@@ -73,7 +73,7 @@ def test_its_hash_depends_on_every_content_and_every_name(models: Path, name: st
 
 
 def test_the_asset_is_the_gathered_files(models: Path) -> None:
-    build_source._gathered.cache_clear()
+    codebuild_project._gathered.cache_clear()
     app = new_app()
     stack = new_stack(app)
     asset = BuildSource(stack, "Source", models=models).asset

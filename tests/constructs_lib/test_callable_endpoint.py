@@ -12,8 +12,7 @@ import pytest
 from aws_cdk import aws_iam as iam
 
 import tritonstack.observability
-from constructs_lib.callable_endpoint import CallableEndpoint
-from constructs_lib.endpoint_metrics import EndpointMetrics
+from constructs_lib.callable_endpoint import CallableEndpoint, EndpointMetrics
 from tests.constructs_lib.templates import allowed, new_stack, properties, template_of
 from tritonstack.observability.known_metrics import unit_of
 from tritonstack.observability.metric import Metric

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from constructs_lib.handler_code import entry_point
+from constructs_lib.handler_function import entry_point
 from tests.constructs_lib.templates import of_type, only, properties
 from tests.stacks.environments import DIGITS, SINGLE, serving_template
 from tests.stacks.policy import Policy

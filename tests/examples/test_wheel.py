@@ -17,7 +17,7 @@ SOURCE_FILES = """
 import hashlib, json, sys
 from pathlib import Path
 import tritonstack
-from constructs_lib.build_source import source_files
+from constructs_lib.codebuild_project import source_files
 files = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in source_files(Path(sys.argv[1]))}
 print(json.dumps([tritonstack.__file__, files]))
 """

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from constructs_lib.handler_code import entry_point, handler_files
+from constructs_lib.handler_function import entry_point, handler_files
 from tests.tritonstack_local.emulator.running import IMAGE, ROLE, ROLE_ARN, Emulator
 from tritonstack.archives.manifest import ArchiveEntry, Manifest, ModelEntry, SampleEntry
 
