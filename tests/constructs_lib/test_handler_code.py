@@ -10,7 +10,7 @@ from pathlib import Path
 import boto3
 import pytest
 
-from constructs_lib import handler_function as handlers
+from constructs_lib import handler_function
 from constructs_lib.handler_function import HANDLERS, entry_point, handler_files, pack
 
 FUNCTIONS = sorted(path.parent.name for path in HANDLERS.glob("*/handler.py"))
@@ -70,7 +70,7 @@ def test_a_change_of_what_one_function_alone_uses_is_no_change_of_another(
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
-    monkeypatch.setattr(handlers, "HANDLERS", tmp_path)
+    monkeypatch.setattr(handler_function, "HANDLERS", tmp_path)
     shared = {
         function: sorted(name for name in handler_files(function) if name.startswith("shared/"))
         for function in ("one", "other")

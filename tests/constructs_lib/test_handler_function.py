@@ -9,7 +9,7 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_logs as logs
 
-from constructs_lib import handler_function as handlers
+from constructs_lib import handler_function
 from constructs_lib.handler_function import HandlerFunction
 from tests.constructs_lib.templates import ACCOUNT, REGION, new_app, only, properties
 
@@ -24,7 +24,7 @@ def handlers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     source.chmod(0o600)
     (folder / "__pycache__").mkdir()
     (folder / "__pycache__" / "handler.pyc").write_bytes(b"")
-    monkeypatch.setattr(handlers, "HANDLERS", folder.parent)
+    monkeypatch.setattr(handler_function, "HANDLERS", folder.parent)
     return folder
 
 
