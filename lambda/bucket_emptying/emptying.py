@@ -20,7 +20,7 @@ PASSING = frozenset({"InternalError", "SlowDown", "ServiceUnavailable"})
 PAUSES = (1.0, 2.0, 4.0, 8.0, 16.0)
 """Before each further try, in seconds."""
 TAG, VALUE = "tritonstack:deleted-with-stack", "true"
-"""The mark of a bucket that goes with its stack; ``constructs_lib/bucket_emptying.py`` sets it."""
+"""The mark of a bucket that goes with its stack; ``BucketEmptying`` of ``constructs_lib`` sets it."""
 PAUSE_SECONDS = 2.0
 FULL = frozenset({"BucketNotEmpty", "OperationAborted"})
 

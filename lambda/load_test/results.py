@@ -1,4 +1,4 @@
-"""From the answers of Inference Recommender to the files that ``tritonstack bench`` writes: a document and a table."""
+"""From the answers of Inference Recommender to the files of ``tritonstack capacity bench``: a document and a table."""
 
 from __future__ import annotations
 
