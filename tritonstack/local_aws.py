@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
+from urllib.parse import urlsplit
 
 from tritonstack.errors import InputError, Problem
 from tritonstack.extensions import extensions
@@ -19,6 +21,9 @@ if TYPE_CHECKING:
     from botocore.config import Config
 
 GROUP = "tritonstack.local_aws"
+POLL_SECONDS = 15.0
+LOCAL_POLL_SECONDS = 0.25
+"""Between two looks at a remote job: few seconds on this machine, where nobody limits them."""
 
 
 class RunningLocalAws(Protocol):
@@ -134,3 +139,22 @@ def require_local_aws() -> RunningLocalAws:
         WorkFailedError: a part of it has ended.
     """
     return require_package().require_local_aws()
+
+
+def is_local(client: Any) -> bool:
+    """Whether a boto3 client talks to a local AWS: its endpoint URL is of this machine.
+
+    The URL is what botocore made of everything that it heeds: ``AWS_ENDPOINT_URL``, ``AWS_ENDPOINT_URL_<SERVICE>``,
+    ``endpoint_url`` of the profile or of its services section, ``AWS_IGNORE_CONFIGURED_ENDPOINT_URLS`` (AWS SDKs and
+    tools reference guide, "Service-specific endpoints"). Services may differ: take a client of the one that answers.
+    """
+    host = urlsplit(str(client.meta.endpoint_url)).hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")  # RFC 6761
+
+
+def poll_seconds(client: Any) -> float:
+    """Seconds between two looks at a remote job: few on this machine, where nobody limits them."""
+    return LOCAL_POLL_SECONDS if is_local(client) else POLL_SECONDS

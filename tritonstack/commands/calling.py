@@ -23,8 +23,7 @@ def refuse_without_credentials(error: TritonstackError, environment: str, sessio
     """
     from botocore.exceptions import NoCredentialsError  # noqa: PLC0415
 
-    from tritonstack.engines.polling import is_local  # noqa: PLC0415
-    from tritonstack.local_aws import find_local_aws  # noqa: PLC0415
+    from tritonstack.local_aws import find_local_aws, is_local  # noqa: PLC0415
 
     if not isinstance(error.__cause__, NoCredentialsError) or is_local(session.client("ssm")):
         return
@@ -56,7 +55,7 @@ def explain_name(
         near = difflib.get_close_matches(environment, names, n=1)
         advice = f"Did you mean {near[0]}?" if near else ""
         raise InputError([Problem(field=field, found=found, allowed=allowed, advice=advice)]) from error
-    from tritonstack.engines.polling import is_local  # noqa: PLC0415
+    from tritonstack.local_aws import is_local  # noqa: PLC0415
 
     if is_local(session.client("ssm")):
         from tritonstack.local_aws import installed  # noqa: PLC0415

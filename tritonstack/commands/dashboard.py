@@ -11,8 +11,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack.archives.bucket import Session, code_of
 from tritonstack.commands.session import session_of
-from tritonstack.engines.polling import is_local
 from tritonstack.errors import InputError, Problem, WorkFailedError
+from tritonstack.local_aws import is_local
 from tritonstack.naming import builds_parameter
 from tritonstack.observability.build_graphs import BuildProjects
 from tritonstack.observability.dashboard import dashboard_of

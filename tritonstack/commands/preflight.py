@@ -11,9 +11,9 @@ from rich.text import Text
 
 from tritonstack.commands.progress import Steps
 from tritonstack.commands.session import local_option, session_of
-from tritonstack.engines.polling import is_local
 from tritonstack.engines.served import served_by
 from tritonstack.errors import InputError, Problem
+from tritonstack.local_aws import is_local
 from tritonstack.paths import project_folder
 from tritonstack.preflight.report import PreflightReport, PreflightResult, report_of
 from tritonstack.preflight.result import Outcome

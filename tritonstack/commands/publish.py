@@ -7,7 +7,7 @@ import click
 from tritonstack.archives.publish import publish_environment
 from tritonstack.commands.progress import Steps
 from tritonstack.commands.session import local_option, require_account, session_of
-from tritonstack.engines.polling import is_local
+from tritonstack.local_aws import is_local
 from tritonstack.paths import project_folder
 from tritonstack.settings import load_environment
 

@@ -9,9 +9,8 @@ import click
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, PartialCredentialsError
 
-from tritonstack.engines.polling import is_local
 from tritonstack.errors import InputError, Problem, WorkFailedError
-from tritonstack.local_aws import LocalSession, find_local_aws, require_local_aws
+from tritonstack.local_aws import LocalSession, find_local_aws, is_local, require_local_aws
 
 if TYPE_CHECKING:
     from tritonstack.settings import Environment

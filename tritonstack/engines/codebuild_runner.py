@@ -18,10 +18,10 @@ from tritonstack.engines.builders import Builder
 from tritonstack.engines.engine_failure import EngineFailedError, EngineStoppedError, engine_failure, require_built
 from tritonstack.engines.job_log import log_tail
 from tritonstack.engines.job_staging import OUTPUT, StagedJob, set_output, staged_job
-from tritonstack.engines.polling import poll_seconds
 from tritonstack.engines.remote_job import JobState, await_job
 from tritonstack.engines.started_by import started_by
 from tritonstack.errors import WorkFailedError
+from tritonstack.local_aws import poll_seconds
 
 SHORTEST_MINUTES, LONGEST_MINUTES = 5, 2160
 """What CodeBuild takes for a build's time-out (API reference: StartBuild, ``timeoutInMinutesOverride``)."""

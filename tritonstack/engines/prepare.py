@@ -33,13 +33,13 @@ from tritonstack.engines.engine_pool import EnginePool, await_one, job_key
 from tritonstack.engines.order import Order
 from tritonstack.engines.phase_one import EngineWork, PlannedEngine, prepare_engines
 from tritonstack.engines.phase_three import finish_archive
-from tritonstack.engines.polling import is_local
 from tritonstack.engines.preparation import EngineTime, Failure, Phase, Prepared, PrepareFailedError, PrepareSummary
 from tritonstack.engines.preparation_plan import Build, Copy, PreparationPlan, SourceOf, plan_preparation
 from tritonstack.engines.runners import EngineRunner, runner_for
 from tritonstack.engines.step_result import RESULT
 from tritonstack.engines.stored import stored_manifest
 from tritonstack.errors import TritonstackError, WorkFailedError
+from tritonstack.local_aws import is_local
 from tritonstack.naming import ArchiveName
 
 _COPIES = 8

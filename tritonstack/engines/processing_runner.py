@@ -21,10 +21,10 @@ from tritonstack.engines.engine_failure import EngineFailedError, EngineStoppedE
 from tritonstack.engines.job_log import log_tail, stream_of
 from tritonstack.engines.job_staging import StagedJob, set_output, staged_job
 from tritonstack.engines.order import JobNetwork
-from tritonstack.engines.polling import poll_seconds
 from tritonstack.engines.remote_job import JobState, await_job
 from tritonstack.engines.started_by import started_by
 from tritonstack.errors import WorkFailedError
+from tritonstack.local_aws import poll_seconds
 
 JOB_FOLDER = "/opt/ml/processing/input/job"
 OUTPUT_FOLDER = "/opt/ml/processing/output"

@@ -19,13 +19,13 @@ from tritonstack.engines.copying import copy_archive
 from tritonstack.engines.engine_failure import EngineStoppedError
 from tritonstack.engines.job_log import log_tail
 from tritonstack.engines.order import Order, OrderedArchive
-from tritonstack.engines.polling import is_local, poll_seconds
 from tritonstack.engines.preparation_plan import target_for
 from tritonstack.engines.prepare import Preparation
 from tritonstack.engines.recorded import source_of_digest
 from tritonstack.engines.remote_job import JobState, await_job
 from tritonstack.engines.stored import Place, stored_archives, stored_manifest
 from tritonstack.errors import WorkFailedError
+from tritonstack.local_aws import is_local, poll_seconds
 from tritonstack.naming import ArchiveName, builds_parameter, order_key
 
 ORDER_VARIABLE = "TRITONSTACK_ORDER"

@@ -19,8 +19,8 @@ import psutil
 
 from tritonstack import VERSION
 from tritonstack.client.model_client import ModelClient
-from tritonstack.engines.polling import is_local
 from tritonstack.errors import InputError, Problem, WorkFailedError
+from tritonstack.local_aws import is_local
 from tritonstack.paths import CHECKOUT
 from tritonstack_capacity.bench.document import BenchDocument, EndpointPart, ResultPart, settings_part
 from tritonstack_capacity.bench.one_model import Keep, OneModel, endpoint_figures

@@ -17,9 +17,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack.client.body import decode
 from tritonstack.client.calls import Target
-from tritonstack.engines.polling import is_local
 from tritonstack.errors import WorkFailedError
-from tritonstack.local_aws import LocalSession, find_local_aws
+from tritonstack.local_aws import LocalSession, find_local_aws, is_local
 from tritonstack.naming import DIGEST_LENGTH, ArchiveName
 from tritonstack_capacity.bench.container import (
     LocalContainer,

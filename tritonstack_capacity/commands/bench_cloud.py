@@ -35,8 +35,8 @@ def run_cloud(environment: str, endpoints: Sequence[str], *, local: bool, folder
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - a gate needs no AWS
 
     from tritonstack.commands.session import require_account, session_of  # noqa: PLC0415
-    from tritonstack.engines.polling import is_local  # noqa: PLC0415
     from tritonstack.errors import WorkFailedError  # noqa: PLC0415
+    from tritonstack.local_aws import is_local  # noqa: PLC0415
     from tritonstack_capacity.bench.cloud import CloudTests, by_kind, chosen_endpoints, require_load_test  # noqa: PLC0415
 
     settings = _environment(environment)

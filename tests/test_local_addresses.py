@@ -7,7 +7,7 @@ from pathlib import Path
 import boto3
 import pytest
 
-from tritonstack.engines.polling import LOCAL_POLL_SECONDS, POLL_SECONDS, is_local, poll_seconds
+from tritonstack.local_aws import LOCAL_POLL_SECONDS, POLL_SECONDS, is_local, poll_seconds
 
 HERE, THERE = "http://127.0.0.1:4566", "https://ssm.example.com"
 CONFIG = """
