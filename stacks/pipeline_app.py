@@ -8,7 +8,7 @@ from pathlib import Path
 from constructs import Construct
 
 from tritonstack.engines.deployed_builds import deployed_builds
-from tritonstack.engines.served import Served, all_served
+from tritonstack.engines.order import Served, all_served
 from tritonstack.releases.commits import commits_of
 from tritonstack.settings.pipeline_loader import LoadedPipeline, LoadedStage, load_pipeline
 

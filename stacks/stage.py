@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tritonstack.engines.deployed_builds import DeployedBuilds
-    from tritonstack.engines.served import Served
+    from tritonstack.engines.order import Served
 
     from .builds import BuildsStack
     from .load_test import LoadTestStack
@@ -99,7 +99,7 @@ class EnvironmentStage(cdk.Stage):
         Raises:
             InputError: the file or a model is wrong; with every problem.
         """
-        from tritonstack.engines.served import served_by  # noqa: PLC0415 - app.py has matched it before
+        from tritonstack.engines.order import served_by  # noqa: PLC0415 - app.py has matched it before
         from tritonstack.releases.commits import commits_of  # noqa: PLC0415 - as above
 
         served = served_by(load_environment(file), models, file=file)

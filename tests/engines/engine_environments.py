@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.archives.folders import write_double
 from tests.settings.environment_file import environment_text
-from tritonstack.engines.served import Served, served_by
+from tritonstack.engines.order import Served, served_by
 from tritonstack.settings import load_environment
 
 ENGINE = "dependency: engine\nengine: {shapes: {x: {min: [1, 1], opt: [4, 1], max: [8, 1]}}}\n"

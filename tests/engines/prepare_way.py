@@ -24,13 +24,12 @@ from tritonstack.archives.manifest import Manifest
 from tritonstack.archives.places import Places
 from tritonstack.archives.programs import Report
 from tritonstack.archives.source import ArchiveSource, BuildChoice, archives_of
-from tritonstack.engines.builders import Builder
-from tritonstack.engines.here_runner import HereRunner
 from tritonstack.engines.order import Order, OrderedArchive
-from tritonstack.engines.preparation import PrepareSummary
+from tritonstack.engines.orders import source_of_digest
+from tritonstack.engines.plan import Builder
+from tritonstack.engines.preparation import Place, PrepareSummary, stored_manifest
 from tritonstack.engines.prepare import Preparation, RunnerFor
-from tritonstack.engines.recorded import source_of_digest
-from tritonstack.engines.stored import Place, stored_manifest
+from tritonstack.engines.runners import HereRunner
 from tritonstack.naming import ArchiveName, Platform, artifact_parameter, builds_parameter
 from tritonstack_local.trtexec.launchers import machine_with, make_stand_ins
 

@@ -10,9 +10,9 @@ from tests.engines.prepare_way import A10G, T4, Way
 from tests.engines.test_preparation_plan import NAME
 from tritonstack.adapters import Adapters
 from tritonstack.archives.manifest import ArchiveEntry, ClientFileEntry, Manifest, ModelEntry, SampleEntry
-from tritonstack.engines import copying
-from tritonstack.engines.copying import copy_archive
-from tritonstack.engines.stored import Place, stored_manifest
+from tritonstack.engines import orders
+from tritonstack.engines.orders import copy_archive
+from tritonstack.engines.preparation import Place, stored_manifest
 from tritonstack.errors import WorkFailedError
 
 SOURCE, TARGET = Place(endpoint="one", platform=T4), Place(endpoint="two", platform=A10G)
@@ -48,8 +48,8 @@ def test_bytes_metadata_manifest_and_client_files_are_the_sources(
 ) -> None:
     content = bytes(range(256)) * (11 << 12)  # 11 MiB: three parts of five, the last one shorter
     if in_parts:
-        monkeypatch.setattr(copying, "ONE_COPY_BYTES", 1 << 20)
-        monkeypatch.setattr(copying, "PART_BYTES", 5 << 20)
+        monkeypatch.setattr(orders, "ONE_COPY_BYTES", 1 << 20)
+        monkeypatch.setattr(orders, "PART_BYTES", 5 << 20)
     manifest = put(way, content)
     assert copy_archive(way.bucket, NAME, manifest, source=SOURCE, target=TARGET)
     assert way.bucket.read(TARGET.archive(NAME)) == content
@@ -63,7 +63,7 @@ def test_what_lies_there_is_left_and_its_manifest_stays(
     way: Way, monkeypatch: pytest.MonkeyPatch, *, in_parts: bool
 ) -> None:
     if in_parts:
-        monkeypatch.setattr(copying, "ONE_COPY_BYTES", 1)
+        monkeypatch.setattr(orders, "ONE_COPY_BYTES", 1)
     theirs = put(way, b"theirs", TARGET)
     assert not copy_archive(way.bucket, NAME, put(way, b"of ours"), source=SOURCE, target=TARGET)
     assert way.bucket.read(TARGET.archive(NAME)) == b"theirs"

@@ -16,8 +16,7 @@ from tritonstack.archives.engine_recipe import Engine
 from tritonstack.catalogue import load_catalogue
 from tritonstack.catalogue.trtexec import known_versions, trtexec_table
 from tritonstack.engines import engine_step
-from tritonstack.engines.engine_job import EngineJob, write_job
-from tritonstack.engines.trtexec import engine_options, engine_problems, tensorrt_versions
+from tritonstack.engines.trtexec import EngineJob, engine_options, engine_problems, tensorrt_versions, write_job
 from tritonstack.errors import InputError
 from tritonstack.naming import Platform
 from tritonstack_local.trtexec.arguments import Arguments

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tritonstack.engines.engine_proof import PRINTED, compare_engine, read_outputs
+from tritonstack.engines.pack_step import PRINTED, compare_engine, read_outputs
 from tritonstack.errors import WorkFailedError
 from tritonstack_local.trtexec.arguments import Shape
 

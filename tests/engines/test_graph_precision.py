@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from tritonstack.archives.engine_recipe import Engine
 from tritonstack.archives.programs import environment_python
-from tritonstack.engines.graph_precision import graph_for_engine
+from tritonstack.engines.export_step import graph_for_engine
 from tritonstack.errors import WorkFailedError
 
 SHAPES = {"x": {"min": [1, 3], "opt": [8, 3], "max": [16, 3]}}

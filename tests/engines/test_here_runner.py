@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.engines.tiny_engine import TinyProject
-from tritonstack.engines.engine_failure import EngineFailedError, EngineStoppedError
-from tritonstack.engines.here_runner import HereRunner
-from tritonstack.engines.phase_one import STEP
+from tritonstack.engines.export_step import STEP
+from tritonstack.engines.runners import HereRunner
+from tritonstack.engines.step_result import EngineFailedError, EngineStoppedError
 
 
 def write_step(folder: Path, text: str) -> Path:

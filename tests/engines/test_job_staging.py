@@ -13,7 +13,7 @@ from botocore.exceptions import IncompleteReadError
 from tests.archives import fake_aws
 from tests.archives.fake_aws import FakeAws
 from tritonstack.archives.bucket import ArtifactBucket
-from tritonstack.engines.job_staging import StagedJob, set_output, staged_job
+from tritonstack.engines.remote_job import StagedJob, set_output, staged_job
 from tritonstack.errors import WorkFailedError
 
 OUTPUT = "staging/jobs/run/output/"

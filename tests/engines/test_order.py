@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from tests.archives.folders import write, write_double
 from tests.settings.environment_file import write_environment
 from tritonstack.archives.source import BuildChoice
-from tritonstack.engines.order import JobNetwork, Order, OrderedArchive, build_set, read_order
-from tritonstack.engines.served import served_by
+from tritonstack.engines.order import JobNetwork, Order, OrderedArchive, build_set, read_order, served_by
 from tritonstack.errors import InputError
 from tritonstack.naming import ArchiveName, Platform
 from tritonstack.settings import load_environment

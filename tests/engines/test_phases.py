@@ -16,8 +16,8 @@ from tests.archives.folders import source_of, write
 from tests.engines.stand_ins import doubling_graph
 from tests.engines.tiny_engine import FOLDER, TinyProject, output_of, task_of, write_real_output, write_tiny
 from tritonstack.archives.manifest import Manifest, read_manifest
-from tritonstack.engines.phase_one import EngineWork, PlannedEngine
-from tritonstack.engines.phase_three import finish_archive
+from tritonstack.engines.export_step import EngineWork, PlannedEngine
+from tritonstack.engines.pack_step import finish_archive
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.naming import Platform
 from tritonstack_local.trtexec.launchers import machine_with, make_stand_ins

@@ -9,8 +9,8 @@ import pytest
 from tests.archives.folders import write_double
 from tests.settings.environment_file import environment_text
 from tritonstack.archives.resolving import resolved_models
+from tritonstack.engines.order import served_by
 from tritonstack.engines.plan import EnginePlan, plan_engines
-from tritonstack.engines.served import served_by
 from tritonstack.errors import InputError
 from tritonstack.settings import load_environment
 

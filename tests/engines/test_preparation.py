@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from tritonstack.engines.engine_failure import EngineFailedError
-from tritonstack.engines.preparation import EngineTime, Failure, Prepared, PrepareFailedError, PrepareSummary
-from tritonstack.engines.stored import Place
+from tritonstack.engines.preparation import EngineTime, Failure, Place, Prepared, PrepareFailedError, PrepareSummary
+from tritonstack.engines.step_result import EngineFailedError
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.naming import ArchiveName, Platform
 

@@ -19,8 +19,7 @@ from tritonstack.archives.manifest import ArchiveEntry, Manifest, ModelEntry, Sa
 from tritonstack.archives.overlay import Dependency
 from tritonstack.archives.source import ArchiveSource, BuildChoice
 from tritonstack.engines.order import Order, OrderedArchive
-from tritonstack.engines.preparation_plan import PreparationPlan, plan_preparation, target_for
-from tritonstack.engines.stored import Place
+from tritonstack.engines.preparation import Place, PreparationPlan, plan_preparation, target_for
 from tritonstack.naming import ArchiveName, Platform
 
 NAME = ArchiveName(model="bert", digest="0123456789abcdef")

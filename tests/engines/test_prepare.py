@@ -14,10 +14,9 @@ from tests.engines.prepare_way import A10G, T4, Way
 from tests.engines.tiny_engine import write_tiny
 from tests.tritonstack_local.emulator.running import Emulator
 from tritonstack.archives.inputs import zip_inputs
-from tritonstack.engines.engine_failure import EngineFailedError
 from tritonstack.engines.order import OrderedArchive
-from tritonstack.engines.preparation import PrepareFailedError
-from tritonstack.engines.stored import Place
+from tritonstack.engines.preparation import Place, PrepareFailedError
+from tritonstack.engines.step_result import EngineFailedError
 from tritonstack.naming import ArchiveName
 
 ONE = Place(endpoint="one", platform=A10G)

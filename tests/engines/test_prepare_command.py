@@ -18,7 +18,7 @@ from tests.settings.environment_file import environment_text
 from tests.tritonstack_local.emulator.running import REPOSITORY, wait_until
 from tritonstack.archives.inputs import zip_inputs
 from tritonstack.cli import root
-from tritonstack.engines.stored import Place
+from tritonstack.engines.preparation import Place
 from tritonstack.naming import release_parameter
 
 ENDPOINT = """\
@@ -271,7 +271,7 @@ SITTING = """\
 # The command, with a step that never ends in the place of the engine step.
 import pathlib, sys
 from tritonstack.cli import main
-from tritonstack.engines import phase_one
-phase_one.STEP = pathlib.Path(sys.argv.pop(1)).rename(pathlib.Path(sys.argv[0]).with_name("engine_step.py"))
+from tritonstack.engines import export_step
+export_step.STEP = pathlib.Path(sys.argv.pop(1)).rename(pathlib.Path(sys.argv[0]).with_name("engine_step.py"))
 main()
 """

@@ -12,8 +12,7 @@ import pytest
 from tests.engines.prepare_way import A10G, T4, Way
 from tests.tritonstack_local.emulator.running import Emulator
 from tritonstack.archives.marked_plan import is_marked
-from tritonstack.engines.preparation import PrepareFailedError
-from tritonstack.engines.stored import Place
+from tritonstack.engines.preparation import Place, PrepareFailedError
 from tritonstack.errors import WorkFailedError
 from tritonstack.naming import Platform
 from tritonstack.unpacking import unpack
@@ -105,7 +104,7 @@ def test_a_plan_that_answers_otherwise_fails_in_phase_proof_and_is_not_committed
     def other(*_: object, **__: object) -> float:
         raise WorkFailedError("engine of tiny-engine: its answer differs by 0.5 from ONNX Runtime's")
 
-    monkeypatch.setattr("tritonstack.engines.phase_three.compare_engine", other)
+    monkeypatch.setattr("tritonstack.engines.pack_step.compare_engine", other)
     with pytest.raises(PrepareFailedError) as failed:
         built.run(built.order("tiny-engine"))
     assert str(failed.value).splitlines()[-1] == (

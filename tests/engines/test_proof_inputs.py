@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tritonstack.archives.engine_recipe import Engine
 from tritonstack.archives.lint.onnx_graph import GraphTensor, OnnxGraph
-from tritonstack.engines.proof_inputs import proof_inputs
+from tritonstack.engines.export_step import proof_inputs
 from tritonstack.errors import InputError
 
 TYPES = {

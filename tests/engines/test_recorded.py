@@ -20,7 +20,7 @@ from tritonstack.archives.building import Task, make_archive
 from tritonstack.archives.digest import model_digest
 from tritonstack.archives.inputs import zip_inputs
 from tritonstack.archives.source import ArchiveSource, BuildChoice, archives_of
-from tritonstack.engines.recorded import source_of_digest
+from tritonstack.engines.orders import source_of_digest
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.naming import ArchiveName
 
@@ -79,7 +79,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Project
     write(library, {"__init__.py": "", "factor.py": 'FACTOR = "2"\n'})
     write(library.parent, {"__init__.py": "", "errors.py": "class WorkFailedError(Exception): pass\n"})
     monkeypatch.setattr(digest_module, "LIBRARY", library)
-    monkeypatch.setattr("tritonstack.engines.recorded.OWN_LIBRARY", library)
+    monkeypatch.setattr("tritonstack.engines.orders.OWN_LIBRARY", library)
     monkeypatch.setattr(digest_module, "LIBRARY_ENVIRONMENTS", {"exporters"})
     folder = write_double(tmp_path)
     write(folder, {"export.py": EXPORT})

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from tests.engines.prepare_way import A10G, IMAGE, T4, Clients, Way
-from tritonstack.engines.builders import builder_for
-from tritonstack.engines.engine_failure import EngineFailedError, EngineStoppedError
 from tritonstack.engines.order import JobNetwork
+from tritonstack.engines.plan import builder_for
 from tritonstack.engines.runners import EngineRunner, run_name, runner_for
+from tritonstack.engines.step_result import EngineFailedError, EngineStoppedError
 from tritonstack.errors import InputError
 
 HEAD = """\

@@ -10,7 +10,7 @@ from tests.archives.folders import write, write_double
 from tests.settings.environment_file import write_environment
 from tritonstack.archives.digest import model_digest
 from tritonstack.archives.source import BuildChoice
-from tritonstack.engines.served import all_served, served_by
+from tritonstack.engines.order import all_served, served_by
 from tritonstack.errors import InputError
 from tritonstack.settings import Environment, load_environment
 

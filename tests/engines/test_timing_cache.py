@@ -14,10 +14,9 @@ from tests.archives.fake_aws import FakeAws
 from tests.engines.prepare_way import A10G, IMAGE
 from tritonstack.archives.bucket import ArtifactBucket
 from tritonstack.archives.programs import Report
-from tritonstack.engines.builders import builder_for
-from tritonstack.engines.engine_build import build_engine
-from tritonstack.engines.engine_failure import EngineFailedError
-from tritonstack.engines.timing_cache import fetch_timing_cache, keep_timing_cache
+from tritonstack.engines.engine_build import build_engine, fetch_timing_cache, keep_timing_cache
+from tritonstack.engines.plan import builder_for
+from tritonstack.engines.step_result import EngineFailedError
 
 KEY = "timing-caches/a10g/10.4.0/timing.cache"
 

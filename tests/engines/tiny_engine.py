@@ -17,8 +17,8 @@ from tritonstack.archives.building import Proofs, Task
 from tritonstack.archives.digest import model_digest
 from tritonstack.archives.manifest import Manifest
 from tritonstack.archives.places import Places
-from tritonstack.engines.phase_one import EngineWork, PlannedEngine, prepare_engines
-from tritonstack.engines.phase_three import finish_archive
+from tritonstack.engines.export_step import EngineWork, PlannedEngine, prepare_engines
+from tritonstack.engines.pack_step import finish_archive
 from tritonstack.naming import ArchiveName, Platform
 from tritonstack_local.trtexec.launchers import StandIns, machine_with, make_stand_ins
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from tritonstack.engines import started_by
+from tritonstack.engines import remote_job
 
 # `lambda` is a word of the language, so neither folder of that name can stand in an import statement.
 fakes: Any = importlib.import_module("tests.lambda.fake_engines")
@@ -41,7 +41,7 @@ class World:
 
 
 def test_the_variable_is_the_one_that_the_build_sets() -> None:
-    assert engines.STARTED_BY == started_by.VARIABLE == fakes.STARTED_BY
+    assert engines.STARTED_BY == remote_job.VARIABLE == fakes.STARTED_BY
 
 
 @pytest.mark.parametrize("status", ENDS)

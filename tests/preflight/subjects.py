@@ -10,7 +10,7 @@ import yaml
 
 from tests.archives.folders import write_double
 from tests.preflight.fakes import Answer, FakeSession
-from tritonstack.engines.served import Served, served_by
+from tritonstack.engines.order import Served, served_by
 from tritonstack.preflight.result import Result
 from tritonstack.preflight.subject import Check, Subject
 from tritonstack.read_only_aws import ReadOnlyCalls

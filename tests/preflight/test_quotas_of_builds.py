@@ -9,7 +9,7 @@ from tests.engines.test_plan import ENGINE
 from tests.preflight.fakes import DENIED, Answer, pages
 from tests.preflight.subjects import results_of, served
 from tests.preflight.test_endpoint_quota import quota
-from tritonstack.engines.served import Served
+from tritonstack.engines.order import Served
 from tritonstack.preflight.checks import codebuild_quota, processing_quota
 
 T4, A10G = "ml.g4dn.xlarge", "BUILD_GENERAL1_SMALL LINUX_GPU_CONTAINER"

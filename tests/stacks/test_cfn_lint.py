@@ -18,7 +18,7 @@ from stacks.stage import EnvironmentStage, builds_of
 from tests.constructs_lib.templates import new_app
 from tests.stacks.app_process import ROOT
 from tests.stacks.everything import everything
-from tritonstack.engines.served import served_by
+from tritonstack.engines.order import served_by
 from tritonstack.settings import load_environments
 
 REGIONS = ("us-east-1", "eu-central-1")

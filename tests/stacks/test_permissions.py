@@ -15,7 +15,7 @@ from tests.constructs_lib.templates import allowed, flat, listed, new_app, templ
 from tests.engines.engine_environments import A10G, T4, served_engines, write_models
 from tests.stacks.engine_stages import stage_of
 from tests.stacks.environments import DIGITS, SINGLE, digests, environment, stage
-from tritonstack.engines.served import Served
+from tritonstack.engines.order import Served
 
 WITH_ALL_OPTIONS = environment(
     {**DIGITS, "scaling": {"minimum": 1, "maximum": 2, "gpu_utilization": 60}},

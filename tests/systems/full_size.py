@@ -30,7 +30,7 @@ from tritonstack.archives.source import ArchiveSource, BuildChoice, archives_of
 from tritonstack.catalogue.build_machines import load_build_machines
 from tritonstack.client import ModelClient
 from tritonstack.commands.progress import Steps
-from tritonstack.engines.phase_one import prepare_engines
+from tritonstack.engines.export_step import prepare_engines
 from tritonstack.naming import ArchiveName, Platform
 from tritonstack.settings.builds import BuildSettings
 from tritonstack_local.aws import LocalAws

@@ -13,8 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tritonstack.archives.resolving import resolved_models
-from tritonstack.engines.builders import Builder
-from tritonstack.engines.plan import EnginePlan, PlannedBuild, plan_engines
+from tritonstack.engines.plan import Builder, EnginePlan, PlannedBuild, plan_engines
 from tritonstack.errors import InputError, Problem
 from tritonstack.paths import project_folder
 from tritonstack.settings import load_environment

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from tritonstack.commands.progress import Steps
 from tritonstack.commands.session import local_option, session_of
-from tritonstack.engines.served import served_by
+from tritonstack.engines.order import served_by
 from tritonstack.errors import InputError, Problem
 from tritonstack.local_aws import is_local
 from tritonstack.paths import project_folder

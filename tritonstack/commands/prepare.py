@@ -17,12 +17,10 @@ from tritonstack.archives.places import Places
 from tritonstack.commands.prepare_view import ArchiveLines, planned_document, planned_lines, prepared_document
 from tritonstack.commands.session import AccountSession, ConfiguredSession, local_option, require_account, session_of
 from tritonstack.commands.signals import ended_by_signals
-from tritonstack.engines.order import Order, read_order
-from tritonstack.engines.orders import orders_of
+from tritonstack.engines.order import Order, Served, read_order, served_by
+from tritonstack.engines.orders import orders_of, source_of_digest
 from tritonstack.engines.preparation import PrepareFailedError, PrepareSummary, one_line
 from tritonstack.engines.prepare import Preparation
-from tritonstack.engines.recorded import source_of_digest
-from tritonstack.engines.served import Served, served_by
 from tritonstack.errors import InputError, Problem, TritonstackError, WorkFailedError
 from tritonstack.paths import project_folder
 from tritonstack.settings import Endpoint, load_environment

@@ -11,9 +11,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from tritonstack.engines.preparation import Failure, Prepared, PrepareSummary
-from tritonstack.engines.preparation_plan import PreparationPlan
-from tritonstack.engines.stored import Place
+from tritonstack.engines.preparation import Failure, Place, PreparationPlan, Prepared, PrepareSummary
 
 LOG_SECONDS = 15.0
 """How often at most an archive that is at the same thing adds a line."""

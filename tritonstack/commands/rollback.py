@@ -11,9 +11,8 @@ from tritonstack.client.releases import RECORD_SECONDS, ModelReference, ReleaseR
 from tritonstack.commands.progress import Steps
 from tritonstack.commands.session import local_option, require_account, session_of
 from tritonstack.commands.signals import ended_by_signals
-from tritonstack.engines.order import Order, build_set
-from tritonstack.engines.served import served_by
-from tritonstack.engines.stored import Place, stored_archives
+from tritonstack.engines.order import Order, build_set, served_by
+from tritonstack.engines.preparation import Place, stored_archives
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.naming import ArchiveName
 from tritonstack.paths import project_folder

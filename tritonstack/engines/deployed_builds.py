@@ -8,9 +8,8 @@ from pathlib import Path
 
 from tritonstack.archives.contents import contents_of
 from tritonstack.archives.source import ArchiveSource
-from tritonstack.engines.builders import Builder
-from tritonstack.engines.order import build_set
-from tritonstack.engines.served import Served
+from tritonstack.engines.order import Served, build_set
+from tritonstack.engines.plan import Builder
 
 ALWAYS = ("main", "triton", "backends", "exporters")
 """Environments that every build needs: the commands, the server that proves archives, and ONNX Runtime."""

@@ -26,10 +26,9 @@ from tritonstack.archives.programs import run_script
 from tritonstack.catalogue import load_catalogue
 from tritonstack.catalogue.trtexec import trtexec_table
 from tritonstack.engines import engine_step
-from tritonstack.engines.engine_job import EngineJob, write_job
-from tritonstack.engines.graph_precision import graph_for_engine
+from tritonstack.engines.export_step import graph_for_engine
 from tritonstack.engines.table import FULL_GPU
-from tritonstack.engines.trtexec import engine_problems, tensorrt_versions
+from tritonstack.engines.trtexec import EngineJob, engine_problems, tensorrt_versions, write_job
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.naming import Platform
 

@@ -1,27 +1,231 @@
-"""What the endpoints of an environment need in the bucket: what they serve, and what their release records name.
-
-The function of the builds stack works the same out for one endpoint of a deployment, from the build set: the release
-set, and every recorded digest, for callers may use it until the deployment moves the record.
-"""
+"""Orders of an environment: what its endpoints serve and record, sources of recorded digests, copies in the bucket."""
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
+import math
 import re
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from tritonstack.archives.bucket import Session
+from tritonstack.archives.bucket import ArtifactBucket, Session, StoredObject, written_once
+from tritonstack.archives.digest import LIBRARY as OWN_LIBRARY
+from tritonstack.archives.digest import lock_files, model_digest, sha256_of
+from tritonstack.archives.inputs import INPUT_LIMITS, LIBRARY, REPOSITORIES, REQUIREMENTS, unzip_inputs
+from tritonstack.archives.manifest import Manifest
+from tritonstack.archives.resolving import sources_of
+from tritonstack.archives.source import ArchiveSource, BuildChoice
+from tritonstack.archives.source_recipe import Size, Weights
 from tritonstack.engines.order import Order, OrderedArchive, build_set
-from tritonstack.errors import WorkFailedError
-from tritonstack.naming import DIGEST_LENGTH, NAME_PATTERN, ArchiveName, release_parameter
+from tritonstack.engines.preparation import Place, belongs
+from tritonstack.errors import InputError, Problem, WorkFailedError
+from tritonstack.naming import DIGEST_LENGTH, NAME_PATTERN, ArchiveName, inputs_key, release_parameter
+from tritonstack.unpacking import UnsafeArchiveError
 
 if TYPE_CHECKING:
-    from tritonstack.engines.served import Served
+    from tritonstack.engines.order import Served
     from tritonstack.settings import Endpoint
 
+
+ADVICE = (
+    "check out the commit that made the release (`tritonstack releases ENVIRONMENT` names it), make its environments "
+    "(make setup), and run `tritonstack prepare` there"
+)
+
+_OF_PACKAGE = ("__init__.py", "errors.py")
+"""What the library imports of the rest of the package: not of the digest, so taken from this checkout."""
+
+
+def source_of_digest(
+    model: str, digest: str, *, repositories: Path, bucket: ArtifactBucket, work: Path, choice: BuildChoice
+) -> ArchiveSource:
+    """The source of a digest, from the model folders where it is theirs, else from ``inputs/<digest>.zip``.
+
+    Args:
+        model: the archive's name.
+        digest: 16 hexadecimal digits.
+        repositories: the folder of the model folders.
+        bucket: where inputs are kept.
+        work: a folder for what is unpacked, which lives as long as the source is used.
+        choice: how the models are made; tried first, since only the digest tells which one it was.
+
+    Raises:
+        InputError: no inputs are kept, or this checkout cannot build them: another lock file, or a digest that it works
+            out otherwise.
+        WorkFailedError: the zip is damaged or not what it is called, or AWS refuses.
+    """
+    own = _with_digest(model, digest, repositories, choice, library=None)
+    if own is not None:
+        return own
+    key = inputs_key(digest=digest)
+    archive, folder = work / f"{digest}.zip", work / f"inputs-{digest}"
+    if not folder.is_dir():
+        if not bucket.fetch(key, archive, most_bytes=INPUT_LIMITS.max_bytes):
+            found = f"{model}.{digest}, which is not of the model folders as they are, and no {key} in {bucket.name}"
+            raise InputError([Problem(found=found, allowed="a digest whose inputs are kept", advice=ADVICE)])
+        _unpack(archive, folder, key)
+    library = folder / LIBRARY
+    kept = _with_digest(model, digest, folder / REPOSITORIES, choice, library=library if library.is_dir() else None)
+    if kept is None:
+        found = f"{key}, which has another digest here: it is damaged, or another version of tritonstack made it"
+        raise InputError([Problem(found=found, allowed=f"the inputs of {model}.{digest}", advice=ADVICE)])
+    _refuse_other_locks(kept, repositories.parent / REQUIREMENTS)
+    return kept
+
+
+def _with_digest(
+    model: str, digest: str, repositories: Path, choice: BuildChoice, *, library: Path | None
+) -> ArchiveSource | None:
+    """The archive's source that has this digest, made in whatever size and with whatever weights; None: none has."""
+    for each in _choices(choice):
+        try:
+            for source in sources_of(model, repositories, each):
+                candidate = dataclasses.replace(source, library=library)
+                if candidate.name == model and model_digest(candidate) == digest:
+                    return candidate
+        except InputError:  # the folder is gone, or not readable any more: it is not this digest's
+            continue
+    return None
+
+
+def _choices(first: BuildChoice) -> Iterator[BuildChoice]:
+    """The given choice, then all others."""
+    yield first
+    every = (BuildChoice(size=s, weights=w) for s, w in itertools.product(get_args(Size), get_args(Weights)))
+    yield from (each for each in every if each != first)
+
+
+def _unpack(archive: Path, folder: Path, key: str) -> None:
+    """Unpack the kept inputs, and put what their library needs of the package beside it."""
+    try:
+        unzip_inputs(archive, folder)
+    except UnsafeArchiveError as error:
+        raise WorkFailedError(f"{key}: {error}") from error
+    finally:
+        archive.unlink(missing_ok=True)
+    library = folder / LIBRARY
+    if library.is_dir():
+        for name in _OF_PACKAGE:
+            shutil.copyfile(OWN_LIBRARY.with_name(name), library.with_name(name))
+
+
+def _refuse_other_locks(source: ArchiveSource, requirements: Path) -> None:
+    """Raise :class:`InputError` for every lock file that this checkout's environments are not made from."""
+    problems: dict[Problem, None] = {}
+    for part in (source, *source.used):
+        for lock in lock_files(part.folder, part.recipe):
+            own = requirements / lock.name
+            if own.is_file() and sha256_of(own) == sha256_of(lock):
+                continue
+            differs = "another here" if own.is_file() else "not there any more"
+            found = f"{REQUIREMENTS}/{lock.name} is {differs} than when {source.name} was made"
+            allowed = "the same versions: an export of other ones gives another model"
+            problems[Problem(file=str(own), found=found, allowed=allowed, advice=ADVICE)] = None
+    if problems:
+        raise InputError(tuple(problems))
+
+
+ONE_COPY_BYTES = 1 << 30
+"""Larger objects are copied in parts, several at once. CopyObject itself ends at 5 GiB (S3 API reference)."""
+PART_BYTES = 256 << 20
+_MOST_PARTS = 10_000
+_COPIES = 8
+
+
+def copy_archive(
+    bucket: ArtifactBucket, name: ArchiveName, manifest: Manifest, *, source: Place, target: Place
+) -> bool:
+    """Copy an archive with what belongs to it to another place in the bucket; False where another was first.
+
+    Nothing is downloaded but the manifest, which the caller has read. The archive's key is the commit point: it is
+    written last, and only if nothing lies there (``If-None-Match: *``). Objects are encrypted as the bucket says.
+
+    Raises :class:`WorkFailedError` where AWS refuses, or the source is gone.
+    """
+    for file in manifest.client_files:
+        _copy(bucket, source.client_file(name, file), target.client_file(name, file))
+    bucket.put_once(target.manifest(name), manifest.to_json().encode())
+    first = _copy(bucket, source.archive(name), target.archive(name))
+    _mend(bucket, name, manifest, target=target)
+    return first
+
+
+def _copy(bucket: ArtifactBucket, source: str, target: str) -> bool:
+    """Copy one object unless something lies there; whether it was copied."""
+    stored = bucket.look(source)
+    if stored is None:
+        raise WorkFailedError(f"s3://{bucket.name}/{source} was removed before it was copied; start again")
+    write = _in_parts if stored.bytes > ONE_COPY_BYTES else _whole
+    try:
+        return written_once(lambda: write(bucket, source, target, stored))
+    except (ClientError, BotoCoreError) as error:
+        message = f"could not copy s3://{bucket.name}/{source} to {target}: {error}"
+        raise WorkFailedError(message) from error
+
+
+def _whole(bucket: ArtifactBucket, source: str, target: str, _stored: StoredObject) -> None:
+    """One CopyObject, which takes the metadata along."""
+    bucket.s3.copy_object(
+        Bucket=bucket.name, Key=target, CopySource={"Bucket": bucket.name, "Key": source}, IfNoneMatch="*"
+    )
+
+
+def _in_parts(bucket: ArtifactBucket, source: str, target: str, stored: StoredObject) -> None:
+    """A multipart copy; a part is copied within S3."""
+    place = {"Bucket": bucket.name, "Key": target}
+    part_bytes = max(PART_BYTES, math.ceil(stored.bytes / _MOST_PARTS))
+    upload = bucket.s3.create_multipart_upload(**place, Metadata=dict(stored.metadata))["UploadId"]
+    try:
+        with ThreadPoolExecutor(_COPIES) as pool:
+            copied = _part_copier(bucket, source, target, upload)
+            ranges = [
+                (number, start, min(start + part_bytes, stored.bytes) - 1)
+                for number, start in enumerate(range(0, stored.bytes, part_bytes), start=1)
+            ]
+            parts = list(pool.map(lambda part: copied(*part), ranges))
+        bucket.s3.complete_multipart_upload(**place, UploadId=upload, MultipartUpload={"Parts": parts}, IfNoneMatch="*")
+    except BaseException:
+        bucket.s3.abort_multipart_upload(**place, UploadId=upload)
+        raise
+
+
+def _part_copier(
+    bucket: ArtifactBucket, source: str, target: str, upload: str
+) -> Callable[[int, int, int], dict[str, Any]]:
+    def copied(number: int, first: int, last: int) -> dict[str, Any]:
+        answer = bucket.s3.upload_part_copy(
+            Bucket=bucket.name,
+            Key=target,
+            UploadId=upload,
+            PartNumber=number,
+            CopySource={"Bucket": bucket.name, "Key": source},
+            CopySourceRange=f"bytes={first}-{last}",
+        )
+        return {"PartNumber": number, "ETag": answer["CopyPartResult"]["ETag"]}
+
+    return copied
+
+
+def _mend(bucket: ArtifactBucket, name: ArchiveName, manifest: Manifest, *, target: Place) -> None:
+    """Let the manifest at the target tell of the archive that lies there, whoever wrote which of the two first."""
+    stored = bucket.look(target.archive(name))
+    content = bucket.read(target.manifest(name))
+    try:
+        kept = Manifest.model_validate_json(content) if content is not None else None
+    except ValueError:
+        kept = None
+    if stored is not None and belongs(manifest, stored) and (kept is None or not belongs(kept, stored)):
+        bucket.put(target.manifest(name), manifest.to_json().encode())
+
+
+# The function of the builds stack works the same out for one endpoint of a deployment, from the build set: the release
+# set, and every recorded digest, for callers may use it until the deployment moves the record.
 _DIGEST = re.compile(rf"[0-9a-f]{{{DIGEST_LENGTH}}}")
 
 

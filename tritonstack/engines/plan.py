@@ -1,4 +1,4 @@
-"""Which TensorRT engines an environment needs, and what builds each: one a platform and archive."""
+"""TensorRT engines that an environment needs, one a platform and archive, and the machines that build them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,205 @@ from tritonstack.archives.contents import lacks_plan
 from tritonstack.archives.engine_recipe import Engine
 from tritonstack.archives.recipe import RECIPE, read_recipe
 from tritonstack.archives.source import ArchiveSource
-from tritonstack.engines.builders import Builder, NoBuilderError, builder_for
+from tritonstack.catalogue import ImageNotFoundError, TritonRelease, load_catalogue
+from tritonstack.catalogue.build_machines import BuilderKind, BuildMachine, load_build_machines, version_parts
+from tritonstack.engines.engine_step import LEAST_DRIVERS
 from tritonstack.engines.trtexec import engine_problems
 from tritonstack.errors import Problem
 from tritonstack.naming import Platform
 from tritonstack.settings import Endpoint, Environment
 from tritonstack.settings.findings import Finding, shown, to_problems
 from tritonstack.settings.yaml_source import Location
+
+
+@dataclass(frozen=True, kw_only=True)
+class Builder:
+    """What builds the engines of one platform in one region.
+
+    Attributes:
+        platform: release and GPU that the engines are for.
+        region: where they are built and served.
+        machine: what AWS lends for it; it has that GPU.
+        image: the URI of the Triton image that it runs, the endpoint's own.
+        tensorrt: the TensorRT that is expected in the image; None where it is read there for the first time.
+        cuda: the image's CUDA; None where it is UNVERIFIED.
+    """
+
+    platform: Platform
+    region: str
+    machine: BuildMachine
+    image: str
+    tensorrt: str | None
+    cuda: str | None
+
+    @property
+    def least_driver(self) -> int | None:
+        """The oldest driver branch that runs the image's CUDA by itself; None where that is not known."""
+        return LEAST_DRIVERS.get((version_parts(self.cuda or "") or (0,))[0])
+
+    @property
+    def kind(self) -> BuilderKind:
+        """The service that lends the machine."""
+        return self.machine.kind
+
+
+class NoBuilderError(LookupError):
+    """Nothing can build engines for that platform in that region.
+
+    Attributes:
+        found: why not.
+        allowed: what could be built instead.
+        advice: what to do, or empty.
+    """
+
+    def __init__(self, *, found: str, allowed: str, advice: str = "") -> None:
+        """Takes the parts of the message to the user."""
+        self.found = found
+        self.allowed = allowed
+        self.advice = advice
+        super().__init__(f"{found} (allowed: {allowed})")
+
+
+def builder_for(
+    platform: Platform, region: str, *, image: str | None = None, kind: BuilderKind | None = None
+) -> Builder:
+    """The machine that builds a platform's engines.
+
+    CodeBuild where it has the platform's GPU, else SageMaker Processing on the smallest instance type with that GPU.
+
+    Args:
+        platform: Triton release and GPU model, the latter in any case.
+        region: of the endpoint.
+        image: the endpoint's own image, or None for AWS's image of the release.
+        kind: the only service to take, or None for the first that has the GPU in the region.
+
+    Raises:
+        NoBuilderError: the release or the GPU is unknown, there is no image, the release's TensorRT no longer builds
+            for the GPU, or no build machine in the region has it.
+    """
+    release = _release(platform)
+    machines = _machines(platform, region)
+    _refuse_lost_gpu(release, machines[0], region=region, own_image=image is not None)
+    uri = image or _image(release, region)
+    if kind is not None:
+        machines = _of_kind(machines, kind)
+    there = [machine for machine in machines if region in machine.regions]
+    if not there:
+        raise _none_in_region(machines, region)
+    return Builder(
+        platform=platform, region=region, machine=there[0], image=uri, tensorrt=release.tensorrt, cuda=release.cuda
+    )
+
+
+def least_tensorrt(release: TritonRelease) -> tuple[int, ...]:
+    """A release's TensorRT, as far as it is known (``11.x`` → ``(11,)``); else that of the last older known one.
+
+    No release has had an older TensorRT than the one before it. Empty where no older release's is known either.
+    """
+    known = [row for row in load_catalogue().releases.values() if row.tensorrt and row.order <= release.order]
+    return version_parts(known[-1].tensorrt or "") if known else ()
+
+
+def _release(platform: Platform) -> TritonRelease:
+    release = load_catalogue().release(platform.release)
+    if release is None:
+        table = load_catalogue().release_table
+        reason = table.images_without_a_row.get(platform.release)
+        raise NoBuilderError(
+            found=f"release {platform.release}" + (f": AWS has an image of it, but {reason}" if reason else ""),
+            allowed=f"a release of the catalogue: {', '.join(table.releases)}",
+        )
+    return release
+
+
+def _image(release: TritonRelease, region: str) -> str:
+    try:
+        return load_catalogue().image_uri(release=release.version, region=region)
+    except ImageNotFoundError as error:
+        nearest = ", ".join(error.nearest) or "none"
+        raise NoBuilderError(
+            found=f"release {release.version}, of which AWS keeps no image in {region} to build in",
+            allowed=f"a release with an image there (nearest: {nearest}), or an image of your own",
+        ) from error
+
+
+def _machines(platform: Platform, region: str) -> tuple[BuildMachine, ...]:
+    """Every machine with the platform's GPU, in whatever region; at least one."""
+    machines = load_build_machines().of_gpu(platform.gpu)
+    if not machines:
+        served = [row.name for row in load_catalogue().instances.values() if row.gpu.lower() == platform.gpu.lower()]
+        which = f" (of {', '.join(served)})" if served else ""
+        raise NoBuilderError(
+            found=f"GPU {platform.gpu.upper()}{which}, which no machine of CodeBuild or SageMaker Processing has",
+            allowed=_allowed_gpus(region),
+            advice=ANOTHER_TYPE,
+        )
+    return machines
+
+
+def _refuse_lost_gpu(release: TritonRelease, machine: BuildMachine, *, region: str, own_image: bool) -> None:
+    """TensorRT drops old compute capabilities."""
+    if not _is_lost(release, machine):
+        return
+    catalogue = load_catalogue()
+    usable = [
+        version
+        for version, row in catalogue.releases.items()
+        if not _is_lost(row, machine) and (own_image or version in catalogue.releases_in(region))
+    ]
+    least = ".".join(str(part) for part in load_build_machines().oldest_capability(least_tensorrt(release)))
+    tensorrt = f"TensorRT {release.tensorrt}" if release.tensorrt else "a TensorRT whose exact version is not known"
+    raise NoBuilderError(
+        found=f"GPU {machine.gpu} (compute capability {machine.compute_capability}) with release {release.version}, "
+        f"which has {tensorrt} and builds for compute capability {least} or newer",
+        allowed=f"with this GPU one of the releases {', '.join(usable) or '(none there)'}",
+        advice=f"Take one of those releases, or an instance type whose GPU has compute capability {least} or newer.",
+    )
+
+
+def _is_lost(release: TritonRelease, machine: BuildMachine) -> bool:
+    least = load_build_machines().oldest_capability(least_tensorrt(release))
+    return version_parts(machine.compute_capability) < least
+
+
+def _of_kind(machines: tuple[BuildMachine, ...], kind: BuilderKind) -> tuple[BuildMachine, ...]:
+    """Those of one service. An engine for one GPU model is never built on another, whatever the service has."""
+    chosen = tuple(machine for machine in machines if machine.kind == kind)
+    if chosen:
+        return chosen
+    gpus = dict.fromkeys(_gpu(machine) for machine in load_build_machines().machines if machine.kind == kind)
+    raise NoBuilderError(
+        found=f"{kind} for GPU {_gpu(machines[0])}, and its machines have {', '.join(gpus)}",
+        allowed=", ".join(f"{machine.kind} on {machine.name}" for machine in machines),
+        advice="An engine runs on the GPU model that it was built on. TensorRT's hardware compatibility starts with "
+        "Ampere, so it never covers an older GPU.",
+    )
+
+
+def _none_in_region(machines: tuple[BuildMachine, ...], region: str) -> NoBuilderError:
+    elsewhere = sorted({name for machine in machines for name in machine.regions})
+    asked = " or ".join(f"{machine.kind} on {machine.name}" for machine in machines)
+    return NoBuilderError(
+        found=f"GPU {_gpu(machines[0])} in {region}, where AWS lends no machine with one ({asked})",
+        allowed=_allowed_gpus(region),
+        advice=f"{ANOTHER_TYPE} Regions with a build machine for this GPU: {', '.join(elsewhere)}.",
+    )
+
+
+def _allowed_gpus(region: str) -> str:
+    """GPU and instance family, for every family that a region hosts and that engines can be built for there."""
+    there = {machine.gpu for machine in load_build_machines().machines if region in machine.regions}
+    families = {row.family: row.gpu for row in load_catalogue().instances.values() if region in row.regions}
+    gpus = [f"{gpu} ({family})" for family, gpu in families.items() if gpu in there]
+    return f"a GPU that is hosted in {region} and can be built for there: {', '.join(gpus) or 'none'}"
+
+
+def _gpu(machine: BuildMachine) -> str:
+    return f"{machine.gpu} (compute capability {machine.compute_capability})"
+
+
+ANOTHER_TYPE = "Serve on an instance type with such a GPU, or serve the model without an engine (onnxruntime)."
+
 
 VERSION_COMPATIBLE = "--backend-config=tensorrt,version-compatible=true"
 """What has Triton load a plan that was built to be loaded by later TensorRT versions too."""

@@ -1,15 +1,81 @@
-"""What became of the archives of some orders: outcomes, failures in the form that a deployment finds, and a summary."""
+"""Orders matched with the bucket: archives that are there, that are copied, that are built; and what became of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-from tritonstack.engines.engine_failure import EngineFailedError
-from tritonstack.engines.stored import Place
-from tritonstack.errors import InputError, TritonstackError
-from tritonstack.naming import ArchiveName
+from tritonstack.archives.bucket import ArtifactBucket, StoredObject
+from tritonstack.archives.contents import lacks_plan
+from tritonstack.archives.manifest import Manifest
+from tritonstack.archives.overlay import Dependency
+from tritonstack.archives.source import ArchiveSource, BuildChoice
+from tritonstack.archives.targets import LOCAL, python_of, target_of
+from tritonstack.engines.order import Order, OrderedArchive
+from tritonstack.engines.plan import Builder, NoBuilderError, builder_for
+from tritonstack.engines.step_result import EngineFailedError
+from tritonstack.errors import InputError, Problem, TritonstackError
+from tritonstack.naming import ArchiveName, Platform, archive_key, manifest_key
+
+ARCHIVES = "endpoints/"
+
+
+@dataclass(frozen=True, kw_only=True, order=True)
+class Place:
+    """Where an archive lies, or shall lie: below an endpoint's platform."""
+
+    endpoint: str
+    platform: Platform
+
+    def archive(self, name: ArchiveName) -> str:
+        """The key of an archive here."""
+        return archive_key(endpoint=self.endpoint, platform=self.platform, archive=name)
+
+    def manifest(self, name: ArchiveName) -> str:
+        """The key of its manifest."""
+        return manifest_key(endpoint=self.endpoint, platform=self.platform, archive=name)
+
+    def client_file(self, name: ArchiveName, file: str) -> str:
+        """The key of one of its client files: below the manifest's own key without its suffix."""
+        return f"{self.manifest(name).removesuffix('.json')}/{file}"
+
+
+def stored_archives(bucket: ArtifactBucket) -> Mapping[ArchiveName, tuple[Place, ...]]:
+    """Every archive in the bucket → the places where it lies, sorted: one listing.
+
+    A platform's GPU is in small letters there, as keys spell it.
+    """
+    found: dict[ArchiveName, set[Place]] = {}
+    for row in bucket.keys(ARCHIVES):
+        parts = str(row["Key"]).removeprefix(ARCHIVES).split("/")
+        name = ArchiveName.parse(parts[-1])
+        if name is not None and len(parts) == 3:
+            release, _, gpu = parts[1].partition("-")
+            found.setdefault(name, set()).add(Place(endpoint=parts[0], platform=Platform(release=release, gpu=gpu)))
+    return {name: tuple(sorted(places)) for name, places in found.items()}
+
+
+def stored_manifest(bucket: ArtifactBucket, name: ArchiveName, place: Place) -> Manifest | None:
+    """The manifest of an archive that lies at a place.
+
+    None where there is none, or it tells of another build's archive: its writer ended, or lost a race, in between.
+    """
+    content = bucket.read(place.manifest(name))
+    stored = bucket.look(place.archive(name))
+    try:
+        manifest = Manifest.model_validate_json(content) if content is not None else None
+    except ValueError:
+        return None
+    return manifest if manifest is not None and stored is not None and belongs(manifest, stored) else None
+
+
+def belongs(manifest: Manifest, stored: StoredObject) -> bool:
+    """Whether a manifest tells of the archive that is stored; by its size alone where the object tells no more."""
+    told = stored.metadata.get("sha256")
+    return manifest.archive.bytes == stored.bytes and told in (None, manifest.archive.sha256)
+
 
 Outcome = Literal["there already", "copied", "built", "another was first"]
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
@@ -134,3 +200,168 @@ class PrepareFailedError(TritonstackError):
             names = ", ".join(sorted(str(name) for name in left))
             lines.append(f"given up, since {'another failed' if failures else 'the work was stopped'}: {names}")
         super().__init__("\n".join([*lines, *map(str, failures)]))
+
+
+_LOOKS = 8
+"""How many archives are looked at at once."""
+
+SourceOf = Callable[[ArchiveName, BuildChoice], ArchiveSource]
+"""The source of an archive: this checkout's, or the one that the bucket keeps for its digest."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Copy:
+    """An archive that lies elsewhere, and serves here too."""
+
+    name: ArchiveName
+    manifest: Manifest
+    source: Place
+    place: Place
+
+
+@dataclass(kw_only=True)
+class Build:
+    """An archive that lies nowhere.
+
+    Attributes:
+        name: the archive.
+        source: what it is built from.
+        target: what it is built for, where its bytes depend on it.
+        platform: of the endpoint; None where the local Triton's serves.
+        order: the first that asks for it; it says image, time-out and network of the engines.
+        builder: what builds its engines; None where it needs none.
+        places: where it goes.
+    """
+
+    name: ArchiveName
+    source: ArchiveSource
+    target: str | None
+    platform: Platform | None
+    order: Order
+    builder: Builder | None
+    places: list[Place]
+
+
+@dataclass(kw_only=True)
+class PreparationPlan:
+    """What is to be done."""
+
+    there: list[Prepared] = field(default_factory=list)
+    copies: list[Copy] = field(default_factory=list)
+    builds: list[Build] = field(default_factory=list)
+    refused: list[Failure] = field(default_factory=list)
+
+
+def plan_preparation(
+    orders: Sequence[Order], *, bucket: ArtifactBucket, source_of: SourceOf, local: bool
+) -> PreparationPlan:
+    """Match orders with the bucket. Nothing is written.
+
+    An archive is equal to another of the same name (which is the digest of its inputs) where its bytes depend on
+    nothing else, on the same Python, or on the same platform; which of these holds, its manifest says.
+
+    Args:
+        orders: what has to lie in the bucket.
+        bucket: the environment's.
+        source_of: finds what an archive is built from.
+        local: the bucket is the local AWS's: archives without engines are built for the local Triton.
+
+    Raises:
+        WorkFailedError: S3 refuses.
+    """
+    plan = PreparationPlan()
+    stored = stored_archives(bucket)
+    absent: list[tuple[Order, OrderedArchive]] = []
+    for order, row in _rows(orders):
+        place = _place(order)
+        if place in stored.get(row.name, ()):
+            plan.there.append(Prepared(name=row.name, place=place, outcome="there already"))
+        else:
+            absent.append((order, row))
+    with ThreadPoolExecutor(_LOOKS) as pool:
+        looked = list(pool.map(lambda one: _copy_of(one[1], _place(one[0]), stored, bucket, local=local), absent))
+    builds: dict[tuple[ArchiveName, str | None], Build] = {}
+    for (order, row), copy in zip(absent, looked, strict=True):
+        if copy is not None:
+            plan.copies.append(copy)
+            continue
+        try:
+            build = _build(row, order, source_of, local=local)
+        except TritonstackError as error:
+            plan.refused.append(Failure(phase="order", name=row.name, error=error))
+            continue
+        builds.setdefault((build.name, build.target), build).places.append(_place(order))
+    plan.builds = list(builds.values())
+    return plan
+
+
+def target_for(dependency: Dependency, platform: Platform, *, local: bool) -> str | None:
+    """What an archive of that dependency has to be built for, as its manifest says it; an engine's is never local."""
+    if dependency == "none":
+        return None
+    if dependency == "engine":
+        return str(platform)
+    return LOCAL if local else f"python-{python_of(platform)}"
+
+
+def _rows(orders: Sequence[Order]) -> Iterator[tuple[Order, OrderedArchive]]:
+    """What the orders ask for, each archive once for each place."""
+    seen: set[tuple[ArchiveName, Place]] = set()
+    for order in orders:
+        for row in order.archives:
+            key = (row.name, _place(order))
+            if key not in seen:
+                seen.add(key)
+                yield order, row
+
+
+def _place(order: Order) -> Place:
+    platform = Platform(release=order.platform.release, gpu=order.platform.gpu.lower())
+    return Place(endpoint=order.endpoint, platform=platform)
+
+
+def _copy_of(
+    row: OrderedArchive,
+    place: Place,
+    stored: Mapping[ArchiveName, tuple[Place, ...]],
+    bucket: ArtifactBucket,
+    *,
+    local: bool,
+) -> Copy | None:
+    """An archive elsewhere that serves here too; the own platform's first."""
+    for other in sorted(stored.get(row.name, ()), key=lambda other: (other.platform != place.platform, other)):
+        if row.dependency == "engine" and other.platform != place.platform:
+            continue
+        manifest = stored_manifest(bucket, row.name, other)
+        if manifest is not None and manifest.target == target_for(manifest.dependency, place.platform, local=local):
+            return Copy(name=row.name, manifest=manifest, source=other, place=place)
+    return None
+
+
+def _build(row: OrderedArchive, order: Order, source_of: SourceOf, *, local: bool) -> Build:
+    """How an archive is built. Raises :class:`InputError` where nothing can build its engine."""
+    source = source_of(row.name, order.choice)
+    needs_engine = lacks_plan(source)
+    platform = order.platform if needs_engine or not local else None
+    return Build(
+        name=row.name,
+        source=source,
+        target=target_of(source, platform),
+        platform=platform,
+        order=order,
+        builder=_builder(order) if needs_engine else None,
+        places=[],
+    )
+
+
+def _builder(order: Order) -> Builder:
+    try:
+        return builder_for(order.platform, order.region, image=order.image, kind=order.engine_builder)
+    except NoBuilderError as error:
+        problem = Problem(
+            field="engine",
+            found=f"an engine for {order.platform} in {order.region}: {error.found}",
+            allowed=error.allowed,
+            advice=error.advice,
+        )
+        raise InputError([problem]) from error

@@ -25,19 +25,28 @@ from tritonstack.archives.places import Places
 from tritonstack.archives.programs import Report
 from tritonstack.archives.publish import BuiltArchive, publish_archive
 from tritonstack.archives.targets import refuse_unservable
-from tritonstack.engines.builders import Builder
-from tritonstack.engines.copying import copy_archive
-from tritonstack.engines.engine_build import build_engine
-from tritonstack.engines.engine_failure import EngineFailedError, EngineStoppedError
-from tritonstack.engines.engine_pool import EnginePool, await_one, job_key
+from tritonstack.engines.engine_build import EnginePool, await_one, build_engine, job_key
+from tritonstack.engines.export_step import EngineWork, PlannedEngine, prepare_engines
 from tritonstack.engines.order import Order
-from tritonstack.engines.phase_one import EngineWork, PlannedEngine, prepare_engines
-from tritonstack.engines.phase_three import finish_archive
-from tritonstack.engines.preparation import EngineTime, Failure, Phase, Prepared, PrepareFailedError, PrepareSummary
-from tritonstack.engines.preparation_plan import Build, Copy, PreparationPlan, SourceOf, plan_preparation
+from tritonstack.engines.orders import copy_archive
+from tritonstack.engines.pack_step import finish_archive
+from tritonstack.engines.plan import Builder
+from tritonstack.engines.preparation import (
+    Build,
+    Copy,
+    EngineTime,
+    Failure,
+    Phase,
+    PreparationPlan,
+    Prepared,
+    PrepareFailedError,
+    PrepareSummary,
+    SourceOf,
+    plan_preparation,
+    stored_manifest,
+)
 from tritonstack.engines.runners import EngineRunner, runner_for
-from tritonstack.engines.step_result import RESULT
-from tritonstack.engines.stored import stored_manifest
+from tritonstack.engines.step_result import RESULT, EngineFailedError, EngineStoppedError
 from tritonstack.errors import TritonstackError, WorkFailedError
 from tritonstack.local_aws import is_local
 from tritonstack.naming import ArchiveName

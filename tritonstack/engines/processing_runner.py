@@ -16,13 +16,19 @@ from tritonstack.archives.bucket import ArtifactBucket, Session
 from tritonstack.archives.folder import files_below
 from tritonstack.archives.programs import Report
 from tritonstack.catalogue import load_catalogue
-from tritonstack.engines.builders import Builder
-from tritonstack.engines.engine_failure import EngineFailedError, EngineStoppedError, engine_failure, require_built
-from tritonstack.engines.job_log import log_tail, stream_of
-from tritonstack.engines.job_staging import StagedJob, set_output, staged_job
 from tritonstack.engines.order import JobNetwork
-from tritonstack.engines.remote_job import JobState, await_job
-from tritonstack.engines.started_by import started_by
+from tritonstack.engines.plan import Builder
+from tritonstack.engines.remote_job import (
+    JobState,
+    StagedJob,
+    await_job,
+    log_tail,
+    set_output,
+    staged_job,
+    started_by,
+    stream_of,
+)
+from tritonstack.engines.step_result import EngineFailedError, EngineStoppedError, engine_failure, require_built
 from tritonstack.errors import WorkFailedError
 from tritonstack.local_aws import poll_seconds
 

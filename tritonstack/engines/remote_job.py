@@ -1,16 +1,57 @@
-"""A job on another machine: started, looked at until it has ended, and stopped where nobody waits for it any more."""
+"""A job on another machine: its folder staged in S3, started, polled, stopped; the last lines of its log."""
 
 from __future__ import annotations
 
+import json
+import os
 import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
+from botocore.exceptions import BotoCoreError, ClientError
+
+from tritonstack.archives.bucket import ArtifactBucket
+from tritonstack.archives.folder import files_below
 from tritonstack.archives.programs import Report
 from tritonstack.credentials import credentials_ended
-from tritonstack.engines.engine_failure import EngineStoppedError
+from tritonstack.engines.step_result import KEPT_LINES, EngineStoppedError
 from tritonstack.errors import WorkFailedError
+from tritonstack.naming import job_prefix
+from tritonstack.unpacking import UnsafeArchiveError, member_path
+
+
+def log_tail(logs: Any, *, group: str, stream: str) -> tuple[str, ...]:
+    """The last lines of a stream, oldest first; none where it cannot be read: a failure has a reason without them."""
+    try:
+        answer = logs.get_log_events(logGroupName=group, logStreamName=stream, limit=KEPT_LINES, startFromHead=False)
+    except (BotoCoreError, ClientError):
+        return ()
+    return tuple(str(event["message"]).rstrip() for event in answer.get("events", ()))
+
+
+def stream_of(logs: Any, *, group: str, prefix: str) -> str | None:
+    """The first stream of a group whose name begins so; None where there is none, or nobody may look."""
+    try:
+        answer = logs.describe_log_streams(logGroupName=group, logStreamNamePrefix=prefix, limit=1)
+    except (BotoCoreError, ClientError):
+        return None
+    streams = answer.get("logStreams", ())
+    return str(streams[0]["logStreamName"]) if streams else None
+
+
+VARIABLE = "TRITONSTACK_STARTED_BY"
+"""On an engine's job, of CodeBuild and of Processing alike. ``lambda/model_builds`` looks for it."""
+
+
+def started_by() -> dict[str, str]:
+    """The variable with the id of the CodeBuild build that this process is of; none where it is of none."""
+    build = os.environ.get("CODEBUILD_BUILD_ID")
+    return {VARIABLE: build} if build else {}
+
 
 LOST_LOOKS = 20
 """How many looks in a row may fail before a job counts as lost: minutes of a build of hours."""
@@ -107,3 +148,119 @@ def _stop(job: RemoteJob, *, interval: float, report: Report) -> None:
             threading.Event().wait(interval)
     except WorkFailedError as error:
         report(f"it could not be stopped: {error}")
+
+
+JOB = "job"
+OUTPUT = "output"
+_CHUNK = 8 << 20
+_ATTEMPTS = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class StagedJob:
+    """One run's place in the bucket.
+
+    Attributes:
+        bucket: the environment's.
+        run: the run's name, no other run's.
+    """
+
+    bucket: ArtifactBucket
+    run: str
+
+    @property
+    def prefix(self) -> str:
+        """What all its keys begin with, with a trailing slash."""
+        return job_prefix(run=self.run)
+
+    @property
+    def job(self) -> str:
+        """Where the job's folder lies, with a trailing slash."""
+        return f"{self.prefix}{JOB}/"
+
+    @property
+    def output(self) -> str:
+        """Where the step's output comes, with a trailing slash."""
+        return f"{self.prefix}{OUTPUT}/"
+
+    def upload(self, folder: Path, *, report: Report, check: Callable[[], None]) -> None:
+        """Send the job's folder, streamed. ``check`` is called now and then, and raises where the run shall end."""
+        files = list(files_below(folder))
+        total, done = sum(path.stat().st_size for _, path in files), 0
+
+        def sent(count: int) -> None:
+            nonlocal done
+            done += count
+            check()
+            report(f"job to S3: {100 * done // max(total, 1)} % of {total / 1e6:,.1f} MB")
+
+        for name, path in files:
+            self.bucket.put_once(f"{self.job}{name}", path, sent=sent)
+
+    def download(self, folder: Path, *, report: Report) -> None:
+        """Fetch what the step left, streamed; ``result.json`` last, so that a folder with it is whole.
+
+        Raises :class:`WorkFailedError` where S3 refuses, or a key would be a file outside the folder.
+        """
+        folder.mkdir(parents=True, exist_ok=True)
+        keys = sorted((str(row["Key"]) for row in self.bucket.keys(self.output)), key=_result_last)
+        for key in keys:
+            name = key.removeprefix(self.output)
+            if not name or name.endswith("/"):
+                continue
+            try:
+                path = folder / member_path(name)
+            except UnsafeArchiveError as error:
+                raise WorkFailedError(f"s3://{self.bucket.name}/{key}: {error}") from error
+            report(f"output from S3: {name}")
+            self._fetch(key, path)
+
+    def _fetch(self, key: str, path: Path) -> None:
+        """Fetch one file; again where it breaks off, which boto3 leaves to its caller."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_name(f".{path.name}.part")
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                body = self.bucket.s3.get_object(Bucket=self.bucket.name, Key=key)["Body"]
+                with temporary.open("wb") as stream:
+                    for chunk in body.iter_chunks(_CHUNK):
+                        stream.write(chunk)
+            except (BotoCoreError, ClientError) as error:
+                if isinstance(error, ClientError) or attempt == _ATTEMPTS:
+                    raise WorkFailedError(f"could not read s3://{self.bucket.name}/{key}: {error}") from error
+            else:
+                temporary.replace(path)
+                return
+
+    def remove(self) -> None:
+        """Delete everything of the run."""
+        self.bucket.delete([str(row["Key"]) for row in self.bucket.keys(self.prefix)])
+
+
+@contextmanager
+def staged_job(bucket: ArtifactBucket, run: str, *, report: Report) -> Iterator[StagedJob]:
+    """A run's place in the bucket until the block ends, however it ends.
+
+    Where it cannot be removed, that is reported and no more: the bucket's own rule removes what stays.
+    """
+    staged = StagedJob(bucket=bucket, run=run)
+    try:
+        yield staged
+    finally:
+        try:
+            staged.remove()
+        except WorkFailedError as error:
+            report(f"{error}; the bucket's rule for staging/ removes it")
+
+
+def set_output(job: Path, output: str) -> None:
+    """Say in a job's ``job.json`` where its output goes, as the step finds it from the job's folder."""
+    path = job / "job.json"
+    described = {**json.loads(path.read_text()), "output": output}
+    temporary = job / ".job.json.new"
+    temporary.write_text(json.dumps(described, indent=1) + "\n")
+    temporary.replace(path)
+
+
+def _result_last(key: str) -> tuple[bool, str]:
+    return key.endswith("/result.json"), key

@@ -1,20 +1,111 @@
-"""What runs ``engine_step.py`` on a machine with the right GPU, and brings its output back."""
+"""Runs ``engine_step.py`` on a machine with the right GPU, here or in the environment's account; fetches its output."""
 
 from __future__ import annotations
 
+import os
 import secrets
+import subprocess
+import sys
 import threading
+from collections import deque
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from tritonstack.archives.bucket import ArtifactBucket, Session
+from botocore.exceptions import BotoCoreError, ClientError
+
+from tritonstack.archives.bucket import ArtifactBucket, Session, code_of
 from tritonstack.archives.programs import Report
-from tritonstack.engines.builders import Builder
-from tritonstack.engines.builds_values import artifacts_value, builds_value
 from tritonstack.engines.codebuild_runner import CodeBuildRunner
 from tritonstack.engines.order import JobNetwork
+from tritonstack.engines.plan import Builder
 from tritonstack.engines.processing_runner import ProcessingRunner
+from tritonstack.engines.remote_job import set_output
+from tritonstack.engines.step_result import KEPT_LINES, EngineStoppedError, engine_failure, require_built
+from tritonstack.errors import InputError, Problem, WorkFailedError
+from tritonstack.naming import artifact_parameter, builds_parameter
+
+
+def builds_value(session: Session, *, environment: str, value: str) -> str:
+    """A value of the builds stack (``engine-project-name``).
+
+    Raises :class:`InputError` where that stack is not deployed, :class:`WorkFailedError` where SSM refuses.
+    """
+    return _read(session, builds_parameter(environment=environment, value=value), f"{environment}/builds")
+
+
+def artifacts_value(session: Session, *, environment: str, value: str) -> str:
+    """A value of the artifacts stack (``key-arn``). Raises as :func:`builds_value`."""
+    return _read(session, artifact_parameter(environment=environment, value=value), f"{environment}/artifacts")
+
+
+def _read(session: Session, name: str, stack: str) -> str:
+    try:
+        return str(session.client("ssm").get_parameter(Name=name)["Parameter"]["Value"])
+    except (BotoCoreError, ClientError) as error:
+        if code_of(error) != "ParameterNotFound":
+            raise WorkFailedError(f"could not read the parameter {name}: {error}") from error
+        allowed = f"the stack {stack}, which builds TensorRT engines" if "/builds" in stack else f"the stack {stack}"
+        problem = Problem(field=name, found="no such parameter", allowed=allowed, advice=f"cdk deploy '{stack}'")
+        raise InputError([problem]) from None
+
+
+_LOOK_SECONDS = 0.1
+
+
+@dataclass(frozen=True, kw_only=True)
+class HereRunner:
+    """Runs the engine step as a process of this machine.
+
+    Attributes:
+        stop: set where a running step is to be given up.
+        variables: further environment variables of the step (``TRITONSTACK_TRTEXEC`` …).
+        python: the interpreter.
+    """
+
+    stop: threading.Event
+    variables: Mapping[str, str] = field(default_factory=dict)
+    python: str = sys.executable
+
+    def run(self, *, name: str, job: Path, output: Path, report: Report) -> None:
+        """Build one engine; see ``EngineRunner``."""
+        output.mkdir(parents=True, exist_ok=True)
+        set_output(job, str(output.resolve()))
+        last: deque[str] = deque(maxlen=KEPT_LINES)
+        with subprocess.Popen(
+            [self.python, "engine_step.py", "job.json"],
+            cwd=job,
+            env={**os.environ, **self.variables},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+        ) as step:
+            watcher = threading.Thread(target=self._heed, args=(step,), name=f"stop {name}", daemon=True)
+            watcher.start()
+            try:
+                for line in step.stdout or ():
+                    last.append(line.rstrip())
+                    report(last[-1])
+            except BaseException:
+                step.terminate()  # the step ends trtexec itself
+                raise
+        watcher.join()
+        if (self.stop.is_set() and step.returncode < 0) or step.returncode > 128:
+            raise EngineStoppedError
+        if step.returncode:
+            otherwise = f"the engine step ended with exit code {step.returncode}"
+            raise engine_failure(output, otherwise=otherwise, log_tail=last)
+        require_built(output, log_tail=last)
+
+    def _heed(self, step: subprocess.Popen[str]) -> None:
+        while step.poll() is None:
+            if self.stop.wait(_LOOK_SECONDS):
+                step.terminate()
+                return
+
 
 LONGEST_NAME = 63
 """Of a Processing job (API reference: CreateProcessingJob)."""

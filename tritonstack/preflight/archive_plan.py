@@ -7,9 +7,8 @@ from tempfile import TemporaryDirectory
 
 from tritonstack.archives.bucket import ArtifactBucket
 from tritonstack.archives.source import ArchiveSource, BuildChoice
-from tritonstack.engines.orders import orders_of
-from tritonstack.engines.preparation_plan import PreparationPlan, plan_preparation
-from tritonstack.engines.recorded import source_of_digest
+from tritonstack.engines.orders import orders_of, source_of_digest
+from tritonstack.engines.preparation import PreparationPlan, plan_preparation
 from tritonstack.naming import ArchiveName
 from tritonstack.preflight.subject import Subject
 

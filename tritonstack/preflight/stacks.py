@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tritonstack.engines.served import Served
+from tritonstack.engines.order import Served
 from tritonstack.preflight.once import Once
 from tritonstack.read_only_aws import NotKnownError, ReadOnlyCalls
 from tritonstack.releases.deployed import stack_name

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonstack.engines.served import Served
+from tritonstack.engines.order import Served
 from tritonstack.preflight.fleets import Fleets
 from tritonstack.preflight.quotas import Quotas
 from tritonstack.preflight.result import Result

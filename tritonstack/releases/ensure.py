@@ -15,15 +15,12 @@ from tritonstack.archives.bucket import ArtifactBucket, Session, code_of
 from tritonstack.archives.partial import partial_folder
 from tritonstack.archives.places import Places
 from tritonstack.archives.programs import Report
-from tritonstack.engines.copying import copy_archive
-from tritonstack.engines.engine_failure import EngineStoppedError
-from tritonstack.engines.job_log import log_tail
 from tritonstack.engines.order import Order, OrderedArchive
-from tritonstack.engines.preparation_plan import target_for
+from tritonstack.engines.orders import copy_archive, source_of_digest
+from tritonstack.engines.preparation import Place, stored_archives, stored_manifest, target_for
 from tritonstack.engines.prepare import Preparation
-from tritonstack.engines.recorded import source_of_digest
-from tritonstack.engines.remote_job import JobState, await_job
-from tritonstack.engines.stored import Place, stored_archives, stored_manifest
+from tritonstack.engines.remote_job import JobState, await_job, log_tail
+from tritonstack.engines.step_result import EngineStoppedError
 from tritonstack.errors import WorkFailedError
 from tritonstack.local_aws import is_local, poll_seconds
 from tritonstack.naming import ArchiveName, builds_parameter, order_key

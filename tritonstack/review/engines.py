@@ -320,7 +320,7 @@ def _order(stack: StackSnapshot, served: ServedSet) -> Mapping[str, Json] | None
 
 def _site(served: ServedSet, order: Mapping[str, Json], environment: EnvironmentSnapshot) -> BuildSite:
     """Where: as the build chooses it, on the machine that the template's project has."""
-    from tritonstack.engines.builders import NoBuilderError, builder_for  # noqa: PLC0415 - most changes build nothing
+    from tritonstack.engines.plan import NoBuilderError, builder_for  # noqa: PLC0415 - most changes build nothing
 
     region = order.get("region") or environment.stacks[served.stack].region
     if region is None:

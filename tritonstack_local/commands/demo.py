@@ -24,7 +24,7 @@ from tritonstack.client import ModelClient
 from tritonstack.client.body import Array, Body, decode, encode
 from tritonstack.client.files import InputFile, read_inputs
 from tritonstack.commands.progress import Steps
-from tritonstack.engines.served import served_by
+from tritonstack.engines.order import served_by
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.paths import REPOSITORY, project_folder
 from tritonstack.settings import Endpoint, Environment, load_environment

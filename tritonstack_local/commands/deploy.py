@@ -11,7 +11,7 @@ import click
 from tritonstack.archives.build import build_environment
 from tritonstack.archives.publish import publish_environment
 from tritonstack.commands.progress import Step, Steps
-from tritonstack.engines.served import Served, served_by
+from tritonstack.engines.order import Served, served_by
 from tritonstack.errors import InputError, Problem
 from tritonstack.paths import LocalPaths, project_folder
 from tritonstack.settings import Environment, engines_built_on_deploy, load_environment

@@ -13,7 +13,7 @@ from tritonstack.preflight.subject import Check, Subject
 from tritonstack.read_only_aws import NotKnownError, not_known_of
 
 if TYPE_CHECKING:
-    from tritonstack.engines.preparation_plan import PreparationPlan
+    from tritonstack.engines.preparation import PreparationPlan
 
 _NAMED = 3
 

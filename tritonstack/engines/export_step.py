@@ -1,36 +1,183 @@
-"""Phase one of an engine's build, on any machine: export, lint, prove the ONNX graph, and write what the GPU gets.
-
-Each TensorRT model of an archive that has no plan gets a folder of its own that holds all that ``engine_step.py``
-needs: the job, the graph, the proof's inputs and the step itself. The folder goes to a machine with the GPU (phase
-two); ``phase_three.py`` takes what comes back.
-"""
+"""The first step of an engine's build, on any machine: export, lint, prove the ONNX graph, write the GPU step's job."""
 
 from __future__ import annotations
 
 import shutil
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
+import numpy as np
 from numpy.typing import NDArray
+from tritonclient.utils import triton_to_np_dtype
 
 from tritonstack.archives.building import Proofs, Staged, Task, stage_archive
-from tritonstack.archives.engine_recipe import Engine
+from tritonstack.archives.engine_recipe import Engine, Shape
 from tritonstack.archives.exporting import link_or_copy
-from tritonstack.archives.lint.onnx_graph import OnnxGraph
+from tritonstack.archives.lint.onnx_graph import GraphTensor, OnnxError, OnnxGraph, external_files, read_graph
 from tritonstack.archives.places import Places
 from tritonstack.archives.plans import TensorrtModel, tensorrt_models
-from tritonstack.archives.programs import Report
+from tritonstack.archives.programs import Report, run_script
 from tritonstack.archives.recipe import RECIPE
 from tritonstack.archives.source import ArchiveSource
-from tritonstack.engines.engine_job import EngineJob, write_job
-from tritonstack.engines.graph_precision import graph_for_engine
-from tritonstack.engines.onnx_files import graph_of, parts_of_graph, read_onnx
-from tritonstack.engines.proof_inputs import proof_inputs
 from tritonstack.engines.reference import answer_of_graph
-from tritonstack.errors import InputError, Problem
+from tritonstack.engines.trtexec import EngineJob, write_job
+from tritonstack.errors import InputError, Problem, WorkFailedError
 
+
+def graph_of(version: Path) -> Path | None:
+    """The graph in a version folder that an engine is built from; None where there is none."""
+    path = version / "model.onnx"
+    if path.is_file():
+        return path
+    graphs = sorted(version.glob("*.onnx"))
+    return graphs[0] if len(graphs) == 1 else None
+
+
+def read_onnx(path: Path) -> OnnxGraph:
+    """What a graph takes and gives. Raises :class:`WorkFailedError` where the file is no graph or says no shapes."""
+    try:
+        graph = read_graph(path)
+    except OnnxError as error:
+        raise WorkFailedError(f"{path}: no ONNX graph: {error}") from error
+    for tensor in (*graph.inputs, *graph.outputs):
+        if not tensor.datatype or tensor.shape is None:
+            raise WorkFailedError(f"{path}: the graph does not say the type and the rank of {tensor.name}")
+    return graph
+
+
+def parts_of_graph(path: Path) -> dict[str, Path]:
+    """The graph's own file and those with its external weights: name in the graph's folder → path.
+
+    Raises :class:`WorkFailedError` where one is missing or lies elsewhere, or the file is no graph.
+    """
+    try:
+        named = external_files(path)
+    except OnnxError as error:
+        raise WorkFailedError(f"{path}: no ONNX graph: {error}") from error
+    found = {path.name: path}
+    for name in named:
+        pure = PurePosixPath(name)
+        if not name or pure.is_absolute() or ".." in pure.parts or not (path.parent / pure).is_file():
+            raise WorkFailedError(f"{path}: weights in {name!r}, which is no file beside the graph")
+        found[str(pure)] = path.parent / pure
+    return found
+
+
+def graph_for_engine(engine: Engine, *, exported: Path, work: Path, report: Report) -> Path:
+    """The graph that trtexec shall read: the exported one, or its FP16 form in a new folder ``half`` of ``work``.
+
+    A graph too large for one file has its weights in a second, ``model.onnx.data``, beside it.
+
+    Raises :class:`WorkFailedError` where the graph cannot be read, or nothing of it can be turned into FP16, and
+    :class:`InputError` where the environment of the exporters is not made.
+    """
+    if engine.graph_precision is None:
+        return exported
+    folder = work / "half"
+    folder.mkdir()
+    half = folder / "model.onnx"
+    script = Path(__file__).with_name("half_graph.py")
+    arguments = ["-P", str(script), str(exported.resolve()), str(half.resolve())]
+    what = f"{exported.name} in {engine.graph_precision.upper()}"
+    run_script(environment="exporters", arguments=arguments, folder=folder, what=what, report=report)
+    return half
+
+
+ProofInputs = dict[str, NDArray[Any]]
+
+
+def proof_inputs(
+    engine: Engine,
+    graph: OnnxGraph,
+    *,
+    sample: Mapping[str, NDArray[Any]] | None,
+    seed: int,
+    file: str,
+) -> ProofInputs:
+    """An array for every input of the graph, in the graph's type.
+
+    Args:
+        engine: its shapes say what may be asked.
+        graph: the inputs.
+        sample: the sample request where it is the model's own; None: random numbers.
+        seed: of random numbers; the same inputs for the same seed, in whatever order the graph has them.
+        file: the recipe, for messages.
+
+    Raises:
+        InputError: an input outside the engine's shapes or of another type than the graph's, or one that the graph
+            leaves free and ``engine.shapes`` does not name; with all of them at once.
+    """
+    problems: list[Problem] = []
+    found: ProofInputs = {}
+    for tensor in graph.inputs:
+        given = (sample or {}).get(tensor.name)
+        shape = _asked_shape(engine, tensor)
+        if shape is None and given is None:
+            said = f"input {tensor.name} with free axes, and no shapes for it"
+            problems.append(Problem(file=file, field="engine.shapes", found=said, allowed="every input's shapes"))
+            continue
+        array = _random(tensor, shape or (), seed) if given is None else given
+        problem = _misfit(engine, tensor, array, file)
+        if problem is not None:
+            problems.append(problem)
+        else:
+            found[tensor.name] = array.astype(_dtype(tensor), copy=False)
+    if problems:
+        raise InputError(problems)
+    return found
+
+
+def _asked_shape(engine: Engine, tensor: GraphTensor) -> Shape | None:
+    """The best shape, but of the smallest batch: large batches only make the proof slow."""
+    shapes = engine.shapes.get(tensor.name)
+    if shapes is not None:
+        return (shapes.min[0], *shapes.opt[1:])
+    axes = tensor.shape or ()
+    return None if None in axes else tuple(axis for axis in axes if axis is not None)
+
+
+def _misfit(engine: Engine, tensor: GraphTensor, array: NDArray[Any], file: str) -> Problem | None:
+    shapes, field = engine.shapes.get(tensor.name), f"engine.shapes.{tensor.name}"
+    if not np.can_cast(array.dtype, _dtype(tensor), "same_kind"):
+        return Problem(
+            file=file, field="sample.request", found=f"{tensor.name} as {array.dtype}", allowed=tensor.datatype
+        )
+    if shapes is None:
+        return None
+    fits = array.ndim == len(shapes.min) and all(
+        low <= length <= high for low, length, high in zip(shapes.min, array.shape, shapes.max, strict=True)
+    )
+    if fits:
+        return None
+    return Problem(
+        file=file,
+        field=field,
+        found=f"the proof asks with {list(array.shape)}",
+        allowed=f"from {list(shapes.min)} to {list(shapes.max)}",
+        advice="widen the shapes, or take a sample request that lies within them",
+    )
+
+
+def _dtype(tensor: GraphTensor) -> np.dtype[Any]:
+    kind = triton_to_np_dtype(tensor.datatype)
+    return np.dtype(object if kind is None else kind)
+
+
+def _random(tensor: GraphTensor, shape: Shape, seed: int) -> NDArray[Any]:
+    """Numbers that any model takes: whole ones are 0 or 1, so that they are inside every vocabulary and mask."""
+    generator = np.random.default_rng([seed, zlib.crc32(tensor.name.encode())])
+    kind = _dtype(tensor)
+    if kind.kind == "f":
+        return generator.standard_normal(shape).astype(kind)
+    return generator.integers(0, 2, shape).astype(kind)
+
+
+# Each TensorRT model of an archive that has no plan gets a folder of its own that holds all that ``engine_step.py``
+# needs: the job, the graph, the proof's inputs and the step itself. The folder goes to a machine with the GPU (phase
+# two); ``phase_three.py`` takes what comes back.
 GRAPH = "model.onnx"
 PLAN = "model.plan"
 STEP = Path(__file__).with_name("engine_step.py")
