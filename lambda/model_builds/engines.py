@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 from .services import Clients, Place
 
 STARTED_BY = "TRITONSTACK_STARTED_BY"
-"""The variable of a job that names the build which started it; ``tritonstack/engines/started_by.py`` sets it."""
+"""The variable of a job that names the build which started it; ``tritonstack.engines`` sets it."""
 
 
 def stop_engines(build: Mapping[str, Any], *, clients: Clients, place: Place) -> list[str]:
