@@ -17,8 +17,7 @@ from botocore.config import Config
 
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.paths import LocalPaths
-from tritonstack_local.orphans import running_parts
-from tritonstack_local.processes import ProcessRecord, log_tail
+from tritonstack_local.processes import ProcessRecord, log_tail, running_parts
 from tritonstack_local.record import lost_deployments, read_record
 
 ACCOUNT = "123456789012"

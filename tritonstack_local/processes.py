@@ -1,19 +1,22 @@
-"""Processes that outlive the command that started them, known again by process id and start time."""
+"""Processes that outlive the command that started them, known again by process id and start time; their ports."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import select
+import socket
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 
-from tritonstack.errors import WorkFailedError
+from tritonstack.errors import InputError, Problem, WorkFailedError
+from tritonstack.paths import LocalPaths
 
 STOP_SECONDS = 20.0
 TAIL_BYTES = 64 * 1024
@@ -156,3 +159,99 @@ def _kill(process: psutil.Process) -> None:
         process.kill()
     except psutil.NoSuchProcess:
         return
+
+
+_PARTS = (
+    ("tritonstack_local.runtime", "the SageMaker runtime", "runtime"),
+    ("tritonstack_local.emulator", "the AWS emulator", "emulator"),
+)
+
+
+def running_parts(paths: LocalPaths) -> dict[str, ProcessRecord]:
+    """The processes that were started for exactly this state folder, by name, the runtime first.
+
+    The runtime names its folder in its arguments, the emulator in its variables; other users' processes tell neither.
+    """
+    found: dict[str, ProcessRecord] = {}
+    processes = list(psutil.process_iter())
+    for module, name, short in _PARTS:
+        for process in processes:
+            if (started := _started_for(process, module, paths)) is not None:
+                log = str(paths.logs / f"{short}.log")
+                label = name if name not in found else f"{name} ({process.pid})"
+                found[label] = ProcessRecord(pid=process.pid, started=started, log=log)
+    return found
+
+
+def listener_on(port: int) -> str | None:
+    """Who listens on a TCP port, as ``process 12 (python -m http.server)``; None where that cannot be seen."""
+    try:
+        for one in psutil.net_connections(kind="tcp"):
+            if one.status == psutil.CONN_LISTEN and one.laddr[1:] == (port,) and one.pid:
+                return f"process {one.pid} ({' '.join(psutil.Process(one.pid).cmdline())[:160]})"
+    except psutil.Error:
+        return None
+    return None
+
+
+def _started_for(process: psutil.Process, module: str, paths: LocalPaths) -> float | None:
+    """When the process started, if it runs ``module`` for this state folder; else None."""
+    try:
+        arguments = process.cmdline()
+        if module not in arguments or arguments[arguments.index(module) - 1] != "-m":
+            return None
+        if process.status() == psutil.STATUS_ZOMBIE:
+            return None
+        folders = [process.environ().get("STATE_DIR"), _after("--state", arguments)]
+        ours = {paths.runtime, paths.emulator / "state"}
+        return process.create_time() if any(one and Path(one) in ours for one in folders) else None
+    except psutil.Error:
+        return None
+
+
+def _after(option: str, arguments: list[str]) -> str | None:
+    return arguments[arguments.index(option) + 1] if option in arguments[:-1] else None
+
+
+LOOPBACK = "127.0.0.1"
+FREE_ONES = (
+    "tritonstack local up --port 0 --runtime-port 0 takes free ones; so do the variables TRITONSTACK_PORT=0 and "
+    "TRITONSTACK_RUNTIME_PORT=0, for make demo too"
+)
+
+
+def choose_ports(*, emulator: int, runtime: int) -> tuple[int, int]:
+    """The ports of the AWS APIs and of InvokeEndpoint; 0 takes a free one.
+
+    Raises:
+        InputError: a port is taken or not permitted, or both are the same; every such problem.
+    """
+    problems, chosen = [], []
+    with ExitStack() as held:  # until both are chosen, so that they differ
+        for option, port in (("--port", emulator), ("--runtime-port", runtime)):
+            probe = held.enter_context(socket.socket())
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((LOOPBACK, port))
+                probe.listen()
+            except OSError as error:
+                same = "both are the same port" if port in chosen else None
+                problems.append(
+                    Problem(
+                        field=f"{option} {port}",
+                        found=same or _taken(port, error.strerror or str(error)),
+                        allowed="a free port",
+                        advice=FREE_ONES,
+                    )
+                )
+            else:
+                chosen.append(int(probe.getsockname()[1]))
+    if problems:
+        raise InputError(problems)
+    return chosen[0], chosen[1]
+
+
+def _taken(port: int, why: str) -> str:
+    """Why a port cannot be had, and who has it where that can be seen."""
+    holder = listener_on(port)
+    return f"{why} on {LOOPBACK}" + (f": {holder}" if holder else "")

@@ -12,9 +12,7 @@ from pathlib import Path
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.paths import LIBRARY, REPOSITORY, LocalPaths, environment_python
 from tritonstack_local.aws import ACCOUNT, REGION, LocalAws, find_local_aws, plain_environment, read_url
-from tritonstack_local.orphans import running_parts
-from tritonstack_local.ports import choose_ports
-from tritonstack_local.processes import ProcessRecord, ended_early, start_process
+from tritonstack_local.processes import ProcessRecord, choose_ports, ended_early, running_parts, start_process
 from tritonstack_local.record import RunningRecord, exclusive, forget_record, read_record, write_record
 
 START_SECONDS = 60.0

@@ -8,7 +8,7 @@ import socket
 import pytest
 
 from tritonstack.errors import InputError
-from tritonstack_local.ports import choose_ports
+from tritonstack_local.processes import choose_ports
 
 
 def test_zero_takes_two_free_ports_that_differ() -> None:

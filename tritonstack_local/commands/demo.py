@@ -29,7 +29,7 @@ from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.paths import REPOSITORY, project_folder
 from tritonstack.settings import Endpoint, Environment, load_environment
 from tritonstack_local.aws import LocalAws, require_local_aws
-from tritonstack_local.container.server_release import release_and_version
+from tritonstack_local.container.container import release_and_version
 
 SHOWN_VALUES = 4
 NONE = "-"

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tritonstack_local.aws import LocalAws
-from tritonstack_local.container.server_release import release_and_version
+from tritonstack_local.container.container import release_and_version
 
 SHOWN_ERRORS = 3
 NAMED_MODELS = 2

@@ -14,10 +14,9 @@ from concurrent.futures import TimeoutError as NotYetError
 from pathlib import Path
 from typing import Self
 
-from tritonstack_local.container.container import ContainerFailedError, free_port
+from tritonstack_local.container.container import ContainerFailedError, free_port, last_lines
 from tritonstack_local.container.isolation import Enclosure
 from tritonstack_local.container.repository import TritonFiles, check_shell_path, prepare_backends, served_view
-from tritonstack_local.container.server_log import last_lines
 
 POLL_SECONDS = 0.05
 

@@ -1,13 +1,14 @@
-"""One container: a real Triton started as SageMaker's ``serve`` starts it, in a network of its own."""
+"""A container: one Triton server with its log, started from a container's environment, alone in its network."""
 
 from __future__ import annotations
 
 import http.client
 import logging
+import re
 import signal
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYetError
 from dataclasses import dataclass
@@ -18,7 +19,53 @@ from tritonstack.errors import WorkFailedError
 from tritonstack_local.container.isolation import Enclosure
 from tritonstack_local.container.repository import TritonFiles, check_shell_path, prepare_backends
 from tritonstack_local.container.serve import ServeExitError, serve_command
-from tritonstack_local.container.server_log import last_lines, server_version
+
+_VERSION = re.compile(rb"\| server_version +\| (\S+)")
+_TABLE = ("|", "+--")
+# What the server lists after a wrong flag: all flags, indented, in groups with a heading each.
+_USAGE = "Usage: tritonserver"
+_FLAGS = re.compile(r"\s|[A-Z][A-Za-z/ ]*:$|$")
+_HEAD_BYTES = 1 << 20
+_TAIL_BYTES = 1 << 17
+
+
+def server_version(log: Path) -> str | None:
+    """The version that the server says in its start log (``2.51.0``); None before that, or with the info log off."""
+    with log.open("rb") as file:
+        found = _VERSION.findall(file.read(_HEAD_BYTES))
+    return found[-1].decode() if found else None
+
+
+def last_lines(log: Path, lines: int) -> str:
+    """The log's last lines, without what hides the reason: tables of settings, and all flags after a wrong one."""
+    with log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - _TAIL_BYTES))
+        text = file.read().decode(errors="replace")
+    return "\n".join([line for line in _without_flags(text) if line.strip() and not line.startswith(_TABLE)][-lines:])
+
+
+def _without_flags(text: str) -> Iterator[str]:
+    """The lines that are not of a list of flags; after it the server may yet say which argument it did not expect."""
+    listing = False
+    for line in text.splitlines():
+        listing = line.startswith(_USAGE) or (listing and _FLAGS.match(line) is not None)
+        if not listing:
+            yield line
+
+
+RELEASES = {"2.51.0": "24.10"}
+"""Server version → release, for the servers that ``requirements/triton.in`` has pinned.
+
+Source: NVIDIA numbers a release's server one minor version a month; the catalogue's rows on either side are 24.09 with
+2.50.0 and 24.11 with 2.52.0.
+"""
+
+
+def release_and_version(server_version: str) -> str:
+    """``24.10 (2.51.0)``; the version alone where it is none of ``RELEASES``."""
+    release = RELEASES.get(server_version)
+    return f"{release} ({server_version})" if release else server_version
+
 
 SAGEMAKER_PORT = 8080
 IMAGE_BACKENDS = "/opt/tritonserver/backends"  # where NVIDIA's image has them

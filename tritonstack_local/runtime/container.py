@@ -1,7 +1,9 @@
-"""What a fleet needs of a container, and the real one."""
+"""A fleet's containers: started with the deployed model, and called over SageMaker's container contract."""
 
 from __future__ import annotations
 
+import asyncio
+import json
 import logging
 import re
 import socket
@@ -11,8 +13,123 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from tritonstack.http_server import Answer
 from tritonstack_local.container import ContainerSettings, TritonContainer, prepare_model_data
 from tritonstack_local.container.pbtxt import ConfigSyntaxError
+from tritonstack_local.runtime.model_cache import TARGET_MODEL, CachedModel
+from tritonstack_local.runtime.pool import (
+    PING,
+    SPREAD,
+    ConnectionPool,
+    ContainerGoneError,
+    Lanes,
+    OpenSockets,
+    UpstreamConnection,
+)
+from tritonstack_local.runtime.settings import RuntimeSettings
+
+PING_SECONDS = 2.0
+PREPARED = 32
+"""Connections that are opened before the first request."""
+UNLOAD_LANES = 1
+"""Triton's front end holds one lock for as long as an unload lasts, so that more would only queue there."""
+SINGLE_MODEL_LINE = b"POST /invocations HTTP/1.1\r\nhost: localhost\r\n"
+
+
+class ContainerClient:
+    """The API of one running container."""
+
+    def __init__(self, *, open_sockets: OpenSockets, settings: RuntimeSettings) -> None:
+        """``open_sockets`` gives so many sockets connected to the container; raises OSError."""
+        self._settings = settings
+        self._open_sockets = open_sockets
+        self._pool = ConnectionPool(open_sockets=open_sockets, limit=settings.max_connections)
+        self._loads = Lanes(pool=self._pool, open_sockets=open_sockets, count=settings.max_parallel_loads)
+        self._unloads = Lanes(pool=self._pool, open_sockets=open_sockets, count=UNLOAD_LANES)
+
+    async def open(self) -> None:
+        """Open the connections for inference, then the lanes, so that they get different threads (see ``pool``).
+
+        Raises:
+            ContainerGoneError: the container takes no connection.
+        """
+        prepared = min(PREPARED, self._settings.max_connections)
+        try:
+            # In groups, each of which gets the same threads as the one before, since those are idle again by then.
+            # Under load a new connection goes to the idlest thread: those opened then end up on all threads.
+            while self._pool.size < prepared:
+                await self._pool.open(SPREAD)
+                await self._pool.ask_all(PING, seconds=PING_SECONDS)
+            # While these threads have pings to answer, one more connection queues at each, and the next go elsewhere.
+            answers = self._pool.ask_all(PING, seconds=PING_SECONDS)
+            sockets = await self._open_sockets(SPREAD + UNLOAD_LANES + self._settings.max_parallel_loads)
+            await answers
+        except TimeoutError as error:
+            raise ContainerGoneError(f"the container did not answer /ping: {error}") from error
+        except OSError as error:
+            raise ContainerGoneError(f"the container takes no connection: {error}") from error
+        for number, connected in enumerate(sockets):
+            if number < SPREAD:
+                await self._pool.adopt(connected)
+            elif number < SPREAD + UNLOAD_LANES:
+                await self._unloads.adopt(connected)
+            else:
+                await self._loads.adopt(connected)
+
+    async def ping(self) -> int:
+        """The status of /ping, asked on a new connection. Raises ContainerGoneError, TimeoutError."""
+        try:
+            (connected,) = await self._open_sockets(1)
+        except OSError as error:
+            raise ContainerGoneError(f"the container takes no connection: {error}") from error
+        _, connection = await asyncio.get_running_loop().create_connection(UpstreamConnection, sock=connected)
+        try:
+            async with asyncio.timeout(PING_SECONDS):
+                return (await connection.send(PING, b"", seconds=PING_SECONDS)).status
+        finally:
+            connection.close()
+
+    async def load(self, model: CachedModel, *, url: str) -> Answer:
+        """Load the model that is unpacked at ``url``. Raises ContainerGoneError, TimeoutError."""
+        body = json.dumps({"model_name": model.hash, "url": url}).encode()
+        head = (
+            b"POST /models HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+            b"%b: %b\r\ncontent-length: %d\r\n\r\n" % (TARGET_MODEL, model.target.encode(), len(body))
+        )
+        return await self._loads.call(head, body, seconds=self._settings.load_seconds)
+
+    async def unload(self, model: CachedModel) -> Answer:
+        """Unload a model. Raises ContainerGoneError, TimeoutError."""
+        head = b"DELETE /models/%b HTTP/1.1\r\nhost: localhost\r\n%b: %b\r\n\r\n" % (
+            model.hash.encode(),
+            TARGET_MODEL,
+            model.target.encode(),
+        )
+        return await self._unloads.call(head, b"", seconds=self._settings.unload_seconds)
+
+    def take_idle(self) -> UpstreamConnection | None:
+        """A connection for one inference request without waiting, or None; give it back with ``release``."""
+        return self._pool.take_idle()
+
+    def release(self, connection: UpstreamConnection) -> None:
+        """Give a connection back, whole or closed."""
+        self._pool.release(connection)
+
+    async def invoke(self, head: bytes, body: bytes, *, seconds: float) -> Answer:
+        """Send one inference request. Raises ContainerGoneError, TimeoutError."""
+        pool = self._pool
+        connection = pool.take_idle() or await pool.take()
+        try:
+            return await connection.send(head, body, seconds=seconds)
+        finally:
+            pool.release(connection)
+
+    def close(self) -> None:
+        """Close every connection; what is in flight ends with ContainerGoneError."""
+        self._pool.close()
+        self._loads.close()
+        self._unloads.close()
+
 
 _RELEASE = re.compile(r":(\d\d\.\d\d)-py3")
 logger = logging.getLogger("tritonstack.runtime")

@@ -1,4 +1,4 @@
-"""A fleet: what serves one endpoint config. It keeps one container alive, and with it the models it had loaded."""
+"""A fleet: the instances of one endpoint config, their share of the requests, their start and end."""
 
 from __future__ import annotations
 
@@ -12,24 +12,102 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
+import psutil
+
 from tritonstack.errors import TritonstackError
 from tritonstack.http_server import Answer, InvokeError
 from tritonstack.unpacking import UnpackLimits
-from tritonstack_local.runtime.cached_model import CachedModel
-from tritonstack_local.runtime.container import Container, Launch, LaunchPlan, prepare_for_here, release_of
-from tritonstack_local.runtime.container_client import ContainerClient
+from tritonstack_local.runtime.container import (
+    Container,
+    ContainerClient,
+    Launch,
+    LaunchPlan,
+    prepare_for_here,
+    release_of,
+)
 from tritonstack_local.runtime.deployed import DeployedConfig, DeploymentError
 from tritonstack_local.runtime.errors import ContainerAddress
 from tritonstack_local.runtime.metrics import Dimensions, FleetMetrics
-from tritonstack_local.runtime.model_cache import ModelCache
+from tritonstack_local.runtime.model_cache import CachedModel, ModelCache
 from tritonstack_local.runtime.model_store import ModelStore, Objects
+from tritonstack_local.runtime.pool import ContainerGoneError
 from tritonstack_local.runtime.settings import RuntimeSettings
-from tritonstack_local.runtime.upstream import ContainerGoneError
+
+_ROUNDING = 1e-9
+
+
+@dataclass
+class Split:
+    """Gives the new fleet its share of the calls, evenly: at a quarter, every fourth call.
+
+    SageMaker spreads calls over instances; with one container a fleet, the share decides. Without chance a test can
+    count, and a small canary gets its first call as early as it can.
+
+    Attributes:
+        share: of the new fleet, 0 to 1.
+    """
+
+    share: float = 0.0
+    _owed: float = 0.0
+
+    def next_is_new(self) -> bool:
+        """Whether the next call goes to the new fleet; ``count`` it once it does."""
+        return self._owed + self.share >= 1 - _ROUNDING
+
+    def count(self) -> None:
+        """A call went where ``next_is_new`` said."""
+        new = self.next_is_new()
+        self._owed += self.share - (1 if new else 0)
+
+    def end(self) -> None:
+        """There is one fleet again."""
+        self.share = self._owed = 0.0
+
+
+class InstanceUsage:
+    """Samples the processes of one container, whichever process it currently is. Call it in a thread."""
+
+    def __init__(self, folder: Path) -> None:
+        """``folder`` lies on the file system whose use counts as DiskUtilization."""
+        self._folder = folder
+        self._pid = 0
+        self._cpu: dict[int, float] = {}
+        self._at = 0.0
+
+    def sample(self, pid: int) -> Mapping[str, float]:
+        """CPUUtilization (0..100 x cores, since the last sample), MemoryUtilization and DiskUtilization (0..100).
+
+        CPUUtilization is missing from a process's first sample; the result is empty where it has ended.
+        """
+        try:
+            root = psutil.Process(pid)
+            family = [root, *root.children(recursive=True)]
+        except psutil.NoSuchProcess:
+            return {}
+        now = time.monotonic()
+        cpu: dict[int, float] = {}
+        resident = 0
+        for process in family:
+            with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
+                times = process.cpu_times()
+                cpu[process.pid] = times.user + times.system
+                resident += process.memory_info().rss
+        disk = shutil.disk_usage(self._folder)
+        found = {
+            "MemoryUtilization": 100.0 * resident / psutil.virtual_memory().total,
+            "DiskUtilization": 100.0 * disk.used / disk.total,
+        }
+        if pid == self._pid and now > self._at:
+            spent = sum(max(used - self._cpu.get(number, 0.0), 0.0) for number, used in cpu.items())
+            found["CPUUtilization"] = 100.0 * spent / (now - self._at)
+        self._pid, self._cpu, self._at = pid, cpu, now
+        return found
+
 
 FIRST_RESTART_SECONDS = 0.2
 LONGEST_RESTART_SECONDS = 30.0

@@ -15,11 +15,10 @@ from dataclasses import dataclass
 
 from tritonstack.http_server import Answer, Headers, InvokeError, Request
 from tritonstack_local.runtime import errors
-from tritonstack_local.runtime.cached_model import TARGET_MODEL, CachedModel
-from tritonstack_local.runtime.container_client import SINGLE_MODEL_LINE, ContainerClient
+from tritonstack_local.runtime.container import SINGLE_MODEL_LINE, ContainerClient
 from tritonstack_local.runtime.fleet import Fleet, FleetState
-from tritonstack_local.runtime.model_cache import INSUFFICIENT_STORAGE
-from tritonstack_local.runtime.upstream import ContainerGoneError, Outcome, UpstreamConnection
+from tritonstack_local.runtime.model_cache import INSUFFICIENT_STORAGE, TARGET_MODEL, CachedModel
+from tritonstack_local.runtime.pool import ContainerGoneError, Outcome, UpstreamConnection
 
 CUSTOM_ATTRIBUTES = b"x-amzn-sagemaker-custom-attributes"
 TARGET_VARIANT = b"x-amzn-sagemaker-target-variant"

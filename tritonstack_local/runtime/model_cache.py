@@ -1,9 +1,4 @@
-"""Which models a multi-model container holds: loaded on demand, one load a model, the least recently used idle one out.
-
-A model with a request in flight, or one that a caller waits for, is never unloaded. A load takes its place when its
-turn comes, so that no model goes for one that only queues. Everything runs on the event loop; the only threads are the
-store's.
-"""
+"""An instance's model cache: models loaded on request, evicted by least recent use when memory is short."""
 
 from __future__ import annotations
 
@@ -12,15 +7,68 @@ import threading
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable
+from enum import Enum
 from typing import Protocol
 
 from tritonstack.http_server import Answer, InvokeError, internal_failure
-from tritonstack_local.runtime.cached_model import CachedModel, ModelState
 from tritonstack_local.runtime.errors import ContainerAddress, model_not_ready
-from tritonstack_local.runtime.model_store import DownloadCancelledError, ModelStore
+from tritonstack_local.runtime.model_store import DownloadCancelledError, ModelStore, model_hash
+from tritonstack_local.runtime.pool import ContainerGoneError
 from tritonstack_local.runtime.settings import RuntimeSettings
-from tritonstack_local.runtime.upstream import ContainerGoneError
 
+TARGET_MODEL = b"x-amzn-sagemaker-target-model"
+
+
+def invoke_line(*, name_hash: str, target_model: str) -> bytes:
+    """The beginning of a request to a loaded model (developer guide, mms-container-apis)."""
+    return b"POST /models/%b/invoke HTTP/1.1\r\nhost: localhost\r\n%b: %b\r\n" % (
+        name_hash.encode(),
+        TARGET_MODEL,
+        target_model.encode(),
+    )
+
+
+class ModelState(Enum):
+    """Where a model is in its life."""
+
+    LOADING = "loading"
+    LOADED = "loaded"
+    RETIRING = "retiring"
+    UNLOADING = "unloading"
+
+
+class CachedModel:
+    """One TargetModel of a container. Times are monotonic seconds."""
+
+    __slots__ = ("done", "hash", "hits", "in_flight", "last_used", "line", "loads", "resident", "state", "target")
+
+    def __init__(self, target: str) -> None:
+        """A model that is about to be loaded."""
+        self.target = target
+        self.hash = model_hash(target)
+        self.line = invoke_line(name_hash=self.hash, target_model=target)
+        self.state = ModelState.LOADING
+        self.in_flight = 0
+        self.last_used = time.monotonic()
+        self.loads = 0
+        self.hits = 0
+        self.resident = False
+        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    @property
+    def idle(self) -> bool:
+        """Whether it may be unloaded now."""
+        return self.in_flight == 0 and self.state in (ModelState.LOADED, ModelState.RETIRING)
+
+    @property
+    def leaving(self) -> bool:
+        """Whether it takes no new request until it is loaded anew."""
+        return self.state in (ModelState.RETIRING, ModelState.UNLOADING)
+
+
+# A model with a request in flight, or one that a caller waits for, is never unloaded. A load takes its place when its
+# turn comes, so that no model goes for one that only queues. Everything runs on the event loop; the only threads are
+# the store's.
 INSUFFICIENT_STORAGE = 507
 ALREADY_LOADED = 409
 

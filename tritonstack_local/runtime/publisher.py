@@ -1,23 +1,158 @@
-"""Sends metrics and logs of all fleets in the background, and those of a stopped fleet to the end."""
+"""Publishes metrics each period, and ships containers logs, to the emulator."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from tritonstack_local.runtime.fleet import Fleet, FleetState
-from tritonstack_local.runtime.instance import InstanceUsage
-from tritonstack_local.runtime.logs import LogShipper
+from tritonstack_local.runtime.fleet import Fleet, FleetState, InstanceUsage
 from tritonstack_local.runtime.metrics import LOADED_MODELS, by_namespace
 from tritonstack_local.runtime.settings import RuntimeSettings
 
+# Triton notes every request of a multi-model endpoint with a line of its own (sagemaker_server.cc). Under load these
+# are thousands a second, and sending them took a tenth of the processor from the models. So of these lines, and of no
+# others, only the first of each second or so are sent; one line says how many were left out. The container's own file
+# has all.
+STAND_IN = "tritonstack stand-in:"
+BATCH_LINES = 1000
+BATCH_BYTES = 256 * 1024
+LINE_BYTES = 8 * 1024
+REQUEST_NOTE = b'"Invoking SageMaker TargetModel: '
+REQUEST_NOTES = 100
+"""How many notes of requests are sent each time."""
+logger = logging.getLogger("tritonstack.runtime")
+
+
+class LogShipper:
+    """Reads what was appended to one file and sends it. Call ``ship`` in a thread.
+
+    PutLogEvents takes 10,000 events and 1,048,576 bytes a call (CloudWatch Logs API reference); batches are smaller.
+    """
+
+    def __init__(
+        self, *, client: Any, path: Path, group: str, stream: str, seen: Callable[[str], None] = lambda _line: None
+    ) -> None:
+        """``client`` is a boto3 logs client; ``seen`` gets every line that names a stand-in."""
+        self._client = client
+        self._path = path
+        self._group = group
+        self._stream = stream
+        self._seen = seen
+        self._offset = 0
+        self._left_out = 0
+        self._ready = False
+        self._failing = False
+        self._lock = threading.Lock()
+
+    def ship(self) -> int:
+        """Send what is new. Returns the number of lines; a failure is logged once and tried again next time."""
+        with self._lock:
+            return self._ship()
+
+    def _ship(self) -> int:
+        sent, notes = 0, REQUEST_NOTES
+        while True:
+            raw, offset = self._read()
+            kept, left_out = _without_notes(raw, beyond=notes)
+            if not self._sent([_text(line) for line in kept]):
+                return sent
+            notes -= sum(REQUEST_NOTE in line for line in kept)
+            self._offset = offset
+            self._left_out += left_out
+            sent += len(kept)
+            if not raw:
+                break
+        if self._left_out and self._sent(
+            [f"tritonstack: {self._left_out} of Triton's lines that note a request are left out; {self._path} has them"]
+        ):
+            self._left_out = 0
+            sent += 1
+        return sent
+
+    def _sent(self, lines: list[str]) -> bool:
+        """Send lines, if there are any; whether that went well."""
+        if not lines:
+            return True
+        try:
+            self._send(lines)
+        except (BotoCoreError, ClientError) as error:
+            if not self._failing:
+                logger.warning("%s/%s: the log cannot be sent: %s", self._group, self._stream, error)
+            self._failing = True
+            return False
+        self._failing = False
+        for line in lines:
+            if STAND_IN in line:
+                self._seen(line[line.index(STAND_IN) :])
+        return True
+
+    def _read(self) -> tuple[list[bytes], int]:
+        """Whole lines after the offset, and the offset after them."""
+        try:
+            with self._path.open("rb") as file:
+                file.seek(self._offset)
+                data = file.read(BATCH_BYTES)
+        except FileNotFoundError:
+            return [], self._offset
+        end = data.rfind(b"\n") + 1
+        if end == 0:
+            if len(data) < BATCH_BYTES:
+                return [], self._offset  # a line that is still being written
+            end = len(data)
+        raw = data[:end].splitlines(keepends=True)[:BATCH_LINES]
+        offset = self._offset + sum(len(line) for line in raw)
+        return raw, offset
+
+    def _send(self, lines: list[str]) -> None:
+        self._make_stream()
+        now = int(time.time() * 1000)
+        self._client.put_log_events(
+            logGroupName=self._group,
+            logStreamName=self._stream,
+            logEvents=[{"timestamp": now, "message": line} for line in lines],
+        )
+
+    def _make_stream(self) -> None:
+        if self._ready:
+            return
+        for create, names in (
+            (self._client.create_log_group, {"logGroupName": self._group}),
+            (self._client.create_log_stream, {"logGroupName": self._group, "logStreamName": self._stream}),
+        ):
+            try:
+                create(**names)
+            except ClientError as error:
+                if error.response["Error"]["Code"] != "ResourceAlreadyExistsException":
+                    raise
+        self._ready = True
+
+
+def _without_notes(lines: list[bytes], *, beyond: int) -> tuple[list[bytes], int]:
+    """The lines without the notes of requests beyond so many, and the number of those."""
+    kept, notes = [], 0
+    for line in lines:
+        if REQUEST_NOTE in line:
+            notes += 1
+            if notes > beyond:
+                continue
+        kept.append(line)
+    return kept, len(lines) - len(kept)
+
+
+def _text(line: bytes) -> str:
+    """A line as PutLogEvents takes it: bounded, and never empty."""
+    return line.rstrip(b"\r\n")[:LINE_BYTES].decode(errors="replace") or " "
+
+
 DATA_A_CALL = 200
 KEPT_DATA = 20_000
-logger = logging.getLogger("tritonstack.runtime")
 
 
 class Publisher:

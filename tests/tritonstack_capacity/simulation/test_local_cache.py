@@ -21,9 +21,8 @@ from tests.tritonstack_capacity.bench.virtual_time import VirtualLoop
 from tests.tritonstack_capacity.simulation.plans import KIND, calls, evicted, hits, plan, table
 from tritonstack.http_server import Answer
 from tritonstack_capacity.simulation.fleet import simulate
-from tritonstack_local.runtime.cached_model import CachedModel
 from tritonstack_local.runtime.errors import ContainerAddress
-from tritonstack_local.runtime.model_cache import LoadEvents, ModelCache
+from tritonstack_local.runtime.model_cache import CachedModel, LoadEvents, ModelCache
 from tritonstack_local.runtime.model_store import ModelStore
 from tritonstack_local.runtime.settings import RuntimeSettings
 

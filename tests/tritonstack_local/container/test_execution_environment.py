@@ -13,7 +13,7 @@ from tests.tritonstack_local.container.conftest import SageMaker
 from tritonstack.archives.wheel_environment import activate_script
 from tritonstack.paths import environment_python
 from tritonstack_local.container import TritonFiles, prepare_model_data
-from tritonstack_local.container.execution_environment import packed_python
+from tritonstack_local.container.repository import packed_python
 from tritonstack_local.runtime.container import prepare_for_here
 
 CONFIG = """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tritonstack_local.container.server_log import last_lines, server_version
+from tritonstack_local.container.container import last_lines, server_version
 
 
 def test_the_version_is_that_of_the_last_start(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tritonstack.catalogue import load_catalogue
 from tritonstack.catalogue.releases import release_order
-from tritonstack_local.container.server_release import RELEASES, release_and_version
+from tritonstack_local.container.container import RELEASES, release_and_version
 
 
 def test_the_pinned_server_s_release_is_named_with_its_version() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from tests.tritonstack_local.runtime.fakes import Recorder
-from tritonstack_local.runtime.logs import LINE_BYTES, REQUEST_NOTES, LogShipper
+from tritonstack_local.runtime.publisher import LINE_BYTES, REQUEST_NOTES, LogShipper
 
 
 class Logs(Recorder):

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from tests.tritonstack_local.runtime.fakes import asynchronous, config, stage, until
 from tritonstack.http_server import InvokeError
 from tritonstack_local.runtime.errors import ContainerAddress, validation_error
-from tritonstack_local.runtime.latency import Histogram
-from tritonstack_local.runtime.metrics import Dimensions, FleetMetrics
+from tritonstack_local.runtime.metrics import Dimensions, FleetMetrics, Histogram
 
 ENDPOINT = {"EndpointName": "e", "VariantName": "v"}
 FLEET = ENDPOINT | {"EndpointConfigName": "c"}

@@ -10,8 +10,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from tests.tritonstack_local.runtime.fakes import asynchronous, until
-from tritonstack_local.runtime.pool import ConnectionPool, Lanes
-from tritonstack_local.runtime.upstream import ContainerGoneError, UpstreamConnection
+from tritonstack_local.runtime.pool import ConnectionPool, ContainerGoneError, Lanes, UpstreamConnection
 
 GET = b"GET /echo HTTP/1.1\r\nhost: x\r\n\r\n"
 

@@ -17,7 +17,7 @@ from tests.tritonstack_local.runtime.fakes import Stage, asynchronous, config, s
 from tests.tritonstack_local.runtime.test_status import fetched
 from tritonstack_local.runtime.deployed import DeployedEndpoint, Traffic
 from tritonstack_local.runtime.endpoint import Endpoint
-from tritonstack_local.runtime.split import Split
+from tritonstack_local.runtime.fleet import Split
 
 
 @given(st.integers(1, 20), st.integers(1, 20))
