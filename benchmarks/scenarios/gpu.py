@@ -19,7 +19,7 @@ from benchmarks.scenarios.models import TOKENS, Model, built
 from benchmarks.scenarios.served import Way
 from benchmarks.scenarios.table import ONE_TORCH_THREAD, TURNS, Scenario
 from tritonstack.archives.places import Places
-from tritonstack.archives.source_recipe import Size
+from tritonstack.archives.recipe import Size
 from tritonstack.client.body import encode
 from tritonstack.engines.engine_step import StepError
 from tritonstack.engines.gpu_check import find_gpu

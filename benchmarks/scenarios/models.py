@@ -16,7 +16,7 @@ from tritonstack.archives import BuildChoice
 from tritonstack.archives.build import build_models
 from tritonstack.archives.packing import pack
 from tritonstack.archives.places import Places
-from tritonstack.archives.source_recipe import Size
+from tritonstack.archives.recipe import Size
 from tritonstack.client.body import Body, PayloadFormat, encode
 from tritonstack.errors import WorkFailedError
 from tritonstack.paths import REPOSITORY, environment_python

@@ -12,8 +12,8 @@ from tritonstack.archives import building, programs
 from tritonstack.archives.build import build_environment, build_models
 from tritonstack.archives.manifest import read_manifest
 from tritonstack.archives.places import Places
+from tritonstack.archives.recipe import Size
 from tritonstack.archives.source import BuildChoice
-from tritonstack.archives.source_recipe import Size
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.unpacking import unpack
 

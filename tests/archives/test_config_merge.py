@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tritonstack.archives.config_merge import ConfigFile, merge_configs, with_name
+from tritonstack.archives.config_merge import ConfigFile, merge_configs, to_text, with_name
 from tritonstack.archives.model_config import read_config
 from tritonstack.archives.pbtxt import Field, Message, Scalar, parse
-from tritonstack.archives.pbtxt_text import to_text
 from tritonstack.errors import InputError
 
 BASE = """\

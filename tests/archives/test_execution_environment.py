@@ -12,10 +12,14 @@ from types import SimpleNamespace
 import pytest
 
 from tests.archives.wheels import make_wheel
-from tritonstack.archives import conda_environment
-from tritonstack.archives.execution_environment import PackedEnvironment, make_execution_environment
-from tritonstack.archives.pinned_requirements import read_requirements
-from tritonstack.archives.wheel_environment import activate_script, installer
+from tritonstack.archives import execution_environment
+from tritonstack.archives.execution_environment import (
+    PackedEnvironment,
+    activate_script,
+    installer,
+    make_execution_environment,
+    read_requirements,
+)
 from tritonstack.errors import InputError, WorkFailedError
 
 PART = SimpleNamespace(requirements="requirements.txt", packed_as="env.tar.gz")
@@ -26,7 +30,7 @@ HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
 def _no_network_and_no_conda(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UV_OFFLINE", "1")
     monkeypatch.setenv("UV_FIND_LINKS", str(tmp_path / "wheels"))
-    monkeypatch.setenv(conda_environment.CHANNEL_VARIABLE, "none")
+    monkeypatch.setenv(execution_environment.CHANNEL_VARIABLE, "none")
 
 
 @pytest.fixture
@@ -218,7 +222,7 @@ def channel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A channel that answers, and a conda on PATH."""
     (tmp_path / "channel" / "linux-64").mkdir(parents=True)
     (tmp_path / "channel" / "linux-64" / "repodata.json.zst").write_bytes(b"packages")
-    monkeypatch.setenv(conda_environment.CHANNEL_VARIABLE, (tmp_path / "channel").as_uri())
+    monkeypatch.setenv(execution_environment.CHANNEL_VARIABLE, (tmp_path / "channel").as_uri())
     fake_program(tmp_path / "programs" / "micromamba", tmp_path / "log")
     monkeypatch.setenv("PATH", str(tmp_path / "programs"))
     return tmp_path / "channel"
@@ -227,7 +231,7 @@ def channel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_where_a_channel_answers_the_environment_has_a_python_of_its_own(
     folder: Path, channel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(conda_environment, "installer", lambda: fake_program(tmp_path / "uv", tmp_path / "log"))
+    monkeypatch.setattr(execution_environment, "installer", lambda: fake_program(tmp_path / "uv", tmp_path / "log"))
     packed = make(folder, tmp_path / "out" / "env.tar.gz")
     assert (packed.way, packed.packages) == ("conda-pack", {"numpy": "1.26.999"})
     assert (unpacked(packed, tmp_path / "unpacked") / "bin" / "activate").read_text() == "conda's own"
@@ -241,11 +245,11 @@ def test_where_a_channel_answers_the_environment_has_a_python_of_its_own(
 def test_without_a_channel_or_a_program_wheels_are_used(
     channel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert conda_environment.find_conda() == tmp_path / "programs" / "micromamba"
+    assert execution_environment.find_conda() == tmp_path / "programs" / "micromamba"
     (channel / "linux-64" / "repodata.json.zst").unlink()
-    assert conda_environment.find_conda() is None
-    monkeypatch.setenv(conda_environment.CHANNEL_VARIABLE, "none")
-    assert conda_environment.find_conda() is None
+    assert execution_environment.find_conda() is None
+    monkeypatch.setenv(execution_environment.CHANNEL_VARIABLE, "none")
+    assert execution_environment.find_conda() is None
 
 
 def test_the_installer_is_the_one_that_setup_installed() -> None:

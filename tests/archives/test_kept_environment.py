@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tritonstack.archives import kept_environment as module
-from tritonstack.archives.execution_environment import PackedEnvironment
-from tritonstack.archives.kept_environment import kept_environment
+from tritonstack.archives import execution_environment as module
+from tritonstack.archives.execution_environment import PackedEnvironment, kept_environment
 from tritonstack.archives.recipe import ExecutionEnvironment
 from tritonstack.errors import InputError
 

@@ -11,9 +11,9 @@ from click.testing import CliRunner
 from tests.archives.folders import places_in, source_of, write, write_double
 from tritonstack.archives.build import build_models
 from tritonstack.archives.digest import model_digest
-from tritonstack.archives.kept_environment import environment_stem
-from tritonstack.archives.local_prune import LocalPlan, carry_out_local, plan_local
+from tritonstack.archives.execution_environment import environment_stem
 from tritonstack.archives.places import Places
+from tritonstack.archives.prune import LocalPlan, carry_out_local, plan_local
 from tritonstack.archives.source import BuildChoice
 from tritonstack.cli import root
 from tritonstack.errors import InputError

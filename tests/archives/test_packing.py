@@ -14,8 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tritonstack.archives.deflate import PIECE, STORED_BLOCK
-from tritonstack.archives.packing import pack, stores
+from tritonstack.archives.packing import PIECE, STORED_BLOCK, pack, stores
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.unpacking import unpack
 

@@ -16,9 +16,8 @@ from tests.archives import fake_aws
 from tests.archives.fake_aws import BUCKET, FakeAws
 from tests.archives.folders import places_in, source_of, write, write_double
 from tritonstack.archives.build import build_models
-from tritonstack.archives.export_options import export_digest
+from tritonstack.archives.exporting import export_digest, fetch_source
 from tritonstack.archives.places import Places
-from tritonstack.archives.s3_source import fetch_source
 from tritonstack.archives.source import ArchiveSource, BuildChoice
 from tritonstack.errors import InputError, WorkFailedError
 

@@ -9,7 +9,7 @@ import pytest
 from tests.archives.folders import Endpoint, Environment, source_of, write, write_double
 from tritonstack.archives.contents import contents_of
 from tritonstack.archives.digest import check_model_folders, model_digest, release_set
-from tritonstack.archives.export_options import export_digest, max_batch_size, script_options
+from tritonstack.archives.exporting import export_digest, max_batch_size, script_options
 from tritonstack.archives.resolving import resolved_models, sources_of
 from tritonstack.archives.source import ArchiveSource, BuildChoice, archives_of
 from tritonstack.errors import InputError

@@ -18,8 +18,7 @@ from tritonstack.archives.manifest import ArchiveEntry, EngineEntry, Manifest, M
 from tritonstack.archives.marked_plan import MARK
 from tritonstack.archives.packing import pack
 from tritonstack.archives.places import Places
-from tritonstack.archives.publish import BuiltArchive, publish_archive, publish_environment
-from tritonstack.archives.stand_in_plans import marked_plans
+from tritonstack.archives.publish import BuiltArchive, marked_plans, publish_archive, publish_environment
 from tritonstack.errors import WorkFailedError
 from tritonstack.naming import ArchiveName
 

@@ -20,7 +20,7 @@ from tritonstack.archives.manifest import ArchiveEntry, Manifest, ModelEntry, Sa
 from tritonstack.client import model_client
 from tritonstack.client.errors import ReleaseLookupError
 from tritonstack.commands import invoke
-from tritonstack.commands.calling import region_of
+from tritonstack.commands.session import region_of
 from tritonstack.errors import InputError, Problem
 
 DIGEST = "0123456789abcdef"

@@ -6,7 +6,7 @@ import io
 
 from rich.console import Console
 
-from tritonstack.commands.prepare_view import ArchiveLines
+from tritonstack.commands.prepare import ArchiveLines
 
 
 def lines(*said: tuple[str, str], log_seconds: float = 1000) -> list[str]:

@@ -13,7 +13,7 @@ from tests.review.pipelines import ACCEPTED, ACCESS, GROUP, OPEN, OWN, asked, ma
 from tests.review.projects import git, variables
 from tests.review.reports import ALL, READ, policy
 from tests.review.small import resource
-from tritonstack.commands.review_sides import Sides, base_of, sides_of
+from tritonstack.commands.review import Sides, base_of, sides_of
 from tritonstack.errors import InputError
 from tritonstack.review.fail_on import matches_of, parse_fail_on
 from tritonstack.review.report import Level, Report, report_of

@@ -16,7 +16,7 @@ from tests.engines.tiny_engine import write_tiny
 from tritonstack.adapters import Adapters
 from tritonstack.archives.bucket import ArtifactBucket
 from tritonstack.archives.manifest import ArchiveEntry, Manifest, ModelEntry, SampleEntry
-from tritonstack.archives.overlay import Dependency
+from tritonstack.archives.recipe import Dependency
 from tritonstack.archives.source import ArchiveSource, BuildChoice
 from tritonstack.engines.order import Order, OrderedArchive
 from tritonstack.engines.preparation import Place, PreparationPlan, plan_preparation, target_for

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tritonstack.adapters import TextAdapter
-from tritonstack.archives.export_options import script_options
+from tritonstack.archives.exporting import script_options
 from tritonstack.archives.lint.onnx_graph import read_graph
 from tritonstack.archives.model_config import ModelConfig, Node, Tensor, read_config
 from tritonstack.archives.programs import REPOSITORY, run_script

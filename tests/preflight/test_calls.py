@@ -15,7 +15,7 @@ import pytest
 from botocore.config import Config
 
 from tritonstack import read_only_aws
-from tritonstack.preflight.once import Once
+from tritonstack.preflight.account_facts import Once
 from tritonstack.read_only_aws import NotKnownError, ReadOnlyCalls, not_known_of
 
 QUICK = Config(connect_timeout=1, read_timeout=0.3, retries={"mode": "standard", "total_max_attempts": 2}, proxies={})

@@ -24,7 +24,7 @@ from tests.systems.conftest import RESNETS, deploying, endpoint, environment, sy
 from tritonstack.archives.build import build_models
 from tritonstack.archives.building import Task
 from tritonstack.archives.digest import model_digest
-from tritonstack.archives.export_options import export_digest
+from tritonstack.archives.exporting import export_digest
 from tritonstack.archives.places import Places
 from tritonstack.archives.source import ArchiveSource, BuildChoice, archives_of
 from tritonstack.catalogue.build_machines import load_build_machines

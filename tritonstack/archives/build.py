@@ -1,10 +1,10 @@
-"""Model folders → archives and manifests under ``.local/archives``, each built once for its inputs and its target."""
+"""Model folders → archives and manifests under ``.local/archives``, each linted and built once for its digest."""
 
 from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain
@@ -15,7 +15,8 @@ from tritonstack.archives.building import Proofs, Task, finish, stage_archive
 from tritonstack.archives.contents import lacks_plan
 from tritonstack.archives.digest import model_digest
 from tritonstack.archives.exporting import exported_files
-from tritonstack.archives.lint import refuse_errors
+from tritonstack.archives.lint import Finding, Target, lint_folder, refuse_errors
+from tritonstack.archives.lint.built import unpacked_bytes
 from tritonstack.archives.manifest import Manifest
 from tritonstack.archives.partial import partial_folder
 from tritonstack.archives.places import Places
@@ -25,6 +26,35 @@ from tritonstack.archives.source import ArchiveSource, BuildChoice
 from tritonstack.archives.targets import refuse_unservable, target_of
 from tritonstack.errors import InputError, Problem
 from tritonstack.naming import ArchiveName, Platform
+from tritonstack.settings import Environment
+
+
+def refuse_errors_of_environment(
+    environment: Environment, *, models: Sequence[str] = (), places: Places | None = None
+) -> None:
+    """Raise :class:`InputError` with every error of what an environment serves, or of ``models`` alone; warnings pass.
+
+    Each archive is held against the release and the instance type of its endpoints, as ``tritonstack lint
+    --environment`` does. ``models``: archives, or folders, which stand for all their archives.
+    """
+    found = dict.fromkeys(_findings(environment, frozenset(models), places or Places.of_project()))
+    problems = [finding.problem() for finding in found if finding.level == "error"]
+    if problems:
+        raise InputError(problems)
+
+
+def _findings(environment: Environment, models: frozenset[str], places: Places) -> Iterator[Finding]:
+    choice = choice_of(environment)
+    for endpoint in environment.endpoints:
+        target = Target.of_endpoint(endpoint, environment.environment)
+        sources = [source for entry in endpoint.models for source in sources_of(entry, places.repositories, choice)]
+        for source in sources:
+            if models and not models & {source.name, source.folder.name}:
+                continue
+            size = unpacked_bytes(source, endpoint.platform, places)
+            served = dataclasses.replace(target, unpacked_bytes=size)
+            yield from lint_folder(source.folder, target=served, archives={source.name})
+
 
 NAMED_ARCHIVES = 3
 """How many archives a summary names; of more it gives the number and the bytes of all."""

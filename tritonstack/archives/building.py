@@ -10,10 +10,9 @@ from pathlib import Path
 
 from tritonstack.archives.contents import contents_of
 from tritonstack.archives.digest import model_digest, sha256_of
-from tritonstack.archives.execution_environment import PackedEnvironment
+from tritonstack.archives.execution_environment import PackedEnvironment, kept_environment
 from tritonstack.archives.exporting import Exported, export_source
 from tritonstack.archives.folder import CONFIG, model_directories
-from tritonstack.archives.kept_environment import kept_environment
 from tritonstack.archives.lint import Target, refuse_errors
 from tritonstack.archives.manifest import (
     ENGINE_FIGURE,

@@ -1,22 +1,155 @@
-"""Make the files that a model folder does not hold: run its exports, once for each digest of what they depend on."""
+"""Runs the exports of a model folder, once for each digest of what they depend on; fetches weights from S3."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tritonstack.archives.export_options import export_digest, script_options
-from tritonstack.archives.export_recipe import Export
+import boto3
+from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, PartialCredentialsError, ProfileNotFound
+
+from tritonstack.archives.bucket import Session, code_of
+from tritonstack.archives.digest import library_files, lock_digests, sha256_of, short_digest
+from tritonstack.archives.folder import CONFIG
+from tritonstack.archives.model_config import read_config
 from tritonstack.archives.partial import partial_folder
 from tritonstack.archives.programs import Report, Spent, run_script
-from tritonstack.archives.s3_source import fetch_source
+from tritonstack.archives.recipe import RECIPE, Export
 from tritonstack.archives.source import ArchiveSource
-from tritonstack.errors import WorkFailedError
+from tritonstack.errors import InputError, Problem, WorkFailedError
+
+
+def script_options(source: ArchiveSource, export: Export) -> dict[str, Any]:
+    """``--options`` of one export: the recipe's and the build's choices. The same for overlays that export alike.
+
+    Raises :class:`InputError` where a recipe or a configuration is wrong.
+    """
+    recipe = source.recipe
+    return {
+        "size": source.size,
+        "weights": source.weights,
+        "seed": recipe.seed,
+        "source": recipe.source.plain() if recipe.source else None,
+        "graph": export.graph.model_dump(mode="json") if export.graph else None,
+        "engine": recipe.engine.model_dump(mode="json", exclude={"tolerance"}) if recipe.engine else None,
+        "max_batch_size": max_batch_size(source),
+        "largest_batch": recipe.proof.largest_batch,
+        "tolerance": recipe.proof.tolerance,
+        "options": export.options,
+        "archive": source.folder.resolve().name,
+    }
+
+
+def max_batch_size(source: ArchiveSource) -> int:
+    """The addressed model's, the overlay's fragments included; 0 where there is no such model."""
+    configs = (model.config for model in source.own_models() if model.name == source.model)
+    return next((read_config(config).max_batch_size for config in configs), 0)
+
+
+def export_digest(source: ArchiveSource, *, count: int) -> str:
+    """The digest of what the first ``count`` exports of an archive depend on: 16 hexadecimal digits.
+
+    It covers what the scripts are told, every file of the folder but configurations, fragments and the sample's answer,
+    the sample request with its adapter, lock files and the library of the exporters. Overlays and copies whose exports
+    are the same have the same digest, so that they share one export.
+    """
+    recipe = source.recipe
+    exports = recipe.exports[:count]
+    left_out = {*source.fragments, recipe.sample.answer}
+    files = {
+        name: sha256_of(path)
+        for name, path in source.files().items()
+        if name not in left_out and not name.endswith(f"/{CONFIG}")
+    }
+    steps = [
+        {
+            "environment": export.environment,
+            "script": export.script,
+            "produces": export.produces,
+            "options": script_options(source, export),
+        }
+        for export in exports
+    ]
+    return short_digest(
+        {
+            "steps": steps,
+            "sample": [recipe.sample.request, recipe.adapters.model_dump(mode="json", exclude_defaults=True)],
+            "files": files,
+            "locks": lock_digests(source),
+            "library": {name: sha256_of(path) for name, path in library_files(source).items()},
+        }
+    )
+
+
+CHUNK = 8 << 20
+_NO_SETTINGS = (NoCredentialsError, PartialCredentialsError, ProfileNotFound)
+_ABSENT = {"404", "NoSuchKey", "NotFound", "NoSuchBucket"}
+
+
+def fetch_source(source: ArchiveSource, folder: Path, *, report: Report, session: Session | None = None) -> Path | None:
+    """The object that a recipe's ``source`` names, as ``<folder>/<sha256>``; None where its exports take no object.
+
+    What lies there and has that digest is not downloaded again. ``session`` makes the client; without one the shell's
+    own AWS settings do, for weights are an input of a build like the files of the folder, whatever it is built for.
+
+    Raises :class:`InputError` where there is no such object, it has another digest, or there are no credentials;
+    :class:`WorkFailedError` where AWS refuses or the download breaks off. Then nothing is kept.
+    """
+    part = source.recipe.source
+    if part is None or part.s3 is None or part.sha256 is None or source.weights == "random":
+        return None
+    kept = folder / part.sha256
+    if kept.is_file():
+        report(f"checking the weights of {source.name}")
+        if sha256_of(kept) == part.sha256:
+            return kept
+    with partial_folder(folder, name=part.sha256[:16]) as work:
+        found = _download(part.s3, work / "object", source=source, report=report, session=session)
+        if found != part.sha256:
+            raise _wrong(source, "source.sha256", f"{part.s3} has the SHA-256 {found}", part.sha256)
+        (work / "object").replace(kept)
+    return kept
+
+
+def _download(url: str, file: Path, *, source: ArchiveSource, report: Report, session: Session | None) -> str:
+    """Stream an object into a file; its SHA-256."""
+    bucket, _, key = url.removeprefix("s3://").partition("/")
+    digest, done = hashlib.sha256(), 0
+    try:
+        client = (session or boto3.Session()).client("s3")
+        answer = client.get_object(Bucket=bucket, Key=key)
+        total = int(answer["ContentLength"])
+        with file.open("wb") as stream:
+            for chunk in _chunks(answer["Body"]):
+                digest.update(chunk)
+                stream.write(chunk)
+                done += len(chunk)
+                report(f"weights of {source.name}: {100 * done // max(total, 1)} % of {total / 1e6:,.1f} MB")
+    except _NO_SETTINGS as error:
+        advice = "set AWS_PROFILE or AWS_ACCESS_KEY_ID (local AWS: tritonstack local env), or build with random weights"
+        allowed = f"credentials that may read {url}"
+        raise InputError([Problem(field="AWS settings", found=str(error), allowed=allowed, advice=advice)]) from error
+    except (BotoCoreError, ClientError, ValueError) as error:
+        if code_of(error) in _ABSENT:
+            raise _wrong(source, "source.s3", f"{url}: {code_of(error)}", "an object that is there") from error
+        raise WorkFailedError(f"could not download {url}: {error}") from error
+    return digest.hexdigest()
+
+
+def _chunks(body: Any) -> Iterator[bytes]:
+    """A streamed answer's content; botocore raises where it ends early."""
+    yield from body.iter_chunks(CHUNK)
+
+
+def _wrong(source: ArchiveSource, field: str, found: str, allowed: str) -> InputError:
+    return InputError([Problem(file=str(source.folder / RECIPE), field=field, found=found, allowed=allowed)])
+
 
 REPORT = "report.json"
 FILES = "files"

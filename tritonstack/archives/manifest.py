@@ -10,8 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from tritonstack.adapters import Adapters, Answers
 from tritonstack.archives.model_config import Tensor
-from tritonstack.archives.overlay import Dependency
-from tritonstack.archives.source_recipe import Size, Source, Weights
+from tritonstack.archives.recipe import Dependency, Size, Source, Weights
 
 
 class _Part(BaseModel):

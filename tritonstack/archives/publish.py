@@ -1,28 +1,66 @@
-"""Built archives → the environment's bucket: inputs, then the manifest, then the archive, whose key commits it."""
+"""Publishes built archives: inputs, then the manifest, then the archive; plans of trtexec's stand-in are refused."""
 
 from __future__ import annotations
 
 import dataclasses
+import tarfile
 import tempfile
-from collections.abc import Mapping
+import zlib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol, get_args
 
 from tritonstack.archives.bucket import ArtifactBucket, Session, StoredObject
-from tritonstack.archives.contents import lacks_plan
+from tritonstack.archives.contents import TENSORRT, lacks_plan
 from tritonstack.archives.digest import model_digest, sha256_of
 from tritonstack.archives.inputs import zip_inputs
 from tritonstack.archives.manifest import ENGINE_FIGURE, ArchiveEntry, Manifest
+from tritonstack.archives.marked_plan import MARK
 from tritonstack.archives.places import Places
 from tritonstack.archives.programs import Report
 from tritonstack.archives.resolving import DeployedBuilds, choice_of, leaves_engines, left_to_deployment, sources_of
 from tritonstack.archives.source import ArchiveSource
-from tritonstack.archives.stand_in_plans import refuse_stand_in
 from tritonstack.archives.targets import refuse_unservable, target_of
 from tritonstack.disk import naming
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.naming import ArchiveName, Platform, archive_key, inputs_key, manifest_key
+from tritonstack.unpacking import IsalError, open_gzip
+
+
+def refuse_stand_in(manifest: Manifest, archive: Path | None) -> None:
+    """Raise :class:`WorkFailedError` where an archive holds a stand-in's plan, by its manifest or by its own content.
+
+    Only archives with a TensorRT model are looked into: nothing else loads a plan. ``archive`` is streamed; None where
+    it is not what will be published, and its manifest may be.
+    """
+    named = [entry.plan for entry in manifest.engines.values() if entry.stand_in]
+    if not named and archive is not None and TENSORRT in manifest.backends:
+        named = list(marked_plans(archive))
+    if named or manifest.plan is False:
+        held = ", ".join(named) or "the ONNX graph of an engine that is not built"
+        raise WorkFailedError(
+            f"{manifest.archive.file} holds no TensorRT engine, but {held}"
+            + (", which trtexec-stand-in wrote" if named else "")
+            + "\n  allowed: the local AWS, whose stand-in for TensorRT runs the graph\n"
+            "  do:      build the engine on its GPU: tritonstack prepare"
+        )
+
+
+def marked_plans(archive: Path) -> Iterator[str]:
+    """The names of the files in an archive that trtexec's stand-in wrote; it is streamed, and nothing is unpacked.
+
+    Raises :class:`WorkFailedError` where the archive cannot be read.
+    """
+    try:
+        with open_gzip(archive, "rb") as plain, tarfile.open(fileobj=plain, mode="r|") as tar:
+            for member in tar:
+                stream = tar.extractfile(member) if member.isreg() else None
+                if stream is not None and stream.read(len(MARK)) == MARK:
+                    yield member.name
+    except (tarfile.TarError, zlib.error, IsalError, EOFError, OSError) as error:
+        raise WorkFailedError(f"{archive} cannot be read: {error}") from error
+
 
 Outcome = Literal["published", "there already", "there already from another build", "another was first"]
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)

@@ -1,23 +1,190 @@
-"""``recipe.yaml``: what a model folder says about its archives, beside the ``config.pbtxt`` files that Triton reads."""
+"""``recipe.yaml``: a model folder's archives, beside ``config.pbtxt``: weights, exports, sample, overlays."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError, ValidationInfo, field_validator
+from pydantic import AfterValidator, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from tritonstack.adapters import Adapters, Answers
 from tritonstack.archives.engine_recipe import Engine
-from tritonstack.archives.export_recipe import Exports
 from tritonstack.archives.onnxruntime_options import OnnxRuntimeOptions
-from tritonstack.archives.overlay import Dependency, Kind, Overlay
-from tritonstack.archives.sample_recipe import Proof, Sample
-from tritonstack.archives.source_recipe import Sizes, Source
 from tritonstack.errors import InputError, Problem
+from tritonstack.naming import NAME_PATTERN
 from tritonstack.recipe_part import InsidePath, Name, RecipePart
 from tritonstack.settings.findings import Finding, shown, to_problems
 from tritonstack.settings.type_errors import type_findings
 from tritonstack.settings.yaml_source import read_yaml
+
+Size = Literal["full", "tiny"]
+Weights = Literal["pretrained", "random"]
+
+
+class Source(RecipePart):
+    """Pretrained weights: ``hub`` with ``revision``, or ``s3`` with ``sha256``. Both name exactly one content."""
+
+    hub: str | None = Field(
+        None,
+        pattern=r"^[A-Za-z0-9._-]+/[A-Za-z0-9._-]+$",
+        description="A model of the Hugging Face Hub: organisation/name.",
+    )
+    revision: str | None = Field(
+        None, pattern=r"^[0-9a-f]{40}$", description="The commit of that model: 40 hexadecimal digits, no branch."
+    )
+    s3: str | None = Field(
+        None,
+        pattern=r"^s3://[a-z0-9.-]+/.+$",
+        description="An object in S3, s3://bucket/key: one file, or a .tar.gz, .tgz or .zip of a folder laid out like "
+        "a model of the hub.",
+    )
+    sha256: str | None = Field(None, pattern=r"^[0-9a-f]{64}$", description="Of that object: 64 hexadecimal digits.")
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Source:
+        given = {name for name in ("hub", "revision", "s3", "sha256") if getattr(self, name) is not None}
+        if given not in ({"hub", "revision"}, {"s3", "sha256"}):
+            raise ValueError("hub with revision, or s3 with sha256")
+        return self
+
+    def plain(self) -> dict[str, str]:
+        """As the recipe has it, without the fields that are not set."""
+        return self.model_dump(exclude_none=True)
+
+
+class Sizes(RecipePart):
+    """Size → what differs in the source framework's model configuration. Names, types and widths stay as they are."""
+
+    full: dict[str, Any] = Field(default_factory=dict, description="What differs for the size that is deployed.")
+    tiny: dict[str, Any] = Field(
+        default_factory=dict, description="What differs for tests: few layers, a small vocabulary."
+    )
+
+
+class Floor(RecipePart):
+    """The least value that a figure may have."""
+
+    at_least: float = Field(description="The build fails below it.")
+
+
+class Proof(RecipePart):
+    """What has to hold before an archive is packed."""
+
+    figures: dict[str, Floor] = Field(
+        default_factory=dict, description="Figures of the exports' reports, and what each must reach."
+    )
+    tolerance: float = Field(
+        1e-4, ge=0, description="The largest difference between the exported model and the source framework (FP32)."
+    )
+    largest_batch: int | None = Field(
+        None,
+        ge=1,
+        description="The largest batch that the exports are proved with, beside 1; null: the model's max_batch_size. "
+        "For a large model the proof takes most of a build's time, and memory with its batch; a build prints both.",
+    )
+
+
+class Sample(RecipePart):
+    """A request that the built archive answers as expected; it goes into the manifest."""
+
+    request: InsidePath = Field(
+        description="A body in KServe's JSON form (.json), arrays (.npz), or a file for one of the adapters: what "
+        "`tritonstack invoke --input` takes. Of the folder, or made by an export."
+    )
+    answer: InsidePath = Field(
+        description="The expected answer in KServe's JSON form, without names of model or version. Of the folder, or "
+        "made by an export, which lets the source framework answer."
+    )
+    tolerance: float = Field(
+        0.0, ge=0, description="The largest absolute difference of a floating-point value; all else must be equal."
+    )
+
+
+Datatype = Literal[
+    "BOOL", "UINT8", "UINT16", "UINT32", "UINT64", "INT8", "INT16", "INT32", "INT64", "FP16", "FP32", "FP64", "BYTES"
+]
+
+
+class GraphTensor(RecipePart):
+    """One input or output that an exported ONNX graph must have."""
+
+    name: str = Field(min_length=1, description="Its name in the graph, which config.pbtxt uses too.")
+    dtype: Datatype = Field(description="Its type, as KServe names it: FP32, INT64, …")
+    shape: tuple[int | str, ...] = Field(
+        description="Its axes, the batch first: a number is a fixed length, a word names a dynamic axis."
+    )
+
+
+class Graph(RecipePart):
+    """What an exported ONNX graph must be. The export names its tensors and axes so, and checks it."""
+
+    opset: int = Field(ge=7, le=25, description="ONNX operator set.")
+    inputs: tuple[GraphTensor, ...] = Field(min_length=1, description="The graph's inputs, all of them.")
+    outputs: tuple[GraphTensor, ...] = Field(min_length=1, description="The graph's outputs, all of them.")
+
+
+class Export(RecipePart):
+    """How files are made that are not in the folder."""
+
+    environment: str = Field(
+        "exporters",
+        pattern=NAME_PATTERN,
+        description="The environment under .envs/ that the script runs in; its lock file requirements/<name>.txt is "
+        "part of the digest.",
+    )
+    script: InsidePath = Field(
+        "export.py",
+        description="Called with --target FOLDER --options JSON --report FILE (and --sample FILE.npz where the sample "
+        "request is a file of the folder): writes what `produces` names below FOLDER, and its figures and tool "
+        "versions into FILE.",
+    )
+    produces: tuple[InsidePath, ...] = Field(
+        min_length=1,
+        description="The files that the script makes: of models, of the sample, and for clients. They are not part of "
+        "the digest.",
+    )
+    options: dict[str, Any] = Field(
+        default_factory=dict, description="What the script alone is told: splits, thresholds. Part of the digest."
+    )
+    graph: Graph | None = Field(None, description="What the ONNX graph that the script exports must be; null: none.")
+
+
+def _produced_once(exports: tuple[Export, ...]) -> tuple[Export, ...]:
+    names = [name for export in exports for name in export.produces]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(f"each file produced once ({', '.join(twice)} is not)")
+    return exports
+
+
+Exports = Annotated[tuple[Export, ...], AfterValidator(_produced_once)]
+"""Exports that run one after the other into one folder."""
+
+
+Dependency = Literal["none", "python", "engine"]
+Kind = Literal["onnx", "python", "ensemble", "pytorch", "tensorrt", "dali", "tensorflow"]
+
+
+class Overlay(RecipePart):
+    """What differs from the folder's recipe; every field that is not given is the folder's."""
+
+    config: tuple[InsidePath, ...] = Field(
+        (),
+        description="Fragments of config.pbtxt, merged over the addressed model's in this order: a scalar replaces, a "
+        "repeated field or message replaces the whole field, entries of maps are merged by their key.",
+    )
+    description: str | None = Field(None, min_length=1, description="One sentence: what the variant is.")
+    kind: Kind | None = Field(None, description="What the addressed model is, where it differs.")
+    dependency: Dependency | None = Field(None, description="What the archive depends on, where it differs.")
+    exports: Exports | None = Field(None, description="The exports, where they differ: all of them.")
+    engine: Engine | None = Field(None, description="The engine, where it differs.")
+    sample: Sample | None = Field(None, description="The sample, where it differs.")
+
+    def changes(self) -> dict[str, Any]:
+        """Field of the recipe → the variant's value; ``engine: null`` is a change too, for every other null is none."""
+        given = {name: getattr(self, name) for name in self.model_fields_set - {"config"}}
+        return {name: value for name, value in given.items() if value is not None or name == "engine"}
+
 
 RECIPE = "recipe.yaml"
 MOST_COPIES = 1000

@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from tritonstack.archives.recipe import RECIPE
+from tritonstack.archives.recipe import RECIPE, Size, Weights
 from tritonstack.archives.source import ArchiveSource, BuildChoice, archives_of
-from tritonstack.archives.source_recipe import Size, Weights
 from tritonstack.errors import InputError, Problem
 from tritonstack.settings.findings import with_lines
 

@@ -9,8 +9,7 @@ from typing import Any
 
 from tritonstack.archives.config_merge import ConfigFile, merge_configs, with_name
 from tritonstack.archives.folder import CONFIG, files_below, model_directories
-from tritonstack.archives.recipe import RECIPE, Recipe, read_recipe
-from tritonstack.archives.source_recipe import Size, Weights
+from tritonstack.archives.recipe import RECIPE, Recipe, Size, Weights, read_recipe
 from tritonstack.errors import InputError, Problem
 from tritonstack.paths import LIBRARY
 

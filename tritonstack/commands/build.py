@@ -7,9 +7,14 @@ from typing import Any, get_args
 import click
 
 from tritonstack.archives import BuildChoice, check_model_folders
-from tritonstack.archives.build import BuildSummary, Built, build_environment, build_models
-from tritonstack.archives.environment_lint import refuse_errors_of_environment
-from tritonstack.archives.source_recipe import Size, Weights
+from tritonstack.archives.build import (
+    BuildSummary,
+    Built,
+    build_environment,
+    build_models,
+    refuse_errors_of_environment,
+)
+from tritonstack.archives.recipe import Size, Weights
 from tritonstack.commands.progress import Step, Steps
 from tritonstack.paths import project_folder
 from tritonstack.settings import load_environment

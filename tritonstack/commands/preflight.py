@@ -15,8 +15,7 @@ from tritonstack.engines.order import served_by
 from tritonstack.errors import InputError, Problem
 from tritonstack.local_aws import is_local
 from tritonstack.paths import project_folder
-from tritonstack.preflight.report import PreflightReport, PreflightResult, report_of
-from tritonstack.preflight.result import Outcome
+from tritonstack.preflight.result import Outcome, PreflightReport, PreflightResult, report_of
 from tritonstack.preflight.runner import run_checks
 from tritonstack.preflight.subject import Subject
 from tritonstack.read_only_aws import NotKnownError, ReadOnlyCalls

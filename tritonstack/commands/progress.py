@@ -1,12 +1,14 @@
-"""Steps that show what runs and for how long: on a terminal as a live line, in a log by a line now and then."""
+"""Steps that show what runs and for how long; signals that end a command in order."""
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from rich.console import Console
 from rich.live import Live
@@ -112,3 +114,23 @@ class Steps:
     def _print(self, *parts: str | tuple[str, str]) -> None:
         """One line; in a log it stays one, however long."""
         self.console.print(Text.assemble(*parts), soft_wrap=not self.console.is_terminal)
+
+
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """Raise KeyboardInterrupt in the main thread at the first of the signals; further ones do not disturb its end."""
+
+    def end(_number: int, _frame: Any) -> None:
+        for number in _ENDING:
+            signal.signal(number, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, end) for number in _ENDING}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tritonstack.commands.calling import calling_session, explain_name, refuse_without_credentials
+from tritonstack.commands.session import calling_session, explain_name, refuse_without_credentials
 from tritonstack.errors import InputError, Problem
 
 if TYPE_CHECKING:  # imported where it is used, so that --help and wrong options answer at once

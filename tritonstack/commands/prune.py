@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 import click
 
-from tritonstack.archives.local_prune import carry_out_local, plan_local
 from tritonstack.archives.places import Places
-from tritonstack.archives.prune import DEFAULT_GRACE_HOURS, DEFAULT_HISTORY, Pruning
+from tritonstack.archives.prune import DEFAULT_GRACE_HOURS, DEFAULT_HISTORY, Pruning, carry_out_local, plan_local
 from tritonstack.commands.session import require_account, session_of
 from tritonstack.errors import InputError, Problem
 from tritonstack.paths import project_folder

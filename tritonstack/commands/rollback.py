@@ -8,9 +8,8 @@ import click
 
 from tritonstack.archives.bucket import ArtifactBucket, Session
 from tritonstack.client.releases import RECORD_SECONDS, ModelReference, ReleaseRecords
-from tritonstack.commands.progress import Steps
+from tritonstack.commands.progress import Steps, ended_by_signals
 from tritonstack.commands.session import local_option, require_account, session_of
-from tritonstack.commands.signals import ended_by_signals
 from tritonstack.engines.order import Order, build_set, served_by
 from tritonstack.engines.preparation import Place, stored_archives
 from tritonstack.errors import InputError, Problem, WorkFailedError

@@ -21,7 +21,7 @@ SCHEMAS: dict[str, tuple[str, str]] = {
     "releases": ("tritonstack.releases.report", "ReleasesReport"),
     "outputs": ("tritonstack.outputs.document", "OutputsDocument"),
     "outputs-parameter": ("tritonstack.outputs.parameters", "StackParameter"),
-    "preflight": ("tritonstack.preflight.report", "PreflightReport"),
+    "preflight": ("tritonstack.preflight.result", "PreflightReport"),
     "review": ("tritonstack.review.document", "ReviewDocument"),
     "prices": ("tritonstack.catalogue.price_file", "PriceFile"),
     "pipeline": ("tritonstack.settings.pipeline", "Pipeline"),

@@ -13,10 +13,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from tritonstack.archives.contents import contents_of
 from tritonstack.archives.digest import digests_of
-from tritonstack.archives.overlay import Dependency
+from tritonstack.archives.recipe import Dependency, Size, Weights
 from tritonstack.archives.resolving import resolved_models
 from tritonstack.archives.source import ArchiveSource, BuildChoice
-from tritonstack.archives.source_recipe import Size, Weights
 from tritonstack.catalogue.build_machines import BuilderKind
 from tritonstack.catalogue.releases import RELEASE_PATTERN
 from tritonstack.engines.plan import EnginePlan, plan_engines

@@ -19,9 +19,9 @@ from tritonstack.archives.digest import LIBRARY as OWN_LIBRARY
 from tritonstack.archives.digest import lock_files, model_digest, sha256_of
 from tritonstack.archives.inputs import INPUT_LIMITS, LIBRARY, REPOSITORIES, REQUIREMENTS, unzip_inputs
 from tritonstack.archives.manifest import Manifest
+from tritonstack.archives.recipe import Size, Weights
 from tritonstack.archives.resolving import sources_of
 from tritonstack.archives.source import ArchiveSource, BuildChoice
-from tritonstack.archives.source_recipe import Size, Weights
 from tritonstack.engines.order import Order, OrderedArchive, build_set
 from tritonstack.engines.preparation import Place, belongs
 from tritonstack.errors import InputError, Problem, WorkFailedError

@@ -10,7 +10,7 @@ from typing import Literal, get_args
 from tritonstack.archives.bucket import ArtifactBucket, StoredObject
 from tritonstack.archives.contents import lacks_plan
 from tritonstack.archives.manifest import Manifest
-from tritonstack.archives.overlay import Dependency
+from tritonstack.archives.recipe import Dependency
 from tritonstack.archives.source import ArchiveSource, BuildChoice
 from tritonstack.archives.targets import LOCAL, python_of, target_of
 from tritonstack.engines.order import Order, OrderedArchive

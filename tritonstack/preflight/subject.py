@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tritonstack.engines.order import Served
-from tritonstack.preflight.fleets import Fleets
-from tritonstack.preflight.quotas import Quotas
+from tritonstack.preflight.account_facts import Fleets, Quotas, Stacks
 from tritonstack.preflight.result import Result
-from tritonstack.preflight.stacks import Stacks
 from tritonstack.read_only_aws import ReadOnlyCalls
 from tritonstack.settings import Environment, engines_built_on_deploy
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.archives.folders import source_of, write_double
 from tests.tritonstack_local.emulator.running import Emulator
-from tritonstack.archives.s3_source import fetch_source
+from tritonstack.archives.exporting import fetch_source
 from tritonstack.errors import InputError
 
 WEIGHTS = bytes(range(256)) * 50_000

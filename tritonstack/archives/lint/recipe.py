@@ -10,8 +10,7 @@ from tritonstack.archives.folder import CONFIG
 from tritonstack.archives.lint.finding import Finding
 from tritonstack.archives.lint.view import ModelView, RepositoryView
 from tritonstack.archives.model_config import Node
-from tritonstack.archives.overlay import Dependency
-from tritonstack.archives.recipe import RECIPE, Recipe
+from tritonstack.archives.recipe import RECIPE, Dependency, Recipe
 from tritonstack.archives.sample import read_sample
 from tritonstack.errors import InputError
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tritonstack.preflight.account_facts import Stack, stack_names
 from tritonstack.preflight.result import About, Result
-from tritonstack.preflight.stacks import Stack, stack_names
 from tritonstack.preflight.subject import Check, Subject
 
 REPLACED_BY_CDK = "ROLLBACK_COMPLETE"
