@@ -1,13 +1,8 @@
-"""Application Auto Scaling: scalable targets and policies of endpoint variants.
-
-They are kept, checked and described. A target tracking policy adds instances (``target_tracking``); no schedule is run,
-and no instance is removed. AWS tries the caller's rights first, in the target's service and in CloudWatch (user guide,
-"Permissions validation for API calls on target resources"): here nobody's rights are asked, and tests/policies has what
-it tries.
-"""
+"""Application Auto Scaling: scalable targets and policies of endpoint variants, and what it refuses."""
 
 from __future__ import annotations
 
+import re
 import time
 import uuid
 import zlib
@@ -16,15 +11,73 @@ from typing import Any
 
 from ministack.core.responses import AccountRegionScopedDict, get_account_id, get_region
 
-from tritonstack_local.emulator.autoscaling_checks import check_policy, check_schedule
 from tritonstack_local.emulator.json_service import JsonService
 from tritonstack_local.emulator.refusal import RefusedError
 from tritonstack_local.emulator.sagemaker.endpoints import Endpoints
 from tritonstack_local.emulator.sagemaker.state import SageMakerState
 from tritonstack_local.emulator.target_tracking import TargetTracking, drop_alarms, put_alarms
 
-Request = dict[str, Any]
 _API = "Application Auto Scaling API reference"
+_SCHEDULE = re.compile(
+    r"at\(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\)|rate\(\d+ (minute|hour|day)s?\)|cron\(\S+( \S+){5}\)"
+)
+_PREFIXES = {
+    "sagemaker:variant:DesiredInstanceCount": (
+        "SageMakerVariantInvocationsPerInstance",
+        "SageMakerVariantConcurrentRequestsPerModelHighResolution",
+    ),
+}
+_NEEDED = {"MetricName", "Namespace", "Statistic"}
+
+
+def check_policy(request: dict[str, Any]) -> None:
+    """Refuse a policy that names no metric, two, or one of something else.
+
+    Sources: API reference, TargetTrackingScalingPolicyConfiguration, PredefinedMetricSpecification and
+    CustomizedMetricSpecification ("conditional" members).
+    """
+    if request.get("PolicyType", "StepScaling") != "TargetTrackingScaling":
+        return
+    configuration = request.get("TargetTrackingScalingPolicyConfiguration")
+    if configuration is None:
+        raise _refusal("TargetTrackingScalingPolicyConfiguration is required for TargetTrackingScaling")
+    predefined, customized = (configuration.get(f"{kind}MetricSpecification") for kind in ("Predefined", "Customized"))
+    if (predefined is None) == (customized is None):
+        raise _refusal("Exactly one of PredefinedMetricSpecification and CustomizedMetricSpecification is required")
+    allowed = _PREFIXES.get(request["ScalableDimension"])
+    if predefined is not None and allowed is not None and predefined["PredefinedMetricType"] not in allowed:
+        raise _refusal(
+            f"Predefined metric type {predefined['PredefinedMetricType']} is not valid for scalable dimension "
+            f"{request['ScalableDimension']}; valid: {', '.join(allowed)}"
+        )
+    if customized is not None and "Metrics" not in customized and not customized.keys() >= _NEEDED:
+        raise _refusal(f"CustomizedMetricSpecification needs {', '.join(sorted(_NEEDED))}, or Metrics")
+    if configuration["TargetValue"] <= 0:
+        raise _refusal("TargetValue must be greater than 0")
+
+
+def check_schedule(action: dict[str, Any], target: dict[str, Any]) -> None:
+    """Refuse a scheduled action without a time, or whose limits cannot hold (API reference, PutScheduledAction)."""
+    if not _SCHEDULE.fullmatch(action.get("Schedule", "")):
+        raise _refusal(f"Invalid schedule expression: {action.get('Schedule')}", "PutScheduledAction")
+    limits = action.get("ScalableTargetAction", {})
+    if not limits:
+        raise _refusal("ScalableTargetAction needs MinCapacity or MaxCapacity", "PutScheduledAction")
+    least, most = (limits.get(name, target[name]) for name in ("MinCapacity", "MaxCapacity"))
+    if least > most:
+        raise _refusal(f"Maximum capacity {most} cannot be less than minimum capacity {least}", "PutScheduledAction")
+
+
+def _refusal(sentence: str, operation: str = "PutScalingPolicy") -> RefusedError:
+    return RefusedError("ValidationException", sentence, source=f"{_API}, {operation}")
+
+
+# They are kept, checked and described. A target tracking policy adds instances (``target_tracking``); no schedule is
+# run, and no instance is removed. AWS tries the caller's rights first, in the target's service and in CloudWatch (user
+# guide, "Permissions validation for API calls on target resources"): here nobody's rights are asked, and
+# tests/policies has what it tries.
+Request = dict[str, Any]
+
 _ROLE = "sagemaker.application-autoscaling.amazonaws.com/AWSServiceRoleForApplicationAutoScaling_SageMakerEndpoint"
 _SUSPENSIONS = ("DynamicScalingInSuspended", "DynamicScalingOutSuspended", "ScheduledScalingSuspended")
 

@@ -18,10 +18,10 @@ from ministack.core.responses import get_account_id, get_region, request_scope
 
 from tritonstack_local.emulator import service_events
 from tritonstack_local.emulator.clock import clock
-from tritonstack_local.emulator.cloudwatch import alarm_operations, alarm_records, metric_store
+from tritonstack_local.emulator.cloudwatch import alarm_operations, metric_store
 from tritonstack_local.emulator.cloudwatch.alarm_evaluator import metric_of
-from tritonstack_local.emulator.cloudwatch.alarm_reason import iso
-from tritonstack_local.emulator.cloudwatch.series import Span
+from tritonstack_local.emulator.cloudwatch.alarm_state import arn, drop, find, iso, scopes
+from tritonstack_local.emulator.cloudwatch.expression_functions import Span
 from tritonstack_local.emulator.cloudwatch.statistic import statistic
 from tritonstack_local.emulator.refusal import RefusedError
 from tritonstack_local.emulator.sagemaker.instances import LIMIT
@@ -72,7 +72,7 @@ def put_alarms(policy: Mapping[str, Any]) -> list[dict[str, str]]:
                 **metric,
             }
         )
-        made.append({"AlarmName": name, "AlarmARN": alarm_records.arn(name)})
+        made.append({"AlarmName": name, "AlarmARN": arn(name)})
     return made
 
 
@@ -80,7 +80,7 @@ def drop_alarms(policy: Mapping[str, Any]) -> None:
     """Delete the alarms of a policy that is deleted or put again."""
     with metric_store.lock:
         for alarm in policy.get("Alarms", []):
-            alarm_records.drop(alarm["AlarmName"])
+            drop(alarm["AlarmName"])
 
 
 def _metric(resource: str, configuration: Mapping[str, Any]) -> Request | None:
@@ -128,7 +128,7 @@ class TargetTracking:
 
     def look(self) -> None:
         """Scale where an alarm is on; called after each evaluation of the alarms."""
-        for account, region in list(alarm_records.scopes()):
+        for account, region in list(scopes()):
             with request_scope(account, region):
                 for policy in self._policies():
                     self._follow(policy)
@@ -153,7 +153,7 @@ class TargetTracking:
         return {"ScalingActivities": found}
 
     def _follow(self, policy: dict[str, Any]) -> None:
-        alarm = alarm_records.find(policy["Alarms"][0]["AlarmName"]) if policy.get("Alarms") else None
+        alarm = find(policy["Alarms"][0]["AlarmName"]) if policy.get("Alarms") else None
         if alarm is None or alarm["StateValue"] != "ALARM":
             return
         configuration = policy["TargetTrackingScalingPolicyConfiguration"]

@@ -16,17 +16,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tritonstack_local.emulator.clock import clock
-from tritonstack_local.emulator.codebuild.artifacts import matching_files
 from tritonstack_local.emulator.codebuild.buildspec import (
     PHASES,
     ArtifactFiles,
     BuildspecError,
+    PhaseError,
     is_inline,
     read_buildspec,
 )
-from tritonstack_local.emulator.codebuild.failure import PhaseError
 from tritonstack_local.emulator.codebuild.shell import BuildShell
-from tritonstack_local.emulator.codebuild.source import unpack
+from tritonstack_local.emulator.codebuild.source import matching_files, unpack
 
 DOCUMENTS = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),

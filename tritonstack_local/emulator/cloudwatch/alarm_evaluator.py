@@ -1,34 +1,292 @@
-"""Looks at every metric alarm, again and again, and whenever the clock is moved.
-
-CloudWatch evaluates once a minute, and every ten seconds where the period is below a minute (user guide, "Evaluating an
-alarm"). What it looks at ends at the last whole minute, or whole period below a minute, as the times in the guide's
-sample events show. Here the same range is looked at more often, so that data which come late count sooner.
-"""
+"""Evaluates every metric alarm again and again, and runs the actions of a change of state."""
 
 from __future__ import annotations
 
+import functools
+import json
 import logging
 import math
 import threading
+import uuid
 from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
 
-from ministack.core.responses import request_scope
+import botocore.session
+from ministack.core.arn import ArnParseError, parse_arn
+from ministack.core.responses import get_account_id, get_region, request_scope
+from ministack.services import cloudwatch, sns
 
+from tritonstack_local.emulator import kms_keys, service_events
 from tritonstack_local.emulator.clock import clock
-from tritonstack_local.emulator.cloudwatch import alarm_evaluation, alarm_reason, alarm_records, metric_store, queries
-from tritonstack_local.emulator.cloudwatch.alarm_changes import Changes
-from tritonstack_local.emulator.cloudwatch.alarm_evaluation import INSUFFICIENT_DATA, Criteria
-from tritonstack_local.emulator.cloudwatch.alarm_records import HELD, Alarm
+from tritonstack_local.emulator.cloudwatch import alarm_evaluation, alarm_state, metric_store, queries
+from tritonstack_local.emulator.cloudwatch.alarm_evaluation import ALARM, INSUFFICIENT_DATA, OK, Criteria
+from tritonstack_local.emulator.cloudwatch.alarm_state import (
+    HELD,
+    Alarm,
+    add_history,
+    composite_alarms,
+    find,
+    is_composite,
+    iso,
+    metric_alarms,
+    scopes,
+)
+from tritonstack_local.emulator.cloudwatch.expression_functions import Series, Span
 from tritonstack_local.emulator.cloudwatch.expression_syntax import ExpressionError
 from tritonstack_local.emulator.cloudwatch.search_terms import Metric
-from tritonstack_local.emulator.cloudwatch.series import Series, Span
 from tritonstack_local.emulator.cloudwatch.statistic import percentile_share, statistic
 
+# Sources: CloudWatch user guide, "Alarm events and EventBridge" (events) and "Alarm actions". AWS shows no full SNS
+# message; its members here are those that published receivers of such messages read (UNVERIFIED).
+#
+# An SNS topic is published to. The alarms of target tracking are followed by ``target_tracking``. Any other action (a
+# scaling policy of another kind, a Lambda function, EC2, Systems Manager) is recognised and not executed: the log and
+# the alarm's history say so.
+logger = logging.getLogger("tritonstack.emulator.alarms")
+_ACTIONS = {"ALARM": "AlarmActions", "OK": "OKActions", "INSUFFICIENT_DATA": "InsufficientDataActions"}
+_STATISTICS = {
+    "Average": "AVERAGE", "Sum": "SUM", "Minimum": "MINIMUM", "Maximum": "MAXIMUM", "SampleCount": "SAMPLE_COUNT",
+}  # fmt: skip
+
+
+def follow(alarm: Alarm, before: dict[str, Any]) -> None:
+    """Tell of a change. ``alarm`` is as it is now; ``before`` holds value, reason and time as they were.
+
+    Not to be called with the lock held.
+    """
+    detail = {
+        "alarmName": alarm["AlarmName"],
+        "configuration": configuration(alarm),
+        "previousState": _state(before),
+        "state": _state(alarm),
+    }
+    service_events.emit("aws.cloudwatch", "CloudWatch Alarm State Change", detail, [alarm["AlarmArn"]])
+    actions = alarm.get(_ACTIONS[alarm["StateValue"]]) or []
+    if not alarm.get("ActionsEnabled", True) or _suppressed(alarm):
+        return
+    for action in actions:
+        _execute(action, alarm, before)
+
+
+def _state(alarm: dict[str, Any]) -> dict[str, Any]:
+    found = {"value": alarm["StateValue"], "reason": alarm["StateReason"]}
+    if alarm.get("StateReasonData"):
+        found["reasonData"] = alarm["StateReasonData"]
+    return {**found, "timestamp": iso(alarm["StateUpdatedTimestamp"])}
+
+
+def configuration(alarm: Alarm) -> dict[str, Any]:
+    """``configuration`` of an event."""
+    found: dict[str, Any] = {"description": alarm["AlarmDescription"]} if alarm.get("AlarmDescription") else {}
+    if is_composite(alarm):
+        return {**found, "alarmRule": alarm["AlarmRule"]}
+    if "Metrics" in alarm:
+        return {**found, "metrics": [_metric_of(query) for query in alarm["Metrics"]]}
+    stat = {"period": alarm["Period"], "stat": alarm.get("Statistic") or alarm.get("ExtendedStatistic")}
+    read = {"MetricStat": {"Metric": alarm, "Period": stat["period"], "Stat": stat["stat"]}, "ReturnData": True}
+    return {**found, "metrics": [_metric_of({"Id": str(uuid.uuid5(uuid.NAMESPACE_URL, alarm["AlarmArn"])), **read})]}
+
+
+def _metric_of(query: dict[str, Any]) -> dict[str, Any]:
+    found = {"id": query["Id"], "returnData": query.get("ReturnData", True)}
+    if "Expression" in query:
+        label = {"label": query["Label"]} if "Label" in query else {}
+        return {**found, "expression": query["Expression"], **label}
+    stat = query["MetricStat"]
+    dimensions = {one["Name"]: one["Value"] for one in stat["Metric"].get("Dimensions", [])}
+    metric = {"dimensions": dimensions, "name": stat["Metric"]["MetricName"], "namespace": stat["Metric"]["Namespace"]}
+    return {**found, "metricStat": {"metric": metric, "period": stat["Period"], "stat": stat["Stat"]}}
+
+
+def _suppressed(alarm: Alarm) -> bool:
+    """Whether a composite alarm's suppressor is in ALARM. Its two waits are kept and not waited."""
+    suppressor = alarm.get("ActionsSuppressor")
+    found = find(suppressor.rpartition(":")[2]) if suppressor else None
+    return found is not None and found["StateValue"] == "ALARM"
+
+
+def _execute(action: str, alarm: Alarm, before: dict[str, Any]) -> None:
+    try:
+        service = parse_arn(action).service
+    except ArnParseError:
+        service = ""
+    if service == "autoscaling" and alarm["AlarmName"].startswith("TargetTracking-"):
+        return
+    if service == "sns" and sns._topic_by_arn_any_scope(action):
+        source = {"aws:SourceArn": alarm["AlarmArn"], "aws:SourceAccount": get_account_id()}
+        refusal = kms_keys.publishing_refusal(action, service="cloudwatch.amazonaws.com", source=source)
+        if refusal is not None:
+            logger.warning("alarm %s: not published to %s: %s", alarm["AlarmName"], action, refusal)
+            _tell(action, alarm, error=refusal)
+            return
+        text = json.dumps(message(alarm, before))
+        subject = f'{alarm["StateValue"]}: "{alarm["AlarmName"]}" in {_region_name()}'[:100]
+        sns._fanout(action, str(uuid.uuid4()), text, subject)
+        _tell(action, alarm, error=None)
+    else:
+        error = "there is no such topic" if service == "sns" else "the local AWS executes no such action"
+        logger.warning("alarm %s: action %s is not executed: %s", alarm["AlarmName"], action, error)
+        _tell(action, alarm, error=error)
+
+
+def _tell(action: str, alarm: Alarm, *, error: str | None) -> None:
+    words = "Failed to execute" if error else "Successfully executed"
+    data = {"actionState": "Failed" if error else "Succeeded", "notificationResource": action}
+    add_history(alarm, "Action", f"{words} action {action}", {**data, **({"error": error} if error else {})})
+
+
+def message(alarm: Alarm, before: dict[str, Any]) -> dict[str, Any]:
+    """The SNS message."""
+    found = {
+        "AlarmName": alarm["AlarmName"],
+        "AlarmDescription": alarm.get("AlarmDescription"),
+        "AWSAccountId": get_account_id(),
+        "AlarmConfigurationUpdatedTimestamp": iso(alarm["AlarmConfigurationUpdatedTimestamp"]),
+        "NewStateValue": alarm["StateValue"],
+        "NewStateReason": alarm["StateReason"],
+        "StateChangeTime": iso(alarm["StateUpdatedTimestamp"]),
+        "Region": _region_name(),
+        "AlarmArn": alarm["AlarmArn"],
+        "OldStateValue": before["StateValue"],
+        "OKActions": alarm.get("OKActions", []),
+        "AlarmActions": alarm.get("AlarmActions", []),
+        "InsufficientDataActions": alarm.get("InsufficientDataActions", []),
+    }
+    if is_composite(alarm):
+        return {**found, "AlarmRule": alarm["AlarmRule"]}
+    return {**found, "Trigger": _trigger(alarm)}
+
+
+def _trigger(alarm: Alarm) -> dict[str, Any]:
+    common = {
+        "Period": alarm.get("Period"),
+        "EvaluationPeriods": alarm["EvaluationPeriods"],
+        "DatapointsToAlarm": alarm.get("DatapointsToAlarm"),
+        "ComparisonOperator": alarm["ComparisonOperator"],
+        "Threshold": alarm["Threshold"],
+        "TreatMissingData": alarm["TreatMissingData"],
+        "EvaluateLowSampleCountPercentile": alarm.get("EvaluateLowSampleCountPercentile", ""),
+    }
+    common = {name: value for name, value in common.items() if value is not None}
+    if "Metrics" in alarm:
+        return {**common, "Metrics": [_lower_dimensions(query) for query in alarm["Metrics"]]}
+    extended = alarm.get("ExtendedStatistic")
+    statistic = (
+        {"StatisticType": "ExtendedStatistic", "ExtendedStatistic": extended}
+        if extended
+        else {"StatisticType": "Statistic", "Statistic": _STATISTICS[alarm["Statistic"]]}
+    )
+    dimensions = [{"value": one["Value"], "name": one["Name"]} for one in alarm.get("Dimensions", [])]
+    what = {"MetricName": alarm["MetricName"], "Namespace": alarm["Namespace"], "Unit": alarm.get("Unit")}
+    return {**what, **statistic, "Dimensions": dimensions, **common}
+
+
+def _lower_dimensions(query: dict[str, Any]) -> dict[str, Any]:
+    if "MetricStat" not in query:
+        return query
+    metric = query["MetricStat"]["Metric"]
+    dimensions = [{"value": one["Value"], "name": one["Name"]} for one in metric.get("Dimensions", [])]
+    return {**query, "MetricStat": {**query["MetricStat"], "Metric": {**metric, "Dimensions": dimensions}}}
+
+
+@functools.cache
+def _region_names() -> dict[str, str]:
+    """Botocore's names of regions (``US East (N. Virginia)``)."""
+    data = botocore.session.get_session().get_component("data_loader").load_data("endpoints")
+    return {name: str(one["description"]) for part in data["partitions"] for name, one in part["regions"].items()}
+
+
+def _region_name() -> str:
+    region: str = get_region()
+    return _region_names().get(region, region)
+
+
+# Composite alarms are those of the user guide's "Creating a composite alarm"; MiniStack reads and computes their
+# rules.
+_BEFORE = ("StateValue", "StateReason", "StateReasonData", "StateUpdatedTimestamp")
+
+
+@dataclass
+class Changes:
+    """Changes made with the lock held, whose actions follow once it is free."""
+
+    _made: list[tuple[Alarm, dict[str, Any]]] = field(default_factory=list)
+
+    def set(self, alarm: Alarm, state: str, reason: str, data: str | None) -> None:
+        """Set an alarm's state; where it is another than before, note it and look at the composite alarms above."""
+        self._set(alarm, state, reason, data, path=frozenset())
+
+    def _set(self, alarm: Alarm, state: str, reason: str, data: str | None, *, path: frozenset[str]) -> None:
+        before = {name: alarm[name] for name in _BEFORE if name in alarm}
+        now = clock.now()
+        alarm.update(StateValue=state, StateReason=reason, StateUpdatedTimestamp=now)
+        alarm.pop("StateReasonData", None)
+        if data:
+            alarm["StateReasonData"] = data
+        if state == before["StateValue"]:
+            return
+        alarm["StateTransitionedTimestamp"] = now
+        add_history(
+            alarm,
+            "StateUpdate",
+            f"Alarm updated from {before['StateValue']} to {state}",
+            {"version": "1.0", "oldState": _shown(before), "newState": _shown(alarm)},
+        )
+        self._made.append((dict(alarm), before))
+        self._parents(alarm, path | {alarm["AlarmName"]})
+
+    def _parents(self, child: Alarm, path: frozenset[str]) -> None:
+        """A composite alarm that is on the path already is part of a circle, whose evaluation ends there."""
+        for parent in composite_alarms():
+            if parent["AlarmName"] in path or child["AlarmName"] not in cloudwatch._composite_children(parent):
+                continue
+            state = rule_state(parent)
+            if state != parent["StateValue"]:
+                at = datetime.fromtimestamp(child["StateUpdatedTimestamp"], tz=UTC)
+                reason = f"{child['AlarmArn']} transitioned to {child['StateValue']} at {at:%A %d %B, %Y %H:%M:%S} UTC"
+                self._set(parent, state, reason, triggering(child), path=path)
+
+    def follow(self) -> None:
+        """Send the events and execute the actions. Not to be called with the lock held."""
+        for alarm, before in self._made:
+            follow(alarm, before)
+
+
+def make(change: Callable[[Changes], None]) -> None:
+    """Make changes with the lock held, and then what follows them."""
+    changes = Changes()
+    with metric_store.lock:
+        change(changes)
+    changes.follow()
+
+
+def rule_state(alarm: Alarm) -> str:
+    """What a composite alarm's rule says now."""
+    return ALARM if cloudwatch._rule_true(cloudwatch._parse_alarm_rule(alarm["AlarmRule"])) else OK
+
+
+def triggering(child: Alarm) -> str:
+    """StateReasonData of a composite alarm."""
+    state = {"value": child["StateValue"], "timestamp": iso(child["StateUpdatedTimestamp"])}
+    return json.dumps({"triggeringAlarms": [{"arn": child["AlarmArn"], "state": state}]})
+
+
+def _shown(alarm: dict[str, Any]) -> dict[str, Any]:
+    found = {"stateValue": alarm["StateValue"], "stateReason": alarm["StateReason"]}
+    if alarm.get("StateReasonData"):
+        found["stateReasonData"] = alarm["StateReasonData"]
+    return found
+
+
+# CloudWatch evaluates once a minute, and every ten seconds where the period is below a minute (user guide, "Evaluating
+# an alarm"). What it looks at ends at the last whole minute, or whole period below a minute, as the times in the
+# guide's sample events show. Here the same range is looked at more often, so that data which come late count sooner.
 _MINUTE = 60
 _TIDY_SECONDS = 3600.0
 _SEEN = "_seen"
 """What an alarm was evaluated on last: until that changes there is nothing new to find."""
-logger = logging.getLogger("tritonstack.emulator.alarms")
 
 
 class AlarmEvaluator:
@@ -70,12 +328,12 @@ class AlarmEvaluator:
             logger.exception("%s failed", call)
 
     def _evaluate_alarms(self) -> None:
-        for account, region in list(alarm_records.scopes()):
+        for account, region in list(scopes()):
             with request_scope(account, region):
                 changes = Changes()
                 try:
                     with metric_store.lock:
-                        for alarm in alarm_records.metric_alarms():
+                        for alarm in metric_alarms():
                             evaluate(alarm, changes)
                     changes.follow()
                 except Exception:
@@ -85,7 +343,7 @@ class AlarmEvaluator:
 
 def evaluate(alarm: Alarm, changes: Changes) -> None:
     """Evaluate one metric alarm now. Its state moves where the points say so."""
-    period = alarm_reason.period(alarm)
+    period = alarm_state.period(alarm)
     step = min(period, _MINUTE)
     end = int(clock.now() // step * step)
     basis = (end, metric_store.writes())
@@ -107,9 +365,9 @@ def evaluate(alarm: Alarm, changes: Changes) -> None:
     verdict = alarm_evaluation.evaluate(points, criteria)
     if verdict.state in (None, alarm["StateValue"]) or _too_few_samples(alarm, span, verdict.used):
         return
-    seen = alarm_reason.Observation(times=span.times(), points=points, verdict=verdict, at=clock.now())
+    seen = alarm_state.Observation(times=span.times(), points=points, verdict=verdict, at=clock.now())
     state = str(verdict.state)
-    changes.set(alarm, state, alarm_reason.sentence(alarm, seen, state), alarm_reason.data(alarm, seen))
+    changes.set(alarm, state, alarm_state.sentence(alarm, seen, state), alarm_state.data(alarm, seen))
 
 
 def _criteria(alarm: Alarm) -> Criteria:

@@ -1,23 +1,152 @@
-"""CloudWatch's operations on alarms."""
+"""CloudWatch's operations on alarms, and what they refuse beyond botocore's model."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
+from ministack.core.arn import ArnParseError, parse_arn
 from ministack.services import cloudwatch
 
 from tritonstack_local.emulator.clock import clock
-from tritonstack_local.emulator.cloudwatch import alarm_changes, alarm_records, metric_store
-from tritonstack_local.emulator.cloudwatch.alarm_changes import Changes
+from tritonstack_local.emulator.cloudwatch import alarm_evaluation, alarm_state, metric_store, queries
 from tritonstack_local.emulator.cloudwatch.alarm_evaluation import INSUFFICIENT_DATA
-from tritonstack_local.emulator.cloudwatch.alarm_records import HELD, INITIAL, Alarm
-from tritonstack_local.emulator.cloudwatch.alarm_requests import (
-    Request,
-    check_composite_alarm,
-    check_metric_alarm,
-    refused,
-)
+from tritonstack_local.emulator.cloudwatch.alarm_evaluator import Changes, make, rule_state
+from tritonstack_local.emulator.cloudwatch.alarm_state import HELD, INITIAL, Alarm
+from tritonstack_local.emulator.cloudwatch.expression_syntax import ExpressionError, calls
+from tritonstack_local.emulator.cloudwatch.statistic import percentile_share, statistic
+from tritonstack_local.emulator.refusal import RefusedError
+
+# Source: CloudWatch API reference, PutMetricAlarm, PutCompositeAlarm and MetricDataQuery. Where a sentence is not
+# AWS's own, it says the same.
+Request = dict[str, Any]
+_OF_ONE_METRIC = ("MetricName", "Namespace", "Statistic", "ExtendedStatistic", "Dimensions", "Period", "Unit")
+_LACKING = ("ThresholdMetricId", "EvaluationWindow", "WarmUpConfiguration", "EvaluationCriteria", "EvaluationInterval")
+_SUB_MINUTE = (10, 20, 30)
+_HOUR, _DAY, _WEEK = 3600, 86_400, 604_800
+_MOST_QUERIES, _MOST_OF_A_KIND, _MOST_TAGS = 20, 10, 50
+
+
+def refused(operation: str, sentence: str, *, code: str = "ValidationError") -> RefusedError:
+    """A refusal of CloudWatch."""
+    return RefusedError(code, sentence, source=f"CloudWatch API reference, {operation}")
+
+
+def check_metric_alarm(request: Request) -> None:
+    """Raise ``RefusedError`` with every problem of a PutMetricAlarm request."""
+    _refuse("PutMetricAlarm", [*_common(request), *_threshold(request), *_source(request), *_time(request)])
+
+
+def check_composite_alarm(request: Request) -> None:
+    """Raise ``RefusedError`` with every problem of a PutCompositeAlarm request but those of its rule."""
+    problems = [*_common(request)]
+    suppressing = [name for name in request if name.startswith("ActionsSuppressor")]
+    if suppressing and len(suppressing) != 3:
+        problems.append(
+            "ActionsSuppressor, ActionsSuppressorWaitPeriod and …ExtensionPeriod are given all or not at all"
+        )
+    _refuse("PutCompositeAlarm", problems)
+
+
+def _refuse(operation: str, problems: list[str]) -> None:
+    if problems:
+        raise refused(operation, "; ".join(problems))
+
+
+def _common(request: Request) -> Iterator[str]:
+    if not request["AlarmName"].isascii():
+        yield "AlarmName must contain only ASCII characters"
+    for kind in ("AlarmActions", "OKActions", "InsufficientDataActions"):
+        for action in request.get(kind, []):
+            try:
+                parse_arn(action)
+            except ArnParseError:
+                yield f"Invalid arn syntax in {kind}: {action}"
+    tags = [tag["Key"] for tag in request.get("Tags", [])]
+    if len(set(tags)) > _MOST_TAGS:
+        yield f"The tags are more than {_MOST_TAGS}"
+    yield from (f'Tag {key} must not start with "aws:"' for key in tags if key.lower().startswith("aws:"))
+
+
+def _threshold(request: Request) -> Iterator[str]:
+    for name in _LACKING:
+        if name in request:
+            yield f"{name} is not in the local AWS; it has alarms on static thresholds"
+    operator = request.get("ComparisonOperator")
+    if operator is None:
+        yield "ComparisonOperator is required"
+    elif operator not in alarm_evaluation.COMPARISONS:
+        yield f"ComparisonOperator {operator} is for anomaly detection, which is not in the local AWS"
+    if "Threshold" not in request:
+        yield "Threshold is required"
+    treatment = request.get("TreatMissingData", "missing")
+    if treatment not in alarm_evaluation.TREATMENTS:
+        yield f"TreatMissingData {treatment}: one of {', '.join(alarm_evaluation.TREATMENTS)}"
+    low = request.get("EvaluateLowSampleCountPercentile")
+    if low not in (None, "evaluate", "ignore"):
+        yield f"EvaluateLowSampleCountPercentile {low}: evaluate or ignore"
+    if low is not None and percentile_share(request.get("ExtendedStatistic", "")) is None:
+        yield "EvaluateLowSampleCountPercentile is for an ExtendedStatistic that is a percentile"
+
+
+def _source(request: Request) -> Iterator[str]:
+    """One metric, or queries."""
+    if "Metrics" in request:
+        mixed = [name for name in _OF_ONE_METRIC if name in request]
+        if mixed:
+            yield f"{', '.join(mixed)} cannot be given with Metrics"
+        yield from _queries(request["Metrics"])
+        return
+    yield from (f"{name} is required" for name in ("MetricName", "Namespace", "Period") if name not in request)
+    if ("Statistic" in request) == ("ExtendedStatistic" in request):
+        yield "Exactly one of Statistic and ExtendedStatistic must be specified"
+    if "ExtendedStatistic" in request:
+        try:
+            statistic(request["ExtendedStatistic"])
+        except ExpressionError as error:
+            yield str(error)
+    names = [one["Name"] for one in request.get("Dimensions", [])]
+    yield from (
+        f"Dimension {name} is given more than once" for name in sorted({n for n in names if names.count(n) > 1})
+    )
+    period = request.get("Period", _HOUR)
+    if period not in _SUB_MINUTE and (period <= 0 or period % 60):
+        yield f"Period {period} is not valid: it is 10, 20, 30, or a multiple of 60 seconds"
+
+
+def _queries(wanted: list[dict[str, Any]]) -> Iterator[str]:
+    try:
+        found = queries.read(wanted)
+    except ExpressionError as error:
+        yield str(error)
+        return
+    of_metrics = [query for query in found if query.metric]
+    shown = [query for query in found if query.shown]
+    if len(found) > _MOST_QUERIES or max(len(of_metrics), len(found) - len(of_metrics)) > _MOST_OF_A_KIND:
+        yield f"Metrics has at most {_MOST_OF_A_KIND} metrics and {_MOST_OF_A_KIND} expressions"
+    if not of_metrics:
+        yield "Metrics must contain at least one metric"
+    if len(shown) != 1:
+        yield f"Exactly one of Metrics must have ReturnData true, {len(shown)} have"
+    if len({query.period for query in of_metrics}) > 1:
+        yield "All metrics of an alarm must have the same period"
+    if any(call.function == "SEARCH" for query in found if query.tree is not None for call in calls(query.tree)):
+        yield "An alarm cannot be based on a SEARCH expression"
+
+
+def _time(request: Request) -> Iterator[str]:
+    periods = request.get("EvaluationPeriods")
+    if periods is None:
+        yield "EvaluationPeriods is required"
+        return
+    if request.get("DatapointsToAlarm", 1) > periods:
+        yield "DatapointsToAlarm must not be greater than EvaluationPeriods"
+    stats = [query["MetricStat"]["Period"] for query in request.get("Metrics", []) if "MetricStat" in query]
+    period = max([request.get("Period", 0), *stats])
+    longest = _DAY if period < _HOUR else _WEEK
+    if period * periods > longest:
+        yield f"Metrics cannot be checked across more than {longest} seconds (EvaluationPeriods * Period)"
+
 
 _STATE = (
     "StateValue",
@@ -44,12 +173,12 @@ def put_composite_alarm(request: Request) -> None:
     def put(changes: Changes) -> None:
         _check_rule(request["AlarmRule"])
         alarm = _put(request, defaults={})
-        state = alarm_changes.rule_state(alarm)
+        state = rule_state(alarm)
         if state != alarm["StateValue"]:
-            reason = f"{alarm_records.arn(name)} was created or updated and its alarm rule evaluates to {state}"
+            reason = f"{alarm_state.arn(name)} was created or updated and its alarm rule evaluates to {state}"
             changes.set(alarm, state, reason, None)
 
-    alarm_changes.make(put)
+    make(put)
 
 
 def _check_rule(rule: str) -> None:
@@ -57,11 +186,9 @@ def _check_rule(rule: str) -> None:
         children = cloudwatch._rule_refs(cloudwatch._parse_alarm_rule(rule))
     except ValueError as error:
         raise refused("PutCompositeAlarm", str(error)) from error
-    missing = [
-        one for one in dict.fromkeys(children) if alarm_records.find(cloudwatch._rule_ref_name(one) or "") is None
-    ]
+    missing = [one for one in dict.fromkeys(children) if alarm_state.find(cloudwatch._rule_ref_name(one) or "") is None]
     if missing:
-        arns = ", ".join(one if one.startswith("arn:") else alarm_records.arn(one) for one in missing)
+        arns = ", ".join(one if one.startswith("arn:") else alarm_state.arn(one) for one in missing)
         raise refused(
             "PutCompositeAlarm",
             f"Could not save the composite alarm as alarms [{arns}] in the alarm rule do not exist",
@@ -71,16 +198,16 @@ def _check_rule(rule: str) -> None:
 def _put(request: Request, *, defaults: dict[str, Any]) -> Alarm:
     """Store the alarm. Tags count at creation only (API reference)."""
     name, now = request["AlarmName"], clock.now()
-    before = alarm_records.find(name)
-    if before is not None and alarm_records.is_composite(before) != ("AlarmRule" in request):
+    before = alarm_state.find(name)
+    if before is not None and alarm_state.is_composite(before) != ("AlarmRule" in request):
         raise refused("PutMetricAlarm", f"An alarm of another type has the name {name} already")
     initial = {"StateValue": INSUFFICIENT_DATA, "StateReason": INITIAL, "StateUpdatedTimestamp": now}
     state = {key: before[key] for key in _STATE if key in before} if before is not None else initial
     actions = {"ActionsEnabled": True, "AlarmActions": [], "OKActions": [], "InsufficientDataActions": []}
     settings = {key: value for key, value in request.items() if key != "Tags"}
-    arn = alarm_records.arn(name)
+    arn = alarm_state.arn(name)
     alarm = {**actions, **defaults, **settings, "AlarmArn": arn, "AlarmConfigurationUpdatedTimestamp": now, **state}
-    alarm_records.keep(alarm)
+    alarm_state.keep(alarm)
     if before is None and request.get("Tags"):
         cloudwatch._resource_tags[arn] = {tag["Key"]: tag["Value"] for tag in request["Tags"]}
     _note_configuration(alarm, "created" if before is None else "updated")
@@ -90,21 +217,21 @@ def _put(request: Request, *, defaults: dict[str, Any]) -> Alarm:
 def _note_configuration(alarm: Alarm, verb: str) -> None:
     settings = {key: value for key, value in alarm.items() if key not in _STATE and not key.startswith("_")}
     data = {"version": "1.0", "type": verb.removesuffix("d").capitalize(), verb + "Alarm": settings}
-    alarm_records.add_history(alarm, "ConfigurationUpdate", f'Alarm "{alarm["AlarmName"]}" {verb}', data)
+    alarm_state.add_history(alarm, "ConfigurationUpdate", f'Alarm "{alarm["AlarmName"]}" {verb}', data)
 
 
 def delete_alarms(request: Request) -> None:
     """DeleteAlarms: at most one composite alarm, and none that another composite alarm watches."""
     with metric_store.lock:
-        found = [alarm for alarm in map(alarm_records.find, request["AlarmNames"]) if alarm is not None]
-        composite = [alarm["AlarmName"] for alarm in found if alarm_records.is_composite(alarm)]
+        found = [alarm for alarm in map(alarm_state.find, request["AlarmNames"]) if alarm is not None]
+        composite = [alarm["AlarmName"] for alarm in found if alarm_state.is_composite(alarm)]
         if len(composite) > 1:
             raise refused(
                 "DeleteAlarms",
                 f"Cannot delete [{len(composite)}] Composite Alarms as only one composite alarm delete is allowed in "
                 "single request",
             )
-        watched = {child for parent in alarm_records.composite_alarms() for child in _children(parent)}
+        watched = {child for parent in alarm_state.composite_alarms() for child in _children(parent)}
         for alarm in found:
             if alarm["AlarmName"] in watched:
                 raise refused(
@@ -113,12 +240,12 @@ def delete_alarms(request: Request) -> None:
                 )
         for alarm in found:
             _note_configuration(alarm, "deleted")
-            alarm_records.drop(alarm["AlarmName"])
+            alarm_state.drop(alarm["AlarmName"])
 
 
 def set_alarm_state(request: Request) -> None:
     """SetAlarmState: the state stays until there is data that says otherwise, in the next period at the earliest."""
-    alarm = alarm_records.find(request["AlarmName"])
+    alarm = alarm_state.find(request["AlarmName"])
     if alarm is None:
         raise refused("SetAlarmState", f"Alarm {request['AlarmName']} not found", code="ResourceNotFound")
 
@@ -126,7 +253,7 @@ def set_alarm_state(request: Request) -> None:
         alarm[HELD] = clock.now()
         changes.set(alarm, request["StateValue"], request["StateReason"], request.get("StateReasonData"))
 
-    alarm_changes.make(set_state)
+    make(set_state)
 
 
 def enable_alarm_actions(request: Request) -> None:
@@ -141,7 +268,7 @@ def disable_alarm_actions(request: Request) -> None:
 
 def _switch_actions(names: Iterable[str], *, on: bool) -> None:
     with metric_store.lock:
-        for alarm in filter(None, map(alarm_records.find, names)):
+        for alarm in filter(None, map(alarm_state.find, names)):
             if alarm["ActionsEnabled"] != on:
                 alarm["ActionsEnabled"] = on
                 _note_configuration(alarm, "updated")
@@ -152,16 +279,16 @@ def describe_alarms(request: Request) -> dict[str, Any]:
     types = request.get("AlarmTypes") or ["MetricAlarm"]
     with metric_store.lock:
         related = _related(request)
-        found = related if related is not None else [*alarm_records.metric_alarms(), *alarm_records.composite_alarms()]
-        found = [alarm for alarm in found if alarm_records.kind(alarm) in types and _matches(alarm, request)]
+        found = related if related is not None else [*alarm_state.metric_alarms(), *alarm_state.composite_alarms()]
+        found = [alarm for alarm in found if alarm_state.kind(alarm) in types and _matches(alarm, request)]
     found.sort(key=lambda alarm: str(alarm["AlarmName"]))
     first = request.get("NextToken", "")
     found = [alarm for alarm in found if alarm["AlarmName"] >= first]
     most = request.get("MaxRecords", 50)
     page, rest = found[:most], found[most:]
     return {
-        "MetricAlarms": [dict(alarm) for alarm in page if not alarm_records.is_composite(alarm)],
-        "CompositeAlarms": [dict(alarm) for alarm in page if alarm_records.is_composite(alarm)],
+        "MetricAlarms": [dict(alarm) for alarm in page if not alarm_state.is_composite(alarm)],
+        "CompositeAlarms": [dict(alarm) for alarm in page if alarm_state.is_composite(alarm)],
         **({"NextToken": rest[0]["AlarmName"]} if rest else {}),
     }
 
@@ -170,17 +297,17 @@ def _related(request: Request) -> list[Alarm] | None:
     """The alarms that ChildrenOfAlarmName or ParentsOfAlarmName asks for; None where neither does."""
     above, below = request.get("ChildrenOfAlarmName"), request.get("ParentsOfAlarmName")
     if above:
-        parent = alarm_records.find(above)
+        parent = alarm_state.find(above)
         if parent is None:
             raise refused("DescribeAlarms", f"Alarm {above} not found", code="ResourceNotFound")
-        return [alarm for alarm in map(alarm_records.find, _children(parent)) if alarm is not None]
+        return [alarm for alarm in map(alarm_state.find, _children(parent)) if alarm is not None]
     if below:
-        return [alarm for alarm in alarm_records.composite_alarms() if below in _children(alarm)]
+        return [alarm for alarm in alarm_state.composite_alarms() if below in _children(alarm)]
     return None
 
 
 def _children(alarm: Alarm) -> list[str]:
-    names: list[str] = cloudwatch._composite_children(alarm) if alarm_records.is_composite(alarm) else []
+    names: list[str] = cloudwatch._composite_children(alarm) if alarm_state.is_composite(alarm) else []
     return names
 
 
@@ -200,7 +327,7 @@ def describe_alarms_for_metric(request: Request) -> dict[str, Any]:
     wanted = metric_store.dimensions(request.get("Dimensions"))
     found = [
         dict(alarm)
-        for alarm in alarm_records.metric_alarms()
+        for alarm in alarm_state.metric_alarms()
         if (alarm.get("Namespace"), alarm.get("MetricName")) == (request["Namespace"], request["MetricName"])
         and metric_store.dimensions(alarm.get("Dimensions")) == wanted
         and all(
@@ -217,7 +344,7 @@ def describe_alarm_history(request: Request) -> dict[str, Any]:
     with metric_store.lock:
         found = [
             item
-            for item in alarm_records.history()
+            for item in alarm_state.history()
             if item["AlarmType"] in types
             and request.get("AlarmName", item["AlarmName"]) == item["AlarmName"]
             and request.get("HistoryItemType", item["HistoryItemType"]) == item["HistoryItemType"]

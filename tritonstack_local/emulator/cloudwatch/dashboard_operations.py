@@ -7,7 +7,7 @@ from typing import Any
 
 from ministack.services import cloudwatch
 
-from tritonstack_local.emulator.cloudwatch.alarm_requests import Request, refused
+from tritonstack_local.emulator.cloudwatch.alarm_operations import Request, refused
 from tritonstack_local.emulator.cloudwatch.dashboard import problems
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,255}")

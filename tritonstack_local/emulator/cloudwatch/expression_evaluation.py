@@ -10,8 +10,18 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Protocol
 
-from tritonstack_local.emulator.cloudwatch import expression_operators
-from tritonstack_local.emulator.cloudwatch.expression_functions import ELSEWHERE, FUNCTIONS, aggregate
+from tritonstack_local.emulator.cloudwatch.expression_functions import (
+    ELSEWHERE,
+    FUNCTIONS,
+    Series,
+    Span,
+    Value,
+    aggregate,
+    apply,
+    describe,
+    each,
+    negate,
+)
 from tritonstack_local.emulator.cloudwatch.expression_syntax import (
     Array,
     Call,
@@ -24,7 +34,6 @@ from tritonstack_local.emulator.cloudwatch.expression_syntax import (
     Tree,
     calls,
 )
-from tritonstack_local.emulator.cloudwatch.series import Series, Span, Value, describe, each
 
 SPECIAL = ("FILL", "IF", "METRICS", "SEARCH", "SORT", "TIME_SERIES")
 _SORTED_BY = ("AVG", "MAX", "MIN", "SUM")
@@ -66,9 +75,9 @@ def evaluate(tree: Tree, scope: Scope) -> Value:
     if isinstance(tree, Name):
         return scope.value(tree.value)
     if isinstance(tree, Negation):
-        return expression_operators.negate(evaluate(tree.operand, scope))
+        return negate(evaluate(tree.operand, scope))
     if isinstance(tree, Operation):
-        return expression_operators.apply(tree.operator, evaluate(tree.left, scope), evaluate(tree.right, scope))
+        return apply(tree.operator, evaluate(tree.left, scope), evaluate(tree.right, scope))
     if isinstance(tree, Array):
         return _array(tree, scope)
     if isinstance(tree, Text):

@@ -11,11 +11,11 @@ from typing import Any
 
 from tritonstack_local.emulator.clock import clock
 from tritonstack_local.emulator.cloudwatch import metric_store, queries
-from tritonstack_local.emulator.cloudwatch.alarm_requests import Request, refused
-from tritonstack_local.emulator.cloudwatch.caller_time import ahead_seconds
+from tritonstack_local.emulator.cloudwatch.alarm_operations import Request, refused
+from tritonstack_local.emulator.cloudwatch.expression_functions import Series
 from tritonstack_local.emulator.cloudwatch.expression_syntax import ExpressionError
+from tritonstack_local.emulator.cloudwatch.metric_store import ahead_seconds
 from tritonstack_local.emulator.cloudwatch.search_terms import Metric
-from tritonstack_local.emulator.cloudwatch.series import Series
 from tritonstack_local.emulator.cloudwatch.statistic import BASIC, statistic
 
 _MOST_DATA, _MOST_VALUES, _MOST_QUERIES = 1000, 150, 500

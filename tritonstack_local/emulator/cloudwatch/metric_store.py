@@ -1,12 +1,9 @@
-"""The metrics as MiniStack keeps them: other services of it write theirs there too.
-
-A metric is a namespace, a name and an exact set of dimensions (user guide, "Dimensions"): what is written with
-EndpointName, VariantName and EndpointConfigName is another metric than what is written without the last.
-"""
+"""Metrics as MiniStack stores them, at times of the emulator's clock."""
 
 from __future__ import annotations
 
 import threading
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -14,17 +11,32 @@ from typing import Any
 from ministack.services import cloudwatch
 
 from tritonstack_local.emulator.clock import clock
+from tritonstack_local.emulator.cloudwatch.expression_functions import Series, Span
 from tritonstack_local.emulator.cloudwatch.search_terms import Metric
-from tritonstack_local.emulator.cloudwatch.series import Series, Span
 from tritonstack_local.emulator.cloudwatch.statistic import Sample, Statistic
 
+# Who writes and reads metrics (the runtime, a dashboard, a script) goes by the system's time, and an alarm by the
+# emulator's clock. What a caller says is a minute old is a minute old for an alarm too: times of data are shifted by
+# the whole minutes that the clock is ahead, on their way in, and back on their way out. Alarms' own times are the
+# clock's, as those of other services here.
+_MINUTE = 60
+_JITTER_SECONDS = 0.5
+"""The two clocks are read one after the other, and the system's may be corrected a little."""
+
+
+def ahead_seconds() -> int:
+    """The whole minutes, in seconds, that the emulator's clock is ahead of the system's."""
+    return int(max(0.0, clock.now() - time.time() + _JITTER_SECONDS) // _MINUTE) * _MINUTE
+
+
+# A metric is a namespace, a name and an exact set of dimensions (user guide, "Dimensions"): what is written with
+# EndpointName, VariantName and EndpointConfigName is another metric than what is written without the last.
 KEPT_SECONDS = 15 * 24 * 3600
 """How long points of one minute are kept (user guide, "Metrics retention")."""
 lock = threading.RLock()
 """Guards metrics, alarms and history: requests come on the event loop, evaluations on a thread too."""
 
 
-_MINUTE = 60
 Point = dict[str, Any]
 """A sample as MiniStack keeps it."""
 

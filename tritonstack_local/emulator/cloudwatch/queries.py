@@ -14,9 +14,9 @@ from typing import Any
 
 from tritonstack_local.emulator.cloudwatch import metric_store
 from tritonstack_local.emulator.cloudwatch.expression_evaluation import check_functions, evaluate
+from tritonstack_local.emulator.cloudwatch.expression_functions import Series, Span, Value
 from tritonstack_local.emulator.cloudwatch.expression_syntax import ExpressionError, Tree, names, parse
 from tritonstack_local.emulator.cloudwatch.search_terms import Metric, search
-from tritonstack_local.emulator.cloudwatch.series import Series, Span, Value
 from tritonstack_local.emulator.cloudwatch.statistic import statistic
 
 _ID = re.compile(r"[a-z][A-Za-z0-9_]{0,254}")

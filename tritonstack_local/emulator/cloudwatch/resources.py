@@ -6,7 +6,7 @@ MiniStack's alarm refuses metric math, and its dashboard takes any text.
 from __future__ import annotations
 
 from tritonstack_local.emulator.cloudformation.provisioning import Properties, Provisioned, physical_name, register
-from tritonstack_local.emulator.cloudwatch import alarm_records
+from tritonstack_local.emulator.cloudwatch.alarm_state import arn
 from tritonstack_local.emulator.ministack_call import call
 
 _LONGEST_NAME = 255
@@ -14,7 +14,7 @@ _LONGEST_NAME = 255
 
 def _put_alarm(name: str, properties: Properties) -> Provisioned:
     call("cloudwatch", "PutMetricAlarm", {**properties, "Tags": _own_tags(properties), "AlarmName": name})
-    return name, {"Arn": alarm_records.arn(name)}
+    return name, {"Arn": arn(name)}
 
 
 def _own_tags(properties: Properties) -> list[dict[str, str]]:
@@ -33,9 +33,9 @@ def _update_alarm(name: str, old: Properties, new: Properties, _stack_name: str)
     kept = _own_tags(new)
     dropped = {tag["Key"] for tag in _own_tags(old)} - {tag["Key"] for tag in kept}
     if dropped:
-        call("cloudwatch", "UntagResource", {"ResourceARN": alarm_records.arn(name), "TagKeys": sorted(dropped)})
+        call("cloudwatch", "UntagResource", {"ResourceARN": arn(name), "TagKeys": sorted(dropped)})
     if kept:
-        call("cloudwatch", "TagResource", {"ResourceARN": alarm_records.arn(name), "Tags": kept})
+        call("cloudwatch", "TagResource", {"ResourceARN": arn(name), "Tags": kept})
     return _put_alarm(name, new)
 
 

@@ -1,14 +1,11 @@
-"""CloudWatch's three protocols, driven by botocore's model: JSON, CBOR and the query protocol.
-
-boto3 speaks JSON to CloudWatch, the newest SDKs for other languages CBOR, and older ones and the local AWS's own calls
-the query protocol. Requests become plain dictionaries, timestamps seconds since the epoch.
-"""
+"""CloudWatch's three protocols, driven by botocore's model: JSON, CBOR (RFC 8949) and the query protocol."""
 
 from __future__ import annotations
 
 import io
 import json
 import re
+import struct
 import urllib.parse
 import uuid
 from collections.abc import Iterator, Mapping
@@ -21,9 +18,60 @@ import botocore.parsers
 import botocore.utils
 
 from tritonstack_local.emulator import request_validation
-from tritonstack_local.emulator.cloudwatch import cbor
 from tritonstack_local.emulator.refusal import RefusedError
 
+_UNSIGNED, _NEGATIVE, _TEXT, _LIST, _MAP, _TAG = 0, 1, 3, 4, 5, 6
+_EPOCH_TAG = 1
+
+
+@dataclass(frozen=True)
+class Time:
+    """Seconds since the epoch, marked as a time."""
+
+    seconds: float
+
+
+def encode(value: Any) -> bytes:
+    """Of numbers, texts, booleans, times, lists, and dictionaries by text."""
+    return b"".join(_parts(value))
+
+
+def _parts(value: Any) -> Iterator[bytes]:
+    if isinstance(value, bool):
+        yield b"\xf5" if value else b"\xf4"
+    elif isinstance(value, int):
+        yield _head(_UNSIGNED, value) if value >= 0 else _head(_NEGATIVE, -1 - value)
+    elif isinstance(value, float):
+        yield b"\xfb" + struct.pack(">d", value)
+    elif isinstance(value, Time):
+        yield _head(_TAG, _EPOCH_TAG)
+        yield from _parts(float(value.seconds))
+    elif isinstance(value, str):
+        text = value.encode()
+        yield _head(_TEXT, len(text)) + text
+    elif isinstance(value, list):
+        yield _head(_LIST, len(value))
+        for item in value:
+            yield from _parts(item)
+    else:
+        yield _head(_MAP, len(value))
+        for key, item in value.items():
+            yield from _parts(key)
+            yield from _parts(item)
+
+
+def _head(kind: int, number: int) -> bytes:
+    """Major type and argument."""
+    if number < 24:
+        return bytes([kind << 5 | number])
+    for size, form in ((24, ">B"), (25, ">H"), (26, ">I")):
+        if number < 1 << 8 * struct.calcsize(form):
+            return bytes([kind << 5 | size]) + struct.pack(form, number)
+    return bytes([kind << 5 | 27]) + struct.pack(">Q", number)
+
+
+# boto3 speaks JSON to CloudWatch, the newest SDKs for other languages CBOR, and older ones and the local AWS's own
+# calls the query protocol. Requests become plain dictionaries, timestamps seconds since the epoch.
 SERVICE = "cloudwatch"
 Answer = tuple[int, dict[str, str], bytes]
 _PATH = re.compile(r"/operation/([A-Za-z]+)")
@@ -58,7 +106,7 @@ class Message:
         if self.protocol == "json":
             return 200, {"Content-Type": _JSON}, json.dumps(_json(shape, shown)).encode()
         if self.protocol == "cbor":
-            body = cbor.encode(_marked(shape, shown))
+            body = encode(_marked(shape, shown))
             return 200, {"Content-Type": "application/cbor", "smithy-protocol": "rpc-v2-cbor"}, body
         result = "".join(_xml(shape, shown)) if shape is not None else ""
         inner = f"<{self.operation}Result>{result}</{self.operation}Result>" if shape is not None else ""
@@ -74,7 +122,7 @@ class Message:
             return refusal.status, {"Content-Type": _JSON, **query_code}, json.dumps(error).encode()
         if self.protocol == "cbor":
             headers = {"Content-Type": "application/cbor", "smithy-protocol": "rpc-v2-cbor", **query_code}
-            return refusal.status, headers, cbor.encode(error)
+            return refusal.status, headers, encode(error)
         text = (
             f'<ErrorResponse xmlns="{_NAMESPACE}"><Error><Type>Sender</Type><Code>{refusal.code}</Code>'
             f"<Message>{escape(str(refusal))}</Message></Error><RequestId>{uuid.uuid4()}</RequestId></ErrorResponse>"
@@ -182,7 +230,7 @@ def _marked(shape: Any, value: Any) -> Any:
         return {name: _marked(shape.members[name], item) for name, item in value.items()}
     if shape is not None and shape.type_name == "list":
         return [_marked(shape.member, item) for item in value]
-    return cbor.Time(value) if shape is not None and shape.type_name == "timestamp" else value
+    return Time(value) if shape is not None and shape.type_name == "timestamp" else value
 
 
 def _xml(shape: Any, value: Any) -> Iterator[str]:

@@ -9,8 +9,8 @@ from ministack.core.responses import error_response_json, json_response
 from ministack.services import codebuild
 
 from tritonstack_local.emulator import request_validation
-from tritonstack_local.emulator.codebuild.builds import Builds
 from tritonstack_local.emulator.codebuild.project import install_projects
+from tritonstack_local.emulator.codebuild.worker import Builds
 from tritonstack_local.emulator.refusal import RefusedError
 
 Answer = tuple[int, dict[str, str], bytes]

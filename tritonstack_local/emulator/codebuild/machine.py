@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from tritonstack.paths import REPOSITORY
-from tritonstack_local.emulator.codebuild.failure import PhaseError
-from tritonstack_local.emulator.codebuild.log import BuildLog
+from tritonstack_local.emulator.codebuild.buildspec import PhaseError
+from tritonstack_local.emulator.codebuild.events import BuildLog
 from tritonstack_local.emulator.codebuild.plan import BuildPlan
 from tritonstack_local.emulator.gpu_stand_ins import NoStandInsError, release_of, stand_in_variables
 

@@ -1,24 +1,67 @@
-"""Runs a buildspec's commands, one after the other, as CodeBuild's agent does.
-
-Each command is a script of its own that takes on the folder and the variables in which the one before ended: with
-version 0.2 they carry over, through all phases. The agent does it so too: its scripts, ``output/tmp/script.sh``, are
-seen in the shells' error messages, with the command in line 4.
-"""
+"""Runs a buildspec's commands as CodeBuild's agent does, as processes of this machine that end to the last one."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import shlex
+import signal
 import subprocess
 import threading
+import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from tritonstack_local.emulator.clock import Deadline, clock
-from tritonstack_local.emulator.codebuild.processes import end_processes
 
+_SECONDS = 5.0
+
+
+def end_processes(leaders: Iterable[int], *, mark: str) -> None:
+    """SIGKILL to whatever a build started, as if its container were removed.
+
+    Args:
+        leaders: process ids of groups, not reaped yet.
+        mark: an entry of the environment that every process of the build, and no other, was started with.
+    """
+    _kill(_left(mark))  # before the leaders: whose parent is gone is nobody's descendant any more
+    for leader in leaders:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(leader, signal.SIGKILL)
+    until = time.monotonic() + _SECONDS
+    while (left := _left(mark)) and time.monotonic() < until:
+        _kill(left)
+        time.sleep(0.01)
+
+
+def _kill(pids: Iterable[int]) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def _left(mark: str) -> set[int]:
+    """Living processes that bear the mark, and their descendants."""
+    found: set[int] = set()
+    parents: dict[int, int] = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        pid = int(folder.name)
+        with contextlib.suppress(OSError):
+            state, parent = (folder / "stat").read_text().rpartition(")")[2].split()[:2]
+            if state == "Z":
+                continue
+            parents[pid] = int(parent)
+            if mark.encode() in (folder / "environ").read_bytes().split(b"\0"):
+                found.add(pid)
+    while more := {pid for pid, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found - {os.getpid()}
+
+
+# Each command is a script of its own that takes on the folder and the variables in which the one before ended: with
+# version 0.2 they carry over, through all phases. The agent does it so too: its scripts, ``output/tmp/script.sh``, are
+# seen in the shells' error messages, with the command in line 4.
 _LAST_LINES_SECONDS = 10.0
 
 

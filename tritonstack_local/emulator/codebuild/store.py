@@ -12,7 +12,7 @@ import boto3
 import botocore.config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from tritonstack_local.emulator.codebuild.failure import PhaseError
+from tritonstack_local.emulator.codebuild.buildspec import PhaseError
 
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing"}  # the local AWS asks for none
 

@@ -6,8 +6,7 @@ import os
 from pathlib import Path
 
 from tritonstack_local.emulator.codebuild.build import Build
-from tritonstack_local.emulator.codebuild.buildspec import Buildspec
-from tritonstack_local.emulator.codebuild.failure import PhaseError
+from tritonstack_local.emulator.codebuild.buildspec import Buildspec, PhaseError
 from tritonstack_local.emulator.codebuild.store import CREDENTIALS, client, failing_as_client_error
 
 

@@ -1,20 +1,210 @@
-"""CreateProcessingJob, DescribeProcessingJob, StopProcessingJob, and the events of every change of status."""
+"""Operations on processing jobs, and one job from its download to its end, on a thread of its own."""
 
 from __future__ import annotations
 
+import io
+import tempfile
+import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from ministack.core.concurrency import spawn_background
 
-from tritonstack_local.emulator import service_events
-from tritonstack_local.emulator.processing import request as processing_request
-from tritonstack_local.emulator.processing.record import PROCESSING_JOB, ProcessingJob
-from tritonstack_local.emulator.processing.run import JobRun
+from tritonstack_local.emulator import gpu_stand_ins, service_events
+from tritonstack_local.emulator.clock import Deadline, clock
+from tritonstack_local.emulator.processing.container import Container, Upload, download
+from tritonstack_local.emulator.processing.request import PROCESSING_JOB, JobFailedError, JobLog, ProcessingJob, check
 from tritonstack_local.emulator.refusal import RefusedError
-from tritonstack_local.emulator.sagemaker import tags
 from tritonstack_local.emulator.sagemaker.records import API
-from tritonstack_local.emulator.sagemaker.state import SageMakerState
+from tritonstack_local.emulator.sagemaker.state import SageMakerState, store
+
+GRACE_SECONDS = 120.0
+"""Between SIGTERM and SIGKILL, on the clock; StopTrainingJob's figure, since StopProcessingJob names none."""
+_CONTINUOUS_SECONDS = 0.5
+
+
+class JobRun:
+    """Runs a job and tells ``changed`` of each status."""
+
+    def __init__(self, job: ProcessingJob, changed: Callable[[Callable[[], None]], None]) -> None:
+        """``changed`` is given what to do to the job; it does so under the lock, then announces the status."""
+        self._job = job
+        self._changed = changed
+        self._container: Container | None = None
+        self._abandoned = False
+
+    def abandon(self) -> None:
+        """End the processes now; nobody asks for the job any more."""
+        self._abandoned = True
+        if self._container is not None:
+            self._container.end()
+        self.stop()
+
+    @staticmethod
+    def stop() -> None:
+        """Wake the run, so that it sees that its job is to stop."""
+        with clock.condition:
+            clock.condition.notify_all()
+
+    def run(self) -> None:
+        """The whole job; never raises for what goes wrong with it."""
+        log = JobLog(self._job)
+        with tempfile.TemporaryDirectory(prefix="processing-", ignore_cleanup_errors=True) as folder:
+            container = Container(Path(folder), self._job)
+            status, reason = "Failed", None
+            try:
+                status = self._work(container, log)
+            except JobFailedError as error:
+                reason = str(error)
+            except OSError as error:  # a full disk, say
+                reason = f"InternalServerError: {error}"
+            finally:
+                container.end()
+            self._finish(container, log, status, reason)
+
+    def _finish(self, container: Container, log: JobLog, status: str, reason: str | None) -> None:
+        message = None
+        try:
+            message = container.message()
+        except JobFailedError as error:
+            status, reason = "Failed", reason or str(error)
+        if reason is not None:
+            log.say(f"the job failed: {reason}")
+        if not self._abandoned:
+            self._changed(lambda: self._job.end(status, reason=reason, message=message))
+
+    def _work(self, container: Container, log: JobLog) -> str:
+        """Completed or Stopped; raises JobFailedError."""
+        uploads = self._prepare(container, log)
+        if self._ending():
+            return "Stopped"
+        process, variables = Process(container, log), self._stand_ins(log)
+        deadline = clock.deadline(self._job.runtime_seconds)
+        process.start(variables)
+        self._container = container
+        self._changed(self._job.begin)
+        stopped = self._watch(process, deadline, [one for one in uploads if one.continuous])
+        log.say(f"the entrypoint ended with exit status {process.status}")
+        if stopped:
+            return "Stopped"
+        if process.status != 0:
+            raise JobFailedError(f"AlgorithmError: See job logs for more information, exit code: {process.status}")
+        for upload in uploads:
+            if not upload.continuous:
+                log.say(f"uploaded {upload.changed()} files to {upload.uri}")
+        return "Completed"
+
+    def _prepare(self, container: Container, log: JobLog) -> list[Upload]:
+        """Inputs downloaded, folders of the outputs made."""
+        request = self._job.request
+        image = request["AppSpecification"]["ImageUri"]
+        log.say(f"the image {image} is NOT started: the entrypoint runs as a process of this machine")
+        for one in request.get("ProcessingInputs", []):
+            given = one["S3Input"]
+            target = container.path(given["LocalPath"])
+            target.mkdir(parents=True, exist_ok=True)
+            log.say(f"downloaded {download(given['S3Uri'], target)} files from {given['S3Uri']}")
+        outputs = request.get("ProcessingOutputConfig", {})
+        return [_upload(container, one["S3Output"], outputs.get("KmsKeyId")) for one in outputs.get("Outputs", [])]
+
+    def _stand_ins(self, log: JobLog) -> dict[str, str]:
+        """Variables that name what stands in for the GPU's programs; none for an image that has none."""
+        request = self._job.request
+        release = gpu_stand_ins.release_of(request["AppSpecification"]["ImageUri"])
+        gpu = gpu_stand_ins.gpu_of(request["ProcessingResources"]["ClusterConfig"]["InstanceType"])
+        if release is None or gpu is None:
+            log.say("no Triton image: no stand-ins for trtexec and nvidia-smi")
+            return {}
+        try:
+            variables = gpu_stand_ins.stand_in_variables(release=release, gpu=gpu)
+        except gpu_stand_ins.NoStandInsError as error:
+            raise JobFailedError(f"ClientError: {error}") from error
+        log.say(f"there is NO GPU: {gpu} and the trtexec of Triton {release} are stand-ins, which build no engine")
+        return variables
+
+    def _ending(self) -> bool:
+        return self._abandoned or self._job.stop_requested
+
+    def _watch(self, process: Process, deadline: Deadline, continuous: list[Upload]) -> bool:
+        """Until the entrypoint and all it started are gone: whether it was made to end."""
+        uploader = threading.Thread(target=_keep_uploading, args=(continuous, process.ended), daemon=True)
+        uploader.start()
+        clock.wait_for(lambda: process.ended.is_set() or self._ending(), deadline)
+        stopped = not process.ended.is_set()
+        if stopped:
+            why = "it was asked to" if self._ending() else f"its {self._job.runtime_seconds} s are over"
+            self._changed(self._job.stopping)
+            process.stop(why, given_up=lambda: self._abandoned)
+        process.drain()
+        uploader.join()
+        for upload in continuous:
+            upload.changed()
+        return stopped
+
+
+class Process:
+    """The entrypoint from its start to its end, its lines in the log.
+
+    Attributes:
+        ended: set once it and all that it started are gone.
+        status: its exit status, then.
+    """
+
+    def __init__(self, container: Container, log: JobLog) -> None:
+        """Not yet started."""
+        self._container = container
+        self._log = log
+        self._reader = threading.Thread()
+        self.ended = threading.Event()
+        self.status = 0
+
+    def start(self, variables: dict[str, str]) -> None:
+        """Start it; raises JobFailedError."""
+        output = self._container.start(variables, ended=self._end)
+        self._log.say(self._container.said())
+        self._reader = threading.Thread(target=self._read, args=(output,), daemon=True)
+        self._reader.start()
+
+    def stop(self, why: str, *, given_up: Callable[[], bool]) -> None:
+        """SIGTERM, and the end for what is left when the time of grace is over."""
+        deadline = clock.deadline(GRACE_SECONDS)
+        self._log.say(f"the job stops: {why}; SIGTERM to the entrypoint")
+        self._container.terminate()
+        clock.wait_for(lambda: self.ended.is_set() or given_up(), deadline)
+        self._container.end()
+
+    def drain(self) -> None:
+        """Wait for the last lines."""
+        self._reader.join()
+
+    def _end(self, status: int) -> None:
+        with clock.condition:
+            self.status = status
+            self.ended.set()
+            clock.condition.notify_all()
+
+    def _read(self, output: io.TextIOBase) -> None:
+        with output:
+            for line in output:
+                self._log.line(line)
+
+
+def _upload(container: Container, output: dict[str, Any], key_arn: str | None) -> Upload:
+    folder = container.path(output["LocalPath"])
+    folder.mkdir(parents=True, exist_ok=True)
+    continuous = output["S3UploadMode"] == "Continuous"
+    return Upload(uri=output["S3Uri"], folder=folder, key_arn=key_arn, continuous=continuous)
+
+
+def _keep_uploading(uploads: list[Upload], ended: threading.Event) -> None:
+    while uploads and not ended.wait(_CONTINUOUS_SECONDS):
+        for upload in uploads:
+            try:
+                upload.changed()
+            except JobFailedError:
+                return  # the last upload, after the end, meets the same and fails the job
+
 
 Request = dict[str, Any]
 
@@ -29,7 +219,7 @@ class ProcessingJobs:
 
     def create(self, request: Request) -> dict[str, Any]:
         """CreateProcessingJob: the job is InProgress and runs on a thread of its own."""
-        processing_request.check(request)
+        check(request)
         name = request["ProcessingJobName"]
         job = ProcessingJob(name=name, arn=PROCESSING_JOB.arn(name), request=request)
         with self._state.changed:
@@ -41,7 +231,7 @@ class ProcessingJobs:
                     source=f"{API}, CreateProcessingJob",
                 )
             self._state.processing_jobs.add(job)
-            tags.store(self._state, job.arn, request.get("Tags", []))
+            store(self._state, job.arn, request.get("Tags", []))
             run = JobRun(job, lambda change: self._change(job, change))
             self._runs[job.arn] = run
         spawn_background(self._run, job, run, thread_name=f"processing-{name}")

@@ -1,31 +1,188 @@
-"""CreateInferenceRecommendationsJob, DescribeInferenceRecommendationsJob, StopInferenceRecommendationsJob.
-
-PENDING → IN_PROGRESS → COMPLETED, as long as its phases take by the clock of the local AWS; STOPPING → STOPPED where it
-is stopped; FAILED where archive or payload is not there. The answers are constructed: no endpoint is made, nothing is
-called. What a job of the service leaves in the account, its model, is left here too.
-"""
+"""Operations on jobs of Inference Recommender, what they refuse, and their constructed figures."""
 
 from __future__ import annotations
 
+import hashlib
 import urllib.parse
+from dataclasses import dataclass, field
 from typing import Any
 
 from botocore.exceptions import ClientError
 from ministack.core.concurrency import spawn_background
 from ministack.core.responses import get_region
 
+from tritonstack.catalogue.prices import hosting_price
 from tritonstack_local.emulator.clock import clock
 from tritonstack_local.emulator.cloudwatch import metric_store
-from tritonstack_local.emulator.processing.transfers import s3
-from tritonstack_local.emulator.recommender.checks import check_job
-from tritonstack_local.emulator.recommender.job import JOB, LATENCY_MS, RecommendationJob
+from tritonstack_local.emulator.cloudwatch.metric_store import ahead_seconds
+from tritonstack_local.emulator.processing.container import s3
 from tritonstack_local.emulator.recommender.packages import ModelPackages
 from tritonstack_local.emulator.refusal import RefusedError
-from tritonstack_local.emulator.sagemaker import tags
 from tritonstack_local.emulator.sagemaker.execution_role import check_execution_role
-from tritonstack_local.emulator.sagemaker.records import API, MODEL, Record, Records
-from tritonstack_local.emulator.sagemaker.state import SageMakerState
+from tritonstack_local.emulator.sagemaker.records import API, MODEL, Kind, Record, Records
+from tritonstack_local.emulator.sagemaker.state import SageMakerState, store
 
+GUIDE = 'SageMaker developer guide, "Run a custom load test"'
+_USERS, _SPAWN, _SECONDS = (1, 3), (0, 3), (120, 3600)
+_LONGEST_JOB = 7200
+
+
+def check_job(request: dict[str, Any]) -> None:
+    """Raise ``RefusedError`` for a load test outside the documented limits, or without what one needs."""
+    given = request["InputConfig"]
+    if ("ModelPackageVersionArn" in given) == ("ModelName" in given):
+        raise _refused("Exactly one of ModelPackageVersionArn and ModelName must be specified in InputConfig.")
+    if request["JobType"] == "Default":
+        if "TrafficPattern" in given or "StoppingConditions" in request:
+            raise _refused("TrafficPattern and StoppingConditions are of Advanced jobs alone.")
+        return
+    for name in ("TrafficPattern", "EndpointConfigurations", "ResourceLimit"):
+        if name not in given:
+            raise _refused(f"InputConfig.{name} must be specified for an Advanced job.")
+    duration = given.get("JobDurationInSeconds", _LONGEST_JOB)
+    if duration > _LONGEST_JOB:
+        raise _refused(f"JobDurationInSeconds {duration} is above {_LONGEST_JOB}.")
+    for phase in given["TrafficPattern"].get("Phases", []):
+        _check_phase(phase)
+    if sum(seconds_of(given["TrafficPattern"])) > duration:
+        raise _refused("The phases take longer than JobDurationInSeconds.")
+
+
+def seconds_of(pattern: dict[str, Any]) -> list[float]:
+    """How long each phase takes."""
+    return [float(phase.get("DurationInSeconds", _SECONDS[0])) for phase in pattern.get("Phases", [])]
+
+
+def _check_phase(phase: dict[str, Any]) -> None:
+    for name, (least, most) in (
+        ("InitialNumberOfUsers", _USERS),
+        ("SpawnRate", _SPAWN),
+        ("DurationInSeconds", _SECONDS),
+    ):
+        if name in phase and not least <= phase[name] <= most:
+            raise _refused(f"{name} {phase[name]} is not between {least} and {most}.")
+
+
+def _refused(sentence: str) -> RefusedError:
+    return RefusedError("ValidationException", sentence, source=GUIDE)
+
+
+JOB = Kind(noun="Job", label="inference recommendations job", arn_part="inference-recommendations-job")
+DEFAULT_SECONDS = 45 * 60.0
+"""Of a default job ("within 45 minutes", developer guide: "Amazon SageMaker Inference Recommender")."""
+CONSTRUCTED = "constructed-by-the-local-aws"
+"""How the id of every recommendation begins: no endpoint was made and nothing was measured."""
+LATENCY_MS = 100
+LONGEST_PREFIX = 40
+
+
+@dataclass(kw_only=True)
+class RecommendationJob(Record):
+    """A job. Guarded by the lock of the SageMaker state.
+
+    Attributes:
+        status: PENDING, IN_PROGRESS, COMPLETED, FAILED, STOPPING or STOPPED.
+        region: where it runs, whose prices count.
+        started, ended: when calls began and ended, seconds since the epoch.
+        reason: of a failed job.
+    """
+
+    created: float = field(default_factory=clock.now)
+    modified: float = field(default_factory=clock.now)
+    status: str = "PENDING"
+    region: str
+    started: float | None = None
+    ended: float | None = None
+    reason: str | None = None
+
+    @property
+    def instance_types(self) -> list[str]:
+        """What is recommended or tested."""
+        configured = self.request["InputConfig"].get("EndpointConfigurations")
+        return [one["InstanceType"] for one in configured] if configured else ["ml.g4dn.xlarge", "ml.g5.xlarge"]
+
+    @property
+    def seconds(self) -> float:
+        """How long its calls take."""
+        pattern = self.request["InputConfig"].get("TrafficPattern")
+        return sum(seconds_of(pattern)) if pattern else DEFAULT_SECONDS
+
+    def made(self, instance_type: str) -> str:
+        """The name of endpoint, config and model for one instance type: the job's, cut, and digits of its own."""
+        digits = hashlib.sha256(f"{self.name} {instance_type}".encode()).hexdigest()[:8]
+        return f"{self.name[:LONGEST_PREFIX]}-{digits}"
+
+    def become(self, status: str, *, reason: str | None = None) -> None:
+        """Change its status."""
+        self.status, self.reason, self.modified = status, reason, clock.now()
+        if status == "IN_PROGRESS":
+            self.started = self.modified
+        if status in ("COMPLETED", "FAILED", "STOPPED"):
+            self.ended = self.modified
+
+    def describe(self) -> dict[str, Any]:
+        """DescribeInferenceRecommendationsJob's answer."""
+        answer: dict[str, Any] = {
+            **{
+                name: self.request[name]
+                for name in ("JobName", "JobDescription", "JobType", "RoleArn", "InputConfig", "StoppingConditions")
+                if name in self.request
+            },
+            "JobArn": self.arn,
+            "Status": self.status,
+            "CreationTime": self.created,
+            "LastModifiedTime": self.modified,
+        }
+        if self.ended is not None:
+            answer["CompletionTime"] = self.ended
+        if self.reason is not None:
+            answer["FailureReason"] = self.reason
+        if self.status == "COMPLETED":
+            answer["InferenceRecommendations"] = [
+                self._recommendation(place, name) for place, name in enumerate(self.instance_types)
+            ]
+        return answer
+
+    def _recommendation(self, place: int, instance_type: str) -> dict[str, Any]:
+        """What a closed loop of users would come to at a latency that is the same for everybody: constructed."""
+        rate = round(self._users() * 60_000 / LATENCY_MS)
+        metrics: dict[str, Any] = {
+            "MaxInvocations": rate,
+            "ModelLatency": LATENCY_MS,
+            "CpuUtilization": 50.0,
+            "MemoryUtilization": 25.0,
+            "ModelSetupTime": 1,
+        }
+        price = hosting_price(instance_type=instance_type, region=self.region)
+        if price is not None:
+            metrics |= {"CostPerHour": price.usd_per_hour, "CostPerInference": price.usd_per_hour / (rate * 60)}
+        name = self.made(instance_type)
+        return {
+            "RecommendationId": f"{CONSTRUCTED}/{place}",
+            "Metrics": metrics,
+            "EndpointConfiguration": {
+                "EndpointName": name,
+                "VariantName": name,
+                "InstanceType": instance_type,
+                "InitialInstanceCount": 1,
+            },
+            "ModelConfiguration": {},
+            # In the time that CloudWatch's figures are asked for in, also where the clock was moved.
+            "InvocationStartTime": (self.started or 0.0) - ahead_seconds(),
+            "InvocationEndTime": (self.ended or 0.0) - ahead_seconds(),
+        }
+
+    def _users(self) -> float:
+        users = 1.0
+        for phase in self.request["InputConfig"].get("TrafficPattern", {}).get("Phases", []):
+            grown = phase.get("SpawnRate", 0) * phase.get("DurationInSeconds", 0) / 60
+            users = max(users, phase.get("InitialNumberOfUsers", 1) + grown)
+        return users
+
+
+# PENDING → IN_PROGRESS → COMPLETED, as long as its phases take by the clock of the local AWS; STOPPING → STOPPED where
+# it is stopped; FAILED where archive or payload is not there. The answers are constructed: no endpoint is made,
+# nothing is called. What a job of the service leaves in the account, its model, is left here too.
 Request = dict[str, Any]
 PENDING_SECONDS = 0.5
 """Of real time: as long as nobody need wait for it, and long enough to be seen."""
@@ -50,7 +207,7 @@ class RecommendationJobs:
         job = RecommendationJob(name=name, arn=JOB.arn(name), request=request, region=get_region())
         with self._state.changed:
             self._jobs.add(job)
-            tags.store(self._state, job.arn, request.get("Tags", []))
+            store(self._state, job.arn, request.get("Tags", []))
         spawn_background(self._run, job, package, thread_name=f"recommender-{name}")
         return {"JobArn": job.arn}
 
@@ -121,7 +278,7 @@ class RecommendationJobs:
                 name = job.made(instance_type)
                 record = Record(name=name, arn=MODEL.arn(name), request={"ModelName": name})
                 self._state.models.add(record)
-                tags.store(self._state, record.arn, [])
+                store(self._state, record.arn, [])
 
 
 def _missing(package: Record) -> str | None:

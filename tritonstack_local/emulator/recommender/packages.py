@@ -9,9 +9,8 @@ from ministack.core.responses import get_account_id, get_region
 
 from tritonstack_local.emulator.clock import clock
 from tritonstack_local.emulator.refusal import RefusedError
-from tritonstack_local.emulator.sagemaker import tags
 from tritonstack_local.emulator.sagemaker.records import API, Kind, Record, Records
-from tritonstack_local.emulator.sagemaker.state import SageMakerState
+from tritonstack_local.emulator.sagemaker.state import SageMakerState, store
 
 Request = dict[str, Any]
 GROUP = Kind(noun="ModelPackageGroup", label="model package group", arn_part="model-package-group")
@@ -40,7 +39,7 @@ class ModelPackages:
         group = Group(name=name, arn=GROUP.arn(name), request=request, packages={})
         with self._state.changed:
             self._groups.add(group)
-            tags.store(self._state, group.arn, request.get("Tags", []))
+            store(self._state, group.arn, request.get("Tags", []))
         return {"ModelPackageGroupArn": group.arn}
 
     def describe_group(self, request: Request) -> dict[str, Any]:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from tritonstack_local.emulator.json_service import JsonService, Operation
 from tritonstack_local.emulator.processing.jobs import ProcessingJobs
-from tritonstack_local.emulator.processing.record import PROCESSING_JOB
+from tritonstack_local.emulator.processing.request import PROCESSING_JOB
 from tritonstack_local.emulator.recommender.jobs import RecommendationJobs
 from tritonstack_local.emulator.recommender.packages import ModelPackages
-from tritonstack_local.emulator.sagemaker.endpoint_configs import EndpointConfigs
 from tritonstack_local.emulator.sagemaker.endpoints import Endpoints
-from tritonstack_local.emulator.sagemaker.listing import listing
-from tritonstack_local.emulator.sagemaker.models import Models
+from tritonstack_local.emulator.sagemaker.models import EndpointConfigs, Models
 from tritonstack_local.emulator.sagemaker.records import ENDPOINT, ENDPOINT_CONFIG, MODEL
-from tritonstack_local.emulator.sagemaker.state import SageMakerState
-from tritonstack_local.emulator.sagemaker.tags import Tags
+from tritonstack_local.emulator.sagemaker.state import SageMakerState, Tags, listing
 
 
 def sagemaker_service(state: SageMakerState, endpoints: Endpoints, jobs: ProcessingJobs) -> JsonService:

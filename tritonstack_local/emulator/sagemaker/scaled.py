@@ -7,8 +7,7 @@ from typing import Any
 
 from tritonstack_local.emulator.clock import clock
 from tritonstack_local.emulator.refusal import RefusedError
-from tritonstack_local.emulator.sagemaker.endpoint_record import EndpointRecord
-from tritonstack_local.emulator.sagemaker.guardrails import Guardrails
+from tritonstack_local.emulator.sagemaker.deployment import EndpointRecord, Guardrails
 from tritonstack_local.emulator.sagemaker.records import API
 from tritonstack_local.emulator.sagemaker.state import SageMakerState
 

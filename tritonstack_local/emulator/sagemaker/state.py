@@ -1,13 +1,19 @@
-"""The state of the emulated SageMaker, and the lock that guards it."""
+"""The state of the emulated SageMaker, its lock, tags and listings."""
 
 from __future__ import annotations
 
+import base64
+import binascii
+import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from typing import Any
 
-from tritonstack_local.emulator.processing.record import PROCESSING_JOB, ProcessingJob
-from tritonstack_local.emulator.sagemaker.endpoint_record import EndpointRecord
-from tritonstack_local.emulator.sagemaker.records import ENDPOINT, ENDPOINT_CONFIG, MODEL, Record, Records
+from tritonstack_local.emulator.processing.request import PROCESSING_JOB, ProcessingJob
+from tritonstack_local.emulator.refusal import RefusedError
+from tritonstack_local.emulator.sagemaker.deployment import EndpointRecord
+from tritonstack_local.emulator.sagemaker.records import API, ENDPOINT, ENDPOINT_CONFIG, MODEL, Kind, Record, Records
 
 
 class SageMakerState:
@@ -38,3 +44,128 @@ class SageMakerState:
                 records.clear()
             self.tags.clear()
             self.changed.notify_all()
+
+
+Request = dict[str, Any]
+_PAGE = 10
+"""ListEndpoints: "This value defaults to 10" (API reference); the others name no default."""
+
+
+def listing(kind: Kind, records: Iterable[Record], request: Request) -> dict[str, Any]:
+    """One page of records: newest first unless the request says otherwise.
+
+    A page's token holds the place of its last record in the order, so that records which come or go between two
+    pages neither repeat nor hide others.
+    """
+    by, descending = request.get("SortBy", "CreationTime"), request.get("SortOrder", "Descending") == "Descending"
+    found = sorted((r for r in records if _wanted(r, request)), key=lambda r: _place(r, by), reverse=descending)
+    if "NextToken" in request:
+        last = _read_token(request["NextToken"])
+        found = [r for r in found if (_place(r, by) < last if descending else _place(r, by) > last)]
+    size = request.get("MaxResults", _PAGE)
+    page = found[:size]
+    member = "ProcessingJobSummaries" if kind == PROCESSING_JOB else kind.noun + "s"
+    answer: dict[str, Any] = {member: [_summary(kind, record) for record in page]}
+    if len(found) > size:
+        answer["NextToken"] = _token(_place(page[-1], by))
+    return answer
+
+
+def _wanted(record: Record, request: Request) -> bool:
+    return (
+        request.get("NameContains", "").lower() in record.name.lower()
+        and ("StatusEquals" not in request or getattr(record, "status", None) == request["StatusEquals"])
+        and _between(record.created, request.get("CreationTimeAfter"), request.get("CreationTimeBefore"))
+        and _between(record.modified, request.get("LastModifiedTimeAfter"), request.get("LastModifiedTimeBefore"))
+    )
+
+
+def _between(moment: float, after: float | str | None, before: float | str | None) -> bool:
+    return (after is None or moment >= _seconds(after)) and (before is None or moment < _seconds(before))
+
+
+def _seconds(value: float | str) -> float:
+    """Seconds since the epoch, of a JSON timestamp (a number; some clients send ISO 8601)."""
+    if isinstance(value, str):
+        try:
+            return datetime.fromisoformat(value).timestamp()
+        except ValueError as error:
+            raise RefusedError("SerializationException", f"no time: {value}", source="AWS JSON 1.1 protocol") from error
+    return float(value)
+
+
+def _place(record: Record, by: str) -> tuple[str | float, str]:
+    """Where a record stands in the order; the name makes it unique."""
+    if by == "Name":
+        return (record.name.lower(), record.name.lower())
+    if by == "Status":
+        return (getattr(record, "status", ""), record.name.lower())
+    return (record.created, record.name.lower())
+
+
+def _token(place: tuple[str | float, str]) -> str:
+    return base64.urlsafe_b64encode(json.dumps(place).encode()).decode()
+
+
+def _read_token(token: str) -> tuple[str | float, str]:
+    try:
+        key, name = json.loads(base64.urlsafe_b64decode(token))
+    except (ValueError, binascii.Error) as error:
+        raise RefusedError("ValidationException", "The NextToken is not valid.", source=API) from error
+    return key, name
+
+
+def _summary(kind: Kind, record: Record) -> dict[str, Any]:
+    summary = {kind.name_member: record.name, f"{kind.noun}Arn": record.arn, "CreationTime": record.created}
+    if isinstance(record, EndpointRecord):
+        summary |= {"LastModifiedTime": record.modified, "EndpointStatus": record.status}
+    if isinstance(record, ProcessingJob):
+        summary |= record.summary()
+    return summary
+
+
+_MOST = 50
+
+
+def store(state: SageMakerState, arn: str, pairs: list[dict[str, str]]) -> None:
+    """Set the tags of something just created."""
+    state.tags[arn] = {pair["Key"]: pair["Value"] for pair in pairs}
+
+
+class Tags:
+    """The operations on tags, of whatever has an ARN."""
+
+    def __init__(self, state: SageMakerState) -> None:
+        """Works on ``state``."""
+        self._state = state
+
+    def add(self, request: Request) -> dict[str, Any]:
+        """AddTags: adds or overwrites; answers with all tags."""
+        with self._state.changed:
+            own = self._of(request["ResourceArn"])
+            merged = {**own, **{pair["Key"]: pair["Value"] for pair in request["Tags"]}}
+            if len(merged) > _MOST:
+                raise RefusedError("ValidationException", f"More than {_MOST} tags.", source=f"{API}, AddTags")
+            own.update(merged)
+            return {"Tags": _pairs(own)}
+
+    def delete(self, request: Request) -> None:
+        """DeleteTags."""
+        with self._state.changed:
+            own = self._of(request["ResourceArn"])
+            for key in request["TagKeys"]:
+                own.pop(key, None)
+
+    def list(self, request: Request) -> dict[str, Any]:
+        """ListTags: always one page, since fifty is the most there can be and the least a page holds."""
+        return {"Tags": _pairs(self._of(request["ResourceArn"]))}
+
+    def _of(self, arn: str) -> dict[str, str]:
+        own = self._state.tags.get(arn)
+        if own is None:
+            raise RefusedError("ValidationException", f'Could not find resource "{arn}".', source=f"{API}, ListTags")
+        return own
+
+
+def _pairs(own: dict[str, str]) -> list[dict[str, str]]:
+    return [{"Key": key, "Value": value} for key, value in own.items()]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tritonstack_local.emulator.cloudwatch.expression_evaluation import evaluate
+from tritonstack_local.emulator.cloudwatch.expression_functions import Series, Span, Value
 from tritonstack_local.emulator.cloudwatch.expression_syntax import ExpressionError, parse
-from tritonstack_local.emulator.cloudwatch.series import Series, Span, Value
 
 START, PERIOD = 1_700_000_040, 60
 Points = Sequence[float | None]

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.tritonstack_local.emulator.cloudwatch.scope import FixedScope, points
 from tritonstack_local.emulator.cloudwatch.expression_evaluation import evaluate
+from tritonstack_local.emulator.cloudwatch.expression_functions import Series
 from tritonstack_local.emulator.cloudwatch.expression_syntax import (
     Array,
     Call,
@@ -22,7 +23,6 @@ from tritonstack_local.emulator.cloudwatch.expression_syntax import (
     Tree,
     parse,
 )
-from tritonstack_local.emulator.cloudwatch.series import Series
 
 LENGTH = 4
 IDS = ("m1", "m2", "m3")
