@@ -50,7 +50,7 @@ def aws() -> Iterator[FakeAws]:
 
 
 def _built(root: Path, plan: bytes, engine: EngineEntry = ENGINE) -> tuple[BuiltArchive, Manifest, Places]:
-    """An archive for a T4 with this plan, as phase three leaves it."""
+    """An archive for a T4 with this plan, as the pack step leaves it."""
     folder, places = write_double(root), places_in(root)
     source = source_of(folder)
     built = BuiltArchive(

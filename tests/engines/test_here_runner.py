@@ -30,7 +30,7 @@ def run(runner: HereRunner, job: Path, output: Path) -> list[str]:
 
 def test_a_plan_is_built_with_the_machines_programs(tmp_path: Path) -> None:
     project = TinyProject.make(tmp_path / "project")
-    (job,) = project.phase_one(tmp_path / "work").jobs
+    (job,) = project.export_step(tmp_path / "work").jobs
     assert (job.folder / "engine_step.py").read_bytes() == STEP.read_bytes()
     said = run(HereRunner(stop=threading.Event(), variables=project.programs.environment()), job.folder, tmp_path / "o")
     assert (tmp_path / "o/model.plan").is_file()
@@ -39,7 +39,7 @@ def test_a_plan_is_built_with_the_machines_programs(tmp_path: Path) -> None:
 
 def test_another_machine_than_planned_is_the_reason_of_the_failure(tmp_path: Path) -> None:
     project = TinyProject.make(tmp_path / "project", gpu="T4", capability="7.5")
-    (job,) = project.phase_one(tmp_path / "work").jobs
+    (job,) = project.export_step(tmp_path / "work").jobs
     with pytest.raises(EngineFailedError, match=r"planned for A10G .* T4 .*\(phase machine of the engine step\)"):
         run(HereRunner(stop=threading.Event(), variables=project.programs.environment()), job.folder, tmp_path / "o")
 

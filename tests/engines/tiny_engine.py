@@ -56,7 +56,7 @@ class TinyProject:
         machine = machine_with(tensorrt=tensorrt, gpu=gpu, compute_capability=capability)
         return cls(root, write_tiny(root), make_stand_ins(root / "programs", machine))
 
-    def phase_one(self, work: Path, task: Task | None = None) -> EngineWork:
+    def export_step(self, work: Path, task: Task | None = None) -> EngineWork:
         """Export, prove, write the job; ``work`` is made. Only the first proof of an archive starts a container."""
         work.mkdir(parents=True)
         return prepare_engines(
@@ -71,7 +71,7 @@ class TinyProject:
         )  # fmt: skip
         return done.returncode, done.stdout + done.stderr
 
-    def phase_three(self, work: EngineWork, *, archives: Path | None = None) -> Manifest:
+    def pack_step(self, work: EngineWork, *, archives: Path | None = None) -> Manifest:
         """Compare, put the plans in, pack. ``archives``: where to."""
         places = replace(self.places, archives=archives) if archives else self.places
         return finish_archive(work, {job.model: output_of(job) for job in work.jobs}, places, print)

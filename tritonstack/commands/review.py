@@ -25,10 +25,10 @@ from tritonstack.review.cost_table import table_of
 from tritonstack.review.document import ReviewDocument, cost_table_entry, document_of
 from tritonstack.review.entry_words import match_groups
 from tritonstack.review.fail_on import allowed_words, matches_of, parse_fail_on
-from tritonstack.review.joining import NOTHING, joined, no_better_known, same_but_open, without
 from tritonstack.review.markdown import LIMIT, WHOLE, markdown
 from tritonstack.review.pages import show, show_costs
 from tritonstack.review.parts import Known
+from tritonstack.review.pipeline_side import NOTHING, joined, no_better_known, same_but_open, without
 from tritonstack.review.report import Base, report_of
 from tritonstack.review.snapshot import Snapshots
 from tritonstack.review.stored import read_snapshots_at, snapshots_at

@@ -176,8 +176,8 @@ def _random(tensor: GraphTensor, shape: Shape, seed: int) -> NDArray[Any]:
 
 
 # Each TensorRT model of an archive that has no plan gets a folder of its own that holds all that ``engine_step.py``
-# needs: the job, the graph, the proof's inputs and the step itself. The folder goes to a machine with the GPU (phase
-# two); ``phase_three.py`` takes what comes back.
+# needs: the job, the graph, the proof's inputs and the step itself. The folder goes to a machine with the GPU
+# (the GPU step); the pack step takes its output.
 GRAPH = "model.onnx"
 PLAN = "model.plan"
 STEP = Path(__file__).with_name("engine_step.py")
@@ -227,7 +227,7 @@ class PlannedEngine:
 
 @dataclass(frozen=True, kw_only=True)
 class EngineWork:
-    """One archive after phase one: staged, linted, its ONNX graphs proven; one job for each model without a plan."""
+    """One archive after the export step: staged, linted, its ONNX graphs proven; a job for each missing plan."""
 
     staged: Staged
     jobs: tuple[PlannedEngine, ...]

@@ -120,7 +120,7 @@ def finish_archive(work: EngineWork, outputs: Mapping[str, Path], places: Places
     """Prove the engines of an archive, put them in the places of their graphs, lint again, and pack.
 
     Args:
-        work: of phase one; its repository is changed.
+        work: of the export step; its repository is changed.
         outputs: model → the output folder of its job.
         places: where the archive goes: the folder of its platform.
         report: told what is being done.

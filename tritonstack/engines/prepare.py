@@ -259,7 +259,7 @@ class Preparation:
         return bool(missing)
 
     def _export(self, build: Build, folder: ExitStack) -> EngineWork | Manifest:
-        """Phase one of an archive with engines, or the whole build of one without."""
+        """The export step of an archive with engines, or the whole build of one without."""
         report = self._report(build.name.model)
         report("export")
         work = folder.enter_context(partial_folder(self.places.archives, name=f".{build.name.model}"))

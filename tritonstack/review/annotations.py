@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tritonstack.review.document import ReviewDocument
 from tritonstack.review.entries import EnvironmentEntry
-from tritonstack.review.joining import PIPELINE
+from tritonstack.review.pipeline_side import PIPELINE
 from tritonstack.review.report import BY_WEIGHT, Level
 from tritonstack.review.stored import changed_lines
 

@@ -12,11 +12,11 @@ from tritonstack.review.change import Effect, EnvironmentChange, StackChange, Tr
 from tritonstack.review.changes import compare
 from tritonstack.review.cost import grows_by_more, moved_text, total
 from tritonstack.review.engines import Need
-from tritonstack.review.joining import PIPELINE
 from tritonstack.review.models import ModelKind
 from tritonstack.review.opening_facts import OpeningKind
 from tritonstack.review.parts import Known, Parts, parts_of
 from tritonstack.review.permission_change import Direction, PermissionChange
+from tritonstack.review.pipeline_side import PIPELINE
 from tritonstack.review.snapshot import Snapshots
 
 BY_WEIGHT = (

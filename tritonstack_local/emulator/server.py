@@ -14,6 +14,7 @@ import hypercorn.asyncio  # type: ignore[import-not-found]  # comes with MiniSta
 from hypercorn.config import Config  # type: ignore[import-not-found]
 
 from tritonstack_local.emulator import children, kms_keys, object_writes, service_events, service_metrics
+from tritonstack_local.emulator.account_facts import api as offers_api
 from tritonstack_local.emulator.autoscaling import ScalableTargets, autoscaling_service
 from tritonstack_local.emulator.cloudformation import (
     autoscaling_resources,
@@ -40,7 +41,6 @@ from tritonstack_local.emulator.codebuild import api as codebuild_api
 from tritonstack_local.emulator.codepipeline.service import Pipelines, codepipeline_service
 from tritonstack_local.emulator.faults import Faults
 from tritonstack_local.emulator.gateway import Gateway
-from tritonstack_local.emulator.offers import api as offers_api
 from tritonstack_local.emulator.processing.jobs import ProcessingJobs
 from tritonstack_local.emulator.sagemaker.api import sagemaker_service
 from tritonstack_local.emulator.sagemaker.endpoints import Endpoints

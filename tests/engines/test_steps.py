@@ -32,8 +32,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> TinyProject:
 
 @pytest.fixture
 def work(project: TinyProject, tmp_path: Path) -> EngineWork:
-    """The archive after phase one."""
-    return project.phase_one(tmp_path / "work")
+    """The archive after the export step."""
+    return project.export_step(tmp_path / "work")
 
 
 def _job(work: EngineWork) -> PlannedEngine:
@@ -66,7 +66,7 @@ def test_the_stand_ins_plan_is_packed_in_the_graph_s_place_and_said_to_be_theirs
 ) -> None:
     status, log = project.phase_two(_job(work))
     assert status == 0, log
-    manifest = project.phase_three(work, archives=tmp_path / "archives")
+    manifest = project.pack_step(work, archives=tmp_path / "archives")
 
     (archive,) = (tmp_path / "archives/24.09-a10g").glob("*.tar.gz")
     members = _members(archive)
@@ -86,7 +86,7 @@ def test_the_stand_ins_plan_is_packed_in_the_graph_s_place_and_said_to_be_theirs
 
 def test_a_plan_of_tensorrt_is_a_plan(project: TinyProject, work: EngineWork, tmp_path: Path) -> None:
     write_real_output(_job(work))
-    manifest = project.phase_three(work, archives=tmp_path / "archives")
+    manifest = project.pack_step(work, archives=tmp_path / "archives")
     entry = manifest.engines["tiny-engine"]
     assert (manifest.plan, entry.stand_in, entry.cuda, entry.driver) == (True, False, "12.6.1.006", "550.127.05")
     assert entry.durations == {"build_seconds": 12.5, "proof_seconds": 2.0}
@@ -97,9 +97,9 @@ def test_a_plan_of_tensorrt_is_a_plan(project: TinyProject, work: EngineWork, tm
 def test_equal_work_and_plan_give_the_same_archive(project: TinyProject, tmp_path: Path) -> None:
     packed = []
     for name in ("a", "b"):
-        work = project.phase_one(tmp_path / name)
+        work = project.export_step(tmp_path / name)
         write_real_output(_job(work))
-        packed.append(project.phase_three(work, archives=tmp_path / f"archives-{name}"))
+        packed.append(project.pack_step(work, archives=tmp_path / f"archives-{name}"))
     assert packed[0] == packed[1]
 
 
@@ -115,7 +115,7 @@ def test_a_plan_of_another_graph_is_refused_with_tensor_difference_and_place(
     assert project.phase_two(_job(work))[0] == 0
     said = r"engine of tiny-engine: tensor y: differs by up to 1\.\d+, 0\.01 allowed; at \[\d, \d\], where the plan"
     with pytest.raises(WorkFailedError, match=said):
-        project.phase_three(work, archives=tmp_path / "archives")
+        project.pack_step(work, archives=tmp_path / "archives")
     assert not (tmp_path / "archives").exists()
 
 
@@ -127,7 +127,7 @@ def test_a_machine_with_another_gpu_builds_nothing_and_says_what_it_is(
     with pytest.raises(
         WorkFailedError, match=r"failed in its phase machine: planned for A10G .*this machine has NVIDIA T4"
     ):
-        project.phase_three(work, archives=tmp_path / "archives")
+        project.pack_step(work, archives=tmp_path / "archives")
     assert not (tmp_path / "archives").exists()
 
 
@@ -202,7 +202,7 @@ def test_an_output_that_is_not_the_step_s_is_refused_and_nothing_is_packed(
     change, said = CHANGES[what]
     change(write_real_output(_job(work)))
     with pytest.raises(WorkFailedError, match=said):
-        project.phase_three(work, archives=tmp_path / "archives")
+        project.pack_step(work, archives=tmp_path / "archives")
     assert not (tmp_path / "archives").exists()
     assert (work.staged.repository / "tiny-engine/1/model.onnx").is_file()
 
@@ -211,7 +211,7 @@ def test_a_marked_plan_that_the_result_calls_real_is_refused(project: TinyProjec
     assert project.phase_two(_job(work))[0] == 0
     _told(output_of(_job(work)), trtexec={"stand_in": False})
     with pytest.raises(WorkFailedError, match="the plan has a stand-in's mark"):
-        project.phase_three(work)
+        project.pack_step(work)
 
 
 def test_a_model_without_an_output_is_named(project: TinyProject, work: EngineWork) -> None:
@@ -223,7 +223,7 @@ def test_engine_tolerance_replaces_the_samples_and_changes_no_export(tmp_path: P
     here = replace(project, places=replace(write_tiny(tmp_path), exports=project.places.exports))
     _edit(here, "workspace_mib: 64", "workspace_mib: 64\n  tolerance: 0.5")
     before = sorted(path.name for path in project.places.exports.iterdir())
-    job = _job(here.phase_one(tmp_path / "work"))
+    job = _job(here.export_step(tmp_path / "work"))
     assert job.tolerance == 0.5
     assert sorted(path.name for path in project.places.exports.iterdir()) == before
 
@@ -238,7 +238,7 @@ def _edit(project: TinyProject, old: str, new: str) -> None:
 def fresh(project: TinyProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TinyProject:
     """A project of its own for tests that change the folder; the proof with the container is left out."""
     if not project.proofs:
-        project.phase_one(tmp_path / "first")
+        project.export_step(tmp_path / "first")
     proven = next(iter(project.proofs.values()))
     monkeypatch.setattr("tritonstack.archives.building.prove_sample", lambda *_, **__: proven)
     return TinyProject(tmp_path, write_tiny(tmp_path), project.programs)
@@ -247,7 +247,7 @@ def fresh(project: TinyProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_a_sample_outside_the_engine_s_shapes_is_refused_with_the_field(fresh: TinyProject, tmp_path: Path) -> None:
     _edit(fresh, "x: {min: [1, 4], opt: [4, 4], max: [8, 4]}", "x: {min: [3, 4], opt: [4, 4], max: [8, 4]}")
     with pytest.raises(InputError) as refused:
-        fresh.phase_one(tmp_path / "work")
+        fresh.export_step(tmp_path / "work")
     (problem,) = refused.value.problems
     assert (problem.field, problem.found) == ("engine.shapes.x", "the proof asks with [2, 4]")
     assert problem.allowed == "from [3, 4] to [8, 4]"
@@ -259,7 +259,7 @@ def test_what_has_no_engine_in_its_recipe_is_refused(fresh: TinyProject, tmp_pat
     start, end = text.index("engine:\n"), text.index("sample:\n")
     (fresh.places.folder("tiny-engine") / "recipe.yaml").write_text(text[:start] + text[end:])
     with pytest.raises(InputError, match="tiny-engine has neither a plan nor engine:"):
-        fresh.phase_one(tmp_path / "work")
+        fresh.export_step(tmp_path / "work")
 
 
 def test_two_versions_without_a_plan_are_refused(fresh: TinyProject, tmp_path: Path) -> None:
@@ -268,25 +268,25 @@ def test_two_versions_without_a_plan_are_refused(fresh: TinyProject, tmp_path: P
     copied = '(path.parents[1] / "2").mkdir()\n    (path.parents[1] / "2/model.onnx").write_bytes(path.read_bytes())\n'
     script.write_text(script.read_text().replace("    with np.load", f"    {copied}    with np.load"))
     with pytest.raises(InputError, match="with the versions 1, 2, of which 2 have an ONNX graph"):
-        fresh.phase_one(tmp_path / "work")
+        fresh.export_step(tmp_path / "work")
 
 
 def test_the_local_triton_s_archive_has_no_engine_to_build(fresh: TinyProject, tmp_path: Path) -> None:
     task = replace(task_of(fresh.places), platform=None)
     with pytest.raises(InputError, match="tiny-engine for local, and its engine is built for one"):
-        fresh.phase_one(tmp_path / "work", task)
+        fresh.export_step(tmp_path / "work", task)
 
 
 def test_an_engine_of_a_used_folder_is_built_from_its_recipe_and_proven_with_seeded_numbers(
     fresh: TinyProject, tmp_path: Path
 ) -> None:
     _write_user(fresh)
-    works = [fresh.phase_one(tmp_path / name, task_of(fresh.places, "user")) for name in ("a", "b")]
+    works = [fresh.export_step(tmp_path / name, task_of(fresh.places, "user")) for name in ("a", "b")]
     jobs = [_job(work) for work in works]
     assert [(job.model, job.proof, job.inputs["x"].shape) for job in jobs] == [("tiny-engine", "random", (1, 4))] * 2
     assert np.array_equal(jobs[0].inputs["x"], jobs[1].inputs["x"])
     assert fresh.phase_two(jobs[0])[0] == 0
-    manifest = fresh.phase_three(works[0])
+    manifest = fresh.pack_step(works[0])
     assert manifest.engines["tiny-engine"].proof == "random"
     assert "tiny-engine/1/model.plan" in _members(fresh.places.archive(works[0].task.name, "24.09-a10g"))
 
@@ -328,11 +328,11 @@ def test_weights_in_a_file_of_their_own_go_with_the_graph_and_make_room_for_the_
     assert line in script
     (folder / "export.py").write_text(script.replace(line, saved))
     _edit(fresh, "tiny-engine/1/model.onnx,", "tiny-engine/1/model.onnx, tiny-engine/1/weights.bin,")
-    work = fresh.phase_one(tmp_path / "work")
+    work = fresh.export_step(tmp_path / "work")
     assert {"model.onnx", "weights.bin"} <= {path.name for path in _job(work).folder.iterdir()}
     assert set(_job(work).parts) == {"model.onnx", "weights.bin"}
     write_real_output(_job(work))
-    fresh.phase_three(work)
+    fresh.pack_step(work)
     assert set(_members(fresh.places.archive(work.task.name, "24.09-a10g"))) == PACKED
 
 
@@ -366,12 +366,14 @@ def test_before_tensorrt_10_the_engine_has_int32_where_the_graph_has_int64(fresh
     machine = machine_with(tensorrt="8.6.1", gpu="A10G", compute_capability="8.6")
     older = replace(fresh, programs=make_stand_ins(tmp_path / "older", machine))
 
-    work = older.phase_one(tmp_path / "work", task_of(fresh.places, "doubling", Platform(release="23.10", gpu="a10g")))
+    work = older.export_step(
+        tmp_path / "work", task_of(fresh.places, "doubling", Platform(release="23.10", gpu="a10g"))
+    )
     assert _job(work).inputs["k"].dtype == np.int64
     assert (_job(work).folder / "input1.raw").stat().st_size == 12
     status, log = older.phase_two(_job(work))
     assert status == 0, log
-    entry = older.phase_three(work).engines["doubling"]
+    entry = older.pack_step(work).engines["doubling"]
     assert {tensor.name: tensor.datatype for tensor in (*entry.inputs, *entry.outputs)} == {
         "x": "FP32",
         "k": "INT32",

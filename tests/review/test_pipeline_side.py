@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tests.review.small import resource, stack
-from tritonstack.review.joining import PIPELINE, joined, no_better_known, part_of, same_but_open, without
+from tritonstack.review.pipeline_side import PIPELINE, joined, no_better_known, part_of, same_but_open, without
 from tritonstack.review.snapshot import TOP_LEVEL, EnvironmentSnapshot, Finding, Findings, Snapshots
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tritonstack_local.emulator.offers import aws_images, instance_offerings, key_dry_runs
-from tritonstack_local.emulator.offers.price_list import price_list_service
-from tritonstack_local.emulator.offers.service_quotas import service_quotas_service
+from tritonstack_local.emulator.account_facts import aws_images, instance_offerings, key_dry_runs
+from tritonstack_local.emulator.account_facts.price_list import price_list_service
+from tritonstack_local.emulator.account_facts.service_quotas import service_quotas_service
 
 
 def install() -> None:
