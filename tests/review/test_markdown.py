@@ -9,7 +9,8 @@ import pytest
 from tests.review.reports import before, document, report
 from tests.review.small import resource
 from tritonstack.review.entry_words import part_lists
-from tritonstack.review.markdown import LIMIT, MARKER, code, markdown, text
+from tritonstack.review.markdown import LIMIT, code, markdown, text
+from tritonstack.review.post import MARKER
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ import yaml
 from tests.review.github import TOKEN, stand_in
 from tests.review.projects import make_project, variables
 from tests.stacks.app_process import ROOT
-from tritonstack.review.markdown import MARKER
+from tritonstack.review.post import MARKER
 
 WORKFLOW = ROOT / ".github" / "workflows" / "review.yml"
 SCRIPT = ROOT / "scripts" / "review.sh"
