@@ -62,7 +62,11 @@ class CodeBlock:
 def pages() -> tuple[str, ...]:
     """README.md, everything below docs/, and each example's README, by their paths in the repository."""
     folders = ("docs/**/*.md", "examples/*/README.md", "tritonstack_*/*.md")
-    found = [REPOSITORY / "README.md", *(path for folder in folders for path in REPOSITORY.glob(folder))]
+    found = [
+        REPOSITORY / "README.md",
+        REPOSITORY / "CONTRIBUTING.md",
+        *(path for folder in folders for path in REPOSITORY.glob(folder)),
+    ]
     return tuple(sorted(path.relative_to(REPOSITORY).as_posix() for path in found))
 
 
