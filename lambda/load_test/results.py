@@ -27,7 +27,7 @@ COLUMNS = (
     "cost_per_hour_usd",
     "implied_hourly_price_usd",
 )
-"""Of the published load test's table, which ``tritonstack size --measurements`` reads."""
+"""Of the published load test's table, which ``tritonstack capacity size --measurements`` reads."""
 
 
 def gathered(plan: Plan, described: Described, clients: Clients, *, complete: bool) -> tuple[dict[str, Any], list[str]]:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections import deque
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import click
 import numpy as np
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 from click.testing import CliRunner
 from rich.console import Console
 
+from tritonstack.cli import root
 from tritonstack.client.body import Body
 from tritonstack.commands.progress import Steps
 from tritonstack.errors import InputError, WorkFailedError
@@ -281,11 +284,22 @@ def test_elsewhere_the_proposal_names_whole_paths(
     monkeypatch.chdir(tmp_path)
     proposed = how_to_go_on(AWS, settings, [row()])
     program = f"{REPOSITORY}/.envs/main/bin/tritonstack"
-    assert f"{program} status" in proposed
-    assert f'eval "$({program} env)"' in proposed
-    assert f"Stop it: {program} down" in proposed
+    assert f"{program} local status" in proposed
+    assert f'eval "$({program} local env)"' in proposed
+    assert f"Stop it: {program} local down" in proposed
     monkeypatch.chdir(REPOSITORY)
     assert "Stop it: make down" in how_to_go_on(AWS, settings, [row()])
+
+
+def test_every_proposed_command_is_one(settings: Environment, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    proposed = re.findall(r"/bin/tritonstack ([a-z ]+)", how_to_go_on(AWS, settings, [row()]))
+    assert len(proposed) == 4
+    for words in proposed:
+        found: click.Command | None = root
+        for word in words.split():
+            found = found.get_command(click.Context(found), word) if isinstance(found, click.Group) else found
+        assert found is not None, words
 
 
 def test_the_proposed_call_writes_its_answer_to_a_file(settings: Environment) -> None:

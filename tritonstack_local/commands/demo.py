@@ -256,7 +256,7 @@ def how_to_go_on(aws: LocalAws, settings: Environment, rows: list[Row]) -> str:
     """What a person may type next, with the first model whose sample is JSON."""
     programs = REPOSITORY / ".envs" / "main" / "bin"
     program, aws_cli = quote(shown(programs / "tritonstack")), quote(shown(programs / "aws"))
-    down = "make down" if Path.cwd() == REPOSITORY else f"{program} down"
+    down = "make down" if Path.cwd() == REPOSITORY else f"{program} local down"
     lines = ["", "It stays up."]
     request = next((row.request for row in rows if row.request.file.suffix == ".json"), None)
     if request is not None:
@@ -266,7 +266,7 @@ def how_to_go_on(aws: LocalAws, settings: Environment, rows: list[Row]) -> str:
         other = "" if settings.environment == "local" else f" --environment {settings.environment} --local"
         lines[-1] += " Call it with the AWS CLI:"
         lines += [
-            f'  eval "$({program} env)"',
+            f'  eval "$({program} local env)"',
             f"  {aws_cli} sagemaker-runtime invoke-endpoint --endpoint-name {request.endpoint} \\",
             f"    --target-model {request.target_model} \\",
             f"    --content-type application/json --body {quote(f'fileb://{shown(request.file)}')} \\",
@@ -278,7 +278,7 @@ def how_to_go_on(aws: LocalAws, settings: Environment, rows: list[Row]) -> str:
         [
             *lines,
             "Watch it:",
-            f"  {program} status --watch",
+            f"  {program} local status --watch",
             f"The AWS APIs answer at {aws.emulator_url}. Stop it: {down}",
         ]
     )
