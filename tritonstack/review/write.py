@@ -1,4 +1,8 @@
-"""Rewrites the committed snapshots from what is synthesised now, or with ``--check`` reports how they differ."""
+"""Rewrites the committed snapshots from what is synthesised now, or with ``--check`` reports how they differ.
+
+python -m tritonstack.review.write [--check]
+"""
+# ruff: noqa: T201 - a command
 
 from __future__ import annotations
 
@@ -195,10 +199,6 @@ def out_of_date(synthesised: Snapshots, folder: Path) -> list[str]:
     if not told:
         told = [f"{name}: the same content, written otherwise" for name in differing]
     return [*told, f"Run `{COMMAND}`, look at the difference, and commit {folder.name}/ with the change that made it."]
-
-
-# python -m tritonstack.review.write [--check]
-# ruff: noqa: T201 - a command
 
 
 ROOT = machine_folder()
