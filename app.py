@@ -25,10 +25,10 @@ cdk_loaded = loading.submit(importlib.import_module, "aws_cdk")
 if os.environ.get("CDK_VALIDATION") != "false":
     loading.submit(importlib.import_module, "cdk_nag")
 
+from tritonstack.config import Environment, load_environment, load_environments
 from tritonstack.engines.order import all_served
 from tritonstack.errors import InputError, Problem
 from tritonstack.releases.commits import commits_of
-from tritonstack.settings import Environment, load_environment, load_environments
 
 cdk_loaded.result()
 import aws_cdk as cdk

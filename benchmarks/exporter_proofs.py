@@ -14,10 +14,10 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.results import Figure, machine, tell
-from tritonstack.archives.build import build_models
-from tritonstack.archives.places import Places
-from tritonstack.archives.source import BuildChoice
-from tritonstack.commands.progress import Steps
+from tritonstack.cli.progress import Steps
+from tritonstack.models.build import build_models
+from tritonstack.models.places import Places
+from tritonstack.models.source import BuildChoice
 from tritonstack.paths import REPOSITORY
 
 LARGEST = 1e-4

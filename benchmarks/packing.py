@@ -29,7 +29,7 @@ MEMORY_MIB = 150
 _PACK = """
 import resource, sys, time
 from pathlib import Path
-from tritonstack.archives.packing import pack
+from tritonstack.models.packing import pack
 start = time.perf_counter()
 pack(Path(sys.argv[1]), Path(sys.argv[2]))
 print(time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)

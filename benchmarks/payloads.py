@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from tritonclient.utils import triton_to_np_dtype
 
-from tritonstack.archives.model_config import ModelConfig, Tensor, read_config
 from tritonstack.client.body import Array, PayloadFormat, encode
+from tritonstack.models.model_config import ModelConfig, Tensor, read_config
 from tritonstack.paths import REPOSITORY
 
 PAGE = REPOSITORY / "docs" / "clients.md"

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from constructs_lib.triton_model import SingleModelData as SingleModelData
     from constructs_lib.triton_model import TritonModel as TritonModel
     from constructs_lib.verification import Verification as Verification
-    from tritonstack.settings import ContainerSettings as ContainerSettings
-    from tritonstack.settings import Rollout as Rollout
-    from tritonstack.settings import Scaling as Scaling
+    from tritonstack.config import ContainerSettings as ContainerSettings
+    from tritonstack.config import Rollout as Rollout
+    from tritonstack.config import Scaling as Scaling
 
 _MODULES = {
     "Activation": "constructs_lib.activation",
@@ -45,7 +45,7 @@ _MODULES = {
     "ArtifactBucket": "constructs_lib.artifact_bucket",
     "ArtifactBucketReference": "constructs_lib.artifact_bucket",
     "CallableEndpoint": "constructs_lib.callable_endpoint",
-    "ContainerSettings": "tritonstack.settings",
+    "ContainerSettings": "tritonstack.config",
     "Dashboard": "constructs_lib.monitoring",
     "Endpoint": "constructs_lib.endpoint",
     "EndpointLog": "constructs_lib.endpoint_log",
@@ -58,8 +58,8 @@ _MODULES = {
     "Network": "constructs_lib.network",
     "NetworkReference": "constructs_lib.network",
     "OwnBucket": "constructs_lib.artifact_bucket",
-    "Rollout": "tritonstack.settings",
-    "Scaling": "tritonstack.settings",
+    "Rollout": "tritonstack.config",
+    "Scaling": "tritonstack.config",
     "SingleModelData": "constructs_lib.triton_model",
     "Timeouts": "constructs_lib.endpoint",
     "TritonImage": "constructs_lib.triton_image",

@@ -57,8 +57,8 @@ class EndpointMetrics:
         from aws_cdk import Duration  # noqa: PLC0415 - most apps look at no metric
         from aws_cdk import aws_cloudwatch as cloudwatch  # noqa: PLC0415 - as above
 
-        from tritonstack.observability.known_metrics import unit_of  # noqa: PLC0415 - as above
-        from tritonstack.observability.metric import Metric  # noqa: PLC0415 - as above
+        from tritonstack.monitoring.known_metrics import unit_of  # noqa: PLC0415 - as above
+        from tritonstack.monitoring.metric import Metric  # noqa: PLC0415 - as above
 
         chosen = options.get("statistic", statistic)
         dimensions = {"EndpointName": self.endpoint_name, "VariantName": self.variant_name}

@@ -15,7 +15,7 @@ from constructs_lib.rollout import allow_alarms, deployment_config, traffic_rout
 from constructs_lib.triton_model import TritonModel
 from tritonstack import naming
 from tritonstack.catalogue import load_catalogue
-from tritonstack.settings import EndpointMetrics, Rollout, Scaling
+from tritonstack.config import EndpointMetrics, Rollout, Scaling
 
 if TYPE_CHECKING:
     from aws_cdk import aws_iam as iam

@@ -12,10 +12,10 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from constructs_lib.acknowledgement import acknowledge
-from tritonstack.observability.alarm import SEVERITIES, Alarm, Severity
-from tritonstack.observability.dashboard_body import dashboard_body
-from tritonstack.observability.graph import Dashboard as Definition
-from tritonstack.observability.metric import Metric
+from tritonstack.monitoring.alarm import SEVERITIES, Alarm, Severity
+from tritonstack.monitoring.dashboard_body import dashboard_body
+from tritonstack.monitoring.graph import Dashboard as Definition
+from tritonstack.monitoring.metric import Metric
 
 
 class Dashboard(Construct):

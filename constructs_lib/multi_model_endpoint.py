@@ -19,11 +19,11 @@ from constructs_lib.triton_image import TritonImage
 from constructs_lib.triton_model import MultiModelData, TritonModel
 from tritonstack import naming
 from tritonstack.catalogue import load_catalogue
+from tritonstack.config import ContainerSettings, EndpointMetrics, Rollout, Scaling
+from tritonstack.config import Endpoint as EndpointSettings
+from tritonstack.config.checks import Site, check_endpoint, release_warnings
+from tritonstack.config.findings import path_text, shown
 from tritonstack.errors import InputError, Problem
-from tritonstack.settings import ContainerSettings, EndpointMetrics, Rollout, Scaling
-from tritonstack.settings import Endpoint as EndpointSettings
-from tritonstack.settings.checks import Site, check_endpoint, release_warnings
-from tritonstack.settings.findings import path_text, shown
 
 if TYPE_CHECKING:
     from aws_cdk import aws_ec2 as ec2

@@ -15,7 +15,7 @@ from constructs_lib.codebuild_project import BuildLog
 from constructs_lib.created_vpc import ClosedGroup, CreatedVpc, FlowLog, endpoints_group
 from constructs_lib.vpc_endpoints import Reach, VpcEndpoints
 from tritonstack import naming
-from tritonstack.settings import CreatedNetwork, ImportedNetwork, NetworkSettings
+from tritonstack.config import CreatedNetwork, ImportedNetwork, NetworkSettings
 
 
 @dataclass(frozen=True, kw_only=True)

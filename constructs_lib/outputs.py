@@ -13,7 +13,7 @@ from tritonstack import naming
 from tritonstack.outputs.contract import CONTRACT, MINOR, PARAMETER_BYTES
 
 if TYPE_CHECKING:
-    from tritonstack.settings import Environment
+    from tritonstack.config import Environment
 
 LOGICAL_ID = "Outputs"
 

@@ -15,8 +15,8 @@ from constructs import Construct
 from constructs_lib.acknowledgement import acknowledge
 from constructs_lib.execution_role import ExecutionRole
 from constructs_lib.permission import allow
-from tritonstack.settings import Rollout
-from tritonstack.settings.rollout import ALARM_MINUTES, RollbackAlarms
+from tritonstack.config import Rollout
+from tritonstack.config.rollout import ALARM_MINUTES, RollbackAlarms
 
 NAMESPACE = "AWS/SageMaker"
 PERIOD = 60

@@ -16,7 +16,7 @@ from constructs import Construct, IDependable
 from constructs_lib.acknowledgement import acknowledge_wildcard
 from constructs_lib.handler_function import HandlerFunction
 from constructs_lib.permission import allow
-from tritonstack.settings import Scaling
+from tritonstack.config import Scaling
 
 BEFORE_TYPE, SETTLED_TYPE, AFTER_TYPE = "Custom::ScalingBefore", "Custom::ScalingSettled", "Custom::ScalingAfter"
 NAMESPACE = "sagemaker"

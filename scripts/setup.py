@@ -405,7 +405,7 @@ def add_project(folder: Path) -> None:
     script = folder / "bin" / "tritonstack"
     # Shell and Python at once: a first line `#!<interpreter>` would break where the folder's path has a space.
     start = f"#!/bin/sh\n'''exec' \"{folder / 'bin' / 'python'}\" \"$0\" \"$@\"\n' '''\n"
-    script.write_text(f"{start}from tritonstack.cli import main\n\nmain()\n")
+    script.write_text(f"{start}from tritonstack.cli.root import main\n\nmain()\n")
     script.chmod(0o755)
 
 

@@ -10,7 +10,7 @@ from constructs import Construct
 from constructs_lib.artifact_bucket import ArtifactBucket
 from constructs_lib.outputs import tell
 from tritonstack import naming
-from tritonstack.settings import Environment
+from tritonstack.config import Environment
 
 if TYPE_CHECKING:
     from tritonstack.outputs.parameters import ArtifactsFields

@@ -17,10 +17,10 @@ from constructs_lib.model_build import ModelBuild, ProcessingRole
 from constructs_lib.outputs import tell
 from constructs_lib.triton_image import TritonImage
 from tritonstack import naming
+from tritonstack.config import Environment
+from tritonstack.config.checks.builds import QUEUE_MINUTES
 from tritonstack.engines.deployed_builds import DeployedBuilds
 from tritonstack.engines.plan import Builder
-from tritonstack.settings import Environment
-from tritonstack.settings.checks.builds import QUEUE_MINUTES
 
 if TYPE_CHECKING:
     from tritonstack.outputs.parameters import BuildsFields

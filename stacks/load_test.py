@@ -15,9 +15,9 @@ from constructs_lib.load_test_project import LoadTestProject
 from constructs_lib.load_test_recommender import LoadTestFunction, LoadTestMachine, LoadTestRole
 from constructs_lib.triton_image import TritonImage
 from tritonstack import naming
+from tritonstack.config import Endpoint, Environment, LoadTestSettings
+from tritonstack.config.checks.builds import QUEUE_MINUTES
 from tritonstack.naming import load_test_job_prefix
-from tritonstack.settings import Endpoint, Environment, LoadTestSettings
-from tritonstack.settings.checks.builds import QUEUE_MINUTES
 
 if TYPE_CHECKING:
     from constructs_lib.network import NetworkReference

@@ -13,8 +13,8 @@ from constructs_lib.outputs import tell
 from constructs_lib.permission import parameter_arns
 from constructs_lib.triton_image import TritonImage
 from constructs_lib.vpc_endpoints import BuildCalls, LoadTestCalls, Reach
+from tritonstack.config import Environment, NetworkSettings
 from tritonstack.engines.deployed_builds import DeployedBuilds
-from tritonstack.settings import Environment, NetworkSettings
 
 if TYPE_CHECKING:
     from tritonstack.outputs.parameters import NetworkFields

@@ -10,12 +10,12 @@ from constructs import Construct
 from constructs_lib.monitoring import Alarms, AlarmTopic, AtMaximumEvents, Dashboard
 from constructs_lib.outputs import fits, tell
 from tritonstack import naming
-from tritonstack.observability.alarm import Alarm
-from tritonstack.observability.alarms import build_alarms, endpoint_alarms, load_test_alarm
-from tritonstack.observability.build_graphs import BuildProjects
-from tritonstack.observability.dashboard import dashboard_of
-from tritonstack.observability.variant import Variant, variant_of
-from tritonstack.settings import AlarmSettings, Environment
+from tritonstack.config import AlarmSettings, Environment
+from tritonstack.monitoring.alarm import Alarm
+from tritonstack.monitoring.alarms import build_alarms, endpoint_alarms, load_test_alarm
+from tritonstack.monitoring.build_graphs import BuildProjects
+from tritonstack.monitoring.dashboard import dashboard_of
+from tritonstack.monitoring.variant import Variant, variant_of
 
 if TYPE_CHECKING:
     from tritonstack.outputs.parameters import ObservabilityFields

@@ -20,10 +20,10 @@ from constructs import Construct
 from constructs_lib.permission import HouseRules, tag_all
 from constructs_lib.pipeline_access import acknowledge_pipeline, acknowledge_role_paths, narrow
 from constructs_lib.pipeline_steps import AssumingRole, FunctionGate, PipelineBucket, PipelineTopic, build_step, compute
+from tritonstack.config.pipeline import Pipeline, PipelineGate
+from tritonstack.config.pipeline_loader import LoadedStage
 from tritonstack.pipeline import commands
 from tritonstack.pipeline.names import PipelineNames, Work
-from tritonstack.settings.pipeline import Pipeline, PipelineGate
-from tritonstack.settings.pipeline_loader import LoadedStage
 
 from .pipeline_access import PipelineAccessStack
 from .stage import EnvironmentStage

@@ -18,8 +18,8 @@ from constructs_lib.pipeline_access import (
     allow_verifying,
 )
 from tritonstack import naming
+from tritonstack.config import Environment
 from tritonstack.pipeline import names
-from tritonstack.settings import Environment
 
 
 class PipelineAccessStack(cdk.Stack):

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from constructs import Construct
 
+from tritonstack.config.pipeline_loader import LoadedPipeline, LoadedStage, load_pipeline
 from tritonstack.engines.deployed_builds import deployed_builds
 from tritonstack.engines.order import Served, all_served
 from tritonstack.releases.commits import commits_of
-from tritonstack.settings.pipeline_loader import LoadedPipeline, LoadedStage, load_pipeline
 
 from .pipeline import DeployedStage, PipelineStack
 from .stage import EnvironmentStage, builds_of

@@ -20,9 +20,9 @@ from constructs_lib.triton_image import TritonImage
 from constructs_lib.triton_model import MultiModelData, SingleModelData, TritonModel
 from constructs_lib.verification import Verification
 from tritonstack import naming
-from tritonstack.settings import Endpoint as EndpointSettings
-from tritonstack.settings import Environment
-from tritonstack.settings.checks import release_warnings
+from tritonstack.config import Endpoint as EndpointSettings
+from tritonstack.config import Environment
+from tritonstack.config.checks import release_warnings
 
 if TYPE_CHECKING:
     from tritonstack.outputs.parameters import ServingFields

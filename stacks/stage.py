@@ -9,7 +9,7 @@ import aws_cdk as cdk
 from constructs import Construct
 
 from constructs_lib.permission import ENVIRONMENT_TAG, tag_all
-from tritonstack.settings import Environment, engines_built_on_deploy, load_environment
+from tritonstack.config import Environment, engines_built_on_deploy, load_environment
 
 from .artifacts import ArtifactsStack
 from .serving import ServingStack

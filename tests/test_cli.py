@@ -17,7 +17,8 @@ import pytest
 from click.testing import CliRunner
 
 from tests.tritonstack_local.fake_parts import wait_for
-from tritonstack import VERSION, cli
+from tritonstack import VERSION
+from tritonstack.cli import root as cli
 from tritonstack.errors import InputError, Problem, WorkFailedError
 
 REPOSITORY = Path(__file__).parents[1]
@@ -60,7 +61,7 @@ def test_every_command_exists_and_its_help_is_a_sentence(name: str, where: tuple
 
 def test_the_help_names_every_command_and_imports_none_of_them(tmp_path: Path) -> None:
     code = (
-        "import sys; sys.argv = ['tritonstack', '--help']; from tritonstack.cli import main\n"
+        "import sys; sys.argv = ['tritonstack', '--help']; from tritonstack.cli.root import main\n"
         "try: main()\n"
         "finally: print(sorted(m for m in sys.modules if m.startswith('tritonstack') and '.commands.' in m))"
     )

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.archives import fake_aws
-from tests.archives.folders import places_in, write_double
-from tests.archives.test_publish import ENVIRONMENT, _build
-from tritonstack import cli
-from tritonstack.archives.programs import run_script
-from tritonstack.archives.publish import publish_environment
+from tests.models import fake_aws
+from tests.models.folders import places_in, write_double
+from tests.models.test_publish import ENVIRONMENT, _build
+from tritonstack.cli import root as cli
 from tritonstack.disk import disk_full
 from tritonstack.errors import WorkFailedError
+from tritonstack.models.programs import run_script
+from tritonstack.models.publish import publish_environment
 from tritonstack.paths import REPOSITORY
 from tritonstack.unpacking import UnpackLimits, UnsafeArchiveError, unpack
 
@@ -119,7 +119,7 @@ def test_publish_names_its_copy_of_the_inputs_and_has_written_nothing(
     places = places_in(tmp_path)
     places.archives.mkdir()
     _build(places, b"archive")
-    monkeypatch.setattr("tritonstack.archives.publish.zip_inputs", full)
+    monkeypatch.setattr("tritonstack.models.publish.zip_inputs", full)
     with fake_aws.running() as aws, pytest.raises(OSError, match=r"No space left.*inputs\.zip"):
         publish_environment(ENVIRONMENT, session=aws, places=places)
     assert aws.writes == []
@@ -128,7 +128,7 @@ def test_publish_names_its_copy_of_the_inputs_and_has_written_nothing(
 def test_an_export_script_that_finds_no_space_is_said_with_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("tritonstack.archives.programs.environment_python", lambda _name: Path(sys.executable))
+    monkeypatch.setattr("tritonstack.models.programs.environment_python", lambda _name: Path(sys.executable))
     code = "import errno, os; raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))"
 
     def export() -> None:

@@ -1,5 +1,5 @@
 """``python -m tritonstack``."""
 
-from tritonstack.cli import main
+from tritonstack.cli.root import main
 
 main()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tritonstack.cli import LazyGroup
+from tritonstack.cli.root import LazyGroup
 from tritonstack.extensions import require_modules
 
 require_modules("psutil")

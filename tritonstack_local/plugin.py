@@ -17,8 +17,8 @@ from tritonstack_local.container.repository import STAND_INS
 if TYPE_CHECKING:
     import numpy as np
 
-    from tritonstack.archives.programs import Report
     from tritonstack.local_aws import ContainerAnswer
+    from tritonstack.models.programs import Report
     from tritonstack_local.aws import LocalAws
 
 require_modules("psutil")

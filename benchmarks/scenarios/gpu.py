@@ -18,12 +18,12 @@ from benchmarks.scenarios.measuring import Repeats
 from benchmarks.scenarios.models import TOKENS, Model, built
 from benchmarks.scenarios.served import Way
 from benchmarks.scenarios.table import ONE_TORCH_THREAD, TURNS, Scenario
-from tritonstack.archives.places import Places
-from tritonstack.archives.recipe import Size
 from tritonstack.client.body import encode
 from tritonstack.engines.engine_step import StepError
 from tritonstack.engines.gpu_check import find_gpu
 from tritonstack.errors import InputError, Problem
+from tritonstack.models.places import Places
+from tritonstack.models.recipe import Size
 from tritonstack.paths import REPOSITORY
 from tritonstack_local.container.repository import TritonFiles
 

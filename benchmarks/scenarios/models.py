@@ -12,13 +12,13 @@ from pathlib import Path
 
 import numpy as np
 
-from tritonstack.archives import BuildChoice
-from tritonstack.archives.build import build_models
-from tritonstack.archives.packing import pack
-from tritonstack.archives.places import Places
-from tritonstack.archives.recipe import Size
 from tritonstack.client.body import Body, PayloadFormat, encode
 from tritonstack.errors import WorkFailedError
+from tritonstack.models import BuildChoice
+from tritonstack.models.build import build_models
+from tritonstack.models.packing import pack
+from tritonstack.models.places import Places
+from tritonstack.models.recipe import Size
 from tritonstack.paths import REPOSITORY, environment_python
 from tritonstack.unpacking import UnpackLimits, unpack
 

@@ -8,7 +8,7 @@ import re
 import click
 
 from scripts.documentation.markdown import code, head, link, table
-from tritonstack.cli import COMMANDS, groups, root
+from tritonstack.cli.root import COMMANDS, groups, root
 from tritonstack.paths import repository_path
 
 NAME = "tritonstack"

@@ -9,8 +9,6 @@ from pathlib import Path
 
 from tritonstack.paths import repository_path
 
-COMMAND_LINE = ("cli.py", "__main__.py")
-"""Counted to the commands, which they start."""
 OUTBUILDINGS = ("tritonstack_capacity", "tritonstack_local")
 ROOTS = ("stacks", "constructs_lib", "tritonstack", *OUTBUILDINGS)
 SINGLE = "tritonstack.*.py"
@@ -37,8 +35,8 @@ def package_of(path: Path) -> str:
         return "app.py"
     if path.parts[0] != "tritonstack":
         return path.parts[0]
-    if path.parts[1] in COMMAND_LINE:
-        return "tritonstack.commands"
+    if path.parts[1] == "__main__.py":
+        return "tritonstack.cli"  # which it starts
     return f"tritonstack.{path.parts[1]}" if len(path.parts) > 2 else SINGLE
 
 
@@ -66,8 +64,6 @@ def owner(name: str) -> str | None:
         return None
     if parts[0] != "tritonstack":
         return parts[0]
-    if parts[1:2] == ["cli"]:
-        return "tritonstack.commands"
     is_package = len(parts) > 1 and repository_path(f"tritonstack/{parts[1]}").is_dir()
     return f"tritonstack.{parts[1]}" if is_package else SINGLE
 

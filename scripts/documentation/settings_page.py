@@ -13,9 +13,9 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from scripts.documentation.markdown import code, head, link, table
-from tritonstack.archives.recipe import Recipe
-from tritonstack.settings.environment import Environment
-from tritonstack.settings.fields import PATTERNS
+from tritonstack.config.environment import Environment
+from tritonstack.config.fields import PATTERNS
+from tritonstack.models.recipe import Recipe
 
 SHOWN_VALUES = 8
 """Longer lists of allowed values stand once, at the end of the page."""

@@ -10,8 +10,8 @@ import pytest
 
 from benchmarks import review
 from benchmarks.review import Sampler, copied, ratio
+from tritonstack.config import load_environments
 from tritonstack.errors import WorkFailedError
-from tritonstack.settings import load_environments
 
 
 def test_the_first_round_is_not_counted() -> None:

@@ -11,7 +11,7 @@ import pytest
 import tritonstack.catalogue
 from tritonstack.catalogue import load_catalogue, release_order
 from tritonstack.catalogue.data_file import read_data
-from tritonstack.settings.container import ContainerSettings
+from tritonstack.config.container import ContainerSettings
 
 FOLDER = Path(tritonstack.catalogue.__file__).parent / "data"
 FILES = sorted(path.name for path in FOLDER.glob("*.json"))

@@ -14,8 +14,8 @@ from unittest import mock
 from tritonclient.http import InferenceServerClient
 
 from tests.proxy.world import listening
+from tritonstack.cli.proxy import PORT
 from tritonstack.client import ModelClient
-from tritonstack.commands.proxy import PORT
 from tritonstack.proxy.serve import make_parts
 from tritonstack.proxy.service import Proxy
 

@@ -17,9 +17,9 @@ from PIL import Image
 from tests.client.fake_triton import DTYPES, Array, RefusedError, datatype_of, read_request, write_answer
 from tests.client.fakes import FakeEndpoint, FakeS3, FakeSession, FakeSsm, Reply, Request, error_reply, serving_outputs
 from tests.client.tokenizers_for_tests import write_tokenizer
-from tritonstack.archives.manifest import tensor_entry
-from tritonstack.archives.model_config import ModelConfig, read_config
-from tritonstack.archives.recipe import read_recipe
+from tritonstack.models.manifest import tensor_entry
+from tritonstack.models.model_config import ModelConfig, read_config
+from tritonstack.models.recipe import read_recipe
 
 MODEL_REPOS = Path(__file__).parents[2] / "model_repos"
 ARCHIVES = {  # archive → folder

@@ -14,10 +14,10 @@ from PIL import Image
 from tests.client.fake_triton import datatype_of
 from tests.client.tokenizers_for_tests import write_tokenizer
 from tritonstack.adapters import ImageAdapter, TextAdapter
-from tritonstack.archives.manifest import TensorEntry
 from tritonstack.client.adapters import to_arrays
 from tritonstack.client.tables import TensorSpec
 from tritonstack.errors import InputError
+from tritonstack.models.manifest import TensorEntry
 
 PIXELS = ImageAdapter(input="x", encoding="pixels", crop=2)
 TOKENS = TextAdapter(encoding="tokens", tokenizer="t.json", ids="ids", mask="mask", length=5)

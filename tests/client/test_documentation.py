@@ -11,8 +11,8 @@ from click.testing import CliRunner
 from benchmarks.payloads import CASES, PAGE, markdown, page_with, rows
 from tests.client.examples import blocks, commands, run_python
 from tests.client.systems import ARCHIVES, ENVIRONMENT, TRANSLATION, Systems, image_file, running_systems
+from tritonstack.cli import invoke
 from tritonstack.client import ModelClient
-from tritonstack.commands import invoke
 
 
 @pytest.fixture

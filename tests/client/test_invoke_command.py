@@ -16,12 +16,12 @@ from click.testing import CliRunner, Result
 
 from tests.client.fakes import FakeEndpoint, FakeS3, FakeSession, FakeSsm, FakeTime, error_reply
 from tritonstack.adapters import Adapters, TextAdapter
-from tritonstack.archives.manifest import ArchiveEntry, Manifest, ModelEntry, SampleEntry, TensorEntry
+from tritonstack.cli import invoke
+from tritonstack.cli.session import region_of
 from tritonstack.client import model_client
 from tritonstack.client.errors import ReleaseLookupError
-from tritonstack.commands import invoke
-from tritonstack.commands.session import region_of
 from tritonstack.errors import InputError, Problem
+from tritonstack.models.manifest import ArchiveEntry, Manifest, ModelEntry, SampleEntry, TensorEntry
 
 DIGEST = "0123456789abcdef"
 KEY = f"manifests/digits/24.09-t4/digits.{DIGEST}.json"
@@ -214,7 +214,7 @@ def test_problems_of_the_environment_s_file_are_the_command_s(monkeypatch: pytes
     def refuse(path: Path) -> None:
         raise InputError([Problem(file=str(path), found="x", allowed="y")])
 
-    monkeypatch.setattr("tritonstack.settings.load_environment", refuse)
+    monkeypatch.setattr("tritonstack.config.load_environment", refuse)
     with pytest.raises(InputError, match=r"local\.yaml"):
         region_of("local")
 

@@ -11,9 +11,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.client.systems import TRANSLATION, Systems, image_file, running_systems
+from tritonstack.cli import invoke, invoke_view
 from tritonstack.client.answer import Answer
 from tritonstack.client.answers import Text
-from tritonstack.commands import invoke, invoke_view
 from tritonstack.errors import InputError
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from constructs_lib import codebuild_project
 from constructs_lib.codebuild_project import BuildSource, source_files
-from tests.archives.folders import write_double
 from tests.constructs_lib.templates import ROOT, new_app, new_stack
+from tests.models.folders import write_double
 
 
 @pytest.fixture

@@ -11,11 +11,11 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_iam as iam
 
-import tritonstack.observability
+import tritonstack.monitoring
 from constructs_lib.callable_endpoint import CallableEndpoint, EndpointMetrics
 from tests.constructs_lib.templates import allowed, new_stack, properties, template_of
-from tritonstack.observability.known_metrics import unit_of
-from tritonstack.observability.metric import Metric
+from tritonstack.monitoring.known_metrics import unit_of
+from tritonstack.monitoring.metric import Metric
 
 METRICS = sorted(name for name in dir(EndpointMetrics) if name.startswith("metric_"))
 
@@ -113,7 +113,7 @@ def test_each_metric_is_one_that_aws_documents(method: str) -> None:
 
 
 def test_all_documented_metrics_of_an_endpoint_have_a_method() -> None:
-    [folder] = tritonstack.observability.__path__
+    [folder] = tritonstack.monitoring.__path__
     document = json.loads(Path(folder, "data", "metrics.json").read_text())["namespaces"]
     names = [name for space in ("AWS/SageMaker", "/aws/sagemaker/Endpoints") for name in document[space]["metrics"]]
     made = imported(new_stack())

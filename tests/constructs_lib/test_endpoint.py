@@ -11,7 +11,7 @@ from aws_cdk import aws_iam as iam
 from constructs_lib.endpoint import Endpoint, Fleet, Timeouts
 from constructs_lib.triton_model import MultiModelData, SingleModelData
 from tests.constructs_lib.templates import new_model, new_stack, of_type, only, properties, template_of
-from tritonstack.settings import EndpointMetrics
+from tritonstack.config import EndpointMetrics
 
 G4DN = Fleet(instance_type="ml.g4dn.xlarge", initial_instance_count=2)
 

@@ -12,8 +12,8 @@ from constructs_lib.endpoint import Endpoint, Fleet, Timeouts
 from stacks.stage import EnvironmentStage
 from tests.constructs_lib.templates import new_app, new_model, new_stack, of_type, properties, template_of
 from tests.stacks.environments import SINGLE, digests, environment
-from tritonstack.settings import Rollout
-from tritonstack.settings.rollout import RollbackAlarms
+from tritonstack.config import Rollout
+from tritonstack.config.rollout import RollbackAlarms
 
 ALARM, CONFIG = "AWS::CloudWatch::Alarm", "AWS::SageMaker::EndpointConfig"
 CANARY = {"kind": "canary", "size_instances": 1, "wait_seconds": 600}

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.archives.lint.onnx_files import graph_file, loadable
+from tests.models.lint.onnx_files import graph_file, loadable
 
 TYPES = ("FP32", "INT64", "INT32", "FP16")
 RARELY, OFTEN = 0.15, 0.7

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.differential.repository import Mutation
-from tritonstack.archives.lint import Target, lint_folder
-from tritonstack.archives.lint.registry import rule
 from tritonstack.catalogue import load_catalogue
+from tritonstack.models.lint import Target, lint_folder
+from tritonstack.models.lint.registry import rule
 from tritonstack_local.container.repository import STAND_INS
 
 BACKENDS = ("python", *STAND_INS)

@@ -11,7 +11,7 @@ import pytest
 from tests.differential.linter import BACKENDS
 from tests.differential.server import Server, start_single
 from tests.differential.tables.layouts import LAYOUTS, Layout, Mode
-from tritonstack.archives.lint import Target, lint_folder
+from tritonstack.models.lint import Target, lint_folder
 from tritonstack.unpacking import unpack
 
 _EACH = [pytest.param(layout, id=layout.packed.name) for layout in LAYOUTS]

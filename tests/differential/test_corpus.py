@@ -13,7 +13,7 @@ from tests.differential.corpus import Case, corpus
 from tests.differential.linter import BACKENDS, RELEASE
 from tests.differential.server import Answer, Server
 from tests.differential.test_agreement import SEED
-from tritonstack.archives.lint import Target, lint_folder
+from tritonstack.models.lint import Target, lint_folder
 
 HELD_OUT = "held out"
 """The seed of the cases that count: no rule was changed for one of them."""

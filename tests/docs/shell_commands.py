@@ -13,7 +13,7 @@ import click
 from botocore import xform_name
 
 from tests.e2e.project import REPOSITORY
-from tritonstack.cli import root
+from tritonstack.cli.root import root
 
 SUBSTITUTION = re.compile(r"\$\(((?:[^()]|\([^()]*\))*)\)")
 PLACEHOLDER = re.compile(r"<([a-z-]+)>")

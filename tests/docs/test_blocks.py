@@ -13,8 +13,8 @@ import yaml
 from tests.docs.pages import SHELL, CodeBlock, code_blocks, pages, tokens
 from tests.docs.registry import DATA, Entry, blocks_that, entries, entries_of, every_block, is_a_test, reads
 from tests.docs.shell_commands import commands, filled, problem
+from tritonstack.config import load_environment
 from tritonstack.errors import InputError
-from tritonstack.settings import load_environment
 
 EVERY = every_block()
 INCOMPLETE = re.compile("^Missing (argument|option)|requires an argument")

@@ -14,7 +14,7 @@ from scripts.documentation.commands_page import command_of, every_command
 from scripts.documentation.markdown import COMMAND, anchor, cell
 from scripts.documentation.pages import MAKERS, page_text
 from tests.e2e.project import REPOSITORY
-from tritonstack.cli import root
+from tritonstack.cli.root import root
 
 
 @pytest.mark.parametrize("path", MAKERS)

@@ -24,8 +24,8 @@ from scripts.documentation.stack_graph import (
     stack_graph,
 )
 from tests.e2e.project import REPOSITORY
-from tritonstack.observability.page import chromium
-from tritonstack.observability.page.chromium import find_chromium
+from tritonstack.monitoring.page import chromium
+from tritonstack.monitoring.page.chromium import find_chromium
 
 PICTURES = sorted((REPOSITORY / "docs" / "pictures").glob("*.svg"))
 MEASURE = """
@@ -115,10 +115,10 @@ def test_no_packages_import_each_other_around_a_circle() -> None:
 
 def test_the_graph_of_imports_is_that_of_python_itself() -> None:
     """What loading a package really brings in is below it in the graph."""
-    code = "import sys, tritonstack.settings; print(*sys.modules)"
+    code = "import sys, tritonstack.config; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, text=True, capture_output=True, check=True)
     packages = {".".join(name.split(".")[:2]) for name in loaded.stdout.split() if name.startswith("tritonstack.")}
-    known = reachable(import_graph(), "tritonstack.settings") | {"tritonstack.settings"}
+    known = reachable(import_graph(), "tritonstack.config") | {"tritonstack.config"}
     assert {name for name in packages if name in import_graph()} <= known
     assert "tritonstack.catalogue" in packages
     assert SINGLE in known

@@ -89,7 +89,7 @@ def check_failed(engines: EngineProject, before: Before, printed: str, *, said: 
         words = " ".join(told.split())  # the CDK wraps lines
         for part in [*said, "| ", build["logs"]["deepLink"]]:
             assert part in words, f"{part!r} is not in:\n{told}"
-    assert "/tritonstack/commands/" not in printed, "a traceback of ours"
+    assert "/tritonstack/cli/" not in printed, "a traceback of ours"
     assert len(set(re.findall(rf"{MODEL}\.[0-9a-f]{{16}}", printed))) <= 1, "an earlier deployment's failure is shown"
     assert 0 <= seconds_after(build, event, aws=engines.aws) < SECONDS_TO_FAIL
     check_unmoved(engines, before)

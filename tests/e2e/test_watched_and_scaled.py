@@ -11,8 +11,8 @@ import pytest
 from botocore.exceptions import ClientError
 
 from tests.e2e.project import Project
-from tritonstack.observability.dashboard import dashboard_of
-from tritonstack.settings import load_environment
+from tritonstack.config import load_environment
+from tritonstack.monitoring.dashboard import dashboard_of
 from tritonstack_local.aws import LocalAws
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]

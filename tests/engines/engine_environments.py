@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.archives.folders import write_double
-from tests.settings.environment_file import environment_text
+from tests.config.environment_file import environment_text
+from tests.models.folders import write_double
+from tritonstack.config import load_environment
 from tritonstack.engines.order import Served, served_by
-from tritonstack.settings import load_environment
 
 ENGINE = "dependency: engine\nengine: {shapes: {x: {min: [1, 1], opt: [4, 1], max: [8, 1]}}}\n"
 T4, A10G, L4 = (

@@ -13,23 +13,23 @@ from typing import Any
 import boto3
 from botocore.config import Config
 
-from tests.archives.folders import write_double
 from tests.engines.tiny_engine import write_tiny
+from tests.models.folders import write_double
 from tests.tritonstack_local.emulator.building import make_project, make_service_role
 from tests.tritonstack_local.emulator.running import Emulator
-from tritonstack.archives.bucket import ArtifactBucket
-from tritonstack.archives.building import Proofs
-from tritonstack.archives.digest import model_digest
-from tritonstack.archives.manifest import Manifest
-from tritonstack.archives.places import Places
-from tritonstack.archives.programs import Report
-from tritonstack.archives.source import ArchiveSource, BuildChoice, archives_of
 from tritonstack.engines.order import Order, OrderedArchive
 from tritonstack.engines.orders import source_of_digest
 from tritonstack.engines.plan import Builder
 from tritonstack.engines.preparation import Place, PrepareSummary, stored_manifest
 from tritonstack.engines.prepare import Preparation, RunnerFor
 from tritonstack.engines.runners import HereRunner
+from tritonstack.models.bucket import ArtifactBucket
+from tritonstack.models.building import Proofs
+from tritonstack.models.digest import model_digest
+from tritonstack.models.manifest import Manifest
+from tritonstack.models.places import Places
+from tritonstack.models.programs import Report
+from tritonstack.models.source import ArchiveSource, BuildChoice, archives_of
 from tritonstack.naming import ArchiveName, Platform, artifact_parameter, builds_parameter
 from tritonstack_local.trtexec.launchers import machine_with, make_stand_ins
 

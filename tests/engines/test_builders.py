@@ -9,9 +9,9 @@ import pytest
 
 from tritonstack.catalogue import load_catalogue
 from tritonstack.catalogue.build_machines import BuilderKind, load_build_machines
+from tritonstack.config.builds import BuildSettings, ComputeType
 from tritonstack.engines.plan import NoBuilderError, builder_for, least_tensorrt
 from tritonstack.naming import Platform
-from tritonstack.settings.builds import BuildSettings, ComputeType
 
 REGION = "us-east-1"
 CATALOGUE = load_catalogue()

@@ -9,11 +9,11 @@ import pytest
 from tests.engines.prepare_way import A10G, T4, Way
 from tests.engines.test_preparation_plan import NAME
 from tritonstack.adapters import Adapters
-from tritonstack.archives.manifest import ArchiveEntry, ClientFileEntry, Manifest, ModelEntry, SampleEntry
 from tritonstack.engines import orders
 from tritonstack.engines.orders import copy_archive
 from tritonstack.engines.preparation import Place, stored_manifest
 from tritonstack.errors import WorkFailedError
+from tritonstack.models.manifest import ArchiveEntry, ClientFileEntry, Manifest, ModelEntry, SampleEntry
 
 SOURCE, TARGET = Place(endpoint="one", platform=T4), Place(endpoint="two", platform=A10G)
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.engines.engine_environments import A10G, T4, served_engines, write_models
-from tritonstack.archives.source import ArchiveSource, archives_of
 from tritonstack.engines.deployed_builds import ALWAYS, OF_BACKEND, build_environments, deployed_builds
+from tritonstack.models.source import ArchiveSource, archives_of
 from tritonstack_local.container.proof import NEEDED_ENVIRONMENTS
 
 MODELS = Path(__file__).resolve().parents[2] / "model_repos"

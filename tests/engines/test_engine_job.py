@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from tests.engines.stand_ins import doubling_graph
-from tritonstack.archives.engine_recipe import Engine
 from tritonstack.catalogue import load_catalogue
 from tritonstack.catalogue.trtexec import known_versions, trtexec_table
 from tritonstack.engines import engine_step
 from tritonstack.engines.trtexec import EngineJob, engine_options, engine_problems, tensorrt_versions, write_job
 from tritonstack.errors import InputError
+from tritonstack.models.engine_recipe import Engine
 from tritonstack.naming import Platform
 from tritonstack_local.trtexec.arguments import Arguments
 from tritonstack_local.trtexec.launchers import machine_with, make_stand_ins

@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 
 from tests.engines.stand_ins import OPTIONS, Step, doubling_graph
-from tritonstack.archives.marked_plan import read_graph, read_header
 from tritonstack.engines import engine_step
 from tritonstack.engines.engine_step import StepError, read_outputs, version_in
+from tritonstack.models.marked_plan import read_graph, read_header
 
 SOURCE = Path(str(engine_step.__file__))
 LEFT = ["model.plan", "outputs.json", "result.json", "timing.cache", "trtexec.log"]

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from tritonstack.archives.engine_recipe import Engine
-from tritonstack.archives.programs import environment_python
 from tritonstack.engines.export_step import graph_for_engine
 from tritonstack.errors import WorkFailedError
+from tritonstack.models.engine_recipe import Engine
+from tritonstack.models.programs import environment_python
 
 SHAPES = {"x": {"min": [1, 3], "opt": [8, 3], "max": [16, 3]}}
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from botocore.exceptions import IncompleteReadError
 
-from tests.archives import fake_aws
-from tests.archives.fake_aws import FakeAws
-from tritonstack.archives.bucket import ArtifactBucket
+from tests.models import fake_aws
+from tests.models.fake_aws import FakeAws
 from tritonstack.engines.remote_job import StagedJob, set_output, staged_job
 from tritonstack.errors import WorkFailedError
+from tritonstack.models.bucket import ArtifactBucket
 
 OUTPUT = "staging/jobs/run/output/"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.archives.lint.onnx_files import number, part, write_graph
+from tests.models.lint.onnx_files import number, part, write_graph
 from tritonstack.engines.export_step import graph_of, parts_of_graph, read_onnx
 from tritonstack.errors import WorkFailedError
 

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.archives.folders import write, write_double
-from tests.settings.environment_file import write_environment
-from tritonstack.archives.source import BuildChoice
+from tests.config.environment_file import write_environment
+from tests.models.folders import write, write_double
+from tritonstack.config import load_environment
 from tritonstack.engines.order import JobNetwork, Order, OrderedArchive, build_set, read_order, served_by
 from tritonstack.errors import InputError
+from tritonstack.models.source import BuildChoice
 from tritonstack.naming import ArchiveName, Platform
-from tritonstack.settings import load_environment
 
 names = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,10}[a-z0-9])?", fullmatch=True)
 archives = st.builds(

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.archives.folders import write_double
-from tests.settings.environment_file import environment_text
-from tritonstack.archives.resolving import resolved_models
+from tests.config.environment_file import environment_text
+from tests.models.folders import write_double
+from tritonstack.config import load_environment
 from tritonstack.engines.order import served_by
 from tritonstack.engines.plan import EnginePlan, plan_engines
 from tritonstack.errors import InputError
-from tritonstack.settings import load_environment
+from tritonstack.models.resolving import resolved_models
 
 ENGINE = """\
 kind: tensorrt

@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.archives import fake_aws
-from tests.archives.fake_aws import FakeAws
-from tests.archives.folders import source_of, write_double
 from tests.engines.prepare_way import IMAGE
 from tests.engines.tiny_engine import write_tiny
+from tests.models import fake_aws
+from tests.models.fake_aws import FakeAws
+from tests.models.folders import source_of, write_double
 from tritonstack.adapters import Adapters
-from tritonstack.archives.bucket import ArtifactBucket
-from tritonstack.archives.manifest import ArchiveEntry, Manifest, ModelEntry, SampleEntry
-from tritonstack.archives.recipe import Dependency
-from tritonstack.archives.source import ArchiveSource, BuildChoice
 from tritonstack.engines.order import Order, OrderedArchive
 from tritonstack.engines.preparation import Place, PreparationPlan, plan_preparation, target_for
+from tritonstack.models.bucket import ArtifactBucket
+from tritonstack.models.manifest import ArchiveEntry, Manifest, ModelEntry, SampleEntry
+from tritonstack.models.recipe import Dependency
+from tritonstack.models.source import ArchiveSource, BuildChoice
 from tritonstack.naming import ArchiveName, Platform
 
 NAME = ArchiveName(model="bert", digest="0123456789abcdef")

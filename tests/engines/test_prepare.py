@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.archives.folders import write_double
 from tests.engines.prepare_way import A10G, T4, Way
 from tests.engines.tiny_engine import write_tiny
+from tests.models.folders import write_double
 from tests.tritonstack_local.emulator.running import Emulator
-from tritonstack.archives.inputs import zip_inputs
 from tritonstack.engines.order import OrderedArchive
 from tritonstack.engines.preparation import Place, PrepareFailedError
 from tritonstack.engines.step_result import EngineFailedError
+from tritonstack.models.inputs import zip_inputs
 from tritonstack.naming import ArchiveName
 
 ONE = Place(endpoint="one", platform=A10G)

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from tests.config.environment_file import environment_text
 from tests.engines.prepare_way import A10G, Way
-from tests.settings.environment_file import environment_text
 from tests.tritonstack_local.emulator.running import REPOSITORY, wait_until
-from tritonstack.archives.inputs import zip_inputs
-from tritonstack.cli import root
+from tritonstack.cli.root import root
 from tritonstack.engines.preparation import Place
+from tritonstack.models.inputs import zip_inputs
 from tritonstack.naming import release_parameter
 
 ENDPOINT = """\
@@ -270,7 +270,7 @@ def _ended(way: Way) -> set[str]:
 SITTING = """\
 # The command, with a step that never ends in the place of the engine step.
 import pathlib, sys
-from tritonstack.cli import main
+from tritonstack.cli.root import main
 from tritonstack.engines import export_step
 export_step.STEP = pathlib.Path(sys.argv.pop(1)).rename(pathlib.Path(sys.argv[0]).with_name("engine_step.py"))
 main()

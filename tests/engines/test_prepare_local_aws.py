@@ -11,9 +11,9 @@ import pytest
 
 from tests.engines.prepare_way import A10G, T4, Way
 from tests.tritonstack_local.emulator.running import Emulator
-from tritonstack.archives.marked_plan import is_marked
 from tritonstack.engines.preparation import Place, PrepareFailedError
 from tritonstack.errors import WorkFailedError
+from tritonstack.models.marked_plan import is_marked
 from tritonstack.naming import Platform
 from tritonstack.unpacking import unpack
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tritonstack.archives.engine_recipe import Engine
-from tritonstack.archives.lint.onnx_graph import GraphTensor, OnnxGraph
 from tritonstack.engines.export_step import proof_inputs
 from tritonstack.errors import InputError
+from tritonstack.models.engine_recipe import Engine
+from tritonstack.models.lint.onnx_graph import GraphTensor, OnnxGraph
 
 TYPES = {
     "FP32": np.float32,

@@ -11,17 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.archives import fake_aws
-from tests.archives.fake_aws import FakeAws
-from tests.archives.folders import places_in, source_of, write, write_double
-from tritonstack.archives import digest as digest_module
-from tritonstack.archives.bucket import ArtifactBucket
-from tritonstack.archives.building import Task, make_archive
-from tritonstack.archives.digest import model_digest
-from tritonstack.archives.inputs import zip_inputs
-from tritonstack.archives.source import ArchiveSource, BuildChoice, archives_of
+from tests.models import fake_aws
+from tests.models.fake_aws import FakeAws
+from tests.models.folders import places_in, source_of, write, write_double
 from tritonstack.engines.orders import source_of_digest
 from tritonstack.errors import InputError, WorkFailedError
+from tritonstack.models import digest as digest_module
+from tritonstack.models.bucket import ArtifactBucket
+from tritonstack.models.building import Task, make_archive
+from tritonstack.models.digest import model_digest
+from tritonstack.models.inputs import zip_inputs
+from tritonstack.models.source import ArchiveSource, BuildChoice, archives_of
 from tritonstack.naming import ArchiveName
 
 EXPORT = """\

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.archives.folders import write, write_double
-from tests.settings.environment_file import write_environment
-from tritonstack.archives.digest import model_digest
-from tritonstack.archives.source import BuildChoice
+from tests.config.environment_file import write_environment
+from tests.models.folders import write, write_double
+from tritonstack.config import Environment, load_environment
 from tritonstack.engines.order import all_served, served_by
 from tritonstack.errors import InputError
-from tritonstack.settings import Environment, load_environment
+from tritonstack.models.digest import model_digest
+from tritonstack.models.source import BuildChoice
 
 
 def project(root: Path, endpoint: str, header: str = "") -> tuple[Environment, Path]:

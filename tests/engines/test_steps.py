@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.archives.folders import source_of, write
 from tests.engines.stand_ins import doubling_graph
 from tests.engines.tiny_engine import FOLDER, TinyProject, output_of, task_of, write_real_output, write_tiny
-from tritonstack.archives.manifest import Manifest, read_manifest
+from tests.models.folders import source_of, write
 from tritonstack.engines.export_step import EngineWork, PlannedEngine
 from tritonstack.engines.pack_step import finish_archive
 from tritonstack.errors import InputError, WorkFailedError
+from tritonstack.models.manifest import Manifest, read_manifest
 from tritonstack.naming import Platform
 from tritonstack_local.trtexec.launchers import machine_with, make_stand_ins
 
@@ -240,7 +240,7 @@ def fresh(project: TinyProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     if not project.proofs:
         project.export_step(tmp_path / "first")
     proven = next(iter(project.proofs.values()))
-    monkeypatch.setattr("tritonstack.archives.building.prove_sample", lambda *_, **__: proven)
+    monkeypatch.setattr("tritonstack.models.building.prove_sample", lambda *_, **__: proven)
     return TinyProject(tmp_path, write_tiny(tmp_path), project.programs)
 
 

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from tests.archives import fake_aws
-from tests.archives.fake_aws import FakeAws
 from tests.engines.prepare_way import A10G, IMAGE
-from tritonstack.archives.bucket import ArtifactBucket
-from tritonstack.archives.programs import Report
+from tests.models import fake_aws
+from tests.models.fake_aws import FakeAws
 from tritonstack.engines.engine_build import build_engine, fetch_timing_cache, keep_timing_cache
 from tritonstack.engines.plan import builder_for
 from tritonstack.engines.step_result import EngineFailedError
+from tritonstack.models.bucket import ArtifactBucket
+from tritonstack.models.programs import Report
 
 KEY = "timing-caches/a10g/10.4.0/timing.cache"
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tritonstack.archives.engine_recipe import Engine
 from tritonstack.catalogue import load_catalogue
 from tritonstack.catalogue.trtexec import tensorrt_candidates, trtexec_options
 from tritonstack.engines.trtexec import Target, command, engine_options, engine_problems, tensorrt_versions
 from tritonstack.errors import InputError
+from tritonstack.models.engine_recipe import Engine
 
 CATALOGUE = load_catalogue()
 GPUS = sorted({row.gpu for row in CATALOGUE.instances.values()})

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tests.archives.folders import places_in, source_of
-from tritonstack.archives.building import Proofs, Task
-from tritonstack.archives.digest import model_digest
-from tritonstack.archives.manifest import Manifest
-from tritonstack.archives.places import Places
+from tests.models.folders import places_in, source_of
 from tritonstack.engines.export_step import EngineWork, PlannedEngine, prepare_engines
 from tritonstack.engines.pack_step import finish_archive
+from tritonstack.models.building import Proofs, Task
+from tritonstack.models.digest import model_digest
+from tritonstack.models.manifest import Manifest
+from tritonstack.models.places import Places
 from tritonstack.naming import ArchiveName, Platform
 from tritonstack_local.trtexec.launchers import StandIns, machine_with, make_stand_ins
 

@@ -39,7 +39,7 @@ def test_the_wheel_holds_the_tree_and_nothing_else(installed: Installed) -> None
         held = {name for name in wheel.namelist() if ".dist-info/" not in name}
         assert sorted(held ^ set(tree)) == []
         assert [name for name in sorted(held) if wheel.read(name) != tree[name].read_bytes()] == []
-    for part in ("tritonstack/_repository/lambda/activation/handler.py", "tritonstack/archives/lint/rules/config.md"):
+    for part in ("tritonstack/_repository/lambda/activation/handler.py", "tritonstack/models/lint/rules/config.md"):
         assert part in held
     assert not [name for name in held if name.startswith(("tests/", "stacks/")) or "/tests/" in name]
 
@@ -90,7 +90,7 @@ def test_what_a_build_starts_from_is_the_same_from_a_wheel_and_from_a_checkout(
     checkout = json.loads(run(command, folder=tmp_path, variables={**_path(), **variables}).splitlines()[-1])
     assert Path(checkout[0]).is_relative_to(installed.source)
     assert own[1] == checkout[1]
-    assert {"scripts/setup.py", "requirements/main.txt", "tritonstack/cli.py", "model_repos/file"} <= own[1].keys()
+    assert {"scripts/setup.py", "requirements/main.txt", "tritonstack/cli/root.py", "model_repos/file"} <= own[1].keys()
 
 
 def test_every_public_name_is_there(installed: Installed, tmp_path: Path) -> None:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.archives.folders import places_in
-from tritonstack.archives.build import build_models
-from tritonstack.archives.manifest import Manifest
-from tritonstack.archives.programs import REPOSITORY
+from tests.models.folders import places_in
+from tritonstack.models.build import build_models
+from tritonstack.models.manifest import Manifest
+from tritonstack.models.programs import REPOSITORY
 from tritonstack.unpacking import unpack
 
 

@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 
 from tritonstack.adapters import TextAdapter
-from tritonstack.archives.exporting import script_options
-from tritonstack.archives.lint.onnx_graph import read_graph
-from tritonstack.archives.model_config import ModelConfig, Node, Tensor, read_config
-from tritonstack.archives.programs import REPOSITORY, run_script
-from tritonstack.archives.source import ArchiveSource, BuildChoice, archives_of
 from tritonstack.catalogue import model_formats
 from tritonstack.client.adapters import to_arrays
 from tritonstack.errors import WorkFailedError
+from tritonstack.models.exporting import script_options
+from tritonstack.models.lint.onnx_graph import read_graph
+from tritonstack.models.model_config import ModelConfig, Node, Tensor, read_config
+from tritonstack.models.programs import REPOSITORY, run_script
+from tritonstack.models.source import ArchiveSource, BuildChoice, archives_of
 
 FOLDERS = {name: REPOSITORY / "model_repos" / name for name in ("bert-large", "bert-tensorrt", "roberta-large-onnx")}
 EXPORTS = ("bert-large-pytorch", "bert-large-tensorrt", "bert-tensorrt-0", "roberta-large-onnx")

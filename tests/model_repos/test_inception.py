@@ -17,18 +17,18 @@ import psutil
 import pytest
 from PIL import Image
 
-from tests.archives.folders import places_in
-from tests.settings.environment_file import write_environment
+from tests.config.environment_file import write_environment
+from tests.models.folders import places_in
 from tests.tritonstack_local.container.conftest import QUIET, SageMaker
-from tritonstack.archives.build import build_models
-from tritonstack.archives.contents import contents_of
-from tritonstack.archives.manifest import Manifest
-from tritonstack.archives.model_config import read_config
-from tritonstack.archives.programs import REPOSITORY
-from tritonstack.archives.source import ArchiveSource, BuildChoice
 from tritonstack.catalogue import model_formats
+from tritonstack.config import check_archives, load_environment, with_default_models
+from tritonstack.models.build import build_models
+from tritonstack.models.contents import contents_of
+from tritonstack.models.manifest import Manifest
+from tritonstack.models.model_config import read_config
+from tritonstack.models.programs import REPOSITORY
+from tritonstack.models.source import ArchiveSource, BuildChoice
 from tritonstack.paths import environment_python
-from tritonstack.settings import check_archives, load_environment, with_default_models
 from tritonstack.unpacking import unpack
 from tritonstack_local.container import ContainerFailedError, ContainerSettings, TritonContainer, prepare_model_data
 

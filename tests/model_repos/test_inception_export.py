@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tritonstack.archives.programs import REPOSITORY, run_script
 from tritonstack.errors import WorkFailedError
+from tritonstack.models.programs import REPOSITORY, run_script
 from tritonstack.paths import environment_python
 
 pytestmark = pytest.mark.long  # each starts PyTorch or DALI

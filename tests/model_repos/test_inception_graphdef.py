@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.settings.environment_file import write_environment
-from tritonstack.archives.contents import contents_of
-from tritonstack.archives.lint import lint_folder
-from tritonstack.archives.lint.target import Target
-from tritonstack.archives.programs import REPOSITORY
-from tritonstack.archives.source import ArchiveSource
-from tritonstack.settings import check_archives, load_environment
+from tests.config.environment_file import write_environment
+from tritonstack.config import check_archives, load_environment
+from tritonstack.models.contents import contents_of
+from tritonstack.models.lint import lint_folder
+from tritonstack.models.lint.target import Target
+from tritonstack.models.programs import REPOSITORY
+from tritonstack.models.source import ArchiveSource
 
 NAME, ONNX = "inception-ensemble-graphdef", "inception-ensemble"
 FOLDERS = {name: REPOSITORY / "model_repos" / name for name in (NAME, ONNX)}

@@ -12,13 +12,13 @@ import numpy as np
 import psutil
 import pytest
 
-from tests.archives.folders import places_in
 from tests.model_repos.test_inception_graphdef import FOLDERS, NAME, ONNX
+from tests.models.folders import places_in
 from tests.tritonstack_local.container.conftest import QUIET, SageMaker
-from tritonstack.archives.build import build_models
-from tritonstack.archives.manifest import Manifest
-from tritonstack.archives.programs import REPOSITORY
-from tritonstack.archives.source import BuildChoice
+from tritonstack.models.build import build_models
+from tritonstack.models.manifest import Manifest
+from tritonstack.models.programs import REPOSITORY
+from tritonstack.models.source import BuildChoice
 from tritonstack.paths import environment_python
 from tritonstack.unpacking import unpack
 from tritonstack_local.container import ContainerSettings, TritonContainer, prepare_model_data

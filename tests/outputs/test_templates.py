@@ -10,7 +10,7 @@ import pytest
 
 from stacks.stage import EnvironmentStage
 from tests.constructs_lib.templates import flat, of_type, template_of
-from tests.observability.settings_of import SCALING
+from tests.monitoring.settings_of import SCALING
 from tests.outputs.test_contract import COMMITTED
 from tests.stacks.environments import DIGITS, SINGLE, environment, stage
 from tests.stacks.everything import everything, stacks_of

@@ -9,7 +9,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from tritonstack.settings import Environment
+from tritonstack.config import Environment
 
 ACCOUNT, REGION = "123456789012", "us-east-1"
 DIGEST, OTHER_DIGEST = "0123456789abcdef", "fedcba9876543210"

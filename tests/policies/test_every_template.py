@@ -24,12 +24,12 @@ from tests.constructs_lib.templates import template_of
 from tests.policies.evaluator import Request, Verdict, evaluate, listed
 from tests.stacks.app_process import ROOT
 from tests.stacks.everything import everything, everything_served, stacks_of
+from tritonstack.config.loader import load_environment
+from tritonstack.config.pipeline_loader import load_pipeline
 from tritonstack.pipeline.bootstrap import SCALING_ROLE, SCALING_SERVICE, environment_policy, pipeline_policy
 from tritonstack.pipeline.names import PipelineNames
 from tritonstack.review.assembly import normal
 from tritonstack.review.snapshot import readable
-from tritonstack.settings.loader import load_environment
-from tritonstack.settings.pipeline_loader import load_pipeline
 
 Template = dict[str, Any]
 PSEUDO = {"AWS::Partition": "aws", "AWS::Region": "us-east-1", "AWS::AccountId": "123456789012"}

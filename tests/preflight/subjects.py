@@ -8,13 +8,13 @@ from typing import Any
 
 import yaml
 
-from tests.archives.folders import write_double
+from tests.models.folders import write_double
 from tests.preflight.fakes import Answer, FakeSession
+from tritonstack.config import load_environment
 from tritonstack.engines.order import Served, served_by
 from tritonstack.preflight.result import Result
 from tritonstack.preflight.subject import Check, Subject
 from tritonstack.read_only_aws import ReadOnlyCalls
-from tritonstack.settings import load_environment
 
 ACCOUNT, REGION = "123456789012", "us-east-1"
 ENDPOINT = {"mode": "multi-model", "release": "24.09", "instance_type": "ml.g4dn.xlarge", "models": ["double"]}

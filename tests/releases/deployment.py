@@ -13,7 +13,7 @@ from typing import Any
 
 from constructs_lib.handler_function import entry_point, handler_files
 from tests.tritonstack_local.emulator.running import IMAGE, ROLE, ROLE_ARN, Emulator
-from tritonstack.archives.manifest import ArchiveEntry, Manifest, ModelEntry, SampleEntry
+from tritonstack.models.manifest import ArchiveEntry, Manifest, ModelEntry, SampleEntry
 
 A, B, C = "a" * 16, "b" * 16, "c" * 16
 T4, OTHER = "24.09-t4", "24.10-t4"

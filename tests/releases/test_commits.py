@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.archives.folders import RECIPE, write, write_double
-from tritonstack.archives.source import archives_of
+from tests.models.folders import RECIPE, write, write_double
+from tritonstack.models.source import archives_of
 from tritonstack.releases import commits
 from tritonstack.releases.commits import UNCOMMITTED, UNKNOWN, commits_of
 

@@ -14,15 +14,15 @@ import jsonschema
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.archives.folders import source_of, write_double
+from tests.models.folders import source_of, write_double
 from tests.releases.deployment import OTHER, T4, A, B, C, Deployment
 from tests.tritonstack_local.emulator.building import buildspec, make_project
 from tests.tritonstack_local.emulator.running import REPOSITORY, wait_until
-from tritonstack.archives.digest import model_digest
-from tritonstack.commands import releases, rollback
-from tritonstack.commands.schema import schema_text
+from tritonstack.cli import releases, rollback
+from tritonstack.cli.schema import schema_text
 from tritonstack.credentials import credentials_ended
 from tritonstack.errors import InputError, TritonstackError, WorkFailedError
+from tritonstack.models.digest import model_digest
 from tritonstack.releases import ensure
 from tritonstack.releases.deployed import DeployedSet, deployed_set
 

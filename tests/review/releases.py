@@ -8,8 +8,8 @@ from typing import Any
 
 from tests.review.small import Template, resource, serving, stack
 from tritonstack.adapters import Adapters
-from tritonstack.archives.manifest import ArchiveEntry, EngineEntry, Manifest, ModelEntry, SampleEntry
-from tritonstack.archives.recipe import Dependency
+from tritonstack.models.manifest import ArchiveEntry, EngineEntry, Manifest, ModelEntry, SampleEntry
+from tritonstack.models.recipe import Dependency
 from tritonstack.review.snapshot import EnvironmentSnapshot, StackSnapshot
 
 A, B, C = "a" * 16, "b" * 16, "c" * 16

@@ -10,7 +10,7 @@ import pytest
 from tests.review.reports import BASE, PRICES, before, document, report
 from tests.review.small import of, resource, serving, stack
 from tests.stacks.app_process import ROOT
-from tritonstack.commands.schema import schema_text
+from tritonstack.cli.schema import schema_text
 from tritonstack.review.document import SCHEMA_ID, VERSION
 from tritonstack.review.entries import EnvironmentEntry
 from tritonstack.review.parts import Known

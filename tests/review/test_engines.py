@@ -14,8 +14,8 @@ from tests.engines.engine_environments import T4 as ENGINES_T4
 from tests.engines.engine_environments import served_engines, write_models
 from tests.review.releases import A10G, T4, A, B, C, dev, release_stack, write_manifest
 from tests.review.small import resource, stack
-from tritonstack.archives.manifest_stores import BuiltHere
 from tritonstack.engines.order import build_set
+from tritonstack.models.manifest_stores import BuiltHere
 from tritonstack.review.engines import (
     BuiltBy,
     EngineBuildNotice,

@@ -6,8 +6,8 @@ from typing import Any
 
 from stacks.stage import EnvironmentStage
 from tests.constructs_lib.templates import new_app, template_of
-from tests.observability.settings_of import DIGITS, SINGLE
-from tritonstack.settings import Environment
+from tests.monitoring.settings_of import DIGITS, SINGLE
+from tritonstack.config import Environment
 
 __all__ = ["DIGITS", "SINGLE", "digests", "environment", "serving_template", "stage"]
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from stacks.stage import EnvironmentStage
-from tests.archives.folders import write_double
 from tests.constructs_lib.templates import flat, of_type, only, properties, template_of
 from tests.engines.engine_environments import A10G, L4, T4, served_engines, write_models
+from tests.models.folders import write_double
 from tests.stacks.engine_stages import engine_stage, stage_of
 from tests.stacks.environments import DIGITS, environment, stage
 from tests.stacks.policy import Policy

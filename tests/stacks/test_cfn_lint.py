@@ -18,8 +18,8 @@ from stacks.stage import EnvironmentStage, builds_of
 from tests.constructs_lib.templates import new_app
 from tests.stacks.app_process import ROOT
 from tests.stacks.everything import everything
+from tritonstack.config import load_environments
 from tritonstack.engines.order import served_by
-from tritonstack.settings import load_environments
 
 REGIONS = ("us-east-1", "eu-central-1")
 CONFIG = ROOT / ".cfnlintrc"

@@ -20,9 +20,9 @@ from constructs import IConstruct
 import app
 from constructs_lib import nist_acknowledgements
 from constructs_lib.acknowledgement import acknowledge
+from tests.config.environment_file import environment_text
 from tests.constructs_lib.templates import new_app
 from tests.engines.engine_environments import A10G, T4
-from tests.settings.environment_file import environment_text
 from tests.stacks.app_process import ROOT, run_app
 from tests.stacks.everything import everything, everything_served
 

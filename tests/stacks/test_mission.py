@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.stacks.app_process import ROOT
-from tritonstack.archives.source import archives_of
+from tritonstack.models.source import archives_of
 from tritonstack.review.snapshot import StackSnapshot
 from tritonstack.review.stored import read_snapshots
 

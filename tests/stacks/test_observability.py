@@ -13,7 +13,7 @@ import pytest
 from stacks.observability import ObservabilityStack
 from tests.constructs_lib.templates import flat, new_app, of_type, only, properties, template_of
 from tests.engines.engine_environments import A10G
-from tests.observability.settings_of import SCALING
+from tests.monitoring.settings_of import SCALING
 from tests.stacks.engine_stages import engine_stage
 from tests.stacks.environments import DIGITS, SINGLE, environment, stage
 

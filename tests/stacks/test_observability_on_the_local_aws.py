@@ -17,8 +17,8 @@ from tests.stacks.environments import DIGITS, SINGLE, environment
 from tests.tritonstack_local.emulator.building import buildspec, make_project, run
 from tests.tritonstack_local.emulator.cloudwatch.watching import Inbox
 from tests.tritonstack_local.emulator.running import Emulator, make_config
-from tritonstack.observability.dashboard import dashboard_of
-from tritonstack.settings import Scaling
+from tritonstack.config import Scaling
+from tritonstack.monitoring.dashboard import dashboard_of
 
 SCALED = {**DIGITS, "scaling": {"minimum": 1, "maximum": 4, "invocations_per_instance": 600.0}}
 SETTINGS: dict[str, Any] = {

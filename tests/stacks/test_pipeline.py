@@ -250,7 +250,7 @@ def test_environments_alone_import_nothing_of_the_pipeline(tmp_path: Path) -> No
     assert ran.returncode == 0, ran.stderr
     imported = {line.rpartition("|")[2].strip() for line in ran.stderr.splitlines() if line.startswith("import time:")}
     assert "stacks.stage" in imported
-    wanted = ("aws_cdk.pipelines", "aws_cdk.aws_codepipeline", "stacks.pipeline", "tritonstack.settings.pipeline")
+    wanted = ("aws_cdk.pipelines", "aws_cdk.aws_codepipeline", "stacks.pipeline", "tritonstack.config.pipeline")
     assert not [name for name in imported if name.startswith(wanted)]
 
 

@@ -12,11 +12,11 @@ import pytest
 from tests.policies.evaluator import Request, Verdict, evaluate
 from tests.stacks.app_process import ROOT
 from tests.stacks.pipeline_templates import Synthesised, committed_pipeline, listed, of_type, other_pipeline, statements
+from tritonstack.config.pipeline_loader import load_pipeline
 from tritonstack.pipeline.bootstrap import environment_policy, pipeline_policy
 from tritonstack.pipeline.names import PipelineNames
 from tritonstack.review.assembly import normal
 from tritonstack.review.snapshot import readable
-from tritonstack.settings.pipeline_loader import load_pipeline
 
 KEY = "arn:aws:kms:us-east-1:333333333333:key/1"
 BUCKET = "arn:aws:s3:::archives"

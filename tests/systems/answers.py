@@ -15,12 +15,12 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from tritonstack.archives.manifest import EngineEntry, Manifest
-from tritonstack.archives.sample import compare_answer
-from tritonstack.archives.sample_request import Arrays, request_arrays, to_tensors
 from tritonstack.catalogue.build_machines import load_build_machines
 from tritonstack.client import ModelClient
 from tritonstack.client.answer import Answer
+from tritonstack.models.manifest import EngineEntry, Manifest
+from tritonstack.models.sample import compare_answer
+from tritonstack.models.sample_request import Arrays, request_arrays, to_tensors
 from tritonstack.naming import builds_parameter, endpoint_name
 from tritonstack_local.aws import LocalAws
 

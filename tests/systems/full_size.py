@@ -21,18 +21,18 @@ from rich.table import Table
 from tests.e2e.project import REPOSITORY, Project
 from tests.systems.answers import asked, manifest_of
 from tests.systems.conftest import RESNETS, deploying, endpoint, environment, system_project
-from tritonstack.archives.build import build_models
-from tritonstack.archives.building import Task
-from tritonstack.archives.digest import model_digest
-from tritonstack.archives.exporting import export_digest
-from tritonstack.archives.places import Places
-from tritonstack.archives.source import ArchiveSource, BuildChoice, archives_of
 from tritonstack.catalogue.build_machines import load_build_machines
+from tritonstack.cli.progress import Steps
 from tritonstack.client import ModelClient
-from tritonstack.commands.progress import Steps
+from tritonstack.config.builds import BuildSettings
 from tritonstack.engines.export_step import prepare_engines
+from tritonstack.models.build import build_models
+from tritonstack.models.building import Task
+from tritonstack.models.digest import model_digest
+from tritonstack.models.exporting import export_digest
+from tritonstack.models.places import Places
+from tritonstack.models.source import ArchiveSource, BuildChoice, archives_of
 from tritonstack.naming import ArchiveName, Platform
-from tritonstack.settings.builds import BuildSettings
 from tritonstack_local.aws import LocalAws
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(4 * 3600)]

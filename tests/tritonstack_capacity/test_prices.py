@@ -10,13 +10,13 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from tests.settings.environment_file import write_environment
+from tests.config.environment_file import write_environment
 from tests.tritonstack_capacity.price_list import server
 from tests.tritonstack_capacity.price_list.documents import TYPE, text
 from tests.tritonstack_capacity.price_list.server import PriceListServer
 from tests.tritonstack_local.emulator.running import free_port
-from tritonstack import cli
 from tritonstack.catalogue.prices import CONSTRUCTED_VERSION
+from tritonstack.cli import root as cli
 from tritonstack_capacity.price_list.query import hosting_documents
 
 SCHEMA = Path(__file__).parents[2] / "schemas/prices.schema.json"

@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 
 from tests.tritonstack_capacity.simulation.test_scenario_file import GOOD, written
 from tritonstack.errors import InputError, WorkFailedError
-from tritonstack.observability.page.chromium import find_chromium
+from tritonstack.monitoring.page.chromium import find_chromium
 from tritonstack.paths import REPOSITORY
 from tritonstack_capacity.commands import simulate
 from tritonstack_capacity.commands.simulate import write_text

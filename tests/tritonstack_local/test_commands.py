@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.tritonstack_local.fake_parts import FakeParts, kill
-from tritonstack.cli import root
+from tritonstack.cli.root import root
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.paths import REPOSITORY
 from tritonstack_local.aws import PERSONAL_VARIABLES, require_local_aws

@@ -17,12 +17,12 @@ from botocore.exceptions import ClientError, EndpointConnectionError
 from click.testing import CliRunner
 from rich.console import Console
 
-from tritonstack.cli import root
+from tritonstack.cli.progress import Steps
+from tritonstack.cli.root import root
 from tritonstack.client.body import Body
-from tritonstack.commands.progress import Steps
+from tritonstack.config import Environment, load_environment
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.paths import REPOSITORY
-from tritonstack.settings import Environment, load_environment
 from tritonstack_local.aws import LocalAws
 from tritonstack_local.commands import demo
 from tritonstack_local.commands.demo import (

@@ -15,10 +15,10 @@ from click.testing import CliRunner
 from rich.console import Console
 
 from tests.tritonstack_local.fake_parts import wait_for
-from tritonstack.commands.progress import Steps
+from tritonstack.cli.progress import Steps
+from tritonstack.config import AlarmSettings, Environment, load_environment
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.paths import REPOSITORY, LocalPaths
-from tritonstack.settings import AlarmSettings, Environment, load_environment
 from tritonstack_local.aws import LocalAws
 from tritonstack_local.commands import deploy as deploy_command
 from tritonstack_local.commands import destroy as destroy_command

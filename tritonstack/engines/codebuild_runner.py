@@ -12,8 +12,6 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from tritonstack.archives.bucket import ArtifactBucket, Session
-from tritonstack.archives.programs import Report
 from tritonstack.engines.plan import Builder
 from tritonstack.engines.remote_job import (
     OUTPUT,
@@ -28,6 +26,8 @@ from tritonstack.engines.remote_job import (
 from tritonstack.engines.step_result import EngineFailedError, EngineStoppedError, engine_failure, require_built
 from tritonstack.errors import WorkFailedError
 from tritonstack.local_aws import poll_seconds
+from tritonstack.models.bucket import ArtifactBucket, Session
+from tritonstack.models.programs import Report
 
 SHORTEST_MINUTES, LONGEST_MINUTES = 5, 2160
 """What CodeBuild takes for a build's time-out (API reference: StartBuild, ``timeoutInMinutesOverride``)."""

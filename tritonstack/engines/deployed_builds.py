@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonstack.archives.contents import contents_of
-from tritonstack.archives.source import ArchiveSource
 from tritonstack.engines.order import Served, build_set
 from tritonstack.engines.plan import Builder
+from tritonstack.models.contents import contents_of
+from tritonstack.models.source import ArchiveSource
 
 ALWAYS = ("main", "triton", "backends", "exporters")
 """Environments that every build needs: the commands, the server that proves archives, and ONNX Runtime."""

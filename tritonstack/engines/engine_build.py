@@ -15,14 +15,14 @@ from typing import Self
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from tritonstack.archives.bucket import ArtifactBucket
-from tritonstack.archives.digest import sha256_of
-from tritonstack.archives.folder import files_below
-from tritonstack.archives.programs import Report
 from tritonstack.engines.plan import Builder
 from tritonstack.engines.runners import EngineRunner, run_name
 from tritonstack.engines.step_result import RESULT, EngineFailedError, EngineStoppedError
 from tritonstack.errors import WorkFailedError
+from tritonstack.models.bucket import ArtifactBucket
+from tritonstack.models.digest import sha256_of
+from tritonstack.models.folder import files_below
+from tritonstack.models.programs import Report
 from tritonstack.naming import timing_cache_key
 
 # A cache only saves time. Whatever is wrong with it, or with fetching and keeping it, is reported and fails no build.

@@ -13,18 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 from tritonclient.utils import triton_to_np_dtype
 
-from tritonstack.archives.building import Proofs, Staged, Task, stage_archive
-from tritonstack.archives.engine_recipe import Engine, Shape
-from tritonstack.archives.exporting import link_or_copy
-from tritonstack.archives.lint.onnx_graph import GraphTensor, OnnxError, OnnxGraph, external_files, read_graph
-from tritonstack.archives.places import Places
-from tritonstack.archives.plans import TensorrtModel, tensorrt_models
-from tritonstack.archives.programs import Report, run_script
-from tritonstack.archives.recipe import RECIPE
-from tritonstack.archives.source import ArchiveSource
 from tritonstack.engines.reference import answer_of_graph
 from tritonstack.engines.trtexec import EngineJob, write_job
 from tritonstack.errors import InputError, Problem, WorkFailedError
+from tritonstack.models.building import Proofs, Staged, Task, stage_archive
+from tritonstack.models.engine_recipe import Engine, Shape
+from tritonstack.models.exporting import link_or_copy
+from tritonstack.models.lint.onnx_graph import GraphTensor, OnnxError, OnnxGraph, external_files, read_graph
+from tritonstack.models.places import Places
+from tritonstack.models.plans import TensorrtModel, tensorrt_models
+from tritonstack.models.programs import Report, run_script
+from tritonstack.models.recipe import RECIPE
+from tritonstack.models.source import ArchiveSource
 
 
 def graph_of(version: Path) -> Path | None:

@@ -21,8 +21,6 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from tritonstack.archives.engine_recipe import Engine
-from tritonstack.archives.programs import run_script
 from tritonstack.catalogue import load_catalogue
 from tritonstack.catalogue.trtexec import trtexec_table
 from tritonstack.engines import engine_step
@@ -30,6 +28,8 @@ from tritonstack.engines.export_step import graph_for_engine
 from tritonstack.engines.table import FULL_GPU
 from tritonstack.engines.trtexec import EngineJob, engine_problems, tensorrt_versions, write_job
 from tritonstack.errors import InputError, WorkFailedError
+from tritonstack.models.engine_recipe import Engine
+from tritonstack.models.programs import run_script
 from tritonstack.naming import Platform
 
 Outcome = Literal["passed", "failed", "not run"]

@@ -11,27 +11,27 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from tritonstack.archives.contents import contents_of
-from tritonstack.archives.digest import digests_of
-from tritonstack.archives.recipe import Dependency, Size, Weights
-from tritonstack.archives.resolving import resolved_models
-from tritonstack.archives.source import ArchiveSource, BuildChoice
 from tritonstack.catalogue.build_machines import BuilderKind
 from tritonstack.catalogue.releases import RELEASE_PATTERN
-from tritonstack.engines.plan import EnginePlan, plan_engines
-from tritonstack.errors import InputError, Problem
-from tritonstack.naming import DIGEST_LENGTH, ENVIRONMENT_TAG, NAME_PATTERN, ArchiveName, Platform
-from tritonstack.settings import (
+from tritonstack.config import (
     Environment,
     check_archives,
     engines_built_on_deploy,
     with_archives,
     with_default_models,
 )
-from tritonstack.settings.findings import with_lines
+from tritonstack.config.findings import with_lines
+from tritonstack.engines.plan import EnginePlan, plan_engines
+from tritonstack.errors import InputError, Problem
+from tritonstack.models.contents import contents_of
+from tritonstack.models.digest import digests_of
+from tritonstack.models.recipe import Dependency, Size, Weights
+from tritonstack.models.resolving import resolved_models
+from tritonstack.models.source import ArchiveSource, BuildChoice
+from tritonstack.naming import DIGEST_LENGTH, ENVIRONMENT_TAG, NAME_PATTERN, ArchiveName, Platform
 
 if TYPE_CHECKING:
-    from tritonstack.settings import Endpoint
+    from tritonstack.config import Endpoint
 
 
 @dataclass(frozen=True, kw_only=True)

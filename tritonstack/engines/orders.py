@@ -14,23 +14,23 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from tritonstack.archives.bucket import ArtifactBucket, Session, StoredObject, written_once
-from tritonstack.archives.digest import LIBRARY as OWN_LIBRARY
-from tritonstack.archives.digest import lock_files, model_digest, sha256_of
-from tritonstack.archives.inputs import INPUT_LIMITS, LIBRARY, REPOSITORIES, REQUIREMENTS, unzip_inputs
-from tritonstack.archives.manifest import Manifest
-from tritonstack.archives.recipe import Size, Weights
-from tritonstack.archives.resolving import sources_of
-from tritonstack.archives.source import ArchiveSource, BuildChoice
 from tritonstack.engines.order import Order, OrderedArchive, build_set
 from tritonstack.engines.preparation import Place, belongs
 from tritonstack.errors import InputError, Problem, WorkFailedError
+from tritonstack.models.bucket import ArtifactBucket, Session, StoredObject, written_once
+from tritonstack.models.digest import LIBRARY as OWN_LIBRARY
+from tritonstack.models.digest import lock_files, model_digest, sha256_of
+from tritonstack.models.inputs import INPUT_LIMITS, LIBRARY, REPOSITORIES, REQUIREMENTS, unzip_inputs
+from tritonstack.models.manifest import Manifest
+from tritonstack.models.recipe import Size, Weights
+from tritonstack.models.resolving import sources_of
+from tritonstack.models.source import ArchiveSource, BuildChoice
 from tritonstack.naming import DIGEST_LENGTH, NAME_PATTERN, ArchiveName, inputs_key, release_parameter
 from tritonstack.unpacking import UnsafeArchiveError
 
 if TYPE_CHECKING:
+    from tritonstack.config import Endpoint
     from tritonstack.engines.order import Served
-    from tritonstack.settings import Endpoint
 
 
 ADVICE = (

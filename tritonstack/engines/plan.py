@@ -7,19 +7,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonstack.archives.contents import lacks_plan
-from tritonstack.archives.engine_recipe import Engine
-from tritonstack.archives.recipe import RECIPE, read_recipe
-from tritonstack.archives.source import ArchiveSource
 from tritonstack.catalogue import ImageNotFoundError, TritonRelease, load_catalogue
 from tritonstack.catalogue.build_machines import BuilderKind, BuildMachine, load_build_machines, version_parts
+from tritonstack.config import Endpoint, Environment
+from tritonstack.config.findings import Finding, shown, to_problems
+from tritonstack.config.yaml_source import Location
 from tritonstack.engines.engine_step import LEAST_DRIVERS
 from tritonstack.engines.trtexec import engine_problems
 from tritonstack.errors import Problem
+from tritonstack.models.contents import lacks_plan
+from tritonstack.models.engine_recipe import Engine
+from tritonstack.models.recipe import RECIPE, read_recipe
+from tritonstack.models.source import ArchiveSource
 from tritonstack.naming import Platform
-from tritonstack.settings import Endpoint, Environment
-from tritonstack.settings.findings import Finding, shown, to_problems
-from tritonstack.settings.yaml_source import Location
 
 
 @dataclass(frozen=True, kw_only=True)

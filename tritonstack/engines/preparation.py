@@ -7,16 +7,16 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-from tritonstack.archives.bucket import ArtifactBucket, StoredObject
-from tritonstack.archives.contents import lacks_plan
-from tritonstack.archives.manifest import Manifest
-from tritonstack.archives.recipe import Dependency
-from tritonstack.archives.source import ArchiveSource, BuildChoice
-from tritonstack.archives.targets import LOCAL, python_of, target_of
 from tritonstack.engines.order import Order, OrderedArchive
 from tritonstack.engines.plan import Builder, NoBuilderError, builder_for
 from tritonstack.engines.step_result import EngineFailedError
 from tritonstack.errors import InputError, Problem, TritonstackError
+from tritonstack.models.bucket import ArtifactBucket, StoredObject
+from tritonstack.models.contents import lacks_plan
+from tritonstack.models.manifest import Manifest
+from tritonstack.models.recipe import Dependency
+from tritonstack.models.source import ArchiveSource, BuildChoice
+from tritonstack.models.targets import LOCAL, python_of, target_of
 from tritonstack.naming import ArchiveName, Platform, archive_key, manifest_key
 
 ARCHIVES = "endpoints/"

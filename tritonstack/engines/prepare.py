@@ -16,15 +16,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tritonstack.archives.bucket import ArtifactBucket, Session
-from tritonstack.archives.building import Proofs, Task, make_archive
-from tritonstack.archives.lint import refuse_errors
-from tritonstack.archives.manifest import Manifest
-from tritonstack.archives.partial import partial_folder
-from tritonstack.archives.places import Places
-from tritonstack.archives.programs import Report
-from tritonstack.archives.publish import BuiltArchive, publish_archive
-from tritonstack.archives.targets import refuse_unservable
 from tritonstack.engines.engine_build import EnginePool, await_one, build_engine, job_key
 from tritonstack.engines.export_step import EngineWork, PlannedEngine, prepare_engines
 from tritonstack.engines.order import Order
@@ -49,6 +40,15 @@ from tritonstack.engines.runners import EngineRunner, runner_for
 from tritonstack.engines.step_result import RESULT, EngineFailedError, EngineStoppedError
 from tritonstack.errors import TritonstackError, WorkFailedError
 from tritonstack.local_aws import is_local
+from tritonstack.models.bucket import ArtifactBucket, Session
+from tritonstack.models.building import Proofs, Task, make_archive
+from tritonstack.models.lint import refuse_errors
+from tritonstack.models.manifest import Manifest
+from tritonstack.models.partial import partial_folder
+from tritonstack.models.places import Places
+from tritonstack.models.programs import Report
+from tritonstack.models.publish import BuiltArchive, publish_archive
+from tritonstack.models.targets import refuse_unservable
 from tritonstack.naming import ArchiveName
 
 _COPIES = 8

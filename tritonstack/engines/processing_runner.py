@@ -12,9 +12,6 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from tritonstack.archives.bucket import ArtifactBucket, Session
-from tritonstack.archives.folder import files_below
-from tritonstack.archives.programs import Report
 from tritonstack.catalogue import load_catalogue
 from tritonstack.engines.order import JobNetwork
 from tritonstack.engines.plan import Builder
@@ -31,6 +28,9 @@ from tritonstack.engines.remote_job import (
 from tritonstack.engines.step_result import EngineFailedError, EngineStoppedError, engine_failure, require_built
 from tritonstack.errors import WorkFailedError
 from tritonstack.local_aws import poll_seconds
+from tritonstack.models.bucket import ArtifactBucket, Session
+from tritonstack.models.folder import files_below
+from tritonstack.models.programs import Report
 
 JOB_FOLDER = "/opt/ml/processing/input/job"
 OUTPUT_FOLDER = "/opt/ml/processing/output"

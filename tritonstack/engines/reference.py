@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from tritonclient.utils import triton_to_np_dtype
 
-from tritonstack.archives.lint.onnx_graph import GraphTensor, OnnxGraph
-from tritonstack.archives.programs import Report, run_script
-from tritonstack.archives.proof import PROOF_ENVIRONMENT, PROVER
-from tritonstack.archives.sample_request import to_tensors
 from tritonstack.errors import WorkFailedError
+from tritonstack.models.lint.onnx_graph import GraphTensor, OnnxGraph
+from tritonstack.models.programs import Report, run_script
+from tritonstack.models.proof import PROOF_ENVIRONMENT, PROVER
+from tritonstack.models.sample_request import to_tensors
 
 Arrays = Mapping[str, NDArray[Any]]
 

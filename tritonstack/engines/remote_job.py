@@ -14,12 +14,12 @@ from typing import Any, Protocol
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from tritonstack.archives.bucket import ArtifactBucket
-from tritonstack.archives.folder import files_below
-from tritonstack.archives.programs import Report
 from tritonstack.credentials import credentials_ended
 from tritonstack.engines.step_result import KEPT_LINES, EngineStoppedError
 from tritonstack.errors import WorkFailedError
+from tritonstack.models.bucket import ArtifactBucket
+from tritonstack.models.folder import files_below
+from tritonstack.models.programs import Report
 from tritonstack.naming import job_prefix
 from tritonstack.unpacking import UnsafeArchiveError, member_path
 

@@ -15,8 +15,6 @@ from typing import Protocol
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from tritonstack.archives.bucket import ArtifactBucket, Session, code_of
-from tritonstack.archives.programs import Report
 from tritonstack.engines.codebuild_runner import CodeBuildRunner
 from tritonstack.engines.order import JobNetwork
 from tritonstack.engines.plan import Builder
@@ -24,6 +22,8 @@ from tritonstack.engines.processing_runner import ProcessingRunner
 from tritonstack.engines.remote_job import set_output
 from tritonstack.engines.step_result import KEPT_LINES, EngineStoppedError, engine_failure, require_built
 from tritonstack.errors import InputError, Problem, WorkFailedError
+from tritonstack.models.bucket import ArtifactBucket, Session, code_of
+from tritonstack.models.programs import Report
 from tritonstack.naming import artifact_parameter, builds_parameter
 
 

@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from tritonstack.archives.digest import sha256_of
 from tritonstack.errors import WorkFailedError
+from tritonstack.models.digest import sha256_of
 
 RESULT = "result.json"
 _LARGEST_RESULT = 1 << 20

@@ -10,9 +10,9 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from tritonstack.archives.engine_recipe import Engine
 from tritonstack.catalogue import load_catalogue, release_order
 from tritonstack.engines.trtexec import PRECISIONS, engine_options, engine_problems, tensorrt_versions
+from tritonstack.models.engine_recipe import Engine
 from tritonstack.paths import repository_path
 
 PATH = repository_path("docs/engines.md")

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tritonstack.archives.engine_recipe import Engine, Shape
 from tritonstack.catalogue import InstanceType, TritonRelease, load_catalogue
 from tritonstack.catalogue.trtexec import minor_version, takes_value, tensorrt_candidates
 from tritonstack.errors import InputError, Problem
+from tritonstack.models.engine_recipe import Engine, Shape
 from tritonstack.naming import Platform
 
 # Only options are given that every TensorRT knows which the release may have: see ``tritonstack.catalogue.trtexec``.

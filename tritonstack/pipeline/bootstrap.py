@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from tritonstack.config.environment import Environment
+from tritonstack.config.pipeline_loader import LoadedPipeline
 from tritonstack.pipeline.names import PipelineNames
-from tritonstack.settings.environment import Environment
-from tritonstack.settings.pipeline_loader import LoadedPipeline
 
 ALWAYS = ("cloudformation", "kms", "lambda", "logs", "s3", "sagemaker", "ssm")
 SCALED = ("application-autoscaling",)

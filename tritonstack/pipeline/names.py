@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from tritonstack.settings.pipeline import Pipeline
+from tritonstack.config.pipeline import Pipeline
 
 Work = Literal["prepare", "verify", "measure"]
 

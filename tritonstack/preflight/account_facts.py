@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from tritonstack.catalogue import partition
+from tritonstack.config import engines_built_on_deploy
 from tritonstack.engines.order import Served
 from tritonstack.preflight.result import About, Result
 from tritonstack.read_only_aws import NotKnownError, ReadOnlyCalls
 from tritonstack.releases.deployed import stack_name
-from tritonstack.settings import engines_built_on_deploy
 
 Value = TypeVar("Value")
 

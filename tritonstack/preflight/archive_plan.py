@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tritonstack.archives.bucket import ArtifactBucket
-from tritonstack.archives.source import ArchiveSource, BuildChoice
 from tritonstack.engines.orders import orders_of, source_of_digest
 from tritonstack.engines.preparation import PreparationPlan, plan_preparation
+from tritonstack.models.bucket import ArtifactBucket
+from tritonstack.models.source import ArchiveSource, BuildChoice
 from tritonstack.naming import ArchiveName
 from tritonstack.preflight.subject import Subject
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tritonstack.settings import Endpoint
+from tritonstack.config import Endpoint
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tritonstack.config import Environment, engines_built_on_deploy
 from tritonstack.engines.order import Served
 from tritonstack.preflight.account_facts import Fleets, Quotas, Stacks
 from tritonstack.preflight.result import Result
 from tritonstack.read_only_aws import ReadOnlyCalls
-from tritonstack.settings import Environment, engines_built_on_deploy
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from tritonstack import VERSION
-from tritonstack.archives.config_json import config_json
-from tritonstack.archives.model_config import ModelConfig, read_config
 from tritonstack.client.releases import Release
+from tritonstack.models.config_json import config_json
+from tritonstack.models.model_config import ModelConfig, read_config
 from tritonstack.naming import ArchiveName
 
 SERVER_NAME = "tritonstack-proxy"

@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonstack.archives.digest import LIBRARY, library_files, lock_files
-from tritonstack.archives.recipe import RECIPE
-from tritonstack.archives.source import ArchiveSource
+from tritonstack.models.digest import LIBRARY, library_files, lock_files
+from tritonstack.models.recipe import RECIPE
+from tritonstack.models.source import ArchiveSource
 
 UNCOMMITTED = "uncommitted"
 """The working tree differs from HEAD in an input."""

@@ -9,8 +9,8 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from tritonstack.archives.bucket import Session, code_of
 from tritonstack.errors import WorkFailedError
+from tritonstack.models.bucket import Session, code_of
 from tritonstack.naming import Platform
 
 SCHEMA = 1

@@ -11,10 +11,6 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from tritonstack.archives.bucket import ArtifactBucket, Session, code_of
-from tritonstack.archives.partial import partial_folder
-from tritonstack.archives.places import Places
-from tritonstack.archives.programs import Report
 from tritonstack.engines.order import Order, OrderedArchive
 from tritonstack.engines.orders import copy_archive, source_of_digest
 from tritonstack.engines.preparation import Place, stored_archives, stored_manifest, target_for
@@ -23,6 +19,10 @@ from tritonstack.engines.remote_job import JobState, await_job, log_tail
 from tritonstack.engines.step_result import EngineStoppedError
 from tritonstack.errors import WorkFailedError
 from tritonstack.local_aws import is_local, poll_seconds
+from tritonstack.models.bucket import ArtifactBucket, Session, code_of
+from tritonstack.models.partial import partial_folder
+from tritonstack.models.places import Places
+from tritonstack.models.programs import Report
 from tritonstack.naming import ArchiveName, builds_parameter, order_key
 
 ORDER_VARIABLE = "TRITONSTACK_ORDER"

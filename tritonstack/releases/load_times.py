@@ -9,8 +9,8 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from tritonstack.archives.bucket import Session
-from tritonstack.observability.metric import SAGEMAKER, Metric, Series, queries
+from tritonstack.models.bucket import Session
+from tritonstack.monitoring.metric import SAGEMAKER, Metric, Series, queries
 
 DAYS = 14
 HOUR = 3600

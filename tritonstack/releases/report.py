@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from tritonstack.archives.bucket import ArtifactBucket
+from tritonstack.models.bucket import ArtifactBucket
 from tritonstack.naming import ArchiveName, Platform, platform_prefix, release_parameter
 from tritonstack.releases.deployed import DeployedSet
 from tritonstack.releases.record import Record, Version, Writer

@@ -9,15 +9,15 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from tritonstack.archives.bucket import ArtifactBucket, Session, code_of
-from tritonstack.archives.manifest import Manifest
-from tritonstack.archives.sample import compare_answer
-from tritonstack.archives.sample_request import request_arrays, to_tensors
 from tritonstack.client.manifests import read_table
 from tritonstack.client.model_client import ModelClient
 from tritonstack.client.releases import Release
 from tritonstack.credentials import credentials_ended
 from tritonstack.errors import TritonstackError, WorkFailedError
+from tritonstack.models.bucket import ArtifactBucket, Session, code_of
+from tritonstack.models.manifest import Manifest
+from tritonstack.models.sample import compare_answer
+from tritonstack.models.sample_request import request_arrays, to_tensors
 from tritonstack.naming import archive_key, endpoint_name, manifest_key
 from tritonstack.releases.deployed import DeployedSet, deployed_set, stack_name
 from tritonstack.releases.load_times import LoadTimes, load_times

@@ -14,8 +14,8 @@ from typing import Any, Protocol
 from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack import naming
+from tritonstack.config import Endpoint, Environment, LoadTestSettings
 from tritonstack.errors import InputError, Problem, WorkFailedError
-from tritonstack.settings import Endpoint, Environment, LoadTestSettings
 from tritonstack_capacity.bench.cloud_plan import TestObjects, bench_plan, configuration_of, recommender_plan
 
 RUNNING = "running"

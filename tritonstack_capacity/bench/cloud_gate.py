@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from tritonstack.settings.load_test import GateSettings
+from tritonstack.config.load_test import GateSettings
 from tritonstack_capacity.bench.document import THIS_MACHINE, BenchDocument, PointPart, ResultPart
 from tritonstack_capacity.bench.measuring import StopConditions
 

@@ -17,11 +17,11 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack import VERSION
 from tritonstack.client.model_client import ModelClient
+from tritonstack.config import Endpoint, Environment
+from tritonstack.config.load_test import MOST_JOBS, BenchBuildSettings, RecommenderSettings
 from tritonstack.errors import WorkFailedError
 from tritonstack.measurement_columns import CONFIGURATION
 from tritonstack.naming import load_test_job_prefix, load_test_prefix
-from tritonstack.settings import Endpoint, Environment
-from tritonstack.settings.load_test import MOST_JOBS, BenchBuildSettings, RecommenderSettings
 from tritonstack_capacity.bench.document import THIS_MACHINE, BenchDocument, measurements_csv
 from tritonstack_capacity.bench.recommended_page import is_recommended, recommended_page
 from tritonstack_capacity.bench.results_folder import CSV, JSON, PAGE, page, read_results

@@ -13,11 +13,11 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from tritonstack.archives.pbtxt import Message, PbtxtError, Scalar, parse
 from tritonstack.catalogue import load_catalogue
 from tritonstack.client.body import Body
 from tritonstack.errors import InputError, Problem
 from tritonstack.measurement_columns import CONFIGURATION, GPUS, INSTANCE_TYPE, LATENCY, RATE
+from tritonstack.models.pbtxt import Message, PbtxtError, Scalar, parse
 from tritonstack_capacity.bench.container import ServerFigures
 from tritonstack_capacity.bench.measuring import Figures, Interval, Point
 from tritonstack_capacity.bench.settings import BenchSettings

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from html import escape
 
-from tritonstack.observability.page.axis import value_text
+from tritonstack.monitoring.page.axis import value_text
 from tritonstack_capacity.bench.document import BenchDocument, ResultPart, result_notes, title
 from tritonstack_capacity.bench.results_folder import Bar, Line, bars, figure, framed, legend, xy_plot
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from tritonstack.errors import InputError, Problem, WorkFailedError
-from tritonstack.observability.page.axis import value_marks, value_text
-from tritonstack.observability.page.style import STYLE
+from tritonstack.monitoring.page.axis import value_marks, value_text
+from tritonstack.monitoring.page.style import STYLE
 from tritonstack_capacity.bench.document import (
     BenchDocument,
     IntervalPart,

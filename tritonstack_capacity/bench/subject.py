@@ -9,9 +9,6 @@ from typing import Any, Literal
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from tritonstack.archives.manifest import ModelEntry, SampleEntry
-from tritonstack.archives.recipe import Recipe, read_recipe
-from tritonstack.archives.sample_request import request_arrays
 from tritonstack.client.body import Array, Body, encode
 from tritonstack.client.calls import Target
 from tritonstack.client.files import InputFile, read_inputs
@@ -19,6 +16,9 @@ from tritonstack.client.model_client import ModelClient
 from tritonstack.client.questions import outputs_meant
 from tritonstack.client.releases import Release
 from tritonstack.errors import InputError, Problem
+from tritonstack.models.manifest import ModelEntry, SampleEntry
+from tritonstack.models.recipe import Recipe, read_recipe
+from tritonstack.models.sample_request import request_arrays
 
 
 @dataclass(frozen=True, kw_only=True)

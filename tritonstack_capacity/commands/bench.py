@@ -18,11 +18,11 @@ from click.core import ParameterSource
 from rich.console import Console
 from rich.table import Table
 
+from tritonstack.cli.progress import Step, Steps
+from tritonstack.cli.session import calling_session, explain_name, refuse_without_credentials, shell_is_local
 from tritonstack.client.errors import ReleaseLookupError
 from tritonstack.client.files import InputFile
 from tritonstack.client.model_client import ModelClient
-from tritonstack.commands.progress import Step, Steps
-from tritonstack.commands.session import calling_session, explain_name, refuse_without_credentials, shell_is_local
 from tritonstack.errors import InputError, Problem
 from tritonstack.paths import LocalPaths, project_folder
 from tritonstack_capacity.bench.bench import Bench

@@ -16,14 +16,14 @@ from rich.console import Console
 from rich.table import Table
 
 from tritonstack.catalogue.prices import HostingPrice
+from tritonstack.config import load_environment
 from tritonstack.errors import InputError, Problem
 from tritonstack.paths import LocalPaths, project_folder
-from tritonstack.settings import load_environment
 from tritonstack_capacity.bench.cloud_gate import hold, p95_of, passes
 from tritonstack_capacity.bench.results_folder import JSON, ResultsFolder, read_results, results_file
 
 if TYPE_CHECKING:
-    from tritonstack.settings import Environment, GateSettings
+    from tritonstack.config import Environment, GateSettings
     from tritonstack_capacity.bench.cloud import Fetched
     from tritonstack_capacity.bench.document import BenchDocument
 
@@ -34,7 +34,7 @@ def run_cloud(environment: str, endpoints: Sequence[str], *, local: bool, folder
     """Run load tests on endpoints of ``environment``, print what was found; 1 where not all was, or the gate fails."""
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - a gate needs no AWS
 
-    from tritonstack.commands.session import require_account, session_of  # noqa: PLC0415
+    from tritonstack.cli.session import require_account, session_of  # noqa: PLC0415
     from tritonstack.errors import WorkFailedError  # noqa: PLC0415
     from tritonstack.local_aws import is_local  # noqa: PLC0415
     from tritonstack_capacity.bench.cloud import CloudTests, by_kind, chosen_endpoints, require_load_test  # noqa: PLC0415

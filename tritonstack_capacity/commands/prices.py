@@ -17,13 +17,13 @@ from rich.text import Text
 from tritonstack.catalogue import load_catalogue, partition
 from tritonstack.catalogue.price_file import PriceFile, price_file_text, read_price_file, write_price_file
 from tritonstack.catalogue.prices import PRICES_FILE, HostingPrice, Prices, carried_prices, project_prices
-from tritonstack.commands.progress import Steps
-from tritonstack.commands.session import AccountSession
+from tritonstack.cli.progress import Steps
+from tritonstack.cli.session import AccountSession
+from tritonstack.config import Environment, load_environment, load_environments
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.local_aws import require_local_aws
 from tritonstack.paths import project_folder
 from tritonstack.read_only_aws import NotKnownError, ReadOnlyCalls
-from tritonstack.settings import Environment, load_environment, load_environments
 from tritonstack_capacity.price_list.query import API_REGIONS, hosting_documents
 from tritonstack_capacity.price_list.update import Change, Kind, Update, Use, updated, uses_of
 

@@ -15,11 +15,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from tritonstack.config import Environment, load_environment
+from tritonstack.config.loader import project_of
+from tritonstack.config.scaling import DEFAULT_SAFETY_FACTOR
 from tritonstack.errors import InputError, Problem
 from tritonstack.paths import project_folder
-from tritonstack.settings import Environment, load_environment
-from tritonstack.settings.loader import project_of
-from tritonstack.settings.scaling import DEFAULT_SAFETY_FACTOR
 from tritonstack_capacity.commands.size_view import size_document, size_view
 from tritonstack_capacity.sizing.capacity import (
     CapacityTable,

@@ -8,8 +8,8 @@ from typing import Literal
 
 from tritonstack.catalogue.price_file import ListedPrice, PriceFile, RegionPrices, hosting_price_of
 from tritonstack.catalogue.prices import HostingPrice, carried_prices
+from tritonstack.config import Environment
 from tritonstack.errors import WorkFailedError
-from tritonstack.settings import Environment
 from tritonstack_capacity.price_list.query import HostingProduct, UnclearProductError, read_product
 
 

@@ -10,7 +10,7 @@ from hashlib import blake2b
 import numpy as np
 from numpy.typing import NDArray
 
-from tritonstack.settings.scaling import Scaling
+from tritonstack.config.scaling import Scaling
 from tritonstack_capacity.simulation.autoscaler import FINEST, Autoscaler, LimitChange
 from tritonstack_capacity.simulation.events import Calls, Clock, FleetChange, Happening, ModelEvents, view
 from tritonstack_capacity.simulation.instance import Instance, Machine, World

@@ -9,9 +9,9 @@ from html import escape
 
 import numpy as np
 
-from tritonstack.observability.page.axis import value_marks, value_text
-from tritonstack.observability.page.plot import BOTTOM, COLOURS, HEADROOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH
-from tritonstack.observability.page.style import STYLE
+from tritonstack.monitoring.page.axis import value_marks, value_text
+from tritonstack.monitoring.page.plot import BOTTOM, COLOURS, HEADROOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH
+from tritonstack.monitoring.page.style import STYLE
 from tritonstack_capacity.simulation.answer import Answer
 from tritonstack_capacity.simulation.answer_document import about, holding_sentence, sentences
 from tritonstack_capacity.simulation.events import HIT

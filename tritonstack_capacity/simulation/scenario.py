@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field
 
 from tritonstack.catalogue import load_catalogue
-from tritonstack.settings.fields import EnvironmentName, Name, SettingsModel, choices
-from tritonstack.settings.scaling import Scaling
+from tritonstack.config.fields import EnvironmentName, Name, SettingsModel, choices
+from tritonstack.config.scaling import Scaling
 
 MOST_MODELS = 1_000_000
 MOST_CALLS = 20_000_000

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tritonstack.archives.model_config import ModelConfig, read_config
+from tritonstack.config import Endpoint, Environment, load_environment
+from tritonstack.config.findings import Finding
+from tritonstack.config.yaml_source import Location
 from tritonstack.errors import InputError, Problem
+from tritonstack.models.model_config import ModelConfig, read_config
 from tritonstack.paths import LocalPaths, project_folder
-from tritonstack.settings import Endpoint, Environment, load_environment
-from tritonstack.settings.findings import Finding
-from tritonstack.settings.yaml_source import Location
 from tritonstack_capacity.simulation.scenario import MIB, Routing
 
 if TYPE_CHECKING:
@@ -295,9 +295,9 @@ def _fill_models(filled: Filled, environment: Environment, endpoint: Endpoint, *
         InputError: a model's folder is not there, or wrong.
     """
     # Only here: who simulates what is in no environment needs no model folders.
-    from tritonstack.archives import release_set  # noqa: PLC0415
-    from tritonstack.archives.manifest_stores import LOCAL, BuiltHere  # noqa: PLC0415
-    from tritonstack.archives.resolving import choice_of  # noqa: PLC0415
+    from tritonstack.models import release_set  # noqa: PLC0415
+    from tritonstack.models.manifest_stores import LOCAL, BuiltHere  # noqa: PLC0415
+    from tritonstack.models.resolving import choice_of  # noqa: PLC0415
 
     repositories = project_folder() / "model_repos"
     served = _served(environment, endpoint)
@@ -320,7 +320,7 @@ def _fill_models(filled: Filled, environment: Environment, endpoint: Endpoint, *
 
 def _served(environment: Environment, endpoint: Endpoint) -> dict[str, list[str]]:
     """Group → its archives. Copies of a folder's model are one group; overlays are models of their own."""
-    from tritonstack.archives.resolving import choice_of, sources_of  # noqa: PLC0415
+    from tritonstack.models.resolving import choice_of, sources_of  # noqa: PLC0415
 
     served: dict[str, list[str]] = {}
     for entry in endpoint.models:

@@ -15,9 +15,9 @@ from typing import Any
 
 import yaml
 
+from tritonstack.config import load_environment
+from tritonstack.config.yaml_source import YamlError, parse_yaml
 from tritonstack.errors import InputError, Problem, WorkFailedError
-from tritonstack.settings import load_environment
-from tritonstack.settings.yaml_source import YamlError, parse_yaml
 from tritonstack_capacity.sizing.measurements import plain
 from tritonstack_capacity.sizing.scaling_advice import COUNT, ScalingChange
 
@@ -51,7 +51,7 @@ class YamlText:
     """A YAML text with where each of its values stands."""
 
     def __init__(self, text: str) -> None:
-        """``text`` is one that ``tritonstack.settings`` has read without a problem."""
+        """``text`` is one that ``tritonstack.config`` has read without a problem."""
         self.text = text
         self.root: Any = yaml.compose(text, Loader=yaml.SafeLoader)
         self._uses = Counter(_references(self.root))

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Decimal
 
+from tritonstack.config import Endpoint, Environment, Scaling
+from tritonstack.config.scaling import DEFAULT_SAFETY_FACTOR, SECONDS_IN_A_MINUTE
 from tritonstack.errors import InputError, Problem
-from tritonstack.settings import Endpoint, Environment, Scaling
-from tritonstack.settings.scaling import DEFAULT_SAFETY_FACTOR, SECONDS_IN_A_MINUTE
 from tritonstack_capacity.sizing.capacity import CapacityRow, CapacityTable, DailyCurve, instances_for
 from tritonstack_capacity.sizing.measurements import plain, rounded
 

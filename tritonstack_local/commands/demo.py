@@ -17,17 +17,17 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from tritonstack.archives.places import Places
-from tritonstack.archives.sample_files import built_sample_file
-from tritonstack.archives.source import ArchiveSource
+from tritonstack.cli.progress import Steps
 from tritonstack.client import ModelClient
 from tritonstack.client.body import Array, Body, decode, encode
 from tritonstack.client.files import InputFile, read_inputs
-from tritonstack.commands.progress import Steps
+from tritonstack.config import Endpoint, Environment, load_environment
 from tritonstack.engines.order import served_by
 from tritonstack.errors import InputError, Problem, WorkFailedError
+from tritonstack.models.places import Places
+from tritonstack.models.sample_files import built_sample_file
+from tritonstack.models.source import ArchiveSource
 from tritonstack.paths import REPOSITORY, project_folder
-from tritonstack.settings import Endpoint, Environment, load_environment
 from tritonstack_local.aws import LocalAws, require_local_aws
 from tritonstack_local.container.container import release_and_version
 

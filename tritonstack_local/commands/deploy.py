@@ -8,13 +8,13 @@ from pathlib import Path
 
 import click
 
-from tritonstack.archives.build import build_environment
-from tritonstack.archives.publish import publish_environment
-from tritonstack.commands.progress import Step, Steps
+from tritonstack.cli.progress import Step, Steps
+from tritonstack.config import Environment, engines_built_on_deploy, load_environment
 from tritonstack.engines.order import Served, served_by
 from tritonstack.errors import InputError, Problem
+from tritonstack.models.build import build_environment
+from tritonstack.models.publish import publish_environment
 from tritonstack.paths import LocalPaths, project_folder
-from tritonstack.settings import Environment, engines_built_on_deploy, load_environment
 from tritonstack_local.aws import ACCOUNT, REGION, LocalAws, require_local_aws
 from tritonstack_local.deployment import LocalDeployment
 from tritonstack_local.record import exclusive, note_deployed

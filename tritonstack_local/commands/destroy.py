@@ -6,7 +6,7 @@ import re
 
 import click
 
-from tritonstack.commands.progress import Steps
+from tritonstack.cli.progress import Steps
 from tritonstack.errors import InputError, Problem
 from tritonstack.naming import NAME_PATTERN
 from tritonstack.paths import LocalPaths

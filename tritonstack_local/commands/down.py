@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from tritonstack.commands.progress import Steps
+from tritonstack.cli.progress import Steps
 from tritonstack.paths import LocalPaths
 from tritonstack_local.aws import find_local_aws
 from tritonstack_local.deployment import deployed_environments

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 from click.core import ParameterSource
 
-from tritonstack.commands.progress import Steps
+from tritonstack.cli.progress import Steps
 from tritonstack.errors import InputError, Problem
 from tritonstack.paths import LocalPaths
 from tritonstack_local.aws import EMULATOR_PORT, RUNTIME_PORT, LocalAws, find_local_aws

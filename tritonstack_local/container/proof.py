@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import psutil
 
-from tritonstack.archives.exporting import link_or_copy
-from tritonstack.archives.programs import Report
 from tritonstack.client.body import Body, decode, encode
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.local_aws import ContainerAnswer
+from tritonstack.models.exporting import link_or_copy
+from tritonstack.models.programs import Report
 from tritonstack_local.container import ContainerSettings, TritonContainer, TritonFiles, prepare_model_data
 
 Arrays = Mapping[str, "np.ndarray[Any, Any]"]

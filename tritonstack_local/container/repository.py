@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonstack.archives import marked_plan
 from tritonstack.catalogue import load_catalogue
 from tritonstack.errors import WorkFailedError
+from tritonstack.models import marked_plan
 from tritonstack.paths import REPOSITORY
 from tritonstack_local.container.pbtxt import StringParameter, string_parameters, with_value, without_gpus
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tritonstack.archives.marked_plan import is_marked, read_graph, read_header, write_marked_plan
+from tritonstack.models.marked_plan import is_marked, read_graph, read_header, write_marked_plan
 from tritonstack_local.trtexec.arguments import Arguments, Refused
 from tritonstack_local.trtexec.graph import Graph
 from tritonstack_local.trtexec.machine import Machine

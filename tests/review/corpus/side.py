@@ -10,7 +10,7 @@ import aws_cdk as cdk
 import yaml
 
 from stacks.stage import EnvironmentStage
-from tests.archives.folders import write_double
+from tests.models.folders import write_double
 from tests.review.corpus.edit import Edit
 from tests.review.corpus.patches import PATCHES
 

@@ -14,7 +14,7 @@ import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
 from click.testing import CliRunner
 
-from tests.settings.environment_file import write_environment
+from tests.config.environment_file import write_environment
 from tests.stacks.environments import DIGITS, SINGLE, environment
 from tests.tritonstack_capacity.bench import documents
 from tests.tritonstack_capacity.bench.test_cloud_gate import document, point
@@ -318,7 +318,7 @@ def test_mistakes_in_files_are_told_before_aws_is_asked(
     write_environment(tmp_path / "environments", header=header)
     monkeypatch.setenv("TRITONSTACK_PROJECT", str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("tritonstack.commands.session.session_of", asked)
+    monkeypatch.setattr("tritonstack.cli.session.session_of", asked)
     ran = CliRunner().invoke(command, ["--cloud", "local", *arguments], standalone_mode=False)
     assert getattr(ran.exception, "exit_code", None) == 2, ran.exception
     assert said in str(ran.exception)

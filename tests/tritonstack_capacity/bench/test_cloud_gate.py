@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from tests.settings.environment_file import write_environment
+from tests.config.environment_file import write_environment
+from tritonstack.config import GateSettings
 from tritonstack.errors import InputError
-from tritonstack.settings import GateSettings
 from tritonstack_capacity.bench.cloud_gate import Verdict, hold, passes
 from tritonstack_capacity.bench.document import BenchDocument
 from tritonstack_capacity.commands.bench import command

@@ -12,7 +12,7 @@ import botocore.session
 import pytest
 from botocore.validate import ParamValidator
 
-from tritonstack.settings.load_test import BenchBuildSettings, RecommenderSettings
+from tritonstack.config.load_test import BenchBuildSettings, RecommenderSettings
 from tritonstack_capacity.bench.cloud_plan import Configuration, bench_plan, packed, recommender_plan
 from tritonstack_capacity.bench.document import BenchDocument
 from tritonstack_capacity.commands.bench import command

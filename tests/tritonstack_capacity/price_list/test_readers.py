@@ -11,14 +11,14 @@ import pytest
 from click.testing import CliRunner
 
 from tests.catalogue.test_prices import own_prices
+from tests.config.environment_file import write_environment
 from tests.review.test_git import commit, git
-from tests.settings.environment_file import write_environment
 from tests.tritonstack_capacity.bench.test_cloud_gate import LADDER
 from tests.tritonstack_capacity.bench.test_cloud_gate import document as results
+from tritonstack.config import Environment, load_environment
 from tritonstack.errors import InputError
-from tritonstack.observability.variant import variant_of
+from tritonstack.monitoring.variant import variant_of
 from tritonstack.review.cost import Price, PriceBook, prices_of
-from tritonstack.settings import Environment, load_environment
 from tritonstack_capacity.commands import bench, size
 from tritonstack_capacity.simulation.scenario import Instance
 from tritonstack_capacity.simulation.sources import instance_price

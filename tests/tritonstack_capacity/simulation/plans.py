@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tritonstack.settings.scaling import Scaling
+from tritonstack.config.scaling import Scaling
 from tritonstack_capacity.simulation.autoscaler import LimitChange
 from tritonstack_capacity.simulation.events import EVICTION, HIT, LOAD, Happening
 from tritonstack_capacity.simulation.fleet import FleetPlan

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from tests.tritonstack_capacity.simulation.test_scenario_file import problems, read
-from tritonstack.archives import choice_of, release_set
-from tritonstack.archives.manifest import Manifest
+from tritonstack.config import load_environment
+from tritonstack.models import choice_of, release_set
+from tritonstack.models.manifest import Manifest
 from tritonstack.paths import REPOSITORY
-from tritonstack.settings import load_environment
 from tritonstack_capacity.simulation.scenario import MIB
 
 SERVICE = "gpu_memory_mib: 100, service: {fixed_ms: 5}"

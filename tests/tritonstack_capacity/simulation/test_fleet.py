@@ -20,7 +20,7 @@ from tests.tritonstack_capacity.simulation.plans import (
     plan,
     table,
 )
-from tritonstack.settings.scaling import Scaling
+from tritonstack.config.scaling import Scaling
 from tritonstack_capacity.simulation.autoscaler import LimitChange
 from tritonstack_capacity.simulation.events import EVICTION, HIT, LOAD
 from tritonstack_capacity.simulation.fleet import simulate

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.tritonstack_capacity.simulation.plans import KIND, plan, table
-from tritonstack.settings.scaling import Scaling, Schedule
+from tritonstack.config.scaling import Scaling, Schedule
 from tritonstack_capacity.simulation.autoscaler import LimitChange, limit_changes
 from tritonstack_capacity.simulation.fleet import simulate
 from tritonstack_capacity.simulation.scenario import Autoscaling

@@ -6,7 +6,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from tests.tritonstack_capacity.sizing.rows import measurement, table_of
-from tritonstack.settings import load_environment
+from tritonstack.config import load_environment
 from tritonstack_capacity.sizing.capacity import DailyCurve
 from tritonstack_capacity.sizing.environment_edit import EnvironmentEdit, environment_edit
 from tritonstack_capacity.sizing.scaling_advice import ScalingChange, scaling_change

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from tests.tritonstack_capacity.sizing.edits import HEAD, edit_of, endpoint_text, written
 from tests.tritonstack_capacity.sizing.environment_texts import OWN_KEYS, environment_texts
+from tritonstack.config import Environment, Scaling, load_environment
+from tritonstack.config.loader import load_environments
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.paths import REPOSITORY
-from tritonstack.settings import Environment, Scaling, load_environment
-from tritonstack.settings.loader import load_environments
 
 
 def without_values(text: str) -> str:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from tests.tritonstack_capacity.sizing.rows import measurement, table_of
 from tests.tritonstack_capacity.sizing.test_capacity import published
+from tritonstack.config import Scaling
 from tritonstack.errors import InputError
-from tritonstack.settings import Scaling
 from tritonstack_capacity.sizing.capacity import DailyCurve, instances_for, read_daily_curve, sensitivity
 from tritonstack_capacity.sizing.scaling_advice import scaling_advice
 

@@ -9,8 +9,8 @@ import pytest
 
 from tests.tritonstack_capacity.sizing.edits import HEAD, endpoint_text, written
 from tests.tritonstack_capacity.sizing.rows import measurement, table_of
+from tritonstack.config import Environment, load_environment
 from tritonstack.errors import InputError, Problem
-from tritonstack.settings import Environment, load_environment
 from tritonstack_capacity.sizing.capacity import CapacityTable, Demand, capacity_table
 from tritonstack_capacity.sizing.measurements import Measurements
 from tritonstack_capacity.sizing.scaling_advice import scaling_target

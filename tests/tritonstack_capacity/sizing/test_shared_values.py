@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.tritonstack_capacity.sizing.edits import HEAD, edit_of, endpoint_text, written
+from tritonstack.config import load_environment
 from tritonstack.errors import InputError
-from tritonstack.settings import load_environment
 
 ANCHORED = "scaling: &s {minimum: 2, maximum: 4, requests_per_second: 9}"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.tritonstack_local.container.conftest import SageMaker
-from tritonstack.archives.execution_environment import activate_script
+from tritonstack.models.execution_environment import activate_script
 from tritonstack.paths import environment_python
 from tritonstack_local.container import TritonFiles, prepare_model_data
 from tritonstack_local.container.repository import packed_python

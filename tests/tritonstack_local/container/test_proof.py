@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.archives.folders import CONFIG, MODEL, write
+from tests.models.folders import CONFIG, MODEL, write
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack_local.container import TritonFiles
 from tritonstack_local.container.proof import answer_in_container

@@ -15,7 +15,7 @@ from botocore.exceptions import ClientError
 from constructs_lib.endpoint import Endpoint, Fleet, Timeouts
 from tests.constructs_lib.templates import ACCOUNT, REGION, new_app, new_model
 from tests.tritonstack_local.emulator.running import Emulator, wait_until
-from tritonstack.settings import Rollout, Scaling
+from tritonstack.config import Rollout, Scaling
 
 ASSETS = f"cdk-hnb659fds-assets-{ACCOUNT}-{REGION}"
 

@@ -16,8 +16,8 @@ from botocore.exceptions import ClientError
 from tests.tritonstack_capacity.bench.test_cloud_plan import configuration
 from tests.tritonstack_local.emulator.running import IMAGE, ROLE_ARN, Emulator
 from tests.tritonstack_local.emulator.test_recommender import described, status
+from tritonstack.config.load_test import RecommenderSettings
 from tritonstack.naming import load_test_job_prefix
-from tritonstack.settings.load_test import RecommenderSettings
 from tritonstack_capacity.bench.cloud_plan import recommender_plan
 from tritonstack_capacity.bench.document import BenchDocument
 

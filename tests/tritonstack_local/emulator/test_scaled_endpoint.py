@@ -14,7 +14,7 @@ os.environ.setdefault("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "20")
 
 from tests.tritonstack_local.emulator.running import Emulator
 from tests.tritonstack_local.emulator.scaled_endpoint import ScaledEndpoint
-from tritonstack.settings import Rollout
+from tritonstack.config import Rollout
 
 T4, A10G = "g4dn-xlarge", "g5-12xlarge"
 G5 = "ml.g5.12xlarge"

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.archives.folders import source_of, write_double
+from tests.models.folders import source_of, write_double
 from tests.tritonstack_local.emulator.running import Emulator
-from tritonstack.archives.exporting import fetch_source
 from tritonstack.errors import InputError
+from tritonstack.models.exporting import fetch_source
 
 WEIGHTS = bytes(range(256)) * 50_000
 DIGEST = hashlib.sha256(WEIGHTS).hexdigest()

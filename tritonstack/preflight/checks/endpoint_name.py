@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tritonstack.config import Endpoint
 from tritonstack.preflight.result import About, Result
 from tritonstack.preflight.subject import Check, Subject
 from tritonstack.releases.deployed import stack_name
-from tritonstack.settings import Endpoint
 
 _ENDPOINT = "AWS::SageMaker::Endpoint"
 _ABSENT = ("ValidationException", "ResourceNotFound")

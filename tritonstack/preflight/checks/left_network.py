@@ -6,9 +6,9 @@ import ipaddress
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from tritonstack.config import NetworkSettings
 from tritonstack.preflight.result import About, Result
 from tritonstack.preflight.subject import Check, Subject
-from tritonstack.settings import NetworkSettings
 
 _GONE = ("ValidationException",)
 """What SageMaker answers of an endpoint, a config or a model that is gone."""

@@ -1,0 +1,154 @@
+"""``tritonstack lint``: its formats, and what it checks for."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.models.folders import CONFIG, write, write_double
+from tritonstack.cli import lint
+from tritonstack.cli.schema import schema_text
+from tritonstack.errors import InputError
+
+ENVIRONMENT = """\
+environment: test
+account: "123456789012"
+region: us-east-1
+production: false
+endpoints:
+  - {name: one, mode: multi-model, release: "24.09", instance_type: ml.g4dn.xlarge, models: [double]}
+"""
+SECOND_GPU = "instance_group [ { kind: KIND_GPU gpus: [ 1 ] } ]\n"
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with one sound model folder and one environment, which is the working directory."""
+    write_double(tmp_path)
+    write(tmp_path, {"environments/test.yaml": ENVIRONMENT})
+    monkeypatch.setattr(lint, "project_folder", lambda: tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def _config(project: Path, text: str) -> None:
+    (project / "model_repos/double/double/config.pbtxt").write_text(text)
+
+
+def _run(*arguments: str) -> Result:
+    return CliRunner().invoke(lint.command, arguments, catch_exceptions=False)
+
+
+def _json(*arguments: str) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(_run("--format", "json", *arguments).stdout)
+    return document
+
+
+def test_all_folders_are_checked_without_arguments(project: Path) -> None:
+    result = _run()
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr == "1 folders, 0 errors, 0 warnings\n"
+    assert project.is_dir()
+
+
+def test_an_error_ends_with_exit_code_two_and_a_warning_does_not(project: Path) -> None:
+    _config(project, f"{CONFIG}{SECOND_GPU}")
+    assert _run().exit_code == 0
+    _config(project, CONFIG.replace("TYPE_FP32", "TYPE_FP99"))
+    assert _run().exit_code == 2
+
+
+def test_json_keeps_its_schema_and_says_rule_level_category_and_place(project: Path) -> None:
+    _config(project, CONFIG.replace("max_batch_size: 8", "max_batchsize: 8"))
+    document = _json()
+    jsonschema.validate(document, json.loads(schema_text("lint-report")))
+    assert (document["errors"], document["warnings"], document["folders"]) == (1, 0, ["model_repos/double"])
+    (finding,) = document["findings"]
+    assert finding["file"] == "model_repos/double/double/config.pbtxt"
+    assert (finding["line"], finding["rule"]) == (3, "config")
+    assert (finding["level"], finding["category"]) == ("error", "triton-core")
+    assert finding["advice"] == "did you mean max_batch_size?"
+
+
+def test_annotations_are_workflow_commands_with_file_and_line(project: Path) -> None:
+    _config(project, CONFIG.replace("max_batch_size: 8", "max_batch_size: -1"))
+    result = _run("--format", "annotations")
+    assert result.stdout == (
+        "::error file=model_repos/double/double/config.pbtxt,line=3,title=max-batch-size"
+        "::max_batch_size: -1; allowed: 0 or more\n"
+    )
+
+
+def test_annotations_escape_what_would_end_them(project: Path) -> None:
+    _config(project, CONFIG.replace('name: "double"', 'name: "100%\\n,:"'))
+    (line,) = _run("--format", "annotations").stdout.splitlines()
+    assert "100%25%0A,:" in line
+
+
+def test_an_environments_endpoints_are_what_its_folders_are_checked_for(project: Path) -> None:
+    _config(project, f"{CONFIG}{SECOND_GPU}")
+    rules = [finding["rule"] for finding in _json("--environment", "test")["findings"]]
+    assert rules == ["release-vulnerable", "instance-gpu-missing"]
+    assert _run("--environment", "test", "model_repos/double").exit_code == 2
+    assert _run("--instance-type", "ml.g4dn.12xlarge").exit_code == 0
+
+
+def test_a_release_has_its_backends(project: Path) -> None:
+    _config(project, CONFIG.replace('backend: "python"', 'platform: "tensorflow_graphdef"'))
+    (project / "model_repos/double/double/1/model.graphdef").write_text("")
+    (project / "model_repos/double/recipe.yaml").write_text(
+        (project / "model_repos/double/recipe.yaml").read_text().replace("kind: python", "kind: tensorflow")
+    )
+    assert _run("--release", "24.09").exit_code == 0
+    result = _run("--release", "25.09")
+    assert result.exit_code == 2
+    assert "backend tensorflow" in result.stdout
+    assert "release 25.09" in result.stdout
+
+
+def test_a_built_archive_counts_with_its_size(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert project.is_dir()
+    monkeypatch.setattr(lint, "unpacked_bytes", lambda *_arguments: 20 << 30)
+    assert [finding["rule"] for finding in _json("--environment", "test")["findings"]] == [
+        "release-vulnerable",
+        "archive-memory",
+    ]
+    monkeypatch.setattr(lint, "unpacked_bytes", lambda *_arguments: 1 << 30)
+    assert [finding["rule"] for finding in _json("--environment", "test")["findings"]] == ["release-vulnerable"]
+
+
+def test_a_release_with_known_vulnerabilities_is_warned_of_once_where_the_environment_names_it(project: Path) -> None:
+    (finding,) = _json("--environment", "test")["findings"]
+    assert (finding["rule"], finding["level"]) == ("release-vulnerable", "warning")
+    assert (finding["file"], finding["line"]) == ("environments/test.yaml", 6)
+    assert "CVE-2025-23310 (CVSS 9.8, fixed in 25.07)" in finding["found"]
+    assert finding["found"].startswith("release 24.09 of endpoint one of test has ")
+    (project / "model_repos/other").mkdir()
+    (project / "model_repos/other/recipe.yaml").write_text((project / "model_repos/double/recipe.yaml").read_text())
+    of_option = [each for each in _json("--release", "24.09")["findings"] if each["rule"] == "release-vulnerable"]
+    assert [each["file"] for each in of_option] == ["model_repos"]
+    assert not [each for each in _json("--release", "26.10")["findings"] if each["rule"].startswith("release-")]
+    not_read = [each["rule"] for each in _json("--release", "30.01")["findings"] if each["rule"].startswith("release-")]
+    assert not_read == ["release-not-read"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--release", "19.01"), "19.01"),
+        (("--instance-type", "ml.g4dn.tiny"), "ml.g4dn.tiny"),
+        (("--environment", "test", "--release", "24.09"), "beside --release"),
+        (("--environment", "gone"), "gone.yaml"),
+        (("--environment", "test", "elsewhere"), "elsewhere"),
+        (("elsewhere",), "no such folder"),
+    ],
+)
+def test_what_cannot_be_checked_is_refused(project: Path, arguments: tuple[str, ...], said: str) -> None:
+    assert project.is_dir()
+    with pytest.raises(InputError, match=said):
+        _run(*arguments)

@@ -1,0 +1,133 @@
+"""``tritonstack preflight``: its table, its JSON, its exit codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.preflight.fakes import DENIED, Answer, FakeSession, RefusalError
+from tests.preflight.subjects import ACCOUNT, served
+from tests.preflight.test_image import FOUND, MISSING
+from tests.preflight.test_stacks import stacks
+from tritonstack.cli import preflight
+from tritonstack.cli import root as cli
+from tritonstack.errors import InputError
+from tritonstack.preflight import runner
+from tritonstack.preflight.checks import account, image, stack
+
+SCHEMA = Path(__file__).parents[2] / "schemas/preflight.schema.json"
+CALLER: Answer = {"Account": ACCOUNT, "Arn": f"arn:aws:iam::{ACCOUNT}:user/me", "UserId": "u"}
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project that is the working directory, with an environment ``test``."""
+    served(tmp_path)
+    (tmp_path / "environments").mkdir()
+    (tmp_path / "test.yaml").rename(tmp_path / "environments/test.yaml")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TRITONSTACK_PROJECT", str(tmp_path))
+    monkeypatch.setattr(preflight, "run_checks", _two_checks)
+    return tmp_path
+
+
+def _two_checks(subject: object, **more: object) -> object:
+    return runner.run_checks(subject, checks=(stack.CHECK, image.CHECK), **more)  # type: ignore[arg-type]
+
+
+def _run(monkeypatch: pytest.MonkeyPatch, answers: dict[str, Answer], *arguments: str) -> Result:
+    session = FakeSession({"sts.GetCallerIdentity": CALLER, **stacks(None), "ecr.BatchGetImage": FOUND, **answers})
+    monkeypatch.setattr(preflight, "session_of", lambda *_settings, **_local: session)
+    return CliRunner().invoke(preflight.command, ["test", *arguments], env={"COLUMNS": "120"}, standalone_mode=False)
+
+
+def test_nothing_that_fails_is_exit_code_zero(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    result = _run(monkeypatch, {})
+    assert result.return_value == 0
+    assert "4 pass, 0 will fail, 0 could not be known" in result.stdout
+    assert "constructed" not in result.stdout, "this is not the local AWS"
+
+
+@pytest.mark.parametrize(
+    ("variables", "local"),
+    [
+        ({"AWS_ENDPOINT_URL": "http://127.0.0.1:4566"}, True),  # eval "$(tritonstack local env)"
+        ({"AWS_ENDPOINT_URL_SERVICE_QUOTAS": "http://localhost:4566"}, True),
+        ({"AWS_ENDPOINT_URL": "http://127.0.0.1:4566", "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "true"}, False),
+    ],
+)
+def test_constructed_quotas_are_said_to_be_where_the_shell_points_at_a_local_aws(
+    project: Path, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], *, local: bool
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert (preflight.CONSTRUCTED in _run(monkeypatch, {}).stdout) is local
+    assert json.loads(_run(monkeypatch, {}, "--json").stdout)["constructed"] is local
+
+
+def test_what_fails_is_said_with_what_to_do_and_is_exit_code_one(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = _run(monkeypatch, {"ecr.BatchGetImage": MISSING})
+    assert result.return_value == 1
+    for words in ("will fail", "ImageNotFound", "needed:", "do:      Name a release"):
+        assert words in result.stdout
+
+
+def test_what_is_not_known_fails_only_where_asked_to_be_strict(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    denied: dict[str, Answer] = {"ecr.BatchGetImage": DENIED}
+    lenient = _run(monkeypatch, denied)
+    assert lenient.return_value == 0
+    assert "not known" in lenient.stdout
+    assert "Allow ecr:BatchGetImage" in lenient.stdout
+    assert _run(monkeypatch, denied, "--strict").return_value == 1
+
+
+def test_programs_get_a_document_of_the_schema(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    result = _run(monkeypatch, {"ecr.BatchGetImage": DENIED}, "--json")
+    document = json.loads(result.stdout)
+    jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text())).validate(document)
+    assert (document["passes"], document["fails"], document["unknown"]) == (3, 0, 1)
+    assert document["constructed"] is False
+    assert [row["permission"] for row in document["results"]] == [None, None, None, "ecr:BatchGetImage"]
+    assert {row["check"] for row in document["results"]} == {account.CHECK.name, stack.CHECK.name, image.CHECK.name}
+
+
+def test_one_thing_to_do_is_said_once_for_all_that_it_mends(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    result = _run(monkeypatch, {"cloudformation.DescribeStacks": DENIED})
+    assert result.stdout.count("  do:") == 1
+    assert result.stdout.count("  needed:") == 2
+
+
+def test_a_wrong_environment_and_missing_credentials_are_wrong_input(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(InputError):
+        CliRunner().invoke(preflight.command, ["nowhere"], standalone_mode=False, catch_exceptions=False)
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "AWS_SESSION_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in {
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "AWS_CONFIG_FILE": "/dev/null",
+        "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
+    }.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(InputError, match="credentials"):
+        CliRunner().invoke(preflight.command, ["test"], standalone_mode=False, catch_exceptions=False)
+
+
+def test_credentials_that_have_expired_are_said_and_no_traceback(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = _run(monkeypatch, {"sts.GetCallerIdentity": RefusalError("ExpiredToken", "it has expired")}, "--strict")
+    assert result.exception is None
+    assert result.return_value == 1
+    assert "credentials do not work: ExpiredToken: it has expired" in result.stdout
+
+
+def test_it_is_a_command_of_the_command_line() -> None:
+    assert cli.COMMANDS["preflight"][0] == preflight.__name__

@@ -1,0 +1,106 @@
+"""Steps: one line each in a log, a live line on a terminal."""
+
+from __future__ import annotations
+
+import io
+import re
+import threading
+
+import pytest
+from rich.console import Console
+
+from tritonstack.cli.progress import SHOWN, Step, Steps
+
+
+def steps(*, terminal: bool = False, width: int = 80) -> tuple[Steps, io.StringIO]:
+    """Steps and what they write to."""
+    file = io.StringIO()
+    return Steps(Console(file=file, force_terminal=terminal, width=width, highlight=False)), file
+
+
+def test_a_step_is_a_line_when_it_begins_and_one_with_its_time_when_it_ends() -> None:
+    shown, file = steps()
+    with shown.step("deploy") as step:
+        step.say("12 of 20")
+    assert re.fullmatch(r"… deploy\n✓ deploy  \d+\.\d s\n", file.getvalue())
+
+
+def test_an_outcome_stays_and_a_detail_does_not() -> None:
+    shown, file = steps()
+    with shown.step("publish") as step:
+        step.say("digits")
+        step.end_with("2 published")
+    assert file.getvalue().endswith(" s  2 published\n")
+    assert "digits" not in file.getvalue()
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_a_step_that_fails_or_is_interrupted_is_marked_and_the_error_goes_on(error: type[BaseException]) -> None:
+    shown, file = steps()
+    with pytest.raises(error), shown.step("deploy"):
+        raise error
+    assert re.search(r"^✗ deploy  \d+\.\d s$", file.getvalue(), re.MULTILINE)
+
+
+def test_in_a_log_a_line_stays_one_however_long() -> None:
+    shown, file = steps()
+    with shown.step("start") as step:
+        step.end_with("http://127.0.0.1:4566, " * 10)
+    assert len(file.getvalue().splitlines()) == 2
+
+
+class Watched(io.StringIO):
+    """A log that tells when a text was written to it."""
+
+    def __init__(self, text: str) -> None:
+        """Takes the text that is waited for."""
+        super().__init__()
+        self.text, self.written = text, threading.Event()
+
+    def write(self, text: str) -> int:
+        """As the base class does."""
+        count = super().write(text)
+        if self.text in self.getvalue():
+            self.written.set()
+        return count
+
+
+def test_in_a_log_a_long_step_says_what_it_is_at() -> None:
+    file = Watched("proving digits\n")
+    shown = Steps(Console(file=file, width=80, highlight=False), log_seconds=0.01)
+    with shown.step("build") as step:
+        step.say("proving digits")
+        assert file.written.wait(20)
+    assert re.fullmatch(r"… build\n  build  \d+ s  proving digits\n✓ build  \d+\.\d s\n", file.getvalue())
+
+
+def test_names_and_outcomes_are_no_markup() -> None:
+    shown, file = steps()
+    with shown.step("build [red]digits[/red]") as step:
+        step.end_with("[bold]")
+    assert file.getvalue().count("[red]digits[/red]") == 2
+    assert "[bold]" in file.getvalue()
+
+
+def test_on_a_terminal_the_live_line_goes_away_and_the_outcome_stays() -> None:
+    shown, file = steps(terminal=True)
+    with shown.step("deploy") as step:
+        step.say("CREATE_IN_PROGRESS")
+    assert "\x1b[" in file.getvalue()
+    assert "✓ " in file.getvalue()
+
+
+def test_a_live_line_is_never_wider_than_the_terminal() -> None:
+    step = Step("deploy")
+    step.say("x" * 500)
+    assert len(step.detail) == SHOWN
+    lines = Console(file=io.StringIO(), width=40).render_lines(step)
+    assert len(lines) == 1
+    assert sum(len(segment.text) for segment in lines[0]) == 40
+
+
+def test_an_empty_detail_changes_nothing() -> None:
+    step = Step("deploy")
+    step.say("CREATE_IN_PROGRESS")
+    step.say("")
+    assert step.detail == "CREATE_IN_PROGRESS"

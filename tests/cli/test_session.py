@@ -1,0 +1,149 @@
+"""Which AWS ``publish`` and ``prune`` talk to, and what they say about settings that lead nowhere or elsewhere."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.config.environment_file import write_environment
+from tests.models import fake_aws
+from tests.models.fake_aws import FakeAws
+from tritonstack.cli import root as cli
+from tritonstack.cli import session
+from tritonstack_local import aws as local_aws
+from tritonstack_local.processes import ProcessRecord
+
+ACCOUNT = "123456789012"
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with the environments ``dev`` and ``local``, no state, and a shell without any AWS setting."""
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
+        monkeypatch.setenv(name, os.devnull)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("TRITONSTACK_PROJECT", str(tmp_path))
+    monkeypatch.setenv("TRITONSTACK_HOME", str(tmp_path / "state"))
+    (tmp_path / "environments").mkdir()
+    for name in ("dev", "local"):
+        write_environment(tmp_path / "environments", header=f"environment: {name}", name=name)
+    return tmp_path
+
+
+@pytest.fixture
+def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeAws]:
+    """An AWS that the shell points at, with credentials."""
+    with fake_aws.running() as running:
+        running.parameters["/tritonstack/local/_artifacts/bucket-name"] = [fake_aws.BUCKET]
+        monkeypatch.setenv("AWS_ENDPOINT_URL", running.url)
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
+        yield running
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    """The exit code of ``tritonstack <arguments>``; a traceback fails the test."""
+    monkeypatch.setattr("sys.argv", ["tritonstack", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    return int(ended.value.code or 0)
+
+
+@pytest.mark.parametrize("command", [["publish", "dev"], ["prune", "dev"], ["prune", "dev", "--yes"]])
+@pytest.mark.parametrize(
+    ("variables", "words"),
+    [
+        ({"AWS_PROFILE": "nope"}, "nope"),
+        ({"AWS_ENDPOINT_URL": "nonsense"}, "nonsense"),
+    ],
+)
+def test_aws_settings_that_lead_nowhere_end_with_2_and_a_message(
+    command: list[str],
+    variables: dict[str, str],
+    words: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert run(monkeypatch, *command) == 2
+    said = capsys.readouterr().err
+    assert "AWS settings" in said
+    assert words in said
+
+
+def test_without_credentials_nothing_is_published_and_the_message_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(monkeypatch, "publish", "dev") == 2
+    assert "Unable to locate credentials" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("variables", [{}, {"AWS_REGION": "eu-west-1"}])
+def test_the_region_is_that_of_the_environments_file_whatever_the_shell_says(
+    aws: FakeAws, variables: dict[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert run(monkeypatch, "prune", "dev") == 0
+    assert "0 archives" in capsys.readouterr().err
+    assert aws.regions == {"us-east-1"}
+
+
+@pytest.mark.parametrize("command", [["publish", "dev"], ["prune", "dev", "--yes"]])
+def test_credentials_of_another_account_are_refused_and_both_accounts_named(
+    command: list[str], aws: FakeAws, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    aws.account = "210987654321"
+    assert run(monkeypatch, *command) == 2
+    said = capsys.readouterr().err
+    assert "210987654321" in said
+    assert ACCOUNT in said
+    assert aws.writes == aws.deletes == []
+
+
+def test_credentials_of_the_right_account_prune(
+    aws: FakeAws, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    aws.account = ACCOUNT
+    key = f"endpoints/digits/24.09-t4/digits-onnx.{99:016x}.tar.gz"
+    aws.objects[key], aws.ages[key] = b"archive", 100.0
+    aws.parameters["/tritonstack/dev/digits/digits-onnx"] = [f"{1:016x}"]
+    assert run(monkeypatch, "prune", "dev", "--yes") == 0
+    assert key in aws.deletes
+    assert "1 archives" in capsys.readouterr().err
+
+
+def test_environment_local_without_a_local_aws_says_what_to_start(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(monkeypatch, "publish", "local") == 2
+    assert "tritonstack local up" in capsys.readouterr().err
+
+
+def test_environment_local_is_where_a_profile_points_when_no_local_aws_of_ours_runs(
+    aws: FakeAws, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("AWS_ENDPOINT_URL")
+    (tmp_path / "config").write_text(f"[default]\nendpoint_url = {aws.url}\n")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    assert run(monkeypatch, "prune", "local", "--yes") == 0
+    assert "0 archives" in capsys.readouterr().err
+
+
+def test_environment_local_means_the_running_local_aws(
+    aws: FakeAws, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("AWS_ENDPOINT_URL")
+    gone = ProcessRecord(pid=1, started=0.0, log="")
+    port = int(aws.url.rpartition(":")[2])
+    running = local_aws.LocalAws(emulator_port=port, runtime_port=port, emulator=gone, runtime=gone)
+    for name in ("find_local_aws", "require_local_aws"):
+        monkeypatch.setattr(session, name, lambda: running)
+    assert run(monkeypatch, "prune", "local", "--yes") == 0
+    assert "0 archives" in capsys.readouterr().err

@@ -1,0 +1,318 @@
+"""``tritonstack verify``: what it says of endpoints and models that are well, and of each thing that is not."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from botocore.exceptions import ClientError
+from click.testing import CliRunner, Result
+
+from tests.config.environment_file import write_environment
+from tests.releases.deployment import manifest
+from tritonstack.cli import verify
+from tritonstack.client.errors import CallPlace, ModelFailedError
+from tritonstack.errors import InputError
+from tritonstack.models.manifest import Manifest, SampleEntry, TensorEntry
+
+A, B = "a" * 16, "b" * 16
+CONFIG = "local-serving-digits-EndpointConfig-1AB"
+TENSOR = {"name": "x", "datatype": "FP32", "shape": [1, 2], "data": [1.0, 2.0]}
+
+
+def sampled(model: str, digest: str) -> Manifest:
+    """A manifest whose sample is answered by twice its input."""
+    entry = TensorEntry(name="x", datatype="FP32", shape=(1, 2))
+    made = manifest(model, digest, b"archive")
+    sample = SampleEntry(
+        file="request.json",
+        body={"inputs": [TENSOR]},
+        answer={"outputs": [{**TENSOR, "name": "y", "data": [2.0, 4.0]}]},
+        tolerance=0.01,
+    )
+    return made.model_copy(update={"sample": sample, "model": made.model.model_copy(update={"inputs": (entry,)})})
+
+
+class World:
+    """Records, a stack, a bucket and an endpoint, as boto3's clients and the model client show them."""
+
+    def __init__(self) -> None:
+        self.records = {("digits", "bert"): A, ("digits", "resnet"): B}
+        self.objects: dict[str, bytes] = {}
+        for (endpoint, model), digest in self.records.items():
+            self.objects[f"endpoints/{endpoint}/24.09-t4/{model}.{digest}.tar.gz"] = b"archive"
+            text = sampled(model, digest).to_json()
+            self.objects[f"manifests/{endpoint}/24.09-t4/{model}.{digest}.json"] = text.encode()
+        self.endpoint: dict[str, Any] | None = {
+            "EndpointStatus": "InService",
+            "EndpointConfigName": CONFIG,
+            "ProductionVariants": [{"VariantName": "g4dn-xlarge", "CurrentInstanceCount": 1}],
+        }
+        self.loads: dict[str, list[float]] | ClientError = {}
+        self.mode = "MultiModel"
+        self.called: list[str] = []
+        self.answer: Callable[[str, Any], Any] = lambda _name, x: 2 * x
+
+    def client(self, service_name: str, **_: Any) -> Any:
+        return getattr(self, f"_{service_name}")()
+
+    def _ssm(self) -> Any:
+        def parameter(*, Name: str) -> dict[str, Any]:  # noqa: N803 - as boto3 spells it
+            parts = Name.removeprefix("/tritonstack/local/").split("/")
+            values = {("_artifacts", "bucket-name"): "archives", **self.records}
+            if tuple(parts) not in values:
+                raise error("ParameterNotFound")
+            return {"Parameter": {"Value": values[parts[0], parts[1]]}}
+
+        names = {f"/tritonstack/local/{e}/{m}": digest for (e, m), digest in self.records.items()}
+        page = {"Parameters": [{"Name": name, "Value": value} for name, value in names.items()]}
+        paginator = SimpleNamespace(paginate=lambda **_: [page])
+        return SimpleNamespace(get_parameter=parameter, get_paginator=lambda _name: paginator)
+
+    def _s3(self) -> Any:
+        def get(*, Bucket: str, Key: str) -> dict[str, Any]:  # noqa: N803
+            content = {**self.objects, "set": release_set(self.records)}.get(Key)
+            if content is None:
+                raise error("NoSuchKey")
+            return {"Body": io.BytesIO(content), "ContentLength": len(content)}
+
+        return SimpleNamespace(get_object=get, head_object=get)
+
+    def _cloudformation(self) -> Any:
+        def described(*, StackName: str) -> dict[str, Any]:  # noqa: N803
+            if StackName != "local-serving-digits":
+                raise error("ValidationError", f"Stack with id {StackName} does not exist")
+            return {"Stacks": [{"StackStatus": "UPDATE_COMPLETE"}]}
+
+        told = {"ReleaseSetBucket": "staging", "ReleaseSetKey": "set", "ArchivePrefix": "endpoints/digits/24.09-t4/"}
+        resources = {
+            "Records": {"Type": "Custom::ReleaseRecords", "Properties": told},
+            "Model": {"Type": "AWS::SageMaker::Model", "Properties": {"PrimaryContainer": {"Mode": self.mode}}},
+        }
+        arn = f"arn:aws:sagemaker:us-east-1:123456789012:endpoint-config/{CONFIG.lower()}"
+        config = {"ResourceType": "AWS::SageMaker::EndpointConfig", "PhysicalResourceId": arn}
+        return SimpleNamespace(
+            describe_stacks=described,
+            get_template=lambda **_: {"TemplateBody": {"Resources": resources}},
+            describe_stack_resources=lambda **_: {"StackResources": [config]},
+        )
+
+    def _sagemaker(self) -> Any:
+        def described(*, EndpointName: str) -> dict[str, Any]:  # noqa: N803
+            assert EndpointName == "local-digits"
+            if self.endpoint is None:
+                raise error("ValidationException", "Could not find endpoint")
+            return self.endpoint
+
+        return SimpleNamespace(describe_endpoint=described)
+
+    def _cloudwatch(self) -> Any:
+        def pages(*, MetricDataQueries: Any, StartTime: float, EndTime: float) -> Any:  # noqa: N803
+            assert EndTime - StartTime > 14 * 24 * 3600
+            if isinstance(self.loads, ClientError):
+                raise self.loads
+            stats = {query["Id"]: query["MetricStat"] for query in MetricDataQueries}
+            for stat in stats.values():
+                dimensions = {one["Name"]: one["Value"] for one in stat["Metric"]["Dimensions"]}
+                assert dimensions == {"EndpointName": "local-digits", "VariantName": "g4dn-xlarge"}
+                assert (stat["Metric"]["Namespace"], stat["Stat"]) == ("AWS/SageMaker", "Maximum")
+            for query_id, stat in stats.items():  # a page for each
+                values = self.loads.get(stat["Metric"]["MetricName"], [])
+                yield {"MetricDataResults": [{"Id": query_id, "Values": values}]}
+
+        return SimpleNamespace(get_paginator=lambda _name: SimpleNamespace(paginate=pages))
+
+    def invoke(self, name: str, inputs: Any, *, payload_format: str) -> Any:
+        """As ModelClient's."""
+        assert payload_format == "binary"
+        self.called.append(name)
+        return SimpleNamespace(outputs={"y": self.answer(name, inputs["x"])}, total_milliseconds=12.3)
+
+
+def error(code: str, message: str = "said so") -> ClientError:
+    return ClientError({"Error": {"Code": code, "Message": message}}, "Operation")
+
+
+def release_set(records: Any) -> bytes:
+    models = {model: digest for (_, model), digest in records.items()}
+    return json.dumps({"schema": 1, "models": models}).encode()
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    """The command talks to a made-up world."""
+    monkeypatch.setenv("TRITONSTACK_PROJECT", str(tmp_path))
+    monkeypatch.setenv("COLUMNS", "120")
+    (tmp_path / "environments").mkdir()
+    write_environment(tmp_path / "environments")
+    world = World()
+    monkeypatch.setattr(verify, "session_of", lambda _settings, **_: world)
+    monkeypatch.setattr(verify, "ModelClient", lambda **_: world)
+    return world
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(verify.command, ["local", *arguments], catch_exceptions=False, standalone_mode=False)
+
+
+def document(*arguments: str) -> Any:
+    return json.loads(run("--json", *arguments).stdout)
+
+
+def test_where_all_is_well_each_model_is_shown_with_its_difference_and_what_stays_cold(world: World) -> None:
+    world.answer = lambda _name, x: 2 * x + np.float32(0.005)
+    result = run()
+    assert result.return_value == 0
+    for words in ("bert", "resnet", A, B, "as expected", "0.005", "12", CONFIG, "loads the model at its first call"):
+        assert words in result.stdout
+    assert "2 of 2 models answer as expected" in result.stderr
+    assert world.called == [f"digits/bert.{A}.tar.gz", f"digits/resnet.{B}.tar.gz"]
+
+
+def test_a_single_model_endpoint_is_called_by_its_models_name(world: World) -> None:
+    world.mode = "SingleModel"
+    del world.records["digits", "resnet"]
+    assert run().return_value == 0
+    assert world.called == ["digits/bert"]
+
+
+def test_named_models_alone_are_called(world: World) -> None:
+    assert run("resnet").return_value == 0
+    assert world.called == [f"digits/resnet.{B}.tar.gz"]
+
+
+def test_a_model_without_a_record_is_refused(world: World) -> None:
+    with pytest.raises(InputError, match="nothing"):
+        run("nothing")
+
+
+def test_a_wrong_answer_ends_with_1_and_is_told_with_its_place(world: World) -> None:
+    world.answer = lambda name, x: 2 * x + np.array([[0, 1 if "bert" in name else 0]], np.float32)
+    result = run()
+    assert result.return_value == 1
+    assert "digits/bert: bert: tensor y: differs by 1 from the expected answer" in result.stdout
+    assert "at [0, 1], where 4 is expected and 5 found" in result.stdout
+    assert "1 of 2 models answer as expected" in result.stderr
+
+
+def test_a_model_that_fails_does_not_keep_the_others_from_being_called(world: World) -> None:
+    place = CallPlace(endpoint_name="local-digits", target_model="bert", attempts=4)
+
+    def answer(name: str, x: Any) -> Any:
+        if "bert" in name:
+            raise ModelFailedError(place=place, status=507, container_message="CUDA out of memory", log_stream_arn="")
+        return 2 * x
+
+    world.answer = answer
+    found = document()
+    assert found["sound"] is False
+    [bert, resnet] = found["endpoints"][0]["models"]
+    assert "507: CUDA out of memory" in bert["problem"]
+    assert (resnet["problem"], resnet["difference"]) == ("", 0.0)
+
+
+@pytest.mark.parametrize("kind", ["endpoints", "manifests"])
+def test_a_missing_object_is_named(world: World, kind: str) -> None:
+    [key] = [key for key in world.objects if key.startswith(f"{kind}/digits/24.09-t4/bert")]
+    del world.objects[key]
+    result = run()
+    assert result.return_value == 1
+    assert f"missing: s3://archives/{key}" in result.stdout
+
+
+def test_a_manifest_of_another_version_is_no_traceback(world: World) -> None:
+    world.objects[f"manifests/digits/24.09-t4/bert.{A}.json"] = b"{}"
+    result = run("bert")
+    assert (result.return_value, "is no manifest of this version" in result.stdout) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"EndpointConfigName": "another"}, "it runs config another, and its stack says"),
+        ({"EndpointStatus": "Failed", "FailureReason": "no capacity"}, "it is Failed: no capacity"),
+    ],
+)
+def test_an_endpoint_that_runs_something_else_ends_with_1(world: World, changes: Any, said: str) -> None:
+    assert world.endpoint is not None
+    world.endpoint |= changes
+    result = run()
+    assert result.return_value == 1
+    assert f"digits: {said}" in result.stdout
+    assert "2 models" not in result.stdout
+
+
+def test_an_endpoint_that_is_gone_ends_with_1(world: World) -> None:
+    world.endpoint = None
+    assert "digits: there is no such endpoint at SageMaker" in run().stdout
+
+
+def test_an_endpoint_of_the_file_that_is_not_deployed_ends_with_1(world: World, tmp_path: Path) -> None:
+    write_environment(tmp_path / "environments", endpoint="name: other")
+    result = run()
+    assert result.return_value == 1
+    assert "other: it is not deployed" in result.stdout
+
+
+def test_more_instances_are_said_to_be_cold(world: World) -> None:
+    assert world.endpoint is not None
+    world.endpoint["ProductionVariants"] = [{"CurrentInstanceCount": 3}]
+    assert "digits has 3 instances, and each call went to one of them" in run().stdout
+
+
+def test_the_slowest_load_is_told_with_the_setting_that_is_made_for_it(world: World) -> None:
+    world.loads = {"ModelDownloadingTime": [2e6, 5.25e6], "ModelLoadingTime": [30e6, 1e6]}
+    said = " ".join(run().stdout.split())
+    assert "digits: a call waited 35.2 s at most (slowest in 14 days: download 5.2 s + load 30.0 s;" in said
+    assert "rollout.slowest_load_seconds: 36." in said
+
+
+def test_a_setting_that_is_shorter_than_what_was_measured_is_called_too_short(world: World, tmp_path: Path) -> None:
+    rollout = "{kind: all-at-once, accept_multi_model: true, slowest_load_seconds: 20}"
+    write_environment(tmp_path / "environments", endpoint=f"rollout: {rollout}")
+    world.loads = {"ModelLoadingTime": [20.5e6]}
+    assert "rollout.slowest_load_seconds: 21, which is 20: too short." in run().stdout
+    world.loads = {"ModelLoadingTime": [19.5e6]}
+    assert "rollout.slowest_load_seconds: 20, which is 20." in run().stdout
+
+
+def test_before_cloudwatch_has_any_figure_the_slowest_answer_is_told(world: World) -> None:
+    said = run().stdout
+    assert "a call waited 0.0 s at most (no load was measured in 14 days; or an answer just now)" in said
+    assert "rollout.slowest_load_seconds: 1." in said
+
+
+def test_a_single_model_endpoint_has_no_loads_to_tell(world: World) -> None:
+    world.mode = "SingleModel"
+    del world.records["digits", "resnet"]
+    assert "slowest_load_seconds" not in run().stdout
+
+
+def test_load_times_that_may_not_be_read_are_no_failure(world: World) -> None:
+    world.loads = error("AccessDenied", "not allowed")
+    result = run()
+    assert result.return_value == 0
+    assert "digits: its load times could not be read: " in result.stdout
+    assert "not allowed" in result.stdout
+
+
+def test_json_holds_what_the_table_shows(world: World) -> None:
+    world.loads = {"ModelLoadingTime": [30e6]}
+    found = document("bert")
+    assert found == {
+        "environment": "local",
+        "sound": True,
+        "endpoints": [
+            {
+                "endpoint": "digits", "config": CONFIG, "instances": 1, "problem": "", "sound": True,
+                "loads": {"download": None, "load": 30.0, "problem": ""}, "slowest_load_seconds": 30.0,
+                "models": [{"model": "bert", "digest": A, "problem": "", "difference": 0.0, "milliseconds": 12.3}],
+            }
+        ],
+    }  # fmt: skip

@@ -1,0 +1,228 @@
+"""Whatever stands in an environment file, the answer is settings or messages, never a traceback."""
+
+from __future__ import annotations
+
+import copy
+import math
+import tempfile
+import types
+import typing
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from tests.config.environment_file import environment_text, write_environment
+from tritonstack.catalogue import load_catalogue
+from tritonstack.config import Endpoint, Environment, load_environment
+from tritonstack.errors import InputError
+from tritonstack.naming import ArchiveName
+
+CATALOGUE = load_catalogue()
+GOOD: dict[str, Any] = yaml.safe_load(environment_text())
+SINGLE_GPU = sorted(row.name for row in CATALOGUE.instances.values() if row.multi_model)
+RELEASES = [release for release in CATALOGUE.releases_in("us-east-1") if release in CATALOGUE.releases]
+NAMES = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,18}[a-z0-9])?", fullmatch=True)
+JUNK = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+TOP_FIELDS = st.sampled_from([*Environment.model_fields, "other"])
+ENDPOINT_FIELDS = st.sampled_from([*Endpoint.model_fields, "other"])
+
+ENVIRONMENTS = st.fixed_dictionaries(
+    {
+        "environment": st.just("local"),
+        "account": st.from_regex(r"[0-9]{12}", fullmatch=True),
+        "region": st.just("us-east-1"),
+        "production": st.booleans(),
+        "tags": st.dictionaries(st.text("abc :/", min_size=1, max_size=9), st.text("xyz+-@", max_size=9), max_size=4),
+        "endpoints": st.lists(
+            st.fixed_dictionaries(
+                {
+                    "name": NAMES,
+                    "mode": st.just("multi-model"),
+                    "release": st.sampled_from(RELEASES),
+                    "instance_type": st.sampled_from(SINGLE_GPU),
+                    "initial_instance_count": st.integers(2, 50),
+                    "models": st.lists(NAMES, min_size=1, max_size=6, unique=True),
+                    "container": st.fixed_dictionaries(
+                        {
+                            "log_verbose": st.booleans() | st.integers(0, 9),
+                            "environment": st.dictionaries(
+                                st.from_regex(r"[A-RT-Z][A-Z0-9_]{0,9}", fullmatch=True),
+                                st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), max_size=200),
+                                max_size=5,
+                            ),
+                        }
+                    ),
+                }
+            ),
+            min_size=1,
+            max_size=3,
+            unique_by=lambda endpoint: endpoint["name"],
+        ),
+    }
+)
+
+
+def load(document: object) -> Environment:
+    """Loads ``document`` from a file called local.yaml."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "local.yaml"
+        path.write_text(yaml.safe_dump(document, allow_unicode=True), encoding="utf-8")
+        return load_environment(path)
+
+
+def load_or_messages(document: object) -> None:
+    """Loads ``document``; an InputError must say where, what was found and what is allowed."""
+    try:
+        load(document)
+    except InputError as error:
+        for problem in error.problems:
+            assert problem.file
+            assert problem.found
+            assert problem.allowed
+
+
+@given(ENVIRONMENTS)
+@settings(max_examples=60)
+def test_good_settings_are_read_back_as_they_were_written(document: dict[str, Any]) -> None:
+    environment = load(document)
+    dumped = environment.model_dump(mode="json", exclude_unset=True)
+    assert dumped == document
+    assert load(environment.model_dump(mode="json")) == environment
+
+
+@given(ENVIRONMENTS)
+@settings(max_examples=60)
+def test_rendered_environments_hold_sagemakers_limits_and_names(document: dict[str, Any]) -> None:
+    for endpoint in load(document).endpoints:
+        rendered = endpoint.container_environment()
+        assert len(rendered) <= 100
+        assert all(len(name.encode()) <= 1024 and len(value.encode()) <= 1024 for name, value in rendered.items())
+        assert rendered["SAGEMAKER_TRITON_LOG_VERBOSE"] == str(endpoint.container.log_verbose).lower()
+        assert len(endpoint.sagemaker_name("local")) <= 63
+        for model in endpoint.models:
+            archive = ArchiveName(model=model, digest="0123456789abcdef")
+            assert ArchiveName.parse(str(archive)) == archive
+
+
+@given(st.lists(st.tuples(TOP_FIELDS, JUNK), min_size=1, max_size=3))
+@settings(max_examples=150)
+def test_junk_in_an_environments_fields_gives_messages(changes: list[tuple[str, Any]]) -> None:
+    load_or_messages(copy.deepcopy(GOOD) | dict(changes))
+
+
+@given(st.lists(st.tuples(ENDPOINT_FIELDS, JUNK), min_size=1, max_size=4), st.sets(ENDPOINT_FIELDS, max_size=3))
+@settings(max_examples=300)
+def test_junk_in_an_endpoints_fields_gives_messages(changes: list[tuple[str, Any]], removed: set[str]) -> None:
+    document = copy.deepcopy(GOOD)
+    endpoint = document["endpoints"][0] | dict(changes)
+    document["endpoints"] = [{key: value for key, value in endpoint.items() if key not in removed}]
+    load_or_messages(document)
+
+
+@given(JUNK)
+@settings(max_examples=150)
+def test_any_document_gives_messages(document: Any) -> None:
+    load_or_messages(document)
+
+
+def numeric_fields(model: type[BaseModel], inside: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The place of every field below ``model`` that takes a number; ``*`` is an entry of a list or of a mapping."""
+    for name, field in model.model_fields.items():
+        yield from _numeric(field.annotation, (*inside, name))
+
+
+def _numeric(annotation: Any, place: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    if isinstance(annotation, type) and not isinstance(annotation, types.GenericAlias):
+        if issubclass(annotation, BaseModel):
+            yield from numeric_fields(annotation, place)
+        elif annotation in (int, float):
+            yield place
+        return
+    many = typing.get_origin(annotation) in (tuple, dict)
+    for argument in dict.fromkeys(typing.get_args(annotation)):
+        yield from _numeric(argument, (*place, "*") if many else place)
+
+
+def put(part: dict[str, Any], place: tuple[str, ...], number: float) -> None:
+    """Write ``number`` at ``place`` of ``part``, with what the mappings around it cannot be without."""
+    key, *rest = place
+    if not rest:
+        part[key] = number
+    elif rest == ["*"]:
+        part[key] = {"ml.g4dn.xlarge": number} if key == "prices" else [number]
+    elif rest[0] == "*":
+        inner = part.setdefault(key, [dict(COMPANIONS.get(key, {}))])[0]
+        put(inner, tuple(rest[1:]), number)
+    else:
+        put(part.setdefault(key, dict(COMPANIONS.get(key, {}))), tuple(rest), number)
+
+
+def numbers_in(value: object) -> Iterator[float]:
+    """Every number in a dumped model."""
+    if isinstance(value, dict | list | tuple):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from numbers_in(part)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield value
+
+
+COMPANIONS: dict[str, dict[str, Any]] = {
+    "scaling": {"minimum": 1, "maximum": 4, "gpu_utilization": 50},
+    "schedules": {"name": "night", "when": "cron(0 20 * * ? *)", "maximum": 4},
+    "rollout": {"kind": "canary", "accept_multi_model": True},
+    "phases": {"initial_users": 1, "users_per_minute": 1, "seconds": 300},
+    "data_capture": {"percentage": 10},
+    "created": {"cidr": "10.20.0.0/16", "zones": ["us-east-1a", "us-east-1b"]},
+}
+PLACES = sorted(set(numeric_fields(Environment)))
+NUMBERS = (
+    st.floats()
+    | st.integers()
+    | st.integers(2**31 - 2, 2**70)
+    | st.sampled_from([math.inf, -math.inf, math.nan, 1e26, 1e-300, 10**26, 10**400, -1, 0, 1])
+)
+
+
+def test_every_numeric_field_is_tried() -> None:
+    assert len(PLACES) > 70
+    assert {("endpoints", "*", "scaling", "maximum"), ("prices", "*")} <= set(PLACES)
+
+
+@pytest.mark.parametrize("place", PLACES, ids=".".join)
+def test_no_number_that_aws_does_not_take_gets_through(place: tuple[str, ...]) -> None:
+    """Counts, days and seconds are 32-bit integers there, and JSON knows no infinity."""
+
+    @given(NUMBERS)
+    @settings(max_examples=25)
+    def holds(number: float) -> None:
+        document = copy.deepcopy(GOOD)
+        put(document, place, number)
+        try:
+            environment = load(document)
+        except InputError as error:
+            assert all(problem.file and problem.found and problem.allowed for problem in error.problems)
+            return
+        most = 2**33 if place[-1].endswith("_bytes") else 2**31 - 1  # half of the instance's memory
+        assert all(math.isfinite(each) and abs(each) <= most for each in numbers_in(environment.model_dump()))
+
+    holds()
+
+
+@pytest.mark.parametrize("text", [".inf", "-.inf", ".nan", "1.0e+26", "1" + "0" * 26, "0x" + "f" * 5000])
+def test_a_count_that_is_no_count_is_refused_with_its_field(text: str, tmp_path: Path) -> None:
+    scaling = f"scaling: {{minimum: 1, maximum: {text}, concurrency: {text}}}"
+    path = write_environment(tmp_path, endpoint=scaling)
+    with pytest.raises(InputError) as refused:
+        load_environment(path)
+    fields = {problem.field for problem in refused.value.problems}
+    assert fields == {"endpoints[0].scaling.maximum", "endpoints[0].scaling.concurrency"}

@@ -1,0 +1,176 @@
+"""``network``: imported or created, and what cannot be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.config.environment_file import write_environment
+from tritonstack.config import Environment, load_environment
+from tritonstack.errors import InputError
+
+PREFIX_LIST = "s3_prefix_list_id: pl-1a"
+CREATED = f"{{created: {{cidr: 10.20.0.0/16, zones: [us-east-1b, us-east-1a], nat: one}}, {PREFIX_LIST}}}"
+SUBNETS = "subnets: {us-east-1a: subnet-1, us-east-1b: subnet-2}"
+IMPORTED = f"{{imported: {{vpc_id: vpc-1a, {SUBNETS}, security_group_ids: [sg-1]}}}}"
+
+
+def loaded(folder: Path, network: str, *, more: str = "", endpoint: str = "") -> Environment:
+    return load_environment(write_environment(folder, header=f"network: {network}\n{more}", endpoint=endpoint))
+
+
+def test_an_environment_has_no_network_unless_it_says_so(tmp_path: Path) -> None:
+    environment = load_environment(write_environment(tmp_path))
+    assert environment.network is None
+    assert environment.endpoints[0].network_isolation is False
+
+
+def test_a_created_network_has_its_zones_in_the_order_of_their_names(tmp_path: Path) -> None:
+    network = loaded(tmp_path, CREATED).network
+    assert network is not None
+    assert network.zones == ("us-east-1a", "us-east-1b")
+    assert (network.makes_group, network.makes_endpoints, network.has_nat) == (True, True, True)
+
+
+def test_an_imported_network_with_groups_is_taken_as_it_is(tmp_path: Path) -> None:
+    network = loaded(tmp_path, IMPORTED).network
+    assert network is not None
+    assert network.zones == ("us-east-1a", "us-east-1b")
+    assert (network.makes_group, network.makes_endpoints, network.has_nat) == (False, False, False)
+
+
+def test_the_same_network_has_the_same_identity_and_another_another(tmp_path: Path) -> None:
+    made = [loaded(tmp_path, text).network for text in (CREATED, CREATED, IMPORTED, CREATED.replace("10.20", "10.21"))]
+    told = [each.identity for each in made if each is not None]
+    assert told[0] == told[1]
+    assert len(set(told)) == 3
+
+
+def created(inner: str, *, more: str = PREFIX_LIST) -> str:
+    return f"{{created: {{{inner}}}, {more}}}"
+
+
+ZONES = "zones: [us-east-1a, us-east-1b]"
+TWICE = IMPORTED.replace("subnet-2", "subnet-1")
+BOTH = f"{IMPORTED[:-1]}, {PREFIX_LIST}, created: {{cidr: 10.0.0.0/16, {ZONES}, nat: one}}}}"
+MORE = "zones: [us-east-1a, us-east-1b, us-east-1c]"
+
+
+@pytest.mark.parametrize(
+    ("network", "field", "words"),
+    [
+        (f"{{{PREFIX_LIST}}}", "network", ("neither", "imported names a VPC")),
+        (BOTH, "network.join", ("both", "created or imported", "later deployment")),
+        (IMPORTED.replace("imported:", "join: created, imported:"), "network.join", ("no network.created",)),
+        (created(f"cidr: 10.20.0.0/16, {ZONES}, nat: one, leave_zones: [us-east-1c]"), "network.created.leave_zones",
+         ("us-east-1c", "network.created.zones")),
+        (created(f"cidr: 10.20.0.0/16, {ZONES}, nat: one, leave_zones: [us-east-1b]"), "network.created.leave_zones",
+         ("leaves us-east-1a", "two zones")),
+        (created(f"cidr: 10.20.0.0/16, {ZONES}, nat: two"), "network.created.nat", ("each",)),
+        (created(f"cidr: 10.20.1.0/16, {ZONES}, nat: one"), "network.created.cidr", ("host bits", "10.20.0.0/16")),
+        (created(f"cidr: 10.20.0.0/25, {ZONES}, nat: one"), "network.created.cidr", ("/16 to /24",)),
+        (created(f"cidr: 10.0.0.0/8, {ZONES}, nat: one"), "network.created.cidr", ("/16 to /24",)),
+        (created(f"cidr: 8.8.0.0/16, {ZONES}, nat: one"), "network.created.cidr", ("192.168.0.0/16",)),
+        (created("cidr: 10.20.0.0/16, zones: [us-east-1a], nat: one"), "network.created.zones", ("at least 2",)),
+        (created("cidr: 10.20.0.0/16, zones: [us-east-1a, us-east-1a], nat: one"), "network.created.zones",
+         ("2 times",)),
+        (created("cidr: 10.20.0.0/16, zones: [us-east-1a, eu-west-1a], nat: one"), "network.created.zones",
+         ("eu-west-1a", "us-east-1")),
+        (created(f"cidr: 10.20.0.0/16, {ZONES}, nat: one", more="additional_buckets: []"),
+         "network.s3_prefix_list_id", ("describe-managed-prefix-lists", "us-east-1")),
+        (created(f"cidr: 10.20.0.0/16, {ZONES}"), "network.created.nat", ("standard:7.0", "outside_network")),
+        (f"{{imported: {{vpc_id: vpc-1, {SUBNETS}, endpoints: true}}, {PREFIX_LIST}}}",
+         "network.imported.route_table_ids", ("route",)),
+        (f"{{imported: {{vpc_id: vpc-1, {SUBNETS}}}}}", "network.s3_prefix_list_id", ("pl-",)),
+        (IMPORTED.replace("vpc_id", 'endpoints: true, route_table_ids: [rtb-1], owner_account: "222222222222", vpc_id'),
+         "network.imported.endpoints", ("222222222222", "only the owner of a shared VPC")),
+        (TWICE, "network.imported.subnets", ("2 zones",)),
+        ("{imported: {vpc_id: vpc-1, subnets: {us-east-1a: subnet-1}, security_group_ids: [sg-1]}}",
+         "network.imported.subnets", ("at least 2",)),
+        ("{imported: {vpc_id: v, " + SUBNETS + "}}", "network.imported.vpc_id", ("vpc-",)),
+        ("{colour: red}", "network.colour", ("the field colour",)),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_refused_by_its_field_and_says_why(
+    tmp_path: Path, network: str, field: str, words: tuple[str, ...]
+) -> None:
+    with pytest.raises(InputError) as caught:
+        loaded(tmp_path, network)
+    [problem] = caught.value.problems
+    assert problem.field == field
+    assert [word for word in words if word not in str(problem)] == []
+
+
+def joining(text: str, which: str) -> str:
+    return f"{text[:-1]}, join: {which}}}"
+
+
+def test_of_two_networks_the_one_that_is_joined_says_zones_and_identity(tmp_path: Path) -> None:
+    imported, made = (loaded(tmp_path, joining(BOTH, which)).network for which in ("imported", "created"))
+    assert imported is not None
+    assert made is not None
+    assert (imported.joined, made.joined) == ("imported", "created")
+    assert imported.identity.startswith("vpc-1a")
+    assert made.identity.startswith("10.0.0.0/16")
+    assert imported.makes_endpoints, "those of the created network stay"
+
+
+def test_a_zone_on_its_way_out_is_made_and_not_joined(tmp_path: Path) -> None:
+    text = created(f"cidr: 10.20.0.0/16, {MORE}, nat: one, leave_zones: [us-east-1b]")
+    environment = loaded(tmp_path, text)
+    assert environment.joined_network is not None
+    assert environment.joined_network.zones == ("us-east-1a", "us-east-1c")
+
+
+def test_a_network_that_nothing_joins_is_none_to_containers(tmp_path: Path) -> None:
+    environment = loaded(tmp_path, joining(CREATED, "nothing"))
+    assert environment.network is not None
+    assert environment.joined_network is None
+    assert environment.network.zones == ()
+
+
+@pytest.mark.parametrize(
+    "builds",
+    [
+        "{outside_network: true}",
+        "{on_deploy: false}",
+        "{image: 123456789012.dkr.ecr.us-east-1.amazonaws.com/cpu:1}",
+        "{network: {vpc_id: vpc-1, subnet_ids: [subnet-1], security_group_ids: [sg-1]}}",
+    ],
+)
+def test_a_network_without_a_way_out_is_taken_where_no_build_fetches_packages(tmp_path: Path, builds: str) -> None:
+    network = loaded(tmp_path, created(f"cidr: 10.20.0.0/16, {ZONES}"), more=f"builds: {builds}").network
+    assert network is not None
+    assert network.has_nat is False
+
+
+def test_builds_have_a_network_of_their_own_or_none(tmp_path: Path) -> None:
+    both = (
+        "builds: {outside_network: true, network: {vpc_id: vpc-1, subnet_ids: [subnet-1], security_group_ids: [sg-1]}}"
+    )
+    with pytest.raises(InputError) as caught:
+        loaded(tmp_path, CREATED, more=both)
+    assert [problem.field for problem in caught.value.problems] == ["builds.outside_network"]
+
+
+def test_endpoints_are_not_made_in_china_where_their_names_differ(tmp_path: Path) -> None:
+    network = CREATED.replace("us-east-1", "cn-north-1")
+    with pytest.raises(InputError, match="not verified"):
+        loaded(tmp_path, network, more="region: cn-north-1")
+
+
+def test_an_isolated_container_serves_in_both_modes(tmp_path: Path) -> None:
+    for mode in ("multi-model", "single-model"):
+        environment = load_environment(write_environment(tmp_path, endpoint=f"mode: {mode}\nnetwork_isolation: true"))
+        assert environment.endpoints[0].network_isolation is True
+
+
+def test_an_isolated_container_is_given_no_argument_that_names_another_host(tmp_path: Path) -> None:
+    arguments = "container: {additional_args: ['--cache-config=redis,host=cache', '--exit-timeout-secs=4']}"
+    path = write_environment(tmp_path, endpoint=f"network_isolation: true\n{arguments}")
+    with pytest.raises(InputError) as caught:
+        load_environment(path)
+    [problem] = [each for each in caught.value.problems if "network_isolation" in str(each)]
+    assert problem.field == "endpoints[0].container.additional_args[0]"
+    load_environment(write_environment(tmp_path, endpoint=arguments))

@@ -1,0 +1,228 @@
+"""The scaling of an endpoint: its limits, targets, cooldowns and schedules."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.config.environment_file import write_environment
+from tritonstack.config import Endpoint, Scaling, load_environment
+from tritonstack.config.checks.scaling import check_scaling
+from tritonstack.config.checks.site import Site
+from tritonstack.config.schedule_times import time_problems
+from tritonstack.errors import InputError, Problem
+
+GOOD = "minimum: 2, maximum: 6, gpu_utilization: 60"
+
+
+def lines(scaling: str, *, more: str = "", mode: str = "multi-model") -> str:
+    """The endpoint's lines with this scaling."""
+    return f"mode: {mode}\nscaling: {{{scaling}}}\n{more}"
+
+
+def endpoint_of(folder: Path, scaling: str, *, more: str = "", mode: str = "multi-model", header: str = "") -> Endpoint:
+    """The endpoint as it was read."""
+    path = write_environment(folder, endpoint=lines(scaling, more=more, mode=mode), header=header)
+    return load_environment(path).endpoints[0]
+
+
+def scaling_of(folder: Path, scaling: str, *, mode: str = "multi-model") -> Scaling:
+    """The scaling as it was read."""
+    found = endpoint_of(folder, scaling, mode=mode).scaling
+    assert found is not None
+    return found
+
+
+def problems_of(folder: Path, scaling: str, *, more: str = "", header: str = "") -> list[Problem]:
+    """What is wrong with an environment whose one endpoint has this scaling."""
+    path = write_environment(folder, endpoint=lines(scaling, more=more), header=header)
+    with pytest.raises(InputError) as caught:
+        load_environment(path)
+    return list(caught.value.problems)
+
+
+def test_without_scaling_there_is_none(tmp_path: Path) -> None:
+    assert load_environment(write_environment(tmp_path)).endpoints[0].scaling is None
+
+
+def test_both_targets_together_are_read(tmp_path: Path) -> None:
+    found = scaling_of(tmp_path, GOOD + ", invocations_per_instance: 600")
+    assert found.targets == {"invocations_per_instance": 600, "gpu_utilization": 60}
+
+
+def test_what_was_measured_becomes_a_target_by_the_minute(tmp_path: Path) -> None:
+    assert scaling_of(tmp_path, "minimum: 1, maximum: 2, requests_per_second: 20").invocations_target == 20 * 60 * 0.5
+    with_factor = "minimum: 1, maximum: 2, requests_per_second: 20, safety_factor: 0.8"
+    assert scaling_of(tmp_path, with_factor).targets == {"invocations_per_instance": pytest.approx(960)}
+
+
+def test_instances_are_added_faster_than_removed_unless_said_otherwise(tmp_path: Path) -> None:
+    found = scaling_of(tmp_path, GOOD)
+    assert found.scale_out_cooldown_seconds < found.scale_in_cooldown_seconds
+    fast = GOOD + ", scale_out_cooldown_seconds: 60, scale_in_cooldown_seconds: 60, accept_fast_scale_in: true"
+    assert scaling_of(tmp_path, fast).scale_in_cooldown_seconds == 60
+
+
+def test_an_endpoint_starts_with_the_minimum_unless_it_says_otherwise(tmp_path: Path) -> None:
+    assert endpoint_of(tmp_path, GOOD).initial_instance_count == 2
+    assert endpoint_of(tmp_path, GOOD, more="initial_instance_count: 5").initial_instance_count == 5
+    production = endpoint_of(tmp_path, GOOD.replace("2", "3"), header="production: true")
+    assert production.initial_instance_count == 3
+
+
+def test_gpu_memory_is_a_target_of_single_model_endpoints(tmp_path: Path) -> None:
+    found = scaling_of(tmp_path, "minimum: 1, maximum: 2, gpu_memory: 80", mode="single-model")
+    assert found.targets == {"gpu_memory": 80}
+
+
+def test_schedules_are_read_with_their_time_zones(tmp_path: Path) -> None:
+    schedules = (
+        "[{name: day, when: 'cron(0 7 ? * MON-FRI *)', time_zone: Europe/Berlin, minimum: 4}, "
+        "{name: sale, when: 'at(2026-12-24T18:00:00)', maximum: 12}]"
+    )
+    day, sale = scaling_of(tmp_path, f"minimum: 2, maximum: 6, schedules: {schedules}").schedules
+    assert (day.time_zone, day.minimum, day.maximum) == ("Europe/Berlin", 4, None)
+    assert (sale.time_zone, sale.maximum) == ("UTC", 12)
+
+
+def scheduled(**changes: str) -> str:
+    """A scaling with one schedule, a field of which is changed; empty leaves it out."""
+    fields = {"name": "day", "when": "'cron(0 7 ? * MON-FRI *)'", "time_zone": "UTC", "minimum": "4"} | changes
+    inner = ", ".join(f"{key}: {value}" for key, value in fields.items() if value)
+    return f"minimum: 2, maximum: 6, schedules: [{{{inner}}}]"
+
+
+REFUSED = {
+    "unknown field": (GOOD + ", colour: red", "colour", ("Remove it",)),
+    "no maximum": ("minimum: 1, gpu_utilization: 60", "maximum", ("a value",)),
+    "minimum of none": ("minimum: 0, maximum: 1, gpu_utilization: 60", "minimum", ("1 or more",)),
+    "maximum below minimum": (
+        GOOD.replace("6", "1", 1),
+        "maximum",
+        ("1, less than the minimum of 2",),
+    ),
+    "utilization above a GPU": (GOOD.replace("60", "101"), "gpu_utilization", ("100 or less", "each GPU")),
+    "no target": ("minimum: 1, maximum: 2", "", ("nothing that changes the number", "gpu_utilization")),
+    "both forms of one target": (
+        GOOD + ", invocations_per_instance: 600, requests_per_second: 20",
+        "requests_per_second",
+        ("one of the two", "20 x 60 x 0.5 would be 600"),
+    ),
+    "a factor of nothing": (GOOD + ", safety_factor: 0.5", "safety_factor", ("without requests_per_second",)),
+    "a factor above what was measured": (
+        GOOD + ", requests_per_second: 20, safety_factor: 1.2",
+        "safety_factor",
+        ("1 or less",),
+    ),
+    "gpu memory in multi-model mode": (GOOD + ", gpu_memory: 80", "gpu_memory", ("fills by design",)),
+    "in as fast as out": (
+        GOOD + ", scale_in_cooldown_seconds: 60",
+        "scale_in_cooldown_seconds",
+        ("60 s with scale_out_cooldown_seconds of 60 s", "more than 60", "accept_fast_scale_in"),
+    ),
+    "cooldown over an hour": (GOOD + ", scale_in_cooldown_seconds: 3601", "scale_in_cooldown_seconds", ("3600",)),
+    "a rate": (scheduled(when="rate(5 minutes)"), "schedules[0].when", ("neither cron(…) nor at(…)",)),
+    "five fields": (scheduled(when="'cron(0 7 ? * MON)'"), "schedules[0].when", ("5 fields; it has 6",)),
+    "minute 60": (scheduled(when="'cron(60 7 ? * MON *)'"), "schedules[0].when", ("'60' as the minutes",)),
+    "both days": (scheduled(when="'cron(0 7 1 * MON *)'"), "schedules[0].when", ("exactly one of the two must be ?",)),
+    "no time": (scheduled(when="'at(tomorrow)'"), "schedules[0].when", ("yyyy-mm-ddThh:mm:ss",)),
+    "no such zone": (scheduled(time_zone="Europe/Bielefeld"), "schedules[0].time_zone", ("IANA",)),
+    "a schedule of nothing": (scheduled(minimum=""), "schedules[0]", ("neither minimum nor maximum",)),
+    "a schedule above the maximum": (
+        scheduled(minimum="7"),
+        "schedules[0]",
+        ("a maximum of 6 with a minimum of 7", "2 to 6"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("scaling", "field", "words"), REFUSED.values(), ids=REFUSED.keys())
+def test_what_cannot_be_is_refused_with_the_arithmetic(
+    scaling: str, field: str, words: tuple[str, ...], tmp_path: Path
+) -> None:
+    problems = problems_of(tmp_path, scaling)
+    assert {problem.field for problem in problems} == {f"endpoints[0].scaling.{field}".removesuffix(".")}
+    for word in words:
+        assert word in "\n".join(map(str, problems))
+
+
+def test_the_first_count_lies_within_the_limits(tmp_path: Path) -> None:
+    [problem] = problems_of(tmp_path, GOOD, more="initial_instance_count: 7")
+    assert "7, above scaling.maximum" in str(problem)
+    [problem] = problems_of(tmp_path, GOOD, more="initial_instance_count: 1")
+    assert "1, below scaling.minimum" in str(problem)
+    assert "2 to 6" in str(problem)
+
+
+def test_a_production_multi_model_endpoint_keeps_two_instances_by_night_too(tmp_path: Path) -> None:
+    scaling = scheduled(minimum="1").replace("minimum: 2", "minimum: 1")
+    found = {problem.field for problem in problems_of(tmp_path, scaling, header="production: true")}
+    assert found == {"endpoints[0].scaling.minimum", "endpoints[0].scaling.schedules[0].minimum"}
+
+
+def test_a_schedules_name_is_its_own(tmp_path: Path) -> None:
+    one = "{name: day, when: 'cron(0 7 ? * * *)', minimum: 3}"
+    [problem] = problems_of(tmp_path, f"minimum: 2, maximum: 6, schedules: [{one}, {one}]")
+    assert "day 2 times" in str(problem)
+
+
+def test_every_problem_of_scaling_is_told_at_once(tmp_path: Path) -> None:
+    wrong = "minimum: 3, maximum: 2, safety_factor: 0.5, gpu_memory: 80, scale_in_cooldown_seconds: 10"
+    assert {(problem.field or "").rpartition(".")[2] for problem in problems_of(tmp_path, wrong)} == {
+        "maximum",
+        "safety_factor",
+        "gpu_memory",
+        "scale_in_cooldown_seconds",
+    }
+
+
+def test_a_canary_must_fit_the_smallest_and_the_largest_fleet(tmp_path: Path) -> None:
+    rollout = (
+        "rollout: {kind: linear, size_instances: 1, wait_seconds: 120, rollback_alarms: [a], accept_multi_model: true}"
+    )
+    found = "\n".join(map(str, problems_of(tmp_path, "minimum: 1, maximum: 20, gpu_utilization: 60", more=rollout)))
+    assert "a step of a fleet of 1 instance" in found
+    assert "1 of 20 instances, which is 5 % of the fleet" in found
+
+
+@given(
+    minimum=st.integers(1, 20),
+    maximum=st.integers(1, 20),
+    initial=st.integers(1, 20),
+    production=st.booleans(),
+    multi_model=st.booleans(),
+)
+def test_accepted_counts_are_in_order_and_two_in_production(
+    minimum: int, maximum: int, initial: int, production: bool, multi_model: bool
+) -> None:
+    endpoint = Endpoint.model_validate(
+        {
+            "name": "e",
+            "mode": "multi-model" if multi_model else "single-model",
+            "release": "24.09",
+            "instance_type": "ml.g5.xlarge",
+            "initial_instance_count": initial,
+            "models": ["m"],
+            "scaling": {"minimum": minimum, "maximum": maximum, "gpu_utilization": 50},
+        }
+    )
+    site = Site(environment="e", account=None, region=None, production=production, catalogue=None)  # type: ignore[arg-type]  # not read
+    refused = list(check_scaling(endpoint=endpoint, location=(), site=site))
+    possible = minimum <= initial <= maximum and (minimum >= 2 or not (production and multi_model))
+    assert bool(refused) != possible
+
+
+@pytest.mark.parametrize(
+    "when",
+    ["cron(0/5 7-19 L * ? 2026-2030)", "cron(0 0 1,15 JAN-MAR ? *)", "cron(30 6 ? * 2#1 *)", "at(2030-01-01T00:00:00)"],
+)
+def test_times_of_application_auto_scaling_are_taken(when: str) -> None:
+    assert list(time_problems(when)) == []
+
+
+@given(st.text("cronat()0123456789 *?/-,LW#MONDAYjan:T", max_size=40))
+def test_any_time_is_right_or_has_a_problem(when: str) -> None:
+    assert all(isinstance(problem, str) for problem in time_problems(when))

@@ -1,0 +1,302 @@
+"""What good settings become."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from pydantic import BaseModel
+
+from tests.config.environment_file import write_environment
+from tritonstack.catalogue import load_catalogue
+from tritonstack.cli.schema import schema_text
+from tritonstack.config import Endpoint, Environment, load_environment, load_environments
+from tritonstack.config.checks import release_warnings
+from tritonstack.config.type_errors import inner_model
+from tritonstack.config.yaml_source import parse_yaml
+from tritonstack.errors import InputError
+from tritonstack.models.lint import lint_folder
+from tritonstack.naming import Platform
+
+REPOSITORY = Path(__file__).parents[2]
+CATALOGUE = load_catalogue()
+COMMITTED = sorted((REPOSITORY / "environments").glob("*.yaml"))
+
+
+def endpoint_of(folder: Path, *, header: str = "", endpoint: str = "") -> Endpoint:
+    """The endpoint of a small environment with the given lines."""
+    return load_environment(write_environment(folder, header=header, endpoint=endpoint)).endpoints[0]
+
+
+def models_of(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
+    """``model`` and every model inside its fields."""
+    yield model
+    for field in model.model_fields.values():
+        inner = inner_model(field.annotation)
+        if inner:
+            yield from models_of(inner)
+
+
+def test_every_field_is_described_in_the_model_and_in_the_schema() -> None:
+    models = {model.__name__: model for model in models_of(Environment)}
+    assert len(models) == 28
+    schema = json.loads(schema_text("environment"))
+    for name, model in models.items():
+        described = schema if name == "Environment" else schema["$defs"][name]
+        for field, info in model.model_fields.items():
+            assert len(info.description or "") > 10, (name, field)
+            assert described["properties"][field]["description"] == info.description
+
+
+def test_settings_are_closed_strict_and_immutable() -> None:
+    for model in models_of(Environment):
+        assert model.model_config["extra"] == "forbid"
+        assert model.model_config["strict"]
+        assert model.model_config["frozen"]
+
+
+@pytest.mark.parametrize("path", COMMITTED, ids=lambda path: path.stem)
+def test_committed_environments_load_and_match_the_schema(path: Path) -> None:
+    environment = load_environment(path)
+    assert environment.environment == path.stem
+    text = path.read_text(encoding="utf-8")
+    assert text.startswith("# yaml-language-server: $schema=../schemas/environment.schema.json\n")
+    jsonschema.Draft202012Validator(json.loads(schema_text("environment"))).validate(parse_yaml(text).value)
+
+
+def test_local_stays_small_and_production_is_guarded() -> None:
+    environments = {row.environment: row for row in load_environments(REPOSITORY / "environments")}
+    assert environments["local"].account == "123456789012"
+    assert environments["local"].endpoints[0].models == ("digits-onnx", "digits-ensemble")
+    assert {name for name, each in environments.items() if each.production} == {"prod", "prod-eu"}
+    for prod in (environments["prod"], environments["prod-eu"]):
+        assert prod.artifacts.retain
+        assert all(endpoint.initial_instance_count >= 2 for endpoint in prod.endpoints)
+
+
+@pytest.mark.parametrize("path", COMMITTED, ids=lambda path: path.stem)
+def test_committed_environments_run_the_newest_release_whose_cuda_a_host_covers(path: Path) -> None:
+    for endpoint in load_environment(path).endpoints:
+        release, ami = CATALOGUE.release(endpoint.release), CATALOGUE.propose_host_ami(endpoint.release)
+        assert release is not None
+        assert ami is not None
+        assert ami.covers(release)
+        assert release.version in CATALOGUE.image_table.regions
+        needed = {"tensorflow"} if "inception-ensemble-graphdef" in endpoint.models else set()
+        assert needed <= release.backends
+        for newer in CATALOGUE.releases.values():
+            runs = newer.version in CATALOGUE.image_table.regions and needed <= newer.backends
+            if newer.order > release.order and runs:
+                assert not any(each.covers(newer) for each in CATALOGUE.host_amis)
+
+
+def test_the_schema_refuses_what_it_can_without_the_catalogue() -> None:
+    validator = jsonschema.Draft202012Validator(json.loads(schema_text("environment")))
+    good: dict[str, Any] = parse_yaml(COMMITTED[0].read_text(encoding="utf-8")).value
+    assert validator.is_valid(good)
+    top: list[dict[str, Any]] = [{"region": "us-east-9"}, {"account": 1}, {"colour": "red"}, {"endpoints": []}]
+    inner: list[dict[str, Any]] = [{"release": "24.13"}, {"mode": "both"}, {"models": ["a.b"]}, {"host_ami": "mine"}]
+    for change in top:
+        assert not validator.is_valid(good | change), change
+    for change in inner:
+        assert not validator.is_valid(good | {"endpoints": [good["endpoints"][0] | change]}), change
+
+
+def test_a_release_newer_than_the_catalogue_runs_with_an_own_image_and_a_warning(tmp_path: Path) -> None:
+    image = "123456789012.dkr.ecr.us-east-1.amazonaws.com/triton:30.01-py3"
+    endpoint = endpoint_of(tmp_path, endpoint=f'release: "30.01"\nimage: {image}')
+    assert endpoint.image_uri("us-east-1") == image
+    assert endpoint.inference_ami_version == "al2023-ami-sagemaker-inference-gpu-4-1"
+    [warning] = release_warnings(endpoint=endpoint, region="us-east-1")
+    assert "30.01 is not in the catalogue" in warning
+    assert "those of 26.10" in warning
+
+
+@pytest.mark.parametrize(
+    ("release", "words"),
+    [("24.09", ()), ("23.02", ()), ("26.04", ("lists no regions",)), ("23.07", ("taken to be those of 23.05",))],
+)
+def test_a_release_with_an_image_runs_and_what_is_taken_for_granted_is_warned_of(
+    release: str, words: tuple[str, ...], tmp_path: Path
+) -> None:
+    endpoint = endpoint_of(tmp_path, endpoint=f'release: "{release}"')
+    warnings = release_warnings(endpoint=endpoint, region="us-east-1")
+    assert len(warnings) == len(words)
+    assert all(word in warning for word, warning in zip(words, warnings, strict=True))
+
+
+def test_verbose_logging_is_off_and_the_ping_is_live_in_multi_model_mode_unless_set(tmp_path: Path) -> None:
+    assert endpoint_of(tmp_path).container_environment() == {
+        "SAGEMAKER_TRITON_LOG_VERBOSE": "false",
+        "SAGEMAKER_TRITON_OVERRIDE_PING_MODE": "live",
+        "SAGEMAKER_TRITON_PING_MODE": "live",
+        "SAGEMAKER_TRITON_SHM_DEFAULT_BYTE_SIZE": "16777216",
+        "SAGEMAKER_TRITON_SHM_GROWTH_BYTE_SIZE": "1048576",
+    }
+
+
+def test_single_model_mode_keeps_the_images_ping_unless_set(tmp_path: Path) -> None:
+    single = endpoint_of(tmp_path, endpoint="mode: single-model").container_environment()
+    assert not [name for name in single if "PING_MODE" in name]
+    chosen = endpoint_of(tmp_path, endpoint="mode: single-model\ncontainer: {ping_mode: ready}").container_environment()
+    assert chosen["SAGEMAKER_TRITON_PING_MODE"] == chosen["SAGEMAKER_TRITON_OVERRIDE_PING_MODE"] == "ready"
+
+
+def test_nothing_is_rendered_by_itself_that_an_old_image_does_not_read(tmp_path: Path) -> None:
+    rendered = endpoint_of(tmp_path, endpoint='release: "23.05"').container_environment()
+    assert "SAGEMAKER_TRITON_LOG_VERBOSE" in rendered
+    assert not [name for name in rendered if "PING_MODE" in name]
+
+
+def test_each_setting_is_rendered_as_serve_reads_it(tmp_path: Path) -> None:
+    container = (
+        "{log_verbose: 2, log_info: true, log_warning: false, log_error: true, shm_default_bytes: 8388608, "
+        "shm_growth_bytes: 1, thread_count: 4, buffer_manager_thread_count: 0, model_load_gpu_limit: 0.75, "
+        "model_namespacing: false, ping_mode: live, default_model_name: ensemble_1, inference_type: infer, "
+        "allow_metrics: true, metrics_port: 9002, allow_grpc: false, "
+        "additional_args: ['--cache-config=local,size=1048576', --exit-timeout-secs=1], environment: {MODE: fast}}"
+    )
+    endpoint = endpoint_of(tmp_path, endpoint=f'mode: single-model\nrelease: "25.04"\ncontainer: {container}')
+    prefix = "SAGEMAKER_TRITON_"
+    assert endpoint.container_environment() == {
+        "MODE": "fast",
+        prefix + "ADDITIONAL_ARGS": "--cache-config=local,size=1048576 --exit-timeout-secs=1",
+        prefix + "ALLOW_GRPC": "false",
+        prefix + "ALLOW_METRICS": "true",
+        prefix + "BUFFER_MANAGER_THREAD_COUNT": "0",
+        prefix + "DEFAULT_MODEL_NAME": "ensemble_1",
+        prefix + "DISABLE_MODEL_NAMESPACING": "false",  # what disables it is the word false
+        prefix + "INFERENCE_TYPE": "infer",
+        prefix + "LOG_ERROR": "true",
+        prefix + "LOG_INFO": "true",
+        prefix + "LOG_VERBOSE": "2",
+        prefix + "LOG_WARNING": "false",
+        prefix + "METRICS_PORT": "9002",
+        prefix + "MODEL_LOAD_GPU_LIMIT": "0.75",
+        prefix + "OVERRIDE_PING_MODE": "live",
+        prefix + "PING_MODE": "live",
+        prefix + "SHM_DEFAULT_BYTE_SIZE": "8388608",
+        prefix + "SHM_GROWTH_BYTE_SIZE": "1",
+        prefix + "THREAD_COUNT": "4",
+    }
+
+
+def test_the_environment_is_rendered_in_the_order_of_names(tmp_path: Path) -> None:
+    names = list(endpoint_of(tmp_path, endpoint="container: {environment: {Z: a, A: z}}").container_environment())
+    assert names == sorted(names)
+
+
+def test_an_endpoint_names_its_platform_variant_and_image(tmp_path: Path) -> None:
+    endpoint = endpoint_of(tmp_path, endpoint="instance_type: ml.g5.2xlarge")
+    assert endpoint.platform == Platform(release="24.09", gpu="A10G")
+    assert str(endpoint.platform) == "24.09-a10g"
+    assert endpoint.variant_name == "g5-2xlarge"
+    assert endpoint.sagemaker_name("local") == "local-digits"
+    assert endpoint.image_uri("us-east-1").endswith("/sagemaker-tritonserver:24.09-py3")
+
+
+def test_an_image_of_ones_own_needs_none_of_aws(tmp_path: Path) -> None:
+    image = "123456789012.dkr.ecr.us-gov-west-1.amazonaws.com/triton:24.11"
+    lines = f'release: "24.11"\nimage: {image}'
+    endpoint = endpoint_of(tmp_path, header="region: us-gov-west-1", endpoint=lines)
+    assert endpoint.image_uri("us-gov-west-1") == image
+
+
+@pytest.mark.parametrize(
+    ("line", "rendered"),
+    [
+        ("host_ami: null", "al2023-ami-sagemaker-inference-gpu-4-1"),
+        ("host_ami: sagemaker-default", None),
+        ("host_ami: al2-ami-sagemaker-inference-gpu-3-1", "al2-ami-sagemaker-inference-gpu-3-1"),
+    ],
+)
+def test_the_release_proposes_the_host_and_a_setting_decides(line: str, rendered: str | None, tmp_path: Path) -> None:
+    assert endpoint_of(tmp_path, endpoint=line).inference_ami_version == rendered
+
+
+@pytest.mark.parametrize(
+    ("lines", "setting"),
+    [
+        ("mode: multi-model", "Enabled"),
+        ("model_cache: enabled", "Enabled"),
+        ("model_cache: disabled", "Disabled"),
+        ("mode: single-model", None),
+    ],
+)
+def test_the_model_cache_is_on_unless_set_and_absent_in_single_model_mode(
+    lines: str, setting: str | None, tmp_path: Path
+) -> None:
+    assert endpoint_of(tmp_path, endpoint=lines).model_cache_setting == setting
+
+
+def test_an_unlisted_type_can_be_accepted(tmp_path: Path) -> None:
+    lines = "instance_type: ml.g6.xlarge\naccept_unlisted_instance_type: true"
+    assert endpoint_of(tmp_path, endpoint=lines).instance.gpu == "L4"
+
+
+def test_two_instances_suffice_in_production(tmp_path: Path) -> None:
+    assert endpoint_of(tmp_path, header="production: true", endpoint="initial_instance_count: 2").multi_model
+
+
+def test_a_production_multi_model_endpoint_starts_with_two_instances_unless_set(tmp_path: Path) -> None:
+    assert endpoint_of(tmp_path, header="production: true").initial_instance_count == 2
+    assert endpoint_of(tmp_path, header="production: true", endpoint="mode: single-model").initial_instance_count == 1
+    assert endpoint_of(tmp_path).initial_instance_count == 1
+
+
+def test_production_single_model_endpoints_may_start_with_one_instance(tmp_path: Path) -> None:
+    assert not endpoint_of(tmp_path, header="production: true", endpoint="mode: single-model").multi_model
+
+
+def test_an_endpoint_is_found_by_name(tmp_path: Path) -> None:
+    environment = load_environment(write_environment(tmp_path))
+    assert environment.endpoint("digits") is environment.endpoints[0]
+    assert environment.endpoint("nothing") is None
+
+
+def test_a_folder_without_environments_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="one file for each environment"):
+        load_environments(tmp_path)
+
+
+def test_problems_of_all_files_are_told_together(tmp_path: Path) -> None:
+    write_environment(tmp_path, header="region: us-east-9")
+    write_environment(tmp_path, header="environment: dev\nproduction: 1", name="dev")
+    with pytest.raises(InputError) as caught:
+        load_environments(tmp_path)
+    assert [problem.field for problem in caught.value.problems] == ["production", "region"]
+
+
+def test_two_environments_may_not_give_two_endpoints_one_name(tmp_path: Path) -> None:
+    write_environment(tmp_path, header="environment: aa", endpoint="name: b-c", name="aa")
+    write_environment(tmp_path, header="environment: aa-b", endpoint="name: c", name="aa-b")
+    with pytest.raises(InputError, match="aa-b-c at SageMaker"):
+        load_environments(tmp_path)
+
+
+def test_the_same_names_in_two_regions_are_no_conflict(tmp_path: Path) -> None:
+    write_environment(tmp_path, header="environment: aa", endpoint="name: b-c", name="aa")
+    write_environment(tmp_path, header="environment: aa-b\nregion: us-west-2", endpoint="name: c", name="aa-b")
+    assert len(load_environments(tmp_path)) == 2
+
+
+@pytest.mark.parametrize("release", load_catalogue().releases)
+def test_no_release_takes_generate_while_lint_refuses_the_models_that_need_it(release: str, tmp_path: Path) -> None:
+    for kind in ("generate", "generate_stream"):
+        text = f'mode: single-model\nrelease: "{release}"\ncontainer: {{inference_type: {kind}}}'
+        with pytest.raises(InputError, match=r"container\.inference_type\n(.|\n)*lint refuses the decoupled models"):
+            endpoint_of(tmp_path, endpoint=text)
+    folder = tmp_path / "m" / "m"
+    (folder / "1").mkdir(parents=True)
+    (folder / "1" / "model.py").write_text(
+        "class TritonPythonModel:\n    def execute(self, requests):\n        return []\n"
+    )
+    tensor = '{ name: "t" data_type: TYPE_FP32 dims: [ 1 ] }'
+    (folder / "config.pbtxt").write_text(
+        f'backend: "python"\ninput {tensor}\noutput {tensor}\nmodel_transaction_policy {{ decoupled: true }}\n'
+    )
+    assert "decoupled" in {finding.rule for finding in lint_folder(folder.parent)}

@@ -1,0 +1,242 @@
+"""Each kind of bad input gives its message: the field, what was found, what is allowed, and what to do."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from tests.config.bad_input import CASES, Bad
+from tests.config.environment_file import write_environment
+from tritonstack.config import load_environment
+from tritonstack.errors import InputError, Problem
+
+
+def problems_of(path: Path) -> list[Problem]:
+    """The problems that loading ``path`` ends with."""
+    with pytest.raises(InputError) as caught:
+        load_environment(path)
+    assert caught.value.exit_code == 2
+    return list(caught.value.problems)
+
+
+@pytest.mark.parametrize("bad", CASES.values(), ids=CASES.keys())
+def test_bad_input_gives_its_message(bad: Bad, tmp_path: Path) -> None:
+    path = write_environment(tmp_path, header=bad.header, endpoint=bad.endpoint, without=bad.without)
+    problems = problems_of(path)
+    about = [problem for problem in problems if problem.field == bad.field]
+    assert about, [str(problem) for problem in problems]
+    for word in bad.words:
+        assert word in "\n".join(str(problem) for problem in about)
+    for problem in problems:
+        assert (problem.file or "").startswith(f"{path}:")
+        assert problem.found
+        assert problem.allowed
+
+
+def test_every_case_fails_for_its_one_field_only(tmp_path: Path) -> None:
+    """So that no case passes by a message about something else."""
+    for name, bad in CASES.items():
+        path = write_environment(tmp_path, header=bad.header, endpoint=bad.endpoint, without=bad.without)
+        assert {problem.field for problem in problems_of(path)} == {bad.field}, name
+
+
+def test_wrong_types_and_broken_rules_are_told_together(tmp_path: Path) -> None:
+    path = tmp_path / "local.yaml"
+    path.write_text(
+        """
+environment: local
+account: 123456789012
+region: us-east-9
+region: us-east-1
+production: true
+endpoints:
+  - name: digits
+    mode: multi-model
+    release: 24.09
+    instance_type: ml.g5.12xlarge
+    models: [a, a, b.c]
+    colour: red
+    container: {model_load_gpu_limit: 0.8, log_verbose: loud}
+    initial_instance_count: 1
+  - name: digits
+    mode: single-model
+    release: "25.09"
+    instance_type: ml.g5.xlarg
+    models: [a, b]
+    host_ami: al2-ami-sagemaker-inference-gpu-2
+    timeouts: {model_download_seconds: 5}
+""",
+        encoding="utf-8",
+    )
+    assert [(str(problem.file).removeprefix(f"{path}:"), problem.field) for problem in problems_of(path)] == [
+        ("3", "account"),
+        ("4", "region"),
+        ("4", "region"),
+        ("10", "endpoints[0].release"),
+        ("11", "endpoints[0].instance_type"),
+        ("12", "endpoints[0].models"),
+        ("12", "endpoints[0].models[2]"),
+        ("13", "endpoints[0].colour"),
+        ("14", "endpoints[0].container.log_verbose"),
+        ("14", "endpoints[0].container.model_load_gpu_limit"),
+        ("15", "endpoints[0].initial_instance_count"),
+        ("16", "endpoints[1].name"),
+        ("19", "endpoints[1].instance_type"),
+        ("20", "endpoints[1].models"),
+        ("21", "endpoints[1].host_ami"),
+        ("22", "endpoints[1].timeouts.model_download_seconds"),
+    ]
+
+
+@pytest.mark.parametrize("missing", ["name", "mode", "release", "instance_type", "models"])
+def test_a_missing_required_field_hides_no_other_mistake(missing: str, tmp_path: Path) -> None:
+    lines = "volume_size_gb: 30\ncontainer: {additional_args: [a b]}\ninitial_instance_count: 0"
+    path = write_environment(tmp_path, endpoint=lines, without=(missing,))
+    fields = {problem.field for problem in problems_of(path)}
+    assert f"endpoints[0].{missing}" in fields
+    assert "endpoints[0].initial_instance_count" in fields
+    assert ("endpoints[0].volume_size_gb" in fields) == (missing != "instance_type")
+    assert ("endpoints[0].container.additional_args[0]" in fields) == (missing not in {"release", "mode"})
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "a mapping"),
+        ("- a\n", "a mapping"),
+        ("endpoints: 7\n", "a list"),
+        ("endpoints: [7]\n", "a mapping"),
+        ("a: [1, 2\n", "expected"),
+        ("a: 1\n---\nb: 2\n", "one YAML document"),
+        ("1: a\n", "a text as the key"),
+        ("no: a\n", "a text as the key"),
+        ("a: !!python/object:os.system x\n", "the tag"),
+        ("a: &x [*x]\n", "inside its own anchor"),
+        ("a: \x01\n", "printable"),
+        ("a: !!int many\n", "a value of"),
+        ("[" * 5000, "very deep nesting"),
+    ],
+)
+def test_a_file_that_is_no_environment_says_what_it_is(text: str, words: str, tmp_path: Path) -> None:
+    path = tmp_path / "local.yaml"
+    path.write_text(text, encoding="utf-8")
+    assert any(words in str(problem) for problem in problems_of(path)), problems_of(path)
+
+
+def test_a_missing_file_and_one_that_is_not_utf8_are_named(tmp_path: Path) -> None:
+    assert "no such file" in str(problems_of(tmp_path / "nowhere.yaml")[0])
+    path = tmp_path / "local.yaml"
+    path.write_bytes(b"\xff\xfe\x00")
+    assert "not UTF-8" in str(problems_of(path)[0])
+
+
+def test_a_file_that_does_not_exist_names_those_that_do(tmp_path: Path) -> None:
+    for name in ("dev", "local"):
+        (tmp_path / f"{name}.yaml").touch()
+    (problem,) = problems_of(tmp_path / "locl.yaml")
+    assert (problem.found, problem.advice) == ("no such file", "Did you mean local?")
+    assert problem.allowed.endswith(": dev, local")
+
+
+def problems_in_time(path: Path) -> list[Problem]:
+    """As ``problems_of``, for a file whose reading may never end."""
+    found: list[list[Problem]] = []
+    reading = threading.Thread(target=lambda: found.append(problems_of(path)), daemon=True)
+    reading.start()
+    reading.join(timeout=10)
+    assert found, "reading it has not ended"
+    return found[0]
+
+
+def test_what_is_no_file_is_refused_by_its_kind_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo.yaml")
+    (tmp_path / "folder.yaml").mkdir()
+    (tmp_path / "loop.yaml").symlink_to(tmp_path / "loop.yaml")
+    (tmp_path / "broken.yaml").symlink_to("nowhere")
+    (tmp_path / "device.yaml").symlink_to("/dev/zero")
+    for name, words in {
+        "fifo": "a named pipe (FIFO)",
+        "folder": "a directory",
+        "loop": "which leads back to it",
+        "broken": "a symbolic link to nowhere, which is not there",
+        "device": "a device",
+    }.items():
+        [problem] = problems_in_time(tmp_path / f"{name}.yaml")
+        assert words in problem.found
+        assert problem.allowed == "a YAML file"
+
+
+def test_null_is_told_from_a_value_without_quotes(tmp_path: Path) -> None:
+    [problem] = problems_of(write_environment(tmp_path, header="account: null"))
+    assert problem.field == "account"
+    assert "quotes" not in problem.advice
+    assert "null stands for none" in problem.advice
+
+
+UNSEEN = {"zero width": "\u200b", "right to left": "\u202e", "byte order": "\ufeff", "bell": "\x07", "line": "\u2028"}
+
+
+@pytest.mark.parametrize("sign", UNSEEN.values(), ids=UNSEEN.keys())
+def test_characters_that_nobody_sees_are_refused_and_shown_as_escapes(sign: str, tmp_path: Path) -> None:
+    escape = sign.encode("unicode_escape").decode()
+    quoted = json.dumps(f"digits{sign}")
+    fields = {
+        "name": ("endpoints[0].name", f"name: {quoted}"),
+        "alarm": (
+            "endpoints[0].rollout.rollback_alarms",
+            f"rollout: {{kind: all-at-once, rollback_alarms: [{quoted}]}}",
+        ),
+        "unknown": (f"endpoints[0].co{sign}", f'"co{escape}": red'),
+    }
+    for field, line in fields.values():
+        path = write_environment(tmp_path, endpoint=line)
+        with pytest.raises(InputError) as refused:
+            load_environment(path)
+        assert field in {problem.field for problem in refused.value.problems}
+        assert sign not in str(refused.value)
+        assert f"{ord(sign):x}" in str(refused.value).lower()
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "fields"),
+    [
+        (
+            (
+                "scaling: {minimum: two, maximum: 3, concurrency: 5, scale_in_cooldown_seconds: 10, schedules: "
+                "[{name: a, when: never, maximum: 2}, {name: b, when: 7, maximum: 2, time_zone: Mars}]}"
+            ),
+            {
+                "minimum",
+                "scale_in_cooldown_seconds",
+                "schedules[0].when",
+                "schedules[1].when",
+                "schedules[1].time_zone",
+            },
+        ),
+        (
+            "container: {allow_grpc: true, grpc_port: 8080, additional_args: [--nope=3, 7, --http-port=1]}",
+            {"grpc_port", "additional_args[0]", "additional_args[1]", "additional_args[2]"},
+        ),
+        ("data_capture: {percentage: all, capture: [input]}", {"", "percentage"}),
+    ],
+    ids=["scaling", "container", "data capture"],
+)
+def test_a_value_of_the_wrong_type_hides_no_mistake_beside_it(endpoint: str, fields: set[str], tmp_path: Path) -> None:
+    section = endpoint.partition(":")[0]
+    found = {problem.field for problem in problems_of(write_environment(tmp_path, endpoint=endpoint))}
+    assert found == {f"endpoints[0].{section}.{field}".removesuffix(".") for field in fields}
+
+
+def test_a_value_of_the_wrong_type_hides_no_mistake_of_the_network_or_the_load_test(tmp_path: Path) -> None:
+    header = (
+        "network: {created: {cidr: 10.20.0.0/16, zones: [us-east-1a, eu-west-1a], flow_log_days: many}}\n"
+        "load_test: {endpoints: [gone], log_days: many}"
+    )
+    found = {problem.field for problem in problems_of(write_environment(tmp_path, header=header))}
+    assert {"network.created.flow_log_days", "load_test.log_days"} < found
+    assert "load_test.endpoints[0]" in found
+    assert any(field.startswith("network.created.zones") for field in found)

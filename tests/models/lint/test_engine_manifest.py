@@ -1,0 +1,164 @@
+"""A configuration against the engine's manifest: names, types, ranks, lengths and the batch dimension."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.models.folders import write
+from tritonstack.models.lint import lint_folder, lint_repository
+from tritonstack.models.manifest import EngineEntry, EngineTensor
+
+CONFIG = """name: "net"
+backend: "tensorrt"
+max_batch_size: 8
+input [ { name: "x" data_type: TYPE_FP32 dims: [ -1, 4 ] }, { name: "k" data_type: TYPE_INT32 dims: [ 2 ] } ]
+output [ { name: "y" data_type: TYPE_FP32 dims: [ -1, 3 ] } ]
+"""
+INPUTS: dict[str, tuple[str, tuple[int, ...], tuple[int, ...]]] = {
+    "x": ("FP32", (1, 1, 4), (8, 64, 4)),
+    "k": ("INT32", (1, 2), (8, 2)),
+}
+OUTPUTS: dict[str, tuple[str, tuple[int, ...], tuple[int, ...]]] = {"y": ("FP32", (-1, -1, 3), (-1, -1, 3))}
+PLAN = "a plan"
+
+
+def _tensors(described: dict[str, tuple[str, tuple[int, ...], tuple[int, ...]]]) -> tuple[EngineTensor, ...]:
+    return tuple(EngineTensor(name=n, datatype=kind, min=low, max=high) for n, (kind, low, high) in described.items())
+
+
+def _entry(**changes: Any) -> EngineEntry:
+    entry = EngineEntry(
+        plan="net/1/model.plan",
+        bytes=len(PLAN),
+        sha256="0" * 64,
+        stand_in=False,
+        release="24.09",
+        tensorrt="10.4.0",
+        driver="550.127.05",
+        gpu="Tesla T4",
+        compute_capability="7.5",
+        options=(),
+        inputs=_tensors(INPUTS),
+        outputs=_tensors(OUTPUTS),
+        durations={"build_seconds": 1.0},
+        difference=0,
+        tolerance=0,
+        proof="random",
+    )
+    return entry.model_copy(update=changes)
+
+
+def _found(root: Path, config: str = CONFIG, entry: EngineEntry | None = None) -> list[str]:
+    """What is found about a staged repository with this configuration and this plan's manifest."""
+    described = (entry or _entry()).model_dump_json()
+    write(root, {"net/config.pbtxt": config, "net/1/model.plan": PLAN, "net/1/model.plan.json": described})
+    findings = lint_repository(root, addressed="net")
+    assert {finding.rule for finding in findings} <= {"engine-manifest"}
+    return [finding.found for finding in findings]
+
+
+def test_what_fits_is_not_complained_about(tmp_path: Path) -> None:
+    assert _found(tmp_path) == []
+
+
+CONFIGS = {
+    "an input of another name": ('name: "k"', 'name: "q"', ["input q, which the engine lacks", "no input k"]),
+    "another output": ('name: "y"', 'name: "z"', ["output z, which the engine lacks", "no output y"]),
+    "another type": ("TYPE_INT32", "TYPE_INT64", ["input k as INT64"]),
+    "an output's type": ('"y" data_type: TYPE_FP32', '"y" data_type: TYPE_FP16', ["output y as FP16"]),
+    "another rank": ("dims: [ 2 ]", "dims: [ 2, 1 ]", ["input k with dims [2, 1] behind the batch dimension"]),
+    "a longer axis": ("dims: [ -1, 4 ]", "dims: [ 65, 4 ]", ["input x with dims [65, 4]"]),
+    "a length that is within": ("dims: [ -1, 4 ]", "dims: [ 64, 4 ]", []),
+    "an output's free axis": ("dims: [ -1, 3 ]", "dims: [ -1, -1 ]", ["output y with dims [-1, -1]"]),
+    "an output's length": ("dims: [ -1, 3 ]", "dims: [ 5, 4 ]", ["output y with dims [5, 4]"]),
+    "a larger batch": (
+        "batch_size: 8",
+        "batch_size: 9",
+        ["input k with max_batch_size 9", "input x with max_batch_size 9"],
+    ),
+    "a smaller batch": ("batch_size: 8", "batch_size: 7", []),
+    "no batch": (
+        "batch_size: 8",
+        "batch_size: 0",
+        ["input k with dims [2]", "input x with dims", "output y with dims"],
+    ),
+}
+
+
+@pytest.mark.parametrize("what", CONFIGS)
+def test_every_difference_is_found(tmp_path: Path, what: str) -> None:
+    old, new, said = CONFIGS[what]
+    assert old in CONFIG
+    found = sorted(_found(tmp_path, CONFIG.replace(old, new)))
+    assert len(found) == len(said), found
+    assert all(one.startswith(start) for one, start in zip(found, sorted(said), strict=True)), found
+
+
+def test_an_engine_that_takes_no_single_request_is_refused(tmp_path: Path) -> None:
+    inputs = INPUTS | {"k": ("INT32", (2, 2), (8, 2))}
+    assert _found(tmp_path, entry=_entry(inputs=_tensors(inputs))) == ["input k with max_batch_size 8"]
+
+
+def test_tensors_that_triton_feeds_itself_need_no_input_in_the_configuration(tmp_path: Path) -> None:
+    config = CONFIG.replace(', { name: "k" data_type: TYPE_INT32 dims: [ 2 ] }', "")
+    assert _found(tmp_path, config) == ["no input k, which the engine has"]
+    fed = 'batch_input [ { kind: BATCH_ITEM_SHAPE target_name: "k" data_type: TYPE_INT32 source_input: "x" } ]\n'
+    assert _found(tmp_path, config + fed) == []
+
+
+def test_a_plan_of_another_size_and_a_file_that_is_no_manifest_are_found(tmp_path: Path) -> None:
+    assert _found(tmp_path, entry=_entry(bytes=7)) == ["6 bytes"]
+    write(tmp_path, {"net/1/model.plan.json": "{}"})
+    assert [each.found for each in lint_repository(tmp_path, addressed="net")] == ["no manifest of an engine"]
+
+
+def test_a_plan_without_a_manifest_is_taken_as_it_is(tmp_path: Path) -> None:
+    write(tmp_path, {"net/config.pbtxt": CONFIG.replace("FP32", "FP16"), "net/1/model.plan": PLAN})
+    assert lint_repository(tmp_path, addressed="net") == ()
+
+
+USER = """description: An ensemble around an engine.
+kind: ensemble
+dependency: engine
+uses: [{folder: net, models: [net]}]
+sample: {request: sample/request.json, answer: sample/answer.json}
+"""
+NET = """description: An engine.
+kind: tensorrt
+dependency: engine
+engine: {shapes: {x: {min: [1, 4], opt: [4, 4], max: [8, 4]}}}
+sample: {request: sample/request.json, answer: sample/answer.json}
+"""
+ENSEMBLE = """name: "user"
+platform: "ensemble"
+max_batch_size: 8
+input [ { name: "X" data_type: TYPE_FP32 dims: [ 4 ] } ]
+output [ { name: "Y" data_type: TYPE_FP32 dims: [ 2 ] } ]
+ensemble_scheduling { step [ { model_name: "net" model_version: -1
+  input_map { key: "x" value: "X" } output_map { key: "y" value: "Y" } } ] }
+"""
+NET_CONFIG = """name: "net"
+backend: "tensorrt"
+max_batch_size: 8
+input [ { name: "x" data_type: TYPE_FP32 dims: [ 4 ] } ]
+output [ { name: "y" data_type: TYPE_FP32 dims: [ 2 ] } ]
+"""
+BODY = '{"%s": [{"name": "%s", "datatype": "FP32", "shape": [1, 1], "data": [1]}]}'
+
+
+@pytest.mark.parametrize("has_engine", [True, False])
+def test_a_used_folder_s_model_needs_a_plan_unless_its_own_recipe_has_an_engine(
+    tmp_path: Path, has_engine: bool
+) -> None:
+    engine = NET if has_engine else "".join(line for line in NET.splitlines(True) if not line.startswith("engine:"))
+    sample = {"sample/request.json": BODY % ("inputs", "X"), "sample/answer.json": BODY % ("outputs", "Y")}
+    write(tmp_path / "model_repos/user", {"recipe.yaml": USER, "user/config.pbtxt": ENSEMBLE, **sample})
+    write(tmp_path / "model_repos/net", {"recipe.yaml": engine, "net/config.pbtxt": NET_CONFIG, **sample})
+    (tmp_path / "model_repos/net/net/1").mkdir()
+    (tmp_path / "model_repos/net/net/1/model.onnx").write_bytes(b"")
+    findings = lint_folder(tmp_path / "model_repos/user")
+    wanted = set() if has_engine else {"backend-file"}
+    assert {finding.rule for finding in findings} & {"backend-file"} == wanted

@@ -1,0 +1,198 @@
+"""Model files against what releases' ONNX Runtime, PyTorch and DALI read."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import zipfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.models.lint.examples import pipeline, write_torchscript
+from tests.models.lint.onnx_files import write_graph
+from tritonstack.catalogue import load_catalogue, model_formats
+from tritonstack.errors import InputError
+from tritonstack.models.folder import model_directories
+from tritonstack.models.lint import Target, lint_folder, refuse_errors
+from tritonstack.models.programs import REPOSITORY
+
+FOLDERS = sorted(path.parent for path in (REPOSITORY / "model_repos").glob("*/recipe.yaml"))
+RELEASES = load_catalogue().releases
+OLDEST = "22.12"
+
+GRAPH = {
+    "inputs": [{"name": "x", "dtype": "FP32", "shape": ["batch", 4]}],
+    "outputs": [{"name": "y", "dtype": "FP32", "shape": ["batch", 4]}],
+}
+TENSORS = """\
+max_batch_size: 8
+input [ { name: "x" data_type: TYPE_FP32 dims: [ 4 ] } ]
+output [ { name: "y" data_type: TYPE_FP32 dims: [ 4 ] } ]
+"""
+FORMAT_RULES = {"onnx-version", "torchscript-version", "torchscript-operator", "dali-operator", "dali-autoserialize"}
+
+
+def _model(tmp_path: Path, backend: str) -> Path:
+    """A repository of one model, as yet without its file; the folder of its version."""
+    version = tmp_path / "models/net/1"
+    version.mkdir(parents=True)
+    line = f'backend: "{backend}"\n' if backend else ""
+    (version.parent / "config.pbtxt").write_text(f'name: "net"\n{line}{TENSORS}')
+    return version
+
+
+def _found(folder: Path, release: str) -> list[str]:
+    target = dataclasses.replace(Target.of_names(release=release, instance_type=None), name="")
+    return [
+        f"{finding.found}; {finding.allowed} [{finding.rule}]"
+        for finding in lint_folder(folder, target=target)
+        if finding.rule in FORMAT_RULES
+    ]
+
+
+@pytest.mark.parametrize(
+    ("release", "opset"),
+    [
+        ("22.12", 17),
+        ("23.03", 18),
+        ("23.10", 19),
+        ("24.01", 20),
+        ("24.09", 21),
+        ("25.03", 22),
+        ("25.09", 23),
+        ("26.04", 25),
+    ],
+)
+def test_the_newest_operator_set_of_a_release_passes_and_the_next_does_not(
+    tmp_path: Path, release: str, opset: int
+) -> None:
+    folder = _model(tmp_path, "onnxruntime")
+    write_graph(folder / "model.onnx", GRAPH | {"opset": opset})
+    assert _found(tmp_path / "models", release) == []
+    write_graph(folder / "model.onnx", GRAPH | {"opset": opset + 1})
+    (said,) = _found(tmp_path / "models", release)
+    assert said.startswith(f"operator set {opset + 1}; operator set {opset} or older, which ")
+    assert said.endswith(f" of release {release} reads [onnx-version]")
+
+
+def test_a_format_that_is_too_new_is_found_where_the_backend_is_left_out_too(tmp_path: Path) -> None:
+    write_graph(_model(tmp_path, "") / "model.onnx", GRAPH | {"ir_version": 10})
+    assert _found(tmp_path / "models", "24.05") == []
+    (said,) = _found(tmp_path / "models", "24.04")
+    assert said == (
+        "ir_version 10; ir_version 9 or older, which ONNX Runtime 1.17.3 of release 24.04 reads [onnx-version]"
+    )
+
+
+def test_a_recipes_operator_set_is_compared_before_its_export_makes_the_graph(tmp_path: Path) -> None:
+    folder = tmp_path / "model_repos/roberta-large-onnx"
+    for source in (REPOSITORY / "model_repos/roberta-large-onnx").rglob("*"):
+        if source.is_file():
+            path = folder / source.relative_to(REPOSITORY / "model_repos/roberta-large-onnx")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(source.read_bytes())
+    recipe = folder / "recipe.yaml"
+    assert _found(folder, OLDEST) == []
+    recipe.write_text(recipe.read_text().replace("opset: 17", "opset: 18"))
+    (said,) = _found(folder, OLDEST)
+    assert said.startswith("operator set 18; operator set 17 or older, which at most ONNX Runtime 1.13.1 of release 22")
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_every_model_folder_is_read_by_the_oldest_release(folder: Path) -> None:
+    assert [path.name for path in model_directories(folder)]
+    assert _found(folder, OLDEST) == []
+
+
+def test_what_a_build_staged_is_held_against_the_release_that_it_is_for(tmp_path: Path) -> None:
+    write_graph(_model(tmp_path, "onnxruntime") / "model.onnx", GRAPH | {"opset": 18})
+    refuse_errors([tmp_path / "models"], staged_for="net", target=Target(release=RELEASES["24.09"]))
+    with pytest.raises(InputError, match=r"operator set 18 \[onnx-version\]"):
+        refuse_errors([tmp_path / "models"], staged_for="net", target=Target(release=RELEASES[OLDEST]))
+
+
+def test_an_engines_graph_is_not_onnx_runtimes(tmp_path: Path) -> None:
+    folder = _model(tmp_path, "tensorrt")
+    write_graph(folder / "model.onnx", GRAPH | {"opset": 25})
+    assert _found(tmp_path / "models", OLDEST) == []
+
+
+@pytest.mark.parametrize(
+    ("code", "lacks"),
+    [
+        ("torch.relu(x)", ()),
+        ('torch.gelu(x, approximate="tanh")', ()),
+        ("torch.add(x, x, alpha=2)", ()),
+        ("torch.format(x, 1, 2, 3, 4, 5, 6, 7, 8)", ()),
+        ("ops.prim.NumToTensor(torch.size(x, 0))", ()),
+        ("torch.scaled_dot_product_attention(x, x, x)", ("aten::scaled_dot_product_attention",)),
+        ("torch.gelu(x, exactly=True)", ("aten::gelu(exactly)",)),
+        ("torch.relu(x, x)", ("aten::relu(2 arguments)",)),
+        ("ops.torchvision.nms(x, x, 0.5)", ("torchvision::nms",)),
+    ],
+)
+def test_operators_and_arguments_that_the_oldest_pytorch_lacks_are_named(
+    tmp_path: Path, code: str, lacks: tuple[str, ...]
+) -> None:
+    write_torchscript(tmp_path / "model.pt", version=10, code=code)
+    assert model_formats.beyond_torch(tmp_path / "model.pt") == lacks
+
+
+@pytest.mark.parametrize(("release", "is_named"), [("22.12", True), ("23.03", False), ("24.09", False)])
+def test_an_operator_with_a_known_first_version_is_held_against_the_releases_pytorch(
+    tmp_path: Path, release: str, is_named: bool
+) -> None:
+    folder = _model(tmp_path, "pytorch")
+    write_torchscript(folder / "model.pt", version=10, code="torch.scaled_dot_product_attention(x, x, x)")
+    found = _found(tmp_path / "models", release)
+    assert len(found) == is_named
+    assert not is_named or "release 22.12 holds PyTorch 1.14.0a0" in found[0]
+
+
+def test_an_operator_of_an_unknown_first_version_is_named_for_every_release(tmp_path: Path) -> None:
+    folder = _model(tmp_path, "pytorch")
+    write_torchscript(folder / "model.pt", version=10, code="torch.an_operator_of_tomorrow(x)")
+    assert all(len(_found(tmp_path / "models", release)) == 1 for release in (OLDEST, "25.12", "26.07"))
+
+
+def test_what_is_a_zip_archive_and_no_torchscript_is_refused(tmp_path: Path) -> None:
+    folder = _model(tmp_path, "pytorch")
+    with zipfile.ZipFile(folder / "model.pt", "w") as archive:
+        archive.writestr("archive/data.pkl", b"")
+    (said,) = _found(tmp_path / "models", OLDEST)
+    assert said.startswith("no TorchScript: a zip archive without the record version; ")
+
+
+def test_operators_and_arguments_that_the_oldest_dali_lacks_are_named() -> None:
+    content = pipeline(
+        [
+            {"name": "decoders__Image", "arguments": ["device", "output_type", "_display_name", "adjust_orientation"]},
+            {"name": "experimental__Dilate", "arguments": []},
+        ]
+    )
+    assert model_formats.beyond_dali(content) == ("decoders__Image(adjust_orientation)", "experimental__Dilate")
+
+
+@given(st.binary(max_size=64))
+def test_bytes_that_are_no_pipeline_end_in_a_format_error_or_in_names(content: bytes) -> None:
+    try:
+        assert all(isinstance(name, str) for name in model_formats.beyond_dali(content))
+    except model_formats.FormatError as error:
+        assert str(error).startswith("no DALI pipeline")
+
+
+def test_every_release_with_a_known_onnx_runtime_has_its_limits() -> None:
+    known = [release for release in RELEASES.values() if release.onnxruntime]
+    assert len(known) > 15
+    assert [release.version for release in known if model_formats.onnx_limits(release) is None] == []
+
+
+def test_limits_and_versions_of_pytorch_never_go_back_from_release_to_release() -> None:
+    limits = [each for release in RELEASES.values() if (each := model_formats.onnx_limits(release))]
+    pairs = [(limit.opset, limit.ir_version) for limit in limits]
+    assert pairs == sorted(pairs)
+    torch = [version for release in RELEASES.values() if (version := model_formats.torch_of(release))]
+    assert not [later for earlier, later in itertools.pairwise(torch) if model_formats.is_older(later, earlier)]

@@ -1,0 +1,160 @@
+"""The rules about ONNX Runtime's options: what the backend refuses, what it ignores, what the recipe says otherwise."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.models.folders import write
+from tritonstack.models.lint.finding import Finding
+from tritonstack.models.lint.onnxruntime import check_onnxruntime
+from tritonstack.models.lint.view import view_folder
+
+CONFIG = """\
+name: "m"
+platform: "onnxruntime_onnx"
+max_batch_size: 8
+input [ { name: "x" data_type: TYPE_FP32 dims: [ 1 ] } ]
+output [ { name: "y" data_type: TYPE_FP32 dims: [ 1 ] } ]
+"""
+CPU = "instance_group [ { kind: KIND_CPU } ]\n"
+RECIPE: dict[str, Any] = {
+    "description": "A model.",
+    "kind": "onnx",
+    "sample": {"request": "request.json", "answer": "answer.json"},
+}
+
+
+def _found(
+    root: Path, config: str, *, options: dict[str, Any] | None = None, release: str | None = None
+) -> list[Finding]:
+    recipe = RECIPE if options is None else RECIPE | {"onnxruntime": options}
+    write(root / "m", {"m/config.pbtxt": CONFIG + config, "recipe.yaml": yaml.safe_dump(recipe)})
+    return list(check_onnxruntime(view_folder(root / "m"), release=release))
+
+
+def _parameter(key: str, value: str) -> str:
+    return f'parameters {{ key: "{key}" value {{ string_value: "{value}" }} }}\n'
+
+
+def _accelerator(name: str, key: str = "", value: str = "", *, kind: str = "gpu") -> str:
+    inside = f'parameters {{ key: "{key}" value: "{value}" }}' if key else ""
+    body = f'{kind}_execution_accelerator [ {{ name: "{name}" {inside} }} ]'
+    return f"optimization {{ execution_accelerators {{ {body} }} }}\n"
+
+
+@pytest.mark.parametrize(
+    ("config", "rule", "found"),
+    [
+        (_accelerator("auto_mixed_precision"), "refused", "gpu_execution_accelerator auto_mixed_precision"),
+        (_accelerator("xnnpack", kind="cpu"), "refused", "cpu_execution_accelerator xnnpack"),
+        (_accelerator("tensorrt", "precision", "FP16"), "refused", "parameter precision of tensorrt"),
+        (_accelerator("tensorrt", "precision_mode", "fp16"), "refused", 'precision_mode "fp16"'),
+        (_parameter("execution_mode", "2"), "refused", 'parameter execution_mode: "2"'),
+        (_parameter("cudnn_conv_algo_search", "HEURISTIC"), "refused", 'cudnn_conv_algo_search: "HEURISTIC"'),
+        (_parameter("enable_mem_arena", "on"), "refused", 'parameter enable_mem_arena: "on"'),
+        (_parameter("gpu_mem_limit", "4G"), "refused", 'parameter gpu_mem_limit: "4G"'),
+        (_accelerator("cuda", "gpu_mem_limit", "1"), "ignored", "parameter gpu_mem_limit of the accelerator cuda"),
+        (_parameter("enable_cpu_mem_arena", "1"), "ignored", "parameter enable_cpu_mem_arena"),
+        (_parameter("execution_mode", "1"), "ignored", "execution_mode 1 (parallel) on a GPU"),
+        (_parameter("inter_op_thread_count", "2"), "ignored", "inter_op_thread_count without execution_mode 1"),
+        (
+            CPU + _parameter("execution_mode", "1") + _parameter("enable_mem_pattern", "true"),
+            "ignored",
+            "enable_mem_pattern 1 beside execution_mode 1",
+        ),
+        ("optimization { graph { level: 2 } }", "graph-level", "reads as disabled"),
+        ("optimization { graph { level: -1 } }", "graph-level", "reads as basic"),
+        ("optimization { graph { level: 3 } }", "graph-level", "reads as all"),
+    ],
+)
+def test_what_the_backend_refuses_or_ignores_is_found(tmp_path: Path, config: str, rule: str, found: str) -> None:
+    (finding,) = _found(tmp_path, config)
+    assert finding.rule == f"onnxruntime-{rule}"
+    assert finding.level == ("error" if rule == "refused" else "warning")
+    assert finding.line > CONFIG.count("\n")
+    assert found in finding.found
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        "",
+        _accelerator("tensorrt", "precision_mode", "BF16"),
+        _accelerator("tensorrt", "trt_profile_min_shapes", "x:1x1"),
+        _accelerator("cuda", "use_tf32", "0"),
+        _accelerator("openvino", kind="cpu"),
+        CPU + _parameter("execution_mode", "1") + _parameter("inter_op_thread_count", "2"),
+        _parameter("share_session_between_instances", "true"),
+        "optimization { graph { level: 1 } }",
+        "optimization { graph { } }",
+    ],
+)
+def test_what_the_backend_reads_has_no_finding(tmp_path: Path, config: str) -> None:
+    assert _found(tmp_path, config) == []
+
+
+def test_other_backends_parameters_are_their_own(tmp_path: Path) -> None:
+    config = CONFIG.replace('platform: "onnxruntime_onnx"', 'backend: "python"') + _parameter("anything", "1")
+    write(tmp_path / "m", {"m/config.pbtxt": config})
+    assert list(check_onnxruntime(view_folder(tmp_path / "m"))) == []
+
+
+@pytest.mark.parametrize(("release", "known"), [("24.05", False), ("24.07", True), ("24.09", True), (None, True)])
+def test_the_accelerator_cuda_is_refused_in_releases_that_do_not_know_it(
+    tmp_path: Path, release: str | None, known: bool
+) -> None:
+    found = _found(tmp_path, _accelerator("cuda", "use_tf32", "0"), release=release)
+    assert [finding.rule for finding in found] == ([] if known else ["onnxruntime-refused"])
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "release", "known"),
+    [
+        ("trt_engine_cache_enable", "1", "23.12", True),
+        ("trt_profile_min_shapes", "x:1x1", "24.01", False),
+        ("trt_profile_min_shapes", "x:1x1", "24.09", True),
+        ("precision_mode", "FP16", "23.12", True),
+        ("precision_mode", "BF16", "25.04", False),
+        ("precision_mode", "BF16", "25.09", True),
+    ],
+)
+def test_what_tensorrt_takes_depends_on_the_release(
+    tmp_path: Path, key: str, value: str, release: str, known: bool
+) -> None:
+    found = _found(tmp_path, _accelerator("tensorrt", key, value), release=release)
+    assert [finding.rule for finding in found] == ([] if known else ["onnxruntime-refused"])
+
+
+def test_a_configuration_that_differs_from_the_recipe_is_told_the_fragment_to_write(tmp_path: Path) -> None:
+    options = {"graph_optimization": "extended", "enable_mem_arena": True, "tensorrt": {"precision": "fp16"}}
+    config = _parameter("enable_mem_arena", "0") + _parameter("gpu_mem_limit", "1")
+    (finding,) = _found(tmp_path, config, options=options)
+    assert (finding.rule, finding.level) == ("onnxruntime-recipe", "error")
+    assert finding.found == (
+        "optimization.graph.level: none (all), the recipe wants 1 (extended); "
+        "accelerator tensorrt: not there, the recipe wants it there; "
+        'enable_mem_arena: "0", the recipe wants "1"; gpu_mem_limit: "1", the recipe wants none'
+    )
+    fragment = finding.advice.partition("\n")[2]
+    assert _found(tmp_path, fragment, options=options) == []
+
+
+def test_a_level_that_the_recipe_says_in_words_needs_no_warning(tmp_path: Path) -> None:
+    level = "optimization { graph { level: 2 } }"
+    assert _found(tmp_path, level, options={"graph_optimization": "disabled"}) == []
+    assert [finding.rule for finding in _found(tmp_path, level, options={})] == ["onnxruntime-recipe"]
+
+
+def test_a_truth_value_may_be_written_as_a_word(tmp_path: Path) -> None:
+    assert _found(tmp_path, _parameter("enable_mem_arena", "True"), options={"enable_mem_arena": True}) == []
+
+
+def test_a_default_batch_size_in_a_recipe_is_told_its_place(tmp_path: Path) -> None:
+    (finding,) = _found(tmp_path, "", options={"default_max_batch_size": 4})
+    assert finding.rule == "onnxruntime-ignored"
+    assert "--backend-config=onnxruntime,default-max-batch-size=4" in finding.allowed
+    assert "container.additional_args" in finding.advice

@@ -1,0 +1,146 @@
+"""What an archive is linted for: instances, releases, engines and environments of Python."""
+
+from __future__ import annotations
+
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from tests.models.folders import CONFIG, MODEL, T4, places_in, write, write_double
+from tritonstack.errors import InputError
+from tritonstack.models.build import build_models
+from tritonstack.models.lint import Target, lint_folder
+from tritonstack.models.lint.built import unpacked_bytes
+from tritonstack.models.lint.python_minor import python_in_archive
+from tritonstack.models.programs import REPOSITORY
+from tritonstack.models.source import archives_of
+
+G4 = Target.of_names(release="24.09", instance_type="ml.g4dn.xlarge")
+ENVIRONMENT = """\
+parameters { key: "EXECUTION_ENV_PATH" value { string_value: "$$TRITON_MODEL_DIRECTORY/env" } }
+"""
+ENGINE = """\
+description: A net.
+kind: tensorrt
+dependency: engine
+engine: {shapes: {ids: {min: [2, 1], opt: [4, 8], max: [8, 16]}}}
+exports:
+  - produces: [net/1/model.onnx]
+    graph:
+      opset: 18
+      inputs: [{name: ids, dtype: INT64, shape: [batch, length]}]
+      outputs: [{name: y, dtype: FP32, shape: [batch, 3]}]
+sample: {request: sample/request.json, answer: sample/answer.json}
+"""
+NET = """\
+platform: "tensorrt_plan"
+max_batch_size: 8
+input [ { name: "ids" data_type: TYPE_INT32 dims: [ -1 ] } ]
+output [ { name: "y" data_type: TYPE_FP32 dims: [ 3 ] } ]
+"""
+
+
+def _rules(folder: Path, target: Target | None) -> list[str]:
+    return [finding.rule for finding in lint_folder(folder, target=target)]
+
+
+def _double(root: Path, config: str = CONFIG) -> Path:
+    write(root / "r", {"double/config.pbtxt": config, "double/1/model.py": MODEL})
+    return root / "r"
+
+
+def _net(root: Path, config: str = NET) -> Path:
+    folder = root / "model_repos" / "net"
+    write(folder, {"recipe.yaml": ENGINE, "net/config.pbtxt": config, "export.py": ""})
+    write(folder, {"sample/request.json": '{"inputs": []}', "sample/answer.json": '{"outputs": []}'})
+    write(root, {"requirements/exporters.txt": "numpy==2.4.6\n"})
+    return folder
+
+
+def _engine_rules(folder: Path, target: Target | None = None) -> set[str]:
+    return {rule for rule in _rules(folder, target) if rule.startswith("engine")}
+
+
+def test_a_target_that_does_not_exist_is_refused_with_every_mistake() -> None:
+    with pytest.raises(InputError) as caught:
+        Target.of_names(release="19.01", instance_type="ml.nothing.xlarge")
+    assert [problem.field for problem in caught.value.problems] == ["--release", "--instance-type"]
+
+
+def test_a_gpu_of_a_larger_instance_is_none_of_a_smaller_one(tmp_path: Path) -> None:
+    folder = _double(tmp_path, f"{CONFIG}instance_group [ {{ kind: KIND_GPU gpus: [ 3 ] }} ]\n")
+    assert _rules(folder, G4) == ["instance-gpu-missing"]
+    assert _rules(folder, Target.of_names(release=None, instance_type="ml.g4dn.12xlarge")) == []
+    assert _rules(folder, None) == ["instance-second-gpu"]
+
+
+@pytest.mark.parametrize(("python", "rules"), [("3.10", []), ("3.12", ["environment-python"])])
+def test_an_unpacked_environment_has_the_releases_python(tmp_path: Path, python: str, rules: list[str]) -> None:
+    folder = _double(tmp_path, f"{CONFIG}{ENVIRONMENT}")
+    write(folder, {"double/env/bin/activate": "", f"double/env/lib/python{python}/site.py": ""})
+    assert _rules(folder, G4) == rules
+    assert _rules(folder, None) == []
+
+
+def test_a_stub_of_its_own_takes_any_python(tmp_path: Path) -> None:
+    folder = _double(tmp_path, f"{CONFIG}{ENVIRONMENT}")
+    write(folder, {"double/env/bin/activate": "", "double/env/lib/python3.12/site.py": ""})
+    write(folder, {"double/triton_python_backend_stub": ""})
+    assert _rules(folder, G4) == []
+
+
+def test_the_python_of_an_archive_is_read_from_its_names(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "env.tar.gz", "w:gz") as archive:
+        for name in ("bin/activate", "lib/python3.10/os.py"):
+            archive.addfile(tarfile.TarInfo(name))
+    assert python_in_archive(tmp_path / "env.tar.gz") == "3.10"
+    (tmp_path / "none").write_text("nothing")
+    assert python_in_archive(tmp_path / "none") is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "rules"),
+    [
+        ("", "", {"engine-batch"}),  # the engine takes two requests or more
+        ("max_batch_size: 8", "max_batch_size: 9", {"engine-batch"}),
+        ("max_batch_size: 8", "max_batch_size: 4", {"engine-batch", "engine-batch-unused"}),
+        ('"ids"', '"tokens"', {"engine-batch", "engine-tensor"}),
+        ("dims: [ -1 ]", "dims: [ 17 ]", {"engine-batch", "engine-shape"}),
+        ("dims: [ -1 ]", "dims: [ 16 ]", {"engine-batch"}),
+        ("dims: [ -1 ]", "dims: [ -1, 4 ]", {"engine-batch", "engine-shape"}),
+    ],
+)
+def test_a_configuration_is_within_the_engines_profile(tmp_path: Path, old: str, new: str, rules: set[str]) -> None:
+    assert _engine_rules(_net(tmp_path, NET.replace(old, new, 1))) == rules
+
+
+@pytest.mark.parametrize(
+    ("release", "data_type", "differs"),
+    [("24.01", "INT32", False), ("24.01", "INT64", True), ("24.09", "INT64", False), ("24.09", "INT32", True)],
+)
+def test_integers_are_those_of_the_releases_tensorrt(
+    tmp_path: Path, release: str, data_type: str, *, differs: bool
+) -> None:
+    folder = _net(tmp_path, NET.replace("TYPE_INT32", f"TYPE_{data_type}"))
+    target = Target.of_names(release=release, instance_type=None)
+    assert ("engine-integers" in _engine_rules(folder, target)) == differs
+    assert "onnx-type" not in _rules(folder, target)
+
+
+def test_the_size_of_a_built_archive_is_that_of_its_tar(tmp_path: Path) -> None:
+    places = places_in(tmp_path)
+    source = archives_of(write_double(tmp_path))[0]
+    assert unpacked_bytes(source, T4, places) is None
+    (built,) = build_models(["double"], places=places).built
+    assert unpacked_bytes(source, T4, places) == built.manifest.archive.tar_bytes
+
+
+def test_a_single_model_endpoint_has_the_only_ensemble_named_and_a_container_by_itself_has_not() -> None:
+    folder = REPOSITORY / "model_repos" / "digits-ensemble"
+    by_itself, of_settings = (
+        {finding.rule for finding in lint_folder(folder, target=Target(multi_model=False, names_ensemble=named))}
+        for named in (False, True)
+    )
+    assert by_itself == {"default-model"}
+    assert of_settings == set()

@@ -1,0 +1,256 @@
+"""Execution environments: for another Python, moved, packed alike every time, and nothing left of one that failed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from tests.models.wheels import make_wheel
+from tritonstack.errors import InputError, WorkFailedError
+from tritonstack.models import execution_environment
+from tritonstack.models.execution_environment import (
+    PackedEnvironment,
+    activate_script,
+    installer,
+    make_execution_environment,
+    read_requirements,
+)
+
+PART = SimpleNamespace(requirements="requirements.txt", packed_as="env.tar.gz")
+HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
+
+
+@pytest.fixture(autouse=True)
+def _no_network_and_no_conda(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UV_OFFLINE", "1")
+    monkeypatch.setenv("UV_FIND_LINKS", str(tmp_path / "wheels"))
+    monkeypatch.setenv(execution_environment.CHANNEL_VARIABLE, "none")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A model folder; its lock file has a NumPy of ours, a wheel for each Python, and a package with a program."""
+    wheels = tmp_path / "wheels"
+    tags = ("cp310-cp310-manylinux_2_17_x86_64", "cp312-cp312-manylinux_2_17_x86_64")
+    native = [make_wheel(wheels, "native", "1.0", tag=tag) for tag in tags]
+    lines = [
+        make_wheel(wheels, "numpy", "1.26.999"),
+        make_wheel(wheels, "speaking", "2.0", script=True),
+        f"{native[0]} {native[1].split(' ')[1]}",
+    ]
+    model = tmp_path / "model"
+    model.mkdir()
+    (model / "requirements.txt").write_text("# pinned\n" + " \\\n    --hash".join("\n".join(lines).split(" --hash")))
+    return model
+
+
+def make(folder: Path, target: Path, *, python: str = "3.10") -> PackedEnvironment:
+    return make_execution_environment(folder, PART, python, target, lambda _text: None)
+
+
+def unpacked(packed: PackedEnvironment, place: Path) -> Path:
+    with tarfile.open(packed.path) as archive:
+        archive.extractall(place, filter="data")
+    return place
+
+
+@pytest.mark.parametrize("python", ["3.10", "3.12"])
+def test_the_wheels_are_those_of_the_python_that_is_asked_for(folder: Path, tmp_path: Path, python: str) -> None:
+    packed = make(folder, tmp_path / "env.tar.gz", python=python)
+    site = unpacked(packed, tmp_path / "unpacked") / "lib" / f"python{python}" / "site-packages"
+    assert f"cp{python.replace('.', '')}-" in (site / "native" / "__init__.py").read_text()
+    assert packed.packages == {"native": "1.0", "numpy": "1.26.999", "speaking": "2.0"}
+    assert (packed.python, packed.way, packed.hashed) == (python, "wheels", True)
+
+
+def test_the_environment_says_what_it_is(folder: Path, tmp_path: Path) -> None:
+    packed = make(folder, tmp_path / "env.tar.gz")
+    mark = json.loads((unpacked(packed, tmp_path / "unpacked") / "environment.json").read_text())
+    assert mark == {"python": "3.10", "way": "wheels", "packages": dict(packed.packages)}
+
+
+def test_the_same_lock_file_gives_the_same_bytes(folder: Path, tmp_path: Path) -> None:
+    first, second = (make(folder, tmp_path / name / "env.tar.gz") for name in ("one", "two"))
+    assert first.path.read_bytes() == second.path.read_bytes()
+    assert first.sha256 == second.sha256
+
+
+def test_nothing_names_this_machine(folder: Path, tmp_path: Path) -> None:
+    place = unpacked(make(folder, tmp_path / "env.tar.gz"), tmp_path / "unpacked")
+    said = [path for path in place.rglob("*") if path.is_file() and str(tmp_path).encode() in path.read_bytes()]
+    assert not said
+    assert [path.name for path in (place / "bin").iterdir()] == ["activate"]
+
+
+def test_records_name_what_is_there(folder: Path, tmp_path: Path) -> None:
+    site = unpacked(make(folder, tmp_path / "env.tar.gz"), tmp_path / "unpacked") / "lib/python3.10/site-packages"
+    record = (site / "speaking-2.0.dist-info" / "RECORD").read_text().splitlines()
+    assert "speaking/__init__.py" in "\n".join(record)
+    assert all((site / line.split(",")[0]).is_file() for line in record)
+
+
+def test_a_moved_environment_is_activated_as_the_backend_does_it(tmp_path: Path) -> None:
+    site = tmp_path / "made" / "lib" / f"python{HERE}" / "site-packages"
+    (site / "own").mkdir(parents=True)
+    (site / "own" / "__init__.py").write_text("PLACE = __file__\n")
+    (tmp_path / "made" / "bin").mkdir()
+    (tmp_path / "made" / "bin" / "activate").write_text(activate_script(HERE))
+    moved = (tmp_path / "made").rename(tmp_path / "elsewhere")
+    for _ in range(2):  # an instance after the other
+        said = activated(moved, "import own, sys; print(own.PLACE, sys.prefix)", python=Path(sys._base_executable))  # type: ignore[attr-defined]
+        assert said.stdout.split() == [str(moved / site.relative_to(tmp_path / "made") / "own/__init__.py"), str(moved)]
+        assert not said.stderr
+
+
+def test_another_python_than_the_environments_is_said(tmp_path: Path) -> None:
+    (tmp_path / "env" / "bin").mkdir(parents=True)
+    (tmp_path / "env" / "bin" / "activate").write_text(activate_script("3.4"))
+    said = activated(tmp_path / "env", "print('goes on')", python=Path(sys.executable))
+    assert said.stdout == "goes on\n"
+    assert "it is for Python 3.4, but " in said.stderr
+    assert f"Python {HERE}." in said.stderr
+
+
+def activated(environment: Path, code: str, *, python: Path) -> subprocess.CompletedProcess[str]:
+    """Run code as the backend runs its stub: bash sources ``activate``, python3 is looked for on PATH."""
+    programs = environment.parent / "programs"
+    programs.mkdir(exist_ok=True)
+    (programs / "python3").unlink(missing_ok=True)
+    (programs / "python3").symlink_to(python)
+    command = 'source "$1/bin/activate" && exec python3 -c "$2"'
+    return subprocess.run(
+        ["bash", "-c", command, "bash", str(environment), code],
+        env={"PATH": f"{programs}:/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("numpy\n", "numpy"),
+        ("numpy>=1\n", "numpy>=1"),
+        ("numpy==1.*\n", r"numpy==1\.\*"),
+        ("-r other.txt\n", "-r other.txt"),
+        ("numpy @ file:///tmp/numpy.whl\n", "numpy @"),
+        ("# nothing\n\n", "no package"),
+        ("numpy==1.0 --hash=sha256:00\ntorch==2.0\n", "hashes for 1 of 2 packages"),
+    ],
+)
+def test_a_lock_file_that_pins_not_everything_is_refused(tmp_path: Path, text: str, found: str) -> None:
+    path = tmp_path / "requirements.txt"
+    path.write_text(text)
+    with pytest.raises(InputError, match=found):
+        read_requirements(path)
+
+
+def test_a_missing_lock_file_is_refused_with_the_command_that_makes_it(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="uv pip compile"):
+        read_requirements(tmp_path / "requirements.txt")
+
+
+def test_markers_extras_and_comments_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "requirements.txt"
+    path.write_text("a==1 ; python_full_version < '3.11'  # old\nb[c]==2.0+cpu\n")
+    assert not read_requirements(path).hashed
+
+
+def test_a_wheel_with_another_hash_stops_the_build_and_leaves_nothing(folder: Path, tmp_path: Path) -> None:
+    lock = folder / "requirements.txt"
+    make_wheel(tmp_path / "wheels", "numpy", "1.26.999", script=True)
+    with pytest.raises(WorkFailedError, match="numpy"):
+        make(folder, tmp_path / "out" / "env.tar.gz")
+    assert not list((tmp_path / "out").iterdir())
+    assert "numpy" in lock.read_text()
+
+
+def test_a_python_without_wheels_stops_the_build_and_names_the_package(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(WorkFailedError, match="native"):
+        make(folder, tmp_path / "env.tar.gz", python="3.11")
+
+
+def test_an_environment_without_numpy_is_refused(tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    model.mkdir()
+    (model / "requirements.txt").write_text(make_wheel(tmp_path / "wheels", "speaking", "2.0"))
+    with pytest.raises(InputError, match="numpy"):
+        make(model, tmp_path / "env.tar.gz")
+
+
+def test_a_version_that_is_none_is_refused(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"a minor version such as 3\.10"):
+        make(folder, tmp_path / "env.tar.gz", python="3")
+
+
+# conda ---------------------------------------------------------------------------------------------------------------
+
+FAKE = """#!{python}
+import pathlib, shutil, sys
+with open({log!r}, "a") as log:
+    print({name!r}, *sys.argv[1:], file=log)
+given = dict(zip(sys.argv, sys.argv[1:]))
+if sys.argv[1] == "create":
+    prefix = pathlib.Path(given["--prefix"])
+    (prefix / "bin").mkdir(parents=True)
+    (prefix / "bin" / "activate").write_text("conda's own")
+if sys.argv[1] == "pip":
+    info = pathlib.Path(given["--python"]).parents[1] / "lib/python3.10/site-packages/numpy-1.26.999.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\\nName: numpy\\nVersion: 1.26.999\\n")
+if sys.argv[1] == "tool":
+    shutil.copytree(given["--prefix"], given["--output"])
+"""
+
+
+def fake_program(path: Path, log: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(FAKE.format(python=sys.executable, log=str(log), name=path.name))
+    path.chmod(0o755)
+    return path
+
+
+@pytest.fixture
+def channel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A channel that answers, and a conda on PATH."""
+    (tmp_path / "channel" / "linux-64").mkdir(parents=True)
+    (tmp_path / "channel" / "linux-64" / "repodata.json.zst").write_bytes(b"packages")
+    monkeypatch.setenv(execution_environment.CHANNEL_VARIABLE, (tmp_path / "channel").as_uri())
+    fake_program(tmp_path / "programs" / "micromamba", tmp_path / "log")
+    monkeypatch.setenv("PATH", str(tmp_path / "programs"))
+    return tmp_path / "channel"
+
+
+def test_where_a_channel_answers_the_environment_has_a_python_of_its_own(
+    folder: Path, channel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(execution_environment, "installer", lambda: fake_program(tmp_path / "uv", tmp_path / "log"))
+    packed = make(folder, tmp_path / "out" / "env.tar.gz")
+    assert (packed.way, packed.packages) == ("conda-pack", {"numpy": "1.26.999"})
+    assert (unpacked(packed, tmp_path / "unpacked") / "bin" / "activate").read_text() == "conda's own"
+    created, installed, moved = (tmp_path / "log").read_text().splitlines()
+    assert created.startswith("micromamba create")
+    assert f"--channel {channel.as_uri()} python=3.10" in created
+    assert "--require-hashes" in installed
+    assert "conda-pack --quiet" in moved
+
+
+def test_without_a_channel_or_a_program_wheels_are_used(
+    channel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert execution_environment.find_conda() == tmp_path / "programs" / "micromamba"
+    (channel / "linux-64" / "repodata.json.zst").unlink()
+    assert execution_environment.find_conda() is None
+    monkeypatch.setenv(execution_environment.CHANNEL_VARIABLE, "none")
+    assert execution_environment.find_conda() is None
+
+
+def test_the_installer_is_the_one_that_setup_installed() -> None:
+    assert installer().is_file()

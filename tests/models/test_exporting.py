@@ -1,0 +1,273 @@
+"""Exports: what scripts are told, one after the other, kept for what they depend on, nothing half-made."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.models.folders import places_in, tensor, write, write_double
+from tritonstack.errors import InputError, WorkFailedError
+from tritonstack.models import programs
+from tritonstack.models.build import build_models
+from tritonstack.models.exporting import export_source
+from tritonstack.models.manifest import read_manifest
+from tritonstack.models.places import Places
+from tritonstack.models.source import BuildChoice, archives_of
+
+SCRIPT = """\
+import argparse, json, pathlib, sys
+import tritonstack.errors  # of the repository, as the library of the exporters needs it
+parser = argparse.ArgumentParser()
+for name in ("--target", "--options", "--report", "--sample"):
+    parser.add_argument(name)
+given = parser.parse_args()
+told = json.loads(given.options)
+options, target = told["options"], pathlib.Path(given.target)
+print("running", options["name"])
+told["sample"] = given.sample is not None
+told["found"] = sorted(str(path.relative_to(target)) for path in target.rglob("*") if path.is_file())
+if options.get("needs") and not (target / options["needs"]).is_file():
+    sys.exit("the export before this one left nothing")
+for key in ("told", "sample"):
+    (target / options.get(key, "x")).parent.mkdir(parents=True, exist_ok=True)
+for name, content in options["files"].items():
+    (target / name).parent.mkdir(parents=True, exist_ok=True)
+    (target / name).write_text(content if isinstance(content, str) else json.dumps(content))
+if "told" in options:
+    (target / options["told"]).write_text(json.dumps(told))
+if given.sample and "sample" in options:
+    (target / options["sample"]).write_bytes(pathlib.Path(given.sample).read_bytes())
+name = options["name"]
+report = {"figures": {name: 1.0}, "tools": {name: "2"}, "inputs": {"weights of " + name: "0" * 64}}
+pathlib.Path(given.report).write_text(json.dumps(report))
+if options.get("fail"):
+    sys.exit("tensor y: differs by 1, allowed 0.1")
+"""
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> Places:
+    """A project with the folder ``double`` and the script."""
+    write(write_double(tmp_path), {"export.py": SCRIPT})
+    return places_in(tmp_path)
+
+
+def step(name: str, files: dict[str, Any], **options: Any) -> dict[str, Any]:
+    """An export of the recipe; options that name files produce them too."""
+    made = [*files, *(options[key] for key in ("told", "sample") if key in options)]
+    return {"script": "export.py", "produces": made, "options": {"name": name, "files": files, **options}}
+
+
+def recipe(places: Places, **fields: Any) -> None:
+    """Append fields to the recipe."""
+    with (places.folder("double") / "recipe.yaml").open("a") as file:
+        file.writelines(f"{name}: {json.dumps(value)}\n" for name, value in fields.items())
+
+
+def test_a_script_is_told_what_the_recipe_and_the_build_say(places: Places) -> None:
+    shapes = {"min": [1, 1], "opt": [4, 1], "max": [8, 1]}
+    recipe(
+        places,
+        exports=[
+            step("one", {}, told="double/1/told.json")
+            | {"graph": {"opset": 18, "inputs": [GRAPH_X], "outputs": [GRAPH_X]}}
+        ],
+        seed=7,
+        sizes={"tiny": {"layers": 1}},
+        source={"hub": "a/b", "revision": "a" * 40},
+        engine={"shapes": {"x": shapes}},
+        proof={"tolerance": 0.5},
+    )
+    build_models(["double"], choice=BuildChoice(size="tiny", weights="random"), places=places)
+    (kept,) = places.exports.iterdir()
+    told = json.loads((kept / "files/double/1/told.json").read_text())
+    assert told.pop("options")["name"] == "one"
+    engine = {"precision": "fp16", "workspace_mib": 14000, "shapes": {"x": shapes}}
+    assert told.pop("engine").items() >= engine.items()
+    assert told == {
+        "size": {"layers": 1},
+        "weights": "random",
+        "seed": 7,
+        "source": {"hub": "a/b", "revision": "a" * 40},
+        "graph": {"opset": 18, "inputs": [GRAPH_X], "outputs": [GRAPH_X]},
+        "max_batch_size": 8,
+        "largest_batch": None,
+        "tolerance": 0.5,
+        "archive": "double",
+        "sample": True,
+        "found": [],
+    }
+
+
+GRAPH_X = {"name": "x", "dtype": "FP32", "shape": ["batch", 1]}
+
+
+def test_the_sample_is_given_as_the_arrays_that_the_model_takes(places: Places) -> None:
+    recipe(places, exports=[step("one", {}, sample="double/1/sample.npz")])
+    build_models(["double"], places=places)
+    (kept,) = places.exports.iterdir()
+    with np.load(kept / "files/double/1/sample.npz") as arrays:
+        assert {name: (array.dtype, array.tolist()) for name, array in arrays.items()} == {
+            "x": (np.dtype("float32"), [[2.5]])
+        }
+
+
+def test_exports_run_in_order_into_one_folder_and_their_reports_add_up(places: Places) -> None:
+    recipe(
+        places,
+        exports=[
+            step("one", {"double/1/a.txt": "a"}),
+            step("two", {"double/1/b.txt": "b"}, needs="double/1/a.txt"),
+        ],
+    )
+    (built,) = build_models(["double"], places=places).built
+    assert built.manifest.figures == {"one": 1.0, "two": 1.0, "sample_difference": 0.0}
+    assert {"one": "2", "two": "2"}.items() <= built.manifest.tools.items()
+    assert built.manifest.inputs["weights of one"] == "0" * 64
+    assert "double/export.py" in built.manifest.inputs
+
+
+def test_a_build_goes_on_after_the_last_export_that_ended(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
+    recipe(places, exports=[step("one", {"double/1/a.txt": "a"}), step("two", {"double/1/b.txt": "b"})])
+    ran: list[str] = []
+
+    def report(line: str) -> None:
+        ran.append(line)
+        if line.endswith("running two") and ran.count(line) == 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        build_models(["double"], places=places, report=report)
+    assert [path.suffix for path in places.exports.iterdir()] != [".partial"]
+    assert not any("partial" in path.name for path in places.exports.iterdir())
+    assert not places.archives.exists() or list(places.archives.iterdir()) == []
+    assert build_models(["double"], places=places, report=report).built[0].fresh
+    names = [line.split()[-1] for line in ran if "running" in line]
+    assert names == ["one", "two", "two"]
+
+
+def test_overlays_and_copies_share_an_export(places: Places) -> None:
+    recipe(places, exports=[step("one", {"double/1/a.txt": "a"})], copies=3)
+    ran: list[str] = []
+    summary = build_models(["double"], places=places, report=ran.append)
+    assert [item.name.model for item in summary.built] == ["double-0", "double-1", "double-2"]
+    assert sum("running" in line for line in ran) == 1
+    assert {item.manifest.model.name for item in summary.built} == {"double-0", "double-1", "double-2"}
+    assert len({item.manifest.archive.tar_sha256 for item in summary.built}) == 3
+    # They differ in their name alone.
+    assert sum(line.startswith("proof of") and "at most" in line for line in ran) == 1
+
+
+def test_a_failed_script_stops_the_build_with_its_words_and_leaves_nothing(places: Places) -> None:
+    recipe(places, exports=[step("one", {"double/1/a.txt": "a"}, fail=True)])
+    with pytest.raises(WorkFailedError, match="tensor y: differs by 1"):
+        build_models(["double"], places=places)
+    assert list(places.exports.iterdir()) == []
+
+
+def test_the_sample_and_the_client_files_may_be_made_by_an_export(places: Places) -> None:
+    folder = places.folder("double")
+    for name in ("request", "answer"):
+        (folder / f"sample/{name}.json").unlink()
+    files = {
+        "sample/request.json": {"inputs": [tensor("x", 4)]},
+        "sample/answer.json": {"outputs": [tensor("y", 8)]},
+        "text/labels.txt": "cat\ndog\n",
+    }
+    recipe(places, exports=[step("one", files, told="double/1/told.json")], client_files=["text/labels.txt"])
+    (built,) = build_models(["double"], places=places).built
+    (kept,) = places.exports.iterdir()
+    assert json.loads((kept / "files/double/1/told.json").read_text())["sample"] is False
+    manifest = read_manifest(places.manifest(built.name))
+    assert manifest.sample.body == files["sample/request.json"]
+    assert manifest.client_files["text/labels.txt"].bytes == 8
+    assert (places.client_files(built.name) / "text/labels.txt").read_text() == "cat\ndog\n"
+    assert not build_models(["double"], places=places).built[0].fresh
+    (places.client_files(built.name) / "text/labels.txt").unlink()
+    assert build_models(["double"], places=places).built[0].fresh
+
+
+def test_a_made_sample_that_is_wrong_is_refused_with_its_place(places: Places) -> None:
+    (places.folder("double") / "sample/answer.json").unlink()
+    recipe(places, exports=[step("one", {"sample/answer.json": "no json"})])
+    with pytest.raises(InputError, match=r"sample/answer\.json"):
+        build_models(["double"], places=places)
+    assert not list(places.archives.glob("double*"))
+
+
+def test_what_an_earlier_export_left_in_the_folder_is_not_packed(places: Places) -> None:
+    write(places.folder("double"), {"double/1/a.txt": "stale", "double/1/b.txt": "of another overlay"})
+    other = {"exports": [step("two", {"double/1/b.txt": "b"})]}
+    recipe(places, exports=[step("one", {"double/1/a.txt": "made"})], overlays={"one": {}, "two": other})
+    for item in build_models(["double"], places=places).built:
+        assert item.manifest.inputs.keys() >= {"double/double/1/model.py"}
+        assert not item.manifest.inputs.keys() & {"double/double/1/a.txt", "double/double/1/b.txt"}
+
+
+def test_a_file_that_two_exports_produce_is_refused(places: Places) -> None:
+    recipe(places, exports=[step("one", {"double/1/a.txt": "a"}), step("two", {"double/1/a.txt": "b"})])
+    with pytest.raises(InputError, match=r"each file produced once \(double/1/a\.txt is not\)"):
+        build_models(["double"], places=places)
+
+
+def test_without_exports_there_is_nothing_to_run(places: Places) -> None:
+    (source,) = archives_of(places.folder("double"))
+    made = export_source(
+        source, work=places.exports, sources=places.sources, write_sample=lambda _path: False, report=print
+    )
+    assert made is None
+
+
+def test_scripts_get_neither_credentials_nor_the_caller_s_python(
+    places: Places, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    monkeypatch.setenv("PYTHONPATH", "/elsewhere")
+    write(
+        tmp_path, {"show.py": "import os; print(os.environ.get('PYTHONPATH'), 'AWS_SECRET_ACCESS_KEY' in os.environ)"}
+    )
+    said: list[str] = []
+    for with_library in (False, True):
+        programs.run_script(
+            environment="exporters",
+            arguments=[str(tmp_path / "show.py")],
+            folder=tmp_path,
+            what="it",
+            report=said.append,
+            with_library=with_library,
+        )
+    assert [line for line in said if "memory at most" not in line] == [
+        "it: None False",
+        f"it: {programs.REPOSITORY} False",
+    ]
+
+
+def run_code(code: str, folder: Path, *, said: list[str]) -> programs.Spent:
+    return programs.run_script(
+        environment="exporters", arguments=["-c", code], folder=folder, what="it", report=said.append
+    )
+
+
+def test_what_a_script_held_at_most_is_its_own_peak_and_said_when_it_ends(tmp_path: Path) -> None:
+    said: list[str] = []
+    small = run_code("pass", tmp_path, said=said)
+    held = small.peak_bytes + (200 << 20)  # what forks off a large test process begins as large as that
+    large = run_code(f"held = b'x' * {held}; del held", tmp_path, said=said)
+    after = run_code("pass", tmp_path, said=said)
+    assert large.peak_bytes > held
+    assert after.peak_bytes < large.peak_bytes
+    assert said == [str(small), str(large), str(after)]
+    assert said[1].startswith("it (exporters): ") and said[1].endswith(" GiB of memory at most")
+
+
+def test_a_script_that_is_killed_is_said_to_be_out_of_memory_with_what_to_change(tmp_path: Path) -> None:
+    code = "import os, signal; print('proving', flush=True); os.kill(os.getpid(), signal.SIGKILL)"
+    with pytest.raises(
+        WorkFailedError, match=r"it failed with exit code -9:\n  proving\n.*where memory runs out"
+    ) as caught:
+        run_code(code, tmp_path, said=[])
+    assert "builds.compute_type" in str(caught.value) and "proof.largest_batch" in str(caught.value)

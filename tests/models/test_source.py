@@ -1,0 +1,226 @@
+"""From names to archives: overlays, copies, whole folders; and what the effective recipe of each is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.models.folders import Endpoint, Environment, source_of, write, write_double
+from tritonstack.errors import InputError
+from tritonstack.models.contents import contents_of
+from tritonstack.models.digest import check_model_folders, model_digest, release_set
+from tritonstack.models.exporting import export_digest, max_batch_size, script_options
+from tritonstack.models.resolving import resolved_models, sources_of
+from tritonstack.models.source import ArchiveSource, BuildChoice, archives_of
+
+OVERLAYS = """\
+exports: [{script: export.py, produces: [double/1/weights.bin]}]
+overlays:
+  plain: {}
+  batched: {config: [overlays/batched.pbtxt], description: Doubles in batches.}
+  small: {config: [overlays/small.pbtxt]}
+  other:
+    exports: [{script: other.py, produces: [double/1/other.bin]}]
+    sample: {request: sample/other.json, answer: sample/answer.json}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with four overlays, of which three export alike."""
+    made = write_double(tmp_path)
+    with (made / "recipe.yaml").open("a") as recipe:
+        recipe.write(OVERLAYS)
+    write(
+        made,
+        {
+            "export.py": "print()",
+            "other.py": "print()",
+            "overlays/batched.pbtxt": "dynamic_batching { }",
+            "overlays/small.pbtxt": "max_batch_size: 2",
+        },
+    )
+    return made
+
+
+def overlay(folder: Path, name: str) -> ArchiveSource:
+    """One of the folder's archives."""
+    return next(source for source in archives_of(folder) if source.overlay == name)
+
+
+def add(folder: Path, text: str) -> None:
+    """Append to the recipe."""
+    with (folder / "recipe.yaml").open("a") as recipe:
+        recipe.write(text)
+
+
+def test_a_folder_stands_for_its_overlays_and_for_nothing_else(folder: Path) -> None:
+    names = [source.name for source in sources_of("double", folder.parent)]
+    assert names == ["double-plain", "double-batched", "double-small", "double-other"]
+    (one,) = sources_of("double-batched", folder.parent)
+    assert (one.folder.name, one.overlay, one.copy, one.model) == ("double", "batched", None, "double")
+
+
+def test_copies_are_numbered_and_their_model_is_called_like_the_archive(tmp_path: Path) -> None:
+    folder = write_double(tmp_path)
+    add(folder, "copies: 3\n")
+    sources = sources_of("double", folder.parent)
+    assert [source.name for source in sources] == ["double-0", "double-1", "double-2"]
+    (model,) = sources[1].own_models()
+    assert (sources[1].model, model.name, model.directory.name) == ("double-1", "double-1", "double")
+    assert 'name: "double-1"' in model.config
+    assert len({model_digest(source) for source in sources}) == 3
+    with pytest.raises(InputError, match="double-3"):
+        sources_of("double-3", folder.parent)
+
+
+def test_overlays_and_copies_together_are_refused(folder: Path) -> None:
+    add(folder, "copies: 2\n")
+    with pytest.raises(InputError, match="a variant or a copy, not both"):
+        archives_of(folder)
+
+
+def test_the_effective_recipe_has_the_overlays_fields_and_the_folders_others(folder: Path) -> None:
+    batched, other = overlay(folder, "batched").recipe, overlay(folder, "other").recipe
+    assert (batched.description, other.description) == ("Doubles in batches.", "Doubles a number.")
+    assert batched.exports[0].script == "export.py"
+    assert other.exports[0].script == "other.py"
+    assert other.sample.request == "sample/other.json"
+
+
+def test_a_null_takes_the_engine_away_and_no_other_field(tmp_path: Path) -> None:
+    folder = write_double(tmp_path)
+    engine = "engine: {shapes: {x: {min: [1, 1], opt: [4, 1], max: [8, 1]}}}\n"
+    add(folder, f"{engine}overlays:\n  with: {{exports: null}}\n  without: {{engine: null}}\n")
+    assert overlay(folder, "with").recipe.engine is not None
+    assert overlay(folder, "without").recipe.engine is None
+    assert overlay(folder, "with").recipe.exports == ()
+
+
+def test_an_unknown_name_gives_the_near_ones_with_file_and_field(folder: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        sources_of("double-bached", folder.parent, file="environments/dev.yaml", field="endpoints[0].models[1]")
+    (problem,) = caught.value.problems
+    assert (problem.file, problem.field) == ("environments/dev.yaml", "endpoints[0].models[1]")
+    assert problem.advice == "Did you mean double-batched?"
+    assert "double-small" in problem.allowed
+
+
+def test_a_name_that_a_folder_has_is_the_folder(folder: Path) -> None:
+    write_double(folder.parent.parent, "double-plain")
+    (source,) = sources_of("double-plain", folder.parent)
+    assert source.folder.name == "double-plain"
+
+
+def test_a_name_that_two_folders_have_an_archive_of_is_refused(tmp_path: Path) -> None:
+    for name, overlays in (("a", "b-c"), ("a-b", "c")):
+        add(write_double(tmp_path, name), f"overlays: {{{overlays}: {{}}}}\n")
+    with pytest.raises(InputError, match=r"(?s)a-b-c, which is of .*one archive a name"):
+        sources_of("a-b-c", tmp_path / "model_repos")
+
+
+def test_an_environment_names_every_problem_and_an_archive_that_comes_twice(folder: Path) -> None:
+    environment = Environment("dev", (Endpoint("one", ("double", "double-plain")), Endpoint("two", ("gone",))))
+    with pytest.raises(InputError) as caught:
+        resolved_models(environment, folder.parent, file=Path("dev.yaml"))
+    found = {problem.field: problem.found for problem in caught.value.problems}
+    assert found["endpoints[0].models[1]"] == "double-plain, which brings double-plain a second time beside double"
+    assert found["endpoints[1].models[0]"].startswith("gone")
+
+
+def test_the_release_set_of_a_folder_has_all_its_archives(folder: Path) -> None:
+    environment = Environment("dev", (Endpoint("one", ("double",)),))
+    resolved = check_model_folders(environment, folder.parent, file=Path("dev.yaml"))
+    expected = {source.name: model_digest(source) for source in resolved["double"]}
+    assert release_set(environment.endpoints[0], folder.parent) == dict(sorted(expected.items()))
+    assert len(set(expected.values())) == 4
+
+
+def test_a_fragment_belongs_to_the_digests_of_the_overlays_that_name_it(folder: Path) -> None:
+    before = {source.name: model_digest(source) for source in archives_of(folder)}
+    (folder / "overlays/batched.pbtxt").write_text("dynamic_batching { preferred_batch_size: 4 }")
+    after = {source.name: model_digest(source) for source in archives_of(folder)}
+    assert [name for name in before if before[name] != after[name]] == ["double-batched"]
+
+
+def test_overlays_that_export_alike_share_the_export(folder: Path) -> None:
+    digests = {source.overlay: export_digest(source, count=1) for source in archives_of(folder)}
+    assert digests["plain"] == digests["batched"]
+    assert digests["small"] != digests["plain"]  # its scripts are told another max_batch_size
+    assert digests["other"] != digests["plain"]
+    assert script_options(overlay(folder, "plain"), overlay(folder, "plain").recipe.exports[0])["archive"] == "double"
+
+
+def test_a_changed_configuration_exports_nothing_again_and_a_changed_script_does(folder: Path) -> None:
+    def digest() -> str:
+        return export_digest(overlay(folder, "plain"), count=1)
+
+    before = digest()
+    config = folder / "double/config.pbtxt"
+    config.write_text(config.read_text() + "instance_group [ { count: 2 } ]\n")
+    (folder / "sample/answer.json").write_text("{}")
+    assert digest() == before
+    (folder / "export.py").write_text("print(1)")
+    assert digest() != before
+
+
+def test_the_batch_size_that_scripts_are_told_is_the_overlays(folder: Path) -> None:
+    assert max_batch_size(overlay(folder, "small")) == 2
+    assert max_batch_size(overlay(folder, "plain")) == 8
+
+
+def test_a_fragment_that_is_not_there_names_its_field(folder: Path) -> None:
+    (folder / "overlays/small.pbtxt").unlink()
+    with pytest.raises(InputError) as caught:
+        overlay(folder, "small").own_models()
+    (problem,) = caught.value.problems
+    assert problem.field == "overlays.small.config[0]"
+    assert problem.found.startswith("overlays/small.pbtxt: No such file")
+
+
+def test_contents_are_those_under_the_overlay(folder: Path) -> None:
+    (folder / "overlays/small.pbtxt").write_text('backend: "tensorrt"')
+    assert contents_of(overlay(folder, "small")).backends == {"tensorrt"}
+    assert contents_of(overlay(folder, "plain")).backends == {"python"}
+
+
+CHOICES = [BuildChoice(size=size, weights=weights) for size in ("full", "tiny") for weights in ("pretrained", "random")]
+
+
+def digests(folder: Path) -> list[str]:
+    """The digest for full pretrained, full random, tiny pretrained, tiny random."""
+    return [model_digest(source) for choice in CHOICES for source in archives_of(folder, choice)]
+
+
+def test_size_and_weights_matter_only_where_the_recipe_makes_a_difference(tmp_path: Path) -> None:
+    folder = write_double(tmp_path)
+    assert len(set(digests(folder))) == 1
+    add(folder, "sizes: {full: {}, tiny: {layers: 1}}\n")
+    full, _, tiny, _ = digests(folder)
+    assert digests(folder) == [full, full, tiny, tiny]
+    assert full != tiny
+    add(folder, f"source: {{hub: a/b, revision: {'a' * 40}}}\n")
+    assert len(set(digests(folder))) == 4
+
+
+def test_the_tiny_size_is_no_part_of_the_full_one_s_digest(tmp_path: Path) -> None:
+    folder = write_double(tmp_path)
+    add(folder, "sizes: {tiny: {layers: 1}}\n")
+    before = digests(folder)
+    recipe = folder / "recipe.yaml"
+    recipe.write_text(recipe.read_text().replace("layers: 1", "layers: 2"))
+    after = digests(folder)
+    assert [old == new for old, new in zip(before, after, strict=True)] == [True, True, False, False]
+
+
+def test_weights_are_random_where_no_source_is_named(tmp_path: Path) -> None:
+    assert source_of(write_double(tmp_path)).weights == "random"
+
+
+def test_a_used_folder_is_of_the_same_size(tmp_path: Path) -> None:
+    write_double(tmp_path)
+    user = write_double(tmp_path, "user")
+    add(user, "uses: [{folder: double, models: [double]}]\n")
+    (source,) = archives_of(user, BuildChoice(size="tiny"))
+    assert [used.choice.size for used in source.used] == ["tiny"]

@@ -1,0 +1,173 @@
+"""What archives are built for, and which of them would not serve there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.models.folders import T4, Builds, Endpoint, Environment, places_in, source_of, write_double
+from tritonstack.errors import InputError
+from tritonstack.models import building
+from tritonstack.models.build import build_environment, build_models
+from tritonstack.models.contents import lacks_plan, models_without_plan
+from tritonstack.models.execution_environment import PackedEnvironment
+from tritonstack.models.programs import Spent
+from tritonstack.models.proof import Proven
+from tritonstack.models.source import ArchiveSource
+from tritonstack.models.targets import python_of, refuse_unservable, target_of
+from tritonstack.naming import Platform
+from tritonstack.unpacking import unpack
+
+
+def source(root: Path, *, backend: str = "python", recipe: str = "") -> ArchiveSource:
+    """A folder's archive with this backend and these further fields of the recipe."""
+    folder = write_double(root)
+    config = folder / "double/config.pbtxt"
+    config.write_text(config.read_text().replace('backend: "python"', f'backend: "{backend}"'))
+    with (folder / "recipe.yaml").open("a") as file:
+        file.write(recipe)
+    return source_of(folder)
+
+
+@pytest.mark.parametrize(
+    ("dependency", "here", "there"),
+    [("none", None, None), ("python", "local", "python-3.10"), ("engine", "local", "24.09-t4")],
+)
+def test_the_target_follows_from_the_dependency(tmp_path: Path, dependency: str, here: str, there: str) -> None:
+    made = source(tmp_path, recipe=f"dependency: {dependency}\n")
+    assert target_of(made, None) == here
+    assert target_of(made, T4) == there
+
+
+def test_the_python_of_an_unknown_release_is_refused() -> None:
+    with pytest.raises(InputError, match=r"19\.01"):
+        python_of(Platform(release="19.01", gpu="t4"))
+
+
+def test_an_engine_that_is_not_built_serves_here_alone(tmp_path: Path) -> None:
+    made = source(tmp_path, backend="tensorrt", recipe="dependency: engine\n")
+    assert lacks_plan(made)
+    refuse_unservable([made], platform=None)
+    with pytest.raises(InputError, match=r"double for 24\.09-t4: it needs a TensorRT engine"):
+        refuse_unservable([made], platform=T4)
+
+
+def test_a_plan_of_one_s_own_serves_on_its_platform(tmp_path: Path) -> None:
+    made = source(tmp_path, backend="tensorrt", recipe="dependency: engine\n")
+    (made.folder / "double/1/model.plan").write_bytes(b"plan")
+    assert not lacks_plan(made)
+    refuse_unservable([made], platform=T4)
+
+
+def test_a_backend_that_nothing_here_runs_is_refused_before_anything_is_exported(tmp_path: Path) -> None:
+    made = source(tmp_path, backend="openvino", recipe="exports: [{script: gone.py, produces: [double/1/m]}]\n")
+    with pytest.raises(InputError, match="double needs the backend openvino, which the local Triton neither has"):
+        refuse_unservable([made], platform=None)
+
+
+def test_archives_that_depend_on_python_are_kept_apart_for_each_target(tmp_path: Path) -> None:
+    source(tmp_path, recipe="dependency: python\n")
+    places = places_in(tmp_path)
+    (here,) = build_models(["double"], places=places).built
+    environment = Environment("dev", (Endpoint("one", ("double",)),))
+    (there,) = build_environment(environment, local=False, places=places).built
+    assert (here.target, there.target) == ("local", "python-3.10")
+    assert here.name == there.name
+    assert (here.manifest.target, there.manifest.target) == ("local", "python-3.10")
+    assert places.archive(here.name, "local").is_file()
+    assert places.archive(there.name, "python-3.10").is_file()
+    assert not places.archive(here.name).exists()
+
+
+def test_an_engine_is_not_built_for_a_platform(tmp_path: Path) -> None:
+    made = source(tmp_path, backend="tensorrt", recipe="dependency: engine\n")
+    (made.folder / "double/1/model.onnx").write_bytes(b"graph")
+    recipe = made.folder / "recipe.yaml"
+    engine = "engine: {shapes: {x: {min: [1, 1], opt: [4, 1], max: [8, 1]}}}"
+    recipe.write_text(recipe.read_text().replace("kind: python", f"kind: tensorrt\n{engine}"))
+    endpoints = (Endpoint("one", ("double",)),)
+    with pytest.raises(InputError, match="the local AWS, whose stand-in"):
+        build_environment(
+            Environment("dev", endpoints, Builds(on_deploy=False)), local=False, places=places_in(tmp_path)
+        )
+
+
+@pytest.mark.parametrize(("on_deploy", "local"), [(None, False), (True, False), (True, True)])
+def test_what_needs_an_engine_is_left_to_the_deployment_that_builds_it(
+    tmp_path: Path, on_deploy: bool | None, local: bool
+) -> None:
+    source(tmp_path, backend="tensorrt", recipe="dependency: engine\n")
+    write_double(tmp_path, "other")
+    environment = Environment("dev", (Endpoint("one", ("double", "other")),), Builds(on_deploy=on_deploy))
+    summary = build_environment(environment, local=local, places=places_in(tmp_path))
+    assert [built.name.model for built in summary.built] == ["other"]
+    said = "1 archive with an engine is built before the deployment: tritonstack prepare dev"
+    assert str(summary).endswith(f"; {said}")
+    only = build_environment(environment, models=["double"], local=local, places=places_in(tmp_path))
+    assert (only.built, str(only)) == ((), said)
+
+
+@pytest.mark.parametrize("plan_of", ["double", "user"])
+def test_each_tensorrt_model_of_an_archive_needs_its_own_plan(tmp_path: Path, plan_of: str) -> None:
+    made = source(tmp_path, backend="tensorrt", recipe="dependency: engine\n")
+    user = write_double(tmp_path, "user")
+    config = user / "user/config.pbtxt"
+    config.write_text(config.read_text().replace('backend: "python"', 'platform: "tensorrt_plan"'))
+    with (user / "recipe.yaml").open("a") as recipe:
+        recipe.write("dependency: engine\nuses: [{folder: double, models: [double]}]\n")
+    assert models_without_plan(source_of(user)) == ("double", "user")
+    (made.folder.parent / plan_of / plan_of / "1/model.plan").write_bytes(b"plan")
+    assert models_without_plan(source_of(user)) == ({"double": "user", "user": "double"}[plan_of],)
+    assert lacks_plan(source_of(user))
+
+
+def test_a_plan_that_an_export_makes_counts(tmp_path: Path) -> None:
+    made = source(tmp_path, backend="tensorrt", recipe="exports: [{produces: [double/1/model.plan]}]\n")
+    assert models_without_plan(made) == ()
+
+
+ENVIRONMENT = 'parameters { key: "EXECUTION_ENV_PATH" value { string_value: "$$TRITON_MODEL_DIRECTORY/env.tar.gz" } }\n'
+
+
+def test_the_environment_is_packed_for_a_platform_and_the_local_one_stands_in_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    part = "dependency: python\nexecution_environment: {requirements: requirements.txt}\n"
+    folder = source(tmp_path, recipe=part).folder
+    (folder / "requirements.txt").write_text("numpy==1.26.4\n")
+    with (folder / "double/config.pbtxt").open("a") as config:
+        config.write(ENVIRONMENT)
+    packed = tmp_path / "packed.tar.gz"
+    packed.write_bytes(b"\x1f\x8b packed")
+    pythons: list[str] = []
+
+    def kept(*_arguments: object, python: str, **_more: object) -> PackedEnvironment:
+        pythons.append(python)
+        return PackedEnvironment(
+            path=packed,
+            python=python,
+            packages={"numpy": "1.26.4"},
+            way="wheels",
+            hashed=True,
+            bytes=9,
+            sha256="0" * 64,
+            unpacked_bytes=10,
+        )
+
+    spent = Spent(step="proof of double", seconds=1.0, peak_bytes=2**30)
+    proven = Proven(sample_difference=0.0, tools={}, stand_ins=("a stand-in",), spent=spent)
+    monkeypatch.setattr(building, "kept_environment", kept)
+    monkeypatch.setattr(building, "prove_sample", lambda *_arguments, **_more: proven)
+    places = places_in(tmp_path)
+    environment = Environment("dev", (Endpoint("one", ("double",)),))
+    (here,) = build_environment(environment, local=True, places=places).built
+    (there,) = build_environment(environment, local=False, places=places).built
+    assert pythons == ["3.10"]
+    assert here.manifest.environment is None
+    assert there.manifest.environment is not None
+    assert there.manifest.environment.file == "double/env.tar.gz"
+    for item, name in ((here, "here"), (there, "there")):
+        unpack(places.archive(item.name, item.target), tmp_path / name)
+    assert not (tmp_path / "here/double/env.tar.gz").exists()
+    assert (tmp_path / "there/double/env.tar.gz").read_bytes() == b"\x1f\x8b packed"

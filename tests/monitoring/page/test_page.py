@@ -1,0 +1,224 @@
+"""The page as text: what it shows, what it says where there is nothing, and that it loads nothing."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from datetime import UTC, datetime, timedelta
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+
+from tests.monitoring.settings_of import DIGITS, ENDPOINTS, PROJECTS, environment
+from tritonstack.monitoring.dashboard import dashboard_of
+from tritonstack.monitoring.graph import Graph, Limit
+from tritonstack.monitoring.metric import Metric, Series
+from tritonstack.monitoring.page.page import Figures, page
+from tritonstack.monitoring.page.plot import plot, runs
+from tritonstack.monitoring.page.samples import Lines, Span, read_graph
+from tritonstack.monitoring.page.states import AlarmState
+
+NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+HOUR = Span.last(1, now=NOW)
+
+
+def points(*values: float, span: Span = HOUR) -> list[tuple[float, float]]:
+    """Values of the periods that follow each other from the beginning on."""
+    return [(span.start.timestamp() + number * span.period, value) for number, value in enumerate(values)]
+
+
+def metric(name: str) -> Metric:
+    return Metric(namespace="AWS/SageMaker", name=name, dimensions=(("EndpointName", "e"),), statistic="Sum")
+
+
+def graph(**changes: Any) -> Graph:
+    series = tuple(Series.of(key, f"line <{key}>", metric(key)) for key in ("first", "second"))
+    return Graph(**{"key": "g", "title": "Title & more", "unit": "ms", "series": series, **changes})
+
+
+class Tags(HTMLParser):
+    """Every tag with its attributes."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+
+def drawn(*, local: bool = True, refresh_seconds: int | None = None, alarms: tuple[AlarmState, ...] = ()) -> str:
+    """The page of an environment of which the calls alone have data."""
+    dashboard = dashboard_of(environment(DIGITS), projects=PROJECTS)
+    samples: dict[tuple[str, str], Lines] = {
+        (section.key, each.key): {line.key: [] for line in each.series} for section, each in dashboard.graphs()
+    }
+    samples["digits", "traffic"] = {"calls": points(1, 2, 4)}
+    figures = Figures(samples=samples, span=HOUR, alarms=alarms, local=local)
+    return page(dashboard, figures, refresh_seconds=refresh_seconds)
+
+
+def figure(text: str, key: str) -> str:
+    """One graph's element."""
+    found = re.search(rf'<figure id="[^"]*-{key}".*?</figure>', text)
+    assert found is not None
+    return found[0]
+
+
+def test_every_graph_of_the_definition_is_on_the_page_once() -> None:
+    dashboard = dashboard_of(environment(DIGITS), projects=PROJECTS)
+    ids = [attributes["id"] for tag, attributes in Tags(drawn()).found if tag == "figure"]
+    assert ids == [f"{section.key}-{each.key}" for section, each in dashboard.graphs()]
+
+
+def test_the_page_loads_nothing_and_runs_nothing() -> None:
+    text = drawn()
+    for tag, attributes in Tags(text).found:
+        assert tag not in {"script", "link", "img", "iframe", "object"}
+        assert not {"src", "href", "srcset"} & set(attributes)
+        assert not [name for name in attributes if name.startswith("on")]
+    assert "url(" not in text
+    assert "@import" not in text
+    assert "http" not in text
+
+
+def test_a_graph_with_data_is_drawn_with_its_figures() -> None:
+    found = figure(drawn(), "traffic")
+    assert 'data-points="3"' in found
+    assert "<polyline" in found
+    assert "<td>4</td><td>2.33</td><td>4</td>" in found
+
+
+@pytest.mark.parametrize(
+    ("key", "local", "words"),
+    [
+        ("gpu", True, "the local AWS runs on the CPU"),
+        ("archives_ends", True, "No build ended"),
+        ("unloading", True, "No model was unloaded"),
+        ("latency", True, "while calls come"),
+        ("gpu", False, "instances write this figure every minute"),
+        ("archives_ends", False, "No build ended"),
+    ],
+)
+def test_a_graph_without_data_says_why(key: str, local: bool, words: str) -> None:
+    found = figure(drawn(local=local), key)
+    assert 'data-points="0"' in found
+    assert words in found
+    assert "<svg" not in found
+
+
+def test_only_a_served_page_is_loaded_anew() -> None:
+    assert "http-equiv" not in drawn()
+    assert '<meta http-equiv="refresh" content="60">' in drawn(refresh_seconds=60)
+
+
+def test_alarms_that_are_on_come_first_with_what_they_say() -> None:
+    states = tuple(
+        AlarmState(name=name, state=state, description='says "so" <b>')
+        for name, state in (("a", "OK"), ("b", "ALARM"), ("c", "INSUFFICIENT_DATA"))
+    )
+    items = re.findall(r'<li class="(\w+)" title="([^"]*)">([^<]*)</li>', drawn(alarms=states))
+    assert [(state, text) for state, _, text in items] == [
+        ("ALARM", "b: ALARM"),
+        ("INSUFFICIENT_DATA", "c: no data"),
+        ("OK", "a: OK"),
+    ]
+    assert items[0][1] == "says &quot;so&quot; &lt;b&gt;"
+    assert "<ul" not in drawn()
+
+
+@pytest.mark.parametrize(
+    ("runbook", "link"),
+    [
+        ("https://git/x.md#latency", '<a href="https://git/x.md#latency">a: OK</a>'),
+        ("docs/x.md#latency", ">a: OK</li>"),
+    ],
+)
+def test_an_alarm_leads_to_its_runbook_where_that_has_an_address(runbook: str, link: str) -> None:
+    state = AlarmState(name="a", state="OK", description=f"dev-digits: slow. Runbook: {runbook}")
+    assert link in drawn(alarms=(state,))
+
+
+# One plot.
+
+
+def test_a_plot_is_well_formed_and_names_are_escaped() -> None:
+    lines: Lines = {"first": points(1, 2), "second": points(3)}
+    root = ET.fromstring(plot(graph(limits=(Limit(label="<most>", value=5),)), lines, HOUR))  # noqa: S314 - our own
+    assert root.get("aria-label") == "Title & more, ms"
+    assert [each.text for each in root.iter("text") if each.get("class") == "limit"] == ["<most>"]
+
+
+def test_a_higher_value_lies_higher_and_a_later_one_further_right() -> None:
+    text = plot(graph(), {"first": points(1, 3, 2), "second": []}, HOUR)
+    [places] = re.findall(r'<polyline points="([^"]*)"', text)
+    pairs = [tuple(map(float, place.split(","))) for place in places.split()]
+    assert [x for x, _ in pairs] == sorted(x for x, _ in pairs)
+    assert pairs[1][1] < pairs[2][1] < pairs[0][1]
+
+
+def test_a_gap_stays_a_gap_and_a_lonely_value_is_a_dot() -> None:
+    whole = points(1, 2, 3, 4, 5, 6)
+    text = plot(graph(), {"first": [*whole[:2], *whole[4:]], "second": [whole[3]]}, HOUR)
+    assert text.count("<polyline") == 2
+    assert text.count("<circle") == 1
+    assert [len(run) for run in runs([*whole[:2], *whole[4:]], period=60)] == [2, 2]
+    assert list(runs([], period=60)) == []
+
+
+def test_percent_reaches_to_a_hundred_whatever_the_values() -> None:
+    text = plot(graph(maximum=100), {"first": points(1, 2), "second": []}, HOUR)
+    assert ">100</text>" in text
+
+
+# What is asked of CloudWatch.
+
+
+def test_three_hours_are_shown_by_the_minute_and_a_fortnight_by_hours() -> None:
+    assert Span.last(3, now=NOW).period == 60
+    assert Span.last(360, now=NOW).period == 3600
+    assert Span.last(0.1, now=NOW).start == NOW - timedelta(minutes=6)
+
+
+def test_the_minute_under_way_is_left_out() -> None:
+    assert Span.last(1, now=NOW + timedelta(seconds=59)) == HOUR
+
+
+class Answers:
+    """A CloudWatch that answers with given pages and keeps what it was asked."""
+
+    def __init__(self, *pages: dict[str, Any]) -> None:
+        self.pages = list(pages)
+        self.asked: list[dict[str, Any]] = []
+
+    def get_metric_data(self, **request: Any) -> dict[str, Any]:
+        self.asked.append(request)
+        return self.pages.pop(0)
+
+
+def test_answers_of_several_pages_are_put_together_in_the_order_of_time() -> None:
+    def result(key: str, minute: int, value: float) -> dict[str, Any]:
+        return {"Id": key, "Timestamps": [NOW + timedelta(minutes=minute)], "Values": [value]}
+
+    cloudwatch = Answers(
+        {"MetricDataResults": [result("first", 1, 2.0)], "NextToken": "more"},
+        {"MetricDataResults": [result("first", 0, 1.0), result("second", 0, 9.0)]},
+    )
+    lines = read_graph(cloudwatch, graph(), HOUR)
+    assert lines == {
+        "first": [(NOW.timestamp(), 1.0), (NOW.timestamp() + 60, 2.0)],
+        "second": [(NOW.timestamp(), 9.0)],
+    }
+    assert [each.get("NextToken") for each in cloudwatch.asked] == [None, "more"]
+
+
+def test_an_unlisted_endpoint_s_section_has_no_cost_and_says_so() -> None:
+    dashboard = dashboard_of(environment(ENDPOINTS["no price"]), projects=None)
+    samples: dict[tuple[str, str], Lines] = {
+        (section.key, each.key): {line.key: [] for line in each.series} for section, each in dashboard.graphs()
+    }
+    text = page(dashboard, Figures(samples=samples, span=HOUR, alarms=(), local=False))
+    assert "No cost is shown" in text
+    assert "USD/h" not in text

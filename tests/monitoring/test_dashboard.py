@@ -1,0 +1,259 @@
+"""What a dashboard shows: documented metrics, of the endpoint's mode, per GPU and per instance."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from tests.monitoring.settings_of import DIGITS, ENDPOINTS, PROJECTS, SINGLE, environment
+from tritonstack.monitoring.dashboard import BUILDS, dashboard_of
+from tritonstack.monitoring.dashboard_body import COLUMNS, dashboard_body
+from tritonstack.monitoring.graph import Graph
+from tritonstack.monitoring.known_metrics import unit_of
+from tritonstack.monitoring.metric import ID_PATTERN, Metric, Series, queries
+
+FUNCTIONS = {"PERIOD", "IF", "AND"}
+
+
+def graphs(endpoint: dict[str, Any], **changes: Any) -> dict[str, Graph]:
+    """The graphs of one endpoint by their keys."""
+    [section] = dashboard_of(environment(endpoint, **changes), projects=None).sections
+    assert len({graph.key for graph in section.graphs}) == len(section.graphs)
+    return {graph.key: graph for graph in section.graphs}
+
+
+def notes(endpoint: dict[str, Any], **changes: Any) -> str:
+    [section] = dashboard_of(environment(endpoint, **changes), projects=None).sections
+    return " ".join(section.notes)
+
+
+@pytest.mark.parametrize("endpoint", ENDPOINTS.values(), ids=ENDPOINTS.keys())
+def test_every_metric_is_documented_with_its_dimensions_and_statistic(endpoint: dict[str, Any]) -> None:
+    dashboard = dashboard_of(environment(endpoint), projects=PROJECTS)
+    metrics = [metric for _, graph in dashboard.graphs() for line in graph.series for metric in line.metrics.values()]
+    assert len(metrics) > 20
+    for metric in metrics:
+        unit_of(metric)
+
+
+@pytest.mark.parametrize("endpoint", ENDPOINTS.values(), ids=ENDPOINTS.keys())
+def test_every_expression_reads_metrics_of_its_own_and_nothing_else(endpoint: dict[str, Any]) -> None:
+    for _, graph in dashboard_of(environment(endpoint), projects=PROJECTS).graphs():
+        for line in graph.series:
+            names = set(re.findall(r"\b[A-Za-z][A-Za-z0-9_]*\b", line.expression or ""))
+            assert names - FUNCTIONS == (set(line.metrics) if line.expression else set())
+        returned = [query for query in queries(graph.series, period=60) if query["ReturnData"]]
+        assert {each["Id"] for each in returned} == {line.key for line in graph.series}
+
+
+@pytest.mark.parametrize("endpoint", ENDPOINTS.values(), ids=ENDPOINTS.keys())
+def test_what_sagemaker_writes_in_microseconds_is_shown_in_milliseconds(endpoint: dict[str, Any]) -> None:
+    seen = 0
+    for graph in graphs(endpoint).values():
+        for line in graph.series:
+            [*units] = {unit_of(metric) for metric in line.metrics.values()}
+            if "Microseconds" in units:
+                seen += 1
+                assert units == ["Microseconds"]
+                assert graph.unit == "ms"
+                assert line.expression == f"{next(iter(line.metrics))} / 1000"
+    assert seen >= 5
+
+
+CACHE = {"loaded", "hits", "loading", "unloading"}
+
+
+def test_only_a_multi_model_endpoint_has_a_cache_to_show() -> None:
+    assert set(graphs(DIGITS)) >= CACHE
+    assert not set(graphs(SINGLE)) & CACHE
+
+
+def test_a_disabled_cache_has_no_hit_ratio_which_would_always_be_zero() -> None:
+    assert set(graphs({**DIGITS, "model_cache": "disabled"})) & CACHE == {"loading", "unloading"}
+    assert "No hit ratio" in notes({**DIGITS, "model_cache": "disabled"})
+
+
+@pytest.mark.parametrize(
+    ("instance_type", "graph", "expression"),
+    [
+        ("ml.g5.12xlarge", "gpu", "sum_average / 4"),
+        ("ml.g5.12xlarge", "gpu_memory", "sum_average / 4"),
+        ("ml.g5.12xlarge", "cpu", "sum_average / 48"),
+        ("ml.g5.xlarge", "gpu", None),
+        ("ml.g5.xlarge", "cpu", "sum_average / 4"),
+        ("ml.g5.12xlarge", "memory", None),
+        ("ml.g5.12xlarge", "disk", None),
+    ],
+)
+def test_gpus_and_vcpus_are_shown_each_not_their_sum(instance_type: str, graph: str, expression: str | None) -> None:
+    found = graphs({**SINGLE, "instance_type": instance_type})[graph]
+    assert found.series[0].expression == expression
+    assert found.maximum == 100
+
+
+def test_several_gpus_are_said_to_be_an_average() -> None:
+    assert "4 GPUs" in notes(SINGLE)
+    assert "GPUs" not in notes(DIGITS)
+
+
+def test_instances_are_held_against_the_limits_of_scaling() -> None:
+    assert [(each.label, each.value) for each in graphs(ENDPOINTS["scaled"])["instances"].limits] == [
+        ("minimum", 1),
+        ("maximum", 4),
+    ]
+    fixed = graphs({**DIGITS, "initial_instance_count": 3})["instances"].limits
+    assert [(each.label, each.value) for each in fixed] == [("as set", 3)], "a lost instance lies below the line"
+
+
+def evaluated(line: Series, **values: float) -> float:
+    """The expression of a line, which is arithmetic, with these values; a minute's period."""
+    text = re.sub(r"PERIOD\(\w+\)", "60", line.expression or "")
+    assert re.fullmatch(r"[\w .*/+-]+", text)
+    return float(eval(text, {"__builtins__": {}}, values))  # noqa: S307 - checked above to be arithmetic alone
+
+
+@pytest.mark.parametrize("endpoint", ENDPOINTS.values(), ids=ENDPOINTS.keys())
+def test_no_line_is_a_constant_whatever_is_measured(endpoint: dict[str, Any]) -> None:
+    lines = [
+        line for _, each in dashboard_of(environment(endpoint), projects=PROJECTS).graphs() for line in each.series
+    ]
+    computed = [line for line in lines if line.expression is not None]
+    assert len(computed) > 10
+    for line in computed:
+        names = list(line.metrics)
+        values = {evaluated(line, **{name: 7.0 + by * at for at, name in enumerate(names, 1)}) for by in (1, 2, 5)}
+        assert len(values) == 3, line.label
+
+
+def test_two_instances_at_sixty_calls_a_minute_each_cost_what_the_arithmetic_says() -> None:
+    found = graphs(DIGITS, prices={"ml.g4dn.xlarge": 0.9})
+    minute = {"invocations": 120.0, "share": 60.0}
+    assert evaluated(found["instances"].series[0], **minute) == 2
+    assert evaluated(found["cost_per_hour"].series[0], **minute) == pytest.approx(1.8)
+    calls_an_hour = 120 * 60
+    assert evaluated(found["cost_per_million"].series[0], **minute) == pytest.approx(1.8 / calls_an_hour * 1e6)
+    assert evaluated(found["traffic"].series[0], **minute) == 2
+
+
+def test_an_unknown_price_shows_no_cost_and_says_so() -> None:
+    unknown = ENDPOINTS["no price"]
+    assert not {"cost_per_hour", "cost_per_million"} & set(graphs(unknown))
+    assert "No cost is shown" in notes(unknown)
+    known = graphs(unknown, prices={"ml.g6.xlarge": 1.0})
+    assert {"cost_per_hour", "cost_per_million"} <= set(known)
+    assert "No cost is shown" not in notes(unknown, prices={"ml.g6.xlarge": 1.0})
+
+
+def test_builds_are_shown_where_there_are_projects() -> None:
+    with_builds = dashboard_of(environment(), projects=PROJECTS)
+    assert [section.key for section in with_builds.sections] == ["digits", BUILDS]
+    assert "archives-project" in dashboard_body(with_builds)
+    assert [section.key for section in dashboard_of(environment(), projects=None).sections] == ["digits"]
+
+
+# The body for CloudWatch.
+
+
+def body(*endpoints: dict[str, Any]) -> list[dict[str, Any]]:
+    text = dashboard_body(dashboard_of(environment(*endpoints), projects=PROJECTS))
+    widgets: list[dict[str, Any]] = json.loads(text)["widgets"]
+    return widgets
+
+
+def test_every_graph_is_a_widget_and_none_lies_over_another() -> None:
+    widgets = body(DIGITS, SINGLE)
+    dashboard = dashboard_of(environment(DIGITS, SINGLE), projects=PROJECTS)
+    titles = [each["properties"]["title"] for each in widgets if each["type"] == "metric"]
+    assert titles == [graph.title for _, graph in dashboard.graphs()]
+    taken: set[tuple[int, int]] = set()
+    for each in widgets:
+        cells = {
+            (x, y)
+            for x in range(each["x"], each["x"] + each["width"])
+            for y in range(each["y"], each["y"] + each["height"])
+        }
+        assert not cells & taken
+        assert each["x"] + each["width"] <= COLUMNS
+        taken |= cells
+
+
+def test_a_widget_shows_its_lines_and_hides_what_they_are_made_of() -> None:
+    [widget] = [each for each in body(DIGITS) if each["properties"].get("title") == "Instances"]
+    rows = widget["properties"]["metrics"]
+    options = [row[-1] for row in rows]
+    assert [each.get("visible", True) for each in options] == [False, False, True]
+    assert rows[-1] == [{"id": "instances", "label": "instances that answered", "expression": "invocations / share"}]
+    assert rows[0][:-1] == [
+        "AWS/SageMaker", "Invocations", "EndpointName", "dev-digits", "VariantName", "g4dn-xlarge",
+    ]  # fmt: skip
+    assert widget["properties"]["region"] == "us-east-1"
+
+
+def test_limits_are_lines_of_the_widget() -> None:
+    [widget] = [each for each in body(ENDPOINTS["scaled"]) if each["properties"].get("title") == "Instances"]
+    assert [each["value"] for each in widget["properties"]["annotations"]["horizontal"]] == [1, 4]
+
+
+def test_the_same_environment_gives_the_same_text() -> None:
+    first, second = (dashboard_body(dashboard_of(environment(), projects=PROJECTS)) for _ in range(2))
+    assert first == second
+
+
+# Lines and queries.
+
+
+def metric(name: str = "Invocations") -> Metric:
+    return Metric(namespace="AWS/SageMaker", name=name, dimensions=(("EndpointName", "e"),), statistic="Sum")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"key": "Upper", "metrics": {"Upper": metric()}},
+        {"key": "a", "metrics": {"b": metric()}},
+        {"key": "a", "metrics": {"a": metric()}, "expression": "a / 1"},
+        {"key": "a", "metrics": {}, "expression": "1"},
+    ],
+    ids=["Id", "another name", "its own name", "no metrics"],
+)
+def test_what_cloudwatch_would_refuse_is_no_line(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"Id|line|expression"):
+        Series(label="x", **wrong)
+
+
+def test_one_id_for_two_metrics_is_refused() -> None:
+    lines = [
+        Series(key="a", label="a", metrics={"m": metric()}, expression="m"),
+        Series(key="b", label="b", metrics={"m": metric("ModelCacheHit")}, expression="m"),
+    ]
+    with pytest.raises(ValueError, match="two metrics"):
+        queries(lines, period=60)
+
+
+def test_an_id_matches_cloudwatchs_pattern() -> None:
+    for _, graph in dashboard_of(environment(DIGITS, SINGLE), projects=PROJECTS).graphs():
+        assert all(re.fullmatch(ID_PATTERN, each["Id"]) for each in queries(graph.series, period=60))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"name": "Calls"}, "no metric Calls"),
+        ({"namespace": "AWS/Sagemaker"}, "no metric"),
+        ({"dimensions": (("EndpointName", "e"),)}, "dimensions"),
+        ({"statistic": "p99"}, "statistics"),
+    ],
+)
+def test_a_metric_that_nobody_documents_is_found(changes: dict[str, Any], message: str) -> None:
+    known: dict[str, Any] = {
+        "namespace": "AWS/SageMaker",
+        "name": "Invocations",
+        "dimensions": (("EndpointName", "e"), ("VariantName", "v")),
+        "statistic": "Sum",
+    }
+    unit_of(Metric(**known))
+    with pytest.raises(LookupError, match=message):
+        unit_of(Metric(**{**known, **changes}))

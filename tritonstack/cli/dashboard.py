@@ -1,0 +1,118 @@
+"""``tritonstack dashboard``."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+from botocore.exceptions import BotoCoreError, ClientError
+
+from tritonstack.cli.session import session_of
+from tritonstack.config import Environment, load_environment
+from tritonstack.errors import InputError, Problem, WorkFailedError
+from tritonstack.local_aws import is_local
+from tritonstack.models.bucket import Session, code_of
+from tritonstack.monitoring.build_graphs import BuildProjects
+from tritonstack.monitoring.dashboard import dashboard_of
+from tritonstack.monitoring.graph import Dashboard
+from tritonstack.monitoring.page.chromium import write_picture
+from tritonstack.monitoring.page.page import Figures, page
+from tritonstack.monitoring.page.samples import Span, read_samples
+from tritonstack.monitoring.page.serve import HOST, make_server
+from tritonstack.monitoring.page.states import read_states
+from tritonstack.naming import builds_parameter
+from tritonstack.paths import LocalPaths, project_folder
+
+PORT = 4580
+REFRESH_SECONDS = 60
+"""CloudWatch's metrics come once a minute."""
+
+
+@click.command("dashboard")
+@click.argument("environment")
+@click.option("--hours", type=click.FloatRange(min=0.1, max=360), default=3, show_default=True, help="How far back.")
+@click.option("--serve", is_flag=True, help="Serve the page on this machine, drawn anew at every load.")
+@click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="With --serve; 0: any.")
+@click.option("--png", type=click.Path(dir_okay=False, path_type=Path), help="Draw it as a picture, with Chromium.")
+def command(*, environment: str, hours: float, serve: bool, port: int, png: Path | None) -> None:
+    """Draw the dashboard of ENVIRONMENT from its metrics, as a page that needs nothing else.
+
+    The graphs are those of the CloudWatch dashboard, which need not be deployed. Without --serve and --png the page is
+    written into .local.
+    """
+    if serve and png is not None:
+        raise click.UsageError("--serve or --png, not both")
+    settings = load_environment(project_folder() / "environments" / f"{environment}.yaml")
+    session = session_of(settings)
+    dashboard = dashboard_of(settings, projects=deployed_projects(session, environment))
+    cloudwatch = session.client("cloudwatch")
+    local = is_local(cloudwatch)
+
+    def draw(*, refresh_seconds: int | None = None) -> str:
+        figures = read_figures(cloudwatch, settings, dashboard, hours=hours, local=local)
+        return page(dashboard, figures, refresh_seconds=refresh_seconds)
+
+    if serve:
+        _serve(lambda: draw(refresh_seconds=REFRESH_SECONDS), port=port)
+    elif png is not None:
+        write_picture(draw(), png)
+        click.echo(f"{png}")
+    else:
+        click.echo(_write(draw(), LocalPaths.from_environment().root / f"dashboard-{environment}.html"))
+
+
+def read_figures(cloudwatch: Any, settings: Environment, dashboard: Dashboard, *, hours: float, local: bool) -> Figures:
+    """What the page shows now. Raises :class:`WorkFailedError` where CloudWatch refuses."""
+    span = Span.last(hours, now=datetime.now(tz=UTC))
+    return Figures(
+        samples=read_samples(cloudwatch, dashboard, span),
+        span=span,
+        alarms=read_states(cloudwatch, settings.environment),
+        local=local,
+    )
+
+
+def deployed_projects(session: Session, environment: str) -> BuildProjects | None:
+    """The projects of the deployed builds stack; None where there is none.
+
+    Raises:
+        WorkFailedError: Systems Manager refuses.
+    """
+    build = _value(session, environment, "project-name")
+    if build is None:
+        return None
+    return BuildProjects(build=build, engines=_value(session, environment, "engine-project-name"))
+
+
+def _value(session: Session, environment: str, value: str) -> str | None:
+    name = builds_parameter(environment=environment, value=value)
+    try:
+        return str(session.client("ssm").get_parameter(Name=name)["Parameter"]["Value"])
+    except (BotoCoreError, ClientError) as error:
+        if code_of(error) == "ParameterNotFound":
+            return None
+        raise WorkFailedError(f"could not read the parameter {name}: {error}") from error
+
+
+def _write(text: str, target: Path) -> Path:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = target.with_name(f".{target.name}.new")
+    unfinished.write_text(text, encoding="utf-8")
+    unfinished.replace(target)
+    return target
+
+
+def _serve(draw: Any, *, port: int) -> None:
+    try:
+        server = make_server(draw, port=port)
+    except OSError as error:
+        problem = Problem(field="--port", found=f"{port}: {error.strerror}", allowed="a free port, or 0 for any")
+        raise InputError([problem]) from error
+    click.echo(f"http://{HOST}:{server.server_address[1]}/  (Ctrl-C ends it)")
+    with server:
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            return

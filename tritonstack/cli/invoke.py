@@ -1,0 +1,112 @@
+"""``tritonstack invoke``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tritonstack.cli.session import calling_session, explain_name, refuse_without_credentials
+from tritonstack.errors import InputError, Problem
+
+if TYPE_CHECKING:  # imported where it is used, so that --help and wrong options answer at once
+    from tritonstack.client.files import InputFile
+    from tritonstack.client.model_client import ModelClient
+    from tritonstack.client.tables import TensorTable
+
+
+@click.command("invoke")
+@click.argument("name")
+@click.option(
+    "--input",
+    "files",
+    multiple=True,
+    metavar="[INPUT=]FILE",
+    help="JSON, .npy, .npz, or an image or text where the model takes one. Several for several inputs.",
+)
+@click.option("--text", help="A text itself, where the model takes one.")
+@click.option("--environment", default="local", show_default=True, help="The environment that NAME belongs to.")
+@click.option(
+    "--output", "outputs", multiple=True, help="An output that is wanted; without it the one with a meaning, else all."
+)
+@click.option("--raw", is_flag=True, help="Print every output as it comes, not what the model's recipe says it means.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+@click.option(
+    "--format",
+    "payload_format",
+    type=click.Choice(["auto", "json", "binary"]),
+    default="auto",
+    show_default=True,
+    help="How arrays travel. auto: JSON where it is small and loses nothing, else binary.",
+)
+@click.option("--repeat", type=click.IntRange(min=1), default=1, show_default=True, help="Call so often.")
+@click.option(
+    "--local", is_flag=True, help="Call the local AWS, whatever the shell points at. Implied by environment local."
+)
+def command(
+    *,
+    name: str,
+    files: Sequence[str],
+    text: str | None,
+    environment: str,
+    outputs: Sequence[str],
+    raw: bool,
+    as_json: bool,
+    payload_format: Any,
+    repeat: int,
+    local: bool,
+) -> None:
+    """Call a model by its NAME: [endpoint/]model, or endpoint/archive for one archive whatever is current."""
+    # Imported here so that --help and wrong options answer at once.
+    from tritonstack.cli import invoke_view  # noqa: PLC0415
+    from tritonstack.client.errors import ReleaseLookupError  # noqa: PLC0415
+    from tritonstack.client.files import InputFile  # noqa: PLC0415
+    from tritonstack.client.model_client import ModelClient  # noqa: PLC0415
+    from tritonstack.client.questions import outputs_meant  # noqa: PLC0415
+
+    if not files and text is None:
+        raise InputError([Problem(field="--input", found="nothing", allowed="--input FILE or --text TEXT")])
+    session = calling_session(environment, local=local)
+    client = ModelClient(environment=environment, session=session, on_wait=_say)
+    try:
+        table = client.tensor_table(name)
+    except (InputError, ReleaseLookupError) as error:
+        refuse_without_credentials(error, environment, session)
+        explain_name(error, client, environment, session)
+        raise
+    inputs = _inputs(client, table, [InputFile.parse(name) for name in files], text)
+    if table is not None and (problems := table.problems(inputs, outputs, file=files[0] if len(files) == 1 else None)):
+        raise InputError(problems)
+    wanted = (list(outputs) or None) if raw else outputs_meant(table, outputs)
+    answers = [client.invoke(name, inputs, wanted, payload_format=payload_format) for _ in range(repeat)]
+    if table is not None and not raw:
+        answers[-1] = client.with_meaning(answers[-1], table)
+    if as_json:
+        click.echo(json.dumps(invoke_view.as_json(answers), indent=2))
+    else:
+        invoke_view.show(answers)
+
+
+def _inputs(client: ModelClient, table: TensorTable | None, files: Sequence[InputFile], text: str | None) -> Any:
+    """The inputs of all files and of the text together. Raises InputError."""
+    from tritonstack.client.files import NO_MANIFEST, read_inputs  # noqa: PLC0415
+    from tritonstack.client.questions import question_inputs  # noqa: PLC0415
+
+    inputs = read_inputs(files, table, fetch=client.client_files)
+    if text is None:
+        return inputs
+    if table is None:
+        raise InputError([Problem(field="--text", found="a model whose manifest cannot be read", allowed=NO_MANIFEST)])
+    from_text = question_inputs(table, text=text, fetch=client.client_files)
+    twice = sorted(inputs.keys() & from_text.keys())
+    if twice:
+        found = f"input {', '.join(twice)}, which a file gives too"
+        raise InputError([Problem(field="--text", found=found, allowed="either a file or a text for an input")])
+    return inputs | from_text
+
+
+def _say(wait: Any) -> None:
+    """A line on standard error for each pause."""
+    click.echo(f"{wait.kind.value}; trying again in {wait.seconds:.1f} s ({wait.message})", err=True)

@@ -1,0 +1,137 @@
+"""``tritonstack lint``."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import click
+
+from tritonstack.config import Endpoint, load_environment
+from tritonstack.config.yaml_source import read_yaml
+from tritonstack.errors import InputError, Problem
+from tritonstack.models.lint import Finding, Target, lint_folder, lint_release
+from tritonstack.models.lint.built import unpacked_bytes
+from tritonstack.models.lint.report import annotation, report_of
+from tritonstack.models.places import Places
+from tritonstack.models.recipe import RECIPE
+from tritonstack.models.resolving import choice_of, sources_of
+from tritonstack.models.source import ArchiveSource
+from tritonstack.paths import project_folder
+
+Format = Literal["text", "json", "annotations"]
+
+
+@dataclass(frozen=True)
+class Served:
+    """A model folder and what serves it.
+
+    Attributes:
+        folder: the model folder.
+        target: what serves it.
+        archives: which of its overlays are served, or None for all.
+        settings: the file and the line that name the target's release; None where an option does.
+    """
+
+    folder: Path
+    target: Target
+    archives: frozenset[str] | None = None
+    settings: tuple[Path, int] | None = None
+
+
+@click.command("lint")
+@click.argument("folders", nargs=-1, type=click.Path(path_type=Path))
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json", "annotations"]),
+    default="text",
+    show_default=True,
+    help="text for people, json for programs (schemas/lint-report.schema.json), annotations for pull requests.",
+)
+@click.option("--release", help='Check for this Triton release ("24.09"): backends, Python, TensorRT.')
+@click.option("--instance-type", help="Check for this instance type (ml.g4dn.xlarge): GPUs, memory, disk.")
+@click.option("--environment", help="Check for every endpoint of this environment that serves the folder.")
+def command(
+    *, folders: tuple[Path, ...], form: Format, release: str | None, instance_type: str | None, environment: str | None
+) -> None:
+    """Check FOLDERS (model folders, or model repositories; all of model_repos/ without any) offline.
+
+    `tritonstack explain RULE` says what a rule is about. Exit code 2 where a finding is an error.
+    """
+    if environment and (release or instance_type):
+        allowed = "an environment, or a release and an instance type: its endpoints have theirs"
+        raise InputError([Problem(field="--environment", found="beside --release or --instance-type", allowed=allowed)])
+    if environment:
+        served = _served_by(environment, folders)
+    else:
+        target = Target.of_names(release=release, instance_type=instance_type)
+        served = [Served(folder, target) for folder in folders or _all_folders()]
+    chosen = list(dict.fromkeys(each.folder for each in served))
+    findings = list(dict.fromkeys(_findings(served)))
+    _print(form, chosen, findings)
+    errors = sum(finding.level == "error" for finding in findings)
+    click.echo(f"{len(chosen)} folders, {errors} errors, {len(findings) - errors} warnings", err=True)
+    if errors:
+        sys.exit(2)
+
+
+def _findings(served: Sequence[Served]) -> Iterator[Finding]:
+    for each in served:
+        # An option concerns all folders alike: then the finding stands once, at the folder that they lie in.
+        file, line = each.settings or (each.folder if len(served) == 1 else each.folder.parent, 0)
+        yield from lint_release(each.target, file=file, line=line)
+        yield from lint_folder(each.folder, target=each.target, archives=each.archives)
+
+
+def _print(form: Format, folders: Sequence[Path], findings: Sequence[Finding]) -> None:
+    if form == "json":
+        click.echo(report_of(folders, findings).model_dump_json(indent=2))
+        return
+    for finding in findings:
+        click.echo(annotation(finding) if form == "annotations" else str(finding))
+
+
+def _all_folders() -> tuple[Path, ...]:
+    return tuple(sorted(path.parent for path in (project_folder() / "model_repos").glob(f"*/{RECIPE}")))
+
+
+def _served_by(environment: str, folders: tuple[Path, ...]) -> list[Served]:
+    """The folders that an environment's endpoints serve, or those of ``folders`` alone, each with its endpoint."""
+    path = project_folder() / "environments" / f"{environment}.yaml"
+    settings, document = load_environment(path), read_yaml(path)
+    places = Places.of_project()
+    served = [
+        Served(
+            source.folder,
+            _target(source, endpoint, environment, places),
+            frozenset({source.name}),
+            (path, document.line(("endpoints", number, "release")) or 0),
+        )
+        for number, endpoint in enumerate(settings.endpoints)
+        for model in endpoint.models
+        for source in sources_of(model, project_folder() / "model_repos", choice_of(settings))
+    ]
+    if not folders:
+        return served
+    wanted = {folder.resolve(): folder for folder in folders}
+    known = {each.folder.resolve() for each in served}
+    unserved = sorted(str(folder) for path, folder in wanted.items() if path not in known)
+    if unserved:
+        allowed = f"folders that {environment} serves: {', '.join(sorted(path.name for path in known))}"
+        raise InputError([Problem(field="--environment", found=", ".join(unserved), allowed=allowed)])
+    return [
+        dataclasses.replace(each, folder=wanted[each.folder.resolve()])
+        for each in served
+        if each.folder.resolve() in wanted
+    ]
+
+
+def _target(source: ArchiveSource, endpoint: Endpoint, environment: str, places: Places) -> Target:
+    """An endpoint as one archive sees it, with that archive's size where it is built."""
+    size = unpacked_bytes(source, endpoint.platform, places)
+    return dataclasses.replace(Target.of_endpoint(endpoint, environment), unpacked_bytes=size)

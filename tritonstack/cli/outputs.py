@@ -1,0 +1,65 @@
+"""``tritonstack outputs``."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from tritonstack.cli.session import local_option, session_of
+from tritonstack.config import load_environment
+from tritonstack.outputs.assembling import document_of
+from tritonstack.outputs.reading import read_told
+from tritonstack.outputs.views import table, variables
+from tritonstack.paths import project_folder
+
+
+@click.command("outputs")
+@click.argument("environment")
+@click.option("--json", "as_json", is_flag=True, help="The document, as schemas/outputs.schema.json.")
+@click.option("--env", "as_variables", is_flag=True, help="Lines NAME=value, for a shell or $GITHUB_ENV.")
+@click.option(
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write a file instead: the document, unless --env.",
+)
+@local_option
+def command(*, environment: str, as_json: bool, as_variables: bool, output: Path | None, local: bool) -> None:
+    """Tell other pipelines what ENVIRONMENT has: endpoints, bucket, key, roles, release records, alarms.
+
+    It reads what the deployed stacks wrote to SSM, and the current release records; never the environment's file,
+    which only says what must be there. Everything is a table, or a document of a fixed form (docs/outputs.md).
+    """
+    if as_json and as_variables:
+        raise click.UsageError("--json and --env: give one of the two")
+    settings = load_environment(project_folder() / "environments" / f"{environment}.yaml")
+    document = document_of(read_told(session_of(settings, local=local), settings), environment=environment)
+    if as_variables:
+        text = variables(document)
+    elif as_json or output is not None:
+        text = document.text()
+    else:
+        Console(highlight=False).print(table(document))
+        return
+    if output is None:
+        click.echo(text, nl=False)
+    else:
+        write(output, text)
+        click.echo(f"{output}: written")
+
+
+def write(path: Path, text: str) -> None:
+    """Write to a temporary name beside ``path``, then move: a reader sees the old file or the new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        Path(temporary).chmod(0o644)
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise

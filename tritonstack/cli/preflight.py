@@ -1,0 +1,112 @@
+"""``tritonstack preflight``."""
+
+from __future__ import annotations
+
+import click
+from botocore.exceptions import NoCredentialsError, PartialCredentialsError
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from tritonstack.cli.progress import Steps
+from tritonstack.cli.session import local_option, session_of
+from tritonstack.config import load_environment
+from tritonstack.engines.order import served_by
+from tritonstack.errors import InputError, Problem
+from tritonstack.local_aws import is_local
+from tritonstack.paths import project_folder
+from tritonstack.preflight.result import Outcome, PreflightReport, PreflightResult, report_of
+from tritonstack.preflight.runner import run_checks
+from tritonstack.preflight.subject import Subject
+from tritonstack.read_only_aws import NotKnownError, ReadOnlyCalls
+
+SHOWN: dict[Outcome, tuple[str, str]] = {
+    "passes": ("passes", "green"),
+    "fails": ("will fail", "red"),
+    "unknown": ("not known", "yellow"),
+}
+CONSTRUCTED = "The local AWS answers: its quotas, images, zones and prices are constructed, and show nothing of AWS's."
+
+
+@click.command("preflight")
+@click.argument("environment")
+@click.option("--strict", is_flag=True, help="End with 1 also where something could not be known.")
+@click.option("--json", "as_json", is_flag=True, help="For programs: schemas/preflight.schema.json.")
+@local_option
+def command(*, environment: str, strict: bool, as_json: bool, local: bool) -> int:
+    """Say what a deployment of ENVIRONMENT will fail at, before it fails: quotas, images, bootstrap, keys, network.
+
+    Reads only; nothing is changed, and synthesis never asks. What AWS does not say (a missing permission) is listed as
+    not known. Ends with 1 where something will fail.
+    """
+    file = project_folder() / "environments" / f"{environment}.yaml"
+    settings = load_environment(file)
+    served = served_by(settings, project_folder() / "model_repos", file=file)
+    session = session_of(settings, local=local)
+    calls = ReadOnlyCalls(session)
+    constructed = is_local(calls.client("service-quotas"))
+    subject = Subject.of(served, calls, project=project_folder(), local=constructed)
+    _require_credentials(calls)
+    with Steps().step(f"preflight {environment}") as step:
+        results = run_checks(subject, say=step.say)
+        report = report_of(
+            results,
+            environment=environment,
+            account=settings.account,
+            region=settings.region,
+            constructed=constructed,
+        )
+        step.end_with(summary(report))
+    if as_json:
+        click.echo(report.model_dump_json(indent=2))
+    else:
+        show(report)
+    return 1 if report.fails or (strict and report.unknown) else 0
+
+
+def summary(report: PreflightReport) -> str:
+    """The counts in a line."""
+    return f"{report.passes} pass, {report.fails} will fail, {report.unknown} could not be known"
+
+
+def show(report: PreflightReport, console: Console | None = None) -> None:
+    """Print a table of everything, then what to do about what fails or is not known."""
+    console = console or Console(highlight=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("", no_wrap=True)
+    for column in ("check", "of", "found", "needed"):
+        table.add_column(column, overflow="fold")
+    for result in report.results:
+        word, colour = SHOWN[result.outcome]
+        rest = (result.check, result.subject, result.found, result.needed)
+        table.add_row(Text(word, style=colour), *(Text(text) for text in rest))
+    console.print(table)
+    for advice, results in _by_advice(report).items():
+        for result in results:
+            click.echo(f"{result.check} {result.subject}: {result.found}\n  needed:  {result.needed}")
+        click.echo(f"  do:      {advice}")
+    if report.constructed:
+        click.echo(CONSTRUCTED)
+    click.echo(summary(report))
+
+
+def _by_advice(report: PreflightReport) -> dict[str, list[PreflightResult]]:
+    """What fails, then what is not known, by what to do: one thing to do often mends several."""
+    found: dict[str, list[PreflightResult]] = {}
+    for outcome in ("fails", "unknown"):
+        for result in report.results:
+            if result.outcome == outcome:
+                found.setdefault(result.advice, []).append(result)
+    return found
+
+
+def _require_credentials(calls: ReadOnlyCalls) -> None:
+    """Without credentials nothing can be known: wrong input, as in every command that talks to AWS."""
+    try:
+        calls.must("sts", "get_caller_identity")
+    except NotKnownError as error:
+        if isinstance(error.__cause__, NoCredentialsError | PartialCredentialsError):
+            problem = Problem(field="AWS settings", found=error.found, allowed="credentials that boto3 can use")
+            raise InputError([problem]) from error
+        # Whatever else it is, the check of the account says so.

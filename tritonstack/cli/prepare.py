@@ -1,0 +1,266 @@
+"""``tritonstack prepare``."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+import click
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+from rich.console import Console
+from rich.text import Text
+
+from tritonstack.cli.progress import ended_by_signals
+from tritonstack.cli.session import AccountSession, ConfiguredSession, local_option, require_account, session_of
+from tritonstack.config import Endpoint, load_environment
+from tritonstack.engines.order import Order, Served, read_order, served_by
+from tritonstack.engines.orders import orders_of, source_of_digest
+from tritonstack.engines.preparation import (
+    Failure,
+    Place,
+    PreparationPlan,
+    Prepared,
+    PrepareFailedError,
+    PrepareSummary,
+    one_line,
+)
+from tritonstack.engines.prepare import Preparation
+from tritonstack.errors import InputError, Problem, TritonstackError, WorkFailedError
+from tritonstack.models.bucket import ArtifactBucket, Session
+from tritonstack.models.build import refuse_errors_of_environment
+from tritonstack.models.partial import partial_folder
+from tritonstack.models.places import Places
+from tritonstack.paths import project_folder
+
+LOG_SECONDS = 15.0
+"""How often at most an archive that is at the same thing adds a line."""
+
+
+class ArchiveLines:
+    """A line whenever an archive is at something new, and now and then while it is at it; from any thread."""
+
+    def __init__(self, console: Console | None = None, *, log_seconds: float = LOG_SECONDS) -> None:
+        """Lines go to standard error, so that a command's own output stays clean."""
+        self._console = console or Console(stderr=True, highlight=False)
+        self._log_seconds = log_seconds
+        self._started = time.monotonic()
+        self._said: dict[str, tuple[str, float]] = {}
+        self._lock = threading.Lock()
+
+    def say(self, archive: str, text: str) -> None:
+        """An archive is at this; only numbers that change are nothing new."""
+        kind, now = re.sub(r"[\d.,]+", "", text), time.monotonic()
+        with self._lock:
+            before, when = self._said.get(archive, ("", 0.0))
+            if not text or (kind == before and now - when < self._log_seconds):
+                return
+            self._said[archive] = (kind, now)
+            line = Text.assemble((f"{now - self._started:6.0f} s  ", "dim"), (archive, "bold"), f"  {text}")
+            self._console.print(line, soft_wrap=True)
+
+
+def planned_lines(plan: PreparationPlan) -> list[str]:
+    """What would be done, a line for each archive and place."""
+    lines = [f"{item.place.archive(item.name)}  {item.outcome}" for item in plan.there]
+    lines += [f"{copy.place.archive(copy.name)}  copy from {copy.source.archive(copy.name)}" for copy in plan.copies]
+    for build in plan.builds:
+        how = f"build, engine on {build.builder.machine.name}" if build.builder else "build"
+        lines += [f"{place.archive(build.name)}  {how}" for place in build.places]
+    return [*sorted(lines), *map(str, plan.refused)]
+
+
+def planned_document(plan: PreparationPlan) -> dict[str, Any]:
+    """The same for programs."""
+    rows = [_row(item.name.model, item.name.digest, item.place) | {"outcome": item.outcome} for item in plan.there]
+    for copy in plan.copies:
+        source = copy.source.archive(copy.name)
+        rows.append(_row(copy.name.model, copy.name.digest, copy.place) | {"outcome": "copy", "from": source})
+    for build in plan.builds:
+        machine = build.builder.machine.name if build.builder else None
+        rows += [
+            _row(build.name.model, build.name.digest, place) | {"outcome": "build", "machine": machine}
+            for place in build.places
+        ]
+    return {"archives": rows, "failed": _failed(plan.refused)}
+
+
+def prepared_document(summary: PrepareSummary, failures: Sequence[Failure] = ()) -> dict[str, Any]:
+    """What was done, for programs."""
+    return {
+        "bucket": summary.bucket,
+        "archives": [_prepared(item) for item in summary.archives],
+        "failed": _failed(failures),
+    }
+
+
+def _prepared(item: Prepared) -> dict[str, Any]:
+    return {
+        **_row(item.name.model, item.name.digest, item.place),
+        "outcome": item.outcome,
+        "seconds": round(item.seconds, 1),
+        "from": item.source.archive(item.name) if item.source else None,
+        "engines": [
+            {"model": engine.model, "machine": engine.machine, "seconds": engine.seconds} for engine in item.engines
+        ],
+    }
+
+
+def _row(model: str, digest: str, place: Place) -> dict[str, Any]:
+    return {"endpoint": place.endpoint, "platform": str(place.platform), "model": model, "digest": digest}
+
+
+def _failed(failures: Sequence[Failure]) -> list[dict[str, str]]:
+    return [
+        {"phase": one.phase, "model": one.name.model, "digest": one.name.digest, "reason": one.reason}
+        for one in failures
+    ]
+
+
+RETRIES = Config(retries={"mode": "standard", "total_max_attempts": 6}, max_pool_connections=32)
+"""A build of an hour shall not end because AWS stumbles once; what stays down ends it after some ten seconds."""
+
+
+@click.command("prepare")
+@click.argument("environment", required=False)
+@click.argument("endpoints", nargs=-1)
+@click.option("--order", "order_url", help="Do what this order says (s3://bucket/key), without an environment file.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@click.option("--json", "as_json", is_flag=True, help="For programs: every archive with its outcome.")
+@local_option
+def command(
+    *,
+    environment: str | None,
+    endpoints: tuple[str, ...],
+    order_url: str | None,
+    dry_run: bool,
+    as_json: bool,
+    local: bool,
+) -> None:
+    """Put everything that ENVIRONMENT's endpoints, or the named ENDPOINTS, need into its bucket.
+
+    What lies there is left alone; what serves elsewhere too is copied; what lies nowhere is built, TensorRT engines on
+    the machines that `tritonstack builders` shows. A deployment does the same before its endpoints are updated. Digests
+    that release records name are built from the inputs that the bucket keeps.
+    """
+    if (environment is None) == (order_url is None):
+        raise click.UsageError("name an environment, or --order")
+    with ended_by_signals():
+        if order_url is not None:
+            _prepare_order(order_url, dry_run=dry_run, as_json=as_json)
+        elif environment is not None:
+            _prepare_environment(environment, endpoints, local=local, dry_run=dry_run, as_json=as_json)
+
+
+class OrderFailedError(TritonstackError):
+    """An order could not even be begun; the last line says so in the form that a deployment finds."""
+
+    def __init__(self, url: str, error: TritonstackError) -> None:
+        """``error``: why."""
+        self.exit_code = error.exit_code
+        super().__init__(f"{error}\nFAILED in phase order of {url}: {one_line(error)}")
+
+
+def _prepare_order(url: str, *, dry_run: bool, as_json: bool) -> None:
+    try:
+        order = _read_order(url, ConfiguredSession(AccountSession(None), RETRIES))
+        session = ConfiguredSession(AccountSession(order.region), RETRIES)
+        _prepare([order], session, dry_run=dry_run, as_json=as_json)
+    except PrepareFailedError:
+        raise
+    except TritonstackError as error:
+        raise OrderFailedError(url, error) from error
+
+
+def _read_order(url: str, session: Session) -> Order:
+    parts = urlsplit(url)
+    if parts.scheme != "s3" or not parts.netloc or not parts.path.strip("/"):
+        raise InputError([Problem(field="--order", found=url, allowed="s3://<bucket>/<key>")])
+    try:
+        answer = session.client("s3").get_object(Bucket=parts.netloc, Key=parts.path.lstrip("/"))
+        content: bytes = answer["Body"].read()
+    except (BotoCoreError, ClientError) as error:
+        raise WorkFailedError(f"could not read {url}: {error}") from error
+    return read_order(content, file=url)
+
+
+def _prepare_environment(name: str, endpoints: Sequence[str], *, local: bool, dry_run: bool, as_json: bool) -> None:
+    file = project_folder() / "environments" / f"{name}.yaml"
+    settings = load_environment(file)
+    served = served_by(settings, project_folder() / "model_repos", file=file)
+    chosen = _chosen(served, endpoints, file=str(file))
+    refuse_errors_of_environment(settings, models=sorted({model for one in chosen for model in one.models}))
+    plain = session_of(settings, local=local)
+    require_account(plain, settings)
+    session = ConfiguredSession(plain, RETRIES)
+    _prepare(orders_of(served, chosen, session=session), session, dry_run=dry_run, as_json=as_json)
+
+
+def _chosen(served: Served, names: Sequence[str], *, file: str) -> tuple[Endpoint, ...]:
+    """The named endpoints, or all. Raises :class:`InputError` for names that no endpoint has."""
+    known = {endpoint.name: endpoint for endpoint in served.environment.endpoints}
+    wrong = [
+        Problem(file=file, field="endpoints", found=f"no endpoint {name}", allowed=", ".join(known))
+        for name in dict.fromkeys(names)
+        if name not in known
+    ]
+    if wrong:
+        raise InputError(wrong)
+    return tuple(known[name] for name in dict.fromkeys(names)) or tuple(known.values())
+
+
+def _prepare(orders: Sequence[Order], session: Session, *, dry_run: bool, as_json: bool) -> None:
+    """Raises as ``Preparation.run``."""
+    places = Places.of_project()
+    bucket = ArtifactBucket(environment=orders[0].environment, session=session)
+    with partial_folder(places.archives, name=".inputs") as kept:
+        preparation = Preparation(
+            orders=orders,
+            session=session,
+            source_of=lambda name, choice: source_of_digest(
+                name.model,
+                name.digest,
+                repositories=places.repositories,
+                bucket=bucket,
+                work=kept,
+                choice=choice,
+            ),
+            bucket=bucket,
+            places=places,
+            watch=ArchiveLines().say,
+        )
+        if dry_run:
+            _show_plan(preparation, as_json=as_json)
+            return
+        try:
+            summary = preparation.run()
+        except PrepareFailedError as error:
+            if as_json:
+                click.echo(json.dumps(prepared_document(error.summary, error.failures), indent=2))
+            raise
+    _show(summary, as_json=as_json)
+
+
+def _show_plan(preparation: Preparation, *, as_json: bool) -> None:
+    plan = preparation.plan()
+    if as_json:
+        click.echo(json.dumps(planned_document(plan), indent=2))
+    else:
+        click.echo("\n".join(planned_lines(plan)) or "nothing to prepare")
+    if plan.refused:
+        summary = PrepareSummary(bucket=preparation.bucket.name, archives=tuple(plan.there))
+        raise PrepareFailedError(plan.refused, left=(), summary=summary)
+
+
+def _show(summary: PrepareSummary, *, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(prepared_document(summary), indent=2))
+        return
+    for item in summary.archives:
+        click.echo(f"s3://{summary.bucket}/{item.place.archive(item.name)}  {item.outcome}")
+    click.echo(str(summary))

@@ -1,0 +1,111 @@
+"""``tritonstack proxy``."""
+
+from __future__ import annotations
+
+import errno
+import logging
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tritonstack.cli.session import calling_session, explain_name, refuse_without_credentials
+from tritonstack.errors import InputError, Problem
+
+if TYPE_CHECKING:  # imported where it is used, so that --help and wrong options answer at once
+    from collections.abc import Sequence
+
+    from tritonstack.client.releases import Release
+
+PORT = 8000
+"""Triton's own HTTP port, which its clients call by themselves."""
+_NOT_TO_BE_HAD = (errno.EADDRINUSE, errno.EACCES)
+
+
+@click.command("proxy")
+@click.argument("environment")
+@click.option("--endpoint", help="Serve the models of this endpoint alone, by their names without it.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="On 127.0.0.1; 0 takes a free one."
+)
+@click.option(
+    "--concurrency",
+    type=click.IntRange(1, 512),
+    default=32,
+    show_default=True,
+    help="How many invocations are on their way at once: threads and AWS connections. More wait for their turn.",
+)
+@click.option(
+    "--local", is_flag=True, help="Call the local AWS, whatever the shell points at. Implied by environment local."
+)
+def command(*, environment: str, endpoint: str | None, port: int, concurrency: int, local: bool) -> None:
+    """Serve KServe's protocol v2 on loopback for the models of ENVIRONMENT, until interrupted.
+
+    Triton's own clients (tritonclient.http, perf_analyzer) call a model by its name, [endpoint/]model; each call
+    becomes a signed InvokeEndpoint.
+    """
+    import uvloop  # noqa: PLC0415
+
+    from tritonstack.paths import LocalPaths  # noqa: PLC0415
+    from tritonstack.proxy.serve import make_parts, serve  # noqa: PLC0415
+    from tritonstack.proxy.service import Proxy  # noqa: PLC0415
+
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(message)s")
+    session = calling_session(environment, local=local)
+    archives = LocalPaths.from_environment().archives
+    parts = make_parts(environment=environment, session=session, concurrency=concurrency, archives=archives)
+    releases = _releases(parts.client, environment, endpoint, session)
+    proxy = Proxy(parts=parts, endpoint=endpoint, concurrency=concurrency)
+    try:
+        uvloop.run(serve(proxy, port=port, listening=lambda port: _announce(environment, port, releases)))
+    except OSError as error:
+        if error.errno not in _NOT_TO_BE_HAD:
+            raise
+        found = f"{port}, which cannot be had: {error.strerror}"
+        advice = "--port 0 takes a free one"
+        raise InputError([Problem(field="--port", found=found, allowed="a free port", advice=advice)]) from error
+
+
+def _releases(client: Any, environment: str, endpoint: str | None, session: Any) -> Sequence[Release]:
+    """What is served; empty where this caller may not list it. Raises InputError or ReleaseLookupError."""
+    from tritonstack.client.errors import ReleaseLookupError  # noqa: PLC0415
+    from tritonstack.proxy.errors import is_denied  # noqa: PLC0415
+
+    try:
+        releases: Sequence[Release] = client.releases()
+    except ReleaseLookupError as error:
+        if is_denied(error):
+            click.echo(f"{error}\nModels are reached by endpoint/model.", err=True)
+            return ()
+        refuse_without_credentials(error, environment, session)
+        raise
+    if not releases:
+        nothing = Problem(
+            field="ENVIRONMENT", found=f"{environment}, which has no release record", allowed="a deployed environment"
+        )
+        unknown = InputError([nothing])
+        explain_name(unknown, client, environment, session, field="ENVIRONMENT")
+        raise unknown
+    endpoints = sorted({release.endpoint for release in releases})
+    if endpoint is not None and endpoint not in endpoints:
+        allowed = f"an endpoint with release records: {', '.join(endpoints)}"
+        raise InputError([Problem(field="--endpoint", found=repr(endpoint), allowed=allowed)])
+    return [release for release in releases if endpoint in (None, release.endpoint)]
+
+
+def _announce(environment: str, port: int, releases: Sequence[Release]) -> None:
+    """Where it listens, for whom, and an example."""
+    url = f"127.0.0.1:{port}"
+    endpoints = sorted({release.endpoint for release in releases})
+    count = f"{len(releases)} model{'' if len(releases) == 1 else 's'}"
+    what = f"{count} of {', '.join(endpoints)}" if releases else "models by endpoint/model"
+    click.echo(f"KServe v2 at http://{url} for environment {environment}: {what}. Ctrl-C ends it.")
+    click.echo(f"  curl http://{url}/v2/models/{_example(releases)}")
+
+
+def _example(releases: Sequence[Release]) -> str:
+    """A name that reaches a model."""
+    if not releases:
+        return "<endpoint>/<model>"
+    first = releases[0]
+    alone = sum(release.model == first.model for release in releases) == 1
+    return first.model if alone else f"{first.endpoint}/{first.model}"

@@ -1,0 +1,286 @@
+"""``tritonstack review``."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from tritonstack.cli.progress import Steps
+from tritonstack.config import load_environment
+from tritonstack.errors import InputError, Problem
+from tritonstack.models.manifest_stores import BuiltHere, CopyOfBucket, ManifestStore
+from tritonstack.models.resolving import resolved_models
+from tritonstack.paths import LocalPaths, project_folder
+from tritonstack.pipeline.snapshot import CONTEXT, FOLDER, SETTINGS, added_by_pipeline
+from tritonstack.review.annotations import annotations_of, commands_of
+from tritonstack.review.assembly import read_assembly
+from tritonstack.review.cost import prices_of
+from tritonstack.review.cost_table import table_of
+from tritonstack.review.document import ReviewDocument, cost_table_entry, document_of
+from tritonstack.review.entry_words import match_groups
+from tritonstack.review.fail_on import allowed_words, matches_of, parse_fail_on
+from tritonstack.review.markdown import LIMIT, WHOLE, markdown
+from tritonstack.review.pages import show, show_costs
+from tritonstack.review.parts import Known
+from tritonstack.review.pipeline_side import NOTHING, joined, no_better_known, same_but_open, without
+from tritonstack.review.report import Base, report_of
+from tritonstack.review.snapshot import Snapshots
+from tritonstack.review.stored import read_snapshots_at, snapshots_at
+from tritonstack.review.write import synthesise
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sides:
+    """What is compared.
+
+    Attributes:
+        before: at the base.
+        after: now.
+        notes: what of them cannot be compared.
+    """
+
+    before: Snapshots
+    after: Snapshots
+    notes: tuple[str, ...] = ()
+
+
+def base_of(named: str | Sequence[str], project: Path) -> tuple[Base, Snapshots]:
+    """What to compare with, and its environments: what was named, or the first of some defaults that the clone has.
+
+    Raises:
+        InputError: none of them can be compared with.
+    """
+    problems: list[Problem] = []
+    for ref in [named] if isinstance(named, str) else named:
+        try:
+            commit, snapshots = read_snapshots_at(ref, repository=project)
+        except InputError as error:
+            problems += error.problems
+        else:
+            return Base(ref=ref, commit=commit, chosen=isinstance(named, str)), snapshots
+    raise InputError(list(dict.fromkeys(problems)))
+
+
+def sides_of(base: Base, environments: Snapshots, *, project: Path, assembly: Path | None) -> Sides:
+    """Both sides, with what the project's pipeline adds to the environments.
+
+    Args:
+        base: what to compare with.
+        environments: its snapshots, without the pipeline's.
+        project: the project's folder.
+        assembly: a cloud assembly to take in place of synthesising.
+
+    Raises:
+        InputError: the base's snapshots or the app's input are wrong.
+        WorkFailedError: the app failed.
+    """
+    added = snapshots_at(base.commit, repository=project, folder=FOLDER)
+    if assembly is not None:
+        found = read_assembly(assembly)
+        part = added_by_pipeline(found)
+        if added is not None and not part.environments and (project / SETTINGS).is_file():
+            note = f"{assembly} was synthesised without -c pipeline=true: what {SETTINGS} makes is not compared."
+            return Sides(before=environments, after=found, notes=(note,))
+        return _sides(environments, added, after=without(found, part), added_after=part)
+    with ThreadPoolExecutor(max_workers=1) as beside:  # each waits for a process of its own
+        pipeline = beside.submit(_pipeline, project, added) if (project / SETTINGS).is_file() else None
+        after = synthesised(project)
+        return _sides(environments, added, after=after, added_after=NOTHING if pipeline is None else pipeline.result())
+
+
+def _sides(before: Snapshots, added: Snapshots | None, *, after: Snapshots, added_after: Snapshots) -> Sides:
+    """Both sides, each joined to one."""
+    added = added or NOTHING
+    unknown = sorted(name for name, each in added.environments.items() if each.findings is None)
+    note = f"The base has no policy findings of what {SETTINGS} makes: whether there are new ones is not known."
+    return Sides(
+        before=joined(before, added),
+        after=joined(after, no_better_known(added_after, added)),
+        notes=(note,) if unknown else (),
+    )
+
+
+def synthesised(project: Path, *, validation: bool = True) -> Snapshots:
+    """The project's environments as they are now. ``validation``: whether policy findings are looked for."""
+    with tempfile.TemporaryDirectory(prefix="review-") as name:
+        synthesise(project, Path(name), validation=validation)
+        return read_assembly(Path(name))
+
+
+def _pipeline(project: Path, before: Snapshots | None) -> Snapshots:
+    """What the pipeline adds now.
+
+    Validation takes most of a synthesis. Templates that did not change, with the same acceptances, have the findings
+    that they had: only others are synthesised again to look for them.
+    """
+    with tempfile.TemporaryDirectory(prefix="review-") as name:
+        synthesise(project, Path(name), validation=False, context=CONTEXT)
+        found = added_by_pipeline(read_assembly(Path(name), accepted=True))
+    if before is not None and same_but_open(found, before):
+        return before
+    with tempfile.TemporaryDirectory(prefix="review-") as name:
+        synthesise(project, Path(name), context=CONTEXT)
+        return added_by_pipeline(read_assembly(Path(name)))
+
+
+DEFAULT_BASES = ("origin/main", "main")
+EVERY = "*"
+"""``--costs`` without a name."""
+file_option = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.command("review")
+@click.option("--base", help=f"Branch, tag or commit to compare with; default: {', then '.join(DEFAULT_BASES)}.")
+@click.option("--json", "as_json", type=file_option, help="Write the report as data: schemas/review.schema.json.")
+@click.option("--markdown", "as_markdown", type=file_option, help="Write it for a comment of a pull request.")
+@click.option("--html", "as_html", type=file_option, help="Write it as a page that needs nothing else.")
+@click.option("--whole", default=WHOLE, show_default=True, help="Where all of it is, said where Markdown is cut.")
+@click.option("--verbose", is_flag=True, help="Print all of it, where the terminal else gets the first of many.")
+@click.option("--annotations", is_flag=True, help="Print workflow commands of GitHub Actions instead of a table.")
+@click.option("--fail-on", help=f"End with 1 where one of these happens: {allowed_words()}.")
+@click.option(
+    "--manifests",
+    multiple=True,
+    type=click.Path(file_okay=False, exists=True, path_type=Path),
+    help="A copy of a bucket's manifests/, for sizes of archives and the time that engines took. May be repeated.",
+)
+@click.option(
+    "--costs",
+    metavar="[ENVIRONMENT]",
+    is_flag=False,
+    flag_value=EVERY,
+    help="Print what an environment costs, or each of them, and compare nothing.",
+)
+@click.option(
+    "--no-synth",
+    "assembly",
+    type=click.Path(file_okay=False, exists=True, path_type=Path),
+    help="Compare what lies in this folder (cdk.out) instead of synthesising.",
+)
+def command(
+    *,
+    base: str | None,
+    as_json: Path | None,
+    as_markdown: Path | None,
+    as_html: Path | None,
+    whole: str,
+    verbose: bool,
+    annotations: bool,
+    fail_on: str | None,
+    manifests: tuple[Path, ...],
+    costs: str | None,
+    assembly: Path | None,
+) -> int:
+    """Say what a deployment of this change does, in every environment, before it is merged.
+
+    The templates are synthesised and compared with the snapshots that are committed where this branch left its base.
+    No AWS credentials are needed, and nothing is asked over a network. Ends with 1 where --fail-on matches.
+    """
+    words = () if fail_on is None else parse_fail_on(fail_on)
+    project = project_folder()
+    if costs is not None:
+        given = {"--base": base, "--json": as_json, "--markdown": as_markdown, "--html": as_html, "--fail-on": fail_on}
+        _refuse_beside_costs([name for name, value in given.items() if value is not None])
+        _show_costs(costs, project, assembly)
+        return 0
+    with Steps().step("review") as step:
+        compared, committed = base_of(base or DEFAULT_BASES, project)
+        step.say("synthesising" if assembly is None else f"reading {assembly}")
+        sides = sides_of(compared, committed, project=project, assembly=assembly)
+        known = Known.of_project(project, base=compared.commit, stores=_stores(manifests))
+        report = report_of(sides.before, sides.after, base=compared, known=known, notes=sides.notes)
+        step.end_with(f"compared with {compared.ref} ({compared.commit[:12]})")
+    matches = matches_of(report, words)
+    document = document_of(report, matches)
+    if as_json is not None:
+        _write(as_json, document.text())
+    if as_markdown is not None:
+        _write(as_markdown, markdown(document, limit=LIMIT, whole=whole))
+    if as_html is not None:
+        from tritonstack.review.pages import page  # noqa: PLC0415 - Jinja is loaded for a page alone
+
+        _write(as_html, page(document))
+    if annotations:
+        for line in commands_of(annotations_of(document, project=project, folders=_folders(document, project))):
+            click.echo(line)
+    else:
+        show(document, Console(highlight=False), verbose=verbose)
+    for word in match_groups(document):
+        head = f"--fail-on {word.policy}: {word.environment}:"
+        for sentence in (*word.first, *(word.rest if verbose else ())):
+            click.echo(f"{head} {sentence}", err=True)
+        if word.rest and not verbose:
+            click.echo(f"{head} … {len(word.rest)} more", err=True)
+    return 1 if matches else 0
+
+
+def _refuse_beside_costs(options: Sequence[str]) -> None:
+    if options:
+        advice = "Leave --costs out: every report of a change has the table."
+        raise InputError(
+            [Problem(field="--costs", found=", ".join(options), allowed="--no-synth alone", advice=advice)]
+        )
+
+
+def _show_costs(name: str, project: Path, assembly: Path | None) -> None:
+    """Print the cost table of an environment, or of every one."""
+    with Steps().step("costs") as step:
+        step.say("synthesising" if assembly is None else f"reading {assembly}")
+        environments = (
+            synthesised(project, validation=False).environments
+            if assembly is None
+            else read_assembly(assembly).environments
+        )
+        if name not in {EVERY, *environments}:
+            raise InputError(
+                [
+                    Problem(
+                        field="--costs",
+                        found=name,
+                        allowed=", ".join(environments),
+                        advice="Name one of them, or none.",
+                    )
+                ]
+            )
+        step.end_with(f"{len(environments)} environments" if name == EVERY else name)
+    for each in environments.values() if name == EVERY else (environments[name],):
+        table = table_of(each, book=prices_of(each.name, base=None, project=project).after)
+        show_costs(each.name, cost_table_entry(table, table), Console(highlight=False))
+
+
+def _stores(copies: Sequence[Path]) -> tuple[ManifestStore, ...]:
+    """Where manifests of archives are: copies of buckets, then what was built here."""
+    given = (CopyOfBucket(folder=each, name=each.name) for each in copies)
+    return (*given, BuiltHere(folder=LocalPaths.from_environment().archives))
+
+
+def _folders(document: ReviewDocument, project: Path) -> dict[str, str]:
+    """Model → its folder, of the models that change."""
+    found: dict[str, str] = {}
+    for environment in document.environments:
+        file = project / "environments" / f"{environment.name}.yaml"
+        if environment.models and file.is_file():
+            for sources in resolved_models(load_environment(file), project / "model_repos", file=file).values():
+                found |= {each.name: each.folder.name for each in sources}
+    return found
+
+
+def _write(path: Path, text: str) -> None:
+    """Write to a temporary name beside ``path``, then move."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        Path(temporary).chmod(0o644)
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise

@@ -1,0 +1,88 @@
+"""``tritonstack schema``: writes the JSON Schemas that editors complete and check YAML files with."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import tempfile
+from pathlib import Path
+
+import click
+from pydantic import BaseModel
+
+from tritonstack.errors import WorkFailedError
+from tritonstack.extensions import extensions
+
+SCHEMAS: dict[str, tuple[str, str]] = {
+    "environment": ("tritonstack.config.environment", "Environment"),
+    "recipe": ("tritonstack.models.recipe", "Recipe"),
+    "lint-report": ("tritonstack.models.lint.report", "LintReport"),
+    "releases": ("tritonstack.releases.report", "ReleasesReport"),
+    "outputs": ("tritonstack.outputs.document", "OutputsDocument"),
+    "outputs-parameter": ("tritonstack.outputs.parameters", "StackParameter"),
+    "preflight": ("tritonstack.preflight.result", "PreflightReport"),
+    "review": ("tritonstack.review.document", "ReviewDocument"),
+    "prices": ("tritonstack.catalogue.price_file", "PriceFile"),
+    "pipeline": ("tritonstack.config.pipeline", "Pipeline"),
+}
+"""Schema → (module, pydantic model); ``<schema>.schema.json`` is its file."""
+GROUP = "tritonstack.schemas"
+"""Entry points of packages beside this one: schema → pydantic model."""
+
+
+def schema_text(name: str) -> str:
+    """The schema called ``name`` as JSON Schema draft 2020-12; the same text for the same models."""
+    if name in SCHEMAS:
+        module, attribute = SCHEMAS[name]
+        model = getattr(importlib.import_module(module), attribute)
+    else:
+        module, attribute, model = GROUP, name, extensions(GROUP)[name]
+    if not (isinstance(model, type) and issubclass(model, BaseModel)):
+        raise TypeError(f"{module}.{attribute} is no pydantic model")
+    document = {"$schema": "https://json-schema.org/draft/2020-12/schema", **model.model_json_schema()}
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+def schema_names() -> list[str]:
+    """The names of all schemas, those of installed packages beside this one included."""
+    return [*SCHEMAS, *extensions(GROUP)]
+
+
+@click.command("schema")
+@click.option("--check", is_flag=True, help="Write nothing; end with 1 when a committed schema is not current.")
+@click.option(
+    "--folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("schemas"),
+    show_default=True,
+    help="Where the schemas lie.",
+)
+def command(*, check: bool, folder: Path) -> None:
+    """Write the JSON Schemas of environments and recipes for editors."""
+    stale = []
+    for name in schema_names():
+        path, text = folder / f"{name}.schema.json", schema_text(name)
+        current = path.is_file() and path.read_text(encoding="utf-8") == text
+        if check:
+            stale += [] if current else [str(path)]
+            continue
+        if not current:
+            _write(path=path, text=text)
+        click.echo(f"{path}: {'unchanged' if current else 'written'}")
+    if stale:
+        raise WorkFailedError(f"not current: {', '.join(stale)}\n  do: run `tritonstack schema` and commit the result")
+
+
+def _write(*, path: Path, text: str) -> None:
+    """Writes to a temporary name beside ``path``, then moves."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        Path(temporary).chmod(0o644)
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise

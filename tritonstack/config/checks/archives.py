@@ -1,0 +1,154 @@
+"""What archives contain against the endpoints that serve them: backends, DALI's memory, the default model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence, Set
+from pathlib import Path
+from typing import Protocol
+
+from tritonstack.catalogue import load_catalogue
+from tritonstack.config.checks.backends import check_model
+from tritonstack.config.endpoint import Endpoint
+from tritonstack.config.environment import Environment
+from tritonstack.config.findings import Finding, shown, to_problems
+from tritonstack.config.yaml_source import Location
+from tritonstack.errors import Problem
+
+DALI_RELEASES_MEMORY = "--backend-config=dali,release_after_unload=true"
+"""Without it DALI keeps its GPU memory when a model is unloaded (triton-inference-server/dali_backend, docs)."""
+
+
+class Contents(Protocol):
+    """What one archive contains."""
+
+    @property
+    def models(self) -> Sequence[str]:
+        """The names of its model folders."""
+        ...
+
+    @property
+    def ensembles(self) -> Sequence[str]:
+        """Those of them that are ensembles."""
+        ...
+
+    @property
+    def backends(self) -> Set[str]:
+        """The values of ``backend:`` or ``platform:`` in their config.pbtxt files."""
+        ...
+
+
+def check_archives(
+    environment: Environment,
+    contents: Mapping[str, Contents],
+    *,
+    archives: Mapping[str, Sequence[str]] | None = None,
+    file: Path | None = None,
+) -> list[Problem]:
+    """Everything about the archives of an environment's models that does not fit their endpoints.
+
+    Args:
+        environment: the settings.
+        contents: archive → what it contains. Archives that the mapping does not name are not checked.
+        archives: entry of ``models`` → the archives that it means; without it, each means the archive of that name.
+        file: the environment's file, as the problems should name it; by default ``environments/<environment>.yaml``.
+
+    Returns:
+        The problems; empty where all is well. The caller raises ``InputError``.
+    """
+    findings: list[Finding] = []
+    for index, endpoint in enumerate(environment.endpoints):
+        place: Location = ("endpoints", index)
+        known: dict[str, Contents] = {}
+        for number, entry in enumerate(endpoint.models):
+            location = (*place, "models", number)
+            meant = (archives or {}).get(entry, (entry,))
+            findings += _check_single(endpoint=endpoint, entry=entry, meant=meant, location=location)
+            for model in meant:
+                if model in contents:
+                    known[model] = contents[model]
+                    backends = sorted(known[model].backends)
+                    findings += check_model(endpoint=endpoint, backends=backends, model=model, location=location)
+        findings += _check_dali(endpoint=endpoint, contents=known, location=(*place, "container", "additional_args"))
+        findings += _check_default_model(
+            endpoint=endpoint, contents=known, location=(*place, "container", "default_model_name")
+        )
+    return to_problems(findings=findings, path=file or Path("environments") / f"{environment.environment}.yaml")
+
+
+def with_archives(environment: Environment, archives: Mapping[str, Sequence[str]]) -> Environment:
+    """The settings in which every endpoint names its archives one by one, sorted as written.
+
+    ``archives``: entry of ``models`` → the archives that it means.
+    """
+    endpoints = []
+    for endpoint in environment.endpoints:
+        names = dict.fromkeys(name for entry in endpoint.models for name in archives.get(entry, (entry,)))
+        endpoints.append(endpoint.model_copy(update={"models": tuple(names)}))
+    return environment.model_copy(update={"endpoints": tuple(endpoints)})
+
+
+def with_default_models(environment: Environment, contents: Mapping[str, Contents]) -> Environment:
+    """The settings in which each single-model endpoint whose archive has several model folders names the one to serve.
+
+    Where the settings name none, it is the archive's only ensemble (``check_archives`` refuses what has no such one).
+    """
+    endpoints = []
+    for endpoint in environment.endpoints:
+        name = _default_model(endpoint, contents)
+        container = endpoint.container.model_copy(update={"default_model_name": name})
+        endpoints.append(endpoint.model_copy(update={"container": container}))
+    return environment.model_copy(update={"endpoints": tuple(endpoints)})
+
+
+def _check_single(*, endpoint: Endpoint, entry: str, meant: Sequence[str], location: Location) -> Iterator[Finding]:
+    """A single-model endpoint serves one archive, and a folder may stand for several."""
+    if not endpoint.multi_model and len(meant) > 1:
+        yield Finding(
+            location=location,
+            found=f"{entry}, which stands for {len(meant)} archives, on a single-model endpoint",
+            allowed=f"one of them: {', '.join(meant)}",
+        )
+
+
+def _default_model(endpoint: Endpoint, contents: Mapping[str, Contents]) -> str | None:
+    named = endpoint.container.default_model_name
+    found = contents.get(endpoint.models[0])
+    if endpoint.multi_model or named is not None or found is None or len(found.models) < 2:
+        return named
+    return found.ensembles[0] if len(found.ensembles) == 1 else None
+
+
+def _check_default_model(
+    *, endpoint: Endpoint, contents: Mapping[str, Contents], location: Location
+) -> Iterator[Finding]:
+    """A single-model container ends at once where its archive has several folders and none is named (serve)."""
+    if endpoint.multi_model:
+        return
+    for model, found in contents.items():
+        named = endpoint.container.default_model_name
+        allowed = f"a model folder of the archive {model}: {', '.join(found.models) or 'none there'}"
+        if named is not None and named not in found.models:
+            yield Finding(location=location, found=shown(named), allowed=allowed)
+        elif len(found.models) > 1 and _default_model(endpoint, contents) is None:
+            ensembles = f"{len(found.ensembles)} ensembles" if found.ensembles else "no ensemble"
+            yield Finding(
+                location=location,
+                found=f"null, and the archive has {len(found.models)} model folders with {ensembles}",
+                allowed=allowed,
+                advice="Name the folder that /invocations shall serve.",
+            )
+
+
+def _check_dali(*, endpoint: Endpoint, contents: Mapping[str, Contents], location: Location) -> Iterator[Finding]:
+    """In multi-model mode, models are unloaded to make room; DALI must give its GPU memory back then."""
+    using = sorted(model for model, found in contents.items() if "dali" in found.backends)
+    if not (endpoint.multi_model and using) or DALI_RELEASES_MEMORY in endpoint.container.additional_args:
+        return
+    variable = load_catalogue().serve_variables["SAGEMAKER_TRITON_ADDITIONAL_ARGS"]
+    newer = "" if variable.known_to(endpoint.release) else f" It takes release {variable.since} or newer."
+    yield Finding(
+        location=location,
+        found=f"{shown(list(endpoint.container.additional_args))}, and {', '.join(using)} needs the backend dali",
+        allowed=f"a list with {DALI_RELEASES_MEMORY}",
+        advice=f"Add that element: without it DALI keeps GPU memory after a model is unloaded.{newer}",
+    )

@@ -1,0 +1,126 @@
+"""An endpoint's Triton release: is it known, is its image in the region, does the host's driver suit its CUDA."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tritonstack.catalogue import ImageNotFoundError, TritonRelease, dns_suffix, load_catalogue
+from tritonstack.config.checks.arguments import unread_arguments
+from tritonstack.config.checks.site import Site, nearest
+from tritonstack.config.endpoint import SAGEMAKER_DEFAULT_AMI, Endpoint
+from tritonstack.config.findings import Finding, shown
+from tritonstack.config.yaml_source import Location
+
+
+def check_release(*, endpoint: Endpoint, location: Location, site: Site) -> Iterator[Finding]:
+    """What is wrong with the release, its image and the host AMI."""
+    release = site.catalogue.release(endpoint.release)
+    has_image = endpoint.image is not None or endpoint.release in site.catalogue.image_table.regions
+    if release is None or (release.taken_from and not has_image):
+        yield _unknown_release(endpoint=endpoint, location=location, site=site)
+    elif endpoint.image is None and site.region in site.catalogue.regions:
+        yield from _check_image(release=release, location=location, site=site)
+    if endpoint.image is not None:
+        yield from _check_own_image(image=endpoint.image, location=(*location, "image"), site=site)
+    if endpoint.host_ami not in (None, SAGEMAKER_DEFAULT_AMI):
+        yield from _check_host_ami(endpoint=endpoint, release=release, location=location, site=site)
+
+
+def release_warnings(*, endpoint: Endpoint, region: str) -> tuple[str, ...]:
+    """What is taken for granted of the release, for want of a source; a deployment may show that it is otherwise."""
+    catalogue = load_catalogue()
+    release, warnings = catalogue.release(endpoint.release), []
+    if release is not None and release.taken_from:
+        warnings.append(
+            f"release {release.version} is not in the catalogue: its Python ({release.python}), backends and CUDA are "
+            f"taken to be those of {release.taken_from}"
+        )
+    source = catalogue.image_table.without_region_list.get(endpoint.release)
+    if source is not None and endpoint.image is None:
+        warnings.append(
+            f"AWS documents an image of release {endpoint.release} and lists no regions ({source}): that it lies in "
+            f"{region} is taken from the releases before and after; tritonstack preflight looks"
+        )
+    warnings += [
+        f"whether tritonserver of release {endpoint.release} has {argument} is not known: an option that it has not "
+        "ends the container at its start"
+        for argument in unread_arguments(endpoint)
+    ]
+    return tuple(warnings)
+
+
+def _unknown_release(*, endpoint: Endpoint, location: Location, site: Site) -> Finding:
+    table = site.catalogue.release_table
+    reason = table.images_without_a_row.get(endpoint.release)
+    is_assumable = site.catalogue.release(endpoint.release) is not None
+    alike = nearest(endpoint.release, table.releases)
+    own = "To run another one, copy its image into your registry and set image." if is_assumable else ""
+    return Finding(
+        location=(*location, "release"),
+        found=endpoint.release + (f": AWS has an image of it, but {reason}" if reason else ""),
+        allowed=f"a release of the catalogue: {', '.join(table.releases)}",
+        advice=" ".join(part for part in (alike, own) if part),
+    )
+
+
+def _check_image(*, release: TritonRelease, location: Location, site: Site) -> Iterator[Finding]:
+    region = str(site.region)
+    try:
+        site.catalogue.image(release=release.version, region=region)
+    except ImageNotFoundError as error:
+        known = [version for version in site.catalogue.releases_in(region) if version in site.catalogue.releases]
+        yield Finding(
+            location=(*location, "release"),
+            found=f"{release.version}, of which AWS keeps no image in {region}",
+            allowed=f"a release with an image there: {', '.join(known) or 'none'}",
+            advice=(
+                f"Nearest there: {', '.join(error.nearest)}. Or copy the image into your registry and set image."
+                if error.nearest
+                else "Copy the image into a registry of your own and set image."
+            ),
+        )
+
+
+def _check_own_image(*, image: str, location: Location, site: Site) -> Iterator[Finding]:
+    """An image of one's own must lie in the endpoint's region, under that region's host name.
+
+    Source: SageMaker API, ContainerDefinition, Image; CreateModel says »Cross region ECR image pulls are not allowed«.
+    """
+    *_, region, suffix = image.partition("/")[0].split(".", maxsplit=4)  # <account>.dkr.ecr.<region>.<suffix>
+    if site.region is not None and region != site.region:
+        yield Finding(
+            location=location,
+            found=f"an image in {region}",
+            allowed=f"an image in the environment's region, {site.region}: {_registry(site.region)}",
+            advice="Copy the image into a registry there.",
+        )
+    elif suffix != dns_suffix(region):
+        yield Finding(location=location, found=f"the host name ends in {suffix}", allowed=_registry(region))
+
+
+def _registry(region: str) -> str:
+    return f"<account>.dkr.ecr.{region}.{dns_suffix(region)}/…"
+
+
+def _check_host_ami(
+    *, endpoint: Endpoint, release: TritonRelease | None, location: Location, site: Site
+) -> Iterator[Finding]:
+    catalogue = site.catalogue
+    name = str(endpoint.host_ami)
+    ami = catalogue.host_ami(name)
+    if ami is None:
+        names = [row.name for row in catalogue.host_amis]
+        yield Finding(
+            location=(*location, "host_ami"),
+            found=shown(name),
+            allowed=f"{', '.join(names)}, {SAGEMAKER_DEFAULT_AMI} or null (the one that suits the release)",
+            advice=nearest(name, [*names, SAGEMAKER_DEFAULT_AMI]),
+        )
+    elif release is not None and ami.too_old_for(release):
+        suitable = [row.name for row in catalogue.host_amis if not row.too_old_for(release)]
+        yield Finding(
+            location=(*location, "host_ami"),
+            found=f"{name} (driver {ami.driver}, CUDA {ami.cuda}), but {release.version} has CUDA {release.cuda}",
+            allowed=f"a driver for that CUDA's major version: {', '.join(suitable) or 'none'}",
+            advice="Set null to take the one that suits the release.",
+        )

@@ -1,0 +1,189 @@
+"""An environment: one account and region, its artifacts and its endpoints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+from pydantic import AfterValidator, Field, PrivateAttr, model_validator
+from pydantic_core import PydanticCustomError
+
+from tritonstack.catalogue import load_catalogue
+from tritonstack.catalogue.prices import HostingPrice, hosting_price
+from tritonstack.config.alarms import AlarmSettings
+from tritonstack.config.builds import BuildSettings
+from tritonstack.config.endpoint import PRODUCTION_INSTANCES, Endpoint
+from tritonstack.config.fields import (
+    ACCOUNT_PATTERN,
+    GREATEST_NUMBER,
+    LEAST_NUMBER,
+    EnvironmentName,
+    SettingsModel,
+    choices,
+)
+from tritonstack.config.load_test import LoadTestSettings
+from tritonstack.config.logs import LogSettings
+from tritonstack.config.network import NetworkSettings
+
+ROLE_PATH_PATTERN = r"^/([A-Za-z0-9_.,+=@-]+/)+$"
+OWN_PRICE = "the environment's file"
+"""Who says what ``prices`` says."""
+KEY_PATTERN = r"^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+$"
+
+
+def _price_in_range(price: float) -> float:
+    """Refuse what is beyond all figures here; a price of zero or less is left to the checks between fields.
+
+    It is checked by itself, and not with its mapping, so that the problem is of the instance type and its line.
+    """
+    if price != 0 and not LEAST_NUMBER <= abs(price) <= GREATEST_NUMBER:  # true of what is no number, too
+        raise PydanticCustomError(
+            "price_range", "more than 0 USD an hour ({range})", {"range": f"{LEAST_NUMBER:g} to {GREATEST_NUMBER}"}
+        )
+    return price
+
+
+class ArtifactSettings(SettingsModel):
+    """The bucket that holds archives. Archives themselves never expire."""
+
+    retain: bool = Field(
+        default=True,
+        description="Whether bucket and key outlive the stack; false empties and deletes them with it.",
+    )
+    noncurrent_days: int = Field(
+        default=30, ge=1, description="Days until a noncurrent version of an object is deleted."
+    )
+    incomplete_upload_days: int = Field(default=7, ge=1, description="Days until an unfinished upload is removed.")
+    key_arn: str | None = Field(
+        default=None,
+        pattern=KEY_PATTERN,
+        description="A KMS key of your own for archives, logs and alarms, whose policy you keep "
+        "(docs/decisions/0014-network-and-keys.md); null: one is made.",
+    )
+    access_log_days: int = Field(default=90, ge=1, description="Days until an access log is deleted.")
+
+
+class Environment(SettingsModel):
+    """One file under environments/: where to deploy, and what."""
+
+    environment: EnvironmentName = Field(description="The environment's name; the file is called <name>.yaml.")
+    account: str = Field(pattern=ACCOUNT_PATTERN, description='AWS account, twelve digits in quotes ("123456789012").')
+    region: str = Field(
+        description="AWS region (us-east-1).",
+        json_schema_extra=choices(load_catalogue().regions),
+    )
+    production: bool = Field(
+        description="Whether people depend on it: multi-model endpoints then start with two instances or more."
+    )
+    permissions_boundary: str | None = Field(
+        default=None,
+        pattern=r"^arn:aws[a-z-]*:iam::([0-9]{12}|aws):policy/\S+$",
+        description="ARN of the policy that bounds every role made here, or null.",
+    )
+    role_path: str | None = Field(
+        default=None,
+        max_length=512,
+        pattern=ROLE_PATH_PATTERN,
+        description="Path of every role made here (/team/), where the account demands one; null: /.",
+    )
+    tags: dict[str, str] = Field(
+        default={}, max_length=40, description="Tags for every resource (AWS takes 50; some are ours)."
+    )
+    artifacts: ArtifactSettings = Field(default_factory=ArtifactSettings, description="The bucket that holds archives.")
+    builds: BuildSettings = Field(
+        default_factory=BuildSettings, description="How and where the environment's models are made."
+    )
+    logs: LogSettings = Field(default_factory=LogSettings, description="How long log groups keep what was written.")
+    network: NetworkSettings | None = Field(
+        default=None,
+        description="The VPC of containers and builds; null: SageMaker's and CodeBuild's own network.",
+    )
+    dashboard: bool = Field(default=False, description="Whether CloudWatch gets a dashboard of the environment.")
+    alarms: AlarmSettings | None = Field(
+        default=None, description="What wakes somebody; {}: the defaults; null: no alarms."
+    )
+    load_test: LoadTestSettings | None = Field(
+        default=None, description="Load tests in the cloud; {}: the defaults; null: nothing is made for them."
+    )
+    prices: dict[str, Annotated[float, Field(allow_inf_nan=True), AfterValidator(_price_in_range)]] = Field(
+        default={},
+        description="USD an hour of instance types (ml.g4dn.xlarge: 0.74), and USD of what stands beside them in the "
+        "unit of its list price (nat-gateway: 0.045; docs/prices.md), above those of prices.json and of the catalogue: "
+        "yours, or where they know none.",
+    )
+    endpoints: Annotated[tuple[Endpoint, ...], Field(strict=False, min_length=1)] = Field(
+        description="The endpoints, each with a name of its own."
+    )
+    _project: Path | None = PrivateAttr(default=None)
+
+    def in_project(self, project: Path) -> Self:
+        """The same, with the folder whose ``prices.json`` its prices are looked up in."""
+        placed = self.model_copy()
+        placed._project = project
+        return placed
+
+    def price(self, instance_type: str) -> HostingPrice | None:
+        """What an instance costs: as ``prices`` says, else the project's ``prices.json``, else the catalogue; or None.
+
+        Raises:
+            InputError: ``prices.json`` is wrong.
+        """
+        own = self.prices.get(instance_type)
+        if own is None:
+            return hosting_price(instance_type=instance_type, region=self.region, project=self._project)
+        return HostingPrice(usd_per_hour=own, component="hosting", source=OWN_PRICE, date=None, kind=OWN_PRICE)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _default_instances(cls, value: Any) -> Any:
+        """The default of ``initial_instance_count``, which an endpoint alone cannot know."""
+        if not (isinstance(value, dict) and isinstance(value.get("endpoints"), list)):
+            return value
+        production = value.get("production") is True
+        endpoints = [
+            {**_initial_instances(raw, production=production), **raw} if isinstance(raw, dict) else raw
+            for raw in value["endpoints"]
+        ]
+        return {**value, "endpoints": endpoints}
+
+    @property
+    def joined_network(self) -> NetworkSettings | None:
+        """The network that containers join; None where they are in SageMaker's own."""
+        return self.network if self.network is not None and self.network.joined is not None else None
+
+    @property
+    def tested_endpoints(self) -> tuple[Endpoint, ...]:
+        """The endpoints that load tests may call; none where the environment has no load tests."""
+        if self.load_test is None:
+            return ()
+        named = self.load_test.endpoints
+        return tuple(each for each in self.endpoints if named is None or each.name in named)
+
+    @property
+    def benched_in_network(self) -> bool:
+        """Whether a build in the environment's network puts load on endpoints."""
+        inside = self.joined_network is not None and not self.builds.outside_network
+        return inside and any(each.multi_model for each in self.tested_endpoints)
+
+    def endpoint(self, name: str) -> Endpoint | None:
+        """The endpoint called ``name``, or None."""
+        return next((endpoint for endpoint in self.endpoints if endpoint.name == name), None)
+
+
+def _initial_instances(endpoint: dict[str, Any], *, production: bool) -> dict[str, int]:
+    """The default of one endpoint's ``initial_instance_count``; empty where it is the field's own."""
+    scaling = endpoint.get("scaling")
+    minimum = scaling.get("minimum") if isinstance(scaling, dict) else getattr(scaling, "minimum", None)
+    if isinstance(minimum, int) and minimum >= 1:
+        return {"initial_instance_count": minimum}
+    if production and endpoint.get("mode") == "multi-model":
+        return {"initial_instance_count": PRODUCTION_INSTANCES}
+    return {}
+
+
+def engines_built_on_deploy(environment: Environment, needs_engine: bool) -> bool:
+    """Whether a deployment of the environment builds its missing archives and waits for them.
+
+    As ``builds.on_deploy`` says; where it says nothing, ``needs_engine`` does: an archive needs a TensorRT engine.
+    """
+    return needs_engine if environment.builds.on_deploy is None else environment.builds.on_deploy

@@ -1,0 +1,218 @@
+"""From an environment file to settings, or every problem of the file at once."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from tritonstack.catalogue import load_catalogue
+from tritonstack.catalogue.releases import RELEASE_PATTERN
+from tritonstack.config.alarms import AlarmSettings
+from tritonstack.config.builds import BuildSettings
+from tritonstack.config.checks import (
+    Site,
+    check_builds,
+    check_endpoint,
+    check_load_test,
+    check_names_across,
+    check_network,
+    check_prices,
+    check_repeated_names,
+    check_site,
+    check_thresholds,
+)
+from tritonstack.config.endpoint import Endpoint
+from tritonstack.config.environment import Environment
+from tritonstack.config.findings import Finding, to_problems
+from tritonstack.config.load_test import LoadTestSettings
+from tritonstack.config.network import NetworkSettings
+from tritonstack.config.type_errors import echoes_bad_items, location_of, type_findings
+from tritonstack.config.usable import STAND_INS, usable
+from tritonstack.config.yaml_source import Location, YamlDocument, read_yaml
+from tritonstack.errors import InputError, Problem
+
+
+def load_environment(path: Path, *, text: str | None = None) -> Environment:
+    """The settings in ``path``; with ``text``, as they would be if the file there held it.
+
+    Raises:
+        InputError: with every problem: repeated keys, wrong types, unknown fields, and what the catalogue forbids.
+    """
+    environment, problems = _read(path, text=text)
+    if environment is None or problems:
+        raise InputError(problems)
+    return environment
+
+
+def load_environments(folder: Path) -> tuple[Environment, ...]:
+    """The settings of every ``*.yaml`` in ``folder``, in the order of the files' names.
+
+    Raises:
+        InputError: with every problem of every file; also where two environments give two endpoints one name, or where
+            the folder has no such file.
+    """
+    problems: list[Problem] = []
+    environments: dict[str, Environment] = {}
+    paths = sorted(folder.glob("*.yaml"))
+    for path in paths:
+        environment, found = _read(path)
+        problems += found
+        if environment is not None:
+            environments[str(path)] = environment
+    for file, finding in check_names_across(environments):
+        problems += to_problems(findings=[finding], path=Path(file))
+    if not paths:
+        problems.append(Problem(file=str(folder), found="no *.yaml file", allowed="one file for each environment"))
+    if problems:
+        raise InputError(problems)
+    return tuple(environments.values())
+
+
+def _read(path: Path, *, text: str | None = None) -> tuple[Environment | None, list[Problem]]:
+    """The settings, where the fields have the right types, and every problem of the file."""
+    if not os.path.lexists(path):
+        return None, [_no_file(path)]
+    try:
+        document = read_yaml(path, text=text)
+    except InputError as error:
+        return None, list(error.problems)
+    findings = list(_repeated_keys(document))
+    environment: Environment | None = None
+    faulty: set[Location] = set()
+    try:
+        environment = Environment.model_validate(document.value).in_project(project_of(path))
+    except ValidationError as error:
+        errors = [
+            one for one in error.errors(include_url=False) if not echoes_bad_items(error=one, value=document.value)
+        ]
+        faulty = {location_of(one) for one in errors}
+        findings += type_findings(errors=errors, model=Environment, document=document)
+    checked = _cross_checks(document=document, faulty=faulty, path=path)
+    findings += [finding for finding in checked if not _within(finding.location, faulty)]
+    return environment, to_problems(findings=findings, path=path, document=document)
+
+
+def _no_file(path: Path) -> Problem:
+    names = sorted(one.stem for one in path.parent.glob("*.yaml"))
+    near = difflib.get_close_matches(path.stem, names, n=1)
+    return Problem(
+        file=str(path),
+        found="no such file",
+        allowed=f"an environment of {path.parent}: {', '.join(names) or 'none there'}",
+        advice=f"Did you mean {near[0]}?" if near else "",
+    )
+
+
+def _repeated_keys(document: YamlDocument) -> Iterator[Finding]:
+    for location, first, later in document.repeated:
+        yield Finding(
+            location=location,
+            found=f"{location[-1]} again in line {later}",
+            allowed=f"each key once in a mapping (it stands in line {first})",
+            advice="Remove one of the two.",
+        )
+
+
+def project_of(path: Path) -> Path:
+    """The project that an environment's file belongs to: the folder above the one that it lies in."""
+    return path.absolute().parent.parent
+
+
+def _cross_checks(*, document: YamlDocument, faulty: set[Location], path: Path) -> Iterator[Finding]:
+    """Checks between fields, for all that is usable: a faulty field is left out, so that its default stands in."""
+    value = document.value
+    if not isinstance(value, dict):
+        return
+
+    def usable_field(field: str) -> Any:
+        return None if (field,) in faulty else value.get(field)
+
+    site = Site(
+        environment=usable_field("environment"),
+        account=usable_field("account"),
+        region=usable_field("region"),
+        production=usable_field("production"),
+        catalogue=load_catalogue(),
+    )
+    yield from check_site(
+        site=site,
+        stem=path.stem,
+        permissions_boundary=usable_field("permissions_boundary"),
+        tags={key: text for key, text in (usable_field("tags") or {}).items() if ("tags", key) not in faulty},
+        artifact_key=None if ("artifacts", "key_arn") in faulty else _mapping(usable_field("artifacts")).get("key_arn"),
+    )
+    builds = usable(value.get("builds", {}), BuildSettings, faulty, at=("builds",))
+    if builds is not None:
+        yield from check_builds(builds)
+    network = usable(value.get("network"), NetworkSettings, faulty, at=("network",))
+    if network is not None:
+        yield from check_network(network=network, builds=builds, site=site)
+    alarms = usable(value.get("alarms"), AlarmSettings, faulty, at=("alarms",))
+    prices = {name: each for name, each in _mapping(usable_field("prices")).items() if ("prices", name) not in faulty}
+    yield from check_prices(prices=prices, catalogue=site.catalogue)
+    endpoints = value.get("endpoints")
+    named: dict[int, str] = {}
+    known: dict[str, Endpoint] = {}
+    for index, raw in enumerate(endpoints if isinstance(endpoints, list) else []):
+        location: Location = ("endpoints", index)
+        inside = {at[2:] for at in faulty if at[:2] == location}
+        if not isinstance(raw, dict) or () in inside:
+            continue
+        endpoint, unusable = _usable_endpoint(
+            raw=raw, faulty=inside, release=document.texts.get((*location, "release"))
+        )
+        if endpoint is None:
+            continue
+        if "name" not in unusable:
+            named[index] = endpoint.name
+        yield from check_endpoint(endpoint=endpoint, location=location, site=site, unusable=unusable)
+        if not unusable & {"mode", "instance_type"}:
+            yield from check_thresholds(
+                endpoint=endpoint,
+                location=location,
+                alarms=alarms,
+                prices=prices,
+                region=site.region,
+                project=project_of(path),
+            )
+        if not unusable:
+            known[endpoint.name] = endpoint
+    yield from check_repeated_names(named)
+    load_test = usable(value.get("load_test"), LoadTestSettings, faulty, at=("load_test",))
+    if load_test is not None:
+        yield from check_load_test(
+            load_test,
+            endpoints=known,
+            names=frozenset(named.values()),
+            catalogue=site.catalogue,
+            network=network,
+            builds=builds,
+        )
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _usable_endpoint(
+    *, raw: dict[str, Any], faulty: set[Location], release: str | None
+) -> tuple[Endpoint | None, frozenset[str]]:
+    """The endpoint without its faulty fields, and the required fields for which only a stand-in could be given.
+
+    ``release`` is the release as the file spells it: without quotes it is a number, and what is meant is still clear.
+    """
+    if release is not None and ("release",) in faulty and re.fullmatch(RELEASE_PATTERN, release):
+        raw, faulty = raw | {"release": release}, faulty - {("release",)}
+    unusable = {field for field in STAND_INS["Endpoint"] if field not in raw or (field,) in faulty}
+    return usable(raw, Endpoint, faulty), frozenset(unusable)
+
+
+def _within(location: Location, faulty: set[Location]) -> bool:
+    """Whether a fault at or around ``location`` was reported already."""
+    return any(location[: len(at)] == at for at in faulty)

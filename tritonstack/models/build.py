@@ -1,0 +1,243 @@
+"""Model folders → archives and manifests under ``.local/archives``, each linted and built once for its digest."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Protocol
+
+from tritonstack.config import Environment
+from tritonstack.errors import InputError, Problem
+from tritonstack.models.building import Proofs, Task, finish, stage_archive
+from tritonstack.models.contents import lacks_plan
+from tritonstack.models.digest import model_digest
+from tritonstack.models.exporting import exported_files
+from tritonstack.models.lint import Finding, Target, lint_folder, refuse_errors
+from tritonstack.models.lint.built import unpacked_bytes
+from tritonstack.models.manifest import Manifest
+from tritonstack.models.partial import partial_folder
+from tritonstack.models.places import Places
+from tritonstack.models.programs import Report, Spent, environment_python
+from tritonstack.models.resolving import DeployedBuilds, choice_of, leaves_engines, left_to_deployment, sources_of
+from tritonstack.models.source import ArchiveSource, BuildChoice
+from tritonstack.models.targets import refuse_unservable, target_of
+from tritonstack.naming import ArchiveName, Platform
+
+
+def refuse_errors_of_environment(
+    environment: Environment, *, models: Sequence[str] = (), places: Places | None = None
+) -> None:
+    """Raise :class:`InputError` with every error of what an environment serves, or of ``models`` alone; warnings pass.
+
+    Each archive is held against the release and the instance type of its endpoints, as ``tritonstack lint
+    --environment`` does. ``models``: archives, or folders, which stand for all their archives.
+    """
+    found = dict.fromkeys(_findings(environment, frozenset(models), places or Places.of_project()))
+    problems = [finding.problem() for finding in found if finding.level == "error"]
+    if problems:
+        raise InputError(problems)
+
+
+def _findings(environment: Environment, models: frozenset[str], places: Places) -> Iterator[Finding]:
+    choice = choice_of(environment)
+    for endpoint in environment.endpoints:
+        target = Target.of_endpoint(endpoint, environment.environment)
+        sources = [source for entry in endpoint.models for source in sources_of(entry, places.repositories, choice)]
+        for source in sources:
+            if models and not models & {source.name, source.folder.name}:
+                continue
+            size = unpacked_bytes(source, endpoint.platform, places)
+            served = dataclasses.replace(target, unpacked_bytes=size)
+            yield from lint_folder(source.folder, target=served, archives={source.name})
+
+
+NAMED_ARCHIVES = 3
+"""How many archives a summary names; of more it gives the number and the bytes of all."""
+BUILT_AT_ONCE = 4
+"""How many tiny models are exported and proven at once, where there are as many CPUs: PyTorch takes 1 GB for each."""
+
+
+class BuiltEndpoint(Protocol):
+    """An endpoint of the settings, as far as building is concerned."""
+
+    @property
+    def models(self) -> Sequence[str]:
+        """The names of archives, or of folders, which stand for all their archives."""
+        ...
+
+    @property
+    def platform(self) -> Platform:
+        """What its archives are built for."""
+        ...
+
+
+class BuiltEnvironment(Protocol):
+    """An environment of the settings, as far as building is concerned."""
+
+    @property
+    def environment(self) -> str:
+        """Its name."""
+        ...
+
+    @property
+    def builds(self) -> DeployedBuilds:
+        """How its models are made, and where."""
+        ...
+
+    @property
+    def endpoints(self) -> Sequence[BuiltEndpoint]:
+        """Its endpoints."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Built:
+    """One archive; ``fresh`` if this build made it, and what its exports and its proof then took."""
+
+    name: ArchiveName
+    target: str | None
+    manifest: Manifest
+    fresh: bool
+    spent: tuple[Spent, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuildSummary:
+    """What a build of several archives came to.
+
+    Attributes:
+        built: the archives.
+        left: the names of those that the deployment builds, since they need a TensorRT engine.
+        environment: the environment's name, or empty.
+    """
+
+    built: tuple[Built, ...]
+    left: tuple[str, ...] = ()
+    environment: str = ""
+
+    def __str__(self) -> str:
+        fresh = [item for item in self.built if item.fresh]
+        made = ", ".join(f"{item.name.model} {item.manifest.archive.bytes:,} bytes" for item in fresh)
+        if len(fresh) > NAMED_ARCHIVES:
+            made = f"{len(fresh)} archives, {sum(item.manifest.archive.bytes for item in fresh):,} bytes"
+        unchanged = len(self.built) - len(fresh)
+        parts = (made, f"{unchanged} unchanged" if unchanged else "", left_to_deployment(self.left, self.environment))
+        return "; ".join(part for part in parts if part)
+
+
+def build_environment(
+    environment: BuiltEnvironment,
+    *,
+    models: Sequence[str] = (),
+    local: bool = True,
+    places: Places | None = None,
+    report: Report = lambda _text: None,
+) -> BuildSummary:
+    """Build every archive of an environment, or those named.
+
+    What is built already is left alone. Every model folder is linted before the first is built. ``local``: for the
+    local Triton, whatever the endpoints' platforms. Archives that need a TensorRT engine are left to the deployment
+    where the environment's deployment builds them.
+
+    Raises :class:`InputError` for what is wrong with folders or names, or cannot be built for its endpoint;
+    :class:`WorkFailedError` where an export or a proof fails.
+    """
+    places = places or Places.of_project()
+    choice = choice_of(environment)
+    served: dict[tuple[str, str | None], tuple[ArchiveSource, Platform | None]] = {}
+    for endpoint in environment.endpoints:
+        platform = None if local else endpoint.platform
+        for entry in endpoint.models:
+            for source in sources_of(entry, places.repositories, choice):
+                served.setdefault((source.name, target_of(source, platform)), (source, platform))
+    named = _named(models, {name for name, _ in served}, places, choice)
+    chosen = [served[key] for key in sorted(served, key=str) if not models or key[0] in named]
+    left = {source.name for source, _ in chosen if leaves_engines(environment.builds) and lacks_plan(source)}
+    tasks = [_task(source, platform) for source, platform in chosen if source.name not in left]
+    summary = _build_all(tasks, places=places, report=report)
+    return dataclasses.replace(summary, left=tuple(sorted(left)), environment=environment.environment)
+
+
+def build_models(
+    models: Sequence[str],
+    *,
+    choice: BuildChoice | None = None,
+    places: Places | None = None,
+    report: Report = lambda _text: None,
+) -> BuildSummary:
+    """Build archives by their names, or those of whole folders, for the local Triton; see :func:`build_environment`."""
+    places = places or Places.of_project()
+    sources = {source.name: source for name in models for source in sources_of(name, places.repositories, choice)}
+    return _build_all([_task(source, None) for source in sources.values()], places=places, report=report)
+
+
+def _task(source: ArchiveSource, platform: Platform | None) -> Task:
+    return Task(source=source, name=ArchiveName(model=source.name, digest=model_digest(source)), platform=platform)
+
+
+def _named(models: Iterable[str], known: set[str], places: Places, choice: BuildChoice) -> set[str]:
+    """The archives that ``models`` mean, all of which the environment has to serve."""
+    names: set[str] = set()
+    problems: list[Problem] = []
+    for model in models:
+        try:
+            found = {source.name for source in sources_of(model, places.repositories, choice)}
+        except InputError:
+            found = set()
+        if not found or not found <= known:
+            problems.append(Problem(found=f"model {model}", allowed=", ".join(sorted(known))))
+        names |= found
+    if problems:
+        raise InputError(problems)
+    return names
+
+
+def _build_all(tasks: Sequence[Task], *, places: Places, report: Report) -> BuildSummary:
+    waiting = [task for task in tasks if places.built(task.name, task.target) is None]
+    for platform in dict.fromkeys(task.platform for task in waiting):
+        refuse_unservable((task.source for task in waiting if task.platform == platform), platform=platform)
+    refuse_errors(list(dict.fromkeys(task.source.folder for task in waiting)))
+    _refuse_missing_environments(waiting, places)
+    proofs: Proofs = {}
+    folders: dict[Path, list[Task]] = {}
+    for task in tasks:  # what shares exports is built one after the other, so that each runs once
+        folders.setdefault(next(iter(task.source.used), task.source).folder, []).append(task)
+
+    def build(of_folder: Sequence[Task]) -> list[Built]:
+        return [_build(task, places, report, proofs) for task in of_folder]
+
+    if all(task.source.choice.size == "tiny" for task in tasks):
+        with ThreadPoolExecutor(min(os.cpu_count() or 1, BUILT_AT_ONCE)) as pool:
+            built = list(pool.map(build, folders.values()))
+    else:  # a model of real size may need the machine's whole memory
+        built = list(map(build, folders.values()))
+    return BuildSummary(built=tuple(chain.from_iterable(built)))
+
+
+def _refuse_missing_environments(tasks: Iterable[Task], places: Places) -> None:
+    """Before the first export, rather than after minutes: every environment that is still to be made."""
+    waiting = {part for task in tasks for part in (task.source, *task.source.used) if part.recipe.exports}
+    missing = {part for part in waiting if not exported_files(part, places.exports).is_dir()}
+    problems: list[Problem] = []
+    for name in sorted({export.environment for part in missing for export in part.recipe.exports}):
+        try:
+            environment_python(name)
+        except InputError as error:
+            problems += error.problems
+    if problems:
+        raise InputError(problems)
+
+
+def _build(task: Task, places: Places, report: Report, proofs: Proofs) -> Built:
+    finished = places.built(task.name, task.target)
+    if finished is not None:
+        return Built(name=task.name, target=task.target, manifest=finished, fresh=False)
+    with partial_folder(places.archives, name=f".{task.name.model}") as work:
+        staged = stage_archive(task, work, places, report, proofs)
+        manifest = finish(staged, places=places, report=report)
+    return Built(name=task.name, target=task.target, manifest=manifest, fresh=True, spent=staged.spent)

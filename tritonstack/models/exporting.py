@@ -1,0 +1,299 @@
+"""Runs the exports of a model folder, once for each digest of what they depend on; fetches weights from S3."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import boto3
+from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, PartialCredentialsError, ProfileNotFound
+
+from tritonstack.errors import InputError, Problem, WorkFailedError
+from tritonstack.models.bucket import Session, code_of
+from tritonstack.models.digest import library_files, lock_digests, sha256_of, short_digest
+from tritonstack.models.folder import CONFIG
+from tritonstack.models.model_config import read_config
+from tritonstack.models.partial import partial_folder
+from tritonstack.models.programs import Report, Spent, run_script
+from tritonstack.models.recipe import RECIPE, Export
+from tritonstack.models.source import ArchiveSource
+
+
+def script_options(source: ArchiveSource, export: Export) -> dict[str, Any]:
+    """``--options`` of one export: the recipe's and the build's choices. The same for overlays that export alike.
+
+    Raises :class:`InputError` where a recipe or a configuration is wrong.
+    """
+    recipe = source.recipe
+    return {
+        "size": source.size,
+        "weights": source.weights,
+        "seed": recipe.seed,
+        "source": recipe.source.plain() if recipe.source else None,
+        "graph": export.graph.model_dump(mode="json") if export.graph else None,
+        "engine": recipe.engine.model_dump(mode="json", exclude={"tolerance"}) if recipe.engine else None,
+        "max_batch_size": max_batch_size(source),
+        "largest_batch": recipe.proof.largest_batch,
+        "tolerance": recipe.proof.tolerance,
+        "options": export.options,
+        "archive": source.folder.resolve().name,
+    }
+
+
+def max_batch_size(source: ArchiveSource) -> int:
+    """The addressed model's, the overlay's fragments included; 0 where there is no such model."""
+    configs = (model.config for model in source.own_models() if model.name == source.model)
+    return next((read_config(config).max_batch_size for config in configs), 0)
+
+
+def export_digest(source: ArchiveSource, *, count: int) -> str:
+    """The digest of what the first ``count`` exports of an archive depend on: 16 hexadecimal digits.
+
+    It covers what the scripts are told, every file of the folder but configurations, fragments and the sample's answer,
+    the sample request with its adapter, lock files and the library of the exporters. Overlays and copies whose exports
+    are the same have the same digest, so that they share one export.
+    """
+    recipe = source.recipe
+    exports = recipe.exports[:count]
+    left_out = {*source.fragments, recipe.sample.answer}
+    files = {
+        name: sha256_of(path)
+        for name, path in source.files().items()
+        if name not in left_out and not name.endswith(f"/{CONFIG}")
+    }
+    steps = [
+        {
+            "environment": export.environment,
+            "script": export.script,
+            "produces": export.produces,
+            "options": script_options(source, export),
+        }
+        for export in exports
+    ]
+    return short_digest(
+        {
+            "steps": steps,
+            "sample": [recipe.sample.request, recipe.adapters.model_dump(mode="json", exclude_defaults=True)],
+            "files": files,
+            "locks": lock_digests(source),
+            "library": {name: sha256_of(path) for name, path in library_files(source).items()},
+        }
+    )
+
+
+CHUNK = 8 << 20
+_NO_SETTINGS = (NoCredentialsError, PartialCredentialsError, ProfileNotFound)
+_ABSENT = {"404", "NoSuchKey", "NotFound", "NoSuchBucket"}
+
+
+def fetch_source(source: ArchiveSource, folder: Path, *, report: Report, session: Session | None = None) -> Path | None:
+    """The object that a recipe's ``source`` names, as ``<folder>/<sha256>``; None where its exports take no object.
+
+    What lies there and has that digest is not downloaded again. ``session`` makes the client; without one the shell's
+    own AWS settings do, for weights are an input of a build like the files of the folder, whatever it is built for.
+
+    Raises :class:`InputError` where there is no such object, it has another digest, or there are no credentials;
+    :class:`WorkFailedError` where AWS refuses or the download breaks off. Then nothing is kept.
+    """
+    part = source.recipe.source
+    if part is None or part.s3 is None or part.sha256 is None or source.weights == "random":
+        return None
+    kept = folder / part.sha256
+    if kept.is_file():
+        report(f"checking the weights of {source.name}")
+        if sha256_of(kept) == part.sha256:
+            return kept
+    with partial_folder(folder, name=part.sha256[:16]) as work:
+        found = _download(part.s3, work / "object", source=source, report=report, session=session)
+        if found != part.sha256:
+            raise _wrong(source, "source.sha256", f"{part.s3} has the SHA-256 {found}", part.sha256)
+        (work / "object").replace(kept)
+    return kept
+
+
+def _download(url: str, file: Path, *, source: ArchiveSource, report: Report, session: Session | None) -> str:
+    """Stream an object into a file; its SHA-256."""
+    bucket, _, key = url.removeprefix("s3://").partition("/")
+    digest, done = hashlib.sha256(), 0
+    try:
+        client = (session or boto3.Session()).client("s3")
+        answer = client.get_object(Bucket=bucket, Key=key)
+        total = int(answer["ContentLength"])
+        with file.open("wb") as stream:
+            for chunk in _chunks(answer["Body"]):
+                digest.update(chunk)
+                stream.write(chunk)
+                done += len(chunk)
+                report(f"weights of {source.name}: {100 * done // max(total, 1)} % of {total / 1e6:,.1f} MB")
+    except _NO_SETTINGS as error:
+        advice = "set AWS_PROFILE or AWS_ACCESS_KEY_ID (local AWS: tritonstack local env), or build with random weights"
+        allowed = f"credentials that may read {url}"
+        raise InputError([Problem(field="AWS settings", found=str(error), allowed=allowed, advice=advice)]) from error
+    except (BotoCoreError, ClientError, ValueError) as error:
+        if code_of(error) in _ABSENT:
+            raise _wrong(source, "source.s3", f"{url}: {code_of(error)}", "an object that is there") from error
+        raise WorkFailedError(f"could not download {url}: {error}") from error
+    return digest.hexdigest()
+
+
+def _chunks(body: Any) -> Iterator[bytes]:
+    """A streamed answer's content; botocore raises where it ends early."""
+    yield from body.iter_chunks(CHUNK)
+
+
+def _wrong(source: ArchiveSource, field: str, found: str, allowed: str) -> InputError:
+    return InputError([Problem(file=str(source.folder / RECIPE), field=field, found=found, allowed=allowed)])
+
+
+REPORT = "report.json"
+FILES = "files"
+SAMPLE = "sample.npz"
+UNPACKED = "weights"
+
+WriteSample = Callable[[Path], bool]
+"""Writes the sample request's arrays into a file; False where the scripts have to make the sample themselves."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exported:
+    """The finished exports of a folder.
+
+    Attributes:
+        files: the folder of their files.
+        figures: what they measured.
+        tools: name → version.
+        inputs: file that they read → its SHA-256.
+        spent: what those took that were made now; empty where an earlier build made them.
+    """
+
+    files: Path
+    figures: dict[str, float]
+    tools: dict[str, str]
+    inputs: dict[str, str]
+    spent: tuple[Spent, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Given:
+    """What a script gets beside the recipe: the sample's arrays and the weights that were downloaded, or None."""
+
+    sample: Path | None
+    weights: Path | None
+
+
+def export_source(
+    source: ArchiveSource, *, work: Path, sources: Path, write_sample: WriteSample, report: Report
+) -> Exported | None:
+    """The files of an archive's exports, made now or by an earlier build; None where it has no exports.
+
+    The exports run one after the other. Each finds what those before it made in its target folder, and is kept when it
+    ends: an interrupted build goes on after the last that ended, and archives whose exports are the same share them.
+
+    ``work`` keeps finished exports as ``<folder>.<digest>``; one that is interrupted leaves nothing. ``sources`` keeps
+    what had to be downloaded for them. Raises :class:`InputError` where that is not there, or another than named;
+    :class:`WorkFailedError` where a script fails or does not make what the recipe promises.
+    """
+    exports = source.recipe.exports
+    if not exports:
+        return None
+    folder = source.folder.resolve().name
+    kept = [work / f"{folder}.{export_digest(source, count=count)}" for count in range(1, len(exports) + 1)]
+    done = next((count for count in range(len(kept), 0, -1) if kept[count - 1].is_dir()), 0)
+    weights = fetch_source(source, sources, report=report) if done < len(exports) else None
+    spent: list[Spent] = []
+    for count in range(done, len(exports)):
+        before = kept[count - 1] if count else None
+        with partial_folder(work, name=folder) as partial:
+            _link_tree(before / FILES if before else None, partial / FILES)
+            sample = partial / SAMPLE
+            given = _Given(sample=sample if write_sample(sample) else None, weights=weights)
+            spent.append(_run(source, exports[count], partial, given, report))
+            _add_report(partial / REPORT, before / REPORT if before else None)
+            sample.unlink(missing_ok=True)
+            shutil.rmtree(partial / UNPACKED, ignore_errors=True)
+            _keep(partial, kept[count])
+    content = _read_report(kept[-1] / REPORT)
+    return Exported(files=kept[-1] / FILES, spent=tuple(spent), **content)
+
+
+def exported_files(source: ArchiveSource, work: Path) -> Path:
+    """Where the files of an archive's finished exports lie, or would."""
+    digest = export_digest(source, count=len(source.recipe.exports))
+    return work / f"{source.folder.resolve().name}.{digest}" / FILES
+
+
+def _run(source: ArchiveSource, export: Export, partial: Path, given: _Given, report: Report) -> Spent:
+    options = script_options(source, export)
+    if given.weights is not None:  # not of the script's options proper: where files lie is in no digest
+        options["source"] |= {"file": str(given.weights.resolve()), "folder": str((partial / UNPACKED).resolve())}
+    arguments = [
+        str((source.folder / export.script).resolve()),
+        *("--target", str((partial / FILES).resolve())),
+        *("--options", json.dumps(options)),
+        *("--report", str((partial / REPORT).resolve())),
+        *(("--sample", str(given.sample.resolve())) if given.sample else ()),
+    ]
+    what = f"export of {source.folder.resolve().name}"
+    spent = run_script(
+        environment=export.environment,
+        arguments=arguments,
+        folder=partial,
+        what=what,
+        report=report,
+        with_library=True,
+        library_root=source.library_root,
+    )
+    missing = [name for name in export.produces if not (partial / FILES / name).is_file()]
+    if missing:
+        raise WorkFailedError(f"{what}: {source.folder / export.script} did not write {', '.join(missing)}")
+    return spent
+
+
+def _link_tree(source: Path | None, target: Path) -> None:
+    if source is None:
+        target.mkdir()
+        return
+    shutil.copytree(source, target, copy_function=link_or_copy)
+
+
+def link_or_copy(source: str, target: str) -> None:
+    """A hard link, or a copy where the file system has none: a ``copy_function`` of :func:`shutil.copytree`."""
+    try:
+        os.link(source, target)
+    except OSError:  # another file system
+        shutil.copy2(source, target)
+
+
+def _keep(partial: Path, finished: Path) -> None:
+    """Move a finished export to its place; where another build was first, its export is as good."""
+    try:
+        partial.rename(finished)
+    except OSError:
+        if not finished.is_dir():
+            raise
+
+
+def _add_report(path: Path, before: Path | None) -> None:
+    """Check what the script reported, and put what the exports before it reported beside it."""
+    own = _read_report(path)
+    earlier = _read_report(before) if before else {}
+    content = {name: earlier.get(name, {}) | part for name, part in own.items()}
+    path.write_text(json.dumps(content, indent=1, sort_keys=True) + "\n")
+
+
+def _read_report(path: Path) -> dict[str, dict[str, Any]]:
+    """``{"figures": {name: number}, "tools": {name: version}, "inputs": {file: SHA-256}}``; inputs may be left out."""
+    try:
+        content = json.loads(path.read_text())
+        figures = {str(name): float(value) for name, value in content["figures"].items()}
+        tools = {str(name): str(value) for name, value in content["tools"].items()}
+        inputs = {str(name): str(value) for name, value in content.get("inputs", {}).items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise WorkFailedError(f"the export's report is not as agreed, figures and tools: {error!r}") from error
+    return {"figures": figures, "tools": tools, "inputs": inputs}

@@ -1,0 +1,121 @@
+"""A model's tensors and batch size as its backend completes them: from the graph, or by the model's own program."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+from pathlib import Path
+
+from tritonstack.models.lint.auto_complete import Completion, as_written, completed_by_program
+from tritonstack.models.lint.onnx_graph import GraphTensor, OnnxError, OnnxGraph, read_graph
+from tritonstack.models.lint.view import ModelView, RepositoryView
+from tritonstack.models.model_config import Tensor
+
+DEFAULT_MAX_BATCH_SIZE = 4
+"""The backends' ``default-max-batch-size``: core src/backend_manager.cc, kDefaultMaxBatchSize of server src."""
+
+PYTHON_CLASS = "TritonPythonModel"
+_NEVER = ("ensemble", "pytorch")
+"""Backends that complete no tensors. What any other does beside the two below cannot be read from its files here."""
+
+
+def complete(view: RepositoryView, model: ModelView) -> Completion:
+    """The configuration as the backend completes it before Triton checks its tensors."""
+    if model.is_ensemble or model.backend in _NEVER:
+        return as_written(model.config)
+    if model.backend == "python":
+        return _by_program(model)
+    if model.backend == "onnxruntime":
+        return _from_graph(view, model)
+    return as_written(model.config, is_known=False)
+
+
+def python_program(model: ModelView, version: str) -> Path | None:
+    """The program of one version of a Python model; a package goes before a module of its name."""
+    file = model.model_file
+    package = f"{version}/{file.removesuffix('.py')}/__init__.py"
+    return model.on_disk(package if package in model.files else f"{version}/{file}")
+
+
+def graph_path(model: ModelView) -> Path | None:
+    """The graph that the onnxruntime backend loads, or that an engine is built from; None where it is not there."""
+    name = model.model_file if model.backend == "onnxruntime" else "model.onnx"
+    for version in model.served_versions:
+        for place in (f"{version}/{name}", f"{version}/{name}/model.onnx"):  # a folder holds external weights too
+            if path := model.on_disk(place):
+                return path
+    return None
+
+
+def promised_graph(view: RepositoryView, model: ModelView) -> OnnxGraph | None:
+    """The graph that the export of the model's file shall give, as the recipe says it."""
+    for export in view.recipe.exports if view.recipe else ():
+        makes_it = any(Path(name).suffix == ".onnx" and name.startswith(f"{model.name}/") for name in export.produces)
+        if export.graph is not None and makes_it:
+            inputs, outputs = (
+                tuple(
+                    GraphTensor(
+                        name=each.name,
+                        datatype=each.dtype,
+                        shape=tuple(axis if isinstance(axis, int) else None for axis in each.shape),
+                    )
+                    for each in tensors
+                )
+                for tensors in (export.graph.inputs, export.graph.outputs)
+            )
+            return OnnxGraph(inputs=inputs, outputs=outputs, opset=export.graph.opset)
+    return None
+
+
+def completed_from_graph(model: ModelView, graph: OnnxGraph) -> Completion:
+    """A configuration that lacks its inputs or its outputs, with the graph's.
+
+    Source: onnxruntime_backend src/onnxruntime.cc (ModelState::AutoCompleteConfig, AutoCompleteMaxBatch,
+    AutoCompleteIO).
+    """
+    written = as_written(model.config)
+    given = written.inputs or model.config.node.has("batch_input")
+    if given and written.outputs:
+        return written
+    batches = all(each.shape and each.shape[0] is None for each in (*graph.inputs, *graph.outputs))
+    limit = written.max_batch_size
+    if limit and not batches:
+        return dataclasses.replace(
+            written, refusal="the graph cannot batch: an axis of it is no free first one, and max_batch_size is not 0"
+        )
+    limit = limit or (DEFAULT_MAX_BATCH_SIZE if batches else 0)
+    return dataclasses.replace(
+        written,
+        max_batch_size=limit,
+        inputs=written.inputs if given else tuple(_completed(each, limit) for each in graph.inputs),
+        outputs=written.outputs or tuple(_completed(each, limit) for each in graph.outputs),
+    )
+
+
+def _completed(tensor: GraphTensor, limit: int) -> Tensor:
+    axes = tensor.shape or ()
+    dims = tuple(-1 if axis is None else axis for axis in (axes[1:] if limit else axes))
+    return Tensor(
+        name=tensor.name, data_type=tensor.datatype, dims=dims or (1,), reshape=() if limit and not dims else None
+    )
+
+
+def _by_program(model: ModelView) -> Completion:
+    versions = model.served_versions
+    path = python_program(model, versions[-1]) if versions else None
+    if path is None:
+        return as_written(model.config, is_known=False)
+    try:
+        tree = ast.parse(path.read_bytes())
+    except (SyntaxError, ValueError):
+        return as_written(model.config, is_known=False)  # another rule's matter
+    return completed_by_program(tree, model.config, class_name=PYTHON_CLASS)
+
+
+def _from_graph(view: RepositoryView, model: ModelView) -> Completion:
+    path = graph_path(model)
+    try:
+        graph = read_graph(path) if path else promised_graph(view, model)
+    except OnnxError:
+        return as_written(model.config, is_known=False)  # another rule's matter
+    return completed_from_graph(model, graph) if graph else as_written(model.config, is_known=False)

@@ -1,0 +1,221 @@
+"""Rules about a configuration against the ONNX file that it stands for, or against the graph that a recipe promises.
+
+Source: onnxruntime_backend src/onnxruntime.cc (ModelState::AutoCompleteConfig, ModelInstanceState::ValidateInputs,
+ValidateOutputs, ValidateBooleanSequenceControl), src/onnxruntime_utils.cc (CompareDimsSupported,
+InputOutputInitializerInfos).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from tritonstack.models.lint.auto_complete import Completion
+from tritonstack.models.lint.completion import completed_from_graph, graph_path, promised_graph
+from tritonstack.models.lint.finding import Finding
+from tritonstack.models.lint.onnx_graph import GraphTensor, OnnxError, OnnxGraph, read_graph
+from tritonstack.models.lint.place import at_field, at_line
+from tritonstack.models.lint.view import ModelView, RepositoryView
+from tritonstack.models.model_config import Tensor
+
+_BACKENDS = ("onnxruntime", "tensorrt")
+_NOT_IN_TRITON = ("BF16",)
+"""Types that the backend has no name for: onnxruntime_utils.cc (OnnxDataTypeToModelConfigDataType)."""
+
+
+def check(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
+    """What differs between a configuration and its graph: the file's where it is there, else the recipe's."""
+    if model.backend not in _BACKENDS or not model.is_readable:
+        return
+    path = graph_path(model)
+    if path is not None:
+        try:
+            graph = read_graph(path)
+        except OnnxError as error:
+            yield Finding(file=path, rule="onnx-unreadable", found=str(error), allowed="an ONNX model")
+            return
+        yield from _compare(model, graph, str(path.relative_to(model.directory)))
+        return
+    promised = promised_graph(view, model)
+    if promised is not None:
+        yield from _compare(model, promised, "the graph of recipe.yaml")
+
+
+def _compare(model: ModelView, graph: OnnxGraph, where: str) -> Iterator[Finding]:
+    done = completed_from_graph(model, graph)
+    if model.backend == "onnxruntime":
+        yield from _only_tensors(model, graph, where)
+        if done.refusal:
+            allowed = "max_batch_size: 0, or every input and output in the configuration"
+            yield at_field(model, "max_batch_size", "onnx-batch", f"{where}: {done.refusal}", allowed)
+            return
+    given = {each.name: each for each in (*graph.inputs, *graph.overridable)}
+    yield from _tensors(model, done, "input", done.inputs, given, where)
+    yield from _tensors(model, done, "output", done.outputs, {each.name: each for each in graph.outputs}, where)
+    named = {tensor.name for tensor in done.inputs} | set(_controls(model)) | set(_states(model))
+    missing = [each.name for each in graph.inputs if each.name not in named]
+    if missing and done.inputs and not model.config.node.has("batch_input"):
+        found = f"input {missing[0]} of {where}, which the configuration lacks"
+        yield at_line(model, model.config.node.line_of("input"), "onnx-tensor", found, "every input of the graph")
+    if model.backend == "onnxruntime":
+        yield from _optional(model, done, graph, where)
+        yield from _control_inputs(model, done, graph, where)
+
+
+def _only_tensors(model: ModelView, graph: OnnxGraph, where: str) -> Iterator[Finding]:
+    """Inputs and outputs that are no tensors: the backend refuses them even where the configuration leaves them out."""
+    for each in (*graph.inputs, *graph.outputs):
+        if each.kind != "tensor":
+            found = f"{each.name} of {where} is a {each.kind}"
+            advice = "skl2onnx makes tensors alone with options={'zipmap': False}" if each.kind == "sequence" else ""
+            yield at_line(model, 0, "onnx-type", found, "graphs of tensors alone", advice)
+
+
+def _tensors(  # noqa: PLR0917  (what is compared with what)
+    model: ModelView,
+    done: Completion,
+    kind: str,
+    tensors: Sequence[Tensor],
+    known: Mapping[str, GraphTensor],
+    where: str,
+) -> Iterator[Finding]:
+    made_by_triton = {
+        str(typed.value)
+        for message in model.config.node.nodes("batch_input")
+        for typed in message.scalars.get("target_name", ())
+    }
+    for tensor in tensors:
+        in_graph = known.get(tensor.name)
+        if in_graph is None:
+            if tensor.name not in made_by_triton:
+                found, allowed = f"{kind} {tensor.name}, which {where} lacks", ", ".join(sorted(known)) or f"no {kind}"
+                yield at_line(model, tensor.line, "onnx-tensor", found, allowed)
+            continue
+        if in_graph.kind != "tensor":
+            continue
+        if model.backend == "onnxruntime" and in_graph.datatype in ("", *_NOT_IN_TRITON):
+            found = f"{kind} {tensor.name} of {where} is of a type that the backend has no name for"
+            yield at_line(model, tensor.line, "onnx-type", found, "a graph that casts it to FP32 or FP16")
+        elif in_graph.datatype and not _is_type(model, tensor.data_type, in_graph.datatype):
+            found = f"{kind} {tensor.name} as {tensor.data_type or 'of no type'}"
+            yield at_line(model, tensor.line, "onnx-type", found, f"{in_graph.datatype}, as in {where}")
+        if in_graph.shape is not None and (tensor.dims or tensor.reshape is not None):
+            yield from _shape(model, done, kind, tensor, in_graph.shape, where)
+
+
+def _is_type(model: ModelView, configured: str, in_graph: str) -> bool:
+    """Whether the backend gives a graph's type as the configured one: TensorRT may make INT32 of INT64."""
+    is_narrowed = model.backend == "tensorrt" and (configured, in_graph) == ("INT32", "INT64")
+    return configured == in_graph or is_narrowed
+
+
+def _shape(  # noqa: PLR0917  (as above)
+    model: ModelView, done: Completion, kind: str, tensor: Tensor, axes: tuple[int | None, ...], where: str
+) -> Iterator[Finding]:
+    dims = tensor.dims if tensor.reshape is None else tensor.reshape
+    what = f"{kind} {tensor.name}"
+    is_plan = model.backend == "tensorrt"
+    batches = done.max_batch_size > 0
+    if not axes and not is_plan:  # the backend looks at the lengths alone, batch or not
+        if any(length != 1 for length in dims):
+            yield at_line(model, tensor.line, "onnx-shape", f"{what} with {list(dims)}", f"dims: [ 1 ], as in {where}")
+        return
+    if batches and (not axes or axes[0] is not None):
+        found = f"{what} with max_batch_size {done.max_batch_size}"
+        shown = [-1 if axis is None else axis for axis in axes]
+        allowed = f"max_batch_size: 0, for {where} has {shown} without a free first axis"
+        yield at_line(model, tensor.line, "onnx-batch", found, allowed)
+        return
+    is_split = kind == "output" and _is_batch_output(model, tensor.name)
+    if _is_ragged(model, tensor.name) and not is_plan:
+        if axes != (None,):
+            found = f"{what} with allow_ragged_batch"
+            yield at_line(model, tensor.line, "onnx-shape", found, f"a graph that takes [-1]; {where} does not")
+    elif not is_split and not _fits(dims, axes[1:] if batches else axes, exact=kind == "output" and not is_plan):
+        found = f"{what} with {list(dims)} behind the batch dimension" if batches else f"{what} with {list(dims)}"
+        found += "" if batches or model.config.max_batch_size else ", without batching"
+        yield at_line(model, tensor.line, "onnx-shape", found, _as_in_graph(axes, where, batches=batches))
+
+
+def _as_in_graph(axes: tuple[int | None, ...], where: str, *, batches: bool) -> str:
+    """The fields that say the graph's shape; a tensor of one number per request has them in a form of its own."""
+    lengths = [-1 if axis is None else axis for axis in (axes[1:] if batches else axes)]
+    fields = f"dims: {lengths}" if lengths else "dims: [ 1 ] reshape { shape: [ ] }"
+    return f"{fields}, as in {where}"
+
+
+def _fits(dims: Sequence[int], axes: Sequence[int | None], *, exact: bool) -> bool:
+    """Whether the backend takes these dims for the graph's axes.
+
+    A length that the graph fixes is the same in ``dims``. One that it leaves free may be fixed for an input, and is -1
+    for an output (``exact``).
+    """
+    return len(dims) == len(axes) and all(
+        (axis is None and (not exact or length == -1)) or axis == length
+        for length, axis in zip(dims, axes, strict=True)
+    )
+
+
+def _optional(model: ModelView, done: Completion, graph: OnnxGraph, where: str) -> Iterator[Finding]:
+    """Inputs that a request may leave out: the graph has a value for them, and does not batch."""
+    has_value = {each.name for each in graph.overridable}
+    required = {each.name for each in graph.inputs}
+    for tensor in done.inputs:
+        if tensor.optional and done.max_batch_size > 0:
+            allowed = "max_batch_size: 0, or no optional"
+            yield at_line(model, tensor.line, "onnx-tensor", f"optional input {tensor.name} in a batch", allowed)
+        elif tensor.optional and tensor.name in required:
+            allowed = f"no optional: {where} has no value for it"
+            yield at_line(model, tensor.line, "onnx-tensor", f"optional input {tensor.name}", allowed)
+        elif not tensor.optional and tensor.name in has_value:
+            allowed = f"optional: true, for {where} has a value for it"
+            yield at_line(model, tensor.line, "onnx-tensor", f"input {tensor.name}, not optional", allowed)
+
+
+def _controls(model: ModelView) -> Mapping[str, str]:
+    """The inputs of a graph that the sequence batcher fills: name → type, empty where that is not said."""
+    batching = model.config.node.node("sequence_batching")
+    found = {}
+    for message in batching.nodes("control_input") if batching else ():
+        for control in message.nodes("control"):
+            kinds = (("int32_false_true", "INT32"), ("fp32_false_true", "FP32"), ("bool_false_true", "BOOL"))
+            by_value = next((kind for field, kind in kinds if control.has(field)), "")
+            kind = by_value or control.text("data_type").removeprefix("TYPE_")
+            found[message.text("name")] = "BYTES" if kind == "STRING" else kind
+    return found
+
+
+def _control_inputs(model: ModelView, done: Completion, graph: OnnxGraph, where: str) -> Iterator[Finding]:
+    """The sequence batcher's inputs are the graph's, of one number each."""
+    known = {each.name: each for each in graph.inputs}
+    for name, kind in _controls(model).items():
+        in_graph = known.get(name)
+        if in_graph is None:
+            found, allowed = f"control input {name}, which {where} lacks", ", ".join(sorted(known))
+            yield at_field(model, "sequence_batching", "onnx-tensor", found, allowed)
+            continue
+        axes = in_graph.shape
+        if axes is not None and (axes[1:] if done.max_batch_size else axes) != (1,):
+            found = f"control input {name}, which is not of shape [1] in {where}"
+            yield at_field(model, "sequence_batching", "onnx-shape", found, "one number for each request")
+        if kind and in_graph.datatype and kind != in_graph.datatype:
+            found, allowed = f"control input {name} as {kind}", f"{in_graph.datatype}, as in {where}"
+            yield at_field(model, "sequence_batching", "onnx-type", found, allowed)
+
+
+def _states(model: ModelView) -> list[str]:
+    batching = model.config.node.node("sequence_batching")
+    return [message.text("input_name") for message in batching.nodes("state")] if batching else []
+
+
+def _is_ragged(model: ModelView, name: str) -> bool:
+    return any(
+        node.text("name") == name and node.flag("allow_ragged_batch") for node in model.config.node.nodes("input")
+    )
+
+
+def _is_batch_output(model: ModelView, name: str) -> bool:
+    return any(
+        name == str(typed.value)
+        for message in model.config.node.nodes("batch_output")
+        for typed in message.scalars.get("target_name", ())
+    )

@@ -1,0 +1,130 @@
+"""Rules about a recipe against the folder it stands in and the configurations beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from tritonstack.errors import InputError
+from tritonstack.models.digest import lock_files
+from tritonstack.models.folder import CONFIG
+from tritonstack.models.lint.finding import Finding
+from tritonstack.models.lint.view import ModelView, RepositoryView
+from tritonstack.models.model_config import Node
+from tritonstack.models.recipe import RECIPE, Dependency, Recipe
+from tritonstack.models.sample import read_sample
+
+_KINDS = {
+    "onnx": "onnxruntime",
+    "python": "python",
+    "ensemble": "ensemble",
+    "pytorch": "pytorch",
+    "tensorrt": "tensorrt",
+    "dali": "dali",
+    "tensorflow": "tensorflow",
+}
+
+_ADAPTED = {
+    "png-bytes": ("BYTES", "UINT8"),
+    "file-bytes": ("BYTES", "UINT8"),
+    "utf8": ("BYTES",),
+    "pixels": ("FP32",),
+    "tokens": ("INT32", "INT64"),
+}
+"""Encoding → the types of input that an adapter of it can make."""
+
+
+def check(view: RepositoryView) -> Iterator[Finding]:
+    """Every finding about a recipe; none for a repository without one."""
+    if view.recipe is None:
+        return
+    yield from _files(view, view.recipe)
+    yield from _export_environment(view, view.recipe)
+    yield from _sample(view, view.recipe)
+    yield from _addressed(view, view.recipe)
+    yield from _adapters(view, view.recipe)
+    for model in view.models.values():
+        yield from _dependency(model, view.recipe.dependency)
+
+
+def _at(view: RepositoryView, rule: str, found: str, allowed: str) -> Finding:
+    return Finding(file=view.root / RECIPE, rule=rule, found=found, allowed=allowed)
+
+
+def _files(view: RepositoryView, recipe: Recipe) -> Iterator[Finding]:
+    wanted = {"sample.request": recipe.sample.request, "sample.answer": recipe.sample.answer}
+    produced = {name for export in recipe.exports for name in export.produces}
+    for index, export in enumerate(recipe.exports):
+        wanted[f"exports[{index}].script"] = export.script
+        for name in export.produces:
+            if name.split("/")[0] not in {*view.models, "sample"} and name not in recipe.client_files:
+                found = f"exports[{index}].produces: {name}"
+                allowed = f"files below a model: {', '.join(view.models)}; below sample; or client_files"
+                yield _at(view, "export-outside", found, allowed)
+    wanted |= {f"client_files[{index}]": name for index, name in enumerate(recipe.client_files)}
+    for field, name in wanted.items():
+        if name not in produced and not (view.root / name).is_file():
+            yield _at(view, "recipe-file", f"{field}: no file {name}", "a file of the model folder")
+    for used in recipe.uses:
+        for model in used.models:
+            if not (view.root.parent / used.folder / model / CONFIG).is_file():
+                yield _at(view, "used-model", f"uses: no model {model} in {used.folder}", "a model of that folder")
+
+
+def _export_environment(view: RepositoryView, recipe: Recipe) -> Iterator[Finding]:
+    for lock in lock_files(view.root, recipe):
+        if not lock.is_file():
+            names = ", ".join(sorted(path.stem for path in lock.parent.glob("*.txt"))) or "none there"
+            found = f"exports: environment {lock.stem}, and there is no lock file {lock}"
+            yield _at(view, "export-environment", found, f"an environment with a lock file: {names}")
+
+
+def _sample(view: RepositoryView, recipe: Recipe) -> Iterator[Finding]:
+    """What is wrong inside the sample's files; that they are there is another rule's matter."""
+    if not all((view.root / name).is_file() for name in (recipe.sample.request, recipe.sample.answer)):
+        return
+    try:
+        read_sample(view.root, recipe)
+    except InputError as error:
+        for problem in error.problems:
+            found = f"{problem.field}: {problem.found}" if problem.field else problem.found
+            yield Finding(file=Path(problem.file or view.root), rule="sample", found=found, allowed=problem.allowed)
+
+
+def _addressed(view: RepositoryView, recipe: Recipe) -> Iterator[Finding]:
+    model = view.models.get(view.addressed or "")
+    if model is None:
+        found = f"no model directory {view.addressed}"
+        yield _at(view, "addressed-model", found, f"model: one of {', '.join(sorted(view.models)) or 'none there'}")
+    elif model.backend and model.backend != _KINDS[recipe.kind]:
+        found = f"kind: {recipe.kind}, and {model.name}/{CONFIG} says {model.backend}"
+        yield _at(view, "kind-differs", found, f"a configuration for {_KINDS[recipe.kind]}")
+
+
+def _adapters(view: RepositoryView, recipe: Recipe) -> Iterator[Finding]:
+    model = view.models.get(view.addressed or "")
+    if model is None:
+        return
+    types = {tensor.name: tensor.data_type for tensor in model.config.inputs}
+    for kind, adapter in recipe.adapters.present.items():
+        taken = _ADAPTED[adapter.encoding]
+        fitting = [name for name, data_type in types.items() if data_type in taken]
+        for name in adapter.inputs:
+            if name not in fitting:
+                allowed = ", ".join(fitting) or f"none: the model has no input of type {' or '.join(taken)}"
+                yield _at(view, "adapter-input", f"adapters.{kind}: input {name}", allowed)
+
+
+def _dependency(model: ModelView, dependency: Dependency) -> Iterator[Finding]:
+    """What a configuration says that the archive depends on, against what the recipe says."""
+    node = model.config.node
+    if model.backend == "tensorrt" and dependency != "engine":
+        line = node.line_of("backend" if node.has("backend") else "platform")
+        found = f"backend tensorrt, and {RECIPE} says dependency: {dependency}"
+        allowed = "dependency: engine: a plan runs on one TensorRT and one kind of GPU"
+        yield Finding(file=model.file, line=line, rule="dependency-differs", found=found, allowed=allowed)
+    own_python = node.entries("parameters").get("EXECUTION_ENV_PATH")
+    if isinstance(own_python, Node) and dependency == "none":
+        found = f"EXECUTION_ENV_PATH, and {RECIPE} says dependency: none"
+        allowed = "dependency: python or engine: an execution environment runs on one version of Python"
+        yield Finding(file=model.file, line=own_python.line, rule="dependency-differs", found=found, allowed=allowed)

@@ -1,0 +1,146 @@
+"""Rules about the inputs and outputs of a configuration.
+
+Source: core src/model_config_utils.cc (ValidateIOShape, ValidateModelInput, ValidateModelOutput), src/model.cc (Init).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+
+from tritonstack.models.lint.auto_complete import Completion
+from tritonstack.models.lint.completion import complete
+from tritonstack.models.lint.datatypes import BYTES_OF
+from tritonstack.models.lint.finding import Finding
+from tritonstack.models.lint.place import at_field, at_line
+from tritonstack.models.lint.view import ModelView, RepositoryView
+from tritonstack.models.model_config import Node, Tensor
+
+_FORMAT_AXES = 3
+
+
+def check(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
+    """What is wrong with inputs and outputs."""
+    if not model.is_readable:
+        return
+    node, done = model.config.node, complete(view, model)
+    for kind, tensors, completed in (
+        ("input", model.config.inputs, done.inputs),
+        ("output", model.config.outputs, done.outputs),
+    ):
+        if not tensors:
+            yield from _no_tensors(view, model, kind)
+        counts = Counter(tensor.name for tensor in tensors)
+        for tensor, message in zip(tensors, node.nodes(kind), strict=True):
+            after = next((each for each in completed if each.name == tensor.name), tensor)
+            what = f"{kind} {tensor.name or '?'}"
+            yield from _missing_fields(model, what, tensor, after, may_complete=not (view.is_built or done.is_known))
+            yield from _tensor(model, what, tensor, done)
+            yield from _only_for_tensorrt(model, kind, message)
+            if tensor.name and counts[tensor.name] > 1:
+                yield at_line(model, tensor.line, "tensor-twice", f"{kind} {tensor.name} twice", "each name once")
+    yield from _labels(model)
+
+
+def _no_tensors(view: RepositoryView, model: ModelView, kind: str) -> Iterator[Finding]:
+    """No input, or no output: who refuses that, and who loads it."""
+    line, allowed = model.config.node.line, f"every {kind} with name, type and dims"
+    if view.is_built:
+        yield at_line(model, line, "tensor-table", f"no {kind}", allowed)
+    elif model.backend == "pytorch":
+        yield at_line(model, line, "pytorch-tensors", f"no {kind}", allowed)
+    elif not model.is_ensemble:  # of an ensemble the flow between its steps shows what is missing
+        yield at_line(model, line, "auto-completed", f"no {kind}", allowed)
+
+
+def _missing_fields(
+    model: ModelView, what: str, tensor: Tensor, after: Tensor, *, may_complete: bool
+) -> Iterator[Finding]:
+    """A name, type or dims left out: refused, unless the backend completes it (``after``: what it makes of it)."""
+    if not tensor.name:
+        yield at_line(model, tensor.line, "tensor-name", f"{what} without a name", 'name: "…"')
+    untyped = ("", "INVALID")
+    fields = (
+        ("tensor-type", "data_type", tensor.data_type in untyped, after.data_type not in untyped, "data_type: TYPE_…"),
+        ("tensor-dims", "dims", not tensor.dims, bool(after.dims), "dims: [ … ]"),
+    )
+    for rule, field, is_missing, is_completed, allowed in fields:
+        if is_missing:
+            completes = tensor.name and (is_completed or may_complete)
+            chosen = "auto-completed" if completes else rule
+            yield at_line(model, tensor.line, chosen, f"{what} without {field}", allowed)
+
+
+def _tensor(model: ModelView, what: str, tensor: Tensor, done: Completion) -> Iterator[Finding]:
+    known = (*BYTES_OF, "BYTES", "", "INVALID")
+    if tensor.data_type not in known:
+        found, allowed = f"{what} with data_type {tensor.data_type}", "data_type: TYPE_…"
+        yield at_line(model, tensor.line, "tensor-type-unknown", found, allowed)
+    bad = [length for length in tensor.dims if length == 0 or length < -1]
+    if bad:
+        allowed = "1 or more, or -1 for any length"
+        yield at_line(model, tensor.line, "tensor-dims", f"{what} with dims {bad[0]}", allowed)
+    if tensor.reshape is not None and tensor.dims and not bad:
+        yield from _reshape(model, what, tensor, tensor.reshape, done)
+
+
+def _reshape(
+    model: ModelView, what: str, tensor: Tensor, reshape: tuple[int, ...], done: Completion
+) -> Iterator[Finding]:
+    found = f"{what} with dims {list(tensor.dims)} and reshape {list(reshape)}"
+    bad = [length for length in reshape if length == 0 or length < -1]
+    if bad:
+        yield at_line(model, tensor.line, "tensor-reshape", found, "1 or more, or -1 for any length")
+    elif not reshape and done.max_batch_size == 0 and done.is_known:
+        allowed = "a shape with one axis at least: without batching an empty one would be no tensor"
+        yield at_line(model, tensor.line, "tensor-reshape", found, allowed)
+    elif parts(tensor.dims) != parts(reshape):
+        allowed = "as many elements, between the same variable dimensions"
+        yield at_line(model, tensor.line, "tensor-reshape", found, allowed)
+
+
+def parts(dims: tuple[int, ...]) -> list[int]:
+    """The element counts of the parts that the variable dimensions separate; [1] for an empty shape."""
+    counts = [1]
+    for length in dims:
+        if length == -1:
+            counts.append(1)
+        else:
+            counts[-1] *= length
+    return counts
+
+
+def elements(dims: tuple[int, ...]) -> int | None:
+    """How many elements a shape has; None where a dimension is variable."""
+    return None if -1 in dims else math.prod(dims)
+
+
+def _only_for_tensorrt(model: ModelView, kind: str, message: Node) -> Iterator[Finding]:
+    """What only TensorRT's platform may say of a tensor, and formats of images."""
+    name = message.text("name")
+    is_plan = model.backend == "tensorrt"
+    if message.text("format") not in ("", "FORMAT_NONE") and len(message.integers("dims")) != _FORMAT_AXES:
+        found = f"input {name} with {message.text('format')} and {len(message.integers('dims'))} dims"
+        yield at_field(model, "format", "tensor-format", found, "three dims, or no format", message)
+    if message.flag("is_shape_tensor") and not is_plan:
+        found = f"{kind} {name} as a shape tensor"
+        yield at_field(model, "is_shape_tensor", "shape-tensor", found, "with backend tensorrt only", message)
+    if message.flag("is_non_linear_format_io") and not (is_plan and len(message.integers("dims")) == _FORMAT_AXES):
+        found = f"{kind} {name} with is_non_linear_format_io"
+        allowed = "with backend tensorrt and three dims only"
+        yield at_field(model, "is_non_linear_format_io", "non-linear-format", found, allowed, message)
+
+
+def _labels(model: ModelView) -> Iterator[Finding]:
+    for output in model.config.node.nodes("output"):
+        file = output.text("label_filename")
+        if not file:
+            continue
+        if ".." in PurePosixPath(file).parts or file.startswith("/"):
+            allowed = "a file of the model's directory"
+            rule = "label-file-outside" if (model.directory / file.lstrip("/")).is_file() else "label-file"
+            yield at_field(model, "label_filename", rule, f"label_filename {file}", allowed, output)
+        elif file not in model.files:
+            yield at_field(model, "label_filename", "label-file", f"no file {file}", "a file that exists", output)

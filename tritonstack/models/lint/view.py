@@ -1,0 +1,214 @@
+"""What the linter looks at: the models that an archive will hold; some of their files an export has yet to make."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+from tritonstack.models.folder import CONFIG, files_below, is_junk, model_directories
+from tritonstack.models.lint.derived_backend import DerivedBackend, derive_backend
+from tritonstack.models.lint.target import Target
+from tritonstack.models.model_config import MODEL_FILES, ModelConfig, read_config
+from tritonstack.models.recipe import RECIPE, Recipe, read_recipe
+
+_LARGEST_VERSION = 2**63 - 1
+_NO_VERSIONS = ("warmup", "initial_state", "configs")
+"""Folders of a model that Triton never takes for versions: core src/constants.h."""
+
+_SEES_ENSEMBLE = re.compile(r'platform:\s*"ensemble"')
+"""How SageMaker's front end finds an ensemble: server src/sagemaker_server.h (platform_ensemble_regex_)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelView:
+    """One Triton model: a directory, with a ``config.pbtxt`` or without one (then ``text`` is empty).
+
+    ``files`` are names below the directory, those included that an export makes; ``folders`` its sub-directories.
+    """
+
+    name: str
+    file: Path
+    text: str
+    config: ModelConfig
+    files: frozenset[str]
+    folders: frozenset[str]
+
+    @property
+    def directory(self) -> Path:
+        """The model's directory."""
+        return self.file.parent
+
+    @property
+    def has_config(self) -> bool:
+        """Whether there is a ``config.pbtxt``, here or made by an export."""
+        return CONFIG in self.files
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether the configuration could be read at all; of one that could not, nothing more is said."""
+        node = self.config.node
+        return bool(node.scalars or node.messages or not self.config.complaints)
+
+    @functools.cached_property
+    def derived(self) -> DerivedBackend:
+        """What Triton takes for the backend where neither ``backend`` nor ``platform`` names one."""
+        return derive_backend(self.config.node, name=self.name, folders=self.folders, files=self.files)
+
+    @property
+    def backend(self) -> str:
+        """The backend that serves the model, named or derived; empty where there is none."""
+        return self.config.backend or self.derived.backend
+
+    @property
+    def model_file(self) -> str:
+        """The file in a version folder that the backend loads; empty where that is the backend's affair."""
+        has_own = self.derived.from_name and self.backend not in MODEL_FILES  # such as identity, which loads no file
+        return self.config.model_file or ("" if has_own else self.derived.file)
+
+    @property
+    def versions(self) -> tuple[str, ...]:
+        """The version folders that Triton reads, the newest last: whole numbers without a leading zero.
+
+        Source: core src/model_repository_manager/model_lifecycle.cc (VersionsToLoad).
+        """
+        return tuple(sorted((name for name in self.folders if _is_version(name)), key=int))
+
+    @property
+    def served_versions(self) -> tuple[str, ...]:
+        """The versions that the version policy serves, the newest last; without a policy the newest one alone."""
+        policy = self.config.node.node("version_policy")
+        if policy is None:
+            return self.versions[-1:]
+        specific, latest = policy.node("specific"), policy.node("latest")
+        if specific is not None:
+            named = specific.integers("versions")
+            return tuple(name for name in self.versions if int(name) in named)
+        if latest is not None:
+            count = latest.integer("num_versions")
+            return self.versions[-count:] if count else ()
+        return self.versions
+
+    @property
+    def sagemaker_sees_ensemble(self) -> bool:
+        """Whether SageMaker's front end takes the model for an ensemble: it searches the text of the file."""
+        return _SEES_ENSEMBLE.search(self.text) is not None
+
+    @property
+    def is_ensemble(self) -> bool:
+        """Whether Triton takes it for one."""
+        return self.config.is_ensemble
+
+    @property
+    def is_batched(self) -> bool:
+        """Whether requests have a batch dimension."""
+        return self.config.max_batch_size > 0
+
+    def on_disk(self, name: str) -> Path | None:
+        """The path of a file of the directory, or None where it is not there (yet)."""
+        path = self.directory / name
+        return path if path.is_file() else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RepositoryView:
+    """The models of one archive. ``recipe`` is None for a repository that is linted as it stands."""
+
+    root: Path
+    recipe: Recipe | None
+    addressed: str | None
+    models: Mapping[str, ModelView]
+    target: Target = field(default_factory=Target)
+
+    @property
+    def is_built(self) -> bool:
+        """Whether a build makes, or has staged, the archive: it needs every tensor written down."""
+        return self.recipe is not None or self.addressed is not None
+
+    @property
+    def ensembles(self) -> tuple[ModelView, ...]:
+        """The models that Triton takes for ensembles."""
+        return tuple(model for model in self.models.values() if model.is_ensemble)
+
+    @functools.cached_property
+    def served(self) -> str | None:
+        """The model that requests reach: the recipe's, else the only ensemble, else the only model; None if unclear."""
+        if self.addressed is not None:
+            return self.addressed
+        names = [model.name for model in self.ensembles] or list(self.models)
+        return names[0] if len(names) == 1 else None
+
+
+def view_folder(folder: Path, target: Target | None = None) -> RepositoryView:
+    """A model folder with a recipe, or a model repository without one. Raises InputError where a recipe is wrong."""
+    if not (folder / RECIPE).is_file():
+        return view_repository(folder, addressed=None, target=target)
+    recipe = read_recipe(folder)
+    models = {model.name: view_model(model, produced_below(recipe, model.name)) for model in model_directories(folder)}
+    models |= used_models(recipe, folder)
+    return RepositoryView(
+        root=folder, recipe=recipe, addressed=recipe.model or folder.name, models=models, target=target or Target()
+    )
+
+
+def view_repository(
+    folder: Path, *, addressed: str | None, target: Target | None = None, absent: Iterable[str] = ()
+) -> RepositoryView:
+    """A model repository as it stands, without a recipe.
+
+    A directory without a ``config.pbtxt`` is a model where Triton derives a backend from it.
+    ``absent``: files of the addressed model that are not there, and need not be.
+    """
+    models = {
+        model.name: view_model(model, absent if model.name == addressed else ()) for model in model_directories(folder)
+    }
+    for path in sorted(folder.iterdir()):
+        if path.is_dir() and path.name not in models and not is_junk(path.name):
+            model = view_model(path, ())
+            if model.derived.backend:
+                models[path.name] = model
+    return RepositoryView(root=folder, recipe=None, addressed=addressed, models=models, target=target or Target())
+
+
+def used_models(recipe: Recipe, folder: Path) -> dict[str, ModelView]:
+    """The models that a recipe takes from folders beside its own; what is not there is another rule's matter."""
+    models: dict[str, ModelView] = {}
+    for used in recipe.uses:
+        other = folder.parent / used.folder
+        produced_by = read_recipe(other)
+        for name in used.models:
+            if (other / name / CONFIG).is_file():
+                models[name] = view_model(other / name, produced_below(produced_by, name))
+    return models
+
+
+def produced_below(recipe: Recipe, model: str) -> list[str]:
+    """The files that an export makes below one model's directory."""
+    names = (name for export in recipe.exports for name in export.produces)
+    return [name.removeprefix(f"{model}/") for name in names if name.startswith(f"{model}/")]
+
+
+def view_model(directory: Path, produced: Iterable[str], *, text: str | None = None) -> ModelView:
+    """One model's directory; ``produced``: what an export makes below it; ``text``: its configuration as merged."""
+    files = {name for name, _ in files_below(directory)} | set(produced)
+    there = {path.name for path in directory.iterdir() if path.is_dir() and not is_junk(path.name)}
+    folders = there | {PurePosixPath(name).parts[0] for name in files if "/" in name}
+    if text is None:
+        file = directory / CONFIG
+        text = file.read_text(encoding="utf-8", errors="replace") if file.is_file() else ""
+    return ModelView(
+        name=directory.name,
+        file=directory / CONFIG,
+        text=text,
+        config=read_config(text),
+        files=frozenset(files),
+        folders=frozenset(folders),
+    )
+
+
+def _is_version(name: str) -> bool:
+    if name in _NO_VERSIONS or (len(name) > 1 and name.startswith("0")):
+        return False
+    return name.isascii() and name.isdecimal() and int(name) <= _LARGEST_VERSION

@@ -1,0 +1,199 @@
+"""The manifest of an archive: what others need to know of it without unpacking it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from tritonstack.adapters import Adapters, Answers
+from tritonstack.models.model_config import Tensor
+from tritonstack.models.recipe import Dependency, Size, Source, Weights
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class TensorEntry(_Part):
+    """One input or output."""
+
+    name: str = Field(description="As in config.pbtxt.")
+    datatype: str = Field(description="KServe's name of the type: FP32, INT64, BYTES, …")
+    shape: tuple[int, ...] = Field(description="With the batch dimension where the model has one; -1 where variable.")
+    optional: bool = Field(False, description="Whether a request may leave the input out.")
+
+
+class ModelEntry(_Part):
+    """The Triton model that requests reach."""
+
+    name: str = Field(description="Its directory in the archive.")
+    max_batch_size: int = Field(description="0 where the model does not batch.")
+    inputs: tuple[TensorEntry, ...] = Field(description="In the order of config.pbtxt.")
+    outputs: tuple[TensorEntry, ...] = Field(description="In the order of config.pbtxt.")
+
+
+class ArchiveEntry(_Part):
+    """The archive's file. Two machines may compress differently: the tar inside is what must agree."""
+
+    file: str = Field(description="The archive's name, which is its TargetModel.")
+    bytes: int = Field(description="Size of the .tar.gz.")
+    sha256: str = Field(description="SHA-256 of the .tar.gz.")
+    tar_bytes: int = Field(description="Size of the tar inside: what a container unpacks.")
+    tar_sha256: str = Field(description="SHA-256 of the tar inside.")
+
+
+class SampleEntry(_Part):
+    """A request and its expected answer. Either ``body`` or ``content`` is set.
+
+    ``content`` without an adapter is a file of arrays (.npz).
+    """
+
+    file: str = Field(description="The name of the request's file.")
+    body: dict[str, Any] | None = Field(None, description="A request in KServe's JSON form.")
+    content: str | None = Field(None, description="In base64: a file for the adapter, or arrays (.npz).")
+    adapter: Literal["image", "text"] | None = Field(None, description="Which adapter takes the file.")
+    answer: dict[str, Any] = Field(description="The expected answer in KServe's JSON form.")
+    tolerance: float = Field(description="The largest absolute difference of a floating-point value.")
+
+
+class ClientFileEntry(_Part):
+    """A file that clients need; it lies below the manifest's own name (without .json)."""
+
+    sha256: str = Field(description="SHA-256 of the file.")
+    bytes: int = Field(description="Its size.")
+
+
+class EnvironmentEntry(_Part):
+    """The packed Python environment in the archive."""
+
+    file: str = Field(description="Its name in the archive.")
+    python: str = Field(description="The minor version of Python that it is for.")
+    way: str = Field(description="How it was made: wheels or conda-pack.")
+    packages: dict[str, str] = Field(description="Package → version.")
+
+
+ENGINE_FIGURE = "engine_difference"
+"""The figure that an engine's proof measured."""
+
+
+class EngineTensor(_Part):
+    """One input or output of an engine."""
+
+    name: str = Field(description="As in the ONNX graph.")
+    datatype: str = Field(description="KServe's name of the engine's own type: FP32, INT32, …")
+    min: tuple[int, ...] = Field(
+        description="The smallest shape, the batch first where there is one; of an output -1 where the length is free."
+    )
+    max: tuple[int, ...] = Field(description="The largest shape.")
+
+
+class EngineEntry(_Part):
+    """One TensorRT plan of the archive: what built it, from what, and how well it answers.
+
+    Its durations are measured: they and the plan's bytes differ between two builds of equal inputs.
+    """
+
+    plan: str = Field(description="The plan's name in the archive.")
+    bytes: int = Field(description="Its size.")
+    sha256: str = Field(description="Its SHA-256.")
+    stand_in: bool = Field(
+        description="Whether trtexec-stand-in wrote it: then it is no engine, but an ONNX graph with a mark, and only "
+        "the local Triton serves it."
+    )
+    release: str = Field(description="The Triton release in whose image it was built.")
+    tensorrt: str = Field(description="The version of TensorRT that built it.")
+    cuda: str | None = Field(None, description="The version of CUDA in the image, where the image says it.")
+    driver: str = Field(description="The version of the GPU's driver.")
+    gpu: str = Field(description="The GPU's name, as its driver says it.")
+    compute_capability: str = Field(description="The GPU's compute capability.")
+    options: tuple[str, ...] = Field(description="trtexec's options, but those that name files.")
+    inputs: tuple[EngineTensor, ...] = Field(description="What it takes.")
+    outputs: tuple[EngineTensor, ...] = Field(description="What it gives.")
+    durations: dict[str, float] = Field(description="Step → seconds.")
+    difference: float = Field(
+        description="The largest difference between its answer to the proof's inputs and ONNX Runtime's."
+    )
+    tolerance: float = Field(description="The largest difference that the recipe allows.")
+    proof: Literal["sample", "random"] = Field(
+        description="The proof's inputs: the sample request, or random numbers within the engine's shapes."
+    )
+
+
+def engine_manifest_name(plan: str) -> str:
+    """The name of the file beside a plan that holds its :class:`EngineEntry`."""
+    return f"{plan}.json"
+
+
+class Manifest(_Part):
+    """Everything that is known of one archive. It holds no point in time and no machine's name.
+
+    Equal inputs give an equal manifest, but for what an engine's build measures: its plan and its durations.
+    """
+
+    format: Literal[1] = Field(1, description="Of the manifest itself.")
+    name: str = Field(description="The model's name, as environments and callers use it.")
+    digest: str = Field(description="Of the inputs; part of the archive's name.")
+    description: str = Field(description="One sentence: what the model answers.")
+    dependency: Dependency = Field(description="What the archive depends on beside its inputs: none, python, engine.")
+    folder: str = Field("", description="The model folder that it was built from.")
+    overlay: str | None = Field(None, description="The variant of the folder that it is.")
+    copy_number: int | None = Field(None, description="Which copy of the folder's model it is.")
+    target: str | None = Field(
+        None,
+        description="What it was built for where it depends on it: local, a platform (24.09-t4), or python-3.10; null: "
+        "it serves everywhere.",
+    )
+    source: Source | None = Field(None, description="Where pretrained weights come from.")
+    size: Size = Field("full", description="full; tiny: the same architecture with few layers.")
+    weights: Weights = Field("pretrained", description="pretrained: the source's; random: of the seed.")
+    seed: int = Field(0, description="Of random weights.")
+    plan: bool | None = Field(
+        None,
+        description="Of an archive that needs a TensorRT engine: whether it holds the plan. false: it holds the ONNX "
+        "graph that a plan is built from, in the plan's place with a mark or beside it, and only the local Triton "
+        "serves it. null: it needs none.",
+    )
+    engines: dict[str, EngineEntry] = Field(
+        default_factory=dict, description="Model → its TensorRT plan, of those that the build made."
+    )
+    archive: ArchiveEntry = Field(description="The archive's file.")
+    model: ModelEntry = Field(description="The model that requests reach.")
+    backends: tuple[str, ...] = Field(description="Triton backends that the archive needs.")
+    configs: dict[str, str] = Field(description="Directory → the text of its config.pbtxt.")
+    adapters: Adapters = Field(description="Files that a client may turn into an input.")
+    answers: Answers = Field(default_factory=Answers, description="What a client makes of an output.")
+    sample: SampleEntry = Field(description="A request that the archive answers as expected.")
+    figures: dict[str, float] = Field(description="What export and proof measured: accuracy, differences.")
+    tools: dict[str, str] = Field(description="Tool → version, of export and proof.")
+    inputs: dict[str, str] = Field(
+        default_factory=dict, description="What the build started from: file → SHA-256, fetched weights included."
+    )
+    client_files: dict[str, ClientFileEntry] = Field(
+        default_factory=dict, description="Files that clients need: tokenizers, labels."
+    )
+    environment: EnvironmentEntry | None = Field(None, description="The packed Python environment, where there is one.")
+    stand_ins: tuple[str, ...] = Field(
+        (), description="What stood in, during the proof, for what serves in the cloud, in its own words."
+    )
+
+    def to_json(self) -> str:
+        """The manifest as a file has it: sorted, so that equal manifests are equal bytes."""
+        return json.dumps(self.model_dump(mode="json"), indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def read_manifest(path: Path) -> Manifest:
+    """A manifest that ``tritonstack build`` wrote. Raises OSError and pydantic's ValidationError (a ValueError)."""
+    return Manifest.model_validate_json(path.read_bytes())
+
+
+def tensor_entry(tensor: Tensor, max_batch_size: int) -> TensorEntry:
+    """A configuration's tensor with the shape that requests have."""
+    return TensorEntry(
+        name=tensor.name,
+        datatype=tensor.data_type,
+        shape=tensor.shape(max_batch_size),
+        optional=tensor.optional,
+    )

@@ -1,0 +1,386 @@
+"""``config.pbtxt`` read against Triton's own message definitions: unknown fields, wrong types, doubled fields."""
+
+from __future__ import annotations
+
+import functools
+import importlib.resources
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from tritonstack.models.pbtxt import Field, Message, PbtxtError, Scalar, parse
+
+_RANGES = {
+    "int32": (-(2**31), 2**31 - 1),
+    "int64": (-(2**63), 2**63 - 1),
+    "uint32": (0, 2**32 - 1),
+    "uint64": (0, 2**64 - 1),
+}
+_TRUTH = {"true": True, "True": True, "t": True, "false": False, "False": False, "f": False}
+_PLATFORM_BACKENDS = {
+    "onnxruntime_onnx": "onnxruntime",
+    "tensorrt_plan": "tensorrt",
+    "pytorch_libtorch": "pytorch",
+    "tensorflow_graphdef": "tensorflow",
+    "tensorflow_savedmodel": "tensorflow",
+    "ensemble": "ensemble",
+}
+"""Platforms that stand for a backend: Triton core, src/constants.h and src/model_config_utils.cc (GetBackendType)."""
+
+MODEL_FILES = {
+    "onnxruntime": "model.onnx",
+    "python": "model.py",
+    "pytorch": "model.pt",
+    "tensorrt": "model.plan",
+    "dali": "model.dali",
+    "openvino": "model.xml",
+}
+"""Backend → the file it loads by default: Triton, docs/user_guide/model_repository.md (Model Files)."""
+
+PLATFORM_FILES = {"tensorflow_graphdef": "model.graphdef", "tensorflow_savedmodel": "model.savedmodel"}
+"""The same by platform, where one backend loads two formats; a SavedModel is a folder."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Complaint:
+    """One thing that Triton would refuse in a configuration."""
+
+    line: int
+    path: str
+    found: str
+    allowed: str
+
+
+Value = str | int | float | bool
+
+
+@dataclass(frozen=True)
+class Typed:
+    """One checked value of a scalar field and its line."""
+
+    value: Value
+    line: int
+
+
+@dataclass
+class Node:
+    """A checked message: field name → its values, each with its line."""
+
+    line: int
+    scalars: dict[str, list[Typed]] = field(default_factory=dict)
+    messages: dict[str, list[Node]] = field(default_factory=dict)
+
+    def text(self, name: str) -> str:
+        """The value of a string or enumeration field; empty where it is not set, as in protobuf."""
+        return str(self.scalars[name][-1].value) if self.scalars.get(name) else ""
+
+    def integer(self, name: str) -> int:
+        """The value of an integer field; 0 where it is not set, as in protobuf."""
+        return int(self.scalars[name][-1].value) if self.scalars.get(name) else 0
+
+    def flag(self, name: str) -> bool:
+        """The value of a true-or-false field; false where it is not set, as in protobuf."""
+        return bool(self.scalars[name][-1].value) if self.scalars.get(name) else False
+
+    def integers(self, name: str) -> tuple[int, ...]:
+        """The values of a repeated integer field."""
+        return tuple(int(typed.value) for typed in self.scalars.get(name, ()))
+
+    def nodes(self, name: str) -> tuple[Node, ...]:
+        """The messages of a field."""
+        return tuple(self.messages.get(name, ()))
+
+    def node(self, name: str) -> Node | None:
+        """The message of a field that is not repeated."""
+        found = self.messages.get(name)
+        return found[-1] if found else None
+
+    def has(self, name: str) -> bool:
+        """Whether the text sets the field, be it to its default."""
+        return name in self.scalars or name in self.messages
+
+    def line_of(self, name: str) -> int:
+        """The line where a field stands first, or the message's own line."""
+        if self.scalars.get(name):
+            return self.scalars[name][0].line
+        return self.messages[name][0].line if self.messages.get(name) else self.line
+
+    def entries(self, name: str) -> dict[str, Node | str]:
+        """A map field (``input_map``, ``parameters``): key → its value, a string or a message."""
+        found: dict[str, Node | str] = {}
+        for entry in self.nodes(name):
+            value = entry.node("value")
+            found[entry.text("key")] = entry.text("value") if value is None else value
+        return found
+
+    def plain(self) -> dict[str, object]:
+        """The message as JSON values, every field as a list (for the manifest and for tests)."""
+        scalars: dict[str, object] = {name: [typed.value for typed in values] for name, values in self.scalars.items()}
+        return scalars | {name: [node.plain() for node in nodes] for name, nodes in self.messages.items()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tensor:
+    """An input or output of a model.
+
+    ``dims`` are without the batch dimension, -1 where variable. ``data_type`` is KServe's name of the type: ``FP32``,
+    and ``BYTES`` for ``TYPE_STRING``. ``reshape`` is the shape that the backend sees, where it differs.
+    """
+
+    name: str
+    data_type: str
+    dims: tuple[int, ...]
+    reshape: tuple[int, ...] | None = None
+    optional: bool = False
+    line: int = 0
+
+    def shape(self, max_batch_size: int) -> tuple[int, ...]:
+        """The shape that a request has, the batch dimension included where the model batches."""
+        return (-1, *self.dims) if max_batch_size > 0 else self.dims
+
+    def backend_shape(self, max_batch_size: int) -> tuple[int, ...]:
+        """The same as the backend sees it: of ``reshape`` where there is one."""
+        dims = self.dims if self.reshape is None else self.reshape
+        return (-1, *dims) if max_batch_size > 0 else dims
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelConfig:
+    """A configuration: the fields that tritonstack works with, and ``node`` for the rest."""
+
+    node: Node
+    complaints: tuple[Complaint, ...]
+
+    @property
+    def name(self) -> str:
+        """``name``, empty where Triton takes the directory's."""
+        return self.node.text("name")
+
+    @property
+    def max_batch_size(self) -> int:
+        """0: the model does not batch, and shapes are complete."""
+        return self.node.integer("max_batch_size")
+
+    @property
+    def platform_backend(self) -> str:
+        """The backend that ``platform`` stands for; empty where Triton knows no such platform."""
+        return _PLATFORM_BACKENDS.get(self.node.text("platform"), "")
+
+    @property
+    def is_ensemble(self) -> bool:
+        """Whether SageMaker's front end sees an ensemble: only by ``platform: "ensemble"``."""
+        return self.node.text("platform") == "ensemble"
+
+    @property
+    def backend(self) -> str:
+        """The backend that serves the model (``ensemble`` for an ensemble); empty where nothing names one."""
+        platform = self.node.text("platform")
+        return self.node.text("backend") or _PLATFORM_BACKENDS.get(platform, platform)
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """The inputs in the order of the file."""
+        return tuple(_tensor(node) for node in self.node.nodes("input"))
+
+    @property
+    def outputs(self) -> tuple[Tensor, ...]:
+        """The outputs in the order of the file."""
+        return tuple(_tensor(node) for node in self.node.nodes("output"))
+
+    @property
+    def model_file(self) -> str:
+        """The file in a version folder that the backend loads; empty where that is the backend's affair."""
+        default = PLATFORM_FILES.get(self.node.text("platform")) or MODEL_FILES.get(self.backend, "")
+        return self.node.text("default_model_filename") or default
+
+    @property
+    def steps(self) -> tuple[Node, ...]:
+        """The steps of an ensemble."""
+        scheduling = self.node.node("ensemble_scheduling")
+        return scheduling.nodes("step") if scheduling else ()
+
+
+def read_config(text: str) -> ModelConfig:
+    """A configuration and everything about it that contradicts Triton's message definitions.
+
+    Text that is no text format at all gives an empty configuration with one complaint.
+    """
+    try:
+        message = parse(text)
+    except PbtxtError as error:
+        complaint = Complaint(line=error.line, path="", found=error.message, allowed="protobuf's text format")
+        return ModelConfig(node=Node(1), complaints=(complaint,))
+    complaints: list[Complaint] = []
+    node = _check(message, type_name="ModelConfig", path="", complaints=complaints)
+    return ModelConfig(node=node, complaints=tuple(complaints))
+
+
+def _tensor(node: Node) -> Tensor:
+    reshape = node.node("reshape")
+    kind = node.text("data_type").removeprefix("TYPE_")
+    return Tensor(
+        name=node.text("name"),
+        data_type="BYTES" if kind == "STRING" else kind,
+        dims=node.integers("dims"),
+        reshape=reshape.integers("shape") if reshape else None,
+        optional=node.flag("optional"),
+        line=node.line,
+    )
+
+
+@dataclass(frozen=True)
+class FieldSpec:
+    """A field's definition.
+
+    ``type`` is a scalar's, an enumeration's or a message's name; ``group`` the oneof that it belongs to, if any.
+    """
+
+    type: str
+    repeated: bool
+    group: str
+
+
+@functools.cache
+def _definitions() -> tuple[Mapping[str, Mapping[str, FieldSpec]], Mapping[str, tuple[str, ...]]]:
+    """Messages (field name → definition) and enumerations of ``model_config_fields.json``."""
+    content = json.loads(importlib.resources.files(__package__).joinpath("model_config_fields.json").read_text())
+    messages = {name: {f: _spec(text) for f, text in fields.items()} for name, fields in content["messages"].items()}
+    return messages, {name: tuple(values) for name, values in content["enums"].items()}
+
+
+def message_fields(message: str) -> Mapping[str, FieldSpec]:
+    """The fields of one of Triton's messages (``ModelConfig``): name → definition."""
+    return _definitions()[0][message]
+
+
+def is_message(kind: str) -> bool:
+    """Whether a field's type is a message, not a scalar's or an enumeration's."""
+    return kind in _definitions()[0]
+
+
+def enum_members(kind: str) -> tuple[str, ...]:
+    """The members of an enumeration by their numbers; none where ``kind`` is no enumeration."""
+    return _definitions()[1].get(kind, ())
+
+
+@functools.cache
+def map_fields() -> frozenset[str]:
+    """The fields of a configuration that are maps: their entries are messages with ``key`` and ``value``."""
+    messages = _definitions()[0]
+    specs = messages["ModelConfig"].items()
+    return frozenset(name for name, spec in specs if set(messages.get(spec.type, ())) == {"key", "value"})
+
+
+def rivals(name: str) -> frozenset[str]:
+    """The fields of a configuration of which none may stand beside ``name``."""
+    specs = _definitions()[0]["ModelConfig"]
+    group = specs[name].group if name in specs else ""
+    return frozenset(other for other, spec in specs.items() if group and spec.group == group and other != name)
+
+
+def _spec(text: str) -> FieldSpec:
+    kind, _, group = text.partition("|")
+    return FieldSpec(kind.removesuffix("*"), kind.endswith("*"), group)
+
+
+def _check(message: Message, *, type_name: str, path: str, complaints: list[Complaint]) -> Node:
+    specs = _definitions()[0][type_name]
+    node = Node(message.line)
+    groups: dict[str, str] = {}
+    for item in message.fields:
+        where = f"{path}.{item.name}" if path else item.name
+        spec = specs.get(item.name)
+        wrong = _misplaced(item, spec, node, groups, allowed_names=tuple(specs))
+        if wrong:
+            complaints.append(Complaint(line=item.line, path=where, found=wrong[0], allowed=wrong[1]))
+        elif spec is not None:
+            _add(item, spec, node, where, complaints)
+    return node
+
+
+def _misplaced(
+    item: Field, spec: FieldSpec | None, node: Node, groups: dict[str, str], *, allowed_names: tuple[str, ...]
+) -> tuple[str, str] | None:
+    """Why a field may not stand here at all: (found, allowed)."""
+    if spec is None:
+        return f"an unknown field {item.name}", ", ".join(allowed_names) or "no field"
+    if not spec.repeated and item.listed:
+        return "a list", "one value"
+    if not spec.repeated and node.has(item.name):
+        return "the field a second time", "one value"
+    if spec.group and groups.setdefault(spec.group, item.name) != item.name:
+        return f"{item.name} beside {groups[spec.group]}", "one of the two"
+    return None
+
+
+def _add(item: Field, spec: FieldSpec, node: Node, where: str, complaints: list[Complaint]) -> None:
+    messages, enums = _definitions()
+    if spec.type in messages:
+        if isinstance(item.value, Message):
+            child = _check(item.value, type_name=spec.type, path=where, complaints=complaints)
+            child.line = item.line
+            node.messages.setdefault(item.name, []).append(child)
+        else:
+            complaints.append(Complaint(line=item.line, path=where, found="a value", allowed="a message: { … }"))
+        return
+    if isinstance(item.value, Message):
+        complaints.append(Complaint(line=item.line, path=where, found="a message", allowed=_expected(spec.type, enums)))
+        return
+    value = _value(item.value, spec.type, enums)
+    if value is None:
+        found = f'"{item.value.value}"' if item.value.kind == "string" else str(item.value.value)
+        complaints.append(Complaint(line=item.line, path=where, found=found, allowed=_expected(spec.type, enums)))
+        return
+    node.scalars.setdefault(item.name, []).append(Typed(value, item.value.line))
+
+
+def _value(scalar: Scalar, kind: str, enums: Mapping[str, tuple[str, ...]]) -> Value | None:
+    """The value as the field's type, or None where it is none: what protobuf's text reader accepts."""
+    if kind in enums:
+        return _member(scalar, enums[kind])
+    if kind == "string":
+        return scalar.value if scalar.kind == "string" else None
+    if kind == "bool":
+        if scalar.kind == "word":
+            return _TRUTH.get(str(scalar.value))
+        return bool(scalar.value) if scalar.kind == "integer" and scalar.value in (0, 1) else None
+    if kind in ("float", "double"):
+        return _floating(scalar)
+    low, high = _RANGES[kind]
+    return scalar.value if isinstance(scalar.value, int) and low <= scalar.value <= high else None
+
+
+def _member(scalar: Scalar, members: tuple[str, ...]) -> str | None:
+    """An enumeration's member, by its name or by its number (none of Triton's enumerations has gaps).
+
+    A number that no member has stays one: protobuf keeps it, and so does Triton.
+    """
+    if scalar.kind == "word" and scalar.value in members:
+        return str(scalar.value)
+    low, high = _RANGES["int32"]
+    if isinstance(scalar.value, int) and low <= scalar.value <= high:
+        return members[scalar.value] if 0 <= scalar.value < len(members) else str(scalar.value)
+    return None
+
+
+def _floating(scalar: Scalar) -> float | None:
+    if scalar.kind == "word":
+        text = str(scalar.value).lower()
+        return float(text) if text in ("inf", "infinity", "nan") else None
+    return float(scalar.value) if scalar.kind != "string" and scalar.base == 10 else None
+
+
+def _expected(kind: str, enums: Mapping[str, tuple[str, ...]]) -> str:
+    if kind in enums:
+        return "one of " + ", ".join(enums[kind])
+    names: dict[str, Literal["text in quotes", "true or false", "a number"]] = {
+        "string": "text in quotes",
+        "bool": "true or false",
+        "float": "a number",
+        "double": "a number",
+    }
+    if kind in names:
+        return names[kind]
+    low, high = _RANGES[kind]
+    return f"a whole number from {low} to {high}"

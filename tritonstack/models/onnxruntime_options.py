@@ -1,0 +1,196 @@
+"""``recipe.yaml``, ``onnxruntime``: ONNX Runtime's options, by words, each with the place where Triton reads it.
+
+Sources: triton-inference-server/onnxruntime_backend README.md and src/onnxruntime.cc (ModelState::ModelState,
+ModelState::LoadModel); microsoft/onnxruntime where a value has no effect there. ``onnxruntime_config`` renders them.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from tritonstack.models.engine_recipe import EngineShapes
+from tritonstack.recipe_part import RecipePart
+
+GraphOptimization = Literal["all", "extended", "basic", "disabled"]
+
+
+class TensorRtAccelerator(RecipePart):
+    """ONNX Runtime's TensorRT provider: engines built when the model is loaded or first asked, not when it is packed.
+
+    Building takes minutes, SageMaker waits 60 s for an invocation and 360 s for a load. The serialization aliases are
+    Triton's keys; a key that it does not know fails the load.
+    """
+
+    precision: Literal["fp32", "fp16", "bf16", "int8"] = Field(
+        "fp32", serialization_alias="precision_mode", description="The precision that engines may use."
+    )
+    workspace_bytes: int | None = Field(
+        None,
+        ge=1,
+        serialization_alias="max_workspace_size_bytes",
+        description="GPU memory that engines may use while they run; null: TensorRT's choice, 1 GiB.",
+    )
+    engine_cache: bool | None = Field(
+        None, serialization_alias="trt_engine_cache_enable", description="Whether built engines are kept in a folder."
+    )
+    engine_cache_path: str | None = Field(
+        None,
+        min_length=1,
+        serialization_alias="trt_engine_cache_path",
+        description="That folder, in the container; it must be writable: /tmp, not the model's directory.",
+    )
+    timing_cache: bool | None = Field(
+        None, serialization_alias="trt_timing_cache_enable", description="Whether kernel timings are kept as well."
+    )
+    timing_cache_path: str | None = Field(
+        None, min_length=1, serialization_alias="trt_timing_cache_path", description="The folder of kernel timings."
+    )
+    int8_calibration_table: str | None = Field(
+        None,
+        min_length=1,
+        serialization_alias="int8_calibration_table_name",
+        description="For precision int8 without Q/DQ nodes: the calibration table, a file in the engine cache.",
+    )
+    builder_optimization_level: int | None = Field(
+        None,
+        ge=0,
+        le=5,
+        serialization_alias="trt_builder_optimization_level",
+        description="How long the builder searches: 0 to 5, TensorRT's default is 3.",
+    )
+    min_subgraph_size: int | None = Field(
+        None,
+        ge=1,
+        serialization_alias="trt_min_subgraph_size",
+        description="The least number of nodes that are worth an engine; the others run on CUDA.",
+    )
+    layer_norm_fp32_fallback: bool | None = Field(
+        None,
+        serialization_alias="trt_layer_norm_fp32_fallback",
+        description="Whether layer norms are computed in FP32 where the precision is lower.",
+    )
+    context_memory_sharing: bool | None = Field(
+        None,
+        serialization_alias="trt_context_memory_sharing_enable",
+        description="Whether the engines of one model share their working memory.",
+    )
+    profiles: dict[str, EngineShapes] = Field(
+        default_factory=dict,
+        exclude=True,
+        description="Input → its smallest, optimal and largest shape; all inputs with dynamic axes or none.",
+    )
+
+    @model_validator(mode="after")
+    def _complete(self) -> TensorRtAccelerator:
+        if self.engine_cache_path and not self.engine_cache:
+            raise ValueError("engine_cache: true beside engine_cache_path, which has no effect without it")
+        if self.timing_cache_path and not self.timing_cache:
+            raise ValueError("timing_cache: true beside timing_cache_path, which has no effect without it")
+        if self.int8_calibration_table and self.precision != "int8":
+            raise ValueError("precision: int8 beside int8_calibration_table, which has no effect without it")
+        return self
+
+
+class CudaAccelerator(RecipePart):
+    """Options of ONNX Runtime's CUDA provider that Triton has no parameter of its own for.
+
+    The four that it has one for (`gpu_mem_limit` and its like) stand outside: here they are ignored. See
+    https://onnxruntime.ai/docs/execution-providers/CUDA-ExecutionProvider.html.
+    """
+
+    cudnn_conv_use_max_workspace: bool | None = Field(
+        None, description="Whether cuDNN may use as much memory as a convolution's fastest algorithm asks for."
+    )
+    cudnn_conv1d_pad_to_nc1d: bool | None = Field(
+        None, description="Whether 1D convolutions are padded to [N, C, 1, D] instead of [N, C, D, 1]."
+    )
+    use_ep_level_unified_stream: bool | None = Field(
+        None, description="Whether all of the provider's work goes to one CUDA stream."
+    )
+    prefer_nhwc: bool | None = Field(None, description="Whether convolutions run with channels last.")
+    use_tf32: bool | None = Field(None, description="Whether FP32 products may be computed in TF32 (Ampere and later).")
+
+
+class OnnxRuntimeOptions(RecipePart):
+    """Options of one model. null, or a field that is not given: ONNX Runtime's default, nothing in config.pbtxt."""
+
+    graph_optimization: GraphOptimization = Field(
+        "all",
+        description="How far the graph is rewritten: all (the default), extended (level 1), basic (level -1), disabled "
+        "(level 2). By word, because Triton's protobuf says of -1 what its ONNX Runtime backend does at 2.",
+    )
+    execution_mode: Literal["sequential", "parallel"] | None = Field(
+        None,
+        description="Whether independent branches of the graph run side by side. On the CPU only: ONNX Runtime goes "
+        "back to sequential with a warning where the CUDA provider is used (core/session/inference_session.cc).",
+    )
+    intra_op_thread_count: int | None = Field(
+        None, ge=0, description="CPU threads within one operator; 0: as many as there are cores."
+    )
+    inter_op_thread_count: int | None = Field(
+        None, ge=0, description="CPU threads across operators, for execution_mode parallel; 0: as many as cores."
+    )
+    enable_mem_arena: bool | None = Field(None, description="Whether CPU memory is kept in an arena between requests.")
+    enable_mem_pattern: bool | None = Field(
+        None,
+        description="Whether the memory of one run is planned and taken as one block, where shapes repeat. Only with "
+        "execution_mode sequential (core/framework/session_state.cc).",
+    )
+    arena_shrinkage: str | None = Field(
+        None,
+        pattern=r"^(cpu|gpu):[0-9]+(;(cpu|gpu):[0-9]+)*$",
+        serialization_alias="memory.enable_memory_arena_shrinkage",
+        description="Arenas that give unused memory back after every run: gpu:0, or cpu:0;gpu:0. Slower, and smaller.",
+    )
+    device_allocator_for_initializers: bool | None = Field(
+        None,
+        serialization_alias="session.use_device_allocator_for_initializers",
+        description="Whether weights are allocated outside the arena, which then does not grow for them.",
+    )
+    arena_extend_strategy: Literal["next_power_of_two", "same_as_requested"] | None = Field(
+        None, description="How the CUDA arena grows: by powers of two (the default), or by what is asked for."
+    )
+    gpu_mem_limit: int | None = Field(
+        None, ge=1, description="The largest size of the CUDA arena, bytes; null: all of the GPU's memory."
+    )
+    do_copy_in_default_stream: bool | None = Field(
+        None, description="Whether copies use the stream of the computation (the default) or one of their own."
+    )
+    cudnn_conv_algo_search: Literal["exhaustive", "heuristic", "default"] | None = Field(
+        None,
+        description="How cuDNN's convolution algorithm is found: by measuring all (the default; the first request of "
+        "every new shape is slow), by heuristics, or not at all.",
+    )
+    default_max_batch_size: int | None = Field(
+        None,
+        ge=1,
+        description="NOT of a model but of the backend, for every model of the server: the max_batch_size of a model "
+        "without a tensor table in config.pbtxt. It goes into an endpoint's container.additional_args.",
+    )
+    tensorrt: TensorRtAccelerator | None = Field(None, description="Run what it can with TensorRT, the rest on CUDA.")
+    cuda: CudaAccelerator | None = Field(None, description="Further options of the CUDA provider.")
+
+    @field_validator("graph_optimization", mode="before")
+    @classmethod
+    def _word(cls, value: object) -> object:
+        if isinstance(value, int | float):
+            raise ValueError(  # noqa: TRY004 - pydantic reports a ValueError with the field
+                "all, extended, basic or disabled, as a word: of the numbers 2 means disabled, and 0 and 3 mean all"
+            )
+        return value
+
+    @model_validator(mode="after")
+    def _with_effect(self) -> OnnxRuntimeOptions:
+        if self.execution_mode == "parallel" and self.enable_mem_pattern:
+            raise ValueError("enable_mem_pattern or execution_mode parallel: in parallel nothing is planned")
+        if self.inter_op_thread_count is not None and self.execution_mode != "parallel":
+            raise ValueError("execution_mode: parallel beside inter_op_thread_count, which is ignored without it")
+        return self
+
+    def server_arguments(self) -> tuple[str, ...]:
+        """What an endpoint's ``container.additional_args`` needs for the option that is the backend's."""
+        if self.default_max_batch_size is None:
+            return ()
+        return (f"--backend-config=onnxruntime,default-max-batch-size={self.default_max_batch_size}",)

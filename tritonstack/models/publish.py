@@ -1,0 +1,416 @@
+"""Publishes built archives: inputs, then the manifest, then the archive; plans of trtexec's stand-in are refused."""
+
+from __future__ import annotations
+
+import dataclasses
+import tarfile
+import tempfile
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol, get_args
+
+from tritonstack.disk import naming
+from tritonstack.errors import InputError, Problem, WorkFailedError
+from tritonstack.models.bucket import ArtifactBucket, Session, StoredObject
+from tritonstack.models.contents import TENSORRT, lacks_plan
+from tritonstack.models.digest import model_digest, sha256_of
+from tritonstack.models.inputs import zip_inputs
+from tritonstack.models.manifest import ENGINE_FIGURE, ArchiveEntry, Manifest
+from tritonstack.models.marked_plan import MARK
+from tritonstack.models.places import Places
+from tritonstack.models.programs import Report
+from tritonstack.models.resolving import DeployedBuilds, choice_of, leaves_engines, left_to_deployment, sources_of
+from tritonstack.models.source import ArchiveSource
+from tritonstack.models.targets import refuse_unservable, target_of
+from tritonstack.naming import ArchiveName, Platform, archive_key, inputs_key, manifest_key
+from tritonstack.unpacking import IsalError, open_gzip
+
+
+def refuse_stand_in(manifest: Manifest, archive: Path | None) -> None:
+    """Raise :class:`WorkFailedError` where an archive holds a stand-in's plan, by its manifest or by its own content.
+
+    Only archives with a TensorRT model are looked into: nothing else loads a plan. ``archive`` is streamed; None where
+    it is not what will be published, and its manifest may be.
+    """
+    named = [entry.plan for entry in manifest.engines.values() if entry.stand_in]
+    if not named and archive is not None and TENSORRT in manifest.backends:
+        named = list(marked_plans(archive))
+    if named or manifest.plan is False:
+        held = ", ".join(named) or "the ONNX graph of an engine that is not built"
+        raise WorkFailedError(
+            f"{manifest.archive.file} holds no TensorRT engine, but {held}"
+            + (", which trtexec-stand-in wrote" if named else "")
+            + "\n  allowed: the local AWS, whose stand-in for TensorRT runs the graph\n"
+            "  do:      build the engine on its GPU: tritonstack prepare"
+        )
+
+
+def marked_plans(archive: Path) -> Iterator[str]:
+    """The names of the files in an archive that trtexec's stand-in wrote; it is streamed, and nothing is unpacked.
+
+    Raises :class:`WorkFailedError` where the archive cannot be read.
+    """
+    try:
+        with open_gzip(archive, "rb") as plain, tarfile.open(fileobj=plain, mode="r|") as tar:
+            for member in tar:
+                stream = tar.extractfile(member) if member.isreg() else None
+                if stream is not None and stream.read(len(MARK)) == MARK:
+                    yield member.name
+    except (tarfile.TarError, zlib.error, IsalError, EOFError, OSError) as error:
+        raise WorkFailedError(f"{archive} cannot be read: {error}") from error
+
+
+Outcome = Literal["published", "there already", "there already from another build", "another was first"]
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+
+
+class PublishedEndpoint(Protocol):
+    """An endpoint of the settings, as far as publishing is concerned."""
+
+    @property
+    def name(self) -> str:
+        """Its name within the environment."""
+        ...
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The names of archives, or of folders, which stand for all their archives."""
+        ...
+
+    @property
+    def platform(self) -> Platform:
+        """What its archives are built for."""
+        ...
+
+
+class PublishedEnvironment(Protocol):
+    """An environment of the settings, as far as publishing is concerned."""
+
+    @property
+    def environment(self) -> str:
+        """Its name."""
+        ...
+
+    @property
+    def builds(self) -> DeployedBuilds:
+        """How its models are made, and where."""
+        ...
+
+    @property
+    def endpoints(self) -> tuple[PublishedEndpoint, ...]:
+        """Its endpoints."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Published:
+    """What became of one archive under one endpoint's platform, and whether its manifest had to be mended."""
+
+    key: str
+    outcome: Outcome
+    mended: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublishSummary:
+    """What became of every archive of an environment.
+
+    Attributes:
+        bucket: the bucket's name.
+        archives: what became of each.
+        left: the names of those that the deployment builds and publishes, since they need a TensorRT engine.
+        environment: the environment's name.
+    """
+
+    bucket: str
+    archives: tuple[Published, ...]
+    left: tuple[str, ...] = ()
+    environment: str = ""
+
+    def __str__(self) -> str:
+        outcomes = [item.outcome for item in self.archives]
+        counts = {kind: outcomes.count(kind) for kind in OUTCOMES}
+        counts_shown = [f"{count} {kind}" for kind, count in counts.items() if count]
+        mended = sum(item.mended for item in self.archives)
+        said = ", ".join([*counts_shown, *([f"manifests mended: {mended}"] if mended else [])])
+        return "; ".join(part for part in (said, left_to_deployment(self.left, self.environment)) if part)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuiltArchive:
+    """One archive on its way to one endpoint's platform.
+
+    Attributes:
+        source: what it was built from.
+        name: its model and digest.
+        endpoint: the endpoint's name within the environment.
+        platform: under whose prefix it goes.
+        target: what it was built for, where its bytes depend on it.
+    """
+
+    source: ArchiveSource
+    name: ArchiveName
+    endpoint: str
+    platform: Platform
+    target: str | None
+
+    @property
+    def key(self) -> str:
+        """The key that commits it."""
+        return archive_key(endpoint=self.endpoint, platform=self.platform, archive=self.name)
+
+    @property
+    def manifest_key(self) -> str:
+        """The key of its manifest."""
+        return manifest_key(endpoint=self.endpoint, platform=self.platform, archive=self.name)
+
+    def client_file_key(self, name: str) -> str:
+        """The key of a client file: below the manifest's own key without its suffix."""
+        return f"{self.manifest_key.removesuffix('.json')}/{name}"
+
+
+def publish_environment(
+    environment: PublishedEnvironment,
+    *,
+    session: Session,
+    local: bool = False,
+    places: Places | None = None,
+    report: Report = lambda _text: None,
+) -> PublishSummary:
+    """Put the built archive of every model of every endpoint under the endpoint's platform prefix.
+
+    What lies there is left alone: an archive is written once, and the loser of a race uses the winner's. A manifest
+    that does not belong to the archive (a publisher ended in between) is mended. Archives that need a TensorRT engine
+    are left to the deployment where the environment's deployment builds them. ``session`` makes the clients for S3
+    and SSM; ``local`` says that they are the local AWS's, which takes archives that only it can serve.
+
+    Raises :class:`InputError` where an archive is not built, would not serve there, or the artifacts stack is not
+    deployed, before anything is written; :class:`WorkFailedError` where a file is not what was built (before anything
+    is written, too), where AWS refuses, or where nothing tells what the archive's manifest should be.
+    """
+    places = places or Places.of_project()
+    left, archives = _archives(environment, places, local=local)
+    manifests = _require_built(archives, places, environment.environment)
+    bucket = ArtifactBucket(environment=environment.environment, session=session)
+    absent = [archive for archive in archives if bucket.look(archive.key) is None]
+    for archive in archives if not local else ():
+        file = places.archive(archive.name, archive.target) if archive in absent else None
+        refuse_stand_in(manifests[archive.name, archive.target], file)
+    advice = f"delete it, then: tritonstack build -e {environment.environment}"
+    _require_intact(absent, manifests, places, advice=advice, report=report)
+    published = tuple(
+        _publish(archive, manifests[archive.name, archive.target], bucket=bucket, places=places, report=report)
+        for archive in archives
+    )
+    return PublishSummary(bucket=bucket.name, archives=published, left=left, environment=environment.environment)
+
+
+def publish_archive(
+    archive: BuiltArchive,
+    manifest: Manifest,
+    *,
+    bucket: ArtifactBucket,
+    local: bool,
+    places: Places,
+    report: Report = lambda _text: None,
+) -> Published:
+    """Put one built archive under one endpoint's platform prefix: inputs, client files, manifest, the archive last.
+
+    Args:
+        archive: what goes where.
+        manifest: of the archive, as it was built in ``places``.
+        bucket: the environment's.
+        local: whether the bucket is the local AWS's, which takes plans of trtexec's stand-in.
+        places: where the archive was built.
+        report: told what is being done.
+
+    Raises:
+        WorkFailedError: the archive holds a stand-in's plan and the bucket is no local one, a file is not what was
+            built, or AWS refuses; nothing is written in the first two cases.
+    """
+    is_absent = bucket.look(archive.key) is None
+    if not local:
+        refuse_stand_in(manifest, places.archive(archive.name, archive.target) if is_absent else None)
+    if is_absent:
+        manifests = {(archive.name, archive.target): manifest}
+        _require_intact([archive], manifests, places, advice="delete it, then build it again:", report=report)
+    return _publish(archive, manifest, bucket=bucket, places=places, report=report)
+
+
+def _archives(
+    environment: PublishedEnvironment, places: Places, *, local: bool
+) -> tuple[tuple[str, ...], tuple[BuiltArchive, ...]]:
+    """The names of archives that are left to the deployment, sorted, and the archives to publish."""
+    choice, leaves = choice_of(environment), leaves_engines(environment.builds)
+    left: set[str] = set()
+    archives: list[BuiltArchive] = []
+    for endpoint in environment.endpoints:
+        platform = None if local else endpoint.platform
+        named = [source for entry in endpoint.models for source in sources_of(entry, places.repositories, choice)]
+        found = [source for source in named if not (leaves and lacks_plan(source))]
+        left |= {source.name for source in named} - {source.name for source in found}
+        refuse_unservable(found, platform=platform)
+        archives += [
+            BuiltArchive(
+                source=source,
+                name=ArchiveName(model=source.name, digest=model_digest(source)),
+                endpoint=endpoint.name,
+                platform=endpoint.platform,
+                target=target_of(source, platform),
+            )
+            for source in sorted(found, key=lambda source: source.name)
+        ]
+    return tuple(sorted(left)), tuple(archives)
+
+
+_Key = tuple[ArchiveName, str | None]
+
+
+def _require_built(archives: tuple[BuiltArchive, ...], places: Places, environment: str) -> dict[_Key, Manifest]:
+    """The manifests. Raises :class:`InputError` with what is not built, by target, and one command that builds it."""
+    manifests: dict[_Key, Manifest] = {}
+    missing: dict[str | None, set[str]] = {}
+    for archive in archives:
+        manifest = places.built(archive.name, archive.target)
+        if manifest is None:
+            missing.setdefault(archive.target, set()).add(archive.name.model)
+        else:
+            manifests[archive.name, archive.target] = manifest
+    if missing:
+        problems = [
+            Problem(
+                file=str(places.archives_for(target)),
+                found=f"not built from the model folders as they are now: {', '.join(sorted(names))}",
+                allowed="built archives",
+            )
+            for target, names in sorted(missing.items(), key=lambda item: item[0] or "")
+        ]
+        problems[-1] = dataclasses.replace(problems[-1], advice=f"tritonstack build -e {environment}")
+        raise InputError(problems)
+    return manifests
+
+
+def _require_intact(
+    archives: list[BuiltArchive], manifests: Mapping[_Key, Manifest], places: Places, *, advice: str, report: Report
+) -> None:
+    """Raise :class:`WorkFailedError`, before anything is written, for every archive that is not what was built."""
+    said: dict[str, None] = {}
+    for key, archive in {(archive.name, archive.target): archive for archive in archives}.items():
+        report(f"{archive.name.model}: checking it")
+        files = {places.archive(*key): manifests[key].archive.sha256}
+        for name, entry in manifests[key].client_files.items():
+            files[places.client_files(*key) / name] = entry.sha256
+        for file, sha256 in files.items():
+            if sha256_of(file) != sha256:
+                do = f"{advice} {archive.name.model}"
+                said[f"{file} is corrupt: its content is not what was built\n  do:      {do}"] = None
+    if said:
+        raise WorkFailedError("\n".join(said))
+
+
+def _publish(
+    archive: BuiltArchive, manifest: Manifest, *, bucket: ArtifactBucket, places: Places, report: Report
+) -> Published:
+    report(f"{archive.name.model}: looking for it")
+    outcome: Outcome
+    stored = bucket.look(archive.key)
+    if stored is not None:
+        ours = _belongs(manifest, stored)
+        outcome = "there already" if ours else "there already from another build"
+    else:
+        outcome = (
+            "published" if _put(archive, manifest, bucket=bucket, places=places, report=report) else "another was first"
+        )
+        stored = bucket.look(archive.key)
+        if stored is None:
+            raise WorkFailedError(f"s3://{bucket.name}/{archive.key} was removed while it was published; publish again")
+    return Published(key=archive.key, outcome=outcome, mended=_mend(archive, manifest, stored=stored, bucket=bucket))
+
+
+def _publish_inputs(archive: BuiltArchive, bucket: ArtifactBucket) -> None:
+    key = inputs_key(digest=archive.name.digest)
+    if bucket.look(key) is not None:
+        return
+    with tempfile.TemporaryDirectory(prefix="inputs-") as folder:
+        file = Path(folder) / "inputs.zip"
+        with naming(file):
+            zip_inputs(archive.source, file)
+        bucket.put_once(key, file)
+
+
+def _put(archive: BuiltArchive, manifest: Manifest, *, bucket: ArtifactBucket, places: Places, report: Report) -> bool:
+    """Write inputs, client files, manifest and archive, each unless it lies there; False where another was first."""
+    _publish_inputs(archive, bucket)
+    for name in manifest.client_files:
+        bucket.put_once(archive.client_file_key(name), places.client_files(archive.name, archive.target) / name)
+    bucket.put_once(archive.manifest_key, manifest.to_json().encode())
+    total, done = manifest.archive.bytes, 0
+
+    def sent(count: int) -> None:
+        nonlocal done
+        done += count
+        report(f"{archive.name.model}: {100 * done // total} % of {total / 1e6:,.1f} MB")
+
+    file = places.archive(archive.name, archive.target)
+    return bucket.put_once(archive.key, file, metadata=_metadata(manifest.archive), sent=sent)
+
+
+def _metadata(entry: ArchiveEntry) -> dict[str, str]:
+    """What an archive's object says of itself, so that its manifest can be checked without reading the archive."""
+    return {"sha256": entry.sha256, "tar-bytes": str(entry.tar_bytes), "tar-sha256": entry.tar_sha256}
+
+
+def _entry(file: str, stored: StoredObject) -> ArchiveEntry | None:
+    """The manifest's entry of an archive as its object tells it; None where its writer left no metadata."""
+    told = stored.metadata
+    try:
+        return ArchiveEntry(
+            file=file,
+            bytes=stored.bytes,
+            sha256=told["sha256"],
+            tar_bytes=int(told["tar-bytes"]),
+            tar_sha256=told["tar-sha256"],
+        )
+    except (KeyError, ValueError):
+        return None
+
+
+def _belongs(manifest: Manifest, stored: StoredObject) -> bool:
+    """Whether a manifest tells of the archive that is stored; by its size alone where the object tells no more."""
+    entry = _entry(manifest.archive.file, stored)
+    return manifest.archive == entry if entry else manifest.archive.bytes == stored.bytes
+
+
+def _of_stored(ours: Manifest, entry: ArchiveEntry) -> Manifest:
+    """Our manifest as it is of another build's archive. Two builds give two plans: of theirs nothing is known here."""
+    if ours.archive == entry:
+        return ours
+    figures = {name: value for name, value in ours.figures.items() if name != ENGINE_FIGURE}
+    return ours.model_copy(update={"archive": entry, "engines": {}, "figures": figures})
+
+
+def _mend(archive: BuiltArchive, ours: Manifest, *, stored: StoredObject, bucket: ArtifactBucket) -> bool:
+    """Let the bucket's manifest tell of the bucket's archive; whether it did not.
+
+    It does not where a publisher ended, or lost a race, after its manifest and before its archive. Equal digests have
+    equal inputs, so that ours is right but for the archive's own bytes, which its object tells.
+    """
+    content = bucket.read(archive.manifest_key)
+    try:
+        kept = Manifest.model_validate_json(content) if content is not None else None
+    except ValueError:
+        kept = None
+    if kept is not None and _belongs(kept, stored):
+        return False
+    entry = _entry(str(archive.name), stored)
+    if entry is None and not _belongs(ours, stored):
+        raise WorkFailedError(
+            f"s3://{bucket.name}/{archive.manifest_key} does not belong to the archive {archive.key},\n"
+            "  and neither does the manifest that was built here\n"
+            "  do:      delete both objects, then publish again"
+        )
+    mended = _of_stored(ours, entry) if entry else ours
+    bucket.put(archive.manifest_key, mended.to_json().encode())
+    return True

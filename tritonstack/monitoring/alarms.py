@@ -1,0 +1,261 @@
+"""The alarms of an environment: which there are, on what, from where on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tritonstack.config import Thresholds
+from tritonstack.monitoring import alarm as kinds
+from tritonstack.monitoring.alarm import Alarm, AlarmKind
+from tritonstack.monitoring.build_graphs import BuildProjects, project_metric
+from tritonstack.monitoring.instance_graphs import cost_per_hour
+from tritonstack.monitoring.metric import EVENTS, QUEUES, Metric, Series
+from tritonstack.monitoring.variant import Variant, number
+
+MINUTE, FIVE_MINUTES = 60, 300
+
+
+def endpoint_alarms(variant: Variant, thresholds: Thresholds, *, at_maximum_rule: str | None) -> Iterator[Alarm]:
+    """The alarms of one endpoint, as its mode has data for them.
+
+    Args:
+        variant: the endpoint's.
+        thresholds: of this endpoint.
+        at_maximum_rule: the name of the rule that the scaling event at the maximum matches; None without scaling.
+    """
+    yield _errors(
+        variant,
+        kind=kinds.SERVER_ERRORS,
+        metric="Invocation5XXErrors",
+        what="calls end with 5XX",
+        percent=thresholds.server_error_percent,
+        count=thresholds.server_errors,
+    )
+    yield _errors(
+        variant,
+        kind=kinds.MODEL_ERRORS,
+        metric="InvocationModelErrors",
+        what="calls are answered with an error by the container",
+        percent=thresholds.model_error_percent,
+        count=thresholds.model_errors,
+    )
+    yield _latency(variant, thresholds)
+    if variant.has_cache:
+        yield _cache_thrashing(variant, thresholds)
+    if not variant.settings.multi_model:
+        yield from _filling(variant, thresholds)
+    if at_maximum_rule is not None:
+        yield _at_maximum(variant, at_maximum_rule)
+    if thresholds.no_traffic_minutes is not None:
+        yield _no_traffic(variant, minutes=thresholds.no_traffic_minutes)
+    if thresholds.budget_usd_per_hour is not None and variant.price is not None:
+        yield _over_budget(variant, budget=thresholds.budget_usd_per_hour, usd_per_hour=variant.price.usd_per_hour)
+
+
+def build_alarms(environment: str, projects: BuildProjects, *, undelivered_queue: str) -> Iterator[Alarm]:
+    """One for each project that deployments build with, and one for the queue of events that came to nothing."""
+    for _, what, project in projects.named():
+        yield Alarm(
+            kind=kinds.BUILD_FAILED,
+            subject=f"{environment}-{what}",
+            says="a build failed, and a deployment may have waited for it.",
+            series=Series.of("failed", "failed builds", project_metric(project, "FailedBuilds", "Sum")),
+            comparison="GreaterThanOrEqualToThreshold",
+            threshold=1,
+            period=FIVE_MINUTES,
+            periods=1,
+            needed=1,
+            missing="notBreaching",  # CodeBuild writes when a build ends: nothing written is nothing failed
+        )
+    yield _waiting(
+        undelivered_queue,
+        kind=kinds.UNDELIVERED,
+        subject=environment,
+        says="an event that a build has ended reached no function, or the function failed on it.",
+    )
+
+
+def load_test_alarm(environment: str, *, undelivered_queue: str) -> Alarm:
+    """The alarm on the queue of load tests that ended and that nobody could clean up after."""
+    return _waiting(
+        undelivered_queue,
+        kind=kinds.NOT_CLEANED_UP,
+        subject=environment,
+        says="a load test has ended, and what it made could not be removed: its jobs' endpoints may run on, and cost.",
+    )
+
+
+def _waiting(queue: str, *, kind: AlarmKind, subject: str, says: str) -> Alarm:
+    """On as long as a dead-letter queue, by its name, holds an event."""
+    return Alarm(
+        kind=kind,
+        subject=subject,
+        says=says,
+        series=Series.of(
+            "waiting",
+            "events in the dead-letter queue",
+            Metric(
+                namespace=QUEUES,
+                name="ApproximateNumberOfMessagesVisible",
+                dimensions=(("QueueName", queue),),
+                statistic="Maximum",
+            ),
+        ),
+        comparison="GreaterThanOrEqualToThreshold",
+        threshold=1,
+        period=FIVE_MINUTES,
+        periods=1,
+        needed=1,
+        # SQS writes of a queue that was used within six hours: what waits in one that nobody uses still waits.
+        missing="ignore",
+    )
+
+
+def _errors(variant: Variant, *, kind: AlarmKind, metric: str, what: str, percent: float, count: int) -> Alarm:
+    return Alarm(
+        kind=kind,
+        subject=variant.endpoint_name,
+        says=f"{number(percent)} % or more of a minute's {what}, {count} at least, in 3 of 5 minutes.",
+        series=Series(
+            key="share",
+            label="% of calls",
+            metrics={"errors": variant.calls(metric, "Sum"), "invocations": variant.calls("Invocations", "Sum")},
+            expression=f"IF(errors >= {count}, 100 * errors / invocations, 0)",
+        ),
+        comparison="GreaterThanOrEqualToThreshold",
+        threshold=percent,
+        period=MINUTE,
+        periods=5,
+        needed=3,
+        missing="notBreaching",  # a minute without a call has no errors; that nobody calls is another alarm
+    )
+
+
+def _latency(variant: Variant, thresholds: Thresholds) -> Alarm:
+    limit = thresholds.p99_latency_ms
+    return Alarm(
+        kind=kinds.LATENCY,
+        subject=variant.endpoint_name,
+        says=f"one call in a hundred takes more than {number(limit)} ms in the model, in 3 of 5 minutes.",
+        series=Series(
+            key="milliseconds",
+            label="p99 of the model, ms",
+            metrics={"microseconds": variant.calls("ModelLatency", "p99")},
+            expression="microseconds / 1000",
+        ),
+        comparison="GreaterThanThreshold",
+        threshold=limit,
+        period=MINUTE,
+        periods=5,
+        needed=3,
+        missing="notBreaching",  # no call, none slow; calls that never reach the model are server errors
+    )
+
+
+def _cache_thrashing(variant: Variant, thresholds: Thresholds) -> Alarm:
+    hit, wait = thresholds.cache_hit_percent, thresholds.loading_wait_ms
+    return Alarm(
+        kind=kinds.CACHE_THRASHING,
+        subject=variant.endpoint_name,
+        says=f"for 15 minutes fewer than {number(hit)} % of calls found their model loaded, and the others waited more "
+        f"than {number(wait)} ms for it.",
+        series=Series(
+            key="both",
+            label="1 where both hold",
+            metrics={
+                "hit": variant.calls("ModelCacheHit", "Average"),
+                "wait": variant.calls("ModelLoadingWaitTime", "Average"),
+            },
+            # A low ratio alone is every quiet minute's; a long wait alone is every new model's.
+            expression=f"IF(hit < {number(hit / 100)} AND wait > {number(wait * 1000)}, 1, 0)",
+        ),
+        comparison="GreaterThanOrEqualToThreshold",
+        threshold=1,
+        period=FIVE_MINUTES,
+        periods=3,
+        needed=3,  # a new fleet is cold, and warm after minutes
+        missing="notBreaching",  # nothing called, or nothing waited for
+    )
+
+
+def _filling(variant: Variant, thresholds: Thresholds) -> Iterator[Alarm]:
+    instance = variant.settings.instance
+    full = (
+        (kinds.DISK_NEARLY_FULL, "DiskUtilization", "disk", thresholds.disk_percent, 1),
+        (
+            kinds.GPU_MEMORY_NEARLY_FULL,
+            "GPUMemoryUtilization",
+            "GPU memory",
+            thresholds.gpu_memory_percent,
+            instance.gpu_count,
+        ),
+    )
+    for kind, metric, what, percent, parts in full:
+        yield Alarm(
+            kind=kind,
+            subject=variant.endpoint_name,
+            says=f"an instance's {what} is {number(percent)} % full or more, for 15 minutes.",
+            series=_per_part(metric=variant.instance(metric, "Maximum"), label=f"{what}, %", parts=parts),
+            comparison="GreaterThanOrEqualToThreshold",
+            threshold=percent,
+            period=FIVE_MINUTES,
+            periods=3,
+            needed=3,
+            missing="ignore",  # an instance that does not report is neither full nor empty: what was known stands
+        )
+
+
+def _per_part(*, metric: Metric, label: str, parts: int) -> Series:
+    if parts == 1:
+        return Series.of("full", label, metric)
+    return Series(key="full", label=label, metrics={"sum": metric}, expression=f"sum / {parts}")
+
+
+def _at_maximum(variant: Variant, rule: str) -> Alarm:
+    return Alarm(
+        kind=kinds.AT_MAXIMUM,
+        subject=variant.endpoint_name,
+        says="scaling reached the largest number of instances that it may start; more load finds no more of them.",
+        series=Series.of(
+            "reached",
+            "times that scaling reached the maximum",
+            Metric(namespace=EVENTS, name="Invocations", dimensions=(("RuleName", rule),), statistic="Sum"),
+        ),
+        comparison="GreaterThanOrEqualToThreshold",
+        threshold=1,
+        period=FIVE_MINUTES,
+        periods=1,
+        needed=1,
+        missing="notBreaching",  # EventBridge writes the metric only where an event matched
+    )
+
+
+def _no_traffic(variant: Variant, *, minutes: int) -> Alarm:
+    return Alarm(
+        kind=kinds.NO_TRAFFIC,
+        subject=variant.endpoint_name,
+        says=f"nobody called it for {minutes} minutes.",
+        series=Series.of("calls", "calls", variant.calls("Invocations", "Sum")),
+        comparison="LessThanThreshold",
+        threshold=1,
+        period=MINUTE,
+        periods=minutes,
+        needed=minutes,
+        missing="breaching",  # SageMaker writes no Invocations for a minute without one: that is what is looked for
+    )
+
+
+def _over_budget(variant: Variant, *, budget: float, usd_per_hour: float) -> Alarm:
+    return Alarm(
+        kind=kinds.OVER_BUDGET,
+        subject=variant.endpoint_name,
+        says=f"its instances cost more than {number(budget)} USD an hour at {number(usd_per_hour)} USD each, for 15 "
+        "minutes.",
+        series=cost_per_hour(variant, usd_per_hour=usd_per_hour),
+        comparison="GreaterThanThreshold",
+        threshold=budget,
+        period=FIVE_MINUTES,
+        periods=3,
+        needed=3,
+        missing="ignore",  # instances are counted by their calls: without calls they cost what they did
+    )
