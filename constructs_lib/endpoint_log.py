@@ -15,7 +15,7 @@ from constructs_lib.artifact_bucket import ArtifactBucketReference, endpoint_log
 from constructs_lib.execution_role import ExecutionRole
 from constructs_lib.handler_function import HandlerFunction
 from constructs_lib.permission import allow
-from tritonstack.config.data_capture import DataCapture
+from tritonstack.config.endpoint import DataCapture
 
 
 class EndpointLog(Construct):

@@ -21,8 +21,10 @@ from tritonstack import naming
 from tritonstack.catalogue import load_catalogue
 from tritonstack.config import ContainerSettings, EndpointMetrics, Rollout, Scaling
 from tritonstack.config import Endpoint as EndpointSettings
-from tritonstack.config.checks import Site, check_endpoint, release_warnings
-from tritonstack.config.findings import path_text, shown
+from tritonstack.config.endpoint import check_endpoint
+from tritonstack.config.fields import Site
+from tritonstack.config.release import release_warnings
+from tritonstack.config.yaml_loader import path_text, shown
 from tritonstack.errors import InputError, Problem
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from constructs_lib.handler_function import HandlerFunction
 from constructs_lib.permission import allow
 from constructs_lib.triton_image import TritonImage
 from constructs_lib.triton_model import MultiModelData
-from tritonstack.config.verification import VerificationSettings
+from tritonstack.config.endpoint import VerificationSettings
 
 VERIFIED_TYPE = "Custom::VerifiedEndpoint"
 ANSWER_MINUTES = 60

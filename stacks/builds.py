@@ -18,7 +18,7 @@ from constructs_lib.outputs import tell
 from constructs_lib.triton_image import TritonImage
 from tritonstack import naming
 from tritonstack.config import Environment
-from tritonstack.config.checks.builds import QUEUE_MINUTES
+from tritonstack.config.builds import QUEUE_MINUTES
 from tritonstack.engines.deployed_builds import DeployedBuilds
 from tritonstack.engines.plan import Builder
 

@@ -16,7 +16,7 @@ from constructs_lib.load_test_recommender import LoadTestFunction, LoadTestMachi
 from constructs_lib.triton_image import TritonImage
 from tritonstack import naming
 from tritonstack.config import Endpoint, Environment, LoadTestSettings
-from tritonstack.config.checks.builds import QUEUE_MINUTES
+from tritonstack.config.builds import QUEUE_MINUTES
 from tritonstack.naming import load_test_job_prefix
 
 if TYPE_CHECKING:

@@ -20,8 +20,7 @@ from constructs import Construct
 from constructs_lib.permission import HouseRules, tag_all
 from constructs_lib.pipeline_access import acknowledge_pipeline, acknowledge_role_paths, narrow
 from constructs_lib.pipeline_steps import AssumingRole, FunctionGate, PipelineBucket, PipelineTopic, build_step, compute
-from tritonstack.config.pipeline import Pipeline, PipelineGate
-from tritonstack.config.pipeline_loader import LoadedStage
+from tritonstack.config.pipeline import LoadedStage, Pipeline, PipelineGate
 from tritonstack.pipeline import commands
 from tritonstack.pipeline.names import PipelineNames, Work
 

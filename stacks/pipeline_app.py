@@ -7,7 +7,7 @@ from pathlib import Path
 
 from constructs import Construct
 
-from tritonstack.config.pipeline_loader import LoadedPipeline, LoadedStage, load_pipeline
+from tritonstack.config.pipeline import LoadedPipeline, LoadedStage, load_pipeline
 from tritonstack.engines.deployed_builds import deployed_builds
 from tritonstack.engines.order import Served, all_served
 from tritonstack.releases.commits import commits_of

@@ -22,7 +22,7 @@ from constructs_lib.verification import Verification
 from tritonstack import naming
 from tritonstack.config import Endpoint as EndpointSettings
 from tritonstack.config import Environment
-from tritonstack.config.checks import release_warnings
+from tritonstack.config.release import release_warnings
 
 if TYPE_CHECKING:
     from tritonstack.outputs.parameters import ServingFields

@@ -16,10 +16,16 @@ from constructs_lib.load_test_recommender import definition
 from tests.e2e.project import environment_yaml
 from tritonstack.catalogue import load_catalogue
 from tritonstack.config import LoadTestSettings, load_environment
-from tritonstack.config.checks.load_test import check_load_test
-from tritonstack.config.checks.load_test_length import MOST_EVENTS, Length, length_of
 from tritonstack.config.endpoint import Endpoint
-from tritonstack.config.load_test import LONGEST_JOB, LONGEST_TEST, MOST_JOBS
+from tritonstack.config.load_test import (
+    LONGEST_JOB,
+    LONGEST_TEST,
+    MOST_EVENTS,
+    MOST_JOBS,
+    Length,
+    check_load_test,
+    length_of,
+)
 from tritonstack.errors import InputError
 
 EVENTS = {

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from tests.e2e.project import environment_yaml
-from tritonstack.config.pipeline import Pipeline
-from tritonstack.config.pipeline_loader import LoadedPipeline, load_pipeline
+from tritonstack.config.pipeline import LoadedPipeline, Pipeline, load_pipeline
 from tritonstack.errors import InputError
 
 ROOT = Path(__file__).resolve().parents[2]

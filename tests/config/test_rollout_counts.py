@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.config.environment_file import write_environment
 from tests.config.test_rollout import CANARY
 from tritonstack.config import Endpoint, Rollout, load_environment
-from tritonstack.config.checks.rollout import check_rollout
+from tritonstack.config.rollout import check_rollout
 from tritonstack.errors import InputError
 
 

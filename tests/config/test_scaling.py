@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from tests.config.environment_file import write_environment
 from tritonstack.config import Endpoint, Scaling, load_environment
-from tritonstack.config.checks.scaling import check_scaling
-from tritonstack.config.checks.site import Site
-from tritonstack.config.schedule_times import time_problems
+from tritonstack.config.fields import Site
+from tritonstack.config.scaling import check_scaling, time_problems
 from tritonstack.errors import InputError, Problem
 
 GOOD = "minimum: 2, maximum: 6, gpu_utilization: 60"

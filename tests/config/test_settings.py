@@ -15,9 +15,8 @@ from tests.config.environment_file import write_environment
 from tritonstack.catalogue import load_catalogue
 from tritonstack.cli.schema import schema_text
 from tritonstack.config import Endpoint, Environment, load_environment, load_environments
-from tritonstack.config.checks import release_warnings
-from tritonstack.config.type_errors import inner_model
-from tritonstack.config.yaml_source import parse_yaml
+from tritonstack.config.release import release_warnings
+from tritonstack.config.yaml_loader import inner_model, parse_yaml
 from tritonstack.errors import InputError
 from tritonstack.models.lint import lint_folder
 from tritonstack.naming import Platform

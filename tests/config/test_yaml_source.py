@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tritonstack.config.yaml_source import LARGEST_FILE, YamlError, parse_yaml
+from tritonstack.config.yaml_loader import LARGEST_FILE, YamlError, parse_yaml
 
 SIGNS = ["a: ", "- ", "&x ", "*x ", "<<: ", "{", "}", "[", "]", ", ", "!!int ", "1", "\n", "  "]
 SCALARS = st.one_of(st.none(), st.booleans(), st.integers(-(10**9), 10**9), st.text(max_size=12))

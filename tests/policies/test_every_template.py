@@ -25,7 +25,7 @@ from tests.policies.evaluator import Request, Verdict, evaluate, listed
 from tests.stacks.app_process import ROOT
 from tests.stacks.everything import everything, everything_served, stacks_of
 from tritonstack.config.loader import load_environment
-from tritonstack.config.pipeline_loader import load_pipeline
+from tritonstack.config.pipeline import load_pipeline
 from tritonstack.pipeline.bootstrap import SCALING_ROLE, SCALING_SERVICE, environment_policy, pipeline_policy
 from tritonstack.pipeline.names import PipelineNames
 from tritonstack.review.assembly import normal

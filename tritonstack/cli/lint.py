@@ -12,7 +12,7 @@ from typing import Literal
 import click
 
 from tritonstack.config import Endpoint, load_environment
-from tritonstack.config.yaml_source import read_yaml
+from tritonstack.config.yaml_loader import read_yaml
 from tritonstack.errors import InputError, Problem
 from tritonstack.models.lint import Finding, Target, lint_folder, lint_release
 from tritonstack.models.lint.built import unpacked_bytes

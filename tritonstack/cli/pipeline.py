@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from tritonstack.config.pipeline_loader import LoadedPipeline, load_pipeline
+from tritonstack.config.pipeline import LoadedPipeline, load_pipeline
 from tritonstack.paths import project_folder
 from tritonstack.pipeline.bootstrap import accounts_of
 from tritonstack.pipeline.names import PipelineNames

@@ -1,12 +1,14 @@
-"""``builds``: how an environment's models are made, and where a deployment makes them."""
+"""``builds``: how an environment's models are built, and where a deployment builds them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from tritonstack.config.fields import ACCOUNT_PATTERN, BUILD_IMAGE_PATTERN, SettingsModel
+from tritonstack.config.yaml_loader import Finding
 
 LogDays = Literal[
     1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653
@@ -134,3 +136,45 @@ class BuildSettings(SettingsModel):
         default=False,
         description="Whether builds stay out of the environment's network, in CodeBuild's and SageMaker's own.",
     )
+
+
+RECORDS = "/tritonstack/"
+"""Where release records and the stacks' values are."""
+
+WAIT_MINUTES = 12 * 60
+"""The longest that a CloudFormation wait condition waits (template reference: AWS::CloudFormation::WaitCondition)."""
+QUEUE_MINUTES = 60
+"""How long a build may stand in CodeBuild's queue before it is given up; ours, of 5 to 480 minutes."""
+START_MINUTES = 15
+"""For what lies around a build: its start, and the event that ends the wait."""
+LONGEST_BUILD = WAIT_MINUTES - QUEUE_MINUTES - START_MINUTES
+
+
+def check_builds(builds: BuildSettings) -> Iterator[Finding]:
+    """Time limits that cannot hold together, and a secret among parameters that others read."""
+    token = builds.hub.token_parameter
+    if token is not None and token.startswith(RECORDS):
+        yield Finding(
+            location=("builds", "hub", "token_parameter"),
+            found=token,
+            allowed=f"a name outside {RECORDS}: whatever reads release records may read every parameter below it",
+        )
+    if builds.timeout_minutes > LONGEST_BUILD:
+        yield Finding(
+            location=("builds", "timeout_minutes"),
+            found=f"{builds.timeout_minutes}: with {QUEUE_MINUTES} minutes in the queue and {START_MINUTES} around it "
+            f"{builds.timeout_minutes + QUEUE_MINUTES + START_MINUTES} minutes, and a deployment waits for "
+            f"{WAIT_MINUTES} at most",
+            allowed=f"{LONGEST_BUILD} or less",
+        )
+    longest = builds.timeout_minutes - QUEUE_MINUTES
+    if builds.engine_timeout_minutes > longest:
+        yield Finding(
+            location=("builds", "engine_timeout_minutes"),
+            found=f"{builds.engine_timeout_minutes}: with {QUEUE_MINUTES} minutes in the queue "
+            f"{builds.engine_timeout_minutes + QUEUE_MINUTES} minutes, and the build that waits for the engine may "
+            f"take {builds.timeout_minutes} (builds.timeout_minutes)",
+            allowed=f"{longest} or less"
+            if longest >= SHORTEST_MINUTES
+            else f"{SHORTEST_MINUTES} or more, and {QUEUE_MINUTES} minutes more than that for builds.timeout_minutes",
+        )

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import difflib
 import unicodedata
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from annotated_types import Le
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
+from tritonstack.catalogue import Catalogue
 from tritonstack.catalogue.releases import RELEASE_PATTERN
 from tritonstack.naming import NAME_PATTERN
 
@@ -101,3 +104,20 @@ VariableValue = Annotated[str, Field(max_length=1024)]
 def choices(values: Iterable[str]) -> dict[str, Any]:
     """JSON Schema's ``enum`` for a text field whose values stand in the catalogue, so that editors complete them."""
     return {"enum": list(values)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Site:
+    """An environment's own fields; None where the file has no usable value, so that the rest can still be checked."""
+
+    environment: str | None
+    account: str | None
+    region: str | None
+    production: bool | None
+    catalogue: Catalogue
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """A sentence that names the most alike of ``names``, or nothing."""
+    near = difflib.get_close_matches(name, list(names), n=3)
+    return f"Did you mean {' or '.join(near)}?" if near else ""

@@ -1,13 +1,25 @@
-"""How an endpoint's number of instances follows the load: Application Auto Scaling, with its targets and schedules."""
+"""``scaling``: how the number of instances follows the load (Application Auto Scaling): targets, limits, schedules."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import datetime as dt
+import functools
+import re
+import zoneinfo
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from tritonstack.config.fields import SettingsModel
+from tritonstack.config.fields import SettingsModel, Site
+from tritonstack.config.yaml_loader import Finding, Location
 from tritonstack.naming import NAME_PATTERN
+
+if TYPE_CHECKING:
+    from tritonstack.config.endpoint import Endpoint
+
 
 SECONDS_IN_A_MINUTE = 60
 DEFAULT_SAFETY_FACTOR = 0.5
@@ -15,6 +27,8 @@ DEFAULT_SAFETY_FACTOR = 0.5
 MOST_SCHEDULES = 10
 """All that scales an endpoint must fit into 4 KB of a function's variables (Lambda quotas)."""
 LONGEST_COOLDOWN = 3600
+PRODUCTION_INSTANCES = 2
+"""AWS advises two instances or more behind a multi-model endpoint (SageMaker developer guide)."""
 
 
 class Schedule(SettingsModel):
@@ -107,3 +121,237 @@ class Scaling(SettingsModel):
             "concurrency": self.concurrency,
         }
         return {name: value for name, value in found.items() if value is not None}
+
+
+# Source: Application Auto Scaling user guide, "Schedule recurring scaling actions using cron expressions", and API
+# reference, PutScheduledAction.
+
+
+AT = re.compile(r"at\((.*)\)")
+CRON = re.compile(r"cron\((.*)\)")
+AT_FORM = "yyyy-mm-ddThh:mm:ss"
+MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
+DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CronField:
+    """A field of a cron expression: numbers or words, in lists, ranges and steps, or what ``special`` matches."""
+
+    name: str
+    least: int
+    greatest: int
+    words: tuple[str, ...] = ()
+    special: str = "(?!)"
+
+    def takes(self, value: str) -> bool:
+        """Whether the field may hold ``value``."""
+        return all(re.fullmatch(self.special, part) or self._takes_span(part) for part in value.split(","))
+
+    def _takes_span(self, part: str) -> bool:
+        span, slash, step = part.partition("/")
+        if slash and not (step.isascii() and step.isdigit() and 1 <= int(step) <= self.greatest):
+            return False
+        return span == "*" or all(map(self._takes_one, span.split("-", 1)))
+
+    def _takes_one(self, text: str) -> bool:
+        if text.isascii() and text.isdigit():
+            return self.least <= int(text) <= self.greatest
+        return text.upper() in self.words
+
+
+FIELDS = (
+    CronField(name="minutes", least=0, greatest=59),
+    CronField(name="hours", least=0, greatest=23),
+    CronField(name="day-of-month", least=1, greatest=31, special=r"\?|LW?|([1-9]|[12][0-9]|3[01])W"),
+    CronField(name="month", least=1, greatest=12, words=MONTHS),
+    CronField(name="day-of-week", least=1, greatest=7, words=DAYS, special=r"\?|[1-7]?L|[1-7]#[1-5]"),
+    CronField(name="year", least=1970, greatest=2199),
+)
+
+
+def time_problems(when: str) -> Iterator[str]:
+    """What is wrong with a schedule's time, each as a sentence's end; nothing where it is right."""
+    at, cron = AT.fullmatch(when), CRON.fullmatch(when)
+    if at:
+        if not _is_time(at[1]):
+            yield f"{at[1]!r}, which is no time in the form {AT_FORM}"
+    elif cron:
+        yield from _cron_problems(cron[1])
+    else:
+        yield f"{when}, which is neither cron(…) nor at(…)"
+
+
+def is_time_zone(name: str) -> bool:
+    """Whether there is such a time zone."""
+    return name in _time_zones()
+
+
+@functools.cache
+def _time_zones() -> frozenset[str]:
+    return frozenset(zoneinfo.available_timezones())
+
+
+def _is_time(text: str) -> bool:
+    try:
+        return text[10:11] == "T" and len(text) == len(AT_FORM) and dt.datetime.fromisoformat(text).tzinfo is None
+    except ValueError:
+        return False
+
+
+def _cron_problems(text: str) -> Iterator[str]:
+    fields = text.split()
+    if len(fields) != len(FIELDS):
+        yield f"a cron expression with {len(fields)} fields; it has {len(FIELDS)}: {', '.join(f.name for f in FIELDS)}"
+        return
+    for value, field in zip(fields, FIELDS, strict=True):
+        if not field.takes(value):
+            yield f"{value!r} as the {field.name} of a cron expression ({field.least} to {field.greatest})"
+    if [fields[2], fields[4]].count("?") != 1:
+        yield f"day-of-month {fields[2]} with day-of-week {fields[4]}: exactly one of the two must be ?"
+
+
+def check_scaling(*, endpoint: Endpoint, location: Location, site: Site) -> Iterator[Finding]:
+    """What is wrong with an endpoint's ``scaling``; ``location`` is the endpoint's."""
+    scaling = endpoint.scaling
+    if scaling is None:
+        return
+    place = (*location, "scaling")
+    production = bool(site.production) and endpoint.multi_model
+    if "initial_instance_count" in endpoint.model_fields_set:  # else it is the minimum
+        yield from _check_initial(endpoint=endpoint, scaling=scaling, location=location)
+    if endpoint.multi_model and scaling.gpu_memory is not None:
+        yield Finding(
+            location=(*place, "gpu_memory"),
+            found=f"{scaling.gpu_memory:g} on a multi-model endpoint",
+            allowed="null: there memory fills by design, for loaded models stay until another needs their place; it "
+            "says nothing about the load, and would keep every instance for ever",
+            advice="Scale on gpu_utilization and invocations_per_instance.",
+        )
+    yield from check_limits_and_targets(scaling, location=place, production=production)
+
+
+def check_limits_and_targets(scaling: Scaling, *, location: Location, production: bool) -> Iterator[Finding]:
+    """What is wrong with a ``scaling`` whatever endpoint it is of; ``location`` is its own."""
+    for check in limits_and_targets(scaling, location=location, production=production):
+        yield from check
+
+
+def limits_and_targets(scaling: Scaling, *, location: Location, production: bool) -> tuple[Iterator[Finding], ...]:
+    """The same check by check: none needs what another one looks at."""
+    return (
+        _check_bounds(scaling=scaling, location=location, production=production),
+        _check_targets(scaling=scaling, location=location),
+        _check_cooldowns(scaling=scaling, location=location),
+        _check_schedules(scaling=scaling, location=(*location, "schedules"), production=production),
+    )
+
+
+def _check_bounds(*, scaling: Scaling, location: Location, production: bool) -> Iterator[Finding]:
+    if scaling.maximum < scaling.minimum:
+        yield Finding(
+            location=(*location, "maximum"),
+            found=f"{scaling.maximum}, less than the minimum of {scaling.minimum}",
+            allowed=f"{scaling.minimum} or more",
+        )
+    if production and scaling.minimum < PRODUCTION_INSTANCES:
+        yield Finding(
+            location=(*location, "minimum"),
+            found=str(scaling.minimum),
+            allowed=f"{PRODUCTION_INSTANCES} or more on a production multi-model endpoint",
+            advice="With one instance, every model is gone while that instance is replaced.",
+        )
+
+
+def _check_initial(*, endpoint: Endpoint, scaling: Scaling, location: Location) -> Iterator[Finding]:
+    count = endpoint.initial_instance_count
+    if scaling.minimum <= scaling.maximum and not scaling.minimum <= count <= scaling.maximum:
+        side = "below scaling.minimum" if count < scaling.minimum else "above scaling.maximum"
+        yield Finding(
+            location=(*location, "initial_instance_count"),
+            found=f"{count}, {side}",
+            allowed=f"{scaling.minimum} to {scaling.maximum}, the limits of scaling",
+            advice="Remove the field to start with the minimum.",
+        )
+
+
+def _check_targets(*, scaling: Scaling, location: Location) -> Iterator[Finding]:
+    if scaling.invocations_per_instance is not None and scaling.requests_per_second is not None:
+        target = scaling.requests_per_second * SECONDS_IN_A_MINUTE * scaling.factor
+        yield Finding(
+            location=(*location, "requests_per_second"),
+            found=f"{scaling.requests_per_second:g} beside invocations_per_instance: "
+            f"{scaling.invocations_per_instance:g}",
+            allowed="one of the two, for they are the same target",
+            advice=f"{scaling.requests_per_second:g} x {SECONDS_IN_A_MINUTE} x {scaling.factor:g} would be "
+            f"{target:g} calls a minute.",
+        )
+    if scaling.safety_factor is not None and scaling.requests_per_second is None:
+        yield Finding(
+            location=(*location, "safety_factor"),
+            found=f"{scaling.safety_factor:g} without requests_per_second",
+            allowed="null: it is multiplied with what was measured",
+            advice="Set requests_per_second, or remove the field.",
+        )
+    if scaling.targets or scaling.schedules:
+        return
+    yield Finding(
+        location=location,
+        found="limits, but nothing that changes the number of instances",
+        allowed="at least one of invocations_per_instance, requests_per_second, gpu_utilization, gpu_memory, "
+        "concurrency, schedules",
+    )
+
+
+def _check_cooldowns(*, scaling: Scaling, location: Location) -> Iterator[Finding]:
+    out, in_ = scaling.scale_out_cooldown_seconds, scaling.scale_in_cooldown_seconds
+    if out >= in_ and not scaling.accept_fast_scale_in:
+        yield Finding(
+            location=(*location, "scale_in_cooldown_seconds"),
+            found=f"{in_} s with scale_out_cooldown_seconds of {out} s",
+            allowed=f"more than {out}: instances are added faster than removed",
+            advice="A new instance starts with no model loaded, so that one too many is cheaper than one too few. If "
+            "you mean it, set accept_fast_scale_in: true.",
+        )
+
+
+def _check_schedules(*, scaling: Scaling, location: Location, production: bool) -> Iterator[Finding]:
+    for name, count in Counter(schedule.name for schedule in scaling.schedules).items():
+        if count > 1:
+            yield Finding(location=location, found=f"{name} {count} times", allowed="each name once")
+    for index, schedule in enumerate(scaling.schedules):
+        place = (*location, index)
+        for problem in time_problems(schedule.when):
+            yield Finding(
+                location=(*place, "when"),
+                found=problem,
+                allowed='"cron(0 7 ? * MON-FRI *)" or "at(2026-12-24T18:00:00)"',
+            )
+        if not is_time_zone(schedule.time_zone):
+            yield Finding(
+                location=(*place, "time_zone"),
+                found=schedule.time_zone,
+                allowed="an IANA name: UTC, Europe/Berlin, America/New_York",
+            )
+        yield from _check_limits(schedule=schedule, scaling=scaling, location=place, production=production)
+
+
+def _check_limits(*, schedule: Schedule, scaling: Scaling, location: Location, production: bool) -> Iterator[Finding]:
+    if schedule.minimum is None and schedule.maximum is None:
+        yield Finding(location=location, found="neither minimum nor maximum", allowed="one of them or both")
+        return
+    least = scaling.minimum if schedule.minimum is None else schedule.minimum
+    most = scaling.maximum if schedule.maximum is None else schedule.maximum
+    if most < least and scaling.minimum <= scaling.maximum:
+        yield Finding(
+            location=location,
+            found=f"a maximum of {most} with a minimum of {least}",
+            allowed=f"a maximum of {least} or more; what a schedule leaves out is that of scaling: "
+            f"{scaling.minimum} to {scaling.maximum}",
+        )
+    if production and least < PRODUCTION_INSTANCES and schedule.minimum is not None:
+        yield Finding(
+            location=(*location, "minimum"),
+            found=str(schedule.minimum),
+            allowed=f"{PRODUCTION_INSTANCES} or more on a production multi-model endpoint",
+        )

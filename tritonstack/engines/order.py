@@ -20,7 +20,7 @@ from tritonstack.config import (
     with_archives,
     with_default_models,
 )
-from tritonstack.config.findings import with_lines
+from tritonstack.config.yaml_loader import with_lines
 from tritonstack.engines.plan import EnginePlan, plan_engines
 from tritonstack.errors import InputError, Problem
 from tritonstack.models.contents import contents_of

@@ -10,8 +10,7 @@ from pathlib import Path
 from tritonstack.catalogue import ImageNotFoundError, TritonRelease, load_catalogue
 from tritonstack.catalogue.build_machines import BuilderKind, BuildMachine, load_build_machines, version_parts
 from tritonstack.config import Endpoint, Environment
-from tritonstack.config.findings import Finding, shown, to_problems
-from tritonstack.config.yaml_source import Location
+from tritonstack.config.yaml_loader import Finding, Location, shown, to_problems
 from tritonstack.engines.engine_step import LEAST_DRIVERS
 from tritonstack.engines.trtexec import engine_problems
 from tritonstack.errors import Problem

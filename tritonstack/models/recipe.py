@@ -8,9 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from tritonstack.adapters import Adapters, Answers
-from tritonstack.config.findings import Finding, shown, to_problems
-from tritonstack.config.type_errors import type_findings
-from tritonstack.config.yaml_source import read_yaml
+from tritonstack.config.yaml_loader import Finding, read_yaml, shown, to_problems, type_findings
 from tritonstack.errors import InputError, Problem
 from tritonstack.models.engine_recipe import Engine
 from tritonstack.models.onnxruntime_options import OnnxRuntimeOptions

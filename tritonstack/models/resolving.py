@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from tritonstack.config.findings import with_lines
+from tritonstack.config.yaml_loader import with_lines
 from tritonstack.errors import InputError, Problem
 from tritonstack.models.recipe import RECIPE, Size, Weights
 from tritonstack.models.source import ArchiveSource, BuildChoice, archives_of

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tritonstack.config.environment import Environment
-from tritonstack.config.pipeline_loader import LoadedPipeline
+from tritonstack.config.pipeline import LoadedPipeline
 from tritonstack.pipeline.names import PipelineNames
 
 ALWAYS = ("cloudformation", "kms", "lambda", "logs", "s3", "sagemaker", "ssm")

@@ -170,7 +170,7 @@ def _without_place(environment: EnvironmentEntry) -> Annotation:
 
 def _stacks_of(file: Path, line: int) -> Iterator[str]:
     """The stacks that a line of an environment's settings makes; none where it is of all of them."""
-    from tritonstack.config.yaml_source import read_yaml  # noqa: PLC0415 - only where a file of settings changed
+    from tritonstack.config.yaml_loader import read_yaml  # noqa: PLC0415 - only where a file of settings changed
 
     document = read_yaml(file)
     locations = [location for location, at in document.lines.items() if location and at <= line]

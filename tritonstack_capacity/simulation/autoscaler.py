@@ -12,13 +12,12 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from tritonstack.config.scaling import Scaling, Schedule
-from tritonstack.config.schedule_times import AT, CRON, FIELDS, CronField
+from tritonstack.config.scaling import AT, CRON, FIELDS, CronField, Scaling, Schedule
 from tritonstack_capacity.simulation.instance import Instance
 from tritonstack_capacity.simulation.scenario import Autoscaling
 
 # A scheduled action sets the limits from its time on, and what lies outside of them is brought in at once (Application
-# Auto Scaling user guide, "How scheduled scaling works"). ``tritonstack.config.schedule_times`` says what times look
+# Auto Scaling user guide, "How scheduled scaling works"). ``tritonstack.config.scaling`` says what times look
 # like, and has checked them.
 SATURDAY, SUNDAY = 6, 7
 """As ``isoweekday`` counts."""

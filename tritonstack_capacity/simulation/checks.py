@@ -12,9 +12,8 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError, create_model
 
 from tritonstack.catalogue import load_catalogue
-from tritonstack.config.checks.scaling import limits_and_targets
-from tritonstack.config.findings import Finding
-from tritonstack.config.scaling import Scaling
+from tritonstack.config.scaling import Scaling, limits_and_targets
+from tritonstack.config.yaml_loader import Finding
 from tritonstack_capacity.simulation.scenario import MIB, MOST_CALLS, MOST_MODELS, Arrivals, Instance, ModelGroup
 from tritonstack_capacity.simulation.trace import MINUTE, expected_calls, model_names
 

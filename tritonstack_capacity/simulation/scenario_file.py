@@ -11,10 +11,15 @@ from typing import Any, TypeVar
 import numpy as np
 from pydantic import ValidationError
 
-from tritonstack.config.findings import Finding, to_problems
 from tritonstack.config.scaling import Scaling
-from tritonstack.config.type_errors import echoes_bad_items, type_findings
-from tritonstack.config.yaml_source import YamlDocument, read_yaml
+from tritonstack.config.yaml_loader import (
+    Finding,
+    YamlDocument,
+    echoes_bad_items,
+    read_yaml,
+    to_problems,
+    type_findings,
+)
 from tritonstack.errors import InputError, Problem
 from tritonstack_capacity.simulation.autoscaler import LimitChange, limit_changes
 from tritonstack_capacity.simulation.checks import (

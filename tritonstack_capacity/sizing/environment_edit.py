@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 from tritonstack.config import load_environment
-from tritonstack.config.yaml_source import YamlError, parse_yaml
+from tritonstack.config.yaml_loader import YamlError, parse_yaml
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack_capacity.sizing.measurements import plain
 from tritonstack_capacity.sizing.scaling_advice import COUNT, ScalingChange

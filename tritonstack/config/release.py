@@ -1,15 +1,21 @@
-"""An endpoint's Triton release: is it known, is its image in the region, does the host's driver suit its CUDA."""
+"""An endpoint's Triton release: whether it is known, its image in the region, the host's driver."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from tritonstack.catalogue import ImageNotFoundError, TritonRelease, dns_suffix, load_catalogue
-from tritonstack.config.checks.arguments import unread_arguments
-from tritonstack.config.checks.site import Site, nearest
-from tritonstack.config.endpoint import SAGEMAKER_DEFAULT_AMI, Endpoint
-from tritonstack.config.findings import Finding, shown
-from tritonstack.config.yaml_source import Location
+from tritonstack.config.container import unread_arguments
+from tritonstack.config.fields import Site, nearest
+from tritonstack.config.yaml_loader import Finding, Location, shown
+
+if TYPE_CHECKING:
+    from tritonstack.config.endpoint import Endpoint
+
+
+SAGEMAKER_DEFAULT_AMI = "sagemaker-default"
+"""The value of ``host_ami`` that leaves the choice to SageMaker."""
 
 
 def check_release(*, endpoint: Endpoint, location: Location, site: Site) -> Iterator[Finding]:

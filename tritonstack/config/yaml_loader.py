@@ -1,0 +1,496 @@
+"""Strict YAML files as pydantic models, every problem with its line: environments, pipelines, recipes, scenarios."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import errno
+import json
+import re
+import stat
+import types
+import typing
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
+
+from tritonstack.config.fields import PATTERNS
+from tritonstack.errors import InputError, Problem
+
+# PyYAML's own loader takes the last of two equal keys in silence and turns ``2024-01-01`` into a date; neither is
+# wanted in a file that decides what is deployed.
+
+
+Location = tuple[str | int, ...]
+LARGEST_FILE = 1_000_000
+MOST_VALUES = 100_000
+
+_FILE_TYPES = (
+    (stat.S_ISDIR, "a directory"),
+    (stat.S_ISFIFO, "a named pipe (FIFO)"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+_SCALARS = {
+    "tag:yaml.org,2002:null": "construct_yaml_null",
+    "tag:yaml.org,2002:bool": "construct_yaml_bool",
+    "tag:yaml.org,2002:int": "construct_yaml_int",
+    "tag:yaml.org,2002:float": "construct_yaml_float",
+}
+_TEXT = ("tag:yaml.org,2002:str", "tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:value")
+_MERGE = "tag:yaml.org,2002:merge"
+
+
+class YamlError(Exception):
+    """A place in the file that cannot be read any further: its line, what was found, what is allowed, what to do."""
+
+    def __init__(self, *, line: int | None, found: str, allowed: str, advice: str = "") -> None:
+        """``line`` counts from 1; None where the whole file is meant."""
+        super().__init__(found)
+        self.line, self.found, self.allowed, self.advice = line, found, allowed, advice
+
+
+@dataclass(kw_only=True)
+class YamlDocument:
+    """A YAML file's value, with where each part of it stands.
+
+    Attributes:
+        value: mappings, lists, texts, numbers, truth values and None.
+        lines: location → line, counted from 1.
+        texts: location of a scalar → the characters of the file.
+        repeated: (location, first line, later line) of every key that stands twice in one mapping.
+    """
+
+    value: Any = None
+    lines: dict[Location, int] = field(default_factory=dict)
+    texts: dict[Location, str] = field(default_factory=dict)
+    repeated: list[tuple[Location, int, int]] = field(default_factory=list)
+
+    def line(self, location: Location) -> int | None:
+        """The line of ``location``, or of the nearest part around it that the file has."""
+        for length in range(len(location), -1, -1):
+            if location[:length] in self.lines:
+                return self.lines[location[:length]]
+        return None
+
+
+def read_yaml(path: Path, *, text: str | None = None) -> YamlDocument:
+    """The YAML file at ``path``; with ``text``, that text under the file's name.
+
+    Raises:
+        InputError: it cannot be read, is no YAML, or uses what is not allowed here. Keys that stand twice are no error
+            yet: they are listed in ``repeated``, so that they are reported together with all else.
+    """
+    if text is None:
+        _check_file(path)
+    try:
+        return parse_yaml(path.read_text(encoding="utf-8") if text is None else text)
+    except YamlError as error:
+        file = f"{path}:{error.line}" if error.line else str(path)
+        raise InputError([Problem(file=file, found=error.found, allowed=error.allowed, advice=error.advice)]) from None
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise InputError([Problem(file=str(path), found=f"unreadable: {reason}", allowed="a YAML file")]) from None
+
+
+def _check_file(path: Path) -> None:
+    """Raise InputError where ``path`` is no regular file: to read a FIFO or a device may never end."""
+    advice = ""
+    try:
+        mode = path.stat().st_mode
+    except OSError as error:
+        if not path.is_symlink():
+            return  # reading it says what is wrong
+        looped = error.errno == errno.ELOOP
+        found = f"a symbolic link to {path.readlink()}, which {'leads back to it' if looped else 'is not there'}"
+        advice = "Remove the link, or point it at a file."
+    else:
+        if stat.S_ISREG(mode):
+            return
+        found = next((word for test, word in _FILE_TYPES if test(mode)), "something else")
+    raise InputError([Problem(file=str(path), found=found, allowed="a YAML file", advice=advice)])
+
+
+def parse_yaml(text: str) -> YamlDocument:
+    """The YAML document in ``text``.
+
+    Raises:
+        YamlError: it is no single YAML document, or uses what is not allowed here.
+    """
+    if len(text) > LARGEST_FILE:
+        raise YamlError(line=None, found=f"{len(text)} characters", allowed=f"at most {LARGEST_FILE} characters")
+    try:
+        loader = yaml.SafeLoader(text)
+    except yaml.YAMLError as error:
+        raise YamlError(line=None, found=_first_line(str(error)), allowed="printable characters") from None
+    try:
+        node = loader.get_single_node()
+        return _Builder(loader=loader).build(node)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        found = error.problem or error.context or "something else"
+        raise YamlError(line=mark.line + 1 if mark else None, found=found, allowed="one YAML document") from None
+    except yaml.YAMLError as error:
+        raise YamlError(line=None, found=_first_line(str(error)), allowed="one YAML document") from None
+    except RecursionError:
+        raise YamlError(line=None, found="very deep nesting", allowed="a handful of levels") from None
+    finally:
+        loader.dispose()
+
+
+class _Builder:
+    """Turns PyYAML's nodes into values and notes where each came from."""
+
+    def __init__(self, *, loader: yaml.SafeLoader) -> None:
+        self._loader = loader
+        self._document = YamlDocument()
+        self._open: set[int] = set()
+
+    def build(self, node: yaml.Node | None) -> YamlDocument:
+        self._document.value = None if node is None else self._value(node=node, location=())
+        return self._document
+
+    def _value(self, *, node: yaml.Node, location: Location) -> Any:
+        line = _line(node)
+        self._document.lines.setdefault(location, line)
+        if len(self._document.lines) > MOST_VALUES:
+            raise YamlError(line=line, found="more values than any environment has", allowed=f"at most {MOST_VALUES}")
+        if isinstance(node, yaml.ScalarNode):
+            self._document.texts[location] = node.value
+            return self._scalar(node)
+        if id(node) in self._open:
+            raise YamlError(
+                line=line, found="an alias (*) inside its own anchor (&)", allowed="aliases of finished values"
+            )
+        self._open.add(id(node))
+        value = self._collection(node=node, location=location)
+        self._open.discard(id(node))
+        return value
+
+    def _collection(self, *, node: yaml.Node, location: Location) -> Any:
+        if isinstance(node, yaml.MappingNode) and node.tag == "tag:yaml.org,2002:map":
+            return self._mapping(node=node, location=location)
+        if isinstance(node, yaml.SequenceNode) and node.tag == "tag:yaml.org,2002:seq":
+            return [self._value(node=item, location=(*location, i)) for i, item in enumerate(node.value)]
+        raise _tag_error(node)
+
+    def _mapping(self, *, node: yaml.MappingNode, location: Location) -> dict[str, Any]:
+        merged: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            if key_node.tag == _MERGE:
+                merged = self._merge(node=value_node, location=location) | merged
+        own: dict[str, Any] = {}
+        first: dict[str, int] = {}
+        for key_node, value_node in node.value:
+            if key_node.tag == _MERGE:
+                continue
+            key = _key(key_node)
+            if key in first:
+                self._document.repeated.append(((*location, key), first[key], _line(key_node)))
+                continue
+            first[key] = _line(key_node)
+            self._document.lines[(*location, key)] = first[key]
+            own[key] = self._value(node=value_node, location=(*location, key))
+        return merged | own
+
+    def _merge(self, *, node: yaml.Node, location: Location) -> dict[str, Any]:
+        """What ``<<: *anchor`` brings in; with a list of anchors the first that has a key wins."""
+        sources = node.value if isinstance(node, yaml.SequenceNode) else [node]
+        merged: dict[str, Any] = {}
+        for source in sources:
+            if not isinstance(source, yaml.MappingNode):
+                raise YamlError(line=_line(node), found="<< with something else", allowed="<< with a mapping")
+            merged = self._value(node=source, location=location) | merged
+        return merged
+
+    def _scalar(self, node: yaml.ScalarNode) -> Any:
+        if node.tag in _TEXT:
+            return node.value
+        if node.tag not in _SCALARS:
+            raise _tag_error(node)
+        try:
+            return getattr(self._loader, _SCALARS[node.tag])(node)
+        except (ValueError, KeyError, IndexError, OverflowError):
+            raise YamlError(line=_line(node), found=f"{node.value[:80]!r}", allowed=f"a value of {node.tag}") from None
+
+
+def _key(node: yaml.Node) -> str:
+    if not isinstance(node, yaml.ScalarNode) or node.tag not in _TEXT:
+        found = node.value if isinstance(node, yaml.ScalarNode) else "a list or mapping"
+        raise YamlError(
+            line=_line(node),
+            found=f"the key {str(found)[:80]}",
+            allowed="a text as the key",
+            advice="Put the key in quotes (yes, no, on, off, null and numbers are no texts in YAML).",
+        )
+    return str(node.value)
+
+
+def _tag_error(node: yaml.Node) -> YamlError:
+    return YamlError(line=_line(node), found=f"the tag {node.tag}", allowed="plain mappings, lists and scalars")
+
+
+def _line(node: yaml.Node) -> int:
+    return int(node.start_mark.line) + 1
+
+
+def _first_line(text: str) -> str:
+    return text.strip().splitlines()[0] if text.strip() else "something else"
+
+
+LONGEST_SHOWN = 120
+_PARTS = re.compile(r"\[[0-9]+\]|[^.\[]+")
+LONGEST_NUMBER_BITS = 4096
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One thing that is wrong, before it is known in which file and line.
+
+    Attributes:
+        location: path of keys and indices (``("endpoints", 0, "release")``).
+        found: what stands there.
+        allowed: what may stand there.
+        advice: what to do, where that does not follow.
+    """
+
+    location: Location
+    found: str
+    allowed: str
+    advice: str = ""
+
+
+def path_text(location: Location) -> str:
+    """``("endpoints", 0, "release")`` → ``endpoints[0].release``."""
+    text = ""
+    for part in location:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        else:
+            text += f".{part}" if text else part
+    return text
+
+
+def shown(value: object) -> str:
+    """A value as it would be written in YAML, cut where it is long."""
+    if value is None:
+        text = "null"
+    elif isinstance(value, bool):
+        text = str(value).lower()
+    elif isinstance(value, str):
+        text = json.dumps(value, ensure_ascii=False)
+    elif isinstance(value, dict):
+        text = f"a mapping with {len(value)} keys" if value else "an empty mapping"
+    elif isinstance(value, list | tuple):
+        text = f"a list of {len(value)}" if value else "an empty list"
+    elif isinstance(value, int) and value.bit_length() > LONGEST_NUMBER_BITS:
+        text = f"a number of {value.bit_length()} bits"  # Python refuses to write it in decimal
+    else:
+        text = str(value)
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}… ({len(text)} characters)"
+
+
+def to_problems(*, findings: Iterable[Finding], path: Path, document: YamlDocument | None = None) -> list[Problem]:
+    """The findings as problems, in the order of the file; ``environments/dev.yaml:12`` where the line is known.
+
+    Without ``document`` the file is read for its lines, if it is there.
+    """
+    placed = []
+    document = document or _document(path)
+    for finding in findings:
+        line = document.line(finding.location) if document else None
+        problem = Problem(
+            file=f"{path}:{line}" if line else str(path),
+            field=path_text(finding.location),
+            found=finding.found,
+            allowed=finding.allowed,
+            advice=finding.advice,
+        )
+        placed.append((line or 0, problem.field, problem))
+    return [problem for _, _, problem in sorted(placed, key=lambda item: item[:2])]
+
+
+def with_lines(problems: Iterable[Problem], path: Path) -> list[Problem]:
+    """The problems, each that is about a field of the file at ``path`` with its line."""
+    document = _document(path)
+    placed = []
+    for problem in problems:
+        field = tuple(int(part[1:-1]) if part[0] == "[" else part for part in _PARTS.findall(problem.field))
+        line = document.line(field) if document is not None and problem.file == str(path) else None
+        placed.append(problem if line is None else dataclasses.replace(problem, file=f"{path}:{line}"))
+    return placed
+
+
+def _document(path: Path) -> YamlDocument | None:
+    try:
+        return read_yaml(path) if path.is_file() else None
+    except InputError:
+        return None
+
+
+_KINDS = {
+    "string_type": "a text",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "finite_number": "a finite number",
+    "bool_type": "true or false",
+    "dict_type": "a mapping",
+    "model_type": "a mapping",
+    "model_attributes_type": "a mapping",
+    "tuple_type": "a list",
+    "missing": "a value",
+    "greater_than_equal": "{ge} or more",
+    "greater_than": "more than {gt}",
+    "less_than_equal": "{le} or less",
+    "less_than": "less than {lt}",
+    "string_too_long": "at most {max_length} characters",
+    "string_too_short": "at least {min_length} characters",
+    "string_pattern_mismatch": "a text that matches {pattern}",
+    "too_long": "at most {max_length} entries",
+    "too_short": "at least {min_length} entries",
+    "literal_error": "{expected}",
+}
+_ADVICE = {
+    "string_type": "Put the value in quotes.",
+    "int_type": "Write a number without quotes or a fraction.",
+    "bool_type": "Write true or false, without quotes.",
+}
+
+
+def type_findings(*, errors: Iterable[ErrorDetails], model: type[BaseModel], document: YamlDocument) -> list[Finding]:
+    """One finding for each of pydantic's errors about ``document``, which was validated as ``model``."""
+    return [_finding(error=error, model=model, document=document) for error in errors]
+
+
+def echoes_bad_items(*, error: ErrorDetails, value: object) -> bool:
+    """Whether a list is called too short only because its faulty items, each reported by itself, were not counted."""
+    if error["type"] != "too_short":
+        return False
+    items = at(value, location_of(error))
+    return isinstance(items, list) and len(items) >= error["ctx"]["min_length"]
+
+
+def location_of(error: ErrorDetails) -> Location:
+    """Where the error is, without pydantic's mark for the key of a mapping."""
+    return error["loc"][:-1] if _about_a_key(error) else error["loc"]
+
+
+def _about_a_key(error: ErrorDetails) -> bool:
+    """Whether a mapping's key is wrong: pydantic then ends the place with that key and ``[key]``."""
+    place = error["loc"]
+    return len(place) > 1 and place[-1] == "[key]" and place[-2] == error["input"]
+
+
+def at(value: object, location: Location) -> object:
+    """The part of ``value`` at ``location``; None where there is none."""
+    for part in location:
+        try:
+            value = value[part]  # type: ignore[index]  # what cannot be indexed so is caught
+        except (TypeError, KeyError, IndexError):
+            return None
+    return value
+
+
+def _finding(*, error: ErrorDetails, model: type[BaseModel], document: YamlDocument) -> Finding:
+    location = location_of(error)
+    kind = error["type"]
+    if kind == "extra_forbidden":
+        return _unknown_field(location=location, fields=_model_at(model, location[:-1]), document=document)
+    allowed = _allowed(error)
+    is_key = _about_a_key(error)
+    field = None if is_key else _field_at(model, location)
+    description = field.description if field else None
+    return Finding(
+        location=location,
+        found=_found(error=error, location=location, is_key=is_key, document=document),
+        allowed=f"{allowed}: {description}" if description else allowed,
+        advice=_advice(error),
+    )
+
+
+def _allowed(error: ErrorDetails) -> str:
+    details = {
+        name: f"{value:g}" if isinstance(value, float) else value for name, value in error.get("ctx", {}).items()
+    }
+    if error["type"] == "string_pattern_mismatch" and details["pattern"] in PATTERNS:
+        return PATTERNS[details["pattern"]]
+    return _KINDS[error["type"]].format(**details) if error["type"] in _KINDS else _own_words(error["msg"])
+
+
+def _own_words(message: str) -> str:
+    """What a validator of ours said, without pydantic's mark."""
+    return message.removeprefix("Value error, ")
+
+
+def _advice(error: ErrorDetails) -> str:
+    if error["type"] == "string_pattern_mismatch" and "OOM" in error["input"]:
+        return "Triton answers 507 to an error text with OOM in it, and SageMaker evicts models: keep it out of names."
+    if error["input"] is None and error["type"] != "missing":
+        return "Write a value: null stands for none, which this field does not take."
+    return "" if isinstance(error["input"], dict | list) else _ADVICE.get(error["type"], "")
+
+
+def _found(*, error: ErrorDetails, location: Location, is_key: bool, document: YamlDocument) -> str:
+    if error["type"] == "missing":
+        return "nothing"
+    if is_key:
+        return f"the key {shown(location[-1])}"
+    value = at(document.value, location)
+    text = document.texts.get(location)
+    if text is not None and not isinstance(value, str) and text != shown(value):
+        return f"{text or 'nothing'} (YAML reads {shown(value)})"
+    return shown(value)
+
+
+def _unknown_field(*, location: Location, fields: Mapping[str, FieldInfo], document: YamlDocument) -> Finding:
+    name = str(location[-1])
+    near = difflib.get_close_matches(name, fields, n=1)
+    return Finding(
+        location=location,
+        found=f"the field {name}: {shown(at(document.value, location))}",
+        allowed=f"the fields {', '.join(fields)}",
+        advice=f"Did you mean {near[0]}?" if near else "Remove it.",
+    )
+
+
+def _model_at(model: type[BaseModel], location: Location) -> Mapping[str, FieldInfo]:
+    """The fields of the model that stands at ``location``; empty where no model does."""
+    if not location:
+        return model.model_fields
+    field = _field_at(model, location)
+    inner = inner_model(field.annotation) if field else None
+    return inner.model_fields if inner else {}
+
+
+def _field_at(model: type[BaseModel], location: Location) -> FieldInfo | None:
+    """The innermost declared field on the way to ``location``."""
+    current: type[BaseModel] | None = model
+    field: FieldInfo | None = None
+    for part in location:
+        if isinstance(part, int) or current is None:
+            continue
+        if part not in current.model_fields:
+            return field
+        field = current.model_fields[part]
+        current = inner_model(field.annotation)
+    return field
+
+
+def inner_model(annotation: Any) -> type[BaseModel] | None:
+    """The model inside ``Model``, ``tuple[Model, ...]`` or ``Model | None``."""
+    if isinstance(annotation, type) and not isinstance(annotation, types.GenericAlias):
+        return annotation if issubclass(annotation, BaseModel) else None
+    for argument in typing.get_args(annotation):
+        inner = inner_model(argument)
+        if inner:
+            return inner
+    return None
