@@ -13,7 +13,6 @@ from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).resolve().parent
 CARRIED = (
-    "docs/engines.md",
     "docs/operations.md",
     "lambda/*/*.py",
     "pyproject.toml",

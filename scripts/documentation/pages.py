@@ -16,7 +16,7 @@ MAKERS: dict[str, tuple[str, str]] = {
     "docs/pictures/stacks.svg": ("scripts.documentation.stack_picture", "stack_picture"),
     "docs/pictures/access.svg": ("scripts.documentation.access_picture", "access_picture"),
     "docs/pictures/packages.svg": ("scripts.documentation.package_picture", "package_picture"),
-    "docs/engines.md": ("tritonstack.engines.table", "page"),
+    "docs/engines.md": ("scripts.documentation.engines_page", "engines_page"),
 }
 """Path in the repository → (module, function that returns the file's text)."""
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.examples.installing import REPOSITORY, Installed, run
 
 PACKAGES = ("constructs_lib", "tritonstack", "tritonstack_capacity", "tritonstack_local")
-CARRIED = ("docs/engines.md", "docs/operations.md", "pyproject.toml")
+CARRIED = ("docs/operations.md", "pyproject.toml")
 CARRIED_TREES = {"lambda": "*.py", "requirements": "*", "schemas": "*.json", "scripts": "setup.py"}
 SOURCE_FILES = """
 import hashlib, json, sys

@@ -25,7 +25,6 @@ from tritonstack.catalogue import load_catalogue
 from tritonstack.catalogue.trtexec import trtexec_table
 from tritonstack.engines import engine_step
 from tritonstack.engines.export_step import graph_for_engine
-from tritonstack.engines.table import FULL_GPU
 from tritonstack.engines.trtexec import EngineJob, engine_problems, tensorrt_versions, write_job
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.models.engine_recipe import Engine
@@ -34,6 +33,8 @@ from tritonstack.naming import Platform
 
 Outcome = Literal["passed", "failed", "not run"]
 NO_GPU = 2
+FULL_GPU = "L4"
+"""A GPU that supports every option of trtexec that a recipe may ask for."""
 TOLERANCES = {"fp32": 1e-3, "fp16": 2e-2, "graph": 2e-2}
 """The largest difference of an answer of about 1; FP32 runs in TF32 on GPUs that have it."""
 BUILD_SECONDS = 600.0
