@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -21,15 +22,16 @@ FIELDS: dict[str, dict[str, Any]] = {
     "hardware_compatibility: same-compute-capability": {"hardware_compatibility": "same-compute-capability"},
 }
 
-INTRODUCTION = """An engine is built on the GPU that serves it, by `trtexec` of the release's own image. `trtexec` fails on an option that
+INTRODUCTION = """\
+An engine is built on the GPU that serves it, by `trtexec` of the release's own image. `trtexec` fails on an option that
 its TensorRT does not support. So an option is given only where every TensorRT that the release may contain supports it:
 one version where the release's is known, several where it is not (the build reads the real one in the image and stops
 unless it is one of these). `tritonstack builders ENVIRONMENT` shows which machine builds each engine.
 
 Every engine has a profile (`--minShapes`, `--optShapes`, `--maxShapes`), `--memPoolSize=workspace:` with the recipe's
 `workspace_mib`, `--onnx`, `--saveEngine` and, unless `timing_cache: false`, `--timingCacheFile`. The tables show the
-options that differ. A range covers every release of the catalogue between its ends; which of them have an image in AWS's
-lists stands in [releases](reference/releases.md).
+options that differ. A range covers every release of the catalogue between its ends; [releases](reference/releases.md)
+shows which of them have an image in AWS's lists.
 """
 
 
@@ -38,13 +40,13 @@ def engines_page() -> str:
     parts = [head("TensorRT engines: trtexec's options by release and GPU", source="the catalogue"), INTRODUCTION]
     for precision in PRECISIONS:
         engine = _engine(precision=precision)
-        rows = _by_ranges(lambda release, gpu, engine=engine: _options(engine, release, gpu))
+        rows = _by_ranges(partial(_options, engine))
         parts += [f"## precision: {precision}\n", table(["releases", "TensorRT", "GPUs", "options, or refused"], rows)]
     parts.append("## Further fields\n\nThe option that each field adds to an engine in FP32.\n")
     field_rows = []
     for name, field in FIELDS.items():
         engine = _engine(precision="fp32", **field)
-        ranges = _by_ranges(lambda release, gpu, engine=engine: _added(engine, release, gpu))
+        ranges = _by_ranges(partial(_added, engine))
         field_rows += [[code(name), releases, gpus, option] for releases, _, gpus, option in ranges]
     parts.append(table(["field", "releases", "GPUs", "option, or refused"], field_rows))
     unknown = load_catalogue().release_table.images_without_a_row
@@ -58,7 +60,7 @@ def engines_page() -> str:
 
 
 def _by_ranges(cell: Callable[[str, str], str]) -> list[list[str]]:
-    """Rows of releases, TensorRT versions, GPUs and cell; neighbouring releases that agree on every GPU are one range."""
+    """Rows of releases, TensorRT versions, GPUs and cell: a range is neighbouring releases that agree on every GPU."""
     gpus = {row.gpu: row.compute_capability for row in load_catalogue().instances.values()}
     ordered = sorted(gpus, key=lambda gpu: (gpus[gpu], gpu))
     rows = []
