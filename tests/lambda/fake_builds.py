@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import threading
 from collections.abc import Iterator
@@ -11,12 +10,11 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
-# `lambda` is a word of the language, so the folder of that name cannot stand in an import statement.
-fakes: Any = importlib.import_module("tests.lambda.fake_aws")
+from tests import fake_aws as fakes
 
 
 @dataclass
-class FakeBuilds(fakes.FakeAws):  # type: ignore[misc] # imported by its name, so untyped
+class FakeBuilds(fakes.FakeAws):
     """As FakeAws, with builds.
 
     Attributes:
@@ -37,11 +35,7 @@ class FakeBuilds(fakes.FakeAws):  # type: ignore[misc] # imported by its name, s
         """Let a build end."""
         self.builds[identity] |= {"buildStatus": status, "phases": phases or []}
 
-    def operations(self) -> list[str]:
-        """What was called, in order."""
-        return [operation for operation, _ in self.calls]
-
-    def _PutObject(self, Bucket: str, Key: str, Body: Any, IfNoneMatch: str = "") -> dict[str, Any]:  # noqa: N802, N803
+    def _PutObject(self, Bucket: str, Key: str, Body: Any, IfNoneMatch: str = "") -> dict[str, Any]:
         if IfNoneMatch == "*" and self.conflicts:
             self.conflicts -= 1
             raise fakes.AwsError("ConditionalRequestConflict")
@@ -50,11 +44,11 @@ class FakeBuilds(fakes.FakeAws):  # type: ignore[misc] # imported by its name, s
         self.objects[Bucket, Key] = Body if isinstance(Body, bytes) else Body.read()  # boto3 makes it a stream
         return {}
 
-    def _StartBuild(  # noqa: N802
+    def _StartBuild(
         self,
-        projectName: str,  # noqa: N803
-        idempotencyToken: str,  # noqa: N803
-        environmentVariablesOverride: list[dict[str, str]],  # noqa: N803
+        projectName: str,
+        idempotencyToken: str,
+        environmentVariablesOverride: list[dict[str, str]],
     ) -> dict[str, Any]:
         identity = self.started.setdefault(idempotencyToken, f"{projectName}:{len(self.started)}")
         build = {
@@ -68,14 +62,14 @@ class FakeBuilds(fakes.FakeAws):  # type: ignore[misc] # imported by its name, s
             raise fakes.AwsError("InvalidInputException")
         return {"build": known}
 
-    def _BatchGetBuilds(self, ids: list[str]) -> dict[str, Any]:  # noqa: N802
+    def _BatchGetBuilds(self, ids: list[str]) -> dict[str, Any]:
         return {"builds": [self.builds[each] for each in ids if each in self.builds]}
 
-    def _GetLogEvents(self, limit: int, startFromHead: bool, **_: Any) -> dict[str, Any]:  # noqa: N802, N803
+    def _GetLogEvents(self, limit: int, startFromHead: bool, **_: Any) -> dict[str, Any]:
         assert not startFromHead
         return {"events": [{"message": f"{line}\n"} for line in self.log[-limit:]]}
 
-    def _DescribeStacks(self, StackName: str) -> dict[str, Any]:  # noqa: N802, N803
+    def _DescribeStacks(self, StackName: str) -> dict[str, Any]:
         return {"Stacks": [{"StackName": StackName, "StackStatus": self.stack_status}]}
 
 

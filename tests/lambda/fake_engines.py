@@ -47,7 +47,7 @@ class FakeEngines(fakes.FakeBuilds):  # type: ignore[misc] # imported by its nam
         began = BEGAN + timedelta(minutes=minutes)
         self.jobs[name] = {"status": status, "began": began, "variables": variables}
 
-    def _ListBuildsForProject(self, projectName: str, sortOrder: str, nextToken: str = "0") -> dict[str, Any]:  # noqa: N802, N803
+    def _ListBuildsForProject(self, projectName: str, sortOrder: str, nextToken: str = "0") -> dict[str, Any]:
         assert sortOrder == "DESCENDING"
         ids = [identity for identity in self.builds if identity.startswith(f"{projectName}:")]
         ids.sort(key=lambda identity: self.builds[identity]["startTime"], reverse=True)
@@ -55,19 +55,19 @@ class FakeEngines(fakes.FakeBuilds):  # type: ignore[misc] # imported by its nam
         page: dict[str, Any] = {"ids": ids[start : start + PAGE]}
         return page | ({"nextToken": str(start + PAGE)} if start + PAGE < len(ids) else {})
 
-    def _StopBuild(self, id: str) -> dict[str, Any]:  # noqa: A002, N802 - as the API spells it
+    def _StopBuild(self, id: str) -> dict[str, Any]:  # noqa: A002 - as the API spells it
         if id in self.unstoppable:
             raise fakes.fakes.AwsError("InternalServerError")
         self.stopped.append(id)
         self.builds[id]["buildStatus"] = "STOPPED"
         return {"build": self.builds[id]}
 
-    def _ListProcessingJobs(  # noqa: N802
+    def _ListProcessingJobs(
         self,
-        NameContains: str,  # noqa: N803
-        StatusEquals: str,  # noqa: N803
-        CreationTimeAfter: datetime,  # noqa: N803
-        NextToken: str = "0",  # noqa: N803
+        NameContains: str,
+        StatusEquals: str,
+        CreationTimeAfter: datetime,
+        NextToken: str = "0",
     ) -> dict[str, Any]:
         names = [
             name
@@ -80,12 +80,12 @@ class FakeEngines(fakes.FakeBuilds):  # type: ignore[misc] # imported by its nam
         }
         return page | ({"NextToken": str(start + PAGE)} if start + PAGE < len(names) else {})
 
-    def _DescribeProcessingJob(self, ProcessingJobName: str) -> dict[str, Any]:  # noqa: N802, N803
+    def _DescribeProcessingJob(self, ProcessingJobName: str) -> dict[str, Any]:
         job = self.jobs[ProcessingJobName]
         told = {"ProcessingJobName": ProcessingJobName, "ProcessingJobStatus": job["status"]}
         return {**told, **({"Environment": job["variables"]} if job["variables"] else {})}
 
-    def _StopProcessingJob(self, ProcessingJobName: str) -> dict[str, Any]:  # noqa: N802, N803
+    def _StopProcessingJob(self, ProcessingJobName: str) -> dict[str, Any]:
         job = self.jobs[ProcessingJobName]
         if ProcessingJobName in self.ends:
             job["status"] = "Completed"

@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 import datetime as dt
-import importlib
 from dataclasses import dataclass, field
 from typing import Any
 
-fakes: Any = importlib.import_module("tests.lambda.fake_aws")  # `lambda` is a word of the language
+from tests import fake_aws as fakes
 
 STACK = "arn:aws:cloudformation:us-east-1:123456789012:stack/local-serving-digits/1"
 START = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 
 
 @dataclass
-class FakeRecords(fakes.FakeAws):  # type: ignore[misc]  # a module that is imported by its name
+class FakeRecords(fakes.FakeAws):
     """The fake of S3 and SSM, with the versions of every parameter.
 
     Attributes:
         versions: name → versions, oldest first.
-        tags: name → tags of the parameter.
         status: of the one stack.
         puts_left: how many more values Systems Manager takes before it fails; None: it does not.
     """
 
     versions: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
-    tags: dict[str, dict[str, str]] = field(default_factory=dict)
     status: str = "UPDATE_IN_PROGRESS"
     puts_left: int | None = None
 
@@ -33,13 +30,8 @@ class FakeRecords(fakes.FakeAws):  # type: ignore[misc]  # a module that is impo
         """Write a value as the AWS CLI does: without a description, where a parameter's old one stays as it is."""
         self._PutParameter(Name=name, Value=value, Type="String", Overwrite=True)
 
-    def _PutParameter(  # noqa: N802 - as the API spells it
-        self,
-        Name: str,  # noqa: N803
-        Value: str,  # noqa: N803
-        Type: str,  # noqa: N803
-        Description: str | None = None,  # noqa: N803
-        Overwrite: bool = False,  # noqa: N803
+    def _PutParameter(
+        self, Name: str, Value: str, Type: str, Overwrite: bool = False, Description: str | None = None, **_: Any
     ) -> dict[str, Any]:
         if self.puts_left is not None:
             if self.puts_left == 0:
@@ -56,19 +48,19 @@ class FakeRecords(fakes.FakeAws):  # type: ignore[misc]  # a module that is impo
         versions.append(version if Description is None else version | {"Description": Description})
         return {"Version": number}
 
-    def _DeleteParameters(self, Names: list[str]) -> dict[str, Any]:  # noqa: N802, N803
+    def _DeleteParameters(self, Names: list[str]) -> dict[str, Any]:
         for name in Names:
             self.versions.pop(name, None)
             self.tags.pop(name, None)
         answer: dict[str, Any] = super()._DeleteParameters(Names=Names)
         return answer
 
-    def _AddTagsToResource(self, ResourceType: str, ResourceId: str, Tags: list[dict[str, str]]) -> dict[str, Any]:  # noqa: N802, N803
+    def _AddTagsToResource(self, ResourceType: str, ResourceId: str, Tags: list[dict[str, str]]) -> dict[str, Any]:
         own = self._tags_of(ResourceType, ResourceId)
         own.update({each["Key"]: each["Value"] for each in Tags})
         return {}
 
-    def _RemoveTagsFromResource(self, ResourceType: str, ResourceId: str, TagKeys: list[str]) -> dict[str, Any]:  # noqa: N802, N803
+    def _RemoveTagsFromResource(self, ResourceType: str, ResourceId: str, TagKeys: list[str]) -> dict[str, Any]:
         own = self._tags_of(ResourceType, ResourceId)
         for key in TagKeys:
             own.pop(key, None)
@@ -79,7 +71,7 @@ class FakeRecords(fakes.FakeAws):  # type: ignore[misc]  # a module that is impo
             raise fakes.AwsError("InvalidResourceId")
         return self.tags.setdefault(name, {})
 
-    def _GetParameterHistory(self, Name: str, NextToken: str = "0", **_: Any) -> dict[str, Any]:  # noqa: N802, N803
+    def _GetParameterHistory(self, Name: str, NextToken: str = "0", **_: Any) -> dict[str, Any]:
         if Name not in self.versions:
             raise fakes.AwsError("ParameterNotFound")
         start = int(NextToken)
@@ -87,7 +79,7 @@ class FakeRecords(fakes.FakeAws):  # type: ignore[misc]  # a module that is impo
         more = start + fakes.PAGE < len(self.versions[Name])
         return page | ({"NextToken": str(start + fakes.PAGE)} if more else {})
 
-    def _DescribeStacks(self, StackName: str) -> dict[str, Any]:  # noqa: N802, N803
+    def _DescribeStacks(self, StackName: str) -> dict[str, Any]:
         if StackName != STACK:
             raise fakes.AwsError("AccessDenied")
         return {"Stacks": [{"StackName": "local-serving-digits", "StackStatus": self.status}]}

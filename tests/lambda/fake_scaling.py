@@ -1,7 +1,4 @@
-"""SageMaker and Application Auto Scaling in memory, as far as one endpoint with one variant goes.
-
-The clients are boto3's own, so that every request is checked against the service's model; only the sending is replaced.
-"""
+"""SageMaker and Application Auto Scaling in memory, as far as one endpoint with one variant goes."""
 
 from __future__ import annotations
 
@@ -11,9 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-import boto3
+from tests import fake_aws as fakes
 
-fakes: Any = importlib.import_module("tests.lambda.fake_aws")  # `lambda` is a word of the language
 services: Any = importlib.import_module("lambda.scaling.services")
 
 ENDPOINT = "dev-digits"
@@ -21,7 +17,7 @@ MUTATIONS = frozenset({"RegisterScalableTarget", "DeregisterScalableTarget", "Pu
 
 
 @dataclass
-class FakeScaling:
+class FakeScaling(fakes.FakeAws):
     """An endpoint with one variant, and what is registered for it.
 
     Attributes:
@@ -41,7 +37,7 @@ class FakeScaling:
     targets: dict[str, tuple[int, int]] = field(default_factory=dict)
     policies: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
     schedules: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
-    tags: dict[str, str] = field(default_factory=dict)
+    endpoint_tags: dict[str, str] = field(default_factory=dict)
     fails_after: int | None = None
     concurrent: int = 0
     quota: int | None = None
@@ -57,7 +53,7 @@ class FakeScaling:
     def clients(self) -> Any:
         """What the handler talks to."""
         if self._clients is None:
-            self._clients = services.Aws(self._client("sagemaker"), self._client("application-autoscaling"))
+            self._clients = services.Aws(self.client("sagemaker"), self.client("application-autoscaling"))
         return self._clients
 
     def move(self, config: tuple[str, int], *, retain: bool = True) -> None:
@@ -72,36 +68,21 @@ class FakeScaling:
         """Policy name → configuration, of a variant."""
         return {name: each["configuration"] for (of, name), each in self.policies.items() if of == variant}
 
-    def _client(self, service: str) -> Any:
-        client: Any = boto3.client(
-            service, region_name="us-east-1", aws_access_key_id="testing", aws_secret_access_key="testing"
-        )
-        name = client.meta.service_model.service_id.hyphenize()
-        client.meta.events.register(f"before-parameter-build.{name}", self._remember)
-        client.meta.events.register(f"before-call.{name}", self._answer)
-        return client
-
-    def _remember(self, params: dict[str, Any], model: Any, context: dict[str, Any], **_: Any) -> None:
-        context["given"] = dict(params)
-
-    def _answer(self, model: Any, context: dict[str, Any], **_: Any) -> tuple[Any, dict[str, Any]]:
-        if model.name in MUTATIONS:
+    def respond(self, operation: str, given: dict[str, Any]) -> tuple[fakes.HttpResponse, dict[str, Any]]:
+        """As FakeAws, with the failures of changes that a test asks for."""
+        if operation in MUTATIONS:
             if self.concurrent:
                 self.concurrent -= 1
-                return _refusal("ConcurrentUpdateException", "pending update")
+                raise fakes.AwsError("ConcurrentUpdateException", "pending update")
             if self.fails_after is not None:
                 self.fails_after -= 1
                 if self.fails_after < 0:
                     self.fails_after = None
-                    return _refusal("InternalServiceException", "broken")
-            self.log.append(model.name)
-        try:
-            parsed = getattr(self, f"_{model.name}")(**context["given"])
-        except fakes.AwsError as error:
-            return _refusal(*error.args)
-        return fakes.Answer(200), {**(parsed or {}), "ResponseMetadata": {}}
+                    raise fakes.AwsError("InternalServiceException", "broken")
+            self.log.append(operation)
+        return super().respond(operation, given)
 
-    def _DescribeEndpoint(self, EndpointName: str) -> dict[str, Any]:  # noqa: N802, N803 - as the API spells them
+    def _DescribeEndpoint(self, EndpointName: str) -> dict[str, Any]:
         if self.config is None:
             raise fakes.AwsError("ValidationException", f'Could not find endpoint "{EndpointName}".')
         variant = {"VariantName": self.config[0], "DesiredInstanceCount": self.count}
@@ -112,18 +93,18 @@ class FakeScaling:
             "ProductionVariants": [variant],
         }
 
-    def _AddTags(self, ResourceArn: str, Tags: list[dict[str, str]]) -> None:  # noqa: N802, N803
+    def _AddTags(self, ResourceArn: str, Tags: list[dict[str, str]]) -> None:
         assert ResourceArn == "arn"
-        self.tags |= {tag["Key"]: tag["Value"] for tag in Tags}
+        self.endpoint_tags |= {tag["Key"]: tag["Value"] for tag in Tags}
 
-    def _ListTags(self, ResourceArn: str, **_: Any) -> dict[str, Any]:  # noqa: N802, N803
+    def _ListTags(self, ResourceArn: str, **_: Any) -> dict[str, Any]:
         assert ResourceArn == "arn"
-        return {"Tags": [{"Key": key, "Value": value} for key, value in self.tags.items()]}
+        return {"Tags": [{"Key": key, "Value": value} for key, value in self.endpoint_tags.items()]}
 
-    def _UpdateEndpointWeightsAndCapacities(  # noqa: N802
+    def _UpdateEndpointWeightsAndCapacities(
         self,
-        EndpointName: str,  # noqa: N803
-        DesiredWeightsAndCapacities: list[dict[str, Any]],  # noqa: N803
+        EndpointName: str,
+        DesiredWeightsAndCapacities: list[dict[str, Any]],
     ) -> None:
         [wanted] = DesiredWeightsAndCapacities
         assert (EndpointName, wanted["VariantName"]) == (ENDPOINT, self.live)
@@ -131,17 +112,17 @@ class FakeScaling:
             raise fakes.AwsError("ResourceLimitExceeded", "The account-level service limit is 2 Instances")
         self.count = wanted["DesiredInstanceCount"]
 
-    def _DescribeEndpointConfig(self, EndpointConfigName: str) -> dict[str, Any]:  # noqa: N802, N803
+    def _DescribeEndpointConfig(self, EndpointConfigName: str) -> dict[str, Any]:
         assert self.config is not None
         return {"ProductionVariants": [{"VariantName": self.config[0], "InitialInstanceCount": self.config[1]}]}
 
-    def _RegisterScalableTarget(self, ResourceId: str, MinCapacity: int, MaxCapacity: int, **_: Any) -> None:  # noqa: N802, N803
+    def _RegisterScalableTarget(self, ResourceId: str, MinCapacity: int, MaxCapacity: int, **_: Any) -> None:
         variant = variant_of(ResourceId)
         if variant != self.live:
             raise fakes.AwsError("ValidationException", f"no live variant {variant}")
         self.targets[variant] = (MinCapacity, MaxCapacity)
 
-    def _DeregisterScalableTarget(self, ResourceId: str, **_: Any) -> None:  # noqa: N802, N803
+    def _DeregisterScalableTarget(self, ResourceId: str, **_: Any) -> None:
         variant = variant_of(ResourceId)
         if variant not in self.targets:
             raise fakes.AwsError("ObjectNotFoundException", "no target")
@@ -150,14 +131,14 @@ class FakeScaling:
             for key in [key for key in store if key[0] == variant]:
                 del store[key]
 
-    def _DescribeScalableTargets(self, ResourceIds: list[str], **_: Any) -> dict[str, Any]:  # noqa: N802, N803
+    def _DescribeScalableTargets(self, ResourceIds: list[str], **_: Any) -> dict[str, Any]:
         return {"ScalableTargets": [{} for each in ResourceIds if variant_of(each) in self.targets]}
 
-    def _PutScalingPolicy(  # noqa: N802
+    def _PutScalingPolicy(
         self,
-        ResourceId: str,  # noqa: N803
-        PolicyName: str,  # noqa: N803
-        TargetTrackingScalingPolicyConfiguration: dict[str, Any],  # noqa: N803
+        ResourceId: str,
+        PolicyName: str,
+        TargetTrackingScalingPolicyConfiguration: dict[str, Any],
         **_: Any,
     ) -> None:
         variant = variant_of(ResourceId)
@@ -166,11 +147,11 @@ class FakeScaling:
         arn = self.policies.get((variant, PolicyName), {}).get("arn", next(self._arns))
         self.policies[variant, PolicyName] = {"arn": arn, "configuration": TargetTrackingScalingPolicyConfiguration}
 
-    def _DeleteScalingPolicy(self, ResourceId: str, PolicyName: str, **_: Any) -> None:  # noqa: N802, N803
+    def _DeleteScalingPolicy(self, ResourceId: str, PolicyName: str, **_: Any) -> None:
         if self.policies.pop((variant_of(ResourceId), PolicyName), None) is None:
             raise fakes.AwsError("ObjectNotFoundException", "no policy")
 
-    def _DescribeScalingPolicies(self, ResourceId: str, NextToken: str = "0", **_: Any) -> dict[str, Any]:  # noqa: N802, N803
+    def _DescribeScalingPolicies(self, ResourceId: str, NextToken: str = "0", **_: Any) -> dict[str, Any]:
         """In pages of one, with a member that nobody set, as AWS answers."""
         found = sorted(self.names(variant_of(ResourceId)).items())
         at = int(NextToken)
@@ -180,7 +161,7 @@ class FakeScaling:
         ]
         return {"ScalingPolicies": page, **({"NextToken": str(at + 1)} if at + 1 < len(found) else {})}
 
-    def _PutScheduledAction(self, ResourceId: str, ScheduledActionName: str, **more: Any) -> None:  # noqa: N802, N803
+    def _PutScheduledAction(self, ResourceId: str, ScheduledActionName: str, **more: Any) -> None:
         if more["Schedule"].startswith("at(2020"):
             raise fakes.AwsError("ValidationException", "in the past")
         self.schedules[variant_of(ResourceId), ScheduledActionName] = more
@@ -190,7 +171,3 @@ def variant_of(resource: str) -> str:
     """The variant that a resource id names."""
     assert resource.startswith(f"endpoint/{ENDPOINT}/variant/")
     return resource.rpartition("/")[2]
-
-
-def _refusal(code: str, message: str = "refused") -> tuple[Any, dict[str, Any]]:
-    return fakes.Answer(400), {"Error": {"Code": code, "Message": message}, "ResponseMetadata": {}}

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from tests import fake_aws as fakes
+
 # `lambda` is a word of the language, so neither folder of that name can stand in an import statement.
-fakes: Any = importlib.import_module("tests.lambda.fake_aws")
 handler: Any = importlib.import_module("lambda.bucket_emptying.handler")
 emptying: Any = importlib.import_module("lambda.bucket_emptying.emptying")
 calling: Any = importlib.import_module("tests.lambda.calling")

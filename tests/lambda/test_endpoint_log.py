@@ -37,25 +37,25 @@ class Logs:
     def __init__(self, *names: str) -> None:
         self.groups: dict[str, dict[str, Any]] = {name: {} for name in names}
 
-    def create_log_group(self, *, logGroupName: str, tags: dict[str, str]) -> None:  # noqa: N803 - as boto3 spells it
+    def create_log_group(self, *, logGroupName: str, tags: dict[str, str]) -> None:
         if logGroupName in self.groups:
             raise self.exceptions.ResourceAlreadyExistsException
         self.groups[logGroupName] = {"tags": dict(tags)} if tags else {}
 
-    def tag_resource(self, *, resourceArn: str, tags: dict[str, str]) -> None:  # noqa: N803
+    def tag_resource(self, *, resourceArn: str, tags: dict[str, str]) -> None:
         self._group(resourceArn.removeprefix("arn:")).setdefault("tags", {}).update(tags)
 
-    def untag_resource(self, *, resourceArn: str, tagKeys: list[str]) -> None:  # noqa: N803
+    def untag_resource(self, *, resourceArn: str, tagKeys: list[str]) -> None:
         for key in tagKeys:
             del self._group(resourceArn.removeprefix("arn:"))["tags"][key]
 
-    def put_retention_policy(self, *, logGroupName: str, retentionInDays: int) -> None:  # noqa: N803
+    def put_retention_policy(self, *, logGroupName: str, retentionInDays: int) -> None:
         self._group(logGroupName)["days"] = retentionInDays
 
-    def associate_kms_key(self, *, logGroupName: str, kmsKeyId: str) -> None:  # noqa: N803
+    def associate_kms_key(self, *, logGroupName: str, kmsKeyId: str) -> None:
         self._group(logGroupName)["key"] = kmsKeyId
 
-    def delete_log_group(self, *, logGroupName: str) -> None:  # noqa: N803
+    def delete_log_group(self, *, logGroupName: str) -> None:
         self._group(logGroupName)
         del self.groups[logGroupName]
 

@@ -83,7 +83,7 @@ def test_a_recorded_digest_of_the_set_is_ordered_once(world: Any) -> None:
 
 def test_the_order_is_there_before_the_build_and_the_wait_where_the_build_names_it(world: Any) -> None:
     world.request("Create", {"bert": A})
-    operations = world.aws.operations()
+    operations = world.aws.operations
     assert [each for each in operations if each in ("PutObject", "StartBuild")] == ["PutObject"] * 2 + ["StartBuild"]
     [given] = [given for operation, given in world.aws.calls if operation == "StartBuild"]
     variables = {each["name"]: each["value"] for each in given["environmentVariablesOverride"]}

@@ -151,7 +151,7 @@ def test_a_build_cannot_have_anything_but_a_wait_read(world: Any) -> None:
     world.aws.builds["project:0"]["environment"] = {"environmentVariables": variables}
     world.aws.calls.clear()
     world.ended("SUCCEEDED")
-    assert world.aws.operations() == ["BatchGetBuilds"]
+    assert world.aws.operations == ["BatchGetBuilds"]
 
 
 def test_a_build_that_codebuild_has_forgotten_is_left_alone(world: Any) -> None:

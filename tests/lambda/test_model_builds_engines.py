@@ -74,7 +74,7 @@ def test_a_build_that_succeeded_stops_nothing_and_looks_for_nothing() -> None:
     world.aws.begin_job("local-engine-bert-0", of=OURS)
     world.send()
     assert world.aws.stopped == []
-    assert world.aws.operations() == ["BatchGetBuilds"]
+    assert world.aws.operations == ["BatchGetBuilds"]
 
 
 def test_an_event_that_comes_twice_stops_each_job_once() -> None:
@@ -116,7 +116,7 @@ def test_builds_from_before_are_not_looked_through() -> None:
         world.aws.begin_engine_build(f"engines:{number}", of="builds:old", minutes=-number - 1, status="SUCCEEDED")
     world.send()
     assert world.aws.stopped == ["engines:new"]
-    assert world.aws.operations().count("ListBuildsForProject") == 2
+    assert world.aws.operations.count("ListBuildsForProject") == 2
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_builds_from_before_are_not_looked_through() -> None:
 def test_what_the_environment_does_not_have_is_not_asked_for(places: dict[str, str], asked: set[str]) -> None:
     world = World()
     world.send(**places)
-    assert {each for each in world.aws.operations() if each.startswith("List")} == asked
+    assert {each for each in world.aws.operations if each.startswith("List")} == asked
 
 
 def test_a_deployment_that_cannot_be_told_keeps_no_job_running(monkeypatch: pytest.MonkeyPatch) -> None:

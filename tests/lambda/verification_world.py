@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
+from tests import fake_aws as fakes
+
 # `lambda` is a word of the language, so neither folder of that name can stand in an import statement.
-fakes: Any = importlib.import_module("tests.lambda.fake_aws")
 handler: Any = importlib.import_module("lambda.verification.handler")
 services: Any = importlib.import_module("lambda.verification.services")
 verification: Any = importlib.import_module("lambda.verification.verification")
@@ -29,7 +30,7 @@ RUN_SECONDS = 900.0
 EXPECTED = [{"name": "y", "datatype": "FP32", "shape": [1, 2], "data": [1.0, 2.0]}]
 BODY = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, 1], "data": [3.0]}]}
 
-Call = Callable[[], tuple[Any, dict[str, Any]]]
+Call = Callable[[], tuple[fakes.HttpResponse, dict[str, Any]]]
 
 
 def right(values: Sequence[float] = (1.0, 2.0)) -> Call:
@@ -39,25 +40,20 @@ def right(values: Sequence[float] = (1.0, 2.0)) -> Call:
     header = json.dumps({"model_name": "m", "outputs": [output]}).encode()
     content_type = f"application/vnd.sagemaker-triton.binary+json;json-header-size={len(header)}"
     return lambda: (
-        fakes.Answer(200),
+        fakes.HttpResponse(200),
         {"Body": io.BytesIO(header + raw), "ContentType": content_type, "ResponseMetadata": {}},
     )
 
 
 def model_error(status: int, message: str = "the container's words") -> Call:
     """SageMaker's ModelError."""
-    error = {"Code": "ModelError", "Message": "see the log"}
-    more = {"OriginalStatusCode": status, "OriginalMessage": message, "LogStreamArn": "arn:log"}
-    return lambda: (fakes.Answer(424), {"Error": error, "ResponseMetadata": {}, **more})
+    members = {"OriginalStatusCode": status, "OriginalMessage": message, "LogStreamArn": "arn:log"}
+    return lambda: fakes.refusal("ModelError", "see the log", status=424, **members)
 
 
 def refused(code: str, status: int = 400) -> Call:
     """Any other error of InvokeEndpoint."""
-    metadata = {"HTTPStatusCode": status}
-    return lambda: (
-        fakes.Answer(status),
-        {"Error": {"Code": code, "Message": "SageMaker's words"}, "ResponseMetadata": metadata},
-    )
+    return lambda: fakes.refusal(code, "SageMaker's words", status=status)
 
 
 def raises(error: Exception) -> Call:
@@ -73,7 +69,7 @@ LOADING = refused("ModelNotReadyException", 429)
 
 
 @dataclass
-class FakeEndpoint(fakes.FakeAws):  # type: ignore[misc]  # a module that is imported by its name
+class FakeEndpoint(fakes.FakeAws):
     """S3, SageMaker, CloudWatch, CloudFormation and Lambda.
 
     Attributes:
@@ -93,34 +89,28 @@ class FakeEndpoint(fakes.FakeAws):  # type: ignore[misc]  # a module that is imp
     stack_status: str = "UPDATE_IN_PROGRESS"
     queue: list[dict[str, Any]] = field(default_factory=list)
 
-    def client(self, service: str) -> Any:
-        """A boto3 client that waits for nothing."""
-        client = super().client(service)
-        client.meta.events.unregister(f"before-call.{service}", self._answer)
-        client.meta.events.register(f"before-call.{service}", self._answer_invocations)
-        return client
-
-    def _answer_invocations(self, model: Any, context: dict[str, Any], **more: Any) -> Any:
-        if model.name != "InvokeEndpoint":
-            return self._answer(model=model, context=context, **more)
+    def respond(self, operation: str, given: dict[str, Any]) -> tuple[fakes.HttpResponse, dict[str, Any]]:
+        """As FakeAws, with the endpoint's script."""
+        if operation != "InvokeEndpoint":
+            return super().respond(operation, given)
         self.now += self.seconds
-        script = self.script[context["given"].get("TargetModel", "the only one")]
+        script = self.script[given.get("TargetModel", "the only one")]
         return (script.pop(0) if len(script) > 1 else script[0])()
 
-    def _DescribeEndpoint(self, EndpointName: str) -> dict[str, Any]:  # noqa: N802, N803
+    def _DescribeEndpoint(self, EndpointName: str) -> dict[str, Any]:
         assert EndpointName == "local-digits"
         return self.described.pop(0) if len(self.described) > 1 else self.described[0]
 
-    def _GetMetricStatistics(self, StartTime: Any, EndTime: Any, MetricName: str, **_: Any) -> dict[str, Any]:  # noqa: N802, N803
+    def _GetMetricStatistics(self, StartTime: Any, EndTime: Any, MetricName: str, **_: Any) -> dict[str, Any]:
         assert MetricName == "ModelUnloadingTime"
         times = [at for at in self.unloads if StartTime.timestamp() <= at < min(EndTime.timestamp(), self.now)]
         return {"Datapoints": [{"SampleCount": float(len(times))}] if times else []}
 
-    def _DescribeStacks(self, StackName: str) -> dict[str, Any]:  # noqa: N802, N803
+    def _DescribeStacks(self, StackName: str) -> dict[str, Any]:
         assert StackName == STACK
         return {"Stacks": [{"StackName": "s", "StackStatus": self.stack_status}]}
 
-    def _Invoke(self, FunctionName: str, InvocationType: str, Payload: Any) -> dict[str, Any]:  # noqa: N802, N803
+    def _Invoke(self, FunctionName: str, InvocationType: str, Payload: Any) -> dict[str, Any]:
         assert (FunctionName, InvocationType) == ("function", "Event")
         self.queue.append(json.loads(Payload if isinstance(Payload, str) else Payload.read()))
         return {"StatusCode": 202}
