@@ -5,7 +5,6 @@ from __future__ import annotations
 import calendar
 import datetime as dt
 import itertools
-import math
 import re
 import zoneinfo
 from collections import deque
@@ -13,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tritonstack.config.scaling import AT, CRON, FIELDS, CronField, Scaling, Schedule
+from tritonstack.sagemaker_rules.target_tracking import Cooldowns, alarm_high, alarm_low, desired_instances
 from tritonstack_capacity.simulation.instance import Instance
 from tritonstack_capacity.simulation.scenario import Autoscaling
 
@@ -137,9 +137,6 @@ def _is_day_of_week(day: dt.date, text: str) -> bool:
     return number in _numbers(text, FIELDS[4])
 
 
-# The two alarms of a policy are those that Application Auto Scaling makes for SageMaker's metrics: so many periods
-# above the target, or below nine tenths of it. Neither the counts nor the share is published: the counts are settings.
-LOW_SHARE = 0.9
 PERIODS = {"invocations_per_instance": 60.0, "gpu_utilization": 60.0, "gpu_memory": 60.0, "concurrency": 10.0}
 """Seconds that one value of a metric covers."""
 FINEST = 10.0
@@ -186,8 +183,7 @@ class Autoscaler:
         self._speed = speed
         self._metrics = [_Metric(name, target, PERIODS[name], [], [], []) for name, target in scaling.targets.items()]
         self._counters = {name: _Counters() for name in scaling.targets}
-        self._out = self._in = -math.inf
-        self._added = 0  # by the scale-out whose cooldown counts
+        self._cooldowns = Cooldowns()
         self._growing = False  # whether its instances still start
 
     def look(self, now: float, serving: Sequence[Instance], *, starting: int) -> int:
@@ -216,25 +212,16 @@ class Autoscaler:
             return self.wanted
         fewer = [self._wish(metric, now, above=False) for metric in self._metrics]
         least = max((each for each in fewer if each is not None), default=None)
-        quiet = now - self._in >= self._scaling.scale_in_cooldown_seconds
+        quiet = self._cooldowns.allow_scale_in(now, cooldown=self._scaling.scale_in_cooldown_seconds)
         if quiet and None not in fewer and least is not None and least < self.wanted:
-            self._in, self.wanted = now, least
+            self._cooldowns.scaled_in, self.wanted = now, least
         return self.wanted
 
     def _grow(self, wanted: int, now: float) -> None:
-        """A scale-out, where the cooldown of the one before lets it.
-
-        Application Auto Scaling API reference, TargetTrackingScalingPolicyConfiguration. ScaleOutCooldown: capacity is
-        not increased again "unless either a larger scale out is triggered or the cooldown period ends", and what the
-        initiating scale-out added "is calculated as part of the desired capacity" of the next: larger is what adds more
-        than that. ScaleInCooldown: "if another alarm triggers a scale-out activity during the scale-in cooldown
-        period", it is done immediately, and "the scale-in cooldown period stops and doesn't complete".
-        """
-        added = wanted - self.wanted
-        if now - self._out < self._scaling.scale_out_cooldown_seconds and added <= self._added:
-            return
-        self._out, self._in = now, -math.inf
-        self._added, self._growing, self.wanted = added, True, wanted
+        added, cooldown = wanted - self.wanted, self._scaling.scale_out_cooldown_seconds
+        if self._cooldowns.allow_scale_out(now, added=added, cooldown=cooldown):
+            self._cooldowns.scale_out(now, added=added)
+            self._growing, self.wanted = True, wanted
 
     def _follow_schedule(self, now: float) -> None:
         while self._changes and self._changes[0].seconds <= now:
@@ -248,7 +235,7 @@ class Autoscaler:
     def started(self, now: float) -> None:
         """An instance takes calls from now on: the cooldown of the scale-out that asked for it begins."""
         if self._growing:
-            self._out = now
+            self._cooldowns.scaled_out = now
 
     def _wish(self, metric: _Metric, now: float, *, above: bool) -> int | None:
         """How many instances a metric asks for; None where its alarm is off.
@@ -260,11 +247,9 @@ class Autoscaler:
         if known is None:
             return None
         values, instances = known
-        on = all(value > metric.target if above else value < metric.target * LOW_SHARE for value in values)
-        if not on:
+        if not (alarm_high if above else alarm_low)(values, target=metric.target):
             return None
-        asked = math.ceil(instances * values[-1] / metric.target)
-        return self._within(asked)
+        return self._within(desired_instances(instances, value=values[-1], target=metric.target))
 
 
 def _invocations(serving: Sequence[Instance], counters: _Counters, _: float) -> float:

@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from enum import Enum
 
+from tritonstack.sagemaker_rules.model_cache import (
+    ModelState,
+    model_to_evict,
+    model_to_retire,
+    unloads_when_idle,
+)
 from tritonstack_capacity.simulation.events import (
     DOWNLOADED,
     EVICTION,
@@ -61,15 +66,6 @@ class Disk:
             self._free += size
 
 
-class State(Enum):
-    """Where it is in its life. RETIRING: it takes no new calls, so that it becomes idle."""
-
-    LOADING = "loading"
-    LOADED = "loaded"
-    RETIRING = "retiring"
-    UNLOADING = "unloading"
-
-
 class HeldModel:
     """One model of one instance.
 
@@ -101,7 +97,7 @@ class HeldModel:
         """It is about to be loaded."""
         self.model = model
         self.kind = kind
-        self.state = State.LOADING
+        self.state = ModelState.LOADING
         self.queue: deque[int] = deque()
         self.late: list[int] = []
         self.running = 0
@@ -111,10 +107,9 @@ class HeldModel:
         self.timed = False
 
 
-# Loading follows the local runtime (tritonstack_local/runtime/model_cache.py) event by event: a call of a model that
-# is not there downloads it, waits for its turn to load, takes a place (the least recently used idle model goes, where
-# there is none), and loads it; a model with a call under way is never unloaded. A model is used last when its last
-# call ended, or its load.
+# Loading follows the local runtime event by event, and both tritonstack.sagemaker_rules.model_cache: a request of a
+# model that is not there downloads it, waits for its turn to load, takes a place (the least recently used idle model
+# is evicted where there is none), and loads it.
 Run = tuple[HeldModel, list[int]]
 
 
@@ -207,12 +202,12 @@ class Instance:
     def is_loading(self, model: int) -> bool:
         """Whether a model is on its way in."""
         held = self.held.get(model)
-        return held is not None and held.state is State.LOADING
+        return held is not None and held.state is ModelState.LOADING
 
     def calls_of(self, model: int) -> tuple[int, int] | None:
         """How many calls of a model it has not answered, and how many of them met it loaded; None where it is not."""
         held = self.held.get(model)
-        if held is None or held.state is not State.LOADED:
+        if held is None or held.state is not ModelState.LOADED:
             return None
         return held.in_flight, held.in_flight - held.backlog
 
@@ -227,12 +222,12 @@ class Instance:
             self._begin(call, model, now)
             return
         state = held.state
-        if state is State.LOADED:
+        if state is ModelState.LOADED:
             held.in_flight += 1
             held.queue.append(call)
             if not held.in_line:
                 self._offer(held, now)
-        elif state is State.LOADING:
+        elif state is ModelState.LOADING:
             self._outcomes[call] = WAITED
             held.in_flight += 1
             held.queue.append(call)
@@ -260,7 +255,7 @@ class Instance:
 
     def _delay_over(self, held: HeldModel, now: float) -> None:
         held.timed = False
-        if held.queue and not held.in_line and held.state is not State.LOADING:
+        if held.queue and not held.in_line and held.state is not ModelState.LOADING:
             self._offer(held, now)
 
     def _execute(self, held: HeldModel, now: float) -> None:
@@ -300,7 +295,7 @@ class Instance:
             if not held.in_line:
                 self._offer(held, now)
         elif not held.in_flight:
-            if held.state is State.RETIRING or not self.machine.cached:
+            if unloads_when_idle(held, cache_enabled=self.machine.cached):
                 self._unload(held, now)
                 self._serve_room(now)
             elif self._memory_line or self._disk_line:
@@ -340,7 +335,7 @@ class Instance:
         """Loads get room in the order in which they asked; idle models go for them, the least recently used first."""
         self._grant(now)
         while self._lacks_room():
-            victim = next((each for each in self._used.values() if not each.in_flight), None)
+            victim = model_to_evict(self._used.values())
             if victim is None:
                 break
             self._unload(victim, now)
@@ -377,7 +372,7 @@ class Instance:
             self._memory_line.append(self._loads.popleft())
         else:
             self._turns += 1
-        held.state = State.LOADED
+        held.state = ModelState.LOADED
         held.backlog = held.in_flight
         self._used[held.model] = held
         self._offer(held, now)
@@ -388,16 +383,15 @@ class Instance:
     def _patience_over(self, _: None, __: float) -> None:
         """No model was idle for a while: the least recently used one takes no new calls from now on."""
         self._patient = False
-        retiring = any(each.state is State.RETIRING for each in self._used.values())
-        if retiring or self._leaving or not (self._memory_line or self._disk_line):
+        if self._leaving or not (self._memory_line or self._disk_line):
             return
-        oldest = next(iter(self._used.values()), None)
+        oldest = model_to_retire(self._used.values())
         if oldest is not None:
-            oldest.state = State.RETIRING
+            oldest.state = ModelState.RETIRING
 
     def _unload(self, held: HeldModel, now: float) -> None:
         """An idle model goes. Calls that came while it was retiring begin its load again."""
-        held.state = State.UNLOADING
+        held.state = ModelState.UNLOADING
         del self._used[held.model]
         self._leaving += 1
         self._leaving_memory += held.kind.memory

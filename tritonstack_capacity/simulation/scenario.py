@@ -9,6 +9,7 @@ from pydantic import ConfigDict, Field
 from tritonstack.catalogue import load_catalogue
 from tritonstack.config.fields import EnvironmentName, Name, SettingsModel, choices
 from tritonstack.config.scaling import Scaling
+from tritonstack.sagemaker_rules.target_tracking import HIGH_PERIODS, LOW_PERIODS
 
 MOST_MODELS = 1_000_000
 MOST_CALLS = 20_000_000
@@ -195,8 +196,12 @@ class Autoscaling(SettingsModel):
 
     metric_delay_seconds: Seconds = Field(default=60.0, description="From a period's end to its value.")
     startup_seconds: Seconds = Field(default=300.0, description="From the decision to an instance that takes calls.")
-    periods_out: int = Field(default=3, ge=1, le=60, description="Periods above the target before instances come.")
-    periods_in: int = Field(default=15, ge=1, le=120, description="Periods under 0.9 of it before instances go.")
+    periods_out: int = Field(
+        default=HIGH_PERIODS, ge=1, le=60, description="Periods above the target before instances come."
+    )
+    periods_in: int = Field(
+        default=LOW_PERIODS, ge=1, le=120, description="Periods under 0.9 of it before instances go."
+    )
 
 
 Routing = Literal["loaded", "sticky", "least_outstanding", "random"]

@@ -2,8 +2,8 @@
 
 As Application Auto Scaling does it (user guide, "How target tracking scaling works"): the policy makes its alarms, and
 the number of instances grows in proportion to what is measured, at most to the target's maximum. *AlarmLow* is made and
-described, and removes nothing here: a local endpoint keeps what it was given. The alarms' periods are those that AWS
-makes (3 periods above the target, 15 below nine tenths of it), which no reference states (UNVERIFIED).
+described, and removes nothing here: a local endpoint keeps what it was given. The decision itself is
+``tritonstack.sagemaker_rules.target_tracking``, which the simulation uses too.
 """
 
 from __future__ import annotations
@@ -11,11 +11,20 @@ from __future__ import annotations
 import logging
 import math
 import uuid
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from ministack.core.responses import get_account_id, get_region, request_scope
 
+from tritonstack.sagemaker_rules.target_tracking import (
+    DEFAULT_COOLDOWN_SECONDS,
+    HIGH_PERIODS,
+    LOW_PERIODS,
+    LOW_SHARE,
+    Cooldowns,
+    desired_instances,
+)
 from tritonstack_local.emulator import service_events
 from tritonstack_local.emulator.clock import clock
 from tritonstack_local.emulator.cloudwatch import alarm_operations, metric_store
@@ -35,8 +44,6 @@ _PREDEFINED = {
     # Which statistic AWS's alarm reads is UNVERIFIED.
     "SageMakerVariantConcurrentRequestsPerModelHighResolution": ("ConcurrentRequestsPerModel", "Maximum", 10),
 }
-_HIGH_PERIODS, _LOW_PERIODS, _LOW_SHARE = 3, 15, 0.9
-_DEFAULT_COOLDOWN = 300
 _AGAIN_SECONDS = 60
 """After a failed activity: CloudWatch looks at an alarm once a minute, and a failed activity starts no cooldown."""
 logger = logging.getLogger("tritonstack.emulator.scaling")
@@ -55,8 +62,8 @@ def put_alarms(policy: Mapping[str, Any]) -> list[dict[str, str]]:
         return []
     target = configuration["TargetValue"]
     kinds = (
-        ("AlarmHigh", "GreaterThanThreshold", target, _HIGH_PERIODS),
-        ("AlarmLow", "LessThanThreshold", target * _LOW_SHARE, _LOW_PERIODS),
+        ("AlarmHigh", "GreaterThanThreshold", target, HIGH_PERIODS),
+        ("AlarmLow", "LessThanThreshold", target * LOW_SHARE, LOW_PERIODS),
     )
     made = []
     for kind, comparison, threshold, periods in kinds:
@@ -122,7 +129,7 @@ class TargetTracking:
         """
         self._policies, self._target, self._count, self._scale = policies, target, count, scale
         self._failure = failure
-        self._scaled_at: dict[str, float] = {}
+        self._cooldowns: defaultdict[str, Cooldowns] = defaultdict(Cooldowns)
         self._failed_at: dict[str, float] = {}
         self._activities: list[dict[str, Any]] = []
 
@@ -135,7 +142,7 @@ class TargetTracking:
 
     def clear(self) -> None:
         """Forget every activity."""
-        self._scaled_at.clear()
+        self._cooldowns.clear()
         self._failed_at.clear()
         self._activities.clear()
 
@@ -157,9 +164,6 @@ class TargetTracking:
         if alarm is None or alarm["StateValue"] != "ALARM":
             return
         configuration = policy["TargetTrackingScalingPolicyConfiguration"]
-        cooldown = configuration.get("ScaleOutCooldown", _DEFAULT_COOLDOWN)
-        if clock.now() < self._scaled_at.get(policy["PolicyARN"], -math.inf) + cooldown:
-            return
         if clock.now() < self._failed_at.get(policy["PolicyARN"], -math.inf) + _AGAIN_SECONDS:
             return
         _, endpoint, _, variant = policy["ResourceId"].split("/")
@@ -167,9 +171,11 @@ class TargetTracking:
         if before is None or measured is None:
             return
         target = self._target(policy)
-        wanted = math.ceil(before * measured / configuration["TargetValue"])
+        wanted = desired_instances(before, value=measured, target=configuration["TargetValue"])
         after = min(wanted, target["MaxCapacity"])
-        if after > before:
+        cooldown = configuration.get("ScaleOutCooldown", DEFAULT_COOLDOWN_SECONDS)
+        cooldowns = self._cooldowns[policy["PolicyARN"]]
+        if after > before and cooldowns.allow_scale_out(clock.now(), added=after - before, cooldown=cooldown):
             self._scale_out(policy, target=target, before=before, after=after)
 
     def _scale_out(self, policy: dict[str, Any], *, target: dict[str, Any], before: int, after: int) -> None:
@@ -207,7 +213,7 @@ class TargetTracking:
             logger.warning("%s is not scaled: %s", policy["ResourceId"], failed)
             self._failed_at[policy["PolicyARN"]] = began
             return
-        self._scaled_at[policy["PolicyARN"]] = began
+        self._cooldowns[policy["PolicyARN"]].scale_out(began, added=after - before)
         if after == target["MaxCapacity"]:
             _tell_of_maximum(of, target=target, before=before, began=began)
 
@@ -216,7 +222,7 @@ def _measured(alarm: Mapping[str, Any]) -> float | None:
     """The newest value of an alarm's metric within what the alarm looks at."""
     period = int(alarm["Period"])
     end = int(clock.now() // period * period)
-    span = Span(start=end - _HIGH_PERIODS * period, end=end, period=period)
+    span = Span(start=end - HIGH_PERIODS * period, end=end, period=period)
     series = metric_store.series(metric_of(dict(alarm)), span, statistic(alarm["Statistic"]), label="")
     return series.points[max(series.points)] if series.points else None
 

@@ -14,10 +14,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tritonstack.http_server import Answer, Headers, InvokeError, Request
+from tritonstack.sagemaker_rules.model_cache import INSUFFICIENT_STORAGE
 from tritonstack_local.runtime import errors
 from tritonstack_local.runtime.container import SINGLE_MODEL_LINE, ContainerClient
 from tritonstack_local.runtime.fleet import Fleet, FleetState
-from tritonstack_local.runtime.model_cache import INSUFFICIENT_STORAGE, TARGET_MODEL, CachedModel
+from tritonstack_local.runtime.model_cache import TARGET_MODEL, CachedModel
 from tritonstack_local.runtime.pool import ContainerGoneError, Outcome, UpstreamConnection
 
 CUSTOM_ATTRIBUTES = b"x-amzn-sagemaker-custom-attributes"

@@ -7,10 +7,18 @@ import threading
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable
-from enum import Enum
 from typing import Protocol
 
 from tritonstack.http_server import Answer, InvokeError, internal_failure
+from tritonstack.sagemaker_rules.model_cache import (
+    INSUFFICIENT_STORAGE,
+    ModelState,
+    is_idle,
+    is_leaving,
+    model_to_evict,
+    model_to_retire,
+    unloads_when_idle,
+)
 from tritonstack_local.runtime.errors import ContainerAddress, model_not_ready
 from tritonstack_local.runtime.model_store import DownloadCancelledError, ModelStore, model_hash
 from tritonstack_local.runtime.pool import ContainerGoneError
@@ -26,15 +34,6 @@ def invoke_line(*, name_hash: str, target_model: str) -> bytes:
         TARGET_MODEL,
         target_model.encode(),
     )
-
-
-class ModelState(Enum):
-    """Where a model is in its life."""
-
-    LOADING = "loading"
-    LOADED = "loaded"
-    RETIRING = "retiring"
-    UNLOADING = "unloading"
 
 
 class CachedModel:
@@ -55,21 +54,10 @@ class CachedModel:
         self.resident = False
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    @property
-    def idle(self) -> bool:
-        """Whether it may be unloaded now."""
-        return self.in_flight == 0 and self.state in (ModelState.LOADED, ModelState.RETIRING)
-
-    @property
-    def leaving(self) -> bool:
-        """Whether it takes no new request until it is loaded anew."""
-        return self.state in (ModelState.RETIRING, ModelState.UNLOADING)
-
 
 # A model with a request in flight, or one that a caller waits for, is never unloaded. A load takes its place when its
 # turn comes, so that no model goes for one that only queues. Everything runs on the event loop; the only threads are
 # the store's.
-INSUFFICIENT_STORAGE = 507
 ALREADY_LOADED = 409
 
 
@@ -151,7 +139,7 @@ class ModelCache:
             async with asyncio.timeout(seconds):
                 while True:
                     model = self.models.get(target)
-                    if model is not None and model.leaving:
+                    if model is not None and is_leaving(model):
                         await asyncio.shield(model.done)
                         continue
                     if model is None:
@@ -171,7 +159,7 @@ class ModelCache:
         model.in_flight -= 1
         model.last_used = time.monotonic()
         if model.in_flight == 0:
-            if model.state is ModelState.RETIRING or (not self._cache_enabled and model.state is ModelState.LOADED):
+            if unloads_when_idle(model, cache_enabled=self._cache_enabled):
                 self._spawn(self._unload(model))
             elif self._waiting:
                 self._wake()
@@ -215,7 +203,7 @@ class ModelCache:
         model.last_used = time.monotonic()
         model.done.set_result(None)
         self._wake()
-        if not self._cache_enabled and model.in_flight == 0:  # every caller gave up
+        if model.in_flight == 0 and unloads_when_idle(model, cache_enabled=self._cache_enabled):  # every caller gave up
             self._spawn(self._unload(model))
 
     async def _fetch(self, model: CachedModel) -> None:
@@ -274,7 +262,7 @@ class ModelCache:
         self._wanting_room += 1
         try:
             leaving = sum(model.state is ModelState.UNLOADING for model in self.models.values())
-            victim = self._least_used_idle(besides=newcomer) if leaving < self._wanting_room else None
+            victim = model_to_evict(self._oldest_first(besides=newcomer)) if leaving < self._wanting_room else None
             if victim is not None:
                 self._log(f"{victim.target} is unloaded for {newcomer.target}")
                 await self._unload(victim)
@@ -283,16 +271,16 @@ class ModelCache:
         finally:
             self._wanting_room -= 1
 
-    def _least_used_idle(self, *, besides: CachedModel) -> CachedModel | None:
-        """The least recently used idle model, but not this one."""
-        idle = (model for model in self.models.values() if model.idle and model is not besides)
-        return min(idle, key=_last_used, default=None)
+    def _oldest_first(self, *, besides: CachedModel | None = None) -> list[CachedModel]:
+        """Models by their last use, without one."""
+        return sorted((model for model in self.models.values() if model is not besides), key=_last_used)
 
     def evict_for(self, called: CachedModel) -> None:
         """An inference of ``called`` got 507: the least recently used other idle model goes, if none goes already."""
-        if any(model.leaving for model in self.models.values() if model is not called):
+        others = self._oldest_first(besides=called)
+        if any(is_leaving(model) for model in others):
             return
-        victim = self._least_used_idle(besides=called)
+        victim = model_to_evict(others)
         if victim is not None:
             self._log(f"an inference of {called.target} got 507: {victim.target} is unloaded")
             self._spawn(self._unload(victim))
@@ -308,13 +296,8 @@ class ModelCache:
             return False
 
     def _retire_one(self) -> None:
-        """Under steady load no model is ever idle: the least recently used one takes no new requests from now on, and
-        goes when its last one ends. None needs to where one is idle by now, or leaves."""
-        if any(model.idle or model.leaving for model in self.models.values()):
-            return
-        loaded = [model for model in self.models.values() if model.state is ModelState.LOADED]
-        if loaded:
-            chosen = min(loaded, key=_last_used)
+        chosen = model_to_retire(self._oldest_first())
+        if chosen is not None:
             chosen.state = ModelState.RETIRING
             chosen.done = asyncio.get_running_loop().create_future()
 
@@ -326,7 +309,7 @@ class ModelCache:
 
     async def _unload(self, model: CachedModel) -> None:
         """Unload an idle model and delete its files. Marked before the first await, so that no request slips in."""
-        if not model.idle or self.models.get(model.target) is not model:
+        if not is_idle(model) or self.models.get(model.target) is not model:
             return
         if model.state is ModelState.LOADED:
             model.done = asyncio.get_running_loop().create_future()

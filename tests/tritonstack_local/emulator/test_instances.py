@@ -104,7 +104,7 @@ def test_a_scale_out_without_instances_is_a_failed_activity_and_is_tried_again(
     assert says in failed["StatusMessage"]
     [documented] = [block for block in code_blocks(PAGE) if block.heading == "No instances"]
     assert f"{of['ResourceId']}\tFailed to set desired instance count to 2." in run(documented, short)
-    assert tracked.called(1100, minutes=2) == 2
+    assert tracked.called(700, minutes=2) == 2
     last, *_ = tracked.scaling.describe_scaling_activities(**of)["ScalingActivities"]
     assert last["StatusCode"] == "Successful"
 

@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 
 from tests.tritonstack_local.runtime.fakes import Stage, archive, asynchronous, config, stage, until
 from tritonstack.http_server import InvokeError
-from tritonstack_local.runtime.model_cache import ModelState
+from tritonstack.sagemaker_rules.model_cache import ModelState
 
 
 @asynchronous
