@@ -16,7 +16,7 @@ from constructs import Construct
 from constructs_lib.acknowledgement import acknowledge_wildcard
 from constructs_lib.handler_function import HandlerFunction
 from constructs_lib.permission import allow
-from tritonstack import naming
+from tritonstack import aws_names, naming
 
 
 class ArchiveStore(Protocol):
@@ -97,10 +97,6 @@ class OwnBucket(Construct):
         return self.bucket.arn_for_objects(pattern)
 
 
-TAG = "tritonstack:deleted-with-stack"
-"""Without this tag the function leaves a bucket alone; ``lambda/bucket_emptying/emptying.py`` reads it."""
-
-
 class BucketEmptying(Construct):
     """A custom resource for each bucket that empties and deletes it with the stack, and the one function behind them.
 
@@ -142,7 +138,7 @@ class BucketEmptying(Construct):
             self._allow_emptying(bucket)
         before = None
         for name, bucket in buckets.items():
-            cdk.Tags.of(bucket).add(TAG, "true")
+            cdk.Tags.of(bucket).add(naming.DELETED_WITH_STACK_TAG, "true")
             # What depends on others is deleted before them: bucket, key and function are still there.
             # Deleting the stack again goes on from where a function that ran out of time stopped.
             resource = self.function.custom_resource(
@@ -197,8 +193,6 @@ KEY_DELETION_DAYS = 7
 STAGING_PREFIX, STAGING_DAYS = "staging/", 7
 """Orders, waits and jobs, which a build removes itself. A build takes less than a day; what one that was cut off left
 is kept for a week, so that somebody can still look at it."""
-ENDPOINT_LOGS = "/aws/sagemaker/Endpoints/"
-"""Where SageMaker writes what containers say (developer guide: "Log Groups and Streams")."""
 BuildLogOf = Literal["builds", "engines", "network", "load-tests"]
 ON_REQUEST = frozenset({"load-tests"})
 """Logs that the key's policy names only where they are asked for."""
@@ -206,12 +200,12 @@ ON_REQUEST = frozenset({"load-tests"})
 
 def build_log_name(*, environment: str, of: BuildLogOf) -> str:
     """The log group of an environment's builds, of its engines, of its network's flows, or of its load tests."""
-    return f"/tritonstack/{environment}/{of}"
+    return naming.log_group(environment=environment, of=of)
 
 
 def endpoint_log_name(endpoint_name: str) -> str:
     """The log group of the containers of an endpoint, by its name at SageMaker."""
-    return f"{ENDPOINT_LOGS}{endpoint_name}"
+    return f"{aws_names.ENDPOINT_LOG_GROUPS}{endpoint_name}"
 
 
 class ArtifactBucket(Construct):

@@ -76,7 +76,7 @@ class BuildSignals(Construct):
             variables={
                 "ARTIFACT_BUCKET": artifacts.bucket_name,
                 "PROJECT": project.ref,
-                "RECORDS": f"/tritonstack/{environment}/",
+                "RECORDS": naming.parameter_prefix(environment),
                 **({} if engines is None else {"ENGINE_PROJECT": engines.project.ref}),
                 **({} if processing is None else {"ENGINE_JOBS": processing.job_names}),
             },

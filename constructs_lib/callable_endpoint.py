@@ -10,17 +10,13 @@ import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
+from tritonstack import aws_names
 from tritonstack.naming import NAME_PATTERN, outputs_parameter
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from aws_cdk import aws_cloudwatch as cloudwatch
-
-
-SAGEMAKER = "AWS/SageMaker"
-INSTANCES = "/aws/sagemaker/Endpoints"
-"""Namespaces of calls, and of what each instance writes (developer guide, "Monitor SageMaker AI with CloudWatch")."""
 
 
 class MetricOptions(TypedDict, total=False):
@@ -61,7 +57,7 @@ class EndpointMetrics:
         from tritonstack.monitoring.metric import Metric  # noqa: PLC0415 - as above
 
         chosen = options.get("statistic", statistic)
-        dimensions = {"EndpointName": self.endpoint_name, "VariantName": self.variant_name}
+        dimensions = aws_names.variant_dimensions(self.endpoint_name, self.variant_name)
         known = Metric(namespace=namespace, name=name, dimensions=tuple(dimensions.items()), statistic=chosen)
         return cloudwatch.Metric(
             namespace=namespace,
@@ -76,79 +72,79 @@ class EndpointMetrics:
 
     def metric_invocations(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
         """Calls of the endpoint. Default: ``Sum``."""
-        return self._metric(SAGEMAKER, "Invocations", "Sum", options)
+        return self._metric(aws_names.SAGEMAKER, aws_names.INVOCATIONS, "Sum", options)
 
     def metric_invocations_per_instance(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
         """Calls for each instance; ``Sum`` is its only statistic that means something. Default: ``Sum``."""
-        return self._metric(SAGEMAKER, "InvocationsPerInstance", "Sum", options)
+        return self._metric(aws_names.SAGEMAKER, aws_names.INVOCATIONS_PER_INSTANCE, "Sum", options)
 
     def metric_invocation_4xx_errors(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
         """Calls that the caller got wrong; ``Average`` is their share of all. Default: ``Sum``."""
-        return self._metric(SAGEMAKER, "Invocation4XXErrors", "Sum", options)
+        return self._metric(aws_names.SAGEMAKER, aws_names.INVOCATION_4XX_ERRORS, "Sum", options)
 
     def metric_invocation_5xx_errors(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
         """Calls that failed here; ``Average`` is their share of all. Default: ``Sum``."""
-        return self._metric(SAGEMAKER, "Invocation5XXErrors", "Sum", options)
+        return self._metric(aws_names.SAGEMAKER, aws_names.INVOCATION_5XX_ERRORS, "Sum", options)
 
     def metric_invocation_model_errors(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
         """Calls that the container did not answer with 2XX; ``Average`` is their share of all. Default: ``Sum``."""
-        return self._metric(SAGEMAKER, "InvocationModelErrors", "Sum", options)
+        return self._metric(aws_names.SAGEMAKER, aws_names.INVOCATION_MODEL_ERRORS, "Sum", options)
 
     def metric_model_latency(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
         """How long the container takes, with the way to it and back. Default: ``Average``."""
-        return self._metric(SAGEMAKER, "ModelLatency", "Average", options)
+        return self._metric(aws_names.SAGEMAKER, aws_names.MODEL_LATENCY, "Average", options)
 
     def metric_overhead_latency(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
         """What SageMaker adds to the container's time. Default: ``Average``."""
-        return self._metric(SAGEMAKER, "OverheadLatency", "Average", options)
+        return self._metric(aws_names.SAGEMAKER, aws_names.OVERHEAD_LATENCY, "Average", options)
 
     def metric_concurrent_requests_per_model(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
         """Calls at the same time, those in the container's queue too. Default: ``Maximum``."""
-        return self._metric(SAGEMAKER, "ConcurrentRequestsPerModel", "Maximum", options)
+        return self._metric(aws_names.SAGEMAKER, aws_names.CONCURRENT_REQUESTS_PER_MODEL, "Maximum", options)
 
     def metric_model_loading_wait_time(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
         """How long a call waits for its model to be downloaded or loaded. Multi-model mode. Default: ``Average``."""
-        return self._metric(SAGEMAKER, "ModelLoadingWaitTime", "Average", options)
+        return self._metric(aws_names.SAGEMAKER, aws_names.MODEL_LOADING_WAIT_TIME, "Average", options)
 
     def metric_model_loading_time(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
         """How long the container takes to load a model. Multi-model mode. Default: ``Average``."""
-        return self._metric(SAGEMAKER, "ModelLoadingTime", "Average", options)
+        return self._metric(aws_names.SAGEMAKER, aws_names.MODEL_LOADING_TIME, "Average", options)
 
     def metric_model_unloading_time(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
         """How long the container takes to unload a model. Multi-model mode. Default: ``Average``."""
-        return self._metric(SAGEMAKER, "ModelUnloadingTime", "Average", options)
+        return self._metric(aws_names.SAGEMAKER, aws_names.MODEL_UNLOADING_TIME, "Average", options)
 
     def metric_model_downloading_time(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
         """How long an archive takes to come from S3. Multi-model mode. Default: ``Average``."""
-        return self._metric(SAGEMAKER, "ModelDownloadingTime", "Average", options)
+        return self._metric(aws_names.SAGEMAKER, aws_names.MODEL_DOWNLOADING_TIME, "Average", options)
 
     def metric_model_cache_hit(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
         """The share of calls whose model was loaded before. Multi-model mode. Default: ``Average``."""
-        return self._metric(SAGEMAKER, "ModelCacheHit", "Average", options)
+        return self._metric(aws_names.SAGEMAKER, aws_names.MODEL_CACHE_HIT, "Average", options)
 
     def metric_cpu_utilization(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
         """0 to 100 for each vCPU, added up over an instance. Default: ``Average``."""
-        return self._metric(INSTANCES, "CPUUtilization", "Average", options)
+        return self._metric(aws_names.INSTANCES, aws_names.CPU_UTILIZATION, "Average", options)
 
     def metric_memory_utilization(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
         """Of an instance's memory. Default: ``Average``."""
-        return self._metric(INSTANCES, "MemoryUtilization", "Average", options)
+        return self._metric(aws_names.INSTANCES, aws_names.MEMORY_UTILIZATION, "Average", options)
 
     def metric_gpu_utilization(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
         """0 to 100 for each GPU, added up over an instance. Default: ``Average``."""
-        return self._metric(INSTANCES, "GPUUtilization", "Average", options)
+        return self._metric(aws_names.INSTANCES, aws_names.GPU_UTILIZATION, "Average", options)
 
     def metric_gpu_memory_utilization(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
         """0 to 100 for each GPU, added up over an instance. Default: ``Average``."""
-        return self._metric(INSTANCES, "GPUMemoryUtilization", "Average", options)
+        return self._metric(aws_names.INSTANCES, aws_names.GPU_MEMORY_UTILIZATION, "Average", options)
 
     def metric_disk_utilization(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
         """Of an instance's disk. Default: ``Average``."""
-        return self._metric(INSTANCES, "DiskUtilization", "Average", options)
+        return self._metric(aws_names.INSTANCES, aws_names.DISK_UTILIZATION, "Average", options)
 
     def metric_loaded_model_count(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
         """Models that an instance has loaded. Multi-model mode. Default: ``Average``."""
-        return self._metric(INSTANCES, "LoadedModelCount", "Average", options)
+        return self._metric(aws_names.INSTANCES, aws_names.LOADED_MODEL_COUNT, "Average", options)
 
 
 class CallableEndpoint(EndpointMetrics, Construct):

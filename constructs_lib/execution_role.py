@@ -13,9 +13,9 @@ from constructs_lib.artifact_bucket import ArchiveStore
 from constructs_lib.build_access import JoinedNetwork, acknowledge_nameless, allow_network
 from constructs_lib.permission import allow, boundary
 from constructs_lib.triton_image import TritonImage
-from tritonstack import naming
+from tritonstack import aws_names, naming
 
-METRIC_NAMESPACES = ("AWS/SageMaker", "/aws/sagemaker/Endpoints")
+METRIC_NAMESPACES = (aws_names.SAGEMAKER, aws_names.INSTANCES)
 """The namespaces that an endpoint's metrics lie in (developer guide: "Monitor SageMaker AI with CloudWatch")."""
 
 
@@ -164,7 +164,7 @@ class ExecutionRole(Construct):
         group = cdk.Stack.of(self).format_arn(
             service="logs",
             resource="log-group",
-            resource_name=f"/aws/sagemaker/Endpoints/{endpoint_name}",
+            resource_name=f"{aws_names.ENDPOINT_LOG_GROUPS}{endpoint_name}",
             arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
         )
         streams = f"{group}:log-stream:*"

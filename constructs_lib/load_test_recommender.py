@@ -16,16 +16,17 @@ from constructs import Construct
 from typing_extensions import TypedDict
 
 from constructs_lib.acknowledgement import acknowledge_wildcard
-from constructs_lib.artifact_bucket import ENDPOINT_LOGS, ArtifactBucketReference
+from constructs_lib.artifact_bucket import ArtifactBucketReference
 from constructs_lib.build_access import JoinedNetwork, acknowledge_nameless, allow_network, allow_pull
 from constructs_lib.codebuild_project import BuildLog
 from constructs_lib.handler_function import DeadLetterRule, HandlerFunction
 from constructs_lib.permission import allow, boundary
 from constructs_lib.triton_image import TritonImage
+from tritonstack import aws_names
 
-JOBS_LOG = "/aws/sagemaker/InferenceRecommendationsJobs"
+JOBS_LOG = aws_names.RECOMMENDATION_JOBS
 """SageMaker's own log group for all such jobs of the account (developer guide: "Get your load test results")."""
-METRIC_NAMESPACES = ("AWS/SageMaker", "/aws/sagemaker/Endpoints", JOBS_LOG)
+METRIC_NAMESPACES = (aws_names.SAGEMAKER, aws_names.INSTANCES, JOBS_LOG)
 MADE = ("endpoint", "endpoint-config", "model")
 
 
@@ -147,7 +148,10 @@ class LoadTestRole(Construct):
 
     def _allow_logs(self) -> None:
         stack = cdk.Stack.of(self)
-        for sid, name in (("WriteJobLog", JOBS_LOG), ("WriteEndpointLogs", f"{ENDPOINT_LOGS}{self._names}*")):
+        for sid, name in (
+            ("WriteJobLog", JOBS_LOG),
+            ("WriteEndpointLogs", f"{aws_names.ENDPOINT_LOG_GROUPS}{self._names}*"),
+        ):
             group = stack.format_arn(
                 service="logs",
                 resource="log-group",

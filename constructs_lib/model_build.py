@@ -23,10 +23,11 @@ from constructs_lib.codebuild_project import (
 )
 from constructs_lib.permission import allow, boundary
 from constructs_lib.triton_image import TritonImage
+from tritonstack import aws_names
 
-JOBS_LOG = "/aws/sagemaker/ProcessingJobs"
+JOBS_LOG = aws_names.PROCESSING_JOBS
 """SageMaker's own log group for all processing jobs of the account; a job cannot name another."""
-METRIC_NAMESPACE = "/aws/sagemaker/ProcessingJobs"
+METRIC_NAMESPACE = aws_names.PROCESSING_JOBS
 
 
 class ProcessingRole(Construct):

@@ -12,6 +12,7 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from constructs_lib.acknowledgement import acknowledge
+from tritonstack import aws_names
 from tritonstack.monitoring.alarm import SEVERITIES, Alarm, Severity
 from tritonstack.monitoring.dashboard_body import dashboard_body
 from tritonstack.monitoring.graph import Dashboard as Definition
@@ -274,7 +275,6 @@ def _dimensions(metric: Metric) -> list[cloudwatch.CfnAlarm.DimensionProperty]:
 
 KEPT_DAYS = 14
 """The longest that SQS keeps a message."""
-DIMENSION = "sagemaker:variant:DesiredInstanceCount"
 
 
 class AtMaximumEvents(Construct):
@@ -309,7 +309,7 @@ class AtMaximumEvents(Construct):
                 "detail-type": ["Application Auto Scaling Scaling Activity State Change"],
                 "detail": {
                     "serviceNamespace": ["sagemaker"],
-                    "scalableDimension": [DIMENSION],
+                    "scalableDimension": [aws_names.VARIANT_INSTANCE_COUNT],
                     "resourceId": [f"endpoint/{endpoint_name}/variant/{variant_name}"],
                     "scaledToMax": [True],
                 },

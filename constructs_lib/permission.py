@@ -77,8 +77,7 @@ def _generated(name: str | None) -> bool:
 
 ENVIRONMENT_TAG = naming.ENVIRONMENT_TAG
 ENDPOINT_TAG = naming.ENDPOINT_TAG
-LOCAL_MAX_LOADED_MODELS_TAG = "tritonstack:local-max-loaded-models"
-"""Read by the local runtime alone: how many models a container may hold. SageMaker has no such limit to set."""
+LOCAL_MAX_LOADED_MODELS_TAG = naming.LOCAL_MAX_LOADED_MODELS_TAG
 
 
 def tag_all(scope: IConstruct, tags: Mapping[str, str]) -> None:

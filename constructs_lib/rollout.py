@@ -15,10 +15,10 @@ from constructs import Construct
 from constructs_lib.acknowledgement import acknowledge
 from constructs_lib.execution_role import ExecutionRole
 from constructs_lib.permission import allow
+from tritonstack import aws_names
 from tritonstack.config import Rollout
 from tritonstack.config.rollout import ALARM_MINUTES, RollbackAlarms
 
-NAMESPACE = "AWS/SageMaker"
 PERIOD = 60
 """Seconds; SageMaker writes an endpoint's figures once a minute (developer guide, "Monitoring")."""
 
@@ -44,9 +44,8 @@ class NewFleet:
         Source: developer guide, "Auto-Rollback Configuration and Monitoring", the alarm on the new fleet.
         """
         values = {
-            "EndpointName": self.endpoint_name,
-            "VariantName": self.variant_name,
-            "EndpointConfigName": self.config_name,
+            **aws_names.variant_dimensions(self.endpoint_name, self.variant_name),
+            aws_names.ENDPOINT_CONFIG_NAME: self.config_name,
         }
         return [cloudwatch.CfnAlarm.DimensionProperty(name=name, value=value) for name, value in values.items()]
 
@@ -77,7 +76,7 @@ class FleetAlarms(Construct):
         if settings.server_error_percent is not None:
             self._alarm(
                 "ServerErrors",
-                metric="Invocation5XXErrors",
+                metric=aws_names.INVOCATION_5XX_ERRORS,
                 says="end with 5XX",
                 percent=settings.server_error_percent,
                 count=settings.server_errors,
@@ -85,7 +84,7 @@ class FleetAlarms(Construct):
         if settings.model_error_percent is not None:
             self._alarm(
                 "ModelErrors",
-                metric="InvocationModelErrors",
+                metric=aws_names.INVOCATION_MODEL_ERRORS,
                 says="are answered with an error by the container",
                 percent=settings.model_error_percent,
                 count=settings.model_errors,
@@ -123,7 +122,7 @@ class FleetAlarms(Construct):
             treat_missing_data="notBreaching",
             metrics=[
                 self._query("errors", metric),
-                self._query("invocations", "Invocations"),
+                self._query("invocations", aws_names.INVOCATIONS),
                 cloudwatch.CfnAlarm.MetricDataQueryProperty(
                     id="share",
                     expression=f"IF(errors >= {count}, 100 * errors / invocations, 0)",
@@ -145,7 +144,7 @@ class FleetAlarms(Construct):
             return_data=False,
             metric_stat=cloudwatch.CfnAlarm.MetricStatProperty(
                 metric=cloudwatch.CfnAlarm.MetricProperty(
-                    namespace=NAMESPACE, metric_name=metric, dimensions=self._fleet.dimensions
+                    namespace=aws_names.SAGEMAKER, metric_name=metric, dimensions=self._fleet.dimensions
                 ),
                 period=PERIOD,
                 stat="Sum",

@@ -16,18 +16,16 @@ from constructs import Construct, IDependable
 from constructs_lib.acknowledgement import acknowledge_wildcard
 from constructs_lib.handler_function import HandlerFunction
 from constructs_lib.permission import allow
+from tritonstack import aws_names
 from tritonstack.config import Scaling
 
 BEFORE_TYPE, SETTLED_TYPE, AFTER_TYPE = "Custom::ScalingBefore", "Custom::ScalingSettled", "Custom::ScalingAfter"
 NAMESPACE = "sagemaker"
-DIMENSION = "sagemaker:variant:DesiredInstanceCount"
-INSTANCE_METRICS = "/aws/sagemaker/Endpoints"
-"""Namespace of an instance's own metrics; those of calls are in AWS/SageMaker (developer guide, "Monitoring")."""
 PREDEFINED = {
-    "invocations_per_instance": "SageMakerVariantInvocationsPerInstance",
-    "concurrency": "SageMakerVariantConcurrentRequestsPerModelHighResolution",
+    "invocations_per_instance": aws_names.PREDEFINED_INVOCATIONS_PER_INSTANCE,
+    "concurrency": aws_names.PREDEFINED_CONCURRENT_REQUESTS,
 }
-PER_GPU = {"gpu_utilization": "GPUUtilization", "gpu_memory": "GPUMemoryUtilization"}
+PER_GPU = {"gpu_utilization": aws_names.GPU_UTILIZATION, "gpu_memory": aws_names.GPU_MEMORY_UTILIZATION}
 """CloudWatch shows 0 to 100 for each GPU and adds them up: two busy ones are 200."""
 IDS = {
     "invocations_per_instance": "Invocations",
@@ -86,11 +84,12 @@ def _configuration(setting: str, target: float, *, variant: ScaledVariant, scali
     if setting in PREDEFINED:
         metric = {"PredefinedMetricSpecification": {"PredefinedMetricType": PREDEFINED[setting]}}
         return {"TargetValue": target, **metric, **cooldowns}
-    dimensions = {"EndpointName": variant.endpoint_name, "VariantName": variant.variant_name}
     customized = {
-        "Namespace": INSTANCE_METRICS,
+        "Namespace": aws_names.INSTANCES,
         "MetricName": PER_GPU[setting],
-        "Dimensions": [{"Name": name, "Value": value} for name, value in dimensions.items()],
+        "Dimensions": aws_names.dimension_list(
+            aws_names.variant_dimensions(variant.endpoint_name, variant.variant_name)
+        ),
         "Statistic": "Average",
         "Unit": "Percent",
     }
@@ -189,7 +188,7 @@ class ScalingSteps(Construct):
             "Target",
             service_namespace=NAMESPACE,
             resource_id=f"endpoint/{variant.endpoint_name}/variant/{variant.variant_name}",
-            scalable_dimension=DIMENSION,
+            scalable_dimension=aws_names.VARIANT_INSTANCE_COUNT,
             min_capacity=scaling.minimum,
             max_capacity=scaling.maximum,
         )
@@ -311,7 +310,7 @@ class ScalingSteps(Construct):
             conditions={
                 "StringEquals": {
                     "application-autoscaling:service-namespace": NAMESPACE,
-                    "application-autoscaling:scalable-dimension": DIMENSION,
+                    "application-autoscaling:scalable-dimension": aws_names.VARIANT_INSTANCE_COUNT,
                 }
             },
         )

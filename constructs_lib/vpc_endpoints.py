@@ -12,6 +12,7 @@ from constructs import Construct
 
 from constructs_lib.artifact_bucket import ArtifactBucketReference, build_log_name
 from constructs_lib.triton_image import TritonImage
+from tritonstack import aws_names, naming
 
 Statement = dict[str, Any]
 PULL = ["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"]
@@ -272,12 +273,12 @@ class VpcEndpoints(Construct):
             found["sagemaker.api"] = [self._own("ProcessEngines", actions, [jobs])]
         # A build's machine writes its log; an endpoint that lets through our own code's calls alone would cut it off.
         written = ["builds", "engines"] if builds.engines else ["builds"]
-        own = [self._log_group(f"/tritonstack/{environment}/{of}") for of in written]
+        own = [self._log_group(naming.log_group(environment=environment, of=of)) for of in written]
         found["logs"] = [self._own("WriteBuildLogs", ["logs:CreateLogStream", "logs:PutLogEvents"], own)]
         if builds.engines or builds.processing:
             groups = [
                 self._log_group(name)
-                for name in (f"/tritonstack/{environment}/engines", "/aws/sagemaker/ProcessingJobs")
+                for name in (naming.log_group(environment=environment, of="engines"), aws_names.PROCESSING_JOBS)
             ]
             actions = ["logs:DescribeLogStreams", "logs:FilterLogEvents", "logs:GetLogEvents"]
             found["logs"].append(self._own("ReadEngineLogs", actions, groups))

@@ -14,6 +14,12 @@ NAME_PATTERN = r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$"
 
 ENVIRONMENT_TAG = "tritonstack:environment"
 ENDPOINT_TAG = "tritonstack:endpoint"
+DELETED_WITH_STACK_TAG = "tritonstack:deleted-with-stack"
+"""Without this tag on a bucket, ``lambda/bucket_emptying`` leaves it alone."""
+LOCAL_MAX_LOADED_MODELS_TAG = "tritonstack:local-max-loaded-models"
+"""Read by the local runtime alone: how many models a container may hold. SageMaker has no such limit to set."""
+PARAMETERS = "/tritonstack/"
+"""Path of every parameter in SSM, and of the log groups that stacks name."""
 DIGEST_LENGTH = 16
 SHORT_NAME = 12
 """Of an environment's name, so much stands in the names of jobs: a job's own name must stay below forty characters,
@@ -87,9 +93,19 @@ def inputs_key(*, digest: str) -> str:
     return f"inputs/{digest}.zip"
 
 
+def parameter_prefix(environment: str) -> str:
+    """The path of an environment's parameters in SSM, with a trailing slash."""
+    return f"{PARAMETERS}{environment}/"
+
+
+def log_group(*, environment: str, of: str) -> str:
+    """The log group of an environment's ``builds``, ``engines``, ``network`` or ``load-tests``."""
+    return f"{parameter_prefix(environment)}{of}"
+
+
 def release_parameter(*, environment: str, endpoint: str, model: str) -> str:
-    """The SSM parameter that records a model's current digest."""
-    return f"/tritonstack/{environment}/{endpoint}/{model}"
+    """The SSM parameter that records a model's current digest; "": the path of an endpoint's records."""
+    return f"{parameter_prefix(environment)}{endpoint}/{model}"
 
 
 def artifact_parameter(*, environment: str, value: str) -> str:
@@ -97,17 +113,17 @@ def artifact_parameter(*, environment: str, value: str) -> str:
 
     An endpoint's name cannot begin with an underscore, so these never meet release records.
     """
-    return f"/tritonstack/{environment}/_artifacts/{value}"
+    return f"{parameter_prefix(environment)}_artifacts/{value}"
 
 
 def builds_parameter(*, environment: str, value: str) -> str:
     """The SSM parameter that carries a value of the builds stack (``project-name``, ``function-arn``)."""
-    return f"/tritonstack/{environment}/_builds/{value}"
+    return f"{parameter_prefix(environment)}_builds/{value}"
 
 
 def load_test_parameter(*, environment: str, value: str) -> str:
     """The SSM parameter that carries a value of the load-test stack (``project-name``, ``state-machine-arn``)."""
-    return f"/tritonstack/{environment}/_load-test/{value}"
+    return f"{parameter_prefix(environment)}_load-test/{value}"
 
 
 def load_test_prefix(*, test: str = "") -> str:
@@ -128,12 +144,12 @@ def load_test_job_prefix(environment: str) -> str:
 
 def network_parameter(*, environment: str, value: str) -> str:
     """The SSM parameter that carries a value of the network stack (``vpc-id``, ``subnet-us-east-1a``)."""
-    return f"/tritonstack/{environment}/_network/{value}"
+    return f"{parameter_prefix(environment)}_network/{value}"
 
 
 def outputs_parameter(*, environment: str, stack: str = "") -> str:
     """The SSM parameter with what a stack tells other pipelines (``artifacts``, ``serving-digits``); "": the path."""
-    return f"/tritonstack/{environment}/_outputs/{stack}"
+    return f"{parameter_prefix(environment)}_outputs/{stack}"
 
 
 def order_key(*, order: str) -> str:

@@ -13,6 +13,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack.errors import InputError, Problem, WorkFailedError
+from tritonstack.naming import PARAMETERS
 from tritonstack.paths import REPOSITORY, LocalPaths, cdk_program, project_folder
 from tritonstack_local.aws import ACCOUNT, REGION, LocalAws, plain_environment
 
@@ -139,7 +140,7 @@ def deployed_environments(aws: LocalAws) -> dict[str, list[str]]:
     quick = Config(connect_timeout=2, read_timeout=5, retries={"total_max_attempts": 1})
     try:
         pages = aws.client("ssm", config=quick).get_paginator("get_parameters_by_path")
-        for page in pages.paginate(Path="/tritonstack/", Recursive=True):
+        for page in pages.paginate(Path=PARAMETERS, Recursive=True):
             for parameter in page["Parameters"]:
                 _, _, environment, *rest = parameter["Name"].split("/")
                 endpoints = found.setdefault(environment, [])

@@ -16,7 +16,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from tritonstack.client.cache import TimedCache
 from tritonstack.client.errors import AmbiguousModelError, ReleaseLookupError, UnknownModelError
 from tritonstack.errors import InputError, Problem
-from tritonstack.naming import NAME_PATTERN, ArchiveName, release_parameter
+from tritonstack.naming import NAME_PATTERN, ArchiveName, parameter_prefix, release_parameter
 
 RECORD_SECONDS = 60.0
 _ALLOWED = "[endpoint/]model or endpoint/model.<16 hexadecimal digits>.tar.gz; names are of a-z, 0-9 and -"
@@ -150,7 +150,7 @@ class ReleaseRecords:
             raise ReleaseLookupError(f"the release record {name} cannot be read: {error}") from error
 
     def _read_all(self) -> Mapping[tuple[str, str], str]:
-        prefix = f"/tritonstack/{self._environment}/"
+        prefix = parameter_prefix(self._environment)
         records: dict[tuple[str, str], str] = {}
         try:
             pages = self._ssm().get_paginator("get_parameters_by_path").paginate(Path=prefix, Recursive=True)

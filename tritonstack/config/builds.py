@@ -9,6 +9,7 @@ from pydantic import Field
 
 from tritonstack.config.fields import ACCOUNT_PATTERN, BUILD_IMAGE_PATTERN, SettingsModel
 from tritonstack.config.yaml_loader import Finding
+from tritonstack.naming import PARAMETERS
 
 LogDays = Literal[
     1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653
@@ -138,9 +139,6 @@ class BuildSettings(SettingsModel):
     )
 
 
-RECORDS = "/tritonstack/"
-"""Where release records and the stacks' values are."""
-
 WAIT_MINUTES = 12 * 60
 """The longest that a CloudFormation wait condition waits (template reference: AWS::CloudFormation::WaitCondition)."""
 QUEUE_MINUTES = 60
@@ -153,11 +151,11 @@ LONGEST_BUILD = WAIT_MINUTES - QUEUE_MINUTES - START_MINUTES
 def check_builds(builds: BuildSettings) -> Iterator[Finding]:
     """Time limits that cannot hold together, and a secret among parameters that others read."""
     token = builds.hub.token_parameter
-    if token is not None and token.startswith(RECORDS):
+    if token is not None and token.startswith(PARAMETERS):
         yield Finding(
             location=("builds", "hub", "token_parameter"),
             found=token,
-            allowed=f"a name outside {RECORDS}: whatever reads release records may read every parameter below it",
+            allowed=f"a name outside {PARAMETERS}: whatever reads release records may read every parameter below it",
         )
     if builds.timeout_minutes > LONGEST_BUILD:
         yield Finding(

@@ -12,6 +12,7 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from tritonstack import aws_names
 from tritonstack.catalogue import load_catalogue
 from tritonstack.engines.order import JobNetwork
 from tritonstack.engines.plan import Builder
@@ -36,7 +37,7 @@ JOB_FOLDER = "/opt/ml/processing/input/job"
 OUTPUT_FOLDER = "/opt/ml/processing/output"
 """Paths in the container begin with /opt/ml/processing/ (developer guide: "How Amazon SageMaker Processing Configures
 Input and Output For Your Processing Container")."""
-LOG_GROUP = "/aws/sagemaker/ProcessingJobs"
+LOG_GROUP = aws_names.PROCESSING_JOBS
 AROUND_SECONDS = 1200
 """For what the step's own limit does not cover: the job comes and its output goes."""
 LEAST_VOLUME_GB = 30

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tritonstack import aws_names
 from tritonstack.config import Thresholds
 from tritonstack.monitoring import alarm as kinds
 from tritonstack.monitoring.alarm import Alarm, AlarmKind
 from tritonstack.monitoring.build_graphs import BuildProjects, project_metric
 from tritonstack.monitoring.instance_graphs import cost_per_hour
-from tritonstack.monitoring.metric import EVENTS, QUEUES, Metric, Series
+from tritonstack.monitoring.metric import Metric, Series
 from tritonstack.monitoring.variant import Variant, number
 
 MINUTE, FIVE_MINUTES = 60, 300
@@ -26,7 +27,7 @@ def endpoint_alarms(variant: Variant, thresholds: Thresholds, *, at_maximum_rule
     yield _errors(
         variant,
         kind=kinds.SERVER_ERRORS,
-        metric="Invocation5XXErrors",
+        metric=aws_names.INVOCATION_5XX_ERRORS,
         what="calls end with 5XX",
         percent=thresholds.server_error_percent,
         count=thresholds.server_errors,
@@ -34,7 +35,7 @@ def endpoint_alarms(variant: Variant, thresholds: Thresholds, *, at_maximum_rule
     yield _errors(
         variant,
         kind=kinds.MODEL_ERRORS,
-        metric="InvocationModelErrors",
+        metric=aws_names.INVOCATION_MODEL_ERRORS,
         what="calls are answered with an error by the container",
         percent=thresholds.model_error_percent,
         count=thresholds.model_errors,
@@ -59,7 +60,7 @@ def build_alarms(environment: str, projects: BuildProjects, *, undelivered_queue
             kind=kinds.BUILD_FAILED,
             subject=f"{environment}-{what}",
             says="a build failed, and a deployment may have waited for it.",
-            series=Series.of("failed", "failed builds", project_metric(project, "FailedBuilds", "Sum")),
+            series=Series.of("failed", "failed builds", project_metric(project, aws_names.FAILED_BUILDS, "Sum")),
             comparison="GreaterThanOrEqualToThreshold",
             threshold=1,
             period=FIVE_MINUTES,
@@ -95,9 +96,9 @@ def _waiting(queue: str, *, kind: AlarmKind, subject: str, says: str) -> Alarm:
             "waiting",
             "events in the dead-letter queue",
             Metric(
-                namespace=QUEUES,
-                name="ApproximateNumberOfMessagesVisible",
-                dimensions=(("QueueName", queue),),
+                namespace=aws_names.QUEUES,
+                name=aws_names.VISIBLE_MESSAGES,
+                dimensions=((aws_names.QUEUE_NAME, queue),),
                 statistic="Maximum",
             ),
         ),
@@ -119,7 +120,10 @@ def _errors(variant: Variant, *, kind: AlarmKind, metric: str, what: str, percen
         series=Series(
             key="share",
             label="% of calls",
-            metrics={"errors": variant.calls(metric, "Sum"), "invocations": variant.calls("Invocations", "Sum")},
+            metrics={
+                "errors": variant.calls(metric, "Sum"),
+                "invocations": variant.calls(aws_names.INVOCATIONS, "Sum"),
+            },
             expression=f"IF(errors >= {count}, 100 * errors / invocations, 0)",
         ),
         comparison="GreaterThanOrEqualToThreshold",
@@ -140,7 +144,7 @@ def _latency(variant: Variant, thresholds: Thresholds) -> Alarm:
         series=Series(
             key="milliseconds",
             label="p99 of the model, ms",
-            metrics={"microseconds": variant.calls("ModelLatency", "p99")},
+            metrics={"microseconds": variant.calls(aws_names.MODEL_LATENCY, "p99")},
             expression="microseconds / 1000",
         ),
         comparison="GreaterThanThreshold",
@@ -163,8 +167,8 @@ def _cache_thrashing(variant: Variant, thresholds: Thresholds) -> Alarm:
             key="both",
             label="1 where both hold",
             metrics={
-                "hit": variant.calls("ModelCacheHit", "Average"),
-                "wait": variant.calls("ModelLoadingWaitTime", "Average"),
+                "hit": variant.calls(aws_names.MODEL_CACHE_HIT, "Average"),
+                "wait": variant.calls(aws_names.MODEL_LOADING_WAIT_TIME, "Average"),
             },
             # A low ratio alone is every quiet minute's; a long wait alone is every new model's.
             expression=f"IF(hit < {number(hit / 100)} AND wait > {number(wait * 1000)}, 1, 0)",
@@ -181,10 +185,10 @@ def _cache_thrashing(variant: Variant, thresholds: Thresholds) -> Alarm:
 def _filling(variant: Variant, thresholds: Thresholds) -> Iterator[Alarm]:
     instance = variant.settings.instance
     full = (
-        (kinds.DISK_NEARLY_FULL, "DiskUtilization", "disk", thresholds.disk_percent, 1),
+        (kinds.DISK_NEARLY_FULL, aws_names.DISK_UTILIZATION, "disk", thresholds.disk_percent, 1),
         (
             kinds.GPU_MEMORY_NEARLY_FULL,
-            "GPUMemoryUtilization",
+            aws_names.GPU_MEMORY_UTILIZATION,
             "GPU memory",
             thresholds.gpu_memory_percent,
             instance.gpu_count,
@@ -219,7 +223,12 @@ def _at_maximum(variant: Variant, rule: str) -> Alarm:
         series=Series.of(
             "reached",
             "times that scaling reached the maximum",
-            Metric(namespace=EVENTS, name="Invocations", dimensions=(("RuleName", rule),), statistic="Sum"),
+            Metric(
+                namespace=aws_names.EVENTS,
+                name=aws_names.INVOCATIONS,
+                dimensions=((aws_names.RULE_NAME, rule),),
+                statistic="Sum",
+            ),
         ),
         comparison="GreaterThanOrEqualToThreshold",
         threshold=1,
@@ -235,7 +244,7 @@ def _no_traffic(variant: Variant, *, minutes: int) -> Alarm:
         kind=kinds.NO_TRAFFIC,
         subject=variant.endpoint_name,
         says=f"nobody called it for {minutes} minutes.",
-        series=Series.of("calls", "calls", variant.calls("Invocations", "Sum")),
+        series=Series.of("calls", "calls", variant.calls(aws_names.INVOCATIONS, "Sum")),
         comparison="LessThanThreshold",
         threshold=1,
         period=MINUTE,

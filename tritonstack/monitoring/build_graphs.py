@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tritonstack import aws_names
 from tritonstack.monitoring.graph import Graph
-from tritonstack.monitoring.metric import CODEBUILD, Metric, Series
+from tritonstack.monitoring.metric import Metric, Series
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +31,9 @@ class BuildProjects:
 
 def project_metric(project: str, name: str, statistic: str) -> Metric:
     """A metric that CodeBuild writes about one project."""
-    return Metric(namespace=CODEBUILD, name=name, dimensions=(("ProjectName", project),), statistic=statistic)
+    return Metric(
+        namespace=aws_names.CODEBUILD, name=name, dimensions=((aws_names.PROJECT_NAME, project),), statistic=statistic
+    )
 
 
 def build_graphs(projects: BuildProjects) -> Iterator[Graph]:
@@ -41,8 +44,8 @@ def build_graphs(projects: BuildProjects) -> Iterator[Graph]:
             title=f"Builds of {what}",
             unit="builds",
             series=(
-                Series.of("succeeded", "succeeded", project_metric(project, "SucceededBuilds", "Sum")),
-                Series.of("failed", "failed", project_metric(project, "FailedBuilds", "Sum")),
+                Series.of("succeeded", "succeeded", project_metric(project, aws_names.SUCCEEDED_BUILDS, "Sum")),
+                Series.of("failed", "failed", project_metric(project, aws_names.FAILED_BUILDS, "Sum")),
             ),
             needs="codebuild",
         )
@@ -54,7 +57,7 @@ def build_graphs(projects: BuildProjects) -> Iterator[Graph]:
                 Series(
                     key="minutes",
                     label="average",
-                    metrics={"seconds": project_metric(project, "Duration", "Average")},
+                    metrics={"seconds": project_metric(project, aws_names.BUILD_DURATION, "Average")},
                     expression="seconds / 60",
                 ),
             ),

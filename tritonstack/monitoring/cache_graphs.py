@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tritonstack import aws_names
 from tritonstack.monitoring.call_graphs import milliseconds
 from tritonstack.monitoring.graph import Graph
 from tritonstack.monitoring.metric import Series
@@ -25,8 +26,10 @@ def cache_graphs(variant: Variant) -> Iterator[Graph]:
             unit="models",
             # An average, for the sum over a longer period would count every minute again.
             series=(
-                Series.of("average", "average of the instances", variant.instance("LoadedModelCount", "Average")),
-                Series.of("maximum", "fullest instance", variant.instance("LoadedModelCount", "Maximum")),
+                Series.of(
+                    "average", "average of the instances", variant.instance(aws_names.LOADED_MODEL_COUNT, "Average")
+                ),
+                Series.of("maximum", "fullest instance", variant.instance(aws_names.LOADED_MODEL_COUNT, "Maximum")),
             ),
         )
         yield Graph(
@@ -37,7 +40,7 @@ def cache_graphs(variant: Variant) -> Iterator[Graph]:
                 Series(
                     key="hits",
                     label="hit ratio",
-                    metrics={"hit": variant.calls("ModelCacheHit", "Average")},
+                    metrics={"hit": variant.calls(aws_names.MODEL_CACHE_HIT, "Average")},
                     expression="100 * hit",
                 ),
             ),
@@ -48,15 +51,15 @@ def cache_graphs(variant: Variant) -> Iterator[Graph]:
         title="A model's way into memory",
         unit="ms",
         series=(
-            milliseconds("wait", "a call's wait", variant.calls("ModelLoadingWaitTime", "Average")),
-            milliseconds("download", "download", variant.calls("ModelDownloadingTime", "Average")),
-            milliseconds("load", "load", variant.calls("ModelLoadingTime", "Average")),
+            milliseconds("wait", "a call's wait", variant.calls(aws_names.MODEL_LOADING_WAIT_TIME, "Average")),
+            milliseconds("download", "download", variant.calls(aws_names.MODEL_DOWNLOADING_TIME, "Average")),
+            milliseconds("load", "load", variant.calls(aws_names.MODEL_LOADING_TIME, "Average")),
         ),
     )
     yield Graph(
         key="unloading",
         title="A model's way out of memory",
         unit="ms",
-        series=(milliseconds("unload", "unload", variant.calls("ModelUnloadingTime", "Average")),),
+        series=(milliseconds("unload", "unload", variant.calls(aws_names.MODEL_UNLOADING_TIME, "Average")),),
         needs="unloading",
     )

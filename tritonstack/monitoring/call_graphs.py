@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tritonstack import aws_names
 from tritonstack.monitoring.graph import Graph
 from tritonstack.monitoring.metric import Metric, Series
 from tritonstack.monitoring.variant import Variant
 
 ERRORS = {
-    "Invocation4XXErrors": ("errors4xx", "4XX: refused"),
-    "Invocation5XXErrors": ("errors5xx", "5XX: failed"),
-    "InvocationModelErrors": ("model_errors", "the container's own answers"),
+    aws_names.INVOCATION_4XX_ERRORS: ("errors4xx", "4XX: refused"),
+    aws_names.INVOCATION_5XX_ERRORS: ("errors5xx", "5XX: failed"),
+    aws_names.INVOCATION_MODEL_ERRORS: ("model_errors", "the container's own answers"),
 }
 PERCENTILES = ("p50", "p90", "p99")
 
 
 def call_graphs(variant: Variant) -> Iterator[Graph]:
     """Traffic, errors, latency and overhead, which every endpoint has."""
-    invocations = variant.calls("Invocations", "Sum")
+    invocations = variant.calls(aws_names.INVOCATIONS, "Sum")
     yield Graph(
         key="traffic",
         title="Calls",
@@ -36,7 +37,11 @@ def call_graphs(variant: Variant) -> Iterator[Graph]:
         key="concurrency",
         title="Calls in progress",
         unit="calls",
-        series=(Series.of("concurrent", "most at one moment", variant.calls("ConcurrentRequestsPerModel", "Maximum")),),
+        series=(
+            Series.of(
+                "concurrent", "most at one moment", variant.calls(aws_names.CONCURRENT_REQUESTS_PER_MODEL, "Maximum")
+            ),
+        ),
     )
     yield Graph(
         key="errors",
@@ -57,7 +62,8 @@ def call_graphs(variant: Variant) -> Iterator[Graph]:
         title="Model latency",
         unit="ms",
         series=tuple(
-            milliseconds(each, f"{each} in the model", variant.calls("ModelLatency", each)) for each in PERCENTILES
+            milliseconds(each, f"{each} in the model", variant.calls(aws_names.MODEL_LATENCY, each))
+            for each in PERCENTILES
         ),
     )
     yield Graph(
@@ -65,8 +71,8 @@ def call_graphs(variant: Variant) -> Iterator[Graph]:
         title="Overhead of SageMaker",
         unit="ms",
         series=(
-            milliseconds("average", "average", variant.calls("OverheadLatency", "Average")),
-            milliseconds("maximum", "maximum", variant.calls("OverheadLatency", "Maximum")),
+            milliseconds("average", "average", variant.calls(aws_names.OVERHEAD_LATENCY, "Average")),
+            milliseconds("maximum", "maximum", variant.calls(aws_names.OVERHEAD_LATENCY, "Maximum")),
         ),
     )
 

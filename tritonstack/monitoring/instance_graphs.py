@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tritonstack import aws_names
 from tritonstack.monitoring.graph import Graph, Limit, Needs
 from tritonstack.monitoring.metric import Metric, Series
 from tritonstack.monitoring.variant import Variant, number
@@ -14,13 +15,18 @@ SECONDS_IN_AN_HOUR = 3600
 def instance_graphs(variant: Variant) -> Iterator[Graph]:
     """GPU, CPU, memory and disk of the instances."""
     instance = variant.settings.instance
-    yield _share(variant, key="gpu", title="GPU", of="GPUUtilization", parts=instance.gpu_count, needs="gpu")
+    yield _share(variant, key="gpu", title="GPU", of=aws_names.GPU_UTILIZATION, parts=instance.gpu_count, needs="gpu")
     yield _share(
-        variant, key="gpu_memory", title="GPU memory", of="GPUMemoryUtilization", parts=instance.gpu_count, needs="gpu"
+        variant,
+        key="gpu_memory",
+        title="GPU memory",
+        of=aws_names.GPU_MEMORY_UTILIZATION,
+        parts=instance.gpu_count,
+        needs="gpu",
     )
-    yield _share(variant, key="cpu", title="CPU", of="CPUUtilization", parts=instance.vcpu)
-    yield _share(variant, key="memory", title="Memory", of="MemoryUtilization")
-    yield _share(variant, key="disk", title="Disk", of="DiskUtilization")
+    yield _share(variant, key="cpu", title="CPU", of=aws_names.CPU_UTILIZATION, parts=instance.vcpu)
+    yield _share(variant, key="memory", title="Memory", of=aws_names.MEMORY_UTILIZATION)
+    yield _share(variant, key="disk", title="Disk", of=aws_names.DISK_UTILIZATION)
 
 
 def fleet_graphs(variant: Variant) -> Iterator[Graph]:
@@ -76,8 +82,8 @@ INSTANCE_COUNT = "invocations / share"
 def instance_metrics(variant: Variant) -> dict[str, Metric]:
     """What ``INSTANCE_COUNT`` reads."""
     return {
-        "invocations": variant.calls("Invocations", "Sum"),
-        "share": variant.calls("InvocationsPerInstance", "Sum"),
+        "invocations": variant.calls(aws_names.INVOCATIONS, "Sum"),
+        "share": variant.calls(aws_names.INVOCATIONS_PER_INSTANCE, "Sum"),
     }
 
 

@@ -7,13 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tritonstack import aws_names
+
 ID_PATTERN = r"[a-z][a-zA-Z0-9_]*"
 """Of a query's Id (CloudWatch API reference: MetricDataQuery)."""
-SAGEMAKER = "AWS/SageMaker"
-INSTANCES = "/aws/sagemaker/Endpoints"
-CODEBUILD = "AWS/CodeBuild"
-EVENTS = "AWS/Events"
-QUEUES = "AWS/SQS"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +31,7 @@ class Metric:
 
     def query(self, *, query_id: str, period: int, returned: bool, label: str | None = None) -> dict[str, Any]:
         """A MetricDataQuery; ``period`` in seconds."""
-        dimensions = [{"Name": name, "Value": value} for name, value in self.dimensions]
+        dimensions = aws_names.dimension_list(dict(self.dimensions))
         stat = {
             "Metric": {"Namespace": self.namespace, "MetricName": self.name, "Dimensions": dimensions},
             "Period": period,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tritonstack import aws_names
 from tritonstack.config import Endpoint, Environment
-from tritonstack.monitoring.metric import INSTANCES, SAGEMAKER, Metric
+from tritonstack.monitoring.metric import Metric
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +34,7 @@ class Variant:
     @property
     def dimensions(self) -> tuple[tuple[str, str], ...]:
         """EndpointName and VariantName: strings, so that no stack refers to another."""
-        return (("EndpointName", self.endpoint_name), ("VariantName", self.settings.variant_name))
+        return tuple(aws_names.variant_dimensions(self.endpoint_name, self.settings.variant_name).items())
 
     @property
     def has_cache(self) -> bool:
@@ -42,11 +43,11 @@ class Variant:
 
     def calls(self, name: str, statistic: str) -> Metric:
         """A metric that SageMaker writes about calls and about loading models."""
-        return Metric(namespace=SAGEMAKER, name=name, dimensions=self.dimensions, statistic=statistic)
+        return Metric(namespace=aws_names.SAGEMAKER, name=name, dimensions=self.dimensions, statistic=statistic)
 
     def instance(self, name: str, statistic: str) -> Metric:
         """A metric that each instance writes once a minute."""
-        return Metric(namespace=INSTANCES, name=name, dimensions=self.dimensions, statistic=statistic)
+        return Metric(namespace=aws_names.INSTANCES, name=name, dimensions=self.dimensions, statistic=statistic)
 
 
 def variant_of(environment: Environment, endpoint: Endpoint) -> Variant:

@@ -9,13 +9,14 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from tritonstack import aws_names
 from tritonstack.models.bucket import Session
-from tritonstack.monitoring.metric import SAGEMAKER, Metric, Series, queries
+from tritonstack.monitoring.metric import Metric, Series, queries
 
 DAYS = 14
 HOUR = 3600
 MICROSECONDS = 1e6
-PARTS = {"download": "ModelDownloadingTime", "load": "ModelLoadingTime"}
+PARTS = {"download": aws_names.MODEL_DOWNLOADING_TIME, "load": aws_names.MODEL_LOADING_TIME}
 """A model that is not on an instance is downloaded, then loaded (developer guide, multi-model metrics)."""
 
 
@@ -74,8 +75,8 @@ def load_times(
 
 
 def _metric(name: str, *, endpoint_name: str, variant: str) -> Metric:
-    dimensions = (("EndpointName", endpoint_name), ("VariantName", variant))
-    return Metric(namespace=SAGEMAKER, name=name, dimensions=dimensions, statistic="Maximum")
+    dimensions = tuple(aws_names.variant_dimensions(endpoint_name, variant).items())
+    return Metric(namespace=aws_names.SAGEMAKER, name=name, dimensions=dimensions, statistic="Maximum")
 
 
 def _slowest(results: list[Mapping[str, Any]], key: str) -> float | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tritonstack import aws_names
 from tritonstack.review.snapshot import (
     JSON_TEXT,
     EnvironmentSnapshot,
@@ -20,7 +21,6 @@ from tritonstack.review.snapshot import (
 ENDPOINT = "AWS::SageMaker::Endpoint"
 CONFIG = "AWS::SageMaker::EndpointConfig"
 TARGET = "AWS::ApplicationAutoScaling::ScalableTarget"
-DIMENSION = "sagemaker:variant:DesiredInstanceCount"
 _VARIANTS = ("ProductionVariants", "ShadowProductionVariants")
 _CAPACITIES = ("MinCapacity", "MaxCapacity")
 
@@ -174,7 +174,7 @@ def _capacities(properties: Mapping[str, Any]) -> Iterator[Json]:
 
 def _resource_id(target: Resource, endpoint: Resource) -> str:
     """What a target scales, with the endpoint's name in place of a reference to it; empty for other dimensions."""
-    if target.properties.get("ScalableDimension") != DIMENSION:
+    if target.properties.get("ScalableDimension") != aws_names.VARIANT_INSTANCE_COUNT:
         return ""
     text = readable(target.properties.get("ResourceId", ""))
     return re.sub(rf"\$\{{{endpoint.logical_id}\.EndpointName\}}", lambda _: name_of(endpoint), text)

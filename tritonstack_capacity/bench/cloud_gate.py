@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from tritonstack import aws_names
 from tritonstack.config.load_test import GateSettings
 from tritonstack_capacity.bench.document import THIS_MACHINE, BenchDocument, PointPart, ResultPart
 from tritonstack_capacity.bench.measuring import StopConditions
@@ -157,4 +158,4 @@ def p95_of(result: ResultPart, point: PointPart) -> float | None:
     found = point.all.percentiles_ms.get(SHARE)
     if found is not None:
         return found
-    return next((each.p95_ms for each in result.endpoint_figures if each.metric == "ModelLatency"), None)
+    return next((each.p95_ms for each in result.endpoint_figures if each.metric == aws_names.MODEL_LATENCY), None)

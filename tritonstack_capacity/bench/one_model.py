@@ -15,6 +15,7 @@ from urllib.parse import urlparse
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
+from tritonstack import aws_names
 from tritonstack.client.body import decode
 from tritonstack.client.calls import Target
 from tritonstack.errors import WorkFailedError
@@ -137,7 +138,7 @@ def model_data_url(session: Any, target: BenchTarget) -> str:
 NAMESPACE = "AWS/SageMaker"
 CUSTOM_NAMESPACE = "tritonstack/client"
 CUSTOM_METRIC = "EndToEndLatency"
-METRICS = ("ModelLatency", "OverheadLatency")
+METRICS = (aws_names.MODEL_LATENCY, aws_names.OVERHEAD_LATENCY)
 VALUES_A_DATUM = 150
 """The most that PutMetricData takes in one datum."""
 
@@ -161,7 +162,7 @@ class EndpointFigures:
 
 def dimensions(endpoint: str, variant: str) -> list[dict[str, str]]:
     """Of a production variant's metrics."""
-    return [{"Name": "EndpointName", "Value": endpoint}, {"Name": "VariantName", "Value": variant}]
+    return aws_names.dimension_list(aws_names.variant_dimensions(endpoint, variant))
 
 
 def endpoint_figures(

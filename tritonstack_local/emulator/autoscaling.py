@@ -11,6 +11,7 @@ from typing import Any
 
 from ministack.core.responses import AccountRegionScopedDict, get_account_id, get_region
 
+from tritonstack import aws_names
 from tritonstack_local.emulator.json_service import JsonService
 from tritonstack_local.emulator.refusal import RefusedError
 from tritonstack_local.emulator.sagemaker.endpoints import Endpoints
@@ -22,9 +23,9 @@ _SCHEDULE = re.compile(
     r"at\(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\)|rate\(\d+ (minute|hour|day)s?\)|cron\(\S+( \S+){5}\)"
 )
 _PREFIXES = {
-    "sagemaker:variant:DesiredInstanceCount": (
-        "SageMakerVariantInvocationsPerInstance",
-        "SageMakerVariantConcurrentRequestsPerModelHighResolution",
+    aws_names.VARIANT_INSTANCE_COUNT: (
+        aws_names.PREDEFINED_INVOCATIONS_PER_INSTANCE,
+        aws_names.PREDEFINED_CONCURRENT_REQUESTS,
     ),
 }
 _NEEDED = {"MetricName", "Namespace", "Statistic"}

@@ -11,6 +11,7 @@ from typing import Any
 from ministack.core.responses import request_scope
 from ministack.services import eventbridge, sqs
 
+from tritonstack import aws_names
 from tritonstack_local.emulator.clock import clock
 from tritonstack_local.emulator.cloudwatch import metric_store
 from tritonstack_local.emulator.codebuild.build import Build
@@ -26,20 +27,20 @@ def count_invocations() -> None:
 
     def invoke(target: dict[str, Any], event: dict[str, Any], rule: dict[str, Any], view: Any = None) -> None:
         theirs(target, event, rule, view)
-        metric_store.record("AWS/Events", "Invocations", 1, "Count", {"RuleName": rule["Name"]})
+        metric_store.record(aws_names.EVENTS, aws_names.INVOCATIONS, 1, "Count", {aws_names.RULE_NAME: rule["Name"]})
 
     eventbridge._invoke_target = invoke
 
 
 def count_build(build: Build) -> None:
     """Write of a build that has ended; a stopped one neither failed nor succeeded."""
-    of = {"ProjectName": build.plan.project}
-    metric_store.record("AWS/CodeBuild", "Builds", 1, "Count", of)
-    metric_store.record("AWS/CodeBuild", "Duration", clock.now() - build.start, "Seconds", of)
-    ends = {"SucceededBuilds": build.status == "SUCCEEDED", "FailedBuilds": build.status in _FAILED}
+    of = {aws_names.PROJECT_NAME: build.plan.project}
+    metric_store.record(aws_names.CODEBUILD, aws_names.BUILDS, 1, "Count", of)
+    metric_store.record(aws_names.CODEBUILD, aws_names.BUILD_DURATION, clock.now() - build.start, "Seconds", of)
+    ends = {aws_names.SUCCEEDED_BUILDS: build.status == "SUCCEEDED", aws_names.FAILED_BUILDS: build.status in _FAILED}
     for name, holds in ends.items():
         if holds:
-            metric_store.record("AWS/CodeBuild", name, 1, "Count", of)
+            metric_store.record(aws_names.CODEBUILD, name, 1, "Count", of)
 
 
 class QueueDepths:
@@ -61,5 +62,9 @@ class QueueDepths:
             waiting = int(queue["attributes"]["ApproximateNumberOfMessages"])
             with request_scope(account, region):
                 metric_store.record(
-                    "AWS/SQS", "ApproximateNumberOfMessagesVisible", waiting, "Count", {"QueueName": queue["name"]}
+                    aws_names.QUEUES,
+                    aws_names.VISIBLE_MESSAGES,
+                    waiting,
+                    "Count",
+                    {aws_names.QUEUE_NAME: queue["name"]},
                 )

@@ -17,6 +17,7 @@ from typing import Any
 
 from ministack.core.responses import get_account_id, get_region, request_scope
 
+from tritonstack import aws_names
 from tritonstack.sagemaker_rules.target_tracking import (
     DEFAULT_COOLDOWN_SECONDS,
     HIGH_PERIODS,
@@ -38,11 +39,10 @@ from tritonstack_local.emulator.sagemaker.instances import LIMIT
 ALARM_PREFIX = "TargetTracking-"
 """So begin the names of the alarms that policies make."""
 Request = dict[str, Any]
-_VARIANT = "sagemaker:variant:DesiredInstanceCount"
 _PREDEFINED = {
-    "SageMakerVariantInvocationsPerInstance": ("InvocationsPerInstance", "Sum", 60),
+    aws_names.PREDEFINED_INVOCATIONS_PER_INSTANCE: (aws_names.INVOCATIONS_PER_INSTANCE, "Sum", 60),
     # Which statistic AWS's alarm reads is UNVERIFIED.
-    "SageMakerVariantConcurrentRequestsPerModelHighResolution": ("ConcurrentRequestsPerModel", "Maximum", 10),
+    aws_names.PREDEFINED_CONCURRENT_REQUESTS: (aws_names.CONCURRENT_REQUESTS_PER_MODEL, "Maximum", 10),
 }
 _AGAIN_SECONDS = 60
 """After a failed activity: CloudWatch looks at an alarm once a minute, and a failed activity starts no cooldown."""
@@ -55,7 +55,7 @@ def put_alarms(policy: Mapping[str, Any]) -> list[dict[str, str]]:
     None for other policies, and for metric math, which the local AWS does not track.
     """
     configuration = policy.get("TargetTrackingScalingPolicyConfiguration")
-    if configuration is None or policy["ScalableDimension"] != _VARIANT:
+    if configuration is None or policy["ScalableDimension"] != aws_names.VARIANT_INSTANCE_COUNT:
         return []
     metric = _metric(policy["ResourceId"], configuration)
     if metric is None:
@@ -96,8 +96,8 @@ def _metric(resource: str, configuration: Mapping[str, Any]) -> Request | None:
     if "PredefinedMetricSpecification" in configuration:
         kind = configuration["PredefinedMetricSpecification"]["PredefinedMetricType"]
         name, stat, period = _PREDEFINED[kind]
-        of = [{"Name": "EndpointName", "Value": endpoint}, {"Name": "VariantName", "Value": variant}]
-        what = {"Namespace": "AWS/SageMaker", "MetricName": name, "Statistic": stat}
+        of = aws_names.dimension_list(aws_names.variant_dimensions(endpoint, variant))
+        what = {"Namespace": aws_names.SAGEMAKER, "MetricName": name, "Statistic": stat}
         return {**what, "Dimensions": of, "Period": period}
     customized = configuration["CustomizedMetricSpecification"]
     if "Metrics" in customized:

@@ -16,9 +16,9 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
+from tritonstack.naming import LOCAL_MAX_LOADED_MODELS_TAG
 from tritonstack_local.runtime.settings import RuntimeSettings
 
-MAX_LOADED_TAG = "tritonstack:local-max-loaded-models"
 DEPLOYING = frozenset({"Creating", "Updating", "SystemUpdating", "RollingBack"})
 ENDED = frozenset({"Deleting", "Failed", "OutOfService", "UpdateRollbackFailed"})
 SHIFTING = frozenset({"ActivatingTraffic", "Baking"})
@@ -215,7 +215,7 @@ class EmulatorReader:
     def _describe(self, name: str) -> DeployedEndpoint:
         answer = self._sagemaker.describe_endpoint(EndpointName=name)
         tags = self._sagemaker.list_tags(ResourceArn=answer["EndpointArn"]).get("Tags", [])
-        limit = next((tag["Value"] for tag in tags if tag["Key"] == MAX_LOADED_TAG), "")
+        limit = next((tag["Value"] for tag in tags if tag["Key"] == LOCAL_MAX_LOADED_MODELS_TAG), "")
         status = answer["EndpointStatus"]
         summary = answer.get("PendingDeploymentSummary") or {}
         pending = summary.get("EndpointConfigName")

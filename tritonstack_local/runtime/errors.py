@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tritonstack import aws_names
 from tritonstack.http_server import InvokeError
 
 NO_STATUS = 0
@@ -112,7 +113,7 @@ class ContainerAddress:
     @property
     def log_group(self) -> str:
         """The log group of the endpoint."""
-        return f"/aws/sagemaker/Endpoints/{self.endpoint}"
+        return f"{aws_names.ENDPOINT_LOG_GROUPS}{self.endpoint}"
 
     @property
     def log_stream_arn(self) -> str:

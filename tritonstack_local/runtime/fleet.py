@@ -19,6 +19,7 @@ from pathlib import Path
 
 import psutil
 
+from tritonstack import aws_names
 from tritonstack.errors import TritonstackError
 from tritonstack.http_server import Answer, InvokeError
 from tritonstack.unpacking import UnpackLimits
@@ -99,12 +100,12 @@ class InstanceUsage:
                 resident += process.memory_info().rss
         disk = shutil.disk_usage(self._folder)
         found = {
-            "MemoryUtilization": 100.0 * resident / psutil.virtual_memory().total,
-            "DiskUtilization": 100.0 * disk.used / disk.total,
+            aws_names.MEMORY_UTILIZATION: 100.0 * resident / psutil.virtual_memory().total,
+            aws_names.DISK_UTILIZATION: 100.0 * disk.used / disk.total,
         }
         if pid == self._pid and now > self._at:
             spent = sum(max(used - self._cpu.get(number, 0.0), 0.0) for number, used in cpu.items())
-            found["CPUUtilization"] = 100.0 * spent / (now - self._at)
+            found[aws_names.CPU_UTILIZATION] = 100.0 * spent / (now - self._at)
         self._pid, self._cpu, self._at = pid, cpu, now
         return found
 

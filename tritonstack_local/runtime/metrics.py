@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+from tritonstack import aws_names
 from tritonstack.http_server import InvokeError
 
 GROWTH = 1.02
@@ -61,13 +62,10 @@ def _middle(bucket: int) -> float:
 # Names, units and dimensions: developer guide, monitoring-cloudwatch and deployment-guardrails-configuration (a
 # fleet's own figures carry EndpointConfigName too). GPUUtilization and GPUMemoryUtilization are not written: there is
 # no GPU.
-INVOCATIONS = "AWS/SageMaker"
-INSTANCES = "/aws/sagemaker/Endpoints"
 NOT_WRITTEN = "GPUUtilization, GPUMemoryUtilization: no GPU on this machine"
 MICROSECONDS = "Microseconds"
 VALUES_A_DATUM = 150
 """PutMetricData's limit of unique values in one datum (CloudWatch API reference)."""
-LOADED_MODELS = "LoadedModelCount"
 
 
 @dataclass
@@ -116,11 +114,11 @@ class Dimensions(NamedTuple):
 
     def of_endpoint(self) -> list[dict[str, str]]:
         """EndpointName and VariantName."""
-        return [{"Name": "EndpointName", "Value": self.endpoint}, {"Name": "VariantName", "Value": self.variant}]
+        return aws_names.dimension_list(aws_names.variant_dimensions(self.endpoint, self.variant))
 
     def of_fleet(self) -> list[dict[str, str]]:
         """These and EndpointConfigName."""
-        return [*self.of_endpoint(), {"Name": "EndpointConfigName", "Value": self.config}]
+        return [*self.of_endpoint(), {"Name": aws_names.ENDPOINT_CONFIG_NAME, "Value": self.config}]
 
 
 class FleetMetrics:
@@ -192,21 +190,21 @@ class FleetMetrics:
 
     def model_downloaded(self, seconds: float) -> None:
         """See LoadEvents."""
-        self._duration("ModelDownloadingTime", seconds)
+        self._duration(aws_names.MODEL_DOWNLOADING_TIME, seconds)
 
     def model_loaded(self, seconds: float) -> None:
         """See LoadEvents."""
         self.loads += 1
-        self._duration("ModelLoadingTime", seconds)
+        self._duration(aws_names.MODEL_LOADING_TIME, seconds)
 
     def model_unloaded(self, seconds: float) -> None:
         """See LoadEvents."""
         self.unloads += 1
-        self._duration("ModelUnloadingTime", seconds)
+        self._duration(aws_names.MODEL_UNLOADING_TIME, seconds)
 
     def waited_for_model(self, seconds: float) -> None:
         """A request waited for its model to be downloaded or loaded."""
-        self._duration("ModelLoadingWaitTime", seconds)
+        self._duration(aws_names.MODEL_LOADING_WAIT_TIME, seconds)
 
     def gauge(self, name: str, value: float) -> None:
         """A figure of the instance, sampled now (CPUUtilization, MemoryUtilization, LoadedModelCount, …)."""
@@ -243,45 +241,45 @@ class FleetMetrics:
         """One datum a gauge. Each of N instances writes LoadedModelCount; the one Triton here does for all of them."""
         stamp = datetime.fromtimestamp(number * 60, tz=UTC)
         for name, samples in gauges.items():
-            if name == LOADED_MODELS:
+            if name == aws_names.LOADED_MODEL_COUNT:
                 count, share = self.instance_count, samples[-1] / self.instance_count
                 unit, spread = "None", Spread(count, samples[-1], share, share)
             else:
                 mean = sum(samples) / len(samples)
                 unit, spread = "Percent", Spread(1, mean, mean, mean)
             datum = {"MetricName": name, "Unit": unit, "StatisticValues": spread.statistics()}
-            yield INSTANCES, {**datum, "Timestamp": stamp, "Dimensions": self.dimensions.of_endpoint()}
+            yield aws_names.INSTANCES, {**datum, "Timestamp": stamp, "Dimensions": self.dimensions.of_endpoint()}
 
     def _data(self, number: int, minute: Minute) -> Iterator[tuple[str, dict[str, Any]]]:
         stamp = datetime.fromtimestamp(number * 60, tz=UTC)
         common = {"Timestamp": stamp, "Dimensions": self.dimensions.of_endpoint()}
         invoked = list(self._invocation_data(minute))
         for datum in invoked:
-            yield INVOCATIONS, {**datum, **common}
+            yield aws_names.SAGEMAKER, {**datum, **common}
         for datum in invoked:
-            yield INVOCATIONS, {**datum, "Timestamp": stamp, "Dimensions": self.dimensions.of_fleet()}
+            yield aws_names.SAGEMAKER, {**datum, "Timestamp": stamp, "Dimensions": self.dimensions.of_fleet()}
         for name, histogram in minute.durations.items():
             for datum in _distribution(name, histogram):
-                yield INVOCATIONS, {**datum, **common}
+                yield aws_names.SAGEMAKER, {**datum, **common}
 
     def _invocation_data(self, minute: Minute) -> Iterator[dict[str, Any]]:
         count = minute.invocations
         if not count:
             return
-        yield _statistics("Invocations", count, Spread(count, count, 1, 1))
+        yield _statistics(aws_names.INVOCATIONS, count, Spread(count, count, 1, 1))
         share = 1 / self.instance_count
-        yield _statistics("InvocationsPerInstance", count, Spread(count, count * share, share, share))
+        yield _statistics(aws_names.INVOCATIONS_PER_INSTANCE, count, Spread(count, count * share, share, share))
         for name, errors in (
-            ("Invocation4XXErrors", minute.client_errors),
-            ("Invocation5XXErrors", minute.server_errors),
-            ("InvocationModelErrors", minute.model_errors),
+            (aws_names.INVOCATION_4XX_ERRORS, minute.client_errors),
+            (aws_names.INVOCATION_5XX_ERRORS, minute.server_errors),
+            (aws_names.INVOCATION_MODEL_ERRORS, minute.model_errors),
         ):
             yield _statistics(name, count, _zeros_and_ones(errors, count))
-        yield _statistics("ConcurrentRequestsPerModel", count, minute.concurrency)
+        yield _statistics(aws_names.CONCURRENT_REQUESTS_PER_MODEL, count, minute.concurrency)
         if minute.lookups:
-            yield _statistics("ModelCacheHit", minute.lookups, _zeros_and_ones(minute.hits, minute.lookups))
-        yield from _distribution("ModelLatency", minute.model_latency)
-        yield from _distribution("OverheadLatency", minute.overhead)
+            yield _statistics(aws_names.MODEL_CACHE_HIT, minute.lookups, _zeros_and_ones(minute.hits, minute.lookups))
+        yield from _distribution(aws_names.MODEL_LATENCY, minute.model_latency)
+        yield from _distribution(aws_names.OVERHEAD_LATENCY, minute.overhead)
 
 
 def _zeros_and_ones(ones: int, count: int) -> Spread:

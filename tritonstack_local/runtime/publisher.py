@@ -12,8 +12,9 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from tritonstack import aws_names
 from tritonstack_local.runtime.fleet import Fleet, FleetState, InstanceUsage
-from tritonstack_local.runtime.metrics import LOADED_MODELS, by_namespace
+from tritonstack_local.runtime.metrics import by_namespace
 from tritonstack_local.runtime.settings import RuntimeSettings
 
 # Triton notes every request of a multi-model endpoint with a line of its own (sagemaker_server.cc). Under load these
@@ -222,7 +223,7 @@ class Publisher:
         for name, value in (await asyncio.to_thread(self._usage[fleet].sample, container.pid)).items():
             fleet.metrics.gauge(name, value)
         if fleet.config.model.multi_model:
-            fleet.metrics.gauge(LOADED_MODELS, fleet.models.loaded_count)
+            fleet.metrics.gauge(aws_names.LOADED_MODEL_COUNT, fleet.models.loaded_count)
 
     def _put(self, grouped: Mapping[str, list[dict[str, Any]]]) -> list[tuple[str, dict[str, Any]]]:
         """Send; returns what could not be sent."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tritonstack.http_server import InvokeError
-from tritonstack_local.runtime.metrics import LOADED_MODELS, Dimensions, FleetMetrics, by_namespace
+from tritonstack_local.runtime.metrics import Dimensions, FleetMetrics, by_namespace
 
 MINUTE = 60
 
@@ -61,7 +61,7 @@ def hour(
         for name, value in gauges.items():
             metrics.gauge(name, value * rng.uniform(0.85, 1.15))
         if multi_model:
-            metrics.gauge(LOADED_MODELS, float(min(8, 1 + number // 4)) * metrics.instance_count)
+            metrics.gauge("LoadedModelCount", float(min(8, 1 + number // 4)) * metrics.instance_count)
     clock.now = last * MINUTE + 1.0
     for namespace, data in by_namespace(metrics.take(ended=True)).items():
         for start in range(0, len(data), 200):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tritonstack.naming import log_group
 from tritonstack.preflight.result import About, Result
 from tritonstack.preflight.subject import Check, Subject
 
@@ -13,11 +14,11 @@ def log_groups(subject: Subject) -> dict[str, str]:
     environment = subject.environment
     name, found = environment.environment, {}
     if subject.builds_on_deploy:
-        found[f"/tritonstack/{name}/builds"] = f"{name}-builds"
+        found[log_group(environment=name, of="builds")] = f"{name}-builds"
         if any(build.builder.kind == "codebuild" for build in subject.served.engines.builds):
-            found[f"/tritonstack/{name}/engines"] = f"{name}-builds"
+            found[log_group(environment=name, of="engines")] = f"{name}-builds"
     if environment.network is not None and environment.network.created is not None:
-        found[f"/tritonstack/{name}/network"] = f"{name}-network"
+        found[log_group(environment=name, of="network")] = f"{name}-network"
     return found
 
 

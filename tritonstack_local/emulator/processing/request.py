@@ -12,6 +12,7 @@ from typing import Any
 
 from ministack.services import cloudwatch_logs
 
+from tritonstack import aws_names
 from tritonstack.catalogue import load_catalogue
 from tritonstack_local.emulator.clock import clock
 from tritonstack_local.emulator.gpu_stand_ins import gpu_of, known_instance_types
@@ -109,7 +110,7 @@ def shortened(text: str) -> str:
     return text.encode()[:LONGEST_TEXT].decode(errors="ignore")
 
 
-GROUP = "/aws/sagemaker/ProcessingJobs"
+GROUP = aws_names.PROCESSING_JOBS
 _LONGEST_LINE = 200_000  # bytes; CloudWatch Logs takes 256 KiB an event
 
 

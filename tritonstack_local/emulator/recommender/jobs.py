@@ -11,6 +11,7 @@ from botocore.exceptions import ClientError
 from ministack.core.concurrency import spawn_background
 from ministack.core.responses import get_region
 
+from tritonstack import aws_names
 from tritonstack.catalogue.prices import hosting_price
 from tritonstack_local.emulator.clock import clock
 from tritonstack_local.emulator.cloudwatch import metric_store
@@ -297,6 +298,8 @@ def _write_metrics(job: RecommendationJob) -> None:
     """The endpoint's latencies, as CloudWatch has them of a real one: constructed, in microseconds."""
     for instance_type in job.instance_types:
         name = job.made(instance_type)
-        dimensions = {"EndpointName": name, "VariantName": name}
+        dimensions = aws_names.variant_dimensions(name, name)
         for share in SHARES_MS:
-            metric_store.record("AWS/SageMaker", "ModelLatency", LATENCY_MS * 1000 * share, "Microseconds", dimensions)
+            metric_store.record(
+                aws_names.SAGEMAKER, aws_names.MODEL_LATENCY, LATENCY_MS * 1000 * share, "Microseconds", dimensions
+            )

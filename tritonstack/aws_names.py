@@ -1,0 +1,77 @@
+"""AWS's own names that several parts must spell alike: namespaces, metrics, dimensions, scaling, log groups.
+
+Names that are this project's (keys, parameters, tags) are in ``tritonstack.naming``. A Lambda imports neither and has
+its own copies; ``tests/test_aws_names.py`` compares them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+# CloudWatch namespaces, and the metrics in each (SageMaker developer guide, "Monitor SageMaker AI with CloudWatch").
+SAGEMAKER = "AWS/SageMaker"
+"""Metrics of requests and of model loading, for a production variant."""
+INVOCATIONS = "Invocations"
+INVOCATIONS_PER_INSTANCE = "InvocationsPerInstance"
+INVOCATION_4XX_ERRORS = "Invocation4XXErrors"
+INVOCATION_5XX_ERRORS = "Invocation5XXErrors"
+INVOCATION_MODEL_ERRORS = "InvocationModelErrors"
+MODEL_LATENCY = "ModelLatency"
+OVERHEAD_LATENCY = "OverheadLatency"
+CONCURRENT_REQUESTS_PER_MODEL = "ConcurrentRequestsPerModel"
+MODEL_LOADING_WAIT_TIME = "ModelLoadingWaitTime"
+MODEL_DOWNLOADING_TIME = "ModelDownloadingTime"
+MODEL_LOADING_TIME = "ModelLoadingTime"
+MODEL_UNLOADING_TIME = "ModelUnloadingTime"
+MODEL_CACHE_HIT = "ModelCacheHit"
+
+INSTANCES = "/aws/sagemaker/Endpoints"
+"""Metrics of each instance of a production variant."""
+CPU_UTILIZATION = "CPUUtilization"
+MEMORY_UTILIZATION = "MemoryUtilization"
+DISK_UTILIZATION = "DiskUtilization"
+GPU_UTILIZATION = "GPUUtilization"
+GPU_MEMORY_UTILIZATION = "GPUMemoryUtilization"
+LOADED_MODEL_COUNT = "LoadedModelCount"
+
+CODEBUILD = "AWS/CodeBuild"
+BUILDS = "Builds"
+SUCCEEDED_BUILDS = "SucceededBuilds"
+FAILED_BUILDS = "FailedBuilds"
+BUILD_DURATION = "Duration"
+PROJECT_NAME = "ProjectName"
+
+EVENTS = "AWS/Events"
+RULE_NAME = "RuleName"
+
+QUEUES = "AWS/SQS"
+VISIBLE_MESSAGES = "ApproximateNumberOfMessagesVisible"
+QUEUE_NAME = "QueueName"
+
+# Dimensions of a production variant's metrics.
+ENDPOINT_NAME = "EndpointName"
+VARIANT_NAME = "VariantName"
+ENDPOINT_CONFIG_NAME = "EndpointConfigName"
+"""The third dimension of one fleet's metrics (developer guide, "Auto-Rollback Configuration and Monitoring")."""
+
+# Application Auto Scaling (API reference: ScalingPolicy, PredefinedMetricSpecification).
+VARIANT_INSTANCE_COUNT = "sagemaker:variant:DesiredInstanceCount"
+"""The scalable dimension of a production variant."""
+PREDEFINED_INVOCATIONS_PER_INSTANCE = "SageMakerVariantInvocationsPerInstance"
+PREDEFINED_CONCURRENT_REQUESTS = "SageMakerVariantConcurrentRequestsPerModelHighResolution"
+
+# Log groups that SageMaker names itself; jobs also write their metrics in a namespace of this name.
+ENDPOINT_LOG_GROUPS = "/aws/sagemaker/Endpoints/"
+"""Prefix; the endpoint's name follows (developer guide, "Log Groups and Streams")."""
+PROCESSING_JOBS = "/aws/sagemaker/ProcessingJobs"
+RECOMMENDATION_JOBS = "/aws/sagemaker/InferenceRecommendationsJobs"
+
+
+def variant_dimensions(endpoint_name: str, variant_name: str) -> dict[str, str]:
+    """Dimensions of a production variant's metrics."""
+    return {ENDPOINT_NAME: endpoint_name, VARIANT_NAME: variant_name}
+
+
+def dimension_list(dimensions: Mapping[str, str]) -> list[dict[str, str]]:
+    """Dimensions as the CloudWatch API takes them."""
+    return [{"Name": name, "Value": value} for name, value in dimensions.items()]
