@@ -70,7 +70,7 @@ def main() -> int:
 
 def pipeline_app(app: cdk.App, *, asked: str, models: Path, folder: Path) -> int:
     """Synthesise a pipeline and its environments. ``asked``: ``true``, or the file of its settings. Returns as main."""
-    from stacks.pipeline_app import add_pipeline  # noqa: PLC0415 - CDK Pipelines' types, which environments do not need
+    from stacks.pipeline import add_pipeline  # noqa: PLC0415 - CDK Pipelines' types, which environments do not need
 
     try:
         refuse_both(app.node.try_get_context("environments"))
@@ -137,7 +137,7 @@ def check_with_nag(app: cdk.App, *, nist: bool = True) -> None:
         cdk.Validations.of(app).add_plugins(cdk_nag.AwsSolutionsChecks(app))
         if not nist:
             return
-        from constructs_lib.nist_acknowledgements import acknowledge_nist  # noqa: PLC0415 - as cdk-nag
+        from constructs_lib.acknowledgement import acknowledge_nist  # noqa: PLC0415 - as cdk-nag
 
         cdk.Validations.of(app).add_plugins(cdk_nag.NIST80053R5Checks(app))
         for stage in app.node.children:

@@ -10,29 +10,29 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from constructs_lib.activation import Activation as Activation
+    from constructs_lib.activation import Verification as Verification
     from constructs_lib.artifact_bucket import ArchiveStore as ArchiveStore
     from constructs_lib.artifact_bucket import ArtifactBucket as ArtifactBucket
     from constructs_lib.artifact_bucket import ArtifactBucketReference as ArtifactBucketReference
     from constructs_lib.artifact_bucket import OwnBucket as OwnBucket
-    from constructs_lib.build_access import JoinedNetwork as JoinedNetwork
-    from constructs_lib.callable_endpoint import CallableEndpoint as CallableEndpoint
-    from constructs_lib.callable_endpoint import MetricOptions as MetricOptions
+    from constructs_lib.endpoint import CallableEndpoint as CallableEndpoint
     from constructs_lib.endpoint import Endpoint as Endpoint
     from constructs_lib.endpoint import Fleet as Fleet
+    from constructs_lib.endpoint import MetricOptions as MetricOptions
     from constructs_lib.endpoint import Timeouts as Timeouts
-    from constructs_lib.endpoint_log import EndpointLog as EndpointLog
-    from constructs_lib.execution_role import ExecutionRole as ExecutionRole
     from constructs_lib.monitoring import Alarms as Alarms
     from constructs_lib.monitoring import AlarmTopic as AlarmTopic
     from constructs_lib.monitoring import Dashboard as Dashboard
+    from constructs_lib.monitoring import EndpointLog as EndpointLog
     from constructs_lib.multi_model_endpoint import MultiModelEndpoint as MultiModelEndpoint
     from constructs_lib.network import Network as Network
     from constructs_lib.network import NetworkReference as NetworkReference
-    from constructs_lib.triton_image import TritonImage as TritonImage
+    from constructs_lib.permission import JoinedNetwork as JoinedNetwork
+    from constructs_lib.triton_model import ExecutionRole as ExecutionRole
     from constructs_lib.triton_model import MultiModelData as MultiModelData
     from constructs_lib.triton_model import SingleModelData as SingleModelData
+    from constructs_lib.triton_model import TritonImage as TritonImage
     from constructs_lib.triton_model import TritonModel as TritonModel
-    from constructs_lib.verification import Verification as Verification
     from tritonstack.config import ContainerSettings as ContainerSettings
     from tritonstack.config import Rollout as Rollout
     from tritonstack.config import Scaling as Scaling
@@ -44,15 +44,15 @@ _MODULES = {
     "ArchiveStore": "constructs_lib.artifact_bucket",
     "ArtifactBucket": "constructs_lib.artifact_bucket",
     "ArtifactBucketReference": "constructs_lib.artifact_bucket",
-    "CallableEndpoint": "constructs_lib.callable_endpoint",
+    "CallableEndpoint": "constructs_lib.endpoint",
     "ContainerSettings": "tritonstack.config",
     "Dashboard": "constructs_lib.monitoring",
     "Endpoint": "constructs_lib.endpoint",
-    "EndpointLog": "constructs_lib.endpoint_log",
-    "ExecutionRole": "constructs_lib.execution_role",
+    "EndpointLog": "constructs_lib.monitoring",
+    "ExecutionRole": "constructs_lib.triton_model",
     "Fleet": "constructs_lib.endpoint",
-    "JoinedNetwork": "constructs_lib.build_access",
-    "MetricOptions": "constructs_lib.callable_endpoint",
+    "JoinedNetwork": "constructs_lib.permission",
+    "MetricOptions": "constructs_lib.endpoint",
     "MultiModelData": "constructs_lib.triton_model",
     "MultiModelEndpoint": "constructs_lib.multi_model_endpoint",
     "Network": "constructs_lib.network",
@@ -62,9 +62,9 @@ _MODULES = {
     "Scaling": "tritonstack.config",
     "SingleModelData": "constructs_lib.triton_model",
     "Timeouts": "constructs_lib.endpoint",
-    "TritonImage": "constructs_lib.triton_image",
+    "TritonImage": "constructs_lib.triton_model",
     "TritonModel": "constructs_lib.triton_model",
-    "Verification": "constructs_lib.verification",
+    "Verification": "constructs_lib.activation",
 }
 __all__ = list(_MODULES)
 

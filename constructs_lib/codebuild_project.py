@@ -20,9 +20,18 @@ from constructs import Construct
 
 from constructs_lib.acknowledgement import acknowledge
 from constructs_lib.artifact_bucket import ArtifactBucketReference, BuildLogOf, build_log_name
-from constructs_lib.build_access import JOBS, BuildNetwork, acknowledge_nameless, allow_jobs, allow_network, allow_pull
-from constructs_lib.permission import allow, boundary, parameter_arns
-from constructs_lib.triton_image import TritonImage
+from constructs_lib.permission import (
+    JOBS,
+    BuildNetwork,
+    acknowledge_nameless,
+    allow,
+    allow_jobs,
+    allow_network,
+    allow_pull,
+    boundary,
+    parameter_arns,
+)
+from constructs_lib.triton_model import TritonImage
 from tritonstack.paths import CARRIED, LIBRARY, repository_path
 
 

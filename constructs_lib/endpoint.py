@@ -1,27 +1,313 @@
-"""A SageMaker endpoint with one production variant."""
+"""A SageMaker endpoint with one production variant: import, grants, metrics, EndpointConfig and Endpoint."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
-from constructs_lib.callable_endpoint import CallableEndpoint
 from constructs_lib.rollout import allow_alarms, deployment_config, traffic_routing
 from constructs_lib.triton_model import TritonModel
-from tritonstack import naming
+from tritonstack import aws_names, naming
 from tritonstack.catalogue import load_catalogue
 from tritonstack.config import EndpointMetrics, Rollout, Scaling
+from tritonstack.naming import NAME_PATTERN, outputs_parameter
 
 if TYPE_CHECKING:
-    from aws_cdk import aws_iam as iam
+    from aws_cdk import aws_cloudwatch as cloudwatch
 
     from constructs_lib.rollout import FleetAlarms
     from constructs_lib.scaling import ScalingSteps
+
+
+class MetricOptions(TypedDict, total=False):
+    """What a metric method takes, each by its name.
+
+    Attributes:
+        statistic: one that AWS documents for the metric (``Sum``, ``Average``, ``p99``). Default: the method's own.
+        period: over which it is taken. Default: one minute, in which SageMaker writes.
+        label: what a graph's legend says. Default: the metric's name.
+        color: six hexadecimal digits after ``#``. Default: CloudWatch chooses.
+    """
+
+    statistic: str
+    period: cdk.Duration
+    label: str
+    color: str
+
+
+class VariantMetrics:
+    """Metrics with the right namespace, dimensions and unit, and by default a statistic that means something.
+
+    A statistic that AWS does not document for the metric is refused (LookupError): CloudWatch would show nothing.
+    Another account's or region's: ``endpoint.metric_invocations().with_(region="eu-west-1")``.
+
+    Attributes:
+        endpoint_name: the endpoint's name.
+        variant_name: its production variant's.
+    """
+
+    endpoint_name: str
+    variant_name: str
+
+    def _metric(self, namespace: str, name: str, statistic: str, options: MetricOptions) -> cloudwatch.Metric:
+        from aws_cdk import Duration  # noqa: PLC0415 - most apps look at no metric
+        from aws_cdk import aws_cloudwatch as cloudwatch  # noqa: PLC0415 - as above
+
+        from tritonstack.monitoring.known_metrics import unit_of  # noqa: PLC0415 - as above
+        from tritonstack.monitoring.metric import Metric  # noqa: PLC0415 - as above
+
+        chosen = options.get("statistic", statistic)
+        dimensions = aws_names.variant_dimensions(self.endpoint_name, self.variant_name)
+        known = Metric(namespace=namespace, name=name, dimensions=tuple(dimensions.items()), statistic=chosen)
+        return cloudwatch.Metric(
+            namespace=namespace,
+            metric_name=name,
+            dimensions_map=dimensions,
+            unit=cloudwatch.Unit[unit_of(known).upper()],
+            statistic=chosen,
+            period=options.get("period") or Duration.minutes(1),
+            label=options.get("label"),
+            color=options.get("color"),
+        )
+
+    def metric_invocations(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
+        """Calls of the endpoint. Default: ``Sum``."""
+        return self._metric(aws_names.SAGEMAKER, aws_names.INVOCATIONS, "Sum", options)
+
+    def metric_invocations_per_instance(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
+        """Calls for each instance; ``Sum`` is its only statistic that means something. Default: ``Sum``."""
+        return self._metric(aws_names.SAGEMAKER, aws_names.INVOCATIONS_PER_INSTANCE, "Sum", options)
+
+    def metric_invocation_4xx_errors(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
+        """Calls that the caller got wrong; ``Average`` is their share of all. Default: ``Sum``."""
+        return self._metric(aws_names.SAGEMAKER, aws_names.INVOCATION_4XX_ERRORS, "Sum", options)
+
+    def metric_invocation_5xx_errors(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
+        """Calls that failed here; ``Average`` is their share of all. Default: ``Sum``."""
+        return self._metric(aws_names.SAGEMAKER, aws_names.INVOCATION_5XX_ERRORS, "Sum", options)
+
+    def metric_invocation_model_errors(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
+        """Calls that the container did not answer with 2XX; ``Average`` is their share of all. Default: ``Sum``."""
+        return self._metric(aws_names.SAGEMAKER, aws_names.INVOCATION_MODEL_ERRORS, "Sum", options)
+
+    def metric_model_latency(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
+        """How long the container takes, with the way to it and back. Default: ``Average``."""
+        return self._metric(aws_names.SAGEMAKER, aws_names.MODEL_LATENCY, "Average", options)
+
+    def metric_overhead_latency(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
+        """What SageMaker adds to the container's time. Default: ``Average``."""
+        return self._metric(aws_names.SAGEMAKER, aws_names.OVERHEAD_LATENCY, "Average", options)
+
+    def metric_concurrent_requests_per_model(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
+        """Calls at the same time, those in the container's queue too. Default: ``Maximum``."""
+        return self._metric(aws_names.SAGEMAKER, aws_names.CONCURRENT_REQUESTS_PER_MODEL, "Maximum", options)
+
+    def metric_model_loading_wait_time(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
+        """How long a call waits for its model to be downloaded or loaded. Multi-model mode. Default: ``Average``."""
+        return self._metric(aws_names.SAGEMAKER, aws_names.MODEL_LOADING_WAIT_TIME, "Average", options)
+
+    def metric_model_loading_time(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
+        """How long the container takes to load a model. Multi-model mode. Default: ``Average``."""
+        return self._metric(aws_names.SAGEMAKER, aws_names.MODEL_LOADING_TIME, "Average", options)
+
+    def metric_model_unloading_time(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
+        """How long the container takes to unload a model. Multi-model mode. Default: ``Average``."""
+        return self._metric(aws_names.SAGEMAKER, aws_names.MODEL_UNLOADING_TIME, "Average", options)
+
+    def metric_model_downloading_time(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
+        """How long an archive takes to come from S3. Multi-model mode. Default: ``Average``."""
+        return self._metric(aws_names.SAGEMAKER, aws_names.MODEL_DOWNLOADING_TIME, "Average", options)
+
+    def metric_model_cache_hit(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
+        """The share of calls whose model was loaded before. Multi-model mode. Default: ``Average``."""
+        return self._metric(aws_names.SAGEMAKER, aws_names.MODEL_CACHE_HIT, "Average", options)
+
+    def metric_cpu_utilization(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
+        """0 to 100 for each vCPU, added up over an instance. Default: ``Average``."""
+        return self._metric(aws_names.INSTANCES, aws_names.CPU_UTILIZATION, "Average", options)
+
+    def metric_memory_utilization(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
+        """Of an instance's memory. Default: ``Average``."""
+        return self._metric(aws_names.INSTANCES, aws_names.MEMORY_UTILIZATION, "Average", options)
+
+    def metric_gpu_utilization(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
+        """0 to 100 for each GPU, added up over an instance. Default: ``Average``."""
+        return self._metric(aws_names.INSTANCES, aws_names.GPU_UTILIZATION, "Average", options)
+
+    def metric_gpu_memory_utilization(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
+        """0 to 100 for each GPU, added up over an instance. Default: ``Average``."""
+        return self._metric(aws_names.INSTANCES, aws_names.GPU_MEMORY_UTILIZATION, "Average", options)
+
+    def metric_disk_utilization(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
+        """Of an instance's disk. Default: ``Average``."""
+        return self._metric(aws_names.INSTANCES, aws_names.DISK_UTILIZATION, "Average", options)
+
+    def metric_loaded_model_count(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
+        """Models that an instance has loaded. Multi-model mode. Default: ``Average``."""
+        return self._metric(aws_names.INSTANCES, aws_names.LOADED_MODEL_COUNT, "Average", options)
+
+
+class CallableEndpoint(VariantMetrics, Construct):
+    """An endpoint that can be called and watched.
+
+    Attributes:
+        endpoint_name: its name.
+        variant_name: its production variant's.
+        multi_model: whether a caller picks the model by ``TargetModel``.
+        models: the models that grants may name; None: not known here, so that any may be named.
+        release_records: the SSM path of its release records; None: it has none.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        endpoint_name: str,
+        variant_name: str,
+        multi_model: bool,
+        models: Collection[str] | None = None,
+        release_records: str | None = None,
+    ) -> None:
+        """Describe an endpoint; nothing is made. Other apps import one by ``from_endpoint_attributes``.
+
+        Args:
+            scope: the parent.
+            construct_id: the id in the parent.
+            endpoint_name: its name.
+            variant_name: its production variant's.
+            multi_model: whether a caller picks the model by ``TargetModel``.
+            models: the models that grants may name. Default: None, any.
+            release_records: the SSM path of its release records, ``/tritonstack/<environment>/<endpoint>/``. Default:
+                None, it has none.
+
+        Raises:
+            ValueError: ``release_records`` is no such path.
+        """
+        super().__init__(scope, construct_id)
+        self.endpoint_name = endpoint_name
+        self.variant_name = variant_name
+        self.multi_model = multi_model
+        self.models = None if models is None else frozenset(models)
+        self.release_records = release_records
+        self._records = None if release_records is None else _records_of(release_records)
+
+    @staticmethod
+    def from_endpoint_attributes(
+        scope: Construct,
+        construct_id: str,
+        *,
+        endpoint_name: str,
+        variant_name: str,
+        multi_model: bool = True,
+        models: Collection[str] | None = None,
+        release_records: str | None = None,
+    ) -> CallableEndpoint:
+        """An endpoint of another app or stack, in the account and region of this stack.
+
+        Args:
+            scope: the parent.
+            construct_id: the id in the parent.
+            endpoint_name: its name; may be known at deployment only (an SSM parameter).
+            variant_name: its production variant's. Ours carry the instance type: ``ml.g4dn.xlarge`` is
+                ``g4dn-xlarge``.
+            multi_model: whether a caller picks the model by ``TargetModel``. Default: True.
+            models: the models that grants may name. Default: None, any.
+            release_records: the SSM path of its release records, as ``release_records`` of an environment's outputs
+                says it (``/tritonstack/prod/digits/``): grants then also let callers name models without their
+                archives. Default: None, callers name archives.
+        """
+        return CallableEndpoint(
+            scope,
+            construct_id,
+            endpoint_name=endpoint_name,
+            variant_name=variant_name,
+            multi_model=multi_model,
+            models=models,
+            release_records=release_records,
+        )
+
+    @property
+    def endpoint_arn(self) -> str:
+        """The endpoint's ARN, from its name, so that a grant needs no deployed endpoint."""
+        return cdk.Stack.of(self).format_arn(service="sagemaker", resource="endpoint", resource_name=self.endpoint_name)
+
+    def grant_invoke(self, grantee: iam.IGrantable, *, models: Sequence[str] | None = None) -> iam.Grant:
+        """Let someone call this endpoint.
+
+        Where it has release records, also read those of the models, and the endpoint's mode beside them: that is all
+        that ``tritonstack.client`` needs for ``endpoint/model``.
+
+        Args:
+            grantee: who may call.
+            models: in multi-model mode, the models that may be called, whichever their current archive. Default: None,
+                all of them.
+
+        Returns:
+            The grant.
+
+        Raises:
+            ValueError: ``models`` is empty, spells no model's name, names one that the endpoint does not serve, or
+                names models at a single-model endpoint, where there is nothing to pick.
+            TypeError: ``models`` is a string.
+        """
+        grant = iam.Grant.add_to_principal(
+            grantee=grantee,
+            actions=["sagemaker:InvokeEndpoint"],
+            resource_arns=[self.endpoint_arn],
+            conditions=None if models is None else self._only(models),
+        )
+        if self._records is None:
+            return grant
+        records, mode = self._records
+        # Without `models` a wildcard: a model that is added later has its record there, and may be called as well.
+        names = [f"{records}{model}" for model in sorted(set(models or "*"))]
+        reading = iam.Grant.add_to_principal(
+            grantee=grantee,
+            actions=["ssm:GetParameter"],
+            resource_arns=[
+                cdk.Stack.of(self).format_arn(service="ssm", resource="parameter", resource_name=name.strip("/"))
+                for name in (*names, mode)
+            ],
+        )
+        return grant.combine(reading)
+
+    def _only(self, models: Sequence[str]) -> dict[str, dict[str, list[str]]]:
+        """The condition that leaves these models. The dot ends a name: `bert` does not cover `bert-large`."""
+        if isinstance(models, str):
+            raise TypeError(f"`models` is a list of names, not a string: [{models!r}]")
+        if not self.multi_model:
+            raise ValueError(f"endpoint {self.endpoint_name} serves a single model: grant it without `models`")
+        if not models:
+            raise ValueError("`models` is empty: name at least one model, or leave it out to grant all")
+        for model in models:
+            _check_name(model)
+            if self.models is not None and model not in self.models:
+                known = ", ".join(sorted(self.models))
+                raise ValueError(f"endpoint {self.endpoint_name} has no model {model}: it has {known}")
+        return {"StringLike": {"sagemaker:TargetModel": [f"{model}.*.tar.gz" for model in sorted(set(models))]}}
+
+
+def _records_of(path: str) -> tuple[str, str]:
+    """The path of release records, and the parameter beside it in which the endpoint's stack says its mode."""
+    match = re.fullmatch(r"/tritonstack/([a-z0-9-]+)/([a-z0-9-]+)/", path)
+    if match is None:
+        raise ValueError(f"`release_records` is {path!r}; allowed: '/tritonstack/<environment>/<endpoint>/'")
+    return path, outputs_parameter(environment=match[1], stack=f"serving-{match[2]}")
+
+
+def _check_name(model: str) -> None:
+    """A wildcard or a dot in a name would let in more models than one."""
+    if re.fullmatch(NAME_PATTERN, model) is None:
+        raise ValueError(f"{model!r} is no model's name: small letters, digits and hyphens, without wildcards")
+
 
 NOT_RETAINED = ("DesiredWeight", "DataCaptureConfig")
 """What an update of a scaled endpoint takes from the new config; the number of instances stays as it is."""

@@ -11,12 +11,9 @@ from constructs import Construct
 from pydantic import ValidationError
 
 from constructs_lib.artifact_bucket import OwnBucket
-from constructs_lib.build_access import JoinedNetwork
-from constructs_lib.callable_endpoint import CallableEndpoint
-from constructs_lib.endpoint import Endpoint, Fleet, Timeouts
-from constructs_lib.execution_role import ExecutionRole
-from constructs_lib.triton_image import TritonImage
-from constructs_lib.triton_model import MultiModelData, TritonModel
+from constructs_lib.endpoint import CallableEndpoint, Endpoint, Fleet, Timeouts
+from constructs_lib.permission import JoinedNetwork
+from constructs_lib.triton_model import ExecutionRole, MultiModelData, TritonImage, TritonModel
 from tritonstack import naming
 from tritonstack.catalogue import load_catalogue
 from tritonstack.config import ContainerSettings, EndpointMetrics, Rollout, Scaling

@@ -1,21 +1,286 @@
-"""An environment's network: imported or created, and how other stacks find it."""
+"""An environment's network, imported or created, and how other stacks find it."""
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import aws_cdk as cdk
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
+from constructs_lib.acknowledgement import acknowledge, acknowledge_wildcard
 from constructs_lib.artifact_bucket import ArtifactBucketReference
-from constructs_lib.build_access import BuildNetwork, JoinedNetwork
 from constructs_lib.codebuild_project import BuildLog
-from constructs_lib.created_vpc import ClosedGroup, CreatedVpc, FlowLog, endpoints_group
+from constructs_lib.permission import BuildNetwork, JoinedNetwork, allow, boundary
 from constructs_lib.vpc_endpoints import Reach, VpcEndpoints
 from tritonstack import naming
 from tritonstack.config import CreatedNetwork, ImportedNetwork, NetworkSettings
+
+
+class FlowLog(Construct):
+    """All traffic of a VPC, in a log group under the artifacts' key."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        environment: str,
+        vpc_id: str,
+        log: BuildLog,
+        permissions_boundary_arn: str | None = None,
+    ) -> None:
+        """Make the flow log and its role.
+
+        Args:
+            scope: the parent.
+            construct_id: the id in the parent.
+            environment: the environment's name.
+            vpc_id: the VPC.
+            log: where it writes.
+            permissions_boundary_arn: a managed policy that bounds the role, where the account demands one.
+                Default: None.
+        """
+        super().__init__(scope, construct_id)
+        account = cdk.Stack.of(self).account
+        role = iam.Role(
+            self,
+            "Role",
+            description=f"Writes the flow log of the network of {environment}",
+            assumed_by=iam.ServicePrincipal(
+                "vpc-flow-logs.amazonaws.com", conditions={"StringEquals": {"aws:SourceAccount": account}}
+            ),
+            permissions_boundary=boundary(self, permissions_boundary_arn),
+        )
+        policy = iam.Policy(self, "Access", roles=[role])
+        allow(
+            policy,
+            "WriteFlows",
+            actions=["logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents"],
+            resources=[log.arn],
+        )
+        allow(policy, "FindGroup", actions=["logs:DescribeLogGroups"], resources=["*"])
+        acknowledge_wildcard(
+            policy,
+            resource="*",
+            reason="The user guide of VPC asks for logs:DescribeLogGroups ('IAM role for publishing flow logs'); it "
+            "lists the names of groups, and nothing in them.",
+        )
+        flows = ec2.CfnFlowLog(
+            self,
+            "Flows",
+            resource_id=vpc_id,
+            resource_type="VPC",
+            traffic_type="ALL",
+            log_destination_type="cloud-watch-logs",
+            log_group_name=log.name,
+            deliver_logs_permission_arn=role.role_arn,
+        )
+        flows.node.add_dependency(policy, log.group)
+
+
+HTTPS = 443
+INTERNET = "0.0.0.0/0"
+NOWHERE = ec2.CfnSecurityGroup.EgressProperty(
+    ip_protocol="icmp",
+    from_port=252,
+    to_port=86,
+    cidr_ip="255.255.255.255/32",
+    description="Lets nothing out: without a rule EC2 would let everything out",
+)
+"""An ICMP type that does not exist, to no address."""
+
+
+class ClosedGroup(Construct):
+    """A security group of machines that start connections and take none.
+
+    It lets out to S3's prefix list, and where asked to the internet, on port 443; ``let_to`` adds the endpoints.
+
+    Attributes:
+        group_id: its id.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        vpc_id: str,
+        of: str,
+        s3_prefix_list_id: str,
+        internet: bool = False,
+    ) -> None:
+        """Make the group.
+
+        Args:
+            scope: the parent.
+            construct_id: the id in the parent.
+            vpc_id: the VPC.
+            of: whose machines they are, for its description.
+            s3_prefix_list_id: S3's prefix list in the region.
+            internet: also to the internet, through a NAT gateway. Default: False.
+        """
+        super().__init__(scope, construct_id)
+        to_s3 = ec2.CfnSecurityGroup.EgressProperty(
+            ip_protocol="tcp",
+            from_port=HTTPS,
+            to_port=HTTPS,
+            destination_prefix_list_id=s3_prefix_list_id,
+            description="S3, through its gateway endpoint",
+        )
+        to_internet = ec2.CfnSecurityGroup.EgressProperty(
+            ip_protocol="tcp",
+            from_port=HTTPS,
+            to_port=HTTPS,
+            cidr_ip=INTERNET,
+            description="The package index, through a NAT gateway",
+        )
+        group = ec2.CfnSecurityGroup(
+            self,
+            "Group",
+            vpc_id=vpc_id,
+            group_description=f"{of}: HTTPS out, nothing in",
+            security_group_egress=[to_s3, to_internet] if internet else [to_s3],
+        )
+        self.group_id: str = group.attr_group_id
+
+    def let_to(self, group_id: str) -> None:
+        """Let out to the interface endpoints' group. A rule of its own: the two groups name one another."""
+        ec2.CfnSecurityGroupEgress(
+            self,
+            "ToEndpoints",
+            group_id=self.group_id,
+            ip_protocol="tcp",
+            from_port=HTTPS,
+            to_port=HTTPS,
+            destination_security_group_id=group_id,
+            description="Interface endpoints",
+        )
+
+
+def endpoints_group(scope: Construct, construct_id: str, *, vpc_id: str, callers: Sequence[str]) -> str:
+    """The group of interface endpoints, which take HTTPS from the groups ``callers`` and start nothing; its id."""
+    group = ec2.CfnSecurityGroup(
+        scope,
+        construct_id,
+        vpc_id=vpc_id,
+        group_description="Interface endpoints: HTTPS in from the environment, nothing out",
+        security_group_ingress=[
+            ec2.CfnSecurityGroup.IngressProperty(
+                ip_protocol="tcp",
+                from_port=HTTPS,
+                to_port=HTTPS,
+                source_security_group_id=caller,
+                description="Containers, builds and callers of the environment",
+            )
+            for caller in callers
+        ],
+        security_group_egress=[NOWHERE],
+    )
+    return str(group.attr_group_id)
+
+
+BLOCKS = 16
+"""The range is split so: a private block for each letter that a zone may end in (a to h), then a public one for each.
+So a zone that is added or removed moves no other."""
+
+
+class CreatedVpc(Construct):
+    """The VPC, its subnets and its routes.
+
+    Attributes:
+        vpc: the VPC.
+        subnets: zone → its private subnet.
+        route_tables: zone → the route table of that subnet.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        cidr: str,
+        zones: Sequence[str],
+        nat: Literal[False, "one", "each"],
+    ) -> None:
+        """Make the VPC.
+
+        Args:
+            scope: the parent.
+            construct_id: the id in the parent.
+            cidr: its range, of /24 or larger.
+            zones: names of availability zones, each ending in a letter of a to h.
+            nat: whether private subnets reach the internet: not at all, through one gateway, or each through its own.
+        """
+        super().__init__(scope, construct_id)
+        self._blocks = list(ipaddress.IPv4Network(cidr).subnets(prefixlen_diff=BLOCKS.bit_length() - 1))
+        self.vpc = ec2.CfnVPC(self, "Vpc", cidr_block=cidr, enable_dns_support=True, enable_dns_hostnames=True)
+        cdk.Tags.of(self.vpc).add("Name", self.node.path)
+        self.subnets: dict[str, ec2.CfnSubnet] = {}
+        self.route_tables: dict[str, ec2.CfnRouteTable] = {}
+        for zone in sorted(zones):
+            self.subnets[zone], self.route_tables[zone] = self._subnet(zone, "Private")
+        if nat:
+            self._way_out(sorted(zones), each=nat == "each")
+
+    def _subnet(self, zone: str, kind: Literal["Private", "Public"]) -> tuple[ec2.CfnSubnet, ec2.CfnRouteTable]:
+        block = self._blocks[ord(zone[-1]) - ord("a") + (0 if kind == "Private" else BLOCKS // 2)]
+        name = f"{kind}-{zone}"
+        subnet = ec2.CfnSubnet(
+            self,
+            f"{name}-Subnet",
+            vpc_id=self.vpc.ref,
+            availability_zone=zone,
+            cidr_block=str(block),
+            map_public_ip_on_launch=False,
+        )
+        cdk.Tags.of(subnet).add("Name", f"{self.node.path}/{name}")
+        acknowledge(
+            subnet,
+            finding="CloudFormation-Validate::W3010",
+            reason="The zone is a setting: a look-up at synthesis would need credentials and give other templates on "
+            "other days, and Fn::GetAZs gives zones without the instance types that endpoints run on.",
+        )
+        table = ec2.CfnRouteTable(self, f"{name}-Routes", vpc_id=self.vpc.ref)
+        ec2.CfnSubnetRouteTableAssociation(self, f"{name}-Routed", subnet_id=subnet.ref, route_table_id=table.ref)
+        return subnet, table
+
+    def _way_out(self, zones: Sequence[str], *, each: bool) -> None:
+        """Internet gateway, NAT gateways in public subnets, and a route to one of them from each private subnet."""
+        gateway = ec2.CfnInternetGateway(self, "Internet")
+        attached = ec2.CfnVPCGatewayAttachment(
+            self, "InternetAttached", vpc_id=self.vpc.ref, internet_gateway_id=gateway.ref
+        )
+        nats: dict[str, ec2.CfnNatGateway] = {}
+        for zone in zones if each else zones[:1]:
+            subnet, table = self._subnet(zone, "Public")
+            out = ec2.CfnRoute(
+                self,
+                f"Public-{zone}-Out",
+                route_table_id=table.ref,
+                destination_cidr_block=INTERNET,
+                gateway_id=gateway.ref,
+            )
+            out.node.add_dependency(attached)
+            address = ec2.CfnEIP(self, f"Nat-{zone}-Address", domain="vpc")
+            address.node.add_dependency(attached)
+            nats[zone] = ec2.CfnNatGateway(
+                self, f"Nat-{zone}", subnet_id=subnet.ref, allocation_id=address.attr_allocation_id
+            )
+            nats[zone].node.add_dependency(out)
+        for zone in zones:
+            ec2.CfnRoute(
+                self,
+                f"Private-{zone}-Out",
+                route_table_id=self.route_tables[zone].ref,
+                destination_cidr_block=INTERNET,
+                nat_gateway_id=nats.get(zone, nats[zones[0]]).ref,
+            )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,8 +13,8 @@ from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
 from constructs_lib.acknowledgement import acknowledge
-from constructs_lib.execution_role import ExecutionRole
 from constructs_lib.permission import allow
+from constructs_lib.triton_model import ExecutionRole
 from tritonstack import aws_names
 from tritonstack.config import Rollout
 from tritonstack.config.rollout import ALARM_MINUTES, RollbackAlarms

@@ -1,18 +1,288 @@
-"""A SageMaker Model whose container is Triton: which archives it may serve, and how it is set."""
+"""A SageMaker Model whose container is Triton: image, execution role, archives."""
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
+from constructs_lib.acknowledgement import acknowledge_wildcard
 from constructs_lib.artifact_bucket import ArchiveStore
-from constructs_lib.build_access import JoinedNetwork
-from constructs_lib.execution_role import ExecutionRole
-from constructs_lib.triton_image import TritonImage
-from tritonstack import naming
+from constructs_lib.permission import JoinedNetwork, acknowledge_nameless, allow, allow_network, boundary
+from tritonstack import aws_names, naming
+from tritonstack.catalogue import load_catalogue
+
+_ECR_IMAGE = re.compile(
+    r"^(?P<account>\d{12})\.dkr\.ecr\.(?P<region>[a-z0-9-]+)\.(?P<suffix>amazonaws\.com(?:\.cn)?)"
+    r"/(?P<repository>[a-z0-9._/-]+?)(?::(?P<tag>[\w.-]+)|@(?P<digest>sha256:[0-9a-f]{64}))$"
+)
+CODEBUILD_IMAGES = "aws/codebuild/"
+"""How the names of CodeBuild's own images begin (CodeBuild user guide: "Docker images provided by CodeBuild")."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TritonImage:
+    """An image in ECR.
+
+    Attributes:
+        uri: what a Model names, with its tag or digest.
+        account: the account that holds the repository, 12 digits.
+        region: the repository's region.
+        repository: the repository's name.
+    """
+
+    uri: str
+    account: str
+    region: str
+    repository: str
+
+    @classmethod
+    def from_release(cls, *, release: str, region: str) -> TritonImage:
+        """AWS's own GPU image of a Triton release, as the catalogue knows it.
+
+        Raises:
+            LookupError: there is no such image in that region; the message names the nearest releases.
+        """
+        return cls.from_uri(load_catalogue().image_uri(release=release, region=region))
+
+    @classmethod
+    def from_uri(cls, uri: str) -> TritonImage:
+        """An image of one's own.
+
+        Raises:
+            ValueError: the URI is no ECR image with a tag or a digest. A Model takes no other without a VPC
+                (API reference: ``ContainerDefinition.Image``), and a role can be given the pull of no other.
+        """
+        match = _ECR_IMAGE.match(uri)
+        if match is None:
+            raise ValueError(
+                "an image in ECR, <account>.dkr.ecr.<region>.amazonaws.com/<repository>:<tag> "
+                "(also amazonaws.com.cn, and @sha256:<digest> for the tag)"
+            )
+        return cls(uri=uri, account=match["account"], region=match["region"], repository=match["repository"])
+
+    @classmethod
+    def of_machine(cls, name: str) -> TritonImage | None:
+        """The image that a machine of CodeBuild pulls from ECR; None where it runs one of CodeBuild's own.
+
+        Raises:
+            ValueError: as :meth:`from_uri`.
+        """
+        return None if name.startswith(CODEBUILD_IMAGES) else cls.from_uri(name)
+
+    def repository_arn(self, *, partition: str) -> str:
+        """The repository's ARN in a partition (``aws``, ``aws-cn``, or a token)."""
+        return f"arn:{partition}:ecr:{self.region}:{self.account}:repository/{self.repository}"
+
+
+METRIC_NAMESPACES = (aws_names.SAGEMAKER, aws_names.INSTANCES)
+"""The namespaces that an endpoint's metrics lie in (developer guide: "Monitor SageMaker AI with CloudWatch")."""
+
+
+class ExecutionRole(Construct):
+    """A role that can read one endpoint's archives for one platform, pull one image, and write its logs and metrics.
+
+    The actions are those that the developer guide lists for a Model's role ("SageMaker AI roles: CreateModel API"),
+    narrowed to this endpoint's resources.
+
+    Attributes:
+        role: the role.
+        policy: its one policy. A Model must depend on it: SageMaker checks the role when the Model is made and when the
+            endpoint starts, and a reference to the role alone lets CloudFormation make the Model first.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        endpoint_name: str,
+        artifacts: ArchiveStore,
+        archive_prefix: str,
+        image: TritonImage,
+        volume_key_arn: str | None = None,
+        network: JoinedNetwork | None = None,
+        network_identity: str = "",
+        role: iam.IRole | None = None,
+        permissions_boundary_arn: str | None = None,
+    ) -> None:
+        """Make the role.
+
+        Args:
+            scope: the parent.
+            construct_id: the id in the parent.
+            endpoint_name: the endpoint's name at SageMaker; names its log group.
+            artifacts: where the archives lie.
+            archive_prefix: the platform prefix of this endpoint's archives, with its trailing slash.
+            image: the one image that may be pulled.
+            volume_key_arn: the key of the storage volume, where one is set. Default: None.
+            network: the VPC that containers join, or None for SageMaker's own network.
+            network_identity: what tells that network from one before it, which the old fleet still is in.
+                Default: empty.
+            role: a role of yours, which gets the policy too. Default: None, one is made. Of an imported role the trust
+                policy cannot be written; of one that is imported as immutable, or is another account's, no policy:
+                then ``required_policy`` says what its owner must allow, and a warning says so.
+            permissions_boundary_arn: a managed policy that bounds the role that is made. Default: None.
+        """
+        super().__init__(scope, construct_id)
+        self.role: iam.IRole = role or iam.Role(
+            self,
+            "Role",
+            description=f"SageMaker runs endpoint {endpoint_name} with this role",
+            assumed_by=iam.ServicePrincipal(
+                "sagemaker.amazonaws.com",
+                # Without it, SageMaker could be told from another account to use this role.
+                conditions={"StringEquals": {"aws:SourceAccount": cdk.Stack.of(self).account}},
+            ),
+            permissions_boundary=boundary(self, permissions_boundary_arn),
+        )
+        # A new platform, image or network makes a second policy. CloudFormation removes the first when the update is
+        # over, so the old fleet, which still serves, can load models and start instances until then.
+        archive_prefix = naming.key_prefix(archive_prefix)
+        told = [archive_prefix, image.account, image.repository, *([network_identity] if network_identity else [])]
+        generation = hashlib.sha256("\n".join(told).encode()).hexdigest()[:8]
+        self.policy = iam.Policy(self, f"Access{generation}")
+        self.role.attach_inline_policy(self.policy)  # which a role that is imported as immutable leaves undone
+        self._allow_archives(artifacts, archive_prefix)
+        self._allow_image(image)
+        self._allow_logs(endpoint_name)
+        self._allow_metrics()
+        if volume_key_arn is not None:
+            self._allow_volume(volume_key_arn)
+        if network is not None:
+            allow_network(self.policy, network=network, service="sagemaker")
+        self._acknowledge_nameless(network=network is not None)
+        if role is not None and not isinstance(role, iam.Role):
+            self._tell_of_imported_role()
+
+    @property
+    def required_policy(self) -> iam.PolicyDocument:
+        """What the role must be allowed, whoever writes it: an output of this document is what its owner needs."""
+        return self.policy.document
+
+    @property
+    def role_arn(self) -> str:
+        """The role's ARN."""
+        return self.role.role_arn
+
+    def _tell_of_imported_role(self) -> None:
+        attached = cdk.Stack.of(self).resolve(_cfn_policy(self.policy).roles)
+        if not attached:
+            cdk.Annotations.of(self).add_warning_v2(
+                "tritonstack:role-policy-not-written",
+                "The execution role is imported and cannot be written here (immutable, or another account's). Its "
+                "owner must allow what `required_policy` says of this construct, before the first deployment; "
+                "otherwise the Model or the endpoint fails.",
+            )
+        cdk.Annotations.of(self).add_info_v2(
+            "tritonstack:role-trust-not-written",
+            "The execution role is imported, so that its trust policy cannot be written here: it must let "
+            "sagemaker.amazonaws.com assume it.",
+        )
+
+    def _allow_archives(self, artifacts: ArchiveStore, prefix: str) -> None:
+        archives = artifacts.objects_arn(f"{prefix}*")
+        allow(self.policy, "ReadArchives", actions=["s3:GetObject"], resources=[archives])
+        acknowledge_wildcard(
+            self.policy,
+            resource=archives,
+            reason="An archive is named after its digest, and a caller may name any archive of the endpoint. All of "
+            f"them lie under {prefix}, and nothing else does.",
+        )
+        allow(
+            self.policy,
+            "ListArchives",
+            actions=["s3:ListBucket"],
+            resources=[artifacts.bucket_arn],
+            conditions={"StringLike": {"s3:prefix": [f"{prefix}*"]}},
+        )
+        if artifacts.key_arn is not None:
+            allow(self.policy, "DecryptArchives", actions=["kms:Decrypt"], resources=[artifacts.key_arn])
+
+    def _allow_image(self, image: TritonImage) -> None:
+        allow(
+            self.policy,
+            "PullImage",
+            actions=["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"],
+            resources=[image.repository_arn(partition=cdk.Stack.of(self).partition)],
+        )
+        allow(self.policy, "LogInToRegistry", actions=["ecr:GetAuthorizationToken"], resources=["*"])
+
+    def _acknowledge_nameless(self, *, network: bool) -> None:
+        """The one acknowledgement of ``*`` in the policy."""
+        if network:
+            acknowledge_nameless(self.policy)
+            return
+        acknowledge_wildcard(
+            self.policy,
+            resource="*",
+            reason="ecr:GetAuthorizationToken and cloudwatch:PutMetricData have no resource type to name (service "
+            "authorization reference); the second is bounded by a condition on cloudwatch:namespace.",
+        )
+
+    def _allow_logs(self, endpoint_name: str) -> None:
+        group = cdk.Stack.of(self).format_arn(
+            service="logs",
+            resource="log-group",
+            resource_name=f"{aws_names.ENDPOINT_LOG_GROUPS}{endpoint_name}",
+            arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
+        )
+        streams = f"{group}:log-stream:*"
+        # Both forms: CloudWatch Logs checks a call for a whole group against `<group>:log-stream:` as well.
+        allow(
+            self.policy,
+            "WriteLogs",
+            actions=["logs:CreateLogGroup", "logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents"],
+            resources=[group, streams],
+        )
+        acknowledge_wildcard(
+            self.policy,
+            resource=streams,
+            reason="SageMaker names a stream after each instance that it starts (<variant>/<instance id>); the pattern "
+            f"covers the streams of the log group of {endpoint_name} alone.",
+        )
+
+    def _allow_metrics(self) -> None:
+        allow(
+            self.policy,
+            "WriteMetrics",
+            actions=["cloudwatch:PutMetricData"],
+            resources=["*"],
+            conditions={"StringEquals": {"cloudwatch:namespace": list(METRIC_NAMESPACES)}},
+        )
+
+    def _allow_volume(self, key_arn: str) -> None:
+        conditions: dict[str, dict[str, object]] = {"Bool": {"kms:GrantIsForAWSResource": "true"}}
+        head, _, name = key_arn.rpartition(":")
+        if name.startswith("alias/"):
+            # A statement's resource cannot be an alias (KMS developer guide: "Use aliases to control access").
+            key_arn = f"{head}:key/*"
+            conditions["ForAnyValue:StringEquals"] = {"kms:ResourceAliases": name}
+            acknowledge_wildcard(
+                self.policy,
+                resource=key_arn,
+                reason=f"The key is set by its alias; the condition on kms:ResourceAliases narrows this to {name}.",
+            )
+        allow(
+            self.policy,
+            "AttachEncryptedVolume",
+            actions=["kms:CreateGrant"],
+            resources=[key_arn],
+            conditions=conditions,
+        )
+
+
+def _cfn_policy(policy: iam.Policy) -> iam.CfnPolicy:
+    """The resource of a policy."""
+    child = policy.node.default_child
+    assert isinstance(child, iam.CfnPolicy)  # noqa: S101 - the CDK makes it with the policy
+    return child
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
 from constructs_lib.artifact_bucket import ArtifactBucketReference, build_log_name
-from constructs_lib.triton_image import TritonImage
+from constructs_lib.triton_model import TritonImage
 from tritonstack import aws_names, naming
 
 Statement = dict[str, Any]

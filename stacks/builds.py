@@ -10,12 +10,11 @@ from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
 from constructs_lib.artifact_bucket import ArtifactBucket
-from constructs_lib.build_access import BuildNetwork
-from constructs_lib.build_signals import BuildSignals
 from constructs_lib.codebuild_project import BuildLog, BuildMachine, BuildSource, EngineProject, acknowledge_role_path
-from constructs_lib.model_build import ModelBuild, ProcessingRole
+from constructs_lib.model_build import BuildSignals, ModelBuild, ProcessingRole
 from constructs_lib.outputs import tell
-from constructs_lib.triton_image import TritonImage
+from constructs_lib.permission import BuildNetwork
+from constructs_lib.triton_model import TritonImage
 from tritonstack import naming
 from tritonstack.config import Environment
 from tritonstack.config.builds import QUEUE_MINUTES

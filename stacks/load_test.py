@@ -11,9 +11,8 @@ from constructs import Construct
 
 from constructs_lib.artifact_bucket import ArtifactBucket
 from constructs_lib.codebuild_project import BuildLog, BuildMachine, BuildSource, acknowledge_role_path
-from constructs_lib.load_test_project import LoadTestProject
-from constructs_lib.load_test_recommender import LoadTestFunction, LoadTestMachine, LoadTestRole
-from constructs_lib.triton_image import TritonImage
+from constructs_lib.load_test import LoadTestFunction, LoadTestMachine, LoadTestProject, LoadTestRole
+from constructs_lib.triton_model import TritonImage
 from tritonstack import naming
 from tritonstack.config import Endpoint, Environment, LoadTestSettings
 from tritonstack.config.builds import QUEUE_MINUTES

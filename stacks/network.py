@@ -11,7 +11,7 @@ from constructs_lib.artifact_bucket import ArtifactBucket
 from constructs_lib.network import Network
 from constructs_lib.outputs import tell
 from constructs_lib.permission import parameter_arns
-from constructs_lib.triton_image import TritonImage
+from constructs_lib.triton_model import TritonImage
 from constructs_lib.vpc_endpoints import BuildCalls, LoadTestCalls, Reach
 from tritonstack.config import Environment, NetworkSettings
 from tritonstack.engines.deployed_builds import DeployedBuilds

@@ -6,8 +6,10 @@ Asked for by ``-c pipeline=true`` alone; see ``docs/pipeline.md`` and ``docs/dec
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import aws_cdk as cdk
 from aws_cdk import aws_codebuild as codebuild
@@ -20,12 +22,15 @@ from constructs import Construct
 from constructs_lib.permission import HouseRules, tag_all
 from constructs_lib.pipeline_access import acknowledge_pipeline, acknowledge_role_paths, narrow
 from constructs_lib.pipeline_steps import AssumingRole, FunctionGate, PipelineBucket, PipelineTopic, build_step, compute
-from tritonstack.config.pipeline import LoadedStage, Pipeline, PipelineGate
+from tritonstack.config.pipeline import LoadedPipeline, LoadedStage, Pipeline, PipelineGate, load_pipeline
+from tritonstack.engines.deployed_builds import deployed_builds
+from tritonstack.engines.order import Served, all_served
 from tritonstack.pipeline import commands
 from tritonstack.pipeline.names import PipelineNames, Work
+from tritonstack.releases.commits import commits_of
 
 from .pipeline_access import PipelineAccessStack
-from .stage import EnvironmentStage
+from .stage import EnvironmentStage, builds_of
 
 CHECK_MINUTES = 60
 """The longest that synthesis or a verification takes."""
@@ -315,3 +320,41 @@ def _retention(days: int) -> logs.RetentionDays:
         3653: "TEN_YEARS",
     }  # fmt: skip
     return logs.RetentionDays[known[days]]
+
+
+FILE = "pipeline.yaml"
+STACK = "pipeline"
+
+
+def add_pipeline(app: Construct, *, asked: str, root: Path, models: Path, folder: Path) -> LoadedPipeline:
+    """Add the stages of a pipeline's environments, and the pipeline's stack.
+
+    Args:
+        app: the app. The stages are its children, under the same ids as without a pipeline.
+        asked: what ``-c pipeline`` says: ``true`` for ``pipeline.yaml``, else a file; relative to ``root``.
+        root: the folder with ``cdk.json`` and ``package.json``.
+        models: the folder of the model folders.
+        folder: the folder of the environments.
+
+    Raises:
+        InputError: with every problem of the pipeline's file, the environments' files and the models.
+    """
+    file = FILE if asked.lower() == "true" else asked
+    loaded = load_pipeline(root / file, environments=folder)
+    matched = all_served([(stage.environment, stage.file) for stage in loaded.stages], models)
+    stages = [_stage(app, *each, models=models) for each in zip(loaded.stages, matched, strict=True)]
+    pinned = json.loads((root / "package.json").read_text(encoding="utf-8"))["devDependencies"]
+    PipelineStack(app, STACK, settings=loaded.settings, file=asked, cli_version=pinned["aws-cdk"], stages=stages)
+    return loaded
+
+
+def _stage(app: Construct, stage: LoadedStage, served: Served, *, models: Path) -> DeployedStage:
+    making = deployed_builds(served, models)  # where no deployment builds, the pipeline does
+    made = EnvironmentStage(
+        app,
+        environment=served.environment,
+        release_sets=served.release_sets,
+        commits=commits_of(served.sources, models),
+        builds=builds_of(served, models=models),
+    )
+    return DeployedStage(loaded=stage, stage=made, environments=making.environments, weights=making.weights)

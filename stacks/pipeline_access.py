@@ -9,7 +9,7 @@ from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
 from constructs_lib.artifact_bucket import ArtifactBucket
-from constructs_lib.load_test_project import allow_bench_builds, allow_load_tests, allow_recommender
+from constructs_lib.load_test import allow_bench_builds, allow_load_tests, allow_recommender
 from constructs_lib.pipeline_access import (
     PipelineRole,
     allow_engines_by_codebuild,

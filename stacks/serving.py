@@ -8,17 +8,13 @@ from typing import TYPE_CHECKING
 import aws_cdk as cdk
 from constructs import Construct, IDependable
 
-from constructs_lib.activation import Activation
+from constructs_lib.activation import Activation, Verification
 from constructs_lib.artifact_bucket import ArtifactBucket, endpoint_log_name
-from constructs_lib.build_access import JoinedNetwork
 from constructs_lib.endpoint import Endpoint, Fleet, Timeouts
-from constructs_lib.endpoint_log import EndpointLog, capture_data
-from constructs_lib.execution_role import ExecutionRole
+from constructs_lib.monitoring import EndpointLog, capture_data
 from constructs_lib.outputs import tell
-from constructs_lib.permission import ENDPOINT_TAG, ENVIRONMENT_TAG, LOCAL_MAX_LOADED_MODELS_TAG, tag_all
-from constructs_lib.triton_image import TritonImage
-from constructs_lib.triton_model import MultiModelData, SingleModelData, TritonModel
-from constructs_lib.verification import Verification
+from constructs_lib.permission import ENDPOINT_TAG, ENVIRONMENT_TAG, LOCAL_MAX_LOADED_MODELS_TAG, JoinedNetwork, tag_all
+from constructs_lib.triton_model import ExecutionRole, MultiModelData, SingleModelData, TritonImage, TritonModel
 from tritonstack import naming
 from tritonstack.config import Endpoint as EndpointSettings
 from tritonstack.config import Environment
@@ -188,7 +184,7 @@ class ServingStack(cdk.Stack):
 
     def _wait(self, environment: Environment, endpoint: EndpointSettings, build_set: str) -> IDependable:
         """What the archives must wait for."""
-        from constructs_lib.build_signals import BuildWait  # noqa: PLC0415 - as the builds stack: most need no such types
+        from constructs_lib.model_build import BuildWait  # noqa: PLC0415 - as the builds stack: most need no such types
 
         name = environment.environment
         return BuildWait(self, "Wait", environment=name, endpoint=endpoint.name, build_set=build_set).condition

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from constructs_lib.load_test_recommender import definition
+from constructs_lib.load_test import definition
 from tests.e2e.project import environment_yaml
 from tritonstack.catalogue import load_catalogue
 from tritonstack.config import LoadTestSettings, load_environment

@@ -12,9 +12,7 @@ import aws_cdk as cdk
 from aws_cdk import assertions
 
 from constructs_lib.artifact_bucket import ArtifactBucket, ArtifactBucketReference
-from constructs_lib.execution_role import ExecutionRole
-from constructs_lib.triton_image import TritonImage
-from constructs_lib.triton_model import MultiModelData, SingleModelData, TritonModel
+from constructs_lib.triton_model import ExecutionRole, MultiModelData, SingleModelData, TritonImage, TritonModel
 
 ROOT = Path(__file__).resolve().parents[2]
 ASSEMBLIES = tempfile.TemporaryDirectory(prefix="assemblies-")

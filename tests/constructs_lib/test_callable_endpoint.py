@@ -12,12 +12,12 @@ import pytest
 from aws_cdk import aws_iam as iam
 
 import tritonstack.monitoring
-from constructs_lib.callable_endpoint import CallableEndpoint, EndpointMetrics
+from constructs_lib.endpoint import CallableEndpoint, VariantMetrics
 from tests.constructs_lib.templates import allowed, new_stack, properties, template_of
 from tritonstack.monitoring.known_metrics import unit_of
 from tritonstack.monitoring.metric import Metric
 
-METRICS = sorted(name for name in dir(EndpointMetrics) if name.startswith("metric_"))
+METRICS = sorted(name for name in dir(VariantMetrics) if name.startswith("metric_"))
 
 
 def imported(stack: cdk.Stack, **changes: Any) -> CallableEndpoint:

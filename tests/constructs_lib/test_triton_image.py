@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from constructs_lib.triton_image import TritonImage
+from constructs_lib.triton_model import TritonImage
 from tritonstack.catalogue import load_catalogue
 
 

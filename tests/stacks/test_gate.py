@@ -18,7 +18,7 @@ from aws_cdk import aws_sns as sns
 from constructs import IConstruct
 
 import app
-from constructs_lib import nist_acknowledgements
+from constructs_lib import acknowledgement
 from constructs_lib.acknowledgement import acknowledge
 from tests.config.environment_file import environment_text
 from tests.constructs_lib.templates import new_app
@@ -76,7 +76,7 @@ class Heard:
         self.accepted: set[tuple[str, str]] = set()
         self._heeded = heeded
         self._pass_on = acknowledge
-        monkeypatch.setattr(nist_acknowledgements, "acknowledge", self._acknowledge)
+        monkeypatch.setattr(acknowledgement, "acknowledge", self._acknowledge)
 
     def _acknowledge(self, construct: IConstruct, *, finding: str, reason: str) -> None:
         self.accepted.add((construct.node.path, finding))
@@ -93,7 +93,7 @@ def test_every_finding_of_nist_that_is_accepted_is_one(tmp_path: Path, monkeypat
     cdk.Validations.of(whole).add_plugins(cdk_nag.NIST80053R5Checks(whole))
     for stage in whole.node.children:
         if isinstance(stage, cdk.Stage):
-            nist_acknowledgements.acknowledge_nist(stage)
+            acknowledgement.acknowledge_nist(stage)
     with pytest.raises(RuntimeError, match="NIST"):
         whole.synth()
     report = json.loads((Path(whole.outdir) / "validation-report.json").read_text())
@@ -117,14 +117,14 @@ def test_a_volume_without_a_key_is_accepted_only_where_there_is_no_volume(instan
     )
     stack = cdk.Stack(new_app(), "stack")
     config = sagemaker.CfnEndpointConfig(stack, "Config", production_variants=[variant])
-    assert nist_acknowledgements.has_no_volume(config) is has_none
-    assert not nist_acknowledgements.has_no_volume(sns.CfnTopic(stack, "Topic"))
+    assert acknowledgement.has_no_volume(config) is has_none
+    assert not acknowledgement.has_no_volume(sns.CfnTopic(stack, "Topic"))
 
 
 def test_every_reason_of_nist_is_a_sentence_and_every_rule_stands_once() -> None:
-    rules = [each.rule for each in nist_acknowledgements.ACCEPTED]
+    rules = [each.rule for each in acknowledgement.ACCEPTED]
     assert len(rules) == len(set(rules))
-    for each in nist_acknowledgements.ACCEPTED:
+    for each in acknowledgement.ACCEPTED:
         assert each.reason.endswith("."), each.rule
         assert len(each.reason.split()) > 20, each.rule
 

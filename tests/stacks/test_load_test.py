@@ -11,7 +11,7 @@ from cfnlint.config import ConfigMixIn, ManualArgs
 from cfnlint.decode.decode import decode_str
 from cfnlint.runner import Runner
 
-from constructs_lib.load_test_recommender import definition
+from constructs_lib.load_test import definition
 from tests.constructs_lib.templates import of_type, only, properties, template_of
 from tests.stacks.environments import DIGITS, SINGLE, environment, stage
 from tests.stacks.policy import Policy
