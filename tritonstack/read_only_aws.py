@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Any
 
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, PartialCredentialsError
 from botocore.exceptions import ConnectionError as NoConnectionError
 from botocore.exceptions import HTTPClientError as NoAnswerError
 
+from tritonstack.aws_session import Session
 from tritonstack.credentials import EXPIRED_CODES, NOT_TAKEN_CODES
 
 BOUNDED = Config(connect_timeout=5, read_timeout=10, retries={"mode": "standard", "total_max_attempts": 4})
@@ -98,14 +99,6 @@ def refuse_others(service: str, operation: str, request: object) -> None:
         raise MutatingCallError(f"preflight calls {service} {operation} with DryRun alone")
 
 
-class Session(Protocol):
-    """What makes clients: a session of an account, or the local AWS's."""
-
-    def client(self, service_name: str, *, config: Any = None) -> Any:
-        """A boto3 client."""
-        ...
-
-
 class ReadOnlyCalls:
     """Clients that refuse whatever is not in ``operations.ACTIONS``, before it leaves this machine.
 
@@ -130,8 +123,8 @@ class ReadOnlyCalls:
         with self._lock:
             return frozenset(self._made)
 
-    def client(self, service_name: str, *, region: str | None = None) -> Any:
-        """A boto3 client that can only read; ``region``: another one than the session's."""
+    def client(self, service_name: Any, *, region: str | None = None, config: Config | None = None) -> Any:
+        """A boto3 client that can only read; ``region``: another than the session's. ``config`` is ignored."""
         with self._lock:
             key = (service_name, region)
             if key not in self._clients:

@@ -49,7 +49,7 @@ class Aws:
     caller: Caller
     time: FakeTime = field(default_factory=FakeTime)
 
-    def client(self, service_name: str, *, config: Config) -> Any:
+    def client(self, service_name: str, *, config: Config | None = None) -> Any:
         """A client whose requests IAM checks first."""
         session = self.caller.guard(
             boto3.Session(aws_access_key_id="a", aws_secret_access_key="b", region_name="us-east-1")

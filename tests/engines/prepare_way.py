@@ -49,7 +49,7 @@ class Clients:
     emulator: Emulator
     attempts: int = 3
 
-    def client(self, service_name: str) -> Any:
+    def client(self, service_name: str, *, config: Any = None) -> Any:
         """A boto3 client."""
         return boto3.client(
             service_name,

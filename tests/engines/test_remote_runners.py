@@ -213,7 +213,7 @@ def test_a_service_that_does_not_answer_any_more_fails_the_engine_after_its_retr
     class Losing(Clients):
         """Its clients lose the service once a job has begun."""
 
-        def client(self, service_name: str) -> Any:
+        def client(self, service_name: str, *, config: Any = None) -> Any:
             made = super().client(service_name)
             name = {"codebuild": "batch_get_builds", "sagemaker": "describe_processing_job"}.get(service_name)
             if name:
@@ -305,7 +305,7 @@ def _request_of(runner: EngineRunner, way: Way) -> dict[str, Any]:
     (job / "engine_step.py").write_text(HEAD + 'result(outcome="built")\n')
 
     class Seeing(Clients):
-        def client(self, service_name: str) -> Any:
+        def client(self, service_name: str, *, config: Any = None) -> Any:
             made = super().client(service_name)
             if service_name == "sagemaker":
                 made.meta.events.register(

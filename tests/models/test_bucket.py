@@ -27,7 +27,7 @@ class Session:
         ssm_stub.activate()
         self.s3_stub.activate()
 
-    def client(self, service_name: Any) -> Any:
+    def client(self, service_name: str, *, config: Any = None) -> Any:
         return self.s3 if service_name == "s3" else self.ssm
 
 

@@ -186,7 +186,7 @@ def test_a_build_with_random_weights_and_one_that_was_exported_download_nothing(
 class _Breaking:
     """An AWS whose object ends before its end, in botocore's own words."""
 
-    def client(self, service_name: str) -> Any:
+    def client(self, service_name: str, *, config: Any = None) -> Any:
         """One that gives such an object."""
         assert service_name == "s3"
         return self

@@ -27,7 +27,7 @@ class Session:
     def __init__(self, world: Any) -> None:
         self.world = world
 
-    def client(self, service_name: str) -> Any:
+    def client(self, service_name: str, *, config: Any = None) -> Any:
         """The client of the world's account."""
         return getattr(self.world.clients, service_name)
 

@@ -16,8 +16,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 from rich.console import Console
 from rich.text import Text
 
+from tritonstack.aws_session import AccountSession, ConfiguredSession, Session
 from tritonstack.cli.progress import ended_by_signals
-from tritonstack.cli.session import AccountSession, ConfiguredSession, local_option, require_account, session_of
+from tritonstack.cli.session import local_option, require_account, session_of
 from tritonstack.config import Endpoint, load_environment
 from tritonstack.engines.order import Order, Served, read_order, served_by
 from tritonstack.engines.orders import orders_of, source_of_digest
@@ -32,7 +33,7 @@ from tritonstack.engines.preparation import (
 )
 from tritonstack.engines.prepare import Preparation
 from tritonstack.errors import InputError, Problem, TritonstackError, WorkFailedError
-from tritonstack.models.bucket import ArtifactBucket, Session
+from tritonstack.models.bucket import ArtifactBucket
 from tritonstack.models.build import refuse_errors_of_environment
 from tritonstack.models.partial import partial_folder
 from tritonstack.models.places import Places

@@ -12,10 +12,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from tritonstack.cli.session import ConfiguredSession, local_option, session_of
+from tritonstack.aws_session import ConfiguredSession, Session
+from tritonstack.cli.session import local_option, session_of
 from tritonstack.client.releases import ModelReference, ReleaseRecords
 from tritonstack.config import Environment, load_environment
-from tritonstack.models.bucket import ArtifactBucket, Session
+from tritonstack.models.bucket import ArtifactBucket
 from tritonstack.paths import project_folder
 from tritonstack.releases.deployed import deployed_set
 from tritonstack.releases.record import Record, read_records

@@ -6,6 +6,7 @@ import time
 
 import click
 
+from tritonstack.aws_session import Session
 from tritonstack.cli.progress import Steps, ended_by_signals
 from tritonstack.cli.session import local_option, require_account, session_of
 from tritonstack.client.releases import RECORD_SECONDS, ModelReference, ReleaseRecords
@@ -13,7 +14,7 @@ from tritonstack.config import load_environment
 from tritonstack.engines.order import Order, build_set, served_by
 from tritonstack.engines.preparation import Place, stored_archives
 from tritonstack.errors import InputError, Problem, WorkFailedError
-from tritonstack.models.bucket import ArtifactBucket, Session
+from tritonstack.models.bucket import ArtifactBucket
 from tritonstack.naming import ArchiveName
 from tritonstack.paths import project_folder
 from tritonstack.releases.choice import chosen_digest, require_movable

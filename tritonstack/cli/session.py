@@ -6,11 +6,11 @@ import difflib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import boto3
 import click
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, PartialCredentialsError
 
+from tritonstack.aws_session import AccountSession, Session, invalid_settings
 from tritonstack.errors import InputError, Problem, TritonstackError, WorkFailedError
 from tritonstack.local_aws import LocalSession, find_local_aws, is_local, require_local_aws
 
@@ -20,24 +20,6 @@ if TYPE_CHECKING:
 
 _ANY_REGION = "us-east-1"
 """To make a client that is not used: a region is needed, and a configured endpoint URL is the same in all."""
-
-
-class AccountSession:
-    """Makes clients of the account that the process's own AWS settings point at."""
-
-    def __init__(self, region: str | None) -> None:
-        """``region``: the environment's; None leaves it to boto3's own settings. Raises InputError for wrong ones."""
-        try:
-            self._session = boto3.Session(region_name=region)
-        except (BotoCoreError, ValueError) as error:
-            raise _wrong_settings(error) from error
-
-    def client(self, service_name: str, *, config: Any = None) -> Any:
-        """A boto3 client. Raises InputError where settings lead nowhere (no region, no URL)."""
-        try:
-            return self._session.client(service_name, config=config)
-        except (BotoCoreError, ValueError) as error:
-            raise _wrong_settings(error) from error
 
 
 def local_session(environment: str, *, wanted: bool = False) -> LocalSession | None:
@@ -76,25 +58,12 @@ local_option = click.option(
 """An option of commands that talk to AWS: any environment may be deployed to the local AWS."""
 
 
-def session_of(settings: Environment, *, local: bool = False) -> LocalSession | AccountSession:
+def session_of(settings: Environment, *, local: bool = False) -> Session:
     """What makes an environment's clients: the local AWS for ``local``, else boto3 in the environment's region."""
     return local_session(settings.environment, wanted=local) or AccountSession(settings.region)
 
 
-class ConfiguredSession:
-    """Makes the clients of another session with one configuration: how they try again, how they pace themselves."""
-
-    def __init__(self, session: LocalSession | AccountSession, config: Config) -> None:
-        """``session``: makes the clients."""
-        self._session = session
-        self._config = config
-
-    def client(self, service_name: str) -> Any:
-        """A boto3 client."""
-        return self._session.client(service_name, config=self._config)
-
-
-def require_account(session: LocalSession | AccountSession, settings: Environment) -> None:
+def require_account(session: Session, settings: Environment) -> None:
     """Refuse to write into another account than the one that the environment's file names.
 
     Raises:
@@ -104,7 +73,7 @@ def require_account(session: LocalSession | AccountSession, settings: Environmen
     try:
         account = session.client("sts").get_caller_identity()["Account"]
     except (NoCredentialsError, PartialCredentialsError) as error:
-        raise _wrong_settings(error) from error
+        raise invalid_settings(error) from error
     except (BotoCoreError, ClientError) as error:
         raise WorkFailedError(f"could not find out whose account the AWS credentials are: {error}") from error
     if account != settings.account:
@@ -116,10 +85,6 @@ def require_account(session: LocalSession | AccountSession, settings: Environmen
             advice="Choose other credentials (AWS_PROFILE), or name that account in the file.",
         )
         raise InputError([problem])
-
-
-def _wrong_settings(error: Exception) -> InputError:
-    return InputError([Problem(field="AWS settings", found=str(error), allowed="what boto3 can use")])
 
 
 def calling_session(environment: str, *, local: bool) -> Any:

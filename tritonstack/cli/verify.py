@@ -15,8 +15,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from tritonstack.aws_session import ConfiguredSession
 from tritonstack.cli.progress import Steps
-from tritonstack.cli.session import ConfiguredSession, local_option, session_of
+from tritonstack.cli.session import local_option, session_of
 from tritonstack.client.model_client import ModelClient
 from tritonstack.client.releases import ModelReference, Release, ReleaseRecords
 from tritonstack.config import Environment, load_environment

@@ -6,12 +6,13 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError
 
+from tritonstack.aws_session import Session
 from tritonstack.client.answer import Answer
 from tritonstack.client.answers import meanings
 from tritonstack.client.body import Array, Body, DecodedAnswer, PayloadFormat, decode, encode
@@ -30,13 +31,6 @@ from tritonstack.naming import endpoint_name
 
 READ_TIMEOUT_SECONDS = 70
 """An invocation may take 60 s and AWS advises 10 s more, so that its own error arrives (SageMaker developer guide)."""
-
-
-class Session(Protocol):
-    """What makes clients: ``boto3.Session``, or a stand-in."""
-
-    def client(self, service_name: str, *, config: Config) -> Any:
-        """A boto3 client of that service."""
 
 
 class ModelClient:

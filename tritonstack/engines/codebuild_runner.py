@@ -12,6 +12,7 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from tritonstack.aws_session import Session
 from tritonstack.engines.plan import Builder
 from tritonstack.engines.remote_job import (
     OUTPUT,
@@ -26,7 +27,7 @@ from tritonstack.engines.remote_job import (
 from tritonstack.engines.step_result import EngineFailedError, EngineStoppedError, engine_failure, require_built
 from tritonstack.errors import WorkFailedError
 from tritonstack.local_aws import poll_seconds
-from tritonstack.models.bucket import ArtifactBucket, Session
+from tritonstack.models.bucket import ArtifactBucket
 from tritonstack.models.programs import Report
 
 SHORTEST_MINUTES, LONGEST_MINUTES = 5, 2160

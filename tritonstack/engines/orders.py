@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from tritonstack.aws_session import Session
 from tritonstack.engines.order import Order, OrderedArchive, build_set
 from tritonstack.engines.preparation import Place, belongs
 from tritonstack.errors import InputError, Problem, WorkFailedError
-from tritonstack.models.bucket import ArtifactBucket, Session, StoredObject, written_once
+from tritonstack.models.bucket import ArtifactBucket, StoredObject, written_once
 from tritonstack.models.digest import LIBRARY as OWN_LIBRARY
 from tritonstack.models.digest import lock_files, model_digest, sha256_of
 from tritonstack.models.inputs import INPUT_LIMITS, LIBRARY, REPOSITORIES, REQUIREMENTS, unzip_inputs

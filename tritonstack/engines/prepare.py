@@ -16,6 +16,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tritonstack.aws_session import Session
 from tritonstack.engines.engine_build import EnginePool, await_one, build_engine, job_key
 from tritonstack.engines.export_step import EngineWork, PlannedEngine, prepare_engines
 from tritonstack.engines.order import Order
@@ -40,7 +41,7 @@ from tritonstack.engines.runners import EngineRunner, runner_for
 from tritonstack.engines.step_result import RESULT, EngineFailedError, EngineStoppedError
 from tritonstack.errors import TritonstackError, WorkFailedError
 from tritonstack.local_aws import is_local
-from tritonstack.models.bucket import ArtifactBucket, Session
+from tritonstack.models.bucket import ArtifactBucket
 from tritonstack.models.building import Proofs, Task, make_archive
 from tritonstack.models.lint import refuse_errors
 from tritonstack.models.manifest import Manifest

@@ -13,6 +13,7 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack import aws_names
+from tritonstack.aws_session import Session
 from tritonstack.catalogue import load_catalogue
 from tritonstack.engines.order import JobNetwork
 from tritonstack.engines.plan import Builder
@@ -29,7 +30,7 @@ from tritonstack.engines.remote_job import (
 from tritonstack.engines.step_result import EngineFailedError, EngineStoppedError, engine_failure, require_built
 from tritonstack.errors import WorkFailedError
 from tritonstack.local_aws import poll_seconds
-from tritonstack.models.bucket import ArtifactBucket, Session
+from tritonstack.models.bucket import ArtifactBucket
 from tritonstack.models.folder import files_below
 from tritonstack.models.programs import Report
 

@@ -15,6 +15,7 @@ from typing import Protocol
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from tritonstack.aws_session import Session
 from tritonstack.engines.codebuild_runner import CodeBuildRunner
 from tritonstack.engines.order import JobNetwork
 from tritonstack.engines.plan import Builder
@@ -22,7 +23,7 @@ from tritonstack.engines.processing_runner import ProcessingRunner
 from tritonstack.engines.remote_job import set_output
 from tritonstack.engines.step_result import KEPT_LINES, EngineStoppedError, engine_failure, require_built
 from tritonstack.errors import InputError, Problem, WorkFailedError
-from tritonstack.models.bucket import ArtifactBucket, Session, code_of
+from tritonstack.models.bucket import ArtifactBucket, code_of
 from tritonstack.models.programs import Report
 from tritonstack.naming import artifact_parameter, builds_parameter
 

@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from tritonstack.aws_session import Session
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.naming import artifact_parameter
 
@@ -38,14 +39,6 @@ class StoredObject:
 
     bytes: int
     metadata: Mapping[str, str]
-
-
-class Session(Protocol):
-    """What makes clients: a ``boto3.Session``, or the local AWS's."""
-
-    def client(self, service_name: Any) -> Any:
-        """A boto3 client."""
-        ...
 
 
 class ArtifactBucket:

@@ -14,8 +14,9 @@ from typing import Any
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, PartialCredentialsError, ProfileNotFound
 
+from tritonstack.aws_session import Session
 from tritonstack.errors import InputError, Problem, WorkFailedError
-from tritonstack.models.bucket import Session, code_of
+from tritonstack.models.bucket import code_of
 from tritonstack.models.digest import library_files, lock_digests, sha256_of, short_digest
 from tritonstack.models.folder import CONFIG
 from tritonstack.models.model_config import read_config

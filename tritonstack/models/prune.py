@@ -13,9 +13,10 @@ from typing import Any, get_args
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from tritonstack.aws_session import Session
 from tritonstack.catalogue import load_catalogue
 from tritonstack.errors import WorkFailedError
-from tritonstack.models.bucket import ArtifactBucket, Session, code_of
+from tritonstack.models.bucket import ArtifactBucket, code_of
 from tritonstack.models.digest import model_digest
 from tritonstack.models.execution_environment import environment_stem
 from tritonstack.models.exporting import export_digest

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol, get_args
 
+from tritonstack.aws_session import Session
 from tritonstack.disk import naming
 from tritonstack.errors import InputError, Problem, WorkFailedError
-from tritonstack.models.bucket import ArtifactBucket, Session, StoredObject
+from tritonstack.models.bucket import ArtifactBucket, StoredObject
 from tritonstack.models.contents import TENSORRT, lacks_plan
 from tritonstack.models.digest import model_digest, sha256_of
 from tritonstack.models.inputs import zip_inputs

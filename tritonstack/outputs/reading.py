@@ -10,9 +10,10 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 from pydantic import ValidationError
 
+from tritonstack.aws_session import Session
 from tritonstack.config import Environment
 from tritonstack.errors import InputError, Problem, WorkFailedError
-from tritonstack.models.bucket import Session, code_of
+from tritonstack.models.bucket import code_of
 from tritonstack.naming import DIGEST_LENGTH, outputs_parameter
 from tritonstack.outputs.contract import CONTRACT
 from tritonstack.outputs.parameters import PARAMETER

@@ -10,7 +10,8 @@ from typing import Any
 
 from botocore.config import Config
 
-from tritonstack.client.model_client import ModelClient, Session
+from tritonstack.aws_session import Session
+from tritonstack.client.model_client import ModelClient
 from tritonstack.client.retry import Clock
 from tritonstack.http_server import Answer, InvokeError, Manner, Server
 from tritonstack.proxy.endpoints import EndpointStates

@@ -9,8 +9,9 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from tritonstack.aws_session import Session
 from tritonstack.errors import WorkFailedError
-from tritonstack.models.bucket import Session, code_of
+from tritonstack.models.bucket import code_of
 from tritonstack.naming import Platform
 
 SCHEMA = 1

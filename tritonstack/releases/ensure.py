@@ -11,6 +11,7 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from tritonstack.aws_session import Session
 from tritonstack.engines.order import Order, OrderedArchive
 from tritonstack.engines.orders import copy_archive, source_of_digest
 from tritonstack.engines.preparation import Place, stored_archives, stored_manifest, target_for
@@ -19,7 +20,7 @@ from tritonstack.engines.remote_job import JobState, await_job, log_tail
 from tritonstack.engines.step_result import EngineStoppedError
 from tritonstack.errors import WorkFailedError
 from tritonstack.local_aws import is_local, poll_seconds
-from tritonstack.models.bucket import ArtifactBucket, Session, code_of
+from tritonstack.models.bucket import ArtifactBucket, code_of
 from tritonstack.models.partial import partial_folder
 from tritonstack.models.places import Places
 from tritonstack.models.programs import Report

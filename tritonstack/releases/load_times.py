@@ -10,7 +10,7 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack import aws_names
-from tritonstack.models.bucket import Session
+from tritonstack.aws_session import Session
 from tritonstack.monitoring.metric import Metric, Series, queries
 
 DAYS = 14

@@ -15,9 +15,10 @@ from typing import Any, Literal, get_args
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from tritonstack.aws_session import Session
 from tritonstack.client.releases import Release
 from tritonstack.errors import WorkFailedError
-from tritonstack.models.bucket import Session, code_of
+from tritonstack.models.bucket import code_of
 from tritonstack.naming import release_parameter
 
 Writer = Literal["deployment", "restored", "rollback", "unknown"]

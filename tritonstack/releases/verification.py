@@ -9,12 +9,13 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from tritonstack.aws_session import Session
 from tritonstack.client.manifests import read_table
 from tritonstack.client.model_client import ModelClient
 from tritonstack.client.releases import Release
 from tritonstack.credentials import credentials_ended
 from tritonstack.errors import TritonstackError, WorkFailedError
-from tritonstack.models.bucket import ArtifactBucket, Session, code_of
+from tritonstack.models.bucket import ArtifactBucket, code_of
 from tritonstack.models.manifest import Manifest
 from tritonstack.models.sample import compare_answer
 from tritonstack.models.sample_request import request_arrays, to_tensors

@@ -135,7 +135,7 @@ def model_data_url(session: Any, target: BenchTarget) -> str:
     return str(model["PrimaryContainer"]["ModelDataUrl"])
 
 
-NAMESPACE = "AWS/SageMaker"
+NAMESPACE = aws_names.SAGEMAKER
 CUSTOM_NAMESPACE = "tritonstack/client"
 CUSTOM_METRIC = "EndToEndLatency"
 METRICS = (aws_names.MODEL_LATENCY, aws_names.OVERHEAD_LATENCY)

@@ -85,18 +85,18 @@ class Emulator:
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(timeout=30)
 
-    def client(self, service: str) -> Any:
-        """A boto3 client without retries."""
-        if service not in self._clients:
-            self._clients[service] = boto3.client(
-                service,
+    def client(self, service_name: str, *, config: Config | None = None) -> Any:
+        """A boto3 client without retries, whatever ``config``."""
+        if service_name not in self._clients:
+            self._clients[service_name] = boto3.client(
+                service_name,
                 endpoint_url=self.url,
                 region_name="us-east-1",
                 aws_access_key_id="testing",
                 aws_secret_access_key="testing",
                 config=Config(retries={"total_max_attempts": 1}),
             )
-        return self._clients[service]
+        return self._clients[service_name]
 
     def get(self, path: str) -> Any:
         """A JSON answer of the gateway itself."""
