@@ -104,7 +104,7 @@ class PreflightReport(_Part):
     passes: int = Field(description="Results that pass.")
     fails: int = Field(description="Results that fail: a deployment will fail.")
     unknown: int = Field(description="Results that could not be known.")
-    results: tuple[PreflightResult, ...] = Field(description="By check, in the order of docs/operations.md.")
+    results: tuple[PreflightResult, ...] = Field(description="By check, in the order of docs/preflight.md.")
 
 
 def report_of(

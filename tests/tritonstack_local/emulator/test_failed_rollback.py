@@ -14,7 +14,7 @@ from tests.tritonstack_local.emulator.running import REPOSITORY, Emulator
 from tests.tritonstack_local.emulator.scaled_endpoint import ScaledEndpoint
 from tests.tritonstack_local.emulator.test_faults import ask
 
-PAGE, HEADING = "docs/operations.md", "A rollback that failed"
+PAGE, HEADING = "docs/troubleshooting.md", "A rollback that failed"
 T4, A10G = "g4dn-xlarge", "ml.g5.12xlarge"
 
 

@@ -12,7 +12,7 @@ from tritonstack.preflight.subject import Check, Subject
 
 _GONE = ("ValidationException",)
 """What SageMaker answers of an endpoint, a config or a model that is gone."""
-PAGE = "docs/operations.md#another-network"
+PAGE = "docs/network.md#another-network"
 
 
 def check(subject: Subject) -> Iterator[Result]:

@@ -47,7 +47,7 @@ def _mend(stack: Stack, delete: str, name: str, region: str) -> str:
         return (
             "Mend what its events name, then: "
             f"aws cloudformation continue-update-rollback --region {region} --stack-name {name} "
-            "(docs/operations.md, «A rollback that failed»)"
+            "(docs/troubleshooting.md, «A rollback that failed»)"
         )
     return f"Mend what its events name, then: {delete}"
 

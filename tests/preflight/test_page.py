@@ -16,7 +16,7 @@ from tritonstack.read_only_aws import ACTIONS, BOUNDED, DRY_RUN_ONLY, MutatingCa
 
 READS = re.compile(r"(Get|List|Describe|BatchGet|Head)[A-Z]")
 PACKAGE = Path(__file__).parents[2] / "tritonstack/preflight"
-DOCUMENT = Path(__file__).parents[2] / "docs/operations.md"
+DOCUMENT = Path(__file__).parents[2] / "docs/preflight.md"
 
 
 @pytest.mark.parametrize(("service", "operation"), sorted(ACTIONS))
