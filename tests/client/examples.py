@@ -13,11 +13,10 @@ from unittest import mock
 
 from tritonclient.http import InferenceServerClient
 
-from tests.proxy.world import listening
+from tests.client.proxy.world import listening
 from tritonstack.cli.proxy import PORT
 from tritonstack.client import ModelClient
-from tritonstack.proxy.serve import make_parts
-from tritonstack.proxy.service import Proxy
+from tritonstack.client.proxy.server import Proxy, make_parts
 
 PAGE = Path(__file__).parents[2] / "docs" / "clients.md"
 

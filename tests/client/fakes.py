@@ -17,7 +17,7 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from tests.client.fake_triton import read_request, write_answer
-from tritonstack.client.retry import Clock
+from tritonstack.client.invocation import Clock
 
 
 @dataclass

@@ -14,8 +14,8 @@ from PIL import Image
 from tests.client.fake_triton import datatype_of
 from tests.client.tokenizers_for_tests import write_tokenizer
 from tritonstack.adapters import ImageAdapter, TextAdapter
-from tritonstack.client.adapters import to_arrays
-from tritonstack.client.tables import TensorSpec
+from tritonstack.client.manifest import TensorSpec
+from tritonstack.client.preprocessing import to_arrays
 from tritonstack.errors import InputError
 from tritonstack.models.manifest import TensorEntry
 

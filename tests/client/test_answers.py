@@ -14,8 +14,8 @@ from hypothesis.extra import numpy as hnp
 
 from tests.client.tokenizers_for_tests import write_tokenizer
 from tritonstack.adapters import ClassesAnswer, EmbeddingAnswer, TextAnswer
-from tritonstack.client.answers import Classes, Embedding, Text, meanings, softmax
 from tritonstack.client.body import Array
+from tritonstack.client.postprocessing import Classes, Embedding, Text, meanings, softmax
 from tritonstack.errors import WorkFailedError
 
 LABELS = ("cat", "dog", "cow")

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tests.client.fakes import FakeTime
-from tritonstack.client.cache import TimedCache
+from tritonstack.client.releases import TimedCache
 
 
 class Source:

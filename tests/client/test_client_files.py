@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from tests.client.fakes import client_error
-from tritonstack.client.client_files import ClientFile, ClientFiles, cache_folder
 from tritonstack.client.errors import ClientFileError
+from tritonstack.client.manifest import ClientFile, ClientFiles, cache_folder
 
 CONTENT = b"cat\ndog\n"
 

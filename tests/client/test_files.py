@@ -16,9 +16,8 @@ from PIL import Image
 
 from tests.client.fake_triton import DTYPES, Array, datatype_of
 from tritonstack.adapters import Adapters
-from tritonstack.client.files import InputFile, read_inputs
-from tritonstack.client.json_inputs import inputs_from_json
-from tritonstack.client.tables import TensorSpec, TensorTable
+from tritonstack.client.inputs import InputFile, inputs_from_json, read_inputs
+from tritonstack.client.manifest import TensorSpec, TensorTable
 from tritonstack.errors import InputError
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from tritonstack.adapters import ImageAdapter
-from tritonstack.client.images import as_png, pixels, rgb
+from tritonstack.client.preprocessing import as_png, pixels, rgb
 from tritonstack.errors import InputError
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)

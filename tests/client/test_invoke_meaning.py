@@ -12,8 +12,8 @@ from click.testing import CliRunner, Result
 
 from tests.client.systems import TRANSLATION, Systems, image_file, running_systems
 from tritonstack.cli import invoke, invoke_view
-from tritonstack.client.answer import Answer
-from tritonstack.client.answers import Text
+from tritonstack.client.model_client import Answer
+from tritonstack.client.postprocessing import Text
 from tritonstack.errors import InputError
 
 

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.client.fakes import FakeTime, client_error
-from tritonstack.client.retry import NO_RETRIES, FailureKind, RetryPolicy, RetryState, failure_kind
+from tritonstack.client.invocation import NO_RETRIES, FailureKind, RetryPolicy, RetryState, failure_kind
 
 LOADING, UNAVAILABLE, DOUBTFUL, FINAL = FailureKind
 

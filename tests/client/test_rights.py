@@ -20,7 +20,7 @@ from tests.constructs_lib.templates import of_type, template_of
 from tests.stacks.environments import DIGITS, environment, stage
 from tritonstack.client import ModelClient, RequestRefusedError
 from tritonstack.client.errors import ReleaseLookupError
-from tritonstack.client.modes import CONTRACT, MODE_SECONDS
+from tritonstack.client.releases import CONTRACT, MODE_SECONDS
 from tritonstack.outputs import contract
 
 DIGEST = "0123456789abcdef"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tritonstack.client.tables import TensorSpec, TensorTable
+from tritonstack.client.manifest import TensorSpec, TensorTable
 
 TABLE = TensorTable(
     inputs=(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.client.tokenizers_for_tests import WORDS, write_tokenizer
 from tritonstack.adapters import TextAdapter
-from tritonstack.client.texts import text_from, tokens
+from tritonstack.client.preprocessing import text_from, tokens
 from tritonstack.errors import InputError, WorkFailedError
 
 

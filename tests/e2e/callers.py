@@ -12,7 +12,7 @@ from pathlib import Path
 from botocore.config import Config
 
 from tritonstack.client import ModelClient
-from tritonstack.client.retry import NO_RETRIES
+from tritonstack.client.invocation import NO_RETRIES
 from tritonstack_local.aws import LocalAws
 
 PAUSE_SECONDS = 0.005

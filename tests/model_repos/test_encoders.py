@@ -13,7 +13,7 @@ import pytest
 
 from tritonstack.adapters import TextAdapter
 from tritonstack.catalogue import model_formats
-from tritonstack.client.adapters import to_arrays
+from tritonstack.client.preprocessing import to_arrays
 from tritonstack.errors import WorkFailedError
 from tritonstack.models.exporting import script_options
 from tritonstack.models.lint.onnx_graph import read_graph

@@ -17,7 +17,7 @@ from rich.table import Table
 
 from tritonstack.catalogue.build_machines import load_build_machines
 from tritonstack.client import ModelClient
-from tritonstack.client.answer import Answer
+from tritonstack.client.model_client import Answer
 from tritonstack.models.manifest import EngineEntry, Manifest
 from tritonstack.models.sample import compare_answer
 from tritonstack.models.sample_request import Arrays, request_arrays, to_tensors

@@ -12,9 +12,9 @@ from tritonstack.cli.session import calling_session, explain_name, refuse_withou
 from tritonstack.errors import InputError, Problem
 
 if TYPE_CHECKING:  # imported where it is used, so that --help and wrong options answer at once
-    from tritonstack.client.files import InputFile
+    from tritonstack.client.inputs import InputFile
+    from tritonstack.client.manifest import TensorTable
     from tritonstack.client.model_client import ModelClient
-    from tritonstack.client.tables import TensorTable
 
 
 @click.command("invoke")
@@ -62,9 +62,8 @@ def command(
     # Imported here so that --help and wrong options answer at once.
     from tritonstack.cli import invoke_view  # noqa: PLC0415
     from tritonstack.client.errors import ReleaseLookupError  # noqa: PLC0415
-    from tritonstack.client.files import InputFile  # noqa: PLC0415
+    from tritonstack.client.inputs import InputFile, outputs_meant  # noqa: PLC0415
     from tritonstack.client.model_client import ModelClient  # noqa: PLC0415
-    from tritonstack.client.questions import outputs_meant  # noqa: PLC0415
 
     if not files and text is None:
         raise InputError([Problem(field="--input", found="nothing", allowed="--input FILE or --text TEXT")])
@@ -91,8 +90,11 @@ def command(
 
 def _inputs(client: ModelClient, table: TensorTable | None, files: Sequence[InputFile], text: str | None) -> Any:
     """The inputs of all files and of the text together. Raises InputError."""
-    from tritonstack.client.files import NO_MANIFEST, read_inputs  # noqa: PLC0415
-    from tritonstack.client.questions import question_inputs  # noqa: PLC0415
+    from tritonstack.client.inputs import (  # noqa: PLC0415
+        NO_MANIFEST,
+        question_inputs,
+        read_inputs,
+    )
 
     inputs = read_inputs(files, table, fetch=client.client_files)
     if text is None:

@@ -11,11 +11,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from tritonstack.client.answer import Answer
-from tritonstack.client.answers import Classes, Embedding, Meaning
-from tritonstack.client.answers import Text as TextMeaning
 from tritonstack.client.body import Array
-from tritonstack.client.tables import datatype_of, shape_text
+from tritonstack.client.manifest import datatype_of, shape_text
+from tritonstack.client.model_client import Answer
+from tritonstack.client.postprocessing import Classes, Embedding, Meaning
+from tritonstack.client.postprocessing import Text as TextMeaning
 
 FIRST_VALUES = 6
 """How many of a vector's values are shown."""

@@ -9,10 +9,7 @@ answer.outputs["probabilities"]
 client.ask("resnet50-onnx", image="dog.jpg").meaning.best
 """
 
-from tritonstack.client.answer import Answer
-from tritonstack.client.answers import Classes, Embedding, Label, Meaning, Text
 from tritonstack.client.body import PayloadFormat
-from tritonstack.client.calls import Wait
 from tritonstack.client.errors import (
     AmbiguousModelError,
     ClientFileError,
@@ -25,10 +22,11 @@ from tritonstack.client.errors import (
     RequestRefusedError,
     UnknownModelError,
 )
-from tritonstack.client.model_client import ModelClient
+from tritonstack.client.invocation import NO_RETRIES, Clock, RetryPolicy, Wait
+from tritonstack.client.manifest import TensorSpec, TensorTable
+from tritonstack.client.model_client import Answer, ModelClient
+from tritonstack.client.postprocessing import Classes, Embedding, Label, Meaning, Text
 from tritonstack.client.releases import Release
-from tritonstack.client.retry import NO_RETRIES, Clock, RetryPolicy
-from tritonstack.client.tables import TensorSpec, TensorTable
 
 __all__ = [
     "NO_RETRIES",

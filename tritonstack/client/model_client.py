@@ -1,10 +1,10 @@
-"""Arrays in, arrays out: calls a model by its name, whatever archive and endpoint it is behind."""
+"""ModelClient: arrays in, arrays out, for a model by its name."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,21 +13,64 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError
 
 from tritonstack.aws_session import Session
-from tritonstack.client.answer import Answer
-from tritonstack.client.answers import meanings
 from tritonstack.client.body import Array, Body, DecodedAnswer, PayloadFormat, decode, encode
-from tritonstack.client.calls import EndpointCaller, RawAnswer, Target, Wait
-from tritonstack.client.client_files import ClientFiles
 from tritonstack.client.errors import ModelFailedError, RequestRefusedError
-from tritonstack.client.files import NO_MANIFEST
-from tritonstack.client.manifests import ManifestReader
-from tritonstack.client.modes import EndpointMode, EndpointModes
-from tritonstack.client.questions import Image, Text, outputs_meant, question_inputs
-from tritonstack.client.releases import RECORD_SECONDS, ModelReference, Release, ReleaseRecords
-from tritonstack.client.retry import Clock, RetryPolicy
-from tritonstack.client.tables import TensorTable
+from tritonstack.client.inputs import NO_MANIFEST, Image, Text, outputs_meant, question_inputs
+from tritonstack.client.invocation import Clock, EndpointCaller, RawAnswer, RetryPolicy, Target, Wait
+from tritonstack.client.manifest import ClientFiles, ManifestReader, TensorTable
+from tritonstack.client.postprocessing import Meaning, meanings
+from tritonstack.client.releases import (
+    RECORD_SECONDS,
+    EndpointMode,
+    EndpointModes,
+    ModelReference,
+    Release,
+    ReleaseRecords,
+)
 from tritonstack.errors import InputError, Problem
 from tritonstack.naming import endpoint_name
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """One model's answer to one request.
+
+    Attributes:
+        outputs: output name → array, with the batch dimension where the model has one. BYTES are objects of ``bytes``.
+        model_name: the model's name at Triton; in multi-model mode the archive's.
+        model_version: Triton's model version.
+        endpoint_name: the endpoint's name at SageMaker.
+        target_model: the archive that was asked for; None for a single-model endpoint.
+        variant: the production variant that answered.
+        milliseconds: from sending the request that was answered to having the whole answer.
+        total_milliseconds: the whole call: reading release records, failed tries and pauses included.
+        attempts: how often InvokeEndpoint was called.
+        bytes_sent: the request body's length.
+        bytes_received: the response body's length.
+        content_type: of the request body (JSON, or Triton's binary type).
+        meanings: what the outputs mean, one for each member of the batch, where that was asked for and the model's
+            recipe says it; else empty.
+    """
+
+    outputs: Mapping[str, Array]
+    model_name: str
+    model_version: str
+    endpoint_name: str
+    target_model: str | None
+    variant: str
+    milliseconds: float
+    total_milliseconds: float
+    attempts: int
+    bytes_sent: int
+    bytes_received: int
+    content_type: str
+    meanings: tuple[Meaning, ...] = ()
+
+    @property
+    def meaning(self) -> Meaning | None:
+        """What the first member of the batch means; None where nothing is known."""
+        return self.meanings[0] if self.meanings else None
+
 
 READ_TIMEOUT_SECONDS = 70
 """An invocation may take 60 s and AWS advises 10 s more, so that its own error arrives (SageMaker developer guide)."""

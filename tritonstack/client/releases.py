@@ -1,22 +1,92 @@
-"""From a model's name to its current archive, through the release records in SSM.
-
-A record ``/tritonstack/<environment>/<endpoint>/<model>`` holds the digest of the model's current archive.
-"""
+"""Release records and endpoint modes, read from SSM and cached: model name to archive and endpoint."""
 
 from __future__ import annotations
 
 import difflib
+import json
+import logging
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+import threading
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from tritonstack.client.cache import TimedCache
 from tritonstack.client.errors import AmbiguousModelError, ReleaseLookupError, UnknownModelError
 from tritonstack.errors import InputError, Problem
-from tritonstack.naming import NAME_PATTERN, ArchiveName, parameter_prefix, release_parameter
+from tritonstack.naming import NAME_PATTERN, ArchiveName, outputs_parameter, parameter_prefix, release_parameter
+
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
+
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class _Entry(Generic[Value]):
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    values: list[Value] = field(default_factory=list)  # none or one: None may be a value
+    loaded_at: float = float("-inf")
+    expires_at: float = float("-inf")
+
+
+class TimedCache(Generic[Key, Value]):
+    """Values that are loaded on demand, at most once at a time per key, and kept for a while. Thread safe.
+
+    While one thread loads a key, others that need the same key wait for it; other keys go on.
+    """
+
+    def __init__(
+        self,
+        *,
+        seconds: float,
+        now: Callable[[], float],
+        stale_errors: tuple[type[Exception], ...] = (),
+        stale_seconds: float = 5.0,
+    ) -> None:
+        """Set how long a value is good.
+
+        Args:
+            seconds: how long a loaded value is used without asking again.
+            now: a monotonic clock, in seconds.
+            stale_errors: where loading raises one of these and an older value is known, that value is used.
+            stale_seconds: for how long, before loading is tried again.
+        """
+        self._seconds = seconds
+        self._now = now
+        self._stale_errors = stale_errors
+        self._stale_seconds = stale_seconds
+        self._entries: dict[Key, _Entry[Value]] = {}
+        self._lock = threading.Lock()
+
+    def get(self, key: Key, load: Callable[[], Value], *, loaded_since: float = float("-inf")) -> Value:
+        """The value of ``key``, loaded if it is unknown, too old, or was loaded before ``loaded_since``.
+
+        Raises:
+            Whatever ``load`` raises, unless it is one of ``stale_errors`` and an older value is known.
+        """
+        with self._lock:
+            entry = self._entries.setdefault(key, _Entry())
+        with entry.lock:
+            now = self._now()
+            if entry.values and now < entry.expires_at and entry.loaded_at >= loaded_since:
+                return entry.values[0]
+            try:
+                entry.values[:] = [load()]
+            except self._stale_errors as error:
+                if not entry.values:
+                    raise
+                log.warning("using an older value of %s: %s", key, error)
+                entry.expires_at = self._now() + self._stale_seconds
+            else:
+                entry.loaded_at = now
+                entry.expires_at = now + self._seconds
+            return entry.values[0]
+
+
+# A record ``/tritonstack/<environment>/<endpoint>/<model>`` holds the digest of the model's current archive.
+
 
 RECORD_SECONDS = 60.0
 _ALLOWED = "[endpoint/]model or endpoint/model.<16 hexadecimal digits>.tar.gz; names are of a-z, 0-9 and -"
@@ -185,3 +255,84 @@ class ReleaseRecords:
         found = f"{name!r}, of which environment {self._environment!r} has no release record"
         advice = "" if variants else "check the environment's name and that its serving stack is deployed"
         return UnknownModelError([Problem(field="model's name", found=found, allowed=allowed, advice=advice)])
+
+
+# ``docs/outputs.md`` has the contract of that parameter; ``mode`` is in it since its first version.
+
+
+CONTRACT = 1
+"""The contract of outputs that a client reads: ``tritonstack.outputs.contract``, which a test compares with it."""
+MODE_SECONDS = 900.0
+"""A mode changes with a deployment only, and a refused request reads it again at once: seldom is often enough."""
+ACCESS_DENIED = frozenset({"AccessDeniedException", "AccessDenied"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class EndpointMode:
+    """Whether requests carry a TargetModel.
+
+    Attributes:
+        multi_model: they do.
+        unread: why the mode could not be read, and what to do; multi-model is assumed then. Empty: it was read.
+    """
+
+    multi_model: bool = True
+    unread: str = ""
+
+
+class EndpointModes:
+    """The modes of one environment's endpoints. Thread safe."""
+
+    def __init__(self, *, environment: str, ssm: Callable[[], Any], now: Callable[[], float]) -> None:
+        """Takes a function that gives the boto3 SSM client, and a monotonic clock."""
+        self._environment = environment
+        self._ssm = ssm
+        self._modes: TimedCache[str, EndpointMode] = TimedCache(
+            seconds=MODE_SECONDS, now=now, stale_errors=(ReleaseLookupError,)
+        )
+
+    def mode(self, endpoint: str, *, loaded_since: float = float("-inf")) -> EndpointMode:
+        """The mode of an endpoint (its own name, without its environment), read at ``loaded_since`` or later.
+
+        Raises:
+            ReleaseLookupError: SSM gives no answer, or the parameter is damaged or of another contract.
+        """
+        return self._modes.get(endpoint, lambda: self._read(endpoint), loaded_since=loaded_since)
+
+    def _read(self, endpoint: str) -> EndpointMode:
+        name = outputs_parameter(environment=self._environment, stack=f"serving-{endpoint}")
+        deploy = f"cdk deploy '{self._environment}/serving-{endpoint}'"
+        try:
+            value = str(self._ssm().get_parameter(Name=name)["Parameter"]["Value"])
+        except ClientError as error:
+            code = error.response.get("Error", {}).get("Code")
+            if code == "ParameterNotFound":
+                # Deployed by a version before outputs. Such a stack's endpoints go on as they were called then.
+                return EndpointMode(unread=f"there is no parameter {name}\n  do: {deploy} writes it")
+            if code in ACCESS_DENIED:
+                allow = "allow this caller ssm:GetParameter on it (docs/clients.md)"
+                return EndpointMode(unread=f"this caller may not read the parameter {name}\n  do: {allow}")
+            raise ReleaseLookupError(f"the endpoint's mode cannot be read from {name}: {error}") from error
+        except BotoCoreError as error:
+            raise ReleaseLookupError(f"the endpoint's mode cannot be read from {name}: {error}") from error
+        return EndpointMode(multi_model=_multi_model(value, name=name, deploy=deploy))
+
+
+def _multi_model(value: str, *, name: str, deploy: str) -> bool:
+    """The mode that a parameter's value holds. Raises ReleaseLookupError where it holds none by this contract."""
+    try:
+        outputs = json.loads(value)
+        contract, mode = outputs["contract"], outputs.get("mode")
+    except (ValueError, KeyError, TypeError, AttributeError):
+        contract = mode = None
+    if isinstance(contract, int) and contract > CONTRACT:
+        raise ReleaseLookupError(
+            f"{name} is of contract {contract}, and this version of tritonstack reads contract {CONTRACT}\n"
+            "  do: use the tritonstack that deployed the endpoint"
+        )
+    if contract != CONTRACT or mode not in ("multi-model", "single-model"):
+        raise ReleaseLookupError(
+            f"{name} holds {value[:60]!r}; allowed: what the stack wrote, with mode multi-model or single-model\n"
+            f"  do: {deploy} after a change, or put the stack's own value back"
+        )
+    return bool(mode == "multi-model")

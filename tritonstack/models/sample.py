@@ -73,10 +73,10 @@ def _read_request(folder: Path, recipe: Recipe, exported: Path | None, problems:
 
 
 def _wrong_image(content: bytes, file: Path) -> Sequence[Problem]:
-    from tritonstack.client.images import check  # noqa: PLC0415  Pillow, which synthesis need not load
+    from tritonstack.client.preprocessing import check_image  # noqa: PLC0415  Pillow, which synthesis need not load
 
     try:
-        check(content, file=str(file))
+        check_image(content, file=str(file))
     except InputError as error:
         return error.problems
     return ()

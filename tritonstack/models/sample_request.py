@@ -13,8 +13,8 @@ import numpy as np
 from tritonclient.utils import np_to_triton_dtype, triton_to_np_dtype
 
 from tritonstack.adapters import Adapters
-from tritonstack.client.adapters import to_arrays
 from tritonstack.client.body import encode
+from tritonstack.client.preprocessing import to_arrays
 from tritonstack.errors import InputError, Problem
 from tritonstack.models.manifest import ModelEntry, SampleEntry
 

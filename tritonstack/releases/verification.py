@@ -10,7 +10,7 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack.aws_session import Session
-from tritonstack.client.manifests import read_table
+from tritonstack.client.manifest import read_table
 from tritonstack.client.model_client import ModelClient
 from tritonstack.client.releases import Release
 from tritonstack.credentials import credentials_ended

@@ -17,7 +17,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack import aws_names
 from tritonstack.client.body import decode
-from tritonstack.client.calls import Target
+from tritonstack.client.invocation import Target
 from tritonstack.errors import WorkFailedError
 from tritonstack.local_aws import LocalSession, find_local_aws, is_local
 from tritonstack.naming import DIGEST_LENGTH, ArchiveName

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Sequence
 
-from tritonstack.client.files import InputFile
+from tritonstack.client.inputs import InputFile
 from tritonstack.errors import InputError, Problem
 from tritonstack_capacity.bench.load import Arrivals, Load, Phase, Rate, Users
 from tritonstack_capacity.bench.perf_analyzer import MOST_THREADS

@@ -10,10 +10,9 @@ from typing import Any, Literal
 from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack.client.body import Array, Body, encode
-from tritonstack.client.calls import Target
-from tritonstack.client.files import InputFile, read_inputs
+from tritonstack.client.inputs import InputFile, outputs_meant, read_inputs
+from tritonstack.client.invocation import Target
 from tritonstack.client.model_client import ModelClient
-from tritonstack.client.questions import outputs_meant
 from tritonstack.client.releases import Release
 from tritonstack.errors import InputError, Problem
 from tritonstack.models.manifest import ModelEntry, SampleEntry

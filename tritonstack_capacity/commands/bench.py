@@ -21,7 +21,7 @@ from rich.table import Table
 from tritonstack.cli.progress import Step, Steps
 from tritonstack.cli.session import calling_session, explain_name, refuse_without_credentials, shell_is_local
 from tritonstack.client.errors import ReleaseLookupError
-from tritonstack.client.files import InputFile
+from tritonstack.client.inputs import InputFile
 from tritonstack.client.model_client import ModelClient
 from tritonstack.errors import InputError, Problem
 from tritonstack.paths import LocalPaths, project_folder

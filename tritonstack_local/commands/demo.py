@@ -20,7 +20,7 @@ from rich.text import Text
 from tritonstack.cli.progress import Steps
 from tritonstack.client import ModelClient
 from tritonstack.client.body import Array, Body, decode, encode
-from tritonstack.client.files import InputFile, read_inputs
+from tritonstack.client.inputs import InputFile, read_inputs
 from tritonstack.config import Endpoint, Environment, load_environment
 from tritonstack.engines.order import served_by
 from tritonstack.errors import InputError, Problem, WorkFailedError

@@ -1,21 +1,111 @@
-"""Server metadata, model metadata, model configuration and the repository index, from what is known for certain.
-
-A model's tensors and its ``config.pbtxt`` stand in the manifest beside its archive. InvokeEndpoint tells neither which
-versions a model has nor any statistics, so neither is made up.
-"""
+"""Metadata, configuration, index and readiness of models, from manifests and endpoint states."""
 
 from __future__ import annotations
 
+import json
+import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
+
+from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack import VERSION
-from tritonstack.client.releases import Release
+from tritonstack.client.releases import Release, TimedCache
 from tritonstack.models.config_json import config_json
 from tritonstack.models.model_config import ModelConfig, read_config
-from tritonstack.naming import ArchiveName
+from tritonstack.naming import ArchiveName, endpoint_name
+
+Manifest = Mapping[str, Any]
+
+
+class Lookup(Protocol):
+    """What is asked of the client."""
+
+    def resolve(self, name: str) -> Release:
+        """The current archive of a model."""
+
+    def manifest(self, name: str) -> Manifest | None:
+        """The manifest of a model's archive in the bucket; None where this caller cannot read it."""
+
+
+class Manifests:
+    """Manifests by archive. One never changes, so one that was found is kept. Thread safe."""
+
+    def __init__(self, *, lookup: Lookup, archives: Path | None) -> None:
+        """``archives``: the folder of the archives built on this machine; None for none."""
+        self._lookup = lookup
+        self._archives = archives
+        self._kept: dict[Release, Manifest] = {}
+        self._lock = threading.Lock()
+
+    def of(self, name: str) -> Manifest | None:
+        """A model's manifest, or None where there is none to be read. Raises what the client raises for the name."""
+        release = self._lookup.resolve(name)
+        with self._lock:
+            if release in self._kept:
+                return self._kept[release]
+        found = self._lookup.manifest(name) or self._built_here(release)
+        if found is not None:
+            with self._lock:
+                self._kept[release] = found
+        return found
+
+    def _built_here(self, release: Release) -> Manifest | None:
+        if self._archives is None:
+            return None
+        for path in sorted(self._archives.rglob(f"{release.model}.{release.digest}.json")):
+            try:
+                manifest = json.loads(path.read_bytes())
+            except (OSError, ValueError):
+                continue
+            if isinstance(manifest, dict):
+                return manifest
+        return None
+
+
+STATE_SECONDS = 5.0
+CALLABLE = frozenset({"InService", "Updating", "SystemUpdating", "RollingBack", "UpdateRollbackFailed"})
+"""Endpoint states in which a fleet answers: botocore's service model of sagemaker, DescribeEndpoint."""
+
+
+class EndpointStates:
+    """Endpoints' states, each read at most once in some seconds. Thread safe."""
+
+    def __init__(
+        self,
+        *,
+        environment: str,
+        sagemaker: Callable[[], Any],
+        now: Callable[[], float] = time.monotonic,
+        seconds: float = STATE_SECONDS,
+    ) -> None:
+        """Takes a function that gives the boto3 SageMaker client."""
+        self._environment = environment
+        self._sagemaker = sagemaker
+        self._states: TimedCache[str, str] = TimedCache(seconds=seconds, now=now)
+
+    def unready(self, endpoint: str) -> str:
+        """Why an endpoint cannot be called; empty where it can, or where nobody tells this caller."""
+        return self._states.get(endpoint, lambda: self._read(endpoint))
+
+    def _read(self, endpoint: str) -> str:
+        name = endpoint_name(environment=self._environment, endpoint=endpoint)
+        try:
+            status = str(self._sagemaker().describe_endpoint(EndpointName=name)["EndpointStatus"])
+        except ClientError as error:
+            missing = "Could not find" in str(error.response.get("Error", {}).get("Message", ""))
+            return f"there is no endpoint {name}" if missing else ""
+        except BotoCoreError:
+            return ""
+        return "" if status in CALLABLE else f"endpoint {name} is {status}"
+
+
+# InvokeEndpoint reports neither the versions of a model nor statistics, so neither is described.
+
 
 SERVER_NAME = "tritonstack-proxy"
 EXTENSIONS = ("classification", "schedule_policy", "model_configuration", "binary_tensor_data", "parameters")

@@ -18,7 +18,6 @@ from botocore.exceptions import (
 )
 
 from tests.client.fakes import client_error
-from tritonstack.client.calls import final_error
 from tritonstack.client.errors import (
     AmbiguousModelError,
     CallPlace,
@@ -28,9 +27,9 @@ from tritonstack.client.errors import (
     ReleaseLookupError,
     UnknownModelError,
 )
-from tritonstack.client.retry import failure_kind
+from tritonstack.client.invocation import failure_kind, final_error
+from tritonstack.client.proxy.errors import answer_of, is_denied
 from tritonstack.errors import InputError, Problem, TritonstackError
-from tritonstack.proxy.errors import answer_of, is_denied
 
 PLACE = CallPlace(endpoint_name="dev-digits", target_model="digits.0123456789abcdef.tar.gz", attempts=2)
 

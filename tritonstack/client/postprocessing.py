@@ -1,4 +1,4 @@
-"""What a model's answer means: the best classes with their names, a text, or a vector."""
+"""Output tensors to the best classes with their names, a text, or a vector."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _meaning(kind: AnswerKind, row: Array, files: Mapping[str, Path]) -> Meaning
     if row.dtype.kind not in wanted or row.size == 0:
         raise WorkFailedError(f"output {kind.output} holds {row.size} values of {row.dtype}: nothing to make sense of")
     if isinstance(kind, TextAnswer):
-        from tritonstack.client.texts import text_from  # noqa: PLC0415  (only for texts: a library of its own)
+        from tritonstack.client.preprocessing import text_from  # noqa: PLC0415  (only for texts: a library of its own)
 
         return Text(text=text_from(row.tolist(), files[kind.tokenizer]))
     values = row.astype(np.float64)

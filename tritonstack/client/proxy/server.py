@@ -1,30 +1,177 @@
-"""The proxy itself: a KServe request in, its answer out, whatever happens on the way."""
+"""The proxy server: a loopback KServe v2 server that signs InvokeEndpoint."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import logging
+import queue
+import signal
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Any, Literal, Protocol, TypeVar
+from urllib.parse import unquote
 
+from botocore.config import Config
+
+from tritonstack.aws_session import Session
 from tritonstack.client.body import Body
-from tritonstack.client.calls import RawAnswer, Target, Wait
 from tritonstack.client.errors import ReleaseLookupError
+from tritonstack.client.invocation import Clock, RawAnswer, Target, Wait
+from tritonstack.client.model_client import ModelClient
+from tritonstack.client.proxy import descriptions
+from tritonstack.client.proxy.descriptions import EndpointStates, Manifest, Manifests
+from tritonstack.client.proxy.errors import answer_of, error_answer, is_denied
+from tritonstack.client.proxy.inference import BadRequestError, CodingError, http_answer, kserve_answer, request_body
 from tritonstack.client.releases import ModelReference, Release
 from tritonstack.errors import InputError, TritonstackError
-from tritonstack.http_server import Answer, Headers, Request, Sender
-from tritonstack.proxy import descriptions
-from tritonstack.proxy.encodings import CodingError
-from tritonstack.proxy.endpoints import EndpointStates
-from tritonstack.proxy.errors import answer_of, error_answer, is_denied
-from tritonstack.proxy.inference import BadRequestError, http_answer, kserve_answer, request_body
-from tritonstack.proxy.manifests import Manifest, Manifests
-from tritonstack.proxy.routes import NoRouteError, Route, read_route
-from tritonstack.proxy.threads import CallThreads
+from tritonstack.http_server import Answer, Headers, InvokeError, Manner, Request, Sender, Server
+
+# Not ``concurrent.futures.ThreadPoolExecutor``: the interpreter's end waits for its threads, and an invocation may take
+# over a minute. These end with the process.
+
+
+Result = TypeVar("Result")
+_Job = Callable[[], None]
+
+
+class CallThreads:
+    """``count`` threads. What is submitted beyond that waits for its turn."""
+
+    def __init__(self, *, count: int, name: str) -> None:
+        """Starts them."""
+        self._jobs: queue.SimpleQueue[_Job] = queue.SimpleQueue()
+        for number in range(count):
+            threading.Thread(target=self._work, name=f"{name}-{number}", daemon=True).start()
+
+    def submit(self, work: Callable[[], Result]) -> Future[Result]:
+        """Have ``work`` done by the next free thread."""
+        future: Future[Result] = Future()
+
+        def job() -> None:
+            if not future.set_running_or_notify_cancel():
+                return
+            try:
+                result = work()
+            except BaseException as error:  # noqa: BLE001  (it is raised where the future is waited for)
+                future.set_exception(error)
+            else:
+                future.set_result(result)
+
+        self._jobs.put(job)
+        return future
+
+    def _work(self) -> None:
+        while True:
+            self._jobs.get()()
+
+
+# The paths are those of KServe's predict protocol v2 and of Triton's extensions (triton-inference-server/server,
+# ``docs/protocol`` and ``src/http_server.cc``). A model's name may be ``endpoint/model``, its slash as it is or as %2F.
+
+
+What = Literal["live", "ready", "server", "index", "model", "model-ready", "config", "infer", "statistics"]
+
+METHODS: dict[str, str] = {"infer": "POST", "index": "POST"}
+"""What is asked with another method than GET."""
+
+_HEALTH: dict[tuple[str, ...], What] = {
+    (): "server",
+    ("health", "live"): "live",
+    ("health", "ready"): "ready",
+    ("models", "stats"): "statistics",
+    ("repository", "index"): "index",
+}
+_OF_MODELS: dict[str, What] = {
+    "ready": "model-ready",
+    "config": "config",
+    "infer": "infer",
+    "stats": "statistics",
+}
+_NOT_HERE = {
+    "generate": "generate",
+    "generate_stream": "generate",
+    "trace": "trace",
+    "logging": "logging",
+    "systemsharedmemory": "shared memory",
+    "cudasharedmemory": "shared memory",
+    "repository": "model repository control",
+}
+"""A part of a path → the extension that it belongs to, which InvokeEndpoint has no way for."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Route:
+    """What is asked for.
+
+    Attributes:
+        what: the question.
+        model: ``[endpoint/]model`` as the client spells it; empty where the question is about no model.
+        version: the model version in the path; empty where there is none.
+    """
+
+    what: What
+    model: str = ""
+    version: str = ""
+
+
+class NoRouteError(Exception):
+    """A path, or a method, that is nothing here."""
+
+    def __init__(self, status: int, message: str) -> None:
+        """``status`` is HTTP's: 404, 405, or 501 for what InvokeEndpoint has no way for."""
+        self.status = status
+        super().__init__(message)
+
+
+def read_route(method: bytes, path: bytes) -> Route:
+    """What a request asks for. Raises NoRouteError."""
+    text = path.split(b"?", 1)[0].decode("latin-1")
+    segments = text.strip("/").split("/")
+    if segments[0] != "v2":
+        raise NoRouteError(404, f"{_shown(text)} is no path of KServe's protocol v2; they begin with /v2")
+    route = _route(tuple(segments[1:]))
+    if route is None:
+        raise _no_route(text, segments[1:])
+    wanted = METHODS.get(route.what, "GET")
+    given = method.decode("latin-1")
+    if given != wanted:
+        raise NoRouteError(405, f"{_shown(text)} takes {wanted}, not {given}")
+    return route
+
+
+def _route(segments: tuple[str, ...]) -> Route | None:
+    if segments in _HEALTH:
+        return Route(what=_HEALTH[segments])
+    if len(segments) < 2 or segments[0] != "models":
+        return None
+    names = list(segments[1:])
+    what: What = "model"
+    if len(names) > 1 and names[-1] in _OF_MODELS:
+        what = _OF_MODELS[names.pop()]
+    version = ""
+    if len(names) > 2 and names[-2] == "versions":
+        version = unquote(names.pop())
+        names.pop()
+    model = "/".join(unquote(name) for name in names)
+    return Route(what=what, model=model, version=version) if len(names) <= 2 and all(names) else None
+
+
+def _no_route(text: str, segments: list[str]) -> NoRouteError:
+    for segment in segments:
+        if segment in _NOT_HERE:
+            extension = _NOT_HERE[segment]
+            return NoRouteError(501, f"{_shown(text)}: InvokeEndpoint has no way for Triton's {extension} extension")
+    return NoRouteError(404, f"{_shown(text)} is no path of KServe's protocol v2 that this proxy knows")
+
+
+def _shown(text: str) -> str:
+    return text if len(text) <= 200 else text[:200] + "…"
+
 
 MAX_PAYLOAD_BYTES = 25 * 1024 * 1024
 """The largest request that InvokeEndpoint may take (SageMaker developer guide); older pages say 6 MB."""
@@ -259,3 +406,79 @@ def _only_ready(body: bytes) -> bool:
 
 def _number(version: str) -> int | None:
     return int(version) if version.isascii() and version.isdigit() else None
+
+
+LAST_REQUESTS_SECONDS = 5.0
+"""How long requests on their way may end once the proxy is interrupted."""
+RECEIVE_SECONDS = 60.0
+
+
+def _kserve_error(error: InvokeError) -> Answer:
+    """What the server refuses by itself, in KServe's form."""
+    return error_answer(error.status, error.message)
+
+
+KSERVES = Manner(name="proxy", error_answer=_kserve_error, id_header=b"x-tritonstack-request-id")
+
+
+def make_parts(
+    *, environment: str, session: Session, concurrency: int, archives: Path | None, clock: Clock | None = None
+) -> Parts:
+    """What a proxy works with: nothing is called yet.
+
+    Args:
+        environment: whose models.
+        session: makes the AWS clients.
+        concurrency: how many invocations may be on their way: the size of the connection pool.
+        archives: where manifests are looked for that the bucket does not give.
+        clock: time and chance.
+    """
+    watch = CallerWatch()
+    client = ModelClient(
+        environment=environment, session=session, max_connections=concurrency, clock=clock, on_wait=watch.on_wait
+    )
+    made: list[Any] = []
+
+    def sagemaker() -> Any:
+        if not made:
+            config = Config(retries={"total_max_attempts": 2, "mode": "standard"}, connect_timeout=5, read_timeout=20)
+            made.append(session.client("sagemaker", config=config))
+        return made[0]
+
+    return Parts(
+        client=client,
+        states=EndpointStates(environment=environment, sagemaker=sagemaker),
+        manifests=Manifests(lookup=client, archives=archives),
+        watch=watch,
+    )
+
+
+def make_server(proxy: Proxy, *, max_payload_bytes: int = MAX_PAYLOAD_BYTES) -> Server:
+    """The HTTP server in front of a proxy; it listens nowhere yet. ``max_payload_bytes``: of a request's body."""
+    return Server(
+        handle=proxy.handle,
+        max_payload_bytes=max_payload_bytes,
+        log=log.error,
+        receive_seconds=RECEIVE_SECONDS,
+        manner=KSERVES,
+    )
+
+
+async def serve(proxy: Proxy, *, port: int, listening: Callable[[int], None]) -> None:
+    """Serve on 127.0.0.1 until SIGINT or SIGTERM.
+
+    Args:
+        proxy: answers.
+        port: 0 takes a free one.
+        listening: is told the port once it listens.
+
+    Raises:
+        OSError: the port cannot be had.
+    """
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    server = make_server(proxy)
+    listening(await server.start(port=port))
+    await stop.wait()
+    await server.stop(seconds=LAST_REQUESTS_SECONDS)

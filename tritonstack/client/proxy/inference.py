@@ -1,9 +1,4 @@
-"""Inference requests and answers between KServe's HTTP form and InvokeEndpoint's.
-
-KServe's binary tensor extension says how long the JSON is in the header ``Inference-Header-Content-Length``; SageMaker
-passes no header of a caller on, so Triton's SageMaker front end has it in the content type. The bytes are the same:
-bodies go through as they are, but for the model's name in an answer's JSON.
-"""
+"""Inference requests and responses between KServe's HTTP form and InvokeEndpoint's."""
 
 from __future__ import annotations
 
@@ -11,13 +6,81 @@ import json
 import re
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
+
+from isal import isal_zlib
 
 from tritonstack.client.body import BINARY_PREFIX, JSON_TYPE, Body
-from tritonstack.client.calls import RawAnswer, Target
 from tritonstack.client.errors import MalformedAnswerError
+from tritonstack.client.invocation import RawAnswer, Target
 from tritonstack.http_server import Answer, Headers
-from tritonstack.proxy.encodings import decoded, encoded, wanted_coding
+
+Coding = Literal["identity", "gzip", "deflate"]
+
+_WBITS: dict[str, int] = {"gzip": 31, "deflate": 15}
+_LEVEL = 1
+"""Over loopback every byte saved costs more than it brings: the fastest level that still compresses."""
+_IsalError: Any = isal_zlib.error
+
+
+class CodingError(Exception):
+    """A body that cannot be decoded. ``status`` is HTTP's: 400, 413, 415."""
+
+    def __init__(self, status: int, message: str) -> None:
+        """Takes the status and a sentence."""
+        self.status = status
+        super().__init__(message)
+
+
+def decoded(body: bytes, coding: str, *, limit: int) -> bytes:
+    """A request's body without its Content-Encoding, at most ``limit`` bytes of it. Raises CodingError."""
+    coding = coding.strip().lower()
+    if coding in ("", "identity"):
+        return body
+    if coding not in _WBITS:
+        raise CodingError(415, f"Content-Encoding {coding!r}; allowed: gzip, deflate, identity")
+    whole: bytes
+    reader = isal_zlib.decompressobj(_WBITS[coding])
+    try:
+        whole = reader.decompress(body, limit + 1)
+    except _IsalError as error:
+        raise CodingError(400, f"the body is no {coding}: {error}") from error
+    if len(whole) > limit:
+        raise CodingError(413, f"the body is more than {limit} bytes once it is decompressed")
+    if not reader.eof or reader.unused_data:
+        raise CodingError(400, f"the body is no {coding}: {'it is cut off' if not reader.eof else 'more follows it'}")
+    return whole
+
+
+def wanted_coding(accept_encoding: str) -> Coding:
+    """How an answer is to be encoded.
+
+    tritonclient names one coding where its caller asks for one. A list (``gzip, deflate, br``) is what HTTP libraries
+    send by themselves: it allows identity, which costs least over loopback.
+    """
+    codings = []
+    for item in accept_encoding.lower().split(","):
+        name, _, parameters = item.partition(";")
+        if name.strip() and parameters.replace(" ", "") not in ("q=0", "q=0.0", "q=0.00", "q=0.000"):
+            codings.append(name.strip())
+    if codings == ["gzip"]:
+        return "gzip"
+    return "deflate" if codings == ["deflate"] else "identity"
+
+
+def encoded(body: bytes, coding: Coding) -> bytes:
+    """An answer's body in a coding."""
+    if coding == "identity":
+        return body
+    compressor = isal_zlib.compressobj(_LEVEL, isal_zlib.DEFLATED, _WBITS[coding])
+    whole: bytes = compressor.compress(body) + compressor.flush()
+    return whole
+
+
+# KServe's binary tensor extension gives the length of the JSON in the header ``Inference-Header-Content-Length``.
+# SageMaker passes no header on, so Triton's SageMaker front end has it in the content type. The bytes are the same:
+# bodies pass through unchanged, except for the model's name in a response's JSON.
+
 
 LENGTH_HEADER = b"inference-header-content-length"
 BINARY_TYPE = b"application/octet-stream"

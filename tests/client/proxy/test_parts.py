@@ -9,11 +9,17 @@ import pytest
 from botocore.exceptions import EndpointConnectionError
 
 from tests.client.fakes import FakeTime, client_error
-from tests.proxy.world import MANIFESTS, FakeStates
+from tests.client.proxy.world import MANIFESTS, FakeStates
+from tritonstack.client.proxy.descriptions import (
+    Described,
+    EndpointStates,
+    model_config,
+    model_metadata,
+    repository_index,
+    split_address,
+)
+from tritonstack.client.proxy.server import CallThreads
 from tritonstack.client.releases import Release
-from tritonstack.proxy.descriptions import Described, model_config, model_metadata, repository_index, split_address
-from tritonstack.proxy.endpoints import EndpointStates
-from tritonstack.proxy.threads import CallThreads
 
 
 def states(sagemaker: FakeStates, time: FakeTime) -> EndpointStates:

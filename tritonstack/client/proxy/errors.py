@@ -1,17 +1,4 @@
-"""The client's errors as KServe answers: an HTTP status and ``{"error": "…"}``, from which tritonclient makes its own.
-
-| what happened | status |
-|---|---|
-| the container answered 4xx or 5xx | the same, with Triton's own JSON |
-| the container died, or gave no whole answer | 502 |
-| the container did not answer in time | 504 |
-| the model is still being loaded | 503 |
-| too many calls | 429 |
-| SageMaker refused the request; a payload too large for it | 400; 413 |
-| the caller may not | 403 |
-| no such model | 404 |
-| no credentials, or expired ones; the endpoint or the release records cannot be reached | 503 |
-"""
+"""Errors of the client as KServe responses: an HTTP status and ``{"error": "…"}``."""
 
 from __future__ import annotations
 
@@ -37,7 +24,7 @@ from tritonstack.client.errors import (
     RequestRefusedError,
     UnknownModelError,
 )
-from tritonstack.client.retry import THROTTLING_CODES
+from tritonstack.client.invocation import THROTTLING_CODES
 from tritonstack.credentials import EXPIRED_CODES, NOT_TAKEN_CODES
 from tritonstack.errors import InputError, TritonstackError
 from tritonstack.http_server import Answer

@@ -1,0 +1,373 @@
+"""Input arrays from files (JSON, NumPy's .npy and .npz, images, texts) or from a single image or text."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import zipfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tritonclient.utils import triton_to_np_dtype
+
+from tritonstack.adapters import Kind
+from tritonstack.client.body import Array
+from tritonstack.client.manifest import TensorSpec, TensorTable, shape_text
+from tritonstack.client.preprocessing import to_arrays
+from tritonstack.errors import InputError, Problem, WorkFailedError
+
+IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".pgm", ".ppm"})
+KINDS = ".json, .npy, .npz, or an image or text file where the model's recipe names an adapter for it"
+
+
+NO_MANIFEST = "give the inputs as .json with datatype and shape, .npy or .npz, or ask for s3:GetObject on the bucket"
+
+Fetch = Callable[[TensorTable, Sequence[str]], Mapping[str, Path]]
+"""Gives client files: the model's table and the files' names → name and where the file lies."""
+
+
+def no_client_files(table: TensorTable, names: Sequence[str]) -> Mapping[str, Path]:
+    """For callers whose models name none. Raises WorkFailedError where one does."""
+    del table
+    if names:
+        raise WorkFailedError(f"the model's adapter needs the client file {', '.join(names)}")
+    return {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class InputFile:
+    """One file as the user named it, and the input that it is for, where that was said (``name=file``)."""
+
+    path: Path
+    input: str | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> InputFile:
+        """Read ``[input=]file``. A file whose own name holds ``=`` is taken as it is if it exists."""
+        name, equals, path = text.partition("=")
+        if equals and name and "/" not in name and not Path(text).exists():
+            return cls(path=Path(path), input=name)
+        return cls(path=Path(text))
+
+
+def read_inputs(
+    files: Sequence[InputFile], table: TensorTable | None, *, fetch: Fetch = no_client_files
+) -> dict[str, Array]:
+    """All files' inputs together, not yet held against the table.
+
+    Without a table (a caller who may not read the bucket) datatypes are those of the files, and of JSON's numbers.
+    ``fetch`` gives the client files that the model's adapters name (``ModelClient.client_files``).
+
+    Raises:
+        InputError: every file that cannot be read, and every input that two files give.
+    """
+    inputs: dict[str, Array] = {}
+    problems: list[Problem] = []
+    for file in files:
+        try:
+            found = _read(file, table, fetch)
+        except InputError as error:
+            problems += error.problems
+            continue
+        for name in found.keys() & inputs.keys():
+            said = Problem(
+                file=str(file.path), field=f"inputs.{name}", found="given twice", allowed="one file an input"
+            )
+            problems.append(said)
+        inputs |= found
+    if problems:
+        raise InputError(problems)
+    return inputs
+
+
+def _read(file: InputFile, table: TensorTable | None, fetch: Fetch) -> dict[str, Array]:
+    try:
+        content = file.path.read_bytes()
+    except OSError as error:
+        raise _refused(file, found=error.strerror or str(error), allowed=f"a file that can be read: {KINDS}") from error
+    suffix = file.path.suffix.lower()
+    if suffix == ".json":
+        return inputs_from_json(content, file=str(file.path), named=file.input, table=table)
+    if suffix == ".npy":
+        array = _numpy(file, lambda: np.load(io.BytesIO(content), allow_pickle=False))
+        return {single_input(file=str(file.path), named=file.input, table=table): array}
+    if suffix == ".npz":
+        return _npz(file, content)
+    return _adapted(file, content, table, fetch)
+
+
+def _numpy(file: InputFile, load: Callable[[], Array]) -> Array:
+    try:
+        return load()
+    except (ValueError, EOFError, OSError, zipfile.BadZipFile, KeyError) as error:
+        raise _refused(file, found=str(error), allowed="an array that numpy.save or savez wrote, no pickle") from error
+
+
+def _npz(file: InputFile, content: bytes) -> dict[str, Array]:
+    if file.input is not None:
+        raise _refused(file, found=f"{file.input}=", allowed="an .npz without a name: it names its arrays itself")
+    try:
+        archive = np.load(io.BytesIO(content), allow_pickle=False)
+    except (ValueError, EOFError, OSError, zipfile.BadZipFile) as error:
+        raise _refused(file, found=str(error), allowed="an archive that numpy.savez wrote") from error
+    if not isinstance(archive, np.lib.npyio.NpzFile):
+        raise _refused(file, found="one array without a name", allowed="an archive that numpy.savez wrote")
+    return {name: _numpy(file, lambda name=name: archive[name]) for name in archive.files}  # type: ignore[misc]
+
+
+def _adapted(file: InputFile, content: bytes, table: TensorTable | None, fetch: Fetch) -> dict[str, Array]:
+    """An image or a text as the inputs that the model's adapter makes of it."""
+    kind: Kind = "image" if file.path.suffix.lower() in IMAGE_SUFFIXES else "text"
+    if table is None:
+        found = f"a file of kind {kind}, and the model's manifest cannot be read"
+        raise _refused(file, found=found, allowed=".json, .npy, .npz", advice=NO_MANIFEST)
+    adapter = table.adapters.of(kind)
+    if adapter is None or (file.input is not None and (file.input,) != adapter.inputs):
+        have = ", ".join(f"{kind} → {', '.join(one.inputs)}" for kind, one in table.adapters.present.items()) or "none"
+        found = f"a file of kind {kind}" + (f" for input {file.input}" if file.input else "")
+        raise _refused(file, found=found, allowed=f".json, .npy, .npz, or one of the model's adapters: {have}")
+    with _naming(file):
+        return to_arrays(adapter, content, fetch(table, adapter.files), inputs=table.inputs)
+
+
+@contextmanager
+def _naming(file: InputFile) -> Iterator[None]:
+    """Put the file's name to problems that have none."""
+    try:
+        yield
+    except InputError as error:
+        problems = [replace(one, file=str(file.path)) if one.file is None else one for one in error.problems]
+        raise InputError(problems) from error
+
+
+def _refused(file: InputFile, *, found: str, allowed: str, advice: str = "") -> InputError:
+    return InputError([Problem(file=str(file.path), found=found, allowed=allowed, advice=advice)])
+
+
+_KINDS = {"f": "numbers with fractions", "b": "truth values", "U": "texts"}
+_FORMS = '{"inputs": [{"name", "shape", "datatype", "data"}, …]}, {name: nested list}, or a nested list'
+
+
+def inputs_from_json(content: bytes, *, file: str, named: str | None, table: TensorTable | None) -> dict[str, Array]:
+    """The arrays in a JSON text.
+
+    Numbers take the datatype of the table; without one, integers are INT64, other numbers FP32, texts BYTES. In the
+    short forms a batch dimension of one is put in front where the shape fits the table only with it.
+
+    Args:
+        content: the JSON text.
+        file: the file's name, for messages.
+        named: the input that the whole file is for, where the user said so.
+        table: the model's tensor table, where it can be read.
+
+    Raises:
+        InputError: every tensor that cannot be read.
+    """
+    try:
+        value = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise InputError([Problem(file=file, found=f"no JSON: {error}", allowed=_FORMS)]) from error
+    if named is not None or not isinstance(value, dict):
+        value = {single_input(file=file, named=named, table=table): value}
+    elif "inputs" in value and isinstance(value["inputs"], list) and _are_tensors(value["inputs"]):
+        _refuse_more_than_inputs(value, file)
+        return _gather([(str(tensor.get("name", index)), tensor) for index, tensor in enumerate(value["inputs"])], file)
+    problems: list[Problem] = []
+    arrays = {}
+    for name, nested in value.items():
+        try:
+            arrays[name] = _short(nested, table.input(name) if table else None)
+        except (ValueError, OverflowError, TypeError) as error:
+            found = str(error).splitlines()[0]
+            problems.append(Problem(file=file, field=name, found=found, allowed=_allowed(table, name)))
+    if problems:
+        raise InputError(problems)
+    return arrays
+
+
+def single_input(*, file: str, named: str | None, table: TensorTable | None) -> str:
+    """The name of the input that a file without names is for.
+
+    Raises:
+        InputError: nobody said it, and the model does not have exactly one input.
+    """
+    if named is not None:
+        return named
+    if table is not None and len(table.inputs) == 1:
+        return table.inputs[0].name
+    if table is None:
+        found = "an array without a name, and the model's manifest cannot be read"
+        allowed = "name=file"
+    else:
+        found = f"an array without a name, and the model has {len(table.inputs)} inputs"
+        allowed = ", ".join(f"{spec.name}=file" for spec in table.inputs)
+    raise InputError([Problem(file=file, found=found, allowed=allowed)])
+
+
+def _are_tensors(inputs: list[Any]) -> bool:
+    """Whether these are KServe tensors, and not the rows of an input that happens to be called ``inputs``."""
+    return bool(inputs) and all(isinstance(tensor, dict) for tensor in inputs)
+
+
+def _refuse_more_than_inputs(request: dict[str, Any], file: str) -> None:
+    """What else a KServe request may say would be lost; an ``id`` changes nothing."""
+    advice = "name outputs with --output"
+    problems = [
+        Problem(file=file, field=key, found="a part of the request that is not sent", allowed="inputs", advice=advice)
+        for key in request.keys() - {"inputs", "id"}
+    ]
+    if problems:
+        raise InputError(problems)
+
+
+def _gather(tensors: list[tuple[str, dict[str, Any]]], file: str) -> dict[str, Array]:
+    arrays: dict[str, Array] = {}
+    problems = []
+    for name, times in Counter(name for name, _ in tensors).items():
+        if times > 1:
+            problems.append(Problem(file=file, field=f"inputs.{name}", found=f"given {times} times", allowed="once"))
+    for name, tensor in tensors:
+        try:
+            arrays[name] = _kserve(tensor)
+        except (ValueError, OverflowError, TypeError, KeyError) as error:
+            found = f"no {error}" if isinstance(error, KeyError) else str(error).splitlines()[0]
+            allowed = "name, shape, datatype and as many data as the shape says"
+            problems.append(Problem(file=file, field=f"inputs.{name}", found=found, allowed=allowed))
+    if problems:
+        raise InputError(problems)
+    return arrays
+
+
+def _kserve(tensor: dict[str, Any]) -> Array:
+    missing = [key for key in ("name", "shape", "datatype", "data") if key not in tensor]
+    if missing:
+        raise KeyError(", ".join(missing))
+    shape = tensor["shape"]
+    if not isinstance(shape, list) or not all(type(side) is int and side >= 0 for side in shape):
+        raise ValueError(f"shape {shape!r}")
+    array = _typed(tensor["data"], str(tensor["datatype"]))
+    if array.size != math.prod(shape):
+        raise ValueError(f"{array.size} data for shape {shape_text(shape)}")
+    return array.reshape(shape)
+
+
+def _short(nested: Any, spec: TensorSpec | None) -> Array:
+    array = _typed(nested, spec.datatype if spec else _guess(nested))
+    if spec is not None and array.ndim == len(spec.shape) - 1 and spec.shape[0] == -1:
+        array = array[None]
+    return array
+
+
+def _guess(nested: Any) -> str:
+    """The datatype of numbers and texts whose model is not known."""
+    array = np.asarray(nested)
+    kinds = {"b": "BOOL", "i": "INT64", "u": "UINT64", "f": "FP32", "U": "BYTES"}
+    if array.dtype.kind not in kinds:
+        raise ValueError("neither numbers, truth values nor texts of one shape")
+    return kinds[array.dtype.kind]
+
+
+def _typed(nested: Any, datatype: str) -> Array:
+    """A nested list as an array of a datatype; what would lose its value on the way is refused with a ValueError."""
+    if datatype == "BYTES":
+        return _texts(nested)
+    dtype = triton_to_np_dtype(datatype)
+    if dtype is None:
+        raise ValueError(f"datatype {datatype!r}")
+    wanted = np.dtype(dtype)
+    if wanted.kind in "iu":
+        return _integers(nested, wanted, datatype)
+    array = np.asarray(nested)
+    if array.size == 0:
+        return array.astype(wanted)
+    if array.dtype.kind not in ("b" if wanted.kind == "b" else "iuf"):
+        raise ValueError(f"{_KINDS.get(array.dtype.kind, 'values')} for datatype {datatype}")
+    with np.errstate(over="ignore"):
+        cast = array.astype(wanted)
+    if wanted.kind != "b" and bool((np.isinf(cast.astype(float)) & np.isfinite(array.astype(float))).any()):
+        raise ValueError(f"numbers too large for datatype {datatype}")
+    return cast
+
+
+def _integers(nested: Any, wanted: np.dtype[Any], datatype: str) -> Array:
+    """Python's own integers until the range is checked: NumPy would make floats of some lists of large ones."""
+    array = np.asarray(nested, dtype=object)
+    wrong = next((item for item in array.ravel() if type(item) is not int), None)
+    if wrong is not None:
+        raise ValueError(f"{_KINDS.get(np.asarray(wrong).dtype.kind, 'values')} for datatype {datatype}")
+    limits = np.iinfo(wanted)
+    least, most = min(array.ravel(), default=0), max(array.ravel(), default=0)
+    if least < limits.min or most > limits.max:
+        raise ValueError(f"numbers from {least} to {most} for datatype {datatype}")
+    return array.astype(wanted)
+
+
+def _texts(nested: Any) -> Array:
+    array = np.asarray(nested, dtype=object)
+    flat = array.ravel()
+    if not all(isinstance(item, str) for item in flat):
+        raise ValueError("what is no text for datatype BYTES")
+    texts = np.empty(array.shape, dtype=object)
+    texts.ravel()[:] = [item.encode() for item in flat]
+    return texts
+
+
+def _allowed(table: TensorTable | None, name: str) -> str:
+    spec = table.input(name) if table else None
+    return str(spec) if spec else "a nested list of numbers, truth values or texts"
+
+
+Image = Path | str | bytes
+Text = Path | str
+
+
+def question_inputs(
+    table: TensorTable, *, image: Image | None = None, text: Text | None = None, fetch: Fetch
+) -> dict[str, Array]:
+    """The inputs of a question, a batch of one where the model batches.
+
+    Args:
+        table: the model's.
+        image: an image file, or what one holds.
+        text: the text itself; a Path is a file that holds it.
+        fetch: gives the client files that the adapters name.
+
+    Raises:
+        InputError: nothing is asked, the model has no adapter for it, or the image or text is none.
+        WorkFailedError: a client file cannot be had.
+    """
+    asked: dict[Kind, Path | bytes] = {}
+    if image is not None:
+        asked["image"] = Path(image) if isinstance(image, str) else image
+    if text is not None:
+        asked["text"] = text.encode() if isinstance(text, str) else text
+    if not asked:
+        raise InputError([Problem(field="question", found="neither image nor text", allowed="image=… or text=…")])
+    arrays: dict[str, Array] = {}
+    for kind, source in asked.items():
+        adapter = table.adapters.of(kind)
+        if adapter is None:
+            have = " and ".join(table.adapters.present) or "arrays only: the model's recipe has no adapters"
+            found = f"{'an image' if kind == 'image' else 'a text'}, and the model's recipe has no adapter for it"
+            raise InputError([Problem(field=kind, found=found, allowed=have)])
+        files = fetch(table, adapter.files)
+        try:
+            arrays |= to_arrays(adapter, source, files, inputs=table.inputs)
+        except InputError as error:
+            problems = [replace(one, field=one.field or ("" if one.file else kind)) for one in error.problems]
+            raise InputError(problems) from error
+    return arrays
+
+
+def outputs_meant(table: TensorTable | None, outputs: Sequence[str] | None) -> list[str] | None:
+    """The outputs to ask for: those that are named, else the one with a meaning, else all (None)."""
+    if outputs:
+        return list(outputs)
+    kind = table.answers.kind if table is not None else None
+    return [kind.output] if kind is not None else None

@@ -1,0 +1,362 @@
+"""Manifests of archives: a model's tensor table, and the client files (tokenizers, labels) that lie beside it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import re
+import tempfile
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+from tritonclient.utils import np_to_triton_dtype
+
+from tritonstack.adapters import Adapters, Answers
+from tritonstack.client.body import Array
+from tritonstack.client.errors import ClientFileError
+from tritonstack.client.releases import Release
+from tritonstack.errors import Problem
+from tritonstack.naming import artifact_parameter
+
+HOME_VARIABLE = "TRITONSTACK_HOME"
+_CHUNK = 1 << 20
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClientFile:
+    """One file in the bucket.
+
+    Attributes:
+        name: as adapters and answers write it (``tokenizer.json``).
+        sha256: of its content, 64 hexadecimal digits.
+        bytes: its length.
+        bucket: where it lies.
+        key: its key there.
+    """
+
+    name: str
+    sha256: str
+    bytes: int
+    bucket: str
+    key: str
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for what is no SHA-256: it becomes a file's name."""
+        if not _SHA256.fullmatch(self.sha256):
+            raise ValueError(f"client file {self.name}: {self.sha256!r} is no SHA-256")
+
+
+def cache_folder(environment: Mapping[str, str] | None = None) -> Path:
+    """Where client files are kept: below TRITONSTACK_HOME, else in the user's cache folder (XDG base directories)."""
+    variables = os.environ if environment is None else environment
+    if home := variables.get(HOME_VARIABLE):
+        return Path(home).resolve() / "client-files"
+    caches = Path(variables.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
+    return caches / "tritonstack" / "client-files"
+
+
+class ClientFiles:
+    """Fetches client files, each at most once. Thread safe, and processes may share the folder.
+
+    A file lies under its SHA-256, so models that share a tokenizer share the file, and its name in the manifest never
+    becomes a path.
+    """
+
+    def __init__(self, *, s3: Callable[[], Any], folder: Path | None = None) -> None:
+        """Takes a function that gives the boto3 S3 client, and the folder; without it :func:`cache_folder`."""
+        self._s3 = s3
+        self._folder = folder
+        self._checked: set[Path] = set()
+        self._lock = threading.Lock()
+
+    def paths(self, files: Mapping[str, ClientFile], names: Iterable[str]) -> dict[str, Path]:
+        """Name → where the file lies now, for each of the names.
+
+        Raises:
+            ClientFileError: a file was not published, cannot be fetched or kept, or is not the one that was published.
+        """
+        wanted = list(names)
+        missing = [name for name in wanted if name not in files]
+        if missing:
+            raise ClientFileError(f"no client file {', '.join(missing)} was published beside the model's manifest")
+        return {name: self.path(files[name]) for name in wanted}
+
+    def path(self, file: ClientFile) -> Path:
+        """Where a file lies now. Raises ClientFileError as :meth:`paths`."""
+        folder = self._folder or cache_folder()
+        path = folder / file.sha256
+        if path in self._checked:  # without the lock: nobody waits for another's download
+            return path
+        with self._lock:
+            if path not in self._checked:
+                try:
+                    if not _is(path, file):
+                        self._fetch(file, path)
+                except OSError as error:
+                    raise ClientFileError(
+                        f"client file {file.name} cannot be kept: {error}\n"
+                        f"  do: set {HOME_VARIABLE} or XDG_CACHE_HOME to a folder that can be written"
+                    ) from error
+                self._checked.add(path)
+        return path
+
+    def _fetch(self, file: ClientFile, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f"{path.name}.", delete=False) as stream:
+            temporary = Path(stream.name)
+            try:
+                self._download(file, stream)
+                stream.flush()
+                if not _is(temporary, file):
+                    raise ClientFileError(f"s3://{file.bucket}/{file.key} is not the file that was published")
+                temporary.replace(path)
+            finally:
+                temporary.unlink(missing_ok=True)
+
+    def _download(self, file: ClientFile, stream: Any) -> None:
+        place = f"s3://{file.bucket}/{file.key}"
+        try:
+            body = self._s3().get_object(Bucket=file.bucket, Key=file.key)["Body"]
+            got = 0
+            while chunk := body.read(_CHUNK):
+                got += len(chunk)
+                if got > file.bytes:  # a wrong object may be of any length
+                    break
+                stream.write(chunk)
+        except (ClientError, BotoCoreError) as error:
+            raise ClientFileError(f"client file {file.name} cannot be fetched from {place}: {error}") from error
+
+
+def _is(path: Path, file: ClientFile) -> bool:
+    """Whether the published file lies there, whole."""
+    try:
+        if path.stat().st_size != file.bytes:
+            return False
+        with path.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest() == file.sha256
+    except FileNotFoundError:
+        return False
+
+
+@dataclass(frozen=True, kw_only=True)
+class TensorSpec:
+    """One input or output.
+
+    Attributes:
+        name: as in ``config.pbtxt``.
+        datatype: KServe's name: ``FP32``, ``BYTES``, …
+        shape: with the batch dimension where the model has one; -1 where any length will do.
+    """
+
+    name: str
+    datatype: str
+    shape: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.datatype} {shape_text(self.shape)}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TensorTable:
+    """What a model takes and gives.
+
+    Attributes:
+        inputs: in the order of ``config.pbtxt``.
+        outputs: likewise.
+        max_batch_size: 0 where the model does not batch.
+        optional_inputs: the names of the inputs that a request may leave out.
+        adapters: what becomes of an image or a text.
+        answers: what an output means.
+        client_files: name → the file in the bucket that adapters and answers name.
+    """
+
+    inputs: tuple[TensorSpec, ...]
+    outputs: tuple[TensorSpec, ...]
+    max_batch_size: int
+    optional_inputs: frozenset[str]
+    adapters: Adapters = field(default_factory=Adapters)
+    answers: Answers = field(default_factory=Answers)
+    client_files: Mapping[str, ClientFile] = field(default_factory=dict)
+
+    def input(self, name: str) -> TensorSpec | None:
+        """The input of that name."""
+        return next((spec for spec in self.inputs if spec.name == name), None)
+
+    def problems(
+        self, inputs: Mapping[str, Array], outputs: Sequence[str] | None = None, *, file: str | None = None
+    ) -> list[Problem]:
+        """Everything about a request that the model would refuse, empty where there is nothing."""
+        problems = []
+        for name, array in inputs.items():
+            spec = self.input(name)
+            if spec is None:
+                allowed = _listed(self.inputs)
+                problems.append(Problem(file=file, field=f"inputs.{name}", found="no such input", allowed=allowed))
+            else:
+                problems += self._input_problems(spec, array, file=file)
+        for spec in self.inputs:
+            if spec.name not in inputs and spec.name not in self.optional_inputs:
+                field = f"inputs.{spec.name}"
+                problems.append(Problem(file=file, field=field, found="nothing", allowed=str(spec)))
+        names = {spec.name for spec in self.outputs}
+        for name in outputs or ():
+            if name not in names:
+                allowed = _listed(self.outputs)
+                problems.append(Problem(field=f"outputs.{name}", found="no such output", allowed=allowed))
+        return problems
+
+    def _input_problems(self, spec: TensorSpec, array: Array, *, file: str | None) -> list[Problem]:
+        problems = []
+        field = f"inputs.{spec.name}"
+        datatype = datatype_of(array)
+        if datatype != spec.datatype:
+            found = f"datatype {datatype} (NumPy's {array.dtype})"
+            problems.append(Problem(file=file, field=field, found=found, allowed=f"datatype {spec.datatype}"))
+        if not _fits(array.shape, spec.shape):
+            advice = ""
+            if self.max_batch_size and _fits(array.shape, spec.shape[1:]):
+                advice = "put the batch dimension in front: array[None]"
+            found, allowed = f"shape {shape_text(array.shape)}", f"shape {shape_text(spec.shape)}"
+            problems.append(Problem(file=file, field=field, found=found, allowed=allowed, advice=advice))
+        elif self.max_batch_size and array.shape[0] > self.max_batch_size:
+            found, allowed = f"a batch of {array.shape[0]}", f"at most {self.max_batch_size}"
+            advice = "send it in several requests"
+            problems.append(Problem(file=file, field=field, found=found, allowed=allowed, advice=advice))
+        return problems
+
+
+def datatype_of(array: Array) -> str:
+    """KServe's name of an array's type; NumPy's own where there is none."""
+    if array.dtype.kind in "OSU":
+        return "BYTES"
+    return np_to_triton_dtype(array.dtype.newbyteorder("=")) or str(array.dtype)
+
+
+def shape_text(shape: Sequence[int]) -> str:
+    """``[-1, 8, 8]``, as Triton writes shapes."""
+    return f"[{', '.join(map(str, shape))}]"
+
+
+def _fits(shape: Sequence[int], wanted: Sequence[int]) -> bool:
+    return len(shape) == len(wanted) and all(want in (-1, have) for have, want in zip(shape, wanted, strict=True))
+
+
+def _listed(specs: Sequence[TensorSpec]) -> str:
+    return "; ".join(map(str, specs)) or "none"
+
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Found:
+    """A manifest as JSON reads it, and where it lies: its client files lie under ``folder``."""
+
+    manifest: Any
+    bucket: str
+    folder: str
+
+
+class ManifestReader:
+    """Reads manifests from the bucket that the environment's SSM parameter names. Thread safe.
+
+    A manifest never changes, so one that was read is kept. The endpoint's platform is not known to a caller; the
+    tensor table is the same on each.
+    """
+
+    def __init__(self, *, environment: str, ssm: Callable[[], Any], s3: Callable[[], Any]) -> None:
+        """Takes functions that give the boto3 clients."""
+        self._environment = environment
+        self._ssm = ssm
+        self._s3 = s3
+        self._tables: dict[Release, TensorTable] = {}
+        self._lock = threading.Lock()
+
+    def table(self, release: Release) -> TensorTable | None:
+        """The tensor table of an archive, or None where it cannot be read; the log says why."""
+        with self._lock:
+            if release in self._tables:
+                return self._tables[release]
+        try:
+            found = self._read(release)
+            table = read_table(found.manifest, bucket=found.bucket, folder=found.folder) if found is not None else None
+        except (ClientError, BotoCoreError, KeyError, TypeError, ValueError) as error:
+            log.info("no tensor table of %s: %s", release.archive, error)
+            return None
+        if table is not None:
+            with self._lock:
+                self._tables[release] = table
+        return table
+
+    def manifest(self, release: Release) -> Mapping[str, Any] | None:
+        """The whole manifest of an archive as JSON reads it, or None where it cannot be read; the log says why."""
+        try:
+            found = self._read(release)
+        except (ClientError, BotoCoreError, KeyError, TypeError, ValueError) as error:
+            log.info("no manifest of %s: %s", release.archive, error)
+            return None
+        return found.manifest if found is not None and isinstance(found.manifest, dict) else None
+
+    def lacks(self, release: Release) -> bool:
+        """Whether the bucket certainly has no manifest of an archive: nothing was ever published under its name."""
+        try:
+            return self._read(release) is None
+        except (ClientError, BotoCoreError, KeyError, TypeError, ValueError):
+            return False
+
+    def _read(self, release: Release) -> _Found | None:
+        name = artifact_parameter(environment=self._environment, value="bucket-name")
+        bucket = self._ssm().get_parameter(Name=name)["Parameter"]["Value"]
+        prefix = f"manifests/{release.endpoint}/"
+        pages = self._s3().get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix, Delimiter="/")
+        platforms = [common["Prefix"] for page in pages for common in page.get("CommonPrefixes", ())]
+        for platform in sorted(platforms, reverse=True):
+            key = f"{platform}{release.model}.{release.digest}.json"
+            try:
+                manifest = json.load(self._s3().get_object(Bucket=bucket, Key=key)["Body"])
+            except ClientError as error:
+                if error.response.get("Error", {}).get("Code") not in {"NoSuchKey", "404"}:
+                    raise
+            else:
+                return _Found(manifest=manifest, bucket=bucket, folder=key.removesuffix(".json"))
+        log.info("no manifest of %s under s3://%s/%s", release.archive, bucket, prefix)
+        return None
+
+
+def read_table(manifest: Any, *, bucket: str = "", folder: str = "") -> TensorTable:
+    """The tensor table that a manifest holds.
+
+    Args:
+        manifest: as JSON reads it.
+        bucket: where it lies.
+        folder: the prefix of its client files: its own key without ``.json``.
+
+    Raises:
+        KeyError, TypeError, ValueError: it is no manifest as ``tritonstack publish`` writes them.
+    """
+    model = manifest["model"]
+    return TensorTable(
+        inputs=tuple(_spec(tensor) for tensor in model["inputs"]),
+        outputs=tuple(_spec(tensor) for tensor in model["outputs"]),
+        max_batch_size=int(model["max_batch_size"]),
+        optional_inputs=frozenset(tensor["name"] for tensor in model["inputs"] if tensor.get("optional")),
+        adapters=Adapters.model_validate(manifest.get("adapters") or {}),
+        answers=Answers.model_validate(manifest.get("answers") or {}),
+        client_files={
+            name: ClientFile(
+                name=name, sha256=file["sha256"], bytes=int(file["bytes"]), bucket=bucket, key=f"{folder}/{name}"
+            )
+            for name, file in dict(manifest.get("client_files") or {}).items()
+        },
+    )
+
+
+def _spec(tensor: Any) -> TensorSpec:
+    return TensorSpec(name=tensor["name"], datatype=tensor["datatype"], shape=tuple(map(int, tensor["shape"])))
