@@ -10,7 +10,7 @@ from tests.config.environment_file import write_environment
 from tritonstack.config import check_archives, load_environment
 from tritonstack.models.contents import contents_of
 from tritonstack.models.lint import lint_folder
-from tritonstack.models.lint.target import Target
+from tritonstack.models.lint.view import Target
 from tritonstack.models.programs import REPOSITORY
 from tritonstack.models.source import ArchiveSource
 

@@ -16,7 +16,7 @@ from tritonstack.config.yaml_loader import read_yaml
 from tritonstack.errors import InputError, Problem
 from tritonstack.models.lint import Finding, Target, lint_folder, lint_release
 from tritonstack.models.lint.built import unpacked_bytes
-from tritonstack.models.lint.report import annotation, report_of
+from tritonstack.models.lint.registry import annotation, report_of
 from tritonstack.models.places import Places
 from tritonstack.models.recipe import RECIPE
 from tritonstack.models.resolving import choice_of, sources_of

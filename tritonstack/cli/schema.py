@@ -17,7 +17,7 @@ from tritonstack.extensions import extensions
 SCHEMAS: dict[str, tuple[str, str]] = {
     "environment": ("tritonstack.config.environment", "Environment"),
     "recipe": ("tritonstack.models.recipe", "Recipe"),
-    "lint-report": ("tritonstack.models.lint.report", "LintReport"),
+    "lint-report": ("tritonstack.models.lint.registry", "LintReport"),
     "releases": ("tritonstack.releases.report", "ReleasesReport"),
     "outputs": ("tritonstack.outputs.document", "OutputsDocument"),
     "outputs-parameter": ("tritonstack.outputs.parameters", "StackParameter"),

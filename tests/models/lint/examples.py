@@ -12,8 +12,8 @@ import yaml
 
 from tests.models.lint.onnx_files import part, write_graph
 from tritonstack.config import Endpoint
-from tritonstack.models.lint.example import Example, ExampleFile
-from tritonstack.models.lint.target import Target
+from tritonstack.models.lint.registry import Example, ExampleFile
+from tritonstack.models.lint.view import Target
 
 FOLDER = "double"
 """The name of the folder that an example is laid out in: the one that the examples with a recipe expect."""

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from tritonstack.models.lint.fetches import Fetch, fetches
+from tritonstack.models.lint.python_model import Fetch, fetches
 
 
 def _found(program: str) -> list[Fetch]:

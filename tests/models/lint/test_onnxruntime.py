@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from tests.models.folders import write
-from tritonstack.models.lint.finding import Finding
 from tritonstack.models.lint.onnxruntime import check_onnxruntime
+from tritonstack.models.lint.registry import Finding
 from tritonstack.models.lint.view import view_folder
 
 CONFIG = """\

@@ -10,8 +10,7 @@ import pytest
 
 from tests.models.lint.examples import lay_out, target_of
 from tritonstack.models.lint import Finding, lint_folder, lint_release
-from tritonstack.models.lint.example import Example
-from tritonstack.models.lint.registry import CATEGORIES, RuleFileError, parse_rule, rule, rule_ids, rules
+from tritonstack.models.lint.registry import CATEGORIES, Example, RuleFileError, parse_rule, rule, rule_ids, rules
 
 
 @pytest.mark.parametrize("rule_id", rule_ids())

@@ -13,15 +13,15 @@ from typing import Any
 import pytest
 import tritonclient
 
-from tritonstack.models.lint import syntax
-from tritonstack.models.lint.schema import Refusal
+from tritonstack.models.lint import config as syntax
+from tritonstack.models.lint.config import Refusal
 from tritonstack.models.lint.view import view_repository
 from tritonstack.models.model_config import read_config
 from tritonstack.models.programs import REPOSITORY, environment_python
 
 _READ = """\
 import json, sys
-from tritonstack.models.lint.schema import refusal_of
+from tritonstack.models.lint.config import refusal_of
 refusals = [refusal_of(text) for text in json.load(sys.stdin)]
 json.dump([refusal and [refusal.line, refusal.column, refusal.reason] for refusal in refusals], sys.stdout)
 """
@@ -91,7 +91,7 @@ def test_what_only_protobuf_refuses_is_found_with_line_and_column(
     monkeypatch.setattr(syntax, "is_installed", lambda: True)
     monkeypatch.setattr(syntax, "refusal_of", lambda _text: Refusal(1, 4, "something of its own"))
     view = view_repository(tmp_path, addressed=None)
-    (finding,) = syntax.check(view, view.models["a"])
+    (finding,) = syntax.check_syntax(view, view.models["a"])
     assert (finding.line, finding.column, finding.found) == (1, 4, "something of its own")
 
 

@@ -12,7 +12,7 @@ from tritonstack.errors import InputError
 from tritonstack.models.build import build_models
 from tritonstack.models.lint import Target, lint_folder
 from tritonstack.models.lint.built import unpacked_bytes
-from tritonstack.models.lint.python_minor import python_in_archive
+from tritonstack.models.lint.python_model import python_in_archive
 from tritonstack.models.programs import REPOSITORY
 from tritonstack.models.source import archives_of
 

@@ -1,19 +1,20 @@
-"""Rules about batches: the largest one, the dynamic batcher and its queues.
-
-Source: core src/model_config_utils.cc (ValidateModelConfig).
-"""
+"""Rules about batches and the dynamic batcher, sequence batching, and warm-up requests."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+from pathlib import PurePosixPath
 
-from tritonstack.models.lint.finding import Finding
-from tritonstack.models.lint.place import at_field, at_line
-from tritonstack.models.lint.view import ModelView, RepositoryView
-from tritonstack.models.model_config import Node
+from tritonstack.models.lint.registry import Finding
+from tritonstack.models.lint.tensors import BYTES_OF, elements
+from tritonstack.models.lint.view import ModelView, RepositoryView, at_field, at_line
+from tritonstack.models.model_config import Node, Tensor
+
+# Source: core src/model_config_utils.cc (ValidateModelConfig).
 
 
-def check(_view: RepositoryView, model: ModelView) -> Iterator[Finding]:
+def check_batching(_view: RepositoryView, model: ModelView) -> Iterator[Finding]:
     """What is wrong with batching."""
     limit = model.config.max_batch_size
     if limit < 0:
@@ -62,3 +63,164 @@ def _preferred(model: ModelView, batcher: Node) -> Iterator[Finding]:
             line = batcher.line_of("preferred_batch_size")
             allowed = f"1 to max_batch_size, {limit}" if limit else "none: max_batch_size is 0"
             yield at_line(model, line, "preferred-batch-size", f"preferred_batch_size {size}", allowed)
+
+
+# Source: core src/model_config_utils.cc (GetBooleanSequenceControlProperties, GetTypedSequenceControlProperties,
+# ValidateModelConfig), src/sequence_batch_scheduler/sequence_batch_scheduler.cc (GenerateInitialStateData).
+
+
+_SEQUENCE_RULE = "sequence-batching"
+_BOOLEAN_KINDS = ("CONTROL_SEQUENCE_START", "CONTROL_SEQUENCE_END", "CONTROL_SEQUENCE_READY")
+_VALUES = ("int32_false_true", "fp32_false_true", "bool_false_true")
+_ID_TYPES = ("TYPE_UINT64", "TYPE_INT64", "TYPE_UINT32", "TYPE_INT32", "TYPE_STRING")
+
+
+def check_sequences(_view: RepositoryView, model: ModelView) -> Iterator[Finding]:
+    """What is wrong with sequence batching."""
+    sequence = model.config.node.node("sequence_batching")
+    if sequence is None:
+        return
+    yield from _controls(model, sequence)
+    oldest, direct = sequence.node("oldest"), sequence.node("direct")
+    limit = max(model.config.max_batch_size, 0)
+    for size in oldest.integers("preferred_batch_size") if oldest else ():
+        if oldest and not 0 < size <= limit:
+            line = oldest.line_of("preferred_batch_size")
+            yield at_line(model, line, _SEQUENCE_RULE, f"preferred_batch_size {size}", f"1 to max_batch_size, {limit}")
+    if direct is not None and direct.scalars.get("minimum_slot_utilization"):
+        share = float(direct.scalars["minimum_slot_utilization"][-1].value)
+        if share < 0 or share > 1:
+            line = direct.line_of("minimum_slot_utilization")
+            yield at_line(model, line, _SEQUENCE_RULE, f"minimum_slot_utilization {share}", "0 to 1")
+    for state in sequence.nodes("state"):
+        for start in state.nodes("initial_state"):
+            yield from _initial_state(model, state, start)
+
+
+def _controls(model: ModelView, sequence: Node) -> Iterator[Finding]:
+    tensors = sequence.nodes("control_input")
+    names = Counter(tensor.text("name") for tensor in tensors)
+    controls = [control for tensor in tensors for control in tensor.nodes("control")]
+    kinds = Counter(_kind(control) for control in controls)
+    for tensor in tensors:
+        name = tensor.text("name")
+        if not name or names[name] > 1:
+            found = f"control_input {name} twice" if name else "control_input without a name"
+            yield at_line(model, tensor.line, _SEQUENCE_RULE, found, "a name of its own for each")
+    for control in controls:
+        kind = _kind(control)
+        if kinds[kind] > 1:
+            yield at_line(model, control.line, _SEQUENCE_RULE, f"{kind} twice", "each kind once")
+        yield from _control_values(model, control, kind)
+
+
+def _control_values(model: ModelView, control: Node, kind: str) -> Iterator[Finding]:
+    given = {field: len(control.scalars.get(field, ())) for field in _VALUES if control.scalars.get(field)}
+    if kind in _BOOLEAN_KINDS:
+        if list(given.values()) != [2]:
+            found = f"{kind} with {', '.join(f'{count} values of {field}' for field, count in given.items()) or 'none'}"
+            allowed = f"two values of exactly one of {', '.join(_VALUES)}"
+            yield at_line(model, control.line, _SEQUENCE_RULE, found, allowed)
+    elif given:
+        yield at_line(model, control.line, _SEQUENCE_RULE, f"{kind} with {next(iter(given))}", "a data_type alone")
+    elif control.text("data_type") not in _ID_TYPES:
+        found = f"{kind} with data_type {control.text('data_type') or 'left out'}"
+        yield at_line(model, control.line, _SEQUENCE_RULE, found, ", ".join(_ID_TYPES))
+
+
+def _initial_state(model: ModelView, state: Node, start: Node) -> Iterator[Finding]:
+    """The values that a state starts with, against the state."""
+    what = f"initial_state of {state.text('input_name') or '?'}"
+    file = start.text("data_file")
+    wrong = {
+        "without a name": not start.text("name"),
+        f"of {start.text('data_type') or 'no type'}": start.text("data_type") != state.text("data_type"),
+        f"with dims {list(start.integers('dims'))}": not _starts(start.integers("dims"), state.integers("dims")),
+        "without values": not (start.has("zero_data") or file),
+        f"in the file initial_state/{file}": bool(file) and f"initial_state/{file}" not in model.files,
+    }
+    allowed = "a name, the state's type, a length for each of its dims, zero_data or a file that is there"
+    for said, is_so in wrong.items():
+        if is_so:
+            yield at_line(model, start.line, _SEQUENCE_RULE, f"{what} {said}", allowed)
+
+
+def _starts(start: tuple[int, ...], state: tuple[int, ...]) -> bool:
+    """Whether a state of these dims can start with values of those."""
+    fits = len(start) == len(state) and all(b in (-1, a) for a, b in zip(start, state, strict=True))
+    return fits and -1 not in start
+
+
+def _kind(control: Node) -> str:
+    return control.text("kind") or "CONTROL_SEQUENCE_START"
+
+
+# Source: core src/backend_model_instance.cc (GenerateWarmupData).
+
+
+_SOURCES = ("zero_data", "random_data", "input_data_file")
+
+
+def check_warmup(_view: RepositoryView, model: ModelView) -> Iterator[Finding]:
+    """What is wrong with warm-up requests."""
+    if model.is_ensemble:
+        return
+    inputs = {tensor.name: tensor for tensor in model.config.inputs}
+    for warmup in model.config.node.nodes("model_warmup"):
+        size, limit = warmup.integer("batch_size"), max(1, model.config.max_batch_size)
+        if size < 1:
+            yield at_line(model, warmup.line, "warmup-skipped", "batch_size: 0 in model_warmup", "1 or more")
+            continue
+        if size > limit:
+            found = f"batch_size: {size} in model_warmup"
+            yield at_field(model, "batch_size", "warmup-batch", found, f"1 to {limit}", warmup)
+        given = warmup.entries("inputs")
+        missing = [name for name, tensor in inputs.items() if name not in given and not tensor.optional]
+        if missing:
+            yield at_line(model, warmup.line, "warmup-input", f"model_warmup without input {missing[0]}", "every input")
+        for name, entry in given.items():
+            if name not in inputs:
+                allowed = ", ".join(sorted(inputs)) or "no input"
+                found = f"model_warmup with input {name}"
+                yield at_line(model, warmup.line, "warmup-unknown-input", found, allowed)
+            elif isinstance(entry, Node):
+                yield from _like_input(model, entry, inputs[name])
+            if isinstance(entry, Node):
+                yield from _data(model, name, entry)
+
+
+def _like_input(model: ModelView, entry: Node, tensor: Tensor) -> Iterator[Finding]:
+    """Type and shape of a warm-up input against the model's."""
+    kind = entry.text("data_type").removeprefix("TYPE_").replace("STRING", "BYTES")
+    if kind != tensor.data_type:
+        found = f"model_warmup gives {tensor.name} as {kind or 'no type'}"
+        yield at_line(model, entry.line, "warmup-input", found, tensor.data_type)
+    dims = entry.integers("dims")
+    fits = len(dims) == len(tensor.dims) and all(b in (-1, a) for a, b in zip(dims, tensor.dims, strict=True))
+    if not fits and -1 not in dims:
+        found = f"model_warmup gives {tensor.name} dims {list(dims)}"
+        yield at_line(
+            model, entry.line, "warmup-input", found, f"like {list(tensor.dims)}, without the batch dimension"
+        )
+
+
+def _data(model: ModelView, name: str, entry: Node) -> Iterator[Finding]:
+    """Where the values come from: what Triton refuses, whatever the model's inputs are."""
+    dims = entry.integers("dims")
+    if -1 in dims:
+        found = f"model_warmup gives {name} dims {list(dims)}"
+        yield at_line(model, entry.line, "warmup-input", found, "a length for every dimension")
+    if not any(entry.has(source) for source in _SOURCES):
+        yield at_line(model, entry.line, "warmup-input", f"model_warmup gives {name} no values", " or ".join(_SOURCES))
+    file = entry.text("input_data_file")
+    if not file:
+        return
+    line = entry.line_of("input_data_file")
+    if ".." in PurePosixPath(file).parts or f"warmup/{file}" not in model.files:
+        yield at_line(model, line, "warmup-file", f"no file warmup/{file}", "a file that exists")
+        return
+    path, count = model.on_disk(f"warmup/{file}"), elements(dims)
+    width = BYTES_OF.get(entry.text("data_type").removeprefix("TYPE_"))
+    if path is not None and count is not None and width is not None and path.stat().st_size < count * width:
+        found = f"warmup/{file} with {path.stat().st_size} bytes"
+        yield at_line(model, line, "warmup-file", found, f"{count * width} bytes or more, for {list(dims)}")

@@ -1,79 +1,217 @@
-"""Every check of the linter. A new one is one line here; what its rules mean stands in ``rules/<id>.md``."""
+"""Every check of the linter, and the folders and repositories that they are run on. A new check is one line here."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import dataclasses
+from collections.abc import Callable, Collection, Iterator, Sequence
+from pathlib import Path
 
-from tritonstack.models.lint import (
-    backend,
-    batch_tensors,
-    batching,
-    endpoint,
-    engine,
-    engine_manifest,
-    ensemble,
-    execution,
-    files,
-    formats,
-    instances,
-    layout,
-    names,
-    newer_fields,
-    onnx,
-    onnxruntime,
-    parameters,
-    python_model,
-    recipe,
-    sequences,
-    syntax,
-    tensors,
-    versions,
-    warmup,
+from tritonstack.errors import InputError, Problem
+from tritonstack.models.folder import CONFIG
+from tritonstack.models.lint.backend import check_backend, check_formats
+from tritonstack.models.lint.batching import check_batching, check_sequences, check_warmup
+from tritonstack.models.lint.config import check_names, check_newer_fields, check_parameters, check_syntax
+from tritonstack.models.lint.engine import check_engine, check_engine_manifest
+from tritonstack.models.lint.ensemble import check_ensembles
+from tritonstack.models.lint.instances import check_instances, check_python_on_instance, check_size
+from tritonstack.models.lint.layout import check_files, check_layout, check_versions
+from tritonstack.models.lint.onnx import check_graph
+from tritonstack.models.lint.onnxruntime import check_onnxruntime
+from tritonstack.models.lint.python_model import check_execution, check_program
+from tritonstack.models.lint.recipe import check_recipe
+from tritonstack.models.lint.registry import Finding
+from tritonstack.models.lint.tensors import check_batch_tensors, check_tensors
+from tritonstack.models.lint.view import (
+    ModelView,
+    RepositoryView,
+    Target,
+    known_backends,
+    produced_below,
+    view_folder,
+    view_model,
+    view_repository,
 )
-from tritonstack.models.lint.finding import Finding
-from tritonstack.models.lint.view import ModelView, RepositoryView
+from tritonstack.models.model_config import read_config
+from tritonstack.models.pbtxt import Field, PbtxtError, parse
+from tritonstack.models.recipe import RECIPE
+from tritonstack.models.source import ArchiveSource, archives_of
 
-ArchiveCheck = Callable[[RepositoryView], Iterator[Finding]]
-ModelCheck = Callable[[RepositoryView, ModelView], Iterator[Finding]]
-
-ARCHIVE_CHECKS: tuple[ArchiveCheck, ...] = (
-    recipe.check,
-    layout.check,
-    files.check,
-    ensemble.check,
-    onnxruntime.check_onnxruntime,
-    endpoint.check_archive,
+ARCHIVE_CHECKS: tuple[Callable[[RepositoryView], Iterator[Finding]], ...] = (
+    check_recipe,
+    check_layout,
+    check_files,
+    check_ensembles,
+    check_onnxruntime,
+    check_size,
 )
-"""About an archive as a whole."""
+"""Checks of an archive as a whole."""
 
-MODEL_CHECKS: tuple[ModelCheck, ...] = (
-    syntax.check,
-    newer_fields.check,
-    names.check,
-    versions.check,
-    backend.check,
-    tensors.check,
-    batch_tensors.check,
-    batching.check,
-    sequences.check,
-    instances.check,
-    warmup.check,
-    execution.check,
-    python_model.check,
-    onnx.check,
-    formats.check,
-    engine.check,
-    engine_manifest.check,
-    endpoint.check,
-    parameters.check,
+MODEL_CHECKS: tuple[Callable[[RepositoryView, ModelView], Iterator[Finding]], ...] = (
+    check_syntax,
+    check_newer_fields,
+    check_names,
+    check_versions,
+    check_backend,
+    check_tensors,
+    check_batch_tensors,
+    check_batching,
+    check_sequences,
+    check_instances,
+    check_warmup,
+    check_execution,
+    check_program,
+    check_graph,
+    check_formats,
+    check_engine,
+    check_engine_manifest,
+    check_python_on_instance,
+    check_parameters,
 )
-"""About one model of it; not asked of a model whose configuration cannot be read."""
+"""Checks of one model of an archive."""
+
+
+def lint_folder(
+    folder: Path,
+    *,
+    target: Target | None = None,
+    backends: Collection[str] | None = None,
+    archives: Collection[str] | None = None,
+) -> tuple[Finding, ...]:
+    """Every finding about a model folder, or about a model repository without a recipe, sorted by file and line.
+
+    Files that an export makes need not exist; a folder with overlays is linted as each of them. ``target``: where it
+    shall be served; without it every backend of the catalogue's releases is taken, or ``backends`` alone.
+    ``archives``: of a folder's overlays, those alone.
+    Raises :class:`InputError` where the folder does not exist or a recipe is wrong.
+    """
+    if not folder.is_dir():
+        raise InputError([Problem(file=str(folder), found="no such folder", allowed="a model folder")])
+    known = frozenset(backends) if backends is not None else known_backends()
+    return _sorted(folder_findings(folder, target or Target(backends=known), archives))
+
+
+def lint_repository(
+    folder: Path, *, addressed: str, absent: Collection[str] = (), target: Target | None = None
+) -> tuple[Finding, ...]:
+    """Every finding about a staged repository, in which everything has to be there.
+
+    ``absent``: files of the addressed model that need not be, such as an environment that the local one stands in for.
+    ``target``: where it shall be served.
+    """
+    return _sorted(findings(view_repository(folder, addressed=addressed, target=target or Target(), absent=absent)))
+
+
+def refuse_errors(
+    folders: Sequence[Path],
+    *,
+    staged_for: str | None = None,
+    absent: Collection[str] = (),
+    target: Target | None = None,
+) -> None:
+    """Raise :class:`InputError` with every error of all folders at once; warnings pass.
+
+    ``staged_for``: the folders are staged repositories whose requests reach this model, and ``absent`` names its files
+    that need not be there. ``target``: where they shall be served; without it backends are not checked, for an image of
+    one's own may have others.
+    """
+    problems: list[Problem] = []
+    for folder in folders:
+        if staged_for is None:
+            found = lint_folder(folder, target=target or Target())
+        else:
+            found = lint_repository(folder, addressed=staged_for, absent=absent, target=target)
+        problems += [finding.problem() for finding in found if finding.level == "error"]
+    if problems:
+        raise InputError(problems)
+
+
+def _sorted(found: Iterator[Finding]) -> tuple[Finding, ...]:
+    return tuple(sorted(set(found), key=lambda each: (str(each.file), each.line, each.column, each.rule, each.found)))
 
 
 def findings(view: RepositoryView) -> Iterator[Finding]:
-    """Everything that is to be said of an archive, in no order."""
+    """Every finding about an archive, unsorted."""
     for check in ARCHIVE_CHECKS:
         yield from check(view)
     for model in view.models.values():
         for model_check in MODEL_CHECKS:
             yield from model_check(view, model)
+
+
+def folder_findings(folder: Path, target: Target, archives: Collection[str] | None = None) -> Iterator[Finding]:
+    """Every finding about a model folder: as each overlay makes it, or as it is written where it has none.
+
+    ``archives``: the names of the overlays' archives that count; None for all. Copies differ in their names only.
+    Raises :class:`InputError` where the recipe is wrong.
+    """
+    base = view_folder(folder, target)
+    if base.recipe is None or not base.recipe.overlays:
+        yield from findings(base)
+        return
+    known: set[tuple[object, ...]] = set()
+    for source in archives_of(folder):
+        if archives is not None and source.name not in archives:
+            continue
+        try:
+            view = view_source(source, base)
+        except InputError as error:
+            yield from (_unmerged(problem, folder) for problem in error.problems)
+            continue
+        for finding in findings(view):
+            placed = _placed(finding, source, view)
+            key = (placed.file, placed.rule, placed.found, placed.allowed)
+            if key not in known:
+                known.add(key)
+                yield placed
+
+
+def view_source(source: ArchiveSource, base: RepositoryView) -> RepositoryView:
+    """An archive as its overlay makes it; ``base``: the folder as it is written."""
+    models = dict(base.models)
+    for model in source.own_models():
+        written = view_model(model.directory, produced_below(source.recipe, model.directory.name))
+        gone = source.produced - {name for export in source.recipe.exports for name in export.produces}
+        files = {name for name in written.files if f"{model.directory.name}/{name}" not in gone}
+        models[model.name] = dataclasses.replace(
+            written, text=model.config, config=read_config(model.config), files=frozenset(files)
+        )
+    return dataclasses.replace(base, recipe=source.recipe, addressed=source.model, models=models)
+
+
+def _unmerged(problem: Problem, folder: Path) -> Finding:
+    """A fragment that is missing, or no text format: then its file is said with the line."""
+    if problem.field:
+        found = f"{problem.field}: {problem.found}"
+        return Finding(file=folder / RECIPE, rule="recipe-file", found=found, allowed=problem.allowed)
+    file, _, line = str(problem.file).rpartition(":")
+    return Finding(file=Path(file), line=int(line), rule="config", found=problem.found, allowed=problem.allowed)
+
+
+def _placed(finding: Finding, source: ArchiveSource, view: RepositoryView) -> Finding:
+    """A finding about the merged configuration at the file that says it: the last fragment wins, as in the merge."""
+    merged = source.folder / source.directory / CONFIG
+    if not source.fragments or finding.file != merged:
+        return finding
+    fragments = [source.folder / name for name in reversed(source.fragments)]
+    model = view.models[source.model]
+    before = [field for field in _fields(model.text) if field.line <= finding.line]
+    if not before:
+        return dataclasses.replace(finding, file=fragments[0], line=0, column=0)
+    name = before[-1].name
+    return _at_field_of(finding, name, sum(field.name == name for field in before) - 1, [*fragments, merged])
+
+
+def _at_field_of(finding: Finding, name: str, index: int, files: Sequence[Path]) -> Finding:
+    """The finding at a field of the first file that has it: its ``index``-th occurrence."""
+    for file in files:
+        same = [field for field in _fields(file.read_text(encoding="utf-8", errors="replace")) if field.name == name]
+        if same:
+            return dataclasses.replace(finding, file=file, line=same[min(index, len(same) - 1)].line, column=0)
+    return dataclasses.replace(finding, file=files[0], line=0, column=0)
+
+
+def _fields(text: str) -> tuple[Field, ...]:
+    try:
+        return parse(text).fields
+    except PbtxtError:
+        return ()

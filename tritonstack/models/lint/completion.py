@@ -1,15 +1,356 @@
-"""A model's tensors and batch size as its backend completes them: from the graph, or by the model's own program."""
+"""A model's tensors and batch size as its backend completes them: from the graph, or by the model's own program.
+
+Of a program's ``auto_complete_config`` the constants, loops over them, conditions and the calls of
+``pb_utils.ModelConfig`` are evaluated, which is what NVIDIA's examples consist of; anything else makes the result
+unknown, and nothing is run. Source: python_backend src/pb_stub.cc (Stub::AutoCompleteModelConfig),
+src/resources/triton_python_backend_utils.py (class ModelConfig).
+"""
 
 from __future__ import annotations
 
 import ast
 import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TypeGuard
 
-from tritonstack.models.lint.auto_complete import Completion, as_written, completed_by_program
 from tritonstack.models.lint.onnx_graph import GraphTensor, OnnxError, OnnxGraph, read_graph
 from tritonstack.models.lint.view import ModelView, RepositoryView
-from tritonstack.models.model_config import Tensor
+from tritonstack.models.model_config import ModelConfig, Tensor
+
+FUNCTION = "auto_complete_config"
+_FIELDS = ("name", "data_type", "dims")
+_MOST_STEPS = 10_000
+"""No program that only fills in tensors takes more statements; one that does is left unknown."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Completion:
+    """A configuration as its backend completes it.
+
+    Attributes:
+        inputs: the inputs afterwards; ``outputs`` the outputs.
+        max_batch_size: the same of that field.
+        decoupled: whether responses are decoupled afterwards.
+        is_known: False where reading does not show what is completed: then these are the written ones.
+        refusal: why completing it fails, and with it the load; empty where it does not.
+        line: where that stands in the program; 0 elsewhere.
+    """
+
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    max_batch_size: int
+    decoupled: bool = False
+    is_known: bool = True
+    refusal: str = ""
+    line: int = 0
+
+
+def as_written(config: ModelConfig, *, is_known: bool = True, refusal: str = "", line: int = 0) -> Completion:
+    """A configuration that nothing completes, or nobody knows what."""
+    policy = config.node.node("model_transaction_policy")
+    return Completion(
+        inputs=config.inputs,
+        outputs=config.outputs,
+        max_batch_size=config.max_batch_size,
+        decoupled=policy is not None and policy.flag("decoupled"),
+        is_known=is_known,
+        refusal=refusal,
+        line=line,
+    )
+
+
+def completed_by_program(tree: ast.Module, config: ModelConfig, *, class_name: str) -> Completion:
+    """A configuration as a program's class completes it; as written where the class has no such function."""
+    found = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == class_name]
+    functions = [node for each in found for node in each.body if _is_function(node)]
+    if len(found) == 1 and not found[0].bases and not any(FUNCTION in ast.dump(node) for node in tree.body):
+        return as_written(config)
+    if len(found) != 1 or len(functions) != 1 or len(functions[0].args.args) != 1:
+        return as_written(config, is_known=False)
+    function = functions[0]
+    run = _Run(config, function.args.args[0].arg)
+    try:
+        returned = run.body(function.body)
+    except _UnknownError:
+        return as_written(config, is_known=False)
+    except _RefusedError as error:
+        return as_written(config, refusal=str(error), line=error.line or function.lineno)
+    if returned is not run.target:
+        what = f"{FUNCTION} does not return the configuration that it was given"
+        return as_written(config, refusal=what, line=function.lineno)
+    return run.completion()
+
+
+def _is_function(node: ast.stmt) -> TypeGuard[ast.FunctionDef]:
+    return isinstance(node, ast.FunctionDef) and node.name == FUNCTION
+
+
+class _UnknownError(Exception):
+    """Only running it would show."""
+
+
+class _RefusedError(Exception):
+    """The program raises an error, or the backend does over one of its calls."""
+
+    def __init__(self, why: str, line: int = 0) -> None:
+        super().__init__(why)
+        self.line = line
+
+
+class _Backends(dict[str, Any]):
+    """A dictionary that the backend makes: it has more fields than the ones that are kept here."""
+
+
+class _Model:
+    """The configuration inside of the program: the object that the backend passes."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        policy = config.node.node("model_transaction_policy")
+        self.written = config
+        self.values = _Backends(
+            max_batch_size=config.max_batch_size,
+            input=[_plain(tensor) for tensor in config.inputs],
+            output=[_plain(tensor) for tensor in config.outputs],
+        )
+        for scheduler in ("dynamic_batching", "sequence_batching", "ensemble_scheduling"):
+            if config.node.has(scheduler):
+                self.values[scheduler] = {}
+        self.policy = None if policy is None else policy.flag("decoupled")
+
+    def set_max_batch_size(self, size: object) -> None:
+        if isinstance(size, bool) or not isinstance(size, int):
+            raise _UnknownError
+        if self.values["max_batch_size"] > size:
+            raise _RefusedError(f"set_max_batch_size({size}): max_batch_size is {self.values['max_batch_size']}")
+        self.values["max_batch_size"] = size
+
+    def set_dynamic_batching(self) -> None:
+        other = [name for name in ("sequence_batching", "ensemble_scheduling") if name in self.values]
+        if other:
+            raise _RefusedError(f"set_dynamic_batching() beside {other[0]}")
+        self.values["dynamic_batching"] = {}
+
+    def set_model_transaction_policy(self, policy: object) -> None:
+        if not isinstance(policy, dict):
+            raise _UnknownError
+        if policy.keys() - {"decoupled"}:
+            raise _RefusedError(f"set_model_transaction_policy: {sorted(policy)}, and decoupled alone is allowed")
+        if "decoupled" in policy:
+            if self.policy is not None and self.policy != policy["decoupled"]:
+                raise _RefusedError(f"set_model_transaction_policy: decoupled is {str(self.policy).lower()} already")
+            self.policy = bool(policy["decoupled"])
+
+    def add_input(self, tensor: object) -> None:
+        self._add("input", tensor, (*_FIELDS, "optional"))
+
+    def add_output(self, tensor: object) -> None:
+        self._add("output", tensor, _FIELDS)
+
+    def _add(self, kind: str, tensor: object, allowed: Sequence[str]) -> None:
+        if not isinstance(tensor, dict):
+            raise _UnknownError
+        extra = sorted(map(str, tensor.keys() - set(allowed)))
+        if extra:
+            raise _RefusedError(f"add_{kind}: {extra[0]}, and {', '.join(allowed)} are allowed")
+        missing = [field for field in _FIELDS if field not in tensor]
+        if missing:
+            raise _RefusedError(f"add_{kind}: no {missing[0]}")
+        lengths = tensor["dims"] if isinstance(tensor["dims"], list) else [None]
+        if not all(isinstance(length, int) and (length > 0 or length == -1) for length in lengths):
+            raise _RefusedError(f"add_{kind}: dims {tensor['dims']} of {tensor['name']}, allowed: 1 or more, or -1")
+        for known in self.values[kind]:
+            if known["name"] == tensor["name"]:
+                self._merge(kind, known, tensor)
+                return
+        self.values[kind].append(dict(tensor))
+
+    @staticmethod
+    def _merge(kind: str, known: dict[str, Any], tensor: dict[str, Any]) -> None:
+        for field, unset in (("data_type", "TYPE_INVALID"), ("dims", [])):
+            if known[field] not in (unset, tensor[field]):
+                what = f"{field} {tensor[field]} of {tensor['name']}, which the configuration has as {known[field]}"
+                raise _RefusedError(f"add_{kind}: {what}")
+        if "optional" in tensor and known.get("optional", False) != tensor["optional"]:
+            raise _RefusedError(f"add_{kind}: optional of {tensor['name']} is not the configuration's")
+        known.update(tensor)
+
+
+class _Run:
+    """An evaluation of the function's statements."""
+
+    def __init__(self, config: ModelConfig, parameter: str) -> None:
+        self.target = _Model(config)
+        self.names: dict[str, Any] = {parameter: self.target}
+        self.steps = 0
+
+    def completion(self) -> Completion:
+        """What the calls have made of the configuration."""
+        model = self.target
+        inputs, outputs = (
+            tuple(_tensor(values, written) for values in model.values[kind])
+            for kind, written in (("input", model.written.inputs), ("output", model.written.outputs))
+        )
+        return Completion(
+            inputs=inputs,
+            outputs=outputs,
+            max_batch_size=model.values["max_batch_size"],
+            decoupled=bool(model.policy),
+        )
+
+    def body(self, statements: Sequence[ast.stmt]) -> object:
+        """Run statements; the value of the first ``return`` that is reached, None without one."""
+        for statement in statements:
+            returned = self._statement(statement)
+            if returned is not _GOES_ON:
+                return returned
+        return None
+
+    def _statement(self, node: ast.stmt) -> object:
+        self.steps += 1
+        if self.steps > _MOST_STEPS:
+            raise _UnknownError
+        match node:
+            case ast.Return(value=value):
+                return None if value is None else self._value(value)
+            case ast.Raise():
+                raise _RefusedError(f"{FUNCTION} raises: {ast.unparse(node)}", node.lineno)
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                self.names[name] = self._placed(value)
+            case ast.Expr(value=value):
+                self._placed(value)
+            case ast.For(target=ast.Name(id=name), iter=values, body=body, orelse=[]):
+                return self._loop(name, self._value(values), body)
+            case ast.If(test=test, body=body, orelse=other):
+                return self._inner(body if self._placed(test) else other)
+            case ast.Pass():
+                pass
+            case _:
+                raise _UnknownError
+        return _GOES_ON
+
+    def _placed(self, node: ast.expr) -> Any:
+        """The value; a refusal gets the line of the expression."""
+        try:
+            return self._value(node)
+        except _RefusedError as error:
+            raise _RefusedError(str(error), error.line or node.lineno) from error
+
+    def _loop(self, name: str, values: object, body: Sequence[ast.stmt]) -> object:
+        if not isinstance(values, list):
+            raise _UnknownError
+        for value in values:
+            self.names[name] = value
+            returned = self._inner(body)
+            if returned is not _GOES_ON:
+                return returned
+        return _GOES_ON
+
+    def _inner(self, body: Sequence[ast.stmt]) -> object:
+        for statement in body:
+            returned = self._statement(statement)
+            if returned is not _GOES_ON:
+                return returned
+        return _GOES_ON
+
+    def _value(self, node: ast.expr) -> Any:  # noqa: PLR0911  (one for each kind of expression)
+        match node:
+            case ast.Constant(value=value):
+                return value
+            case ast.Name(id=name) if name in self.names:
+                return self.names[name]
+            case ast.List(elts=each) | ast.Tuple(elts=each):
+                return [self._value(one) for one in each]
+            case ast.Dict(keys=keys, values=values) if None not in keys:
+                return {self._value(key): self._value(value) for key, value in zip(keys, values, strict=True) if key}
+            case ast.UnaryOp(op=ast.USub(), operand=operand):
+                return self._negative(self._value(operand))
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                return not self._value(operand)
+            case ast.Subscript(value=value, slice=key):
+                return self._item(self._value(value), self._value(key))
+            case ast.Compare(left=left, ops=[operator], comparators=[right]):
+                return self._compared(operator, self._value(left), self._value(right))
+            case ast.Call():
+                return self._call(node)
+            case _:
+                raise _UnknownError
+
+    @staticmethod
+    def _negative(value: object) -> object:
+        if not isinstance(value, int):
+            raise _UnknownError
+        return -value
+
+    @staticmethod
+    def _item(value: Any, key: Any) -> Any:
+        if not isinstance(value, dict | list):
+            raise _UnknownError
+        try:
+            return value[key]
+        except (KeyError, IndexError, TypeError) as error:
+            if isinstance(value, _Backends):
+                raise _UnknownError from None
+            raise _RefusedError(f"{FUNCTION} raises: {error!r}") from error
+
+    def _compared(self, operator: ast.cmpop, left: Any, right: Any) -> bool:
+        if isinstance(operator, ast.In | ast.NotIn) and isinstance(right, dict | list):
+            if isinstance(right, _Backends) and left not in right and "batching" not in str(left):
+                raise _UnknownError
+            return (left in right) is isinstance(operator, ast.In)
+        if isinstance(operator, ast.Eq | ast.NotEq):
+            return (left == right) is isinstance(operator, ast.Eq)
+        raise _UnknownError
+
+    def _call(self, node: ast.Call) -> Any:
+        arguments = [self._value(one) for one in node.args]
+        named = {one.arg: self._value(one.value) for one in node.keywords if one.arg}
+        if len(named) != len(node.keywords):
+            raise _UnknownError
+        match node.func:
+            case ast.Name(id="dict") if not arguments:
+                return named
+            case ast.Attribute(value=value, attr=method):
+                return self._method(self._value(value), method, [*arguments, *named.values()])
+            case _:
+                raise _UnknownError
+
+    @staticmethod
+    def _method(value: Any, method: str, arguments: list[Any]) -> Any:
+        if isinstance(value, _Model):
+            if method == "as_dict" and not arguments:
+                return value.values
+            calls = ("set_max_batch_size", "set_dynamic_batching", "set_model_transaction_policy")
+            takes = 0 if method == "set_dynamic_batching" else 1
+            if method in (*calls, "add_input", "add_output") and len(arguments) == takes:
+                return getattr(value, method)(*arguments)
+        if isinstance(value, list) and method == "append" and len(arguments) == 1:
+            return value.append(arguments[0])
+        raise _UnknownError
+
+
+_GOES_ON = object()
+"""What a statement gives that is no ``return``."""
+
+
+def _plain(tensor: Tensor) -> dict[str, Any]:
+    """A tensor as the program sees it."""
+    kind = {"BYTES": "TYPE_STRING", "": "TYPE_INVALID"}.get(tensor.data_type, f"TYPE_{tensor.data_type}")
+    return _Backends(name=tensor.name, data_type=kind, dims=list(tensor.dims), optional=tensor.optional)
+
+
+def _tensor(values: dict[str, Any], written: Sequence[Tensor]) -> Tensor:
+    kind = str(values["data_type"]).removeprefix("TYPE_")
+    before = {tensor.name: tensor for tensor in written}
+    return dataclasses.replace(
+        before.get(values["name"], Tensor(name="", data_type="", dims=())),
+        name=str(values["name"]),
+        data_type={"STRING": "BYTES", "INVALID": ""}.get(kind, kind),
+        dims=tuple(values["dims"]),
+        optional=bool(values.get("optional", False)),
+    )
+
 
 DEFAULT_MAX_BATCH_SIZE = 4
 """The backends' ``default-max-batch-size``: core src/backend_manager.cc, kDefaultMaxBatchSize of server src."""

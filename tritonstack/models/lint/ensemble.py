@@ -1,24 +1,23 @@
-"""Rules about an ensemble: its fields, its steps and the models that they name.
-
-Source: core src/model_config_utils.cc (ValidateEnsembleSchedulingConfig), src/ensemble_scheduler/ensemble_utils.cc
-(ValidateEnsembleConfig), src/model_repository_manager/model_repository_manager.cc (dependencies).
-"""
+"""Rules about an ensemble: its fields, its steps, the tensors between them, and decoupled steps."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from tritonstack.models.lint.completion import complete
-from tritonstack.models.lint.ensemble_decoupled import check_decoupled
-from tritonstack.models.lint.ensemble_graph import Step, check_flow, check_tensors
-from tritonstack.models.lint.finding import Finding
-from tritonstack.models.lint.place import at_field, at_line
-from tritonstack.models.lint.view import ModelView, RepositoryView
+from tritonstack.models.lint.completion import Completion, complete
+from tritonstack.models.lint.registry import Finding
+from tritonstack.models.lint.view import ModelView, RepositoryView, at_field, at_line
+from tritonstack.models.model_config import Node, Tensor
+
+# Source: core src/model_config_utils.cc (ValidateEnsembleSchedulingConfig), src/ensemble_scheduler/ensemble_utils.cc
+# (ValidateEnsembleConfig), src/model_repository_manager/model_repository_manager.cc (dependencies).
+
 
 _FORBIDDEN = ("instance_group", "optimization", "model_warmup")
 
 
-def check(view: RepositoryView) -> Iterator[Finding]:
+def check_ensembles(view: RepositoryView) -> Iterator[Finding]:
     """What is wrong with the ensembles of an archive, and which models none of them uses."""
     for model in view.models.values():
         if model.config.node.has("ensemble_scheduling") and not model.is_ensemble:
@@ -87,3 +86,205 @@ def _needs_itself(view: RepositoryView, ensemble: ModelView) -> Iterator[Finding
     if ensemble.name in reached:
         found, allowed = f"{ensemble.name}, which needs itself", "steps that do not lead back"
         yield at_field(ensemble, "ensemble_scheduling", "ensemble-circle", found, allowed)
+
+
+# Two checks, as in Triton: the flow of names with the ensemble's configuration alone, types and shapes with those
+# of the models. Source: core src/model_config_utils.cc (BuildEnsembleGraph, ValidateEnsembleSchedulingConfig),
+# src/ensemble_scheduler/ensemble_utils.cc (ValidateTensorMapping, ValidateTensorConsistency).
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One step: the model that it names, and its maps from the model's tensors to the ensemble's."""
+
+    node: Node
+    name: str
+    index: int
+    model: ModelView | None
+    inputs: Mapping[str, str]
+    outputs: Mapping[str, str]
+
+    @classmethod
+    def of(cls, node: Node, index: int, models: Mapping[str, ModelView]) -> Step:
+        """A step as the configuration spells it; of a key that stands twice, the last counts, as in protobuf."""
+        inputs, outputs = (
+            {key: str(value) for key, value in node.entries(name).items()} for name in ("input_map", "output_map")
+        )
+        name = node.text("model_name")
+        return cls(node=node, name=name, index=index, model=models.get(name), inputs=inputs, outputs=outputs)
+
+    def __str__(self) -> str:
+        return f"step {self.name or self.index + 1}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class _End:
+    """One end of a connection: who gives or takes a tensor; ``shape`` has the batch dimension that ``dims`` has not."""
+
+    owner: str
+    data_type: str
+    dims: tuple[int, ...]
+    shape: tuple[int, ...]
+
+    @classmethod
+    def of(cls, owner: str, tensor: Tensor, dims: tuple[int, ...], *, batches: bool) -> _End:
+        shape = (-1, *dims) if batches else dims
+        return cls(owner=owner, data_type=tensor.data_type, dims=dims, shape=shape)
+
+    def __str__(self) -> str:
+        return f"{self.data_type} {list(self.shape)} of {self.owner}"
+
+    def agrees(self, other: _End) -> bool:
+        """Whether both can be one tensor, compared as Triton does: without the batch dimension, or else with it."""
+        return self.data_type == other.data_type and (_same(self.dims, other.dims) or _same(self.shape, other.shape))
+
+
+def check_flow(ensemble: ModelView, steps: Sequence[Step]) -> Iterator[Finding]:
+    """What is wrong with who gives and who takes the ensemble's tensors."""
+    givers: dict[str, Step] = {}
+    for step in steps:
+        for field, mapping in (("input_map", step.inputs), ("output_map", step.outputs)):
+            if not mapping:
+                found, allowed = f"{step}: no {field}", f"one {field} or more"
+                yield at_field(ensemble, field, "ensemble-map", found, allowed, step.node)
+            if len(step.node.nodes(field)) > len(mapping):
+                found = f"{step}: a key of {field} twice, of which the last counts"
+                yield at_field(ensemble, field, "ensemble-map-twice", found, "each key once", step.node)
+        for name in step.outputs.values():
+            if name in givers:
+                found = f"{step} gives tensor {name}, which {givers[name]} gives"
+                yield at_field(ensemble, "output_map", "ensemble-tensor-twice", found, "one giver", step.node)
+            givers.setdefault(name, step)
+    inputs = {tensor.name: tensor for tensor in ensemble.config.inputs}
+    for name in sorted(inputs.keys() & givers.keys()):
+        found, allowed = f"{givers[name]} gives tensor {name}, an input of the ensemble", "a tensor of its own"
+        yield at_field(ensemble, "output_map", "ensemble-input-given", found, allowed, givers[name].node)
+    yield from _unused(ensemble, steps, givers)
+    yield from _unwritten(ensemble, steps, givers)
+
+
+def _unused(ensemble: ModelView, steps: Sequence[Step], givers: Mapping[str, Step]) -> Iterator[Finding]:
+    """Tensors that nothing takes: Triton refuses them."""
+    outputs = {tensor.name for tensor in ensemble.config.outputs}
+    taken = {name for step in steps for name in step.inputs.values()}
+    allowed = "tensors that a step or an output takes; an output of a model need not be mapped"
+    for tensor in ensemble.config.inputs:
+        if tensor.name not in taken and not (tensor.name in outputs and tensor.name in givers):
+            found = f"input {tensor.name}, which no step takes"
+            yield at_line(ensemble, tensor.line, "ensemble-tensor-unused", found, allowed)
+    for name, step in givers.items():
+        if name not in taken | outputs | {tensor.name for tensor in ensemble.config.inputs}:
+            found = f"tensor {name} of {step}, which nothing takes"
+            yield at_field(ensemble, "output_map", "ensemble-tensor-unused", found, allowed, step.node)
+
+
+def _unwritten(ensemble: ModelView, steps: Sequence[Step], givers: Mapping[str, Step]) -> Iterator[Finding]:
+    """Tensors that are taken and that nothing gives, or that wait for each other."""
+    inputs = {tensor.name for tensor in ensemble.config.inputs}
+    given = inputs | givers.keys()
+    allowed = ", ".join(sorted(given)) or "no tensor is given"
+    for step in steps:
+        for name in sorted(set(step.inputs.values()) - given):
+            found = f"tensor {name}, which {step} takes and nothing gives"
+            yield at_field(ensemble, "input_map", "ensemble-tensor-missing", found, allowed, step.node)
+    for tensor in ensemble.config.outputs:
+        if tensor.name not in givers and not (tensor.name in inputs and _is_taken(tensor.name, steps)):
+            found = f"output {tensor.name}, which no step gives"
+            yield at_line(ensemble, tensor.line, "ensemble-tensor-missing", found, allowed)
+    stuck = _stuck(steps, inputs)
+    if stuck and all(set(step.inputs.values()) <= given for step in stuck):
+        found = f"steps {', '.join(f'{step.index + 1} ({step.name})' for step in stuck)} wait for each other"
+        yield at_field(ensemble, "ensemble_scheduling", "ensemble-circle", found, "no circle")
+
+
+def _is_taken(name: str, steps: Sequence[Step]) -> bool:
+    return any(name in step.inputs.values() for step in steps)
+
+
+def _stuck(steps: Sequence[Step], inputs: set[str]) -> list[Step]:
+    """The steps that never have all their inputs."""
+    ready, waiting = set(inputs), list(steps)
+    while True:
+        able = [step for step in waiting if set(step.inputs.values()) <= ready]
+        if not able:
+            return waiting
+        ready |= {name for step in able for name in step.outputs.values()}
+        waiting = [step for step in waiting if step not in able]
+
+
+def check_tensors(view: RepositoryView, ensemble: ModelView, steps: Sequence[Step]) -> Iterator[Finding]:
+    """What is wrong with keys, types and shapes: whoever names a tensor first settles what it is."""
+    settled: dict[str, _End] = {}
+    for tensor in (*ensemble.config.inputs, *ensemble.config.outputs):
+        # A caller sees an ensemble's dims; its steps see its reshape.
+        dims = tensor.dims if tensor.reshape is None else tensor.reshape
+        settled.setdefault(tensor.name, _End.of("the ensemble", tensor, dims, batches=ensemble.is_batched))
+    for step in steps:
+        if step.model is None or step.model is ensemble:
+            continue
+        done = complete(view, step.model)
+        yield from _mapped(ensemble, step, done, "input", settled)
+        yield from _mapped(ensemble, step, done, "output", settled)
+
+
+def _mapped(
+    ensemble: ModelView, step: Step, model: Completion, kind: str, settled: dict[str, _End]
+) -> Iterator[Finding]:
+    field, mapping = f"{kind}_map", step.inputs if kind == "input" else step.outputs
+    tensors = {tensor.name: tensor for tensor in (model.inputs if kind == "input" else model.outputs)}
+    if not tensors and not model.is_known:
+        return  # what its backend makes of it cannot be read here
+    for key, name in mapping.items():
+        if key not in tensors:
+            found = f"{step}: {field} key {key}"
+            yield at_field(
+                ensemble, field, "ensemble-map", found, ", ".join(sorted(tensors)) or f"no {kind}", step.node
+            )
+            continue
+        if not tensors[key].dims or not tensors[key].data_type:
+            continue  # another rule's matter
+        end = _End.of(str(step), tensors[key], tensors[key].dims, batches=model.max_batch_size > 0)
+        if not settled.setdefault(name, end).agrees(end):
+            found = f"tensor {name}: {settled[name]}, and {end}"
+            allowed = "one type and shape at both ends"
+            yield at_field(ensemble, field, "ensemble-tensor-differs", found, allowed, step.node)
+    missing = [name for name, tensor in tensors.items() if name not in mapping and not tensor.optional]
+    if kind == "input" and missing and mapping:
+        found = f"{step}: input {missing[0]} is not mapped"
+        yield at_field(ensemble, field, "ensemble-map", found, "every input of the model", step.node)
+
+
+def _same(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
+    """-1 stands for any length."""
+    return len(one) == len(other) and all(-1 in pair or pair[0] == pair[1] for pair in zip(one, other, strict=True))
+
+
+# Source: core src/ensemble_scheduler/ensemble_utils.cc (ValidateEnsembleConfig).
+
+
+_ALLOWED = "tensors of one decoupled model, or of none"
+
+
+def check_decoupled(ensemble: ModelView, steps: Sequence[Step]) -> Iterator[Finding]:
+    """Where tensors meet that number their responses differently."""
+    # Tensor → the decoupled step that its responses are counted by; 0 for the request itself.
+    label = {tensor.name: 0 for tensor in ensemble.config.inputs}
+    waiting = list(steps)
+    while able := [step for step in waiting if set(step.inputs.values()) <= label.keys()]:
+        for step in able:
+            labels = {label[name] for name in step.inputs.values()}
+            if len(labels) > 1:
+                found = f"{step} takes tensors of different decoupled models"
+                yield at_field(ensemble, "input_map", "ensemble-decoupled", found, _ALLOWED, step.node)
+            own = step.index + 1 if step.model and _is_decoupled(step.model) else min(labels, default=0)
+            label |= dict.fromkeys(step.outputs.values(), own)
+        waiting = [step for step in waiting if step not in able]
+    outputs = {label[tensor.name] for tensor in ensemble.config.outputs if tensor.name in label}
+    if len(outputs) > 1:
+        found = "outputs of different decoupled models"
+        yield at_field(ensemble, "output", "ensemble-decoupled", found, _ALLOWED)
+
+
+def _is_decoupled(model: ModelView) -> bool:
+    policy = model.config.node.node("model_transaction_policy")
+    return policy is not None and policy.flag("decoupled")

@@ -1,18 +1,20 @@
-"""Rules about instance groups: how many instances of a model there are, and on which GPUs.
-
-Source: core src/model_config_utils.cc (NormalizeInstanceGroup, ValidateInstanceGroup, SetDefaultInstanceCount).
-"""
+"""Rules about instance groups, and about an archive against the instance and the release that serve it."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
-from tritonstack.catalogue import InstanceType
-from tritonstack.models.lint.finding import Finding
-from tritonstack.models.lint.place import at_line
-from tritonstack.models.lint.view import ModelView, RepositoryView
-from tritonstack.models.model_config import Node
+from tritonstack.catalogue import InstanceType, TritonRelease, load_catalogue, release_order
+from tritonstack.models.lint.python_model import environment_file, python_in_archive, python_in_names
+from tritonstack.models.lint.registry import Finding
+from tritonstack.models.lint.tensors import BYTES_OF, elements
+from tritonstack.models.lint.view import ModelView, RepositoryView, Target, at_field, at_line
+from tritonstack.models.model_config import Node, Tensor
+
+# Source: core src/model_config_utils.cc (NormalizeInstanceGroup, ValidateInstanceGroup, SetDefaultInstanceCount).
+
 
 _PROFILE = re.compile(r"\s*\+?[0-9]")
 """What C++'s ``stoi`` reads as a number from 0: it stops at the first other character (GetProfileIndex)."""
@@ -20,7 +22,7 @@ _PROFILE = re.compile(r"\s*\+?[0-9]")
 _KINDS = ("KIND_AUTO", "KIND_GPU", "KIND_CPU", "KIND_MODEL")
 
 
-def check(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
+def check_instances(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
     """What is wrong with instance groups."""
     if model.config.node.has("ensemble_scheduling"):
         return
@@ -72,3 +74,148 @@ def _profiles(model: ModelView, group: Node) -> Iterator[Finding]:
     bad = [profile for profile in profiles if not _PROFILE.match(profile)]
     if bad:
         yield at_line(model, line, "instance-profile", f'profile: "{bad[0]}"', 'the number of a profile, as "0"')
+
+
+DEFAULT_SHM_BYTES = 16 << 20
+"""What the serve script gives each Python instance to begin with: server docker/sagemaker/serve."""
+
+_STUB = "triton_python_backend_stub"
+_TEXT_BYTES = 1 << 10
+"""What one element of text is taken for, for want of a size."""
+
+
+def check_size(view: RepositoryView) -> Iterator[Finding]:
+    """What does not fit onto the instance."""
+    instance = view.target.instance
+    if instance is None:
+        return
+    size = max(view.target.unpacked_bytes or 0, sum(_bytes_of(model) for model in view.models.values()))
+    on_gpu = sum(_bytes_of(model) * _gpu_instances(model) for model in view.models.values())
+    if size > instance.memory_gib * 2**30:
+        found = f"{_shown(size)} of files, and {instance.name} has {instance.memory_gib:g} GiB of memory"
+        yield Finding(file=view.root, rule="archive-memory", found=found, allowed="a larger instance type")
+    if on_gpu > instance.gpu_memory_mib * 2**20 * instance.gpu_count:
+        total = instance.gpu_memory_mib * instance.gpu_count
+        found = f"{_shown(on_gpu)} of files for the instances on the GPU, and {instance.name} has {total} MiB there"
+        allowed = "fewer instances, or an instance type with more GPU memory"
+        yield Finding(file=view.root, rule="archive-gpu-memory", found=found, allowed=allowed)
+    disk = instance.local_nvme_gb or view.target.volume_gb
+    # While it is unpacked an archive is there twice; weights hardly shrink.
+    if disk and 2 * size > disk * 10**9:
+        found = f"{_shown(size)} of files, packed and unpacked, on a disk of {disk} GB"
+        yield Finding(
+            file=view.root, rule="archive-disk", found=found, allowed="a larger disk: volume_size_gb, or type"
+        )
+    shared = sum(_instances(model) for model in view.models.values() if model.backend == "python")
+    shared *= view.target.shm_bytes or DEFAULT_SHM_BYTES
+    if shared > instance.memory_gib * 2**30 / 2:
+        found = f"{_shown(shared)} of shared memory for Python instances on {instance.name}"
+        allowed = f"half of its {instance.memory_gib:g} GiB: fewer instances, or a smaller shm_default_bytes"
+        yield Finding(file=view.root, rule="shm-memory", found=found, allowed=allowed)
+
+
+def check_python_on_instance(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
+    """What of a Python model does not fit to the release, or to the shared memory."""
+    if model.backend != "python":
+        return
+    yield from _shared_memory(view, model)
+    release, file = view.target.release, environment_file(model)
+    if release is None or not file or _STUB in model.files:
+        return
+    path = model.on_disk(file)
+    found = python_in_archive(path) if path else python_in_names(model.files, below=file)
+    if found is not None and found != release.python:
+        entry = model.config.node
+        said = f"an execution environment of Python {found}, and release {release.version} has {release.python}"
+        allowed = f"Python {release.python}, or a {_STUB} of one's own in the model's directory"
+        yield at_field(model, "parameters", "environment-python", said, allowed, entry)
+
+
+def _shared_memory(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
+    """One full batch, in and out, against what an instance begins with."""
+    tensors = (*model.config.inputs, *model.config.outputs)
+    batch = max(1, model.config.max_batch_size)
+    needed = batch * sum(_tensor_bytes(tensor) for tensor in tensors)
+    given = view.target.shm_bytes or DEFAULT_SHM_BYTES
+    if needed > given:
+        found = f"{_shown(needed)} for one batch of {batch}, in and out, and instances begin with {_shown(given)}"
+        allowed = "container.shm_default_bytes above that, or a smaller max_batch_size"
+        yield at_line(model, model.config.node.line_of("max_batch_size"), "shm-size", found, allowed)
+
+
+def _tensor_bytes(tensor: Tensor) -> int:
+    count = elements(tensor.dims)
+    return 0 if count is None else count * BYTES_OF.get(tensor.data_type, _TEXT_BYTES)
+
+
+def _bytes_of(model: ModelView) -> int:
+    paths = (model.on_disk(name) for name in model.files)
+    return sum(path.stat().st_size for path in paths if path is not None)
+
+
+def _instances(model: ModelView) -> int:
+    groups = model.config.node.nodes("instance_group")
+    return sum(max(1, group.integer("count")) for group in groups) if groups else 1
+
+
+def _gpu_instances(model: ModelView) -> int:
+    """Instances that hold the weights on a GPU; a Python model may hold them anywhere, so it counts once."""
+    if model.is_ensemble or model.backend == "python":
+        return 0
+    groups = model.config.node.nodes("instance_group")
+    on_gpu = [group for group in groups if group.text("kind") in ("", "KIND_AUTO", "KIND_GPU")]
+    return sum(max(1, group.integer("count")) for group in on_gpu) if groups else 1
+
+
+def _shown(size: float) -> str:
+    return f"{size / 2**30:.1f} GiB" if size >= 2**30 else f"{size / 2**20:.1f} MiB"
+
+
+def lint_release(target: Target, *, file: Path, line: int = 0) -> Iterator[Finding]:
+    """Findings about a target's release itself, whatever it serves; none for a target without one.
+
+    ``file`` and ``line``: where the release is named.
+    """
+    if target.release is None:
+        return
+    if target.release.taken_from:
+        yield _not_read(target, target.release, file, line)
+    if load_catalogue().vulnerabilities(target.release.version):
+        yield _vulnerable(target, target.release, file, line)
+
+
+def _not_read(target: Target, release: TritonRelease, file: Path, line: int) -> Finding:
+    catalogue = load_catalogue()
+    return Finding(
+        file=file,
+        line=line,
+        rule="release-not-read",
+        found=f"{_named(target, release)} is not in the catalogue; Python, backends and CUDA are taken to be those of "
+        f"{release.taken_from}",
+        allowed=f"a release of the catalogue: {', '.join(catalogue.releases)}",
+    )
+
+
+def _vulnerable(target: Target, release: TritonRelease, file: Path, line: int) -> Finding:
+    catalogue = load_catalogue()
+    known = catalogue.vulnerabilities(release.version)
+    worst = known[0]
+    score = "" if worst.score is None else f"CVSS {worst.score}, "
+    newest = max(catalogue.image_table.regions, key=release_order)
+    left = len(catalogue.vulnerabilities(newest))
+    advice = f"AWS's newest image is {newest}, where {left} of all that are known are left" if left < len(known) else ""
+    return Finding(
+        file=file,
+        line=line,
+        rule="release-vulnerable",
+        found=f"{_named(target, release)} has {len(known)} known vulnerabilities that later releases fix, the gravest "
+        f"{worst.id} ({score}fixed in {worst.fixed_in}): {worst.about}",
+        allowed=f"release {max((each.fixed_in for each in known), key=release_order)} or newer",
+        advice=advice,
+    )
+
+
+def _named(target: Target, release: TritonRelease) -> str:
+    """``release 24.09`` with what runs it, unless the target is no more than the release itself."""
+    named = f"release {release.version}"
+    return named if target.name.startswith(named) else f"{named} of {target.name}"

@@ -1,16 +1,19 @@
-"""Rules about the archive's layout: what SageMaker makes of the directories, in both of its modes.
-
-Source: server src/sagemaker_server.cc (SageMakerMMELoadModel) and docker/sagemaker/serve.
-"""
+"""Rules about directories, files and version folders of an archive."""
 
 from __future__ import annotations
 
+import fnmatch
+import os
 from collections.abc import Iterator
+from pathlib import Path
 
-from tritonstack.models.folder import CONFIG, is_junk
-from tritonstack.models.lint.finding import Finding
-from tritonstack.models.lint.place import at_field, at_line
-from tritonstack.models.lint.view import RepositoryView
+from tritonstack.models.folder import CONFIG, is_junk, model_directories
+from tritonstack.models.lint.registry import Finding
+from tritonstack.models.lint.view import ModelView, RepositoryView, at_field, at_line
+from tritonstack.models.recipe import read_recipe
+
+# Source: server src/sagemaker_server.cc (SageMakerMMELoadModel) and docker/sagemaker/serve.
+
 
 MANY_DIRECTORIES = 5
 
@@ -18,7 +21,7 @@ OUTSIDE_MODELS = ("sample", "warmup", "tests", "overlays")
 """Folders beside the models that a model folder may have; they are not packed."""
 
 
-def check(view: RepositoryView) -> Iterator[Finding]:
+def check_layout(view: RepositoryView) -> Iterator[Finding]:
     """What is wrong with the directories of an archive."""
     yield from _root(view)
     if not view.models:
@@ -106,3 +109,149 @@ def _single_model(view: RepositoryView) -> Iterator[Finding]:
     elif target.default_model is not None and target.default_model not in view.models:
         found = f"{target.name} serves {target.default_model}, which is not in the archive"
         yield Finding(file=view.root, rule="default-model", found=found, allowed=", ".join(sorted(view.models)))
+
+
+STRAY = (
+    ".ipynb_checkpoints",
+    ".git",
+    ".svn",
+    ".DS_Store",
+    "Thumbs.db",
+    "desktop.ini",
+    "*~",
+    "*.swp",
+    "*.swo",
+    "*.bak",
+    "*.orig",
+    "*.rej",
+    "*.tmp",
+    "*.partial",
+    "#*#",
+    ".#*",
+    ".pytest_cache",
+    ".mypy_cache",
+    ".ruff_cache",
+    ".vscode",
+    ".idea",
+    "*.ipynb",
+)
+"""What notebooks, version control, editors and file managers leave behind."""
+
+COMPILED = ("__pycache__", "*.pyc")
+"""What the interpreter leaves behind. Our packer leaves it out, and Python makes it again at once."""
+
+
+def check_files(view: RepositoryView) -> Iterator[Finding]:
+    """What something left behind, and links that lead out of the archive: in all that is packed.
+
+    Of a model folder with a recipe the models are packed, of any other repository everything.
+    """
+    packed_by_us = view.recipe is not None
+    for root in model_directories(view.root) if packed_by_us else (view.root,):
+        yield from _below(root, packed_by_us=packed_by_us)
+
+
+def _below(root: Path, *, packed_by_us: bool) -> Iterator[Finding]:
+    for current, directories, names in os.walk(root):
+        for name in sorted([*directories, *names]):
+            path = Path(current) / name
+            if name == ".ipynb_checkpoints":
+                yield _stray(path, "notebook-checkpoints", "a folder that a notebook left behind")
+            elif _is_like(name, COMPILED) and not packed_by_us:
+                yield _stray(path, "compiled-python", "what Python compiled on some machine")
+            elif _is_like(name, STRAY):
+                yield _stray(path, "stray-file", "what an editor or version control left behind")
+            elif path.is_symlink():
+                yield from _link(path, root)
+        directories[:] = [name for name in directories if not _is_like(name, (*STRAY, *COMPILED))]
+
+
+def _is_like(name: str, patterns: tuple[str, ...]) -> bool:
+    return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _stray(path: Path, rule: str, found: str) -> Finding:
+    allowed = "none: other tools pack it, and Triton may read it as a model or a version"
+    return Finding(file=path, rule=rule, found=found, allowed=allowed, advice="delete it")
+
+
+def _link(path: Path, root: Path) -> Iterator[Finding]:
+    real = Path(os.path.realpath(path))
+    if not real.exists() or not real.is_relative_to(root.resolve()):
+        found = f"a link to {path.readlink()}"
+        yield Finding(file=path, rule="link-outside", found=found, allowed="links to files inside the archive")
+
+
+# Source: core src/model_repository_manager/model_lifecycle.cc (VersionsToLoad, AsyncLoad).
+
+
+_NEGATIVE = tuple(f"-{digit}" for digit in range(10))
+
+
+def check_versions(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
+    """What a model's version folders, and the files in them, do wrong."""
+    for name in sorted(model.folders - set(model.versions)):
+        if name[:1].isdecimal() or name[:2] in _NEGATIVE:
+            allowed = "a whole number from 1, without leading zeros, in 63 bits"
+            yield Finding(
+                file=model.directory / name, rule="version-ignored", found=f"version folder {name}", allowed=allowed
+            )
+    made_by_build = model.is_ensemble and view.recipe is not None
+    if not model.versions and not made_by_build:
+        allowed = "a folder 1/ (an empty one for an ensemble)"
+        yield Finding(file=model.directory, rule="no-version", found="no version folder", allowed=allowed)
+    elif not model.served_versions and not made_by_build:
+        allowed = f"a policy that takes one of {', '.join(model.versions)}"
+        yield at_field(model, "version_policy", "version-policy", "a version_policy that takes no version", allowed)
+    else:
+        yield from _missing_versions(model)
+    yield from _model_file(view, model)
+
+
+def _missing_versions(model: ModelView) -> Iterator[Finding]:
+    """Versions that the policy names and that are not there: Triton logs an error and serves the others."""
+    policy = model.config.node.node("version_policy")
+    specific = policy.node("specific") if policy else None
+    if policy is None or specific is None:
+        return
+    gone = [number for number in specific.integers("versions") if str(number) not in model.versions]
+    if gone:
+        found, allowed = f"version {gone[0]}, which is not there", ", ".join(model.versions)
+        yield at_field(model, "versions", "version-missing", found, allowed, specific)
+
+
+def _model_file(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
+    wanted = model.model_file
+    if model.is_ensemble or not wanted:
+        return
+    backend = model.backend
+    alternatives = {"dali": ["dali.py"], "tensorrt": ["model.onnx"]}
+    if backend == "tensorrt" and not _is_built_later(view, model):
+        alternatives = {}
+    for version in model.served_versions:
+        names = [wanted, *alternatives.get(backend, [])]
+        is_file = f"{version}/{wanted}" in model.files  # Python imports no folder of that name
+        if not (is_file if backend == "python" else _has_model_file(model, version, names)):
+            yield Finding(
+                file=model.directory / version,
+                rule="model-file" if backend == "python" else "backend-file",
+                found=f"no {wanted}",
+                allowed=f"{wanted}, the file that backend {backend} loads",
+                advice="name it under exports[].produces if an export makes it" if view.recipe else "",
+            )
+
+
+def _is_built_later(view: RepositoryView, model: ModelView) -> bool:
+    """Whether the plan is yet to be built from the graph: the archive of a build without an engine holds the graph."""
+    if view.recipe is None:
+        return view.addressed is not None  # staged by a build; a repository as it stands has its plans
+    is_own = model.directory.parent == view.root
+    recipe = view.recipe if is_own else read_recipe(model.directory.parent)
+    return recipe.engine is not None
+
+
+def _has_model_file(model: ModelView, version: str, names: list[str]) -> bool:
+    """A file, or a folder of that name (an ONNX model with external weights may be one)."""
+    alternatives = [*names, *(str(value) for value in model.config.node.entries("cc_model_filenames").values())]
+    places = [f"{version}/{name}" for name in alternatives]
+    return any(file == place or file.startswith(f"{place}/") for place in places for file in model.files)

@@ -9,12 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from tritonstack.models.lint.auto_complete import Completion
-from tritonstack.models.lint.completion import completed_from_graph, graph_path, promised_graph
-from tritonstack.models.lint.finding import Finding
+from tritonstack.models.lint.completion import Completion, completed_from_graph, graph_path, promised_graph
 from tritonstack.models.lint.onnx_graph import GraphTensor, OnnxError, OnnxGraph, read_graph
-from tritonstack.models.lint.place import at_field, at_line
-from tritonstack.models.lint.view import ModelView, RepositoryView
+from tritonstack.models.lint.registry import Finding
+from tritonstack.models.lint.view import ModelView, RepositoryView, at_field, at_line
 from tritonstack.models.model_config import Tensor
 
 _BACKENDS = ("onnxruntime", "tensorrt")
@@ -22,7 +20,7 @@ _NOT_IN_TRITON = ("BF16",)
 """Types that the backend has no name for: onnxruntime_utils.cc (OnnxDataTypeToModelConfigDataType)."""
 
 
-def check(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
+def check_graph(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
     """What differs between a configuration and its graph: the file's where it is there, else the recipe's."""
     if model.backend not in _BACKENDS or not model.is_readable:
         return

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator
 
 from tritonstack.catalogue.releases import release_order
-from tritonstack.models.lint.finding import Finding
+from tritonstack.models.lint.registry import Finding
 from tritonstack.models.lint.view import ModelView, RepositoryView
 from tritonstack.models.model_config import Node
 from tritonstack.models.onnxruntime_config import (

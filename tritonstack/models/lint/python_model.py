@@ -1,22 +1,23 @@
-"""Rules about the program of a Python model, read and never run.
-
-Source: python_backend src/pb_stub.cc (Stub::StubSetup, AutoCompleteModelConfig), src/stub_launcher.cc (Launch).
-"""
+"""Rules about a Python model: its program, read and never run, its parameters and its execution environment."""
 
 from __future__ import annotations
 
 import ast
+import os
 import re
+import tarfile
 import warnings
 from collections.abc import Iterable, Iterator
-from pathlib import Path
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
 
-from tritonstack.models.lint.auto_complete import completed_by_program
-from tritonstack.models.lint.completion import PYTHON_CLASS, python_program
-from tritonstack.models.lint.fetches import fetches
-from tritonstack.models.lint.finding import Finding
-from tritonstack.models.lint.place import at_field
-from tritonstack.models.lint.view import ModelView, RepositoryView
+from tritonstack.models.lint.completion import PYTHON_CLASS, completed_by_program, python_program
+from tritonstack.models.lint.registry import Finding
+from tritonstack.models.lint.view import ModelView, RepositoryView, at_field, at_line
+from tritonstack.models.model_config import Node
+
+# Source: python_backend src/pb_stub.cc (Stub::StubSetup, AutoCompleteModelConfig), src/stub_launcher.cc (Launch).
+
 
 _PLAIN_NAME = re.compile(r"[\w.+@%=:,~#^!?{}\[\]-]+", re.ASCII)
 """What a shell passes on unquoted: the backend gives it the model's path so, and reads it as ASCII."""
@@ -24,7 +25,7 @@ _PLAIN_NAME = re.compile(r"[\w.+@%=:,~#^!?{}\[\]-]+", re.ASCII)
 _MODULE_NAME = re.compile(r"[^.]+\.py")
 
 
-def check(_view: RepositoryView, model: ModelView) -> Iterator[Finding]:
+def check_program(_view: RepositoryView, model: ModelView) -> Iterator[Finding]:
     """What is wrong with a Python model's program."""
     if model.backend != "python":
         return
@@ -146,3 +147,231 @@ def _fetched(path: Path) -> Iterator[Finding]:
             allowed="files of the archive: os.path.join(args['model_repository'], args['model_version'], …)",
             advice="put the weights into the archive: an export may fetch them",
         )
+
+
+_ALWAYS = (
+    "huggingface_hub.hf_hub_download",
+    "huggingface_hub.snapshot_download",
+    "torch.hub.load_state_dict_from_url",
+    "torch.hub.download_url_to_file",
+    "torch.utils.model_zoo.load_url",
+    "urllib.request.urlopen",
+    "urllib.request.urlretrieve",
+    "requests.get",
+    "requests.post",
+    "requests.request",
+    "requests.Session",
+    "httpx.get",
+    "httpx.stream",
+    "httpx.Client",
+    "urllib3.PoolManager",
+    "boto3.client",
+    "boto3.resource",
+    "boto3.Session",
+    "gdown.download",
+    "wget.download",
+    "tensorflow_hub.load",
+    "nltk.download",
+    "spacy.cli.download",
+)
+"""Functions that fetch whatever they are given, by their full names."""
+
+_METHODS = ("from_pretrained",)
+"""Methods that fetch where their first argument is a hub's name and no folder; ``local_files_only=True`` forbids it."""
+
+_HUB_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*(/[A-Za-z0-9][A-Za-z0-9_.-]*)?")
+_PRETRAINED = ("weights", "pretrained")
+
+
+@dataclass(frozen=True)
+class Fetch:
+    """One call: as the program spells it, and where (from 1)."""
+
+    call: str
+    line: int
+    column: int
+
+
+def fetches(tree: ast.Module) -> Iterator[Fetch]:
+    """The calls of a program that fetch something. What it cannot tell it lets pass: a path in a variable, a helper."""
+    names = _imported(tree)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            name = _full_name(node.func, names)
+            if _is_fetch(name, node):
+                yield Fetch(f"{ast.unparse(node)[:80]}", node.lineno, node.col_offset + 1)
+
+
+def _is_fetch(name: str, call: ast.Call) -> bool:
+    last = name.rsplit(".", 1)[-1]
+    if any(name == known or name.endswith(f".{known}") for known in _ALWAYS):
+        return True
+    if name == "torch.hub.load":
+        return not _is_constant(call, "source", "local")
+    if last in _METHODS:
+        return _names_a_hub(call) and not _is_constant(call, "local_files_only", value=True)
+    if name.startswith("torchvision.models."):
+        return any(keyword.arg in _PRETRAINED and not _is_none(keyword.value) for keyword in call.keywords)
+    return last == "pipeline" and name.startswith("transformers.") and _model_is_hub_name(call)
+
+
+def _names_a_hub(call: ast.Call) -> bool:
+    """Whether the first argument is a literal that is a hub's name: ``org/name`` or ``name``, and no path."""
+    named = [keyword.value for keyword in call.keywords if keyword.arg == "pretrained_model_name_or_path"]
+    first = call.args[0] if call.args else next(iter(named), None)
+    return isinstance(first, ast.Constant) and isinstance(first.value, str) and bool(_HUB_NAME.fullmatch(first.value))
+
+
+def _model_is_hub_name(call: ast.Call) -> bool:
+    """Whether a pipeline's model is left out, which is a default of the hub, or is a hub's name."""
+    named = [keyword.value for keyword in call.keywords if keyword.arg == "model"]
+    model = call.args[1] if len(call.args) > 1 else next(iter(named), None)
+    if model is None:
+        return True
+    return isinstance(model, ast.Constant) and isinstance(model.value, str) and bool(_HUB_NAME.fullmatch(model.value))
+
+
+def _is_constant(call: ast.Call, keyword: str, value: object) -> bool:
+    return any(
+        each.arg == keyword and isinstance(each.value, ast.Constant) and each.value.value == value
+        for each in call.keywords
+    )
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value in (None, False)
+
+
+def _imported(tree: ast.Module) -> dict[str, str]:
+    """Name in the program → full name of what was imported under it."""
+    found: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                found[alias.asname or alias.name.split(".")[0]] = (
+                    alias.name if alias.asname else alias.name.split(".")[0]
+                )
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                found[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+    return found
+
+
+def _full_name(node: ast.expr, names: dict[str, str]) -> str:
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if isinstance(node, ast.Name):
+        parts.append(names.get(node.id, node.id))
+    return ".".join(reversed(parts))
+
+
+# Source: python_backend src/python_be.cc (ModelState::ModelState), src/stub_launcher.cc (StubLauncher::Initialize);
+# core src/model_config_utils.cc (LocalizePythonBackendExecutionEnvironmentPath).
+
+
+ENVIRONMENT = "EXECUTION_ENV_PATH"
+_CPU_ONLY = "FORCE_CPU_ONLY_INPUT_TENSORS"
+_MODEL_DIRECTORY = "$$TRITON_MODEL_DIRECTORY"
+_MAGIC = (b"\x1f\x8b", b"PK", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd", b"7z\xbc\xaf", b"\x04\x22\x4d\x18")
+_TAR_MARK = (257, b"ustar")
+
+
+def check_execution(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
+    """What is wrong with a Python model's parameters."""
+    if model.backend != "python":
+        return
+    parameters = model.config.node.entries("parameters")
+    cpu_only, environment = parameters.get(_CPU_ONLY), parameters.get(ENVIRONMENT)
+    forced = cpu_only.text("string_value") if isinstance(cpu_only, Node) else cpu_only
+    if forced is not None and forced not in ("yes", "no"):
+        line = cpu_only.line if isinstance(cpu_only, Node) else model.config.node.line_of("parameters")
+        yield at_line(model, line, "python-parameter", f'{_CPU_ONLY} "{forced}"', '"yes" or "no"')
+    if isinstance(environment, Node):
+        yield from _environment(view, model, environment)
+
+
+def environment_file(model: ModelView) -> str | None:
+    """The file or folder of the model's directory that is its execution environment; None for none, or outside."""
+    entry = model.config.node.entries("parameters").get(ENVIRONMENT)
+    path = entry.text("string_value") if isinstance(entry, Node) else ""
+    inside = PurePosixPath(path.removeprefix(_MODEL_DIRECTORY).lstrip("/"))
+    return None if not path.startswith(_MODEL_DIRECTORY) or ".." in inside.parts else inside.as_posix()
+
+
+def _environment(view: RepositoryView, model: ModelView, entry: Node) -> Iterator[Finding]:
+    path = entry.text("string_value")
+    if not path:
+        return
+    inside = environment_file(model)
+    if inside is None:
+        yield from _outside(model, path, entry)
+    elif inside in model.files:
+        packed = model.on_disk(inside)
+        if packed is not None and not _is_archive(packed):
+            found, allowed = f"{ENVIRONMENT} {path}, which is no archive", "a .tar.gz as conda-pack makes it"
+            yield at_line(model, entry.line, "execution-environment", found, allowed)
+    elif _is_packed_by_build(view, model, inside):
+        return
+    elif not any(file.startswith(f"{inside}/") for file in model.files):
+        found = f"{ENVIRONMENT} {path}, which is not in the archive"
+        yield at_line(model, entry.line, "execution-environment", found, "a file or folder of the model's directory")
+    elif f"{inside}/bin/activate" not in model.files:
+        found, allowed = f"{ENVIRONMENT} {path} without bin/activate", "an environment as conda-pack packs it"
+        yield at_line(model, entry.line, "execution-environment", found, allowed)
+
+
+def _outside(model: ModelView, path: str, entry: Node) -> Iterator[Finding]:
+    """An environment that is not below the model: another one of the archive's, or a fixed place in the image."""
+    found = f"{ENVIRONMENT} {path}"
+    allowed = f"a path below {_MODEL_DIRECTORY}: nothing else of the archive's is at a known place"
+    beside = Path(os.path.normpath(model.directory / path.removeprefix(_MODEL_DIRECTORY).lstrip("/")))
+    if not path.startswith(_MODEL_DIRECTORY):
+        rule = "execution-environment-outside" if path.startswith("/") else "execution-environment"
+        yield at_line(model, entry.line, rule, found, allowed)
+    elif (beside / "bin" / "activate").is_file() or (beside.is_file() and _is_archive(beside)):
+        yield at_line(model, entry.line, "execution-environment-beside", found, allowed)
+    else:
+        what = "is no archive" if beside.is_file() else "has no bin/activate" if beside.is_dir() else "is not there"
+        yield at_line(model, entry.line, "execution-environment", f"{found}, which {what}", allowed)
+
+
+def _is_archive(path: Path) -> bool:
+    """Whether a file begins as the archives do that the backend's libarchive reads, compressed or not."""
+    with path.open("rb") as stream:
+        head = stream.read(_TAR_MARK[0] + len(_TAR_MARK[1]))
+    return head.startswith(_MAGIC) or head[_TAR_MARK[0] :] == _TAR_MARK[1]
+
+
+def _is_packed_by_build(view: RepositoryView, model: ModelView, inside: str) -> bool:
+    """Whether the recipe's execution environment is what the file will be."""
+    packed = view.recipe.execution_environment if view.recipe else None
+    return packed is not None and model.name == view.addressed and packed.packed_as == inside
+
+
+_FOLDER = re.compile(r"(?:^|/)lib/python(3\.[0-9]+)/")
+_MOST_MEMBERS = 20_000
+"""How far into an archive the folder is looked for; conda-pack puts it near the beginning."""
+
+
+def python_in_archive(path: Path) -> str | None:
+    """The minor version (``3.10``) of the Python in a packed environment; None where it does not show."""
+    try:
+        with tarfile.open(path, "r|*") as archive:
+            for index, member in enumerate(archive):
+                found = _FOLDER.search(f"{member.name}/")
+                if found or index >= _MOST_MEMBERS:
+                    return found[1] if found else None
+    except (tarfile.TarError, OSError, EOFError):
+        return None  # another rule's matter
+    return None
+
+
+def python_in_names(names: Iterable[str], *, below: str) -> str | None:
+    """The same of an unpacked environment, by the names of its files."""
+    for name in sorted(names):
+        found = _FOLDER.search(name)
+        if found and name.startswith(f"{below}/"):
+            return found[1]
+    return None

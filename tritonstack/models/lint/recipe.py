@@ -8,7 +8,7 @@ from pathlib import Path
 from tritonstack.errors import InputError
 from tritonstack.models.digest import lock_files
 from tritonstack.models.folder import CONFIG
-from tritonstack.models.lint.finding import Finding
+from tritonstack.models.lint.registry import Finding
 from tritonstack.models.lint.view import ModelView, RepositoryView
 from tritonstack.models.model_config import Node
 from tritonstack.models.recipe import RECIPE, Dependency, Recipe
@@ -34,7 +34,7 @@ _ADAPTED = {
 """Encoding → the types of input that an adapter of it can make."""
 
 
-def check(view: RepositoryView) -> Iterator[Finding]:
+def check_recipe(view: RepositoryView) -> Iterator[Finding]:
     """Every finding about a recipe; none for a repository without one."""
     if view.recipe is None:
         return

@@ -1,17 +1,98 @@
-"""The rules of the linter as data: ``rules/<id>.md`` says of each what it is, why, and shows it broken and kept."""
+"""Lint rules as data, their pages ``rules/<id>.md``, findings, and the reports that a run of the linter gives."""
 
 from __future__ import annotations
 
 import functools
 import importlib.resources
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources.abc import Traversable
+from pathlib import Path
 from typing import Any, Literal, get_args
 
 import yaml
+from pydantic import BaseModel, ConfigDict, Field
 
-from tritonstack.models.lint.example import Example, read_example
+from tritonstack.errors import Problem
+
+# A page names each file in a line of its own, its content in a fenced block below:
+#
+#     `path`:                    the whole file
+#     `path`, added:             text at the end of the base's file
+#     `path`, instead of `old`:  text in place of another in the base's file
+#     Without `path`.            the base's file is not there
+#     Folder `path`.             an empty folder
+#
+# A block's language says what the content is: ``onnx-graph`` (YAML, from which a test makes an ONNX file), ``size``
+# (bytes of a sparse file), ``tar.gz`` (names of empty files in an archive), ``link`` (the target of a symbolic link),
+# ``torchscript`` (version and expression), ``dali-pipeline`` (operators), anything else: the text itself.
+
+
+_HEAD = re.compile(r"^`(?P<path>[^`]+)`(?P<how>|, added|, instead of `(?P<old>[^`]+)`):$")
+_WITHOUT = re.compile(r"^Without `(?P<path>[^`]+)`\.$")
+_FOLDER_LINE = re.compile(r"^Folder `(?P<path>[^`]+?)/?`\.$")
+
+
+@dataclass(frozen=True)
+class ExampleFile:
+    """One file of an example: its text, and the language of the block that shows it."""
+
+    text: str
+    language: str = ""
+
+
+@dataclass(frozen=True)
+class Example:
+    """A small repository: files by their path, and empty folders."""
+
+    files: Mapping[str, ExampleFile]
+    folders: frozenset[str]
+
+
+def read_example(markdown: str, base: Example) -> Example:
+    """The repository that a section shows, as a change of ``base``. Raises ValueError where it cannot be read."""
+    files, folders = dict(base.files), set(base.folders)
+    lines = iter(markdown.splitlines())
+    for line in lines:
+        if match := _WITHOUT.match(line):
+            if match["path"] not in files:
+                raise ValueError(f"no file {match['path']} to leave out")
+            del files[match["path"]]
+        elif match := _FOLDER_LINE.match(line):
+            folders.add(match["path"])
+        elif match := _HEAD.match(line):
+            content = _block(lines, match["path"])
+            files[match["path"]] = _changed(files.get(match["path"]), content, how=match["how"], old=match["old"])
+        elif line.startswith("```"):
+            raise ValueError("a block without a line that names its file")
+    return Example(files, frozenset(folders))
+
+
+def _block(lines: Iterator[str], path: str) -> ExampleFile:
+    """The fenced block that comes next."""
+    opening = next((line for line in lines if line.strip()), "")
+    if not opening.startswith("```"):
+        raise ValueError(f"no block for {path}")
+    content: list[str] = []
+    for line in lines:
+        if line == "```":
+            return ExampleFile("".join(f"{each}\n" for each in content), opening.removeprefix("```").strip())
+        content.append(line)
+    raise ValueError(f"the block of {path} does not end")
+
+
+def _changed(before: ExampleFile | None, content: ExampleFile, *, how: str, old: str | None) -> ExampleFile:
+    if not how:
+        return content
+    if before is None:
+        raise ValueError("the base has no such file to change")
+    if old is None:
+        return ExampleFile(before.text + content.text, before.language)
+    if old not in before.text:
+        raise ValueError(f"the base's file has no {old!r}")
+    return ExampleFile(before.text.replace(old, content.text.rstrip("\n"), 1), before.language)
+
 
 Level = Literal["error", "warning"]
 Category = Literal["triton-core", "ensemble", "python-backend", "backend", "sagemaker", "house"]
@@ -159,3 +240,133 @@ def _folder(name: str) -> Traversable:
 
 def _is_page(path: Traversable) -> bool:
     return path.name.endswith(".md")
+
+
+@dataclass(frozen=True, kw_only=True, order=True)
+class Finding:
+    """One finding. What the rule says of itself (level, category, explanation) stands in the rule's own file.
+
+    Attributes:
+        file: the file or folder it is about.
+        line: the line in it, from 1; 0 for the whole file.
+        column: the column in the line, from 1; 0 where it is not known.
+        rule: the rule's id, words joined by hyphens: ``rules/<id>.md`` explains it.
+        found: what stands there.
+        allowed: what may stand there.
+        advice: what to do, where that does not follow from ``allowed``.
+    """
+
+    file: Path
+    line: int = 0
+    column: int = 0
+    rule: str
+    found: str
+    allowed: str
+    advice: str = ""
+
+    @property
+    def level(self) -> Level:
+        """``error``: Triton or SageMaker refuses it, or serves something else; ``warning``: it works, not as meant."""
+        return rule(self.rule).level
+
+    @property
+    def category(self) -> Category:
+        """Whose rule it is: what of Triton or SageMaker would refuse, or the house."""
+        return rule(self.rule).category
+
+    def __str__(self) -> str:
+        numbers = [str(number) for number in (self.line, self.column) if number]
+        place = ":".join([str(self.file), *numbers])
+        text = f"{place}: {self.level}: {self.found}; allowed: {self.allowed}"
+        return f"{text}; {self.advice} [{self.rule}]" if self.advice else f"{text} [{self.rule}]"
+
+    def problem(self) -> Problem:
+        """The finding as a problem of an :class:`InputError`."""
+        return Problem(
+            file=str(self.file),
+            field=f"line {self.line}" if self.line else "",
+            found=f"{self.found} [{self.rule}]",
+            allowed=self.allowed,
+            advice=self.advice,
+        )
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class FindingEntry(_Part):
+    """One finding."""
+
+    file: str = Field(description="The file or folder, from the working directory where it is below it.")
+    line: int = Field(ge=0, description="The line, from 1; 0 for the whole file.")
+    column: int = Field(ge=0, description="The column, from 1; 0 where it is not known.")
+    rule: str = Field(description="The rule's id; `tritonstack explain <id>` explains it.")
+    title: str = Field(description="What the rule asks for or forbids.")
+    level: Level = Field(description="error: refused, or served otherwise than meant; warning: it works, not as meant.")
+    category: Category = Field(description="Who would refuse it: a part of Triton, SageMaker, or this project alone.")
+    found: str = Field(description="What stands there.")
+    allowed: str = Field(description="What may stand there.")
+    advice: str = Field(description="What to do, where that does not follow; may be empty.")
+
+
+class LintReport(_Part):
+    """What `tritonstack lint --format json` prints."""
+
+    format: Literal[1] = Field(1, description="Of the report itself.")
+    folders: tuple[str, ...] = Field(description="The model folders that were checked.")
+    errors: int = Field(ge=0, description="How many findings are errors.")
+    warnings: int = Field(ge=0, description="How many findings are warnings.")
+    findings: tuple[FindingEntry, ...] = Field(description="Every finding, by folder, file and line.")
+
+
+def report_of(folders: Sequence[Path], findings: Sequence[Finding]) -> LintReport:
+    """The findings about some folders as data."""
+    errors = sum(finding.level == "error" for finding in findings)
+    return LintReport(
+        folders=tuple(shown(folder) for folder in folders),
+        errors=errors,
+        warnings=len(findings) - errors,
+        findings=tuple(_entry(finding) for finding in findings),
+    )
+
+
+def annotation(finding: Finding) -> str:
+    """A finding as a workflow command of GitHub Actions, which shows it beside the line in a pull request.
+
+    Source: https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands (setting an error or
+    warning message).
+    """
+    places = {"file": shown(finding.file), "line": finding.line, "col": finding.column, "title": finding.rule}
+    given = ",".join(f"{name}={_property(str(value))}" for name, value in places.items() if value)
+    text = f"{finding.found}; allowed: {finding.allowed}{f'; {finding.advice}' if finding.advice else ''}"
+    return f"::{finding.level} {given}::{_escaped(text)}"
+
+
+def shown(path: Path) -> str:
+    """A path as a person would name it: from the working directory where it is below it."""
+    here, whole = Path.cwd(), path.absolute()
+    return whole.relative_to(here).as_posix() if whole.is_relative_to(here) else whole.as_posix()
+
+
+def _entry(finding: Finding) -> FindingEntry:
+    return FindingEntry(
+        file=shown(finding.file),
+        line=finding.line,
+        column=finding.column,
+        rule=finding.rule,
+        title=rule(finding.rule).title,
+        level=finding.level,
+        category=finding.category,
+        found=finding.found,
+        allowed=finding.allowed,
+        advice=finding.advice,
+    )
+
+
+def _escaped(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _escaped(text).replace(":", "%3A").replace(",", "%2C")

@@ -1,27 +1,39 @@
-"""Rules about the inputs and outputs of a configuration.
-
-Source: core src/model_config_utils.cc (ValidateIOShape, ValidateModelInput, ValidateModelOutput), src/model.cc (Init).
-"""
+"""Rules about inputs and outputs, and about the tensors of a batch."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 
-from tritonstack.models.lint.auto_complete import Completion
-from tritonstack.models.lint.completion import complete
-from tritonstack.models.lint.datatypes import BYTES_OF
-from tritonstack.models.lint.finding import Finding
-from tritonstack.models.lint.place import at_field, at_line
-from tritonstack.models.lint.view import ModelView, RepositoryView
+from tritonstack.models.lint.completion import Completion, complete
+from tritonstack.models.lint.registry import Finding
+from tritonstack.models.lint.view import ModelView, RepositoryView, at_field, at_line
 from tritonstack.models.model_config import Node, Tensor
+
+BYTES_OF: Mapping[str, int] = {
+    "BOOL": 1,
+    "UINT8": 1,
+    "UINT16": 2,
+    "UINT32": 4,
+    "UINT64": 8,
+    "INT8": 1,
+    "INT16": 2,
+    "INT32": 4,
+    "INT64": 8,
+    "FP16": 2,
+    "BF16": 2,
+    "FP32": 4,
+    "FP64": 8,
+}
+"""Type → bytes; BYTES is not among them, for its elements have no fixed size."""
+
 
 _FORMAT_AXES = 3
 
 
-def check(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
+def check_tensors(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
     """What is wrong with inputs and outputs."""
     if not model.is_readable:
         return
@@ -144,3 +156,45 @@ def _labels(model: ModelView) -> Iterator[Finding]:
             yield at_field(model, "label_filename", rule, f"label_filename {file}", allowed, output)
         elif file not in model.files:
             yield at_field(model, "label_filename", "label-file", f"no file {file}", "a file that exists", output)
+
+
+# Source: core src/model_config_utils.cc (ValidateBatchIO).
+
+
+_TYPES = ("TYPE_INT32", "TYPE_FP32")
+
+
+def check_batch_tensors(_view: RepositoryView, model: ModelView) -> Iterator[Finding]:
+    """What is wrong with the tensors of a batch."""
+    outputs = {tensor.name for tensor in model.config.outputs}
+    for batch_input in model.config.node.nodes("batch_input"):
+        yield from _sources(model, "batch_input", batch_input)
+        if batch_input.text("data_type") not in _TYPES:
+            found = f"batch_input with data_type {batch_input.text('data_type') or 'left out'}"
+            yield at_line(model, batch_input.line, "batch-tensor", found, " or ".join(_TYPES))
+    for batch_output in model.config.node.nodes("batch_output"):
+        yield from _sources(model, "batch_output", batch_output)
+        targets = _texts(batch_output, "target_name")
+        for name in sorted(set(targets)):
+            found = f"batch_output with target_name {name}"
+            if name not in outputs:
+                allowed = ", ".join(sorted(outputs)) or "no output"
+                yield at_line(model, batch_output.line, "batch-tensor", found, allowed)
+            if targets.count(name) > 1:
+                yield at_line(model, batch_output.line, "batch-tensor", f"{found} twice", "each name once")
+
+
+def _sources(model: ModelView, field: str, message: Node) -> Iterator[Finding]:
+    inputs = {tensor.name for tensor in model.config.inputs}
+    sources = _texts(message, "source_input")
+    if len(sources) != 1:
+        found = f"{field} with {len(sources)} values of source_input"
+        yield at_line(model, message.line, "batch-tensor", found, "exactly one input")
+    for name in sources:
+        if name not in inputs:
+            allowed = ", ".join(sorted(inputs)) or "no input"
+            yield at_line(model, message.line, "batch-tensor", f"{field} with source_input {name}", allowed)
+
+
+def _texts(message: Node, field: str) -> list[str]:
+    return [str(typed.value) for typed in message.scalars.get(field, ())]

@@ -1,18 +1,147 @@
-"""What the linter looks at: the models that an archive will hold; some of their files an export has yet to make."""
+"""Models of an archive as the linter reads them, the target that serves them, and findings at a line of a file."""
 
 from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
+from typing import Literal
 
+from tritonstack.catalogue import InstanceType, TritonRelease, load_catalogue
+from tritonstack.config import Endpoint
+from tritonstack.errors import InputError, Problem
 from tritonstack.models.folder import CONFIG, files_below, is_junk, model_directories
-from tritonstack.models.lint.derived_backend import DerivedBackend, derive_backend
-from tritonstack.models.lint.target import Target
-from tritonstack.models.model_config import MODEL_FILES, ModelConfig, read_config
+from tritonstack.models.lint.registry import Finding
+from tritonstack.models.model_config import MODEL_FILES, ModelConfig, Node, read_config
 from tritonstack.models.recipe import RECIPE, Recipe, read_recipe
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """Where an archive shall be served. What is not known is None, and nothing is checked against it.
+
+    Attributes:
+        name: how findings call it: ``endpoint digits of local``, ``release 24.09``; empty for none.
+        release: the Triton release.
+        instance: the instance type.
+        multi_model: whether the endpoint is in multi-model mode.
+        backends: the backends that there are.
+        shm_bytes: the shared memory that each Python instance starts with, bytes.
+        volume_gb: the EBS volume of an instance without local NVMe, GB.
+        default_model: single-model mode: the model that SAGEMAKER_TRITON_DEFAULT_MODEL_NAME names.
+        names_ensemble: single-model mode: whether that variable names the archive's only ensemble where nobody set it,
+            as synthesis does for an endpoint of the settings; a container by itself does not.
+        unpacked_bytes: the size of the archive's content as built; without it the files that are there count.
+    """
+
+    name: str = ""
+    release: TritonRelease | None = None
+    instance: InstanceType | None = None
+    multi_model: bool | None = None
+    backends: frozenset[str] | None = None
+    shm_bytes: int | None = None
+    volume_gb: int | None = None
+    default_model: str | None = None
+    names_ensemble: bool = False
+    unpacked_bytes: int | None = None
+
+    @classmethod
+    def of_endpoint(cls, endpoint: Endpoint, environment: str) -> Target:
+        """An endpoint of an environment's settings."""
+        release = load_catalogue().release(endpoint.release)
+        return cls(
+            name=f"endpoint {endpoint.name} of {environment}",
+            release=release,
+            instance=load_catalogue().instance(endpoint.instance_type),
+            multi_model=endpoint.multi_model,
+            backends=release.backends | set(endpoint.additional_backends) if release else None,
+            shm_bytes=endpoint.container.shm_default_bytes,
+            volume_gb=endpoint.volume_size_gb,
+            default_model=endpoint.container.default_model_name,
+            names_ensemble=True,
+        )
+
+    @classmethod
+    def of_names(cls, *, release: str | None, instance_type: str | None) -> Target:
+        """A release and an instance type by their names. Raises :class:`InputError` where there is no such thing."""
+        found = load_catalogue().release(release) if release else None
+        instance = load_catalogue().instance(instance_type) if instance_type else None
+        problems = []
+        if release and found is None:
+            problems.append(_unknown("--release", release, load_catalogue().releases))
+        if instance_type and instance is None:
+            problems.append(_unknown("--instance-type", instance_type, load_catalogue().instances))
+        if problems:
+            raise InputError(problems)
+        return cls(
+            name=" on ".join(part for part in (f"release {release}" if release else "", instance_type or "") if part),
+            release=found,
+            instance=instance,
+            backends=found.backends if found else known_backends(),
+        )
+
+
+def known_backends() -> frozenset[str]:
+    """Every backend that some release of the catalogue has."""
+    return frozenset(load_catalogue().backends)
+
+
+def _unknown(option: str, value: str, known: Iterable[str]) -> Problem:
+    return Problem(field=option, found=value, allowed=", ".join(known))
+
+
+# Source: core src/model_config_utils.cc (AutoCompleteBackendFields), src/constants.h (the files' names).
+
+
+_FILES: tuple[tuple[str, str, Literal["file", "folder", "either"]], ...] = (
+    ("model.savedmodel", "tensorflow", "folder"),
+    ("model.graphdef", "tensorflow", "file"),
+    ("model.plan", "tensorrt", "file"),
+    ("model.onnx", "onnxruntime", "either"),
+    ("model.xml", "openvino", "either"),
+    ("model.pt", "pytorch", "file"),
+    ("model.py", "python", "either"),
+)
+"""File or folder of the first version folder → backend, in the order in which Triton looks for them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DerivedBackend:
+    """A backend that no field names; all empty where Triton finds none.
+
+    Attributes:
+        backend: its name.
+        file: what it loads from a version folder.
+        from_name: whether it is the part of the model's name behind the first dot (``scorer.identity``). A multi-model
+            endpoint loads the model that requests reach under the archive's name, so there it is not the folder's.
+    """
+
+    backend: str = ""
+    file: str = ""
+    from_name: bool = False
+
+
+def derive_backend(node: Node, *, name: str, folders: Collection[str], files: Collection[str]) -> DerivedBackend:
+    """The backend of a model directory. ``folders`` and ``files``: what lies below it."""
+    if node.text("backend") or node.text("platform"):
+        return DerivedBackend()
+    given = node.text("default_model_filename")
+    first = min(folders, default="")
+    for file, backend, kind in _FILES:
+        if given == file or (not given and first and _is_there(f"{first}/{file}", kind, files)):
+            return DerivedBackend(backend=backend, file=file)
+    _, dot, suffix = name.partition(".")
+    if given or not dot:
+        return DerivedBackend()
+    return DerivedBackend(backend=suffix, file=f"model.{suffix}", from_name=True)
+
+
+def _is_there(place: str, kind: str, files: Collection[str]) -> bool:
+    is_file, is_folder = place in files, any(name.startswith(f"{place}/") for name in files)
+    return (is_file and kind != "folder") or (is_folder and kind != "file")
+
 
 _LARGEST_VERSION = 2**63 - 1
 _NO_VERSIONS = ("warmup", "initial_state", "configs")
@@ -212,3 +341,14 @@ def _is_version(name: str) -> bool:
     if name in _NO_VERSIONS or (len(name) > 1 and name.startswith("0")):
         return False
     return name.isascii() and name.isdecimal() and int(name) <= _LARGEST_VERSION
+
+
+def at_line(model: ModelView, line: int, rule: str, found: str, allowed: str, advice: str = "") -> Finding:  # noqa: PLR0917  (what a finding says, in the order of its text)
+    """A finding at a line of a model's ``config.pbtxt``; 0 for the whole file."""
+    return Finding(file=model.file, line=line, rule=rule, found=found, allowed=allowed, advice=advice)
+
+
+def at_field(model: ModelView, field: str, rule: str, found: str, allowed: str, node: Node | None = None) -> Finding:  # noqa: PLR0917  (as above)
+    """A finding at the line where a field of the configuration, or of a message in it, stands first."""
+    where = node if node is not None else model.config.node
+    return at_line(model, where.line_of(field), rule, found, allowed)
