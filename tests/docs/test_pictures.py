@@ -24,8 +24,8 @@ from scripts.documentation.stack_graph import (
     stack_graph,
 )
 from tests.e2e.project import REPOSITORY
-from tritonstack.monitoring.page import chromium
-from tritonstack.monitoring.page.chromium import find_chromium
+from tritonstack.pages import chromium
+from tritonstack.pages.chromium import find_chromium
 
 PICTURES = sorted((REPOSITORY / "docs" / "pictures").glob("*.svg"))
 MEASURE = """

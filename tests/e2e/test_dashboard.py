@@ -16,7 +16,7 @@ from tests.e2e.calls import invoke, target_model
 from tests.e2e.project import PROGRAM, REPOSITORY, Project
 from tritonstack.config import load_environment
 from tritonstack.monitoring.dashboard import dashboard_of
-from tritonstack.monitoring.page.chromium import find_chromium
+from tritonstack.pages.chromium import find_chromium
 from tritonstack_local.aws import LocalAws
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(900)]

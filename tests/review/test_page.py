@@ -11,8 +11,8 @@ from PIL import Image
 
 from tests.review.reports import before, document, report
 from tests.review.small import resource
-from tritonstack.monitoring.page import chromium
-from tritonstack.monitoring.page.chromium import find_chromium
+from tritonstack.pages import chromium
+from tritonstack.pages.chromium import find_chromium
 from tritonstack.review.pages import page
 
 needs_chromium = pytest.mark.skipif(find_chromium() is None, reason="no Chromium on this system (apt install chromium)")

@@ -18,12 +18,9 @@ from tritonstack.models.bucket import code_of
 from tritonstack.monitoring.build_graphs import BuildProjects
 from tritonstack.monitoring.dashboard import dashboard_of
 from tritonstack.monitoring.graph import Dashboard
-from tritonstack.monitoring.page.chromium import write_picture
-from tritonstack.monitoring.page.page import Figures, page
-from tritonstack.monitoring.page.samples import Span, read_samples
-from tritonstack.monitoring.page.serve import HOST, make_server
-from tritonstack.monitoring.page.states import read_states
+from tritonstack.monitoring.page import HOST, Figures, Span, make_server, page, read_samples, read_states
 from tritonstack.naming import builds_parameter
+from tritonstack.pages.chromium import write_picture
 from tritonstack.paths import LocalPaths, project_folder
 
 PORT = 4580

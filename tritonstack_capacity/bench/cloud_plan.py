@@ -23,8 +23,8 @@ from tritonstack.errors import WorkFailedError
 from tritonstack.measurement_columns import CONFIGURATION
 from tritonstack.naming import load_test_job_prefix, load_test_prefix
 from tritonstack_capacity.bench.document import THIS_MACHINE, BenchDocument, measurements_csv
-from tritonstack_capacity.bench.recommended_page import is_recommended, recommended_page
-from tritonstack_capacity.bench.results_folder import CSV, JSON, PAGE, page, read_results
+from tritonstack_capacity.bench.page import bench_page, is_recommended, recommended_page
+from tritonstack_capacity.bench.results_folder import CSV, JSON, PAGE, read_results
 from tritonstack_capacity.bench.subject import Format, find_target, payload_of
 
 GENERATOR = "SageMaker Inference Recommender"
@@ -405,7 +405,7 @@ def _mark_local(folder: Path, document: BenchDocument) -> BenchDocument:
     table = _called_constructed(folder / CSV) if recommended else measurements_csv(document)
     _put(folder / CSV, table.encode())
     if not recommended:
-        _put(folder / PAGE, page(document).encode())  # the build's own says that it called AWS
+        _put(folder / PAGE, bench_page(document).encode())  # the build's own says that it called AWS
     return document
 
 

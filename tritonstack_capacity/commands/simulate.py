@@ -202,7 +202,7 @@ def _print(found: Answer) -> None:
 
 def _draw(found: Answer, *, html: Path | None, png: Path | None) -> None:
     # Only here: a run without plots does not need them.
-    from tritonstack.monitoring.page.chromium import write_picture  # noqa: PLC0415
+    from tritonstack.pages.chromium import write_picture  # noqa: PLC0415
     from tritonstack_capacity.simulation.page import simulation_page  # noqa: PLC0415
 
     text = simulation_page(found)

@@ -13,7 +13,7 @@ from botocore.exceptions import ClientError
 from tests.tritonstack_capacity.bench.documents import document, point, result
 from tritonstack_capacity.bench.cloud_plan import TestObjects
 from tritonstack_capacity.bench.document import BenchDocument, ResultPart
-from tritonstack_capacity.bench.recommended_page import recommended_page
+from tritonstack_capacity.bench.page import recommended_page
 
 
 def job(configuration: str, instance_type: str, *, per_minute: float, ms: float, count: int = 1) -> ResultPart:
@@ -36,7 +36,7 @@ def recommended(*results: ResultPart, local: bool = False) -> BenchDocument:
 
 
 def rows(page: str) -> list[list[str]]:
-    return [re.findall(r"<td>(.*?)</td>", row) for row in page.split("<tr>")[2:]]
+    return [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in page.split("<tr>")[2:]]
 
 
 def test_each_job_is_a_point_a_bar_and_a_row_by_one_instance() -> None:

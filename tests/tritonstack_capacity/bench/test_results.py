@@ -12,7 +12,8 @@ import pytest
 from tests.tritonstack_capacity.bench.documents import document, point, result
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack_capacity.bench.document import result_notes
-from tritonstack_capacity.bench.results_folder import ResultsFolder, page, read_results
+from tritonstack_capacity.bench.page import bench_page as page
+from tritonstack_capacity.bench.results_folder import ResultsFolder, read_results
 
 SCHEMA = Path(__file__).resolve().parents[3] / "schemas" / "bench.schema.json"
 FOUND = document(
@@ -79,7 +80,7 @@ def test_the_page_shows_every_configuration_and_loads_nothing() -> None:
     assert "both &lt;b&gt;" in html
     assert "<b>" not in html
     assert html.count("<figure>") == 3
-    assert "1.5 &times;" in html
+    assert "1.5 \u00d7" in html
     assert not any(word in html for word in ("http://", "https://", "<script", "<link"))
 
 
@@ -104,12 +105,12 @@ def test_a_load_beyond_the_limit_is_no_speed_up() -> None:
     slow = result("slow", point(users=1, per_minute=1000, p95=60), point(users=8, per_minute=9000, p95=600))
     fast = result("fast", point(users=1, per_minute=2000, p95=60))
 
-    assert ">2 &times;" in page(document(slow, fast, limit_ms=500))
+    assert ">2 \u00d7" in page(document(slow, fast, limit_ms=500))
 
 
 def titled(html: str, title: str) -> str:
     """The figure with this title."""
-    figures: list[str] = re.findall(r"<figure>.*?</figure>", html)
+    figures: list[str] = re.findall(r"<figure>.*?</figure>", html, flags=re.DOTALL)
     [found] = [part for part in figures if f"<figcaption>{title}<" in part]
     return found
 
@@ -129,11 +130,11 @@ def test_a_result_above_the_limit_is_named_and_not_drawn_as_within_it() -> None:
     assert spread.count("<polyline points=") == 2 + 2, "two lines and their two keys"
     speed_up = titled(html, "Speed-up within the limit")
     assert "throughput of batched = 1" in speed_up
-    assert re.findall(r">([\d.]+) &times;", speed_up) == ["1", "3"]
+    assert re.findall(r">([\d.]+) \u00d7", speed_up) == ["1", "3"]
     assert (
         "Above the limit at every load, and left out: plain, slow. Compared with batched in place of plain." in speed_up
     )
-    assert titled(html, "Latency against throughput").count("<polyline points=") == 4 + 4, "all of them"
+    assert titled(html, "Latency against throughput").count("<li>") == 4, "all of them"
 
 
 def test_a_baseline_within_the_limit_stays_the_baseline() -> None:
@@ -208,7 +209,7 @@ def test_calls_that_began_late_are_told_where_that_counts(late_ms: float, told: 
 
 
 def test_the_page_of_a_test_without_an_answer_says_so() -> None:
-    assert "Nothing was answered yet." in page(document(result("plain")))
+    assert "Nothing was measured yet." in page(document(result("plain")))
 
 
 def test_results_that_are_not_whole_say_so_on_the_page() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.monitoring.page.recorded import hour
+from tests.monitoring.recorded import hour
 from tests.monitoring.settings_of import ENDPOINTS, environment
 from tests.tritonstack_local.emulator.running import Emulator
 from tritonstack.monitoring.dashboard import dashboard_of

@@ -22,10 +22,7 @@ from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.monitoring.build_graphs import BuildProjects
 from tritonstack.monitoring.dashboard import BUILDS, dashboard_of
 from tritonstack.monitoring.graph import Dashboard
-from tritonstack.monitoring.page.page import Figures, page
-from tritonstack.monitoring.page.samples import Lines, Span, read_samples
-from tritonstack.monitoring.page.serve import make_server
-from tritonstack.monitoring.page.states import read_states
+from tritonstack.monitoring.page import Figures, Lines, Span, make_server, page, read_samples, read_states
 
 GPU_GRAPHS = {"gpu", "gpu_memory"}
 Samples = dict[tuple[str, str], Lines]

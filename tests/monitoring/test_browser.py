@@ -14,10 +14,9 @@ from tests.tritonstack_local.emulator.running import Emulator
 from tritonstack.errors import WorkFailedError
 from tritonstack.monitoring.dashboard import dashboard_of
 from tritonstack.monitoring.graph import Dashboard
-from tritonstack.monitoring.page import chromium
-from tritonstack.monitoring.page.chromium import find_chromium, write_picture
-from tritonstack.monitoring.page.page import Figures, page
-from tritonstack.monitoring.page.samples import Span, read_samples
+from tritonstack.monitoring.page import Figures, Span, page, read_samples
+from tritonstack.pages import chromium
+from tritonstack.pages.chromium import find_chromium, write_picture
 
 needs_chromium = pytest.mark.skipif(find_chromium() is None, reason="no Chromium on this system (apt install chromium)")
 

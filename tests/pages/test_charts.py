@@ -1,0 +1,142 @@
+"""Charts: marks that are round and few, values in their place on straight and logarithmic axes, gaps, limits."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tritonstack.pages.charts import (
+    HEIGHT,
+    WIDTH,
+    Chart,
+    Line,
+    bar_chart,
+    line_chart,
+    linear_axis,
+    log_axis,
+    mark_text,
+    time_marks,
+    time_text,
+    value_marks,
+    value_text,
+)
+
+
+@given(st.floats(min_value=1e-9, max_value=1e12))
+def test_marks_begin_at_zero_reach_the_largest_value_and_are_few(largest: float) -> None:
+    marks = value_marks(largest)
+    assert marks[0] == 0
+    assert marks[-1] >= largest * (1 - 1e-6)
+    assert 2 <= len(marks) <= 6
+    assert len({value_text(mark) for mark in marks}) == len(marks)
+
+
+@pytest.mark.parametrize(
+    ("largest", "marks"),
+    [(8.4, [0, 2, 4, 6, 8, 10]), (100, [0, 20, 40, 60, 80, 100]), (1, [0, 0.2, 0.4, 0.6, 0.8, 1]), (0, [0, 1])],
+)
+def test_marks_are_round(largest: float, marks: list[float]) -> None:
+    assert value_marks(largest) == pytest.approx(marks)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0"), (0.00002, "2e-05"), (0.7364, "0.736"), (12.34, "12.3"), (123.4, "123"), (8.0, "8"),
+        (12345.6, "12\u202f346"),
+    ],
+)  # fmt: skip
+def test_values_are_short(value: float, text: str) -> None:
+    assert value_text(value) == text
+
+
+@given(st.floats(min_value=360, max_value=1_296_000), st.integers(1_600_000_000, 2_000_000_000))
+def test_marks_of_time_are_round_minutes_within_the_plot(seconds: float, start: int) -> None:
+    marks = time_marks(start, start + seconds)
+    assert len(marks) <= 6
+    assert all(start <= mark <= start + seconds and mark % 60 == 0 for mark in marks)
+
+
+def test_a_time_has_its_day_where_a_plot_covers_several() -> None:
+    assert time_text(1_700_000_040, days=False) == "22:14"
+    assert time_text(1_700_000_040, days=True) == "14 Nov 22:14"
+
+
+def test_counts_have_whole_marks() -> None:
+    assert value_marks(2.1, whole=True) == [0, 1, 2, 3]
+    assert value_marks(0.4, whole=True) == [0, 1]
+    assert value_marks(21, whole=True) == value_marks(21)
+
+
+@pytest.mark.parametrize(("value", "text"), [(9999, "9\u202f999"), (20_000, "20k"), (1.5e6, "1.5M"), (2e9, "2G")])
+def test_marks_are_short_enough_for_the_space_beside_an_axis(value: float, text: str) -> None:
+    assert mark_text(value) == text
+
+
+def test_a_logarithmic_axis_gives_each_power_of_ten_the_same_room() -> None:
+    axis = log_axis([3.0, 4000.0])
+    assert [mark for mark, _ in axis.marks] == [1, 10, 100, 1000, 10_000]
+    assert [axis.share(mark) for mark, _ in axis.marks] == pytest.approx([0, 0.25, 0.5, 0.75, 1])
+    assert len(log_axis([1e-3, 1e9]).marks) <= 8
+
+
+def test_a_straight_axis_begins_at_zero_and_ends_at_its_top() -> None:
+    axis = linear_axis([20.0, 80.0], top=240.0, most=8)
+    assert [axis.share(value) for value in (0, 120, 240, 300)] == [0, 0.5, 1, 1]
+    assert axis.marks[-1] == (200.0, "200")
+
+
+def drawn(*points: tuple[float, float], **how: Any) -> ET.Element:
+    """A chart of one line, as XML."""
+    values = [y for _, y in points]
+    axes = {"x": linear_axis([x for x, _ in points]), "y": linear_axis(values)}
+    line = Line(label="line <a>", points=points)
+    chart = Chart(**{"title": "Title & more", "unit": "ms", "lines": [line], **axes, **how})
+    return ET.fromstring(line_chart(chart))  # noqa: S314 - our own
+
+
+def paths(picture: ET.Element) -> list[list[tuple[float, float]]]:
+    """Pixels of each polyline."""
+    lines = [each.attrib["points"].split() for each in picture.findall("polyline")]
+    return [[(float(x), float(y)) for x, y in (place.split(",") for place in line)] for line in lines]
+
+
+def test_a_higher_value_lies_higher_and_a_later_one_further_right() -> None:
+    [[first, second, third]] = paths(drawn((1, 1), (2, 3), (3, 2)))
+    assert first[0] < second[0] < third[0]
+    assert second[1] < third[1] < first[1]
+
+
+def test_a_chart_is_well_formed_and_its_words_are_escaped() -> None:
+    picture = drawn((1, 1), (2, 2), limits=[(2.0, "<most>")], dots=True)
+    assert picture.attrib["aria-label"] == "Title & more, ms"
+    assert [each.text for each in picture.iter("text") if each.get("class") == "limit"] == ["<most>"]
+    assert [each.text for each in picture.iter("title")] == ["line <a>: 1, 1", "line <a>: 2, 2"]
+
+
+def test_points_farther_apart_than_the_gap_are_not_connected_and_a_lonely_one_is_a_dot() -> None:
+    picture = drawn((1, 1), (2, 1), (5, 1), (6, 1), (9, 1), gap=1.5)
+    assert [len(path) for path in paths(picture)] == [2, 2]
+    assert len(picture.findall("circle")) == 1
+
+
+def test_a_logarithmic_axis_leaves_out_what_has_no_logarithm_and_lines_stay_inside() -> None:
+    picture = drawn((0, 5.0), (1, 50.0), (2, 0.0), (3, 20_000.0), y=log_axis([5, 20_000]))
+    [path] = paths(picture)
+    assert len(path) == 3
+    assert [(x, y) for x, y in path if not (0 <= x <= WIDTH and 0 <= y <= HEIGHT)] == []
+
+
+def test_bars_are_as_long_as_their_values_and_long_labels_are_cut() -> None:
+    label = "a-very-long-configuration-name"
+    picture = ET.fromstring(bar_chart([("one", 1.0, 0), (label, 2.0, 1)], title="t", unit=" x"))  # noqa: S314
+    short, long = [float(each.attrib["width"]) for each in picture.findall("rect")]
+    assert long == pytest.approx(2 * short)
+    texts = [each.text or "" for each in picture.findall("text")]
+    assert (texts[0], texts[1], texts[3]) == ("one", "1 x", "2 x")
+    assert texts[2].startswith("…")
+    assert label.endswith(texts[2][1:])

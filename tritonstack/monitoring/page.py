@@ -1,0 +1,279 @@
+"""The dashboard of an environment as one HTML page: reads metrics and alarm states, draws them, serves the page."""
+
+from __future__ import annotations
+
+import http.server
+import re
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime
+from http import HTTPStatus
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from tritonstack.errors import TritonstackError, WorkFailedError
+from tritonstack.monitoring.graph import Dashboard, Graph, Needs, Section
+from tritonstack.monitoring.metric import queries
+from tritonstack.pages import page as pages
+from tritonstack.pages.charts import Chart, Line, Points, line_chart, linear_axis, time_axis, value_text
+
+MINUTE = 60
+MOST_POINTS = 360
+"""Of one line: about one for each pixel of a plot."""
+AT_ONCE = 8
+"""Requests in flight; GetMetricData takes 50 a second by default (CloudWatch quotas)."""
+
+Lines = Mapping[str, Points]
+"""Line key → points in the order of time: seconds since 1970 (start of the period), value. Empty without data."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Span:
+    """Time range of a page.
+
+    Attributes:
+        start: its beginning, a multiple of the period.
+        end: its end, a whole minute.
+        period: seconds that one value covers.
+    """
+
+    start: datetime
+    end: datetime
+    period: int
+
+    @classmethod
+    def last(cls, hours: float, *, now: datetime) -> Span:
+        """The last ``hours`` before ``now``, in periods of whole minutes of which a plot can show each."""
+        seconds = hours * 3600
+        period = MINUTE * max(1, -(-int(seconds) // (MOST_POINTS * MINUTE)))
+        # Without the minute under way: half of its calls would look like half the traffic.
+        end = int(now.timestamp()) // MINUTE * MINUTE
+        start = int(end - seconds) // period * period
+        first, last = (datetime.fromtimestamp(moment, tz=now.tzinfo) for moment in (start, end))
+        return cls(start=first, end=last, period=period)
+
+
+def read_samples(cloudwatch: Any, dashboard: Dashboard, span: Span) -> dict[tuple[str, str], Lines]:
+    """The lines of every graph, by the keys of its section and its own. ``cloudwatch``: a boto3 client.
+
+    Raises:
+        WorkFailedError: CloudWatch refuses.
+    """
+    graphs = list(dashboard.graphs())
+    with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
+        read = pool.map(lambda pair: read_graph(cloudwatch, pair[1], span), graphs)
+        try:
+            return {(section.key, graph.key): lines for (section, graph), lines in zip(graphs, read, strict=True)}
+        except (BotoCoreError, ClientError) as error:
+            raise WorkFailedError(f"could not read the metrics: {error}") from error
+
+
+def read_graph(cloudwatch: Any, graph: Graph, span: Span) -> Lines:
+    """The lines of one graph; botocore's errors pass."""
+    lines: dict[str, list[tuple[float, float]]] = {each.key: [] for each in graph.series}
+    request = {
+        "MetricDataQueries": queries(graph.series, period=span.period),
+        "StartTime": span.start,
+        "EndTime": span.end,
+        "ScanBy": "TimestampAscending",
+    }
+    while True:
+        answer = cloudwatch.get_metric_data(**request)
+        for result in answer["MetricDataResults"]:
+            points = zip(result["Timestamps"], result["Values"], strict=True)
+            lines[result["Id"]] += [(moment.timestamp(), value) for moment, value in points]
+        if not answer.get("NextToken"):
+            return {key: sorted(points) for key, points in lines.items()}
+        request["NextToken"] = answer["NextToken"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlarmState:
+    """One alarm: its name, ``OK``, ``ALARM`` or ``INSUFFICIENT_DATA``, and its description."""
+
+    name: str
+    state: str
+    description: str
+
+
+def read_states(cloudwatch: Any, environment: str) -> list[AlarmState]:
+    """The alarms that the observability stack of ``environment`` made, by their names, which begin with its name.
+
+    Raises:
+        WorkFailedError: CloudWatch refuses.
+    """
+    found: list[AlarmState] = []
+    pages = cloudwatch.get_paginator("describe_alarms").paginate(
+        AlarmNamePrefix=f"{environment}-", AlarmTypes=["MetricAlarm"]
+    )
+    try:
+        for page in pages:
+            found += [
+                AlarmState(
+                    name=each["AlarmName"], state=each["StateValue"], description=each.get("AlarmDescription", "")
+                )
+                for each in page["MetricAlarms"]
+                if "Runbook: " in each.get("AlarmDescription", "")  # scaling makes alarms of its own
+            ]
+    except (BotoCoreError, ClientError) as error:
+        raise WorkFailedError(f"could not read the states of the alarms: {error}") from error
+    return sorted(found, key=lambda each: each.name)
+
+
+WITHOUT: dict[Needs, str] = {
+    "gpu": "No data: the local AWS runs on the CPU and writes no GPU metrics.",
+}
+"""What the local AWS can never show, and why."""
+RUNBOOK = re.compile(r"Runbook: (https://\S+)$")
+"""End of an alarm's description whose runbook has an address; a path in a repository is no link of a page."""
+NOTHING = "No data in this time: SageMaker writes this metric while requests come."
+NEEDED: dict[Needs, str] = {
+    "gpu": "No data in this time: instances write this metric every minute while they run.",
+    "codebuild": "No build ended in this time.",
+    "unloading": "No model was unloaded in this time.",
+}
+STATES = {"ALARM": "ALARM", "INSUFFICIENT_DATA": "no data", "OK": "OK"}
+"""State → its text, in the order of showing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figures:
+    """Content of a page.
+
+    Attributes:
+        samples: the lines of every graph, by the keys of its section and its own.
+        span: their time range.
+        alarms: empty where there are no alarms.
+        local: whether they are of the local AWS.
+    """
+
+    samples: Mapping[tuple[str, str], Lines]
+    span: Span
+    alarms: Sequence[AlarmState]
+    local: bool
+
+
+def page(dashboard: Dashboard, figures: Figures, *, refresh_seconds: int | None = None) -> str:
+    """The whole document; a browser loads it again after ``refresh_seconds``."""
+    span = figures.span
+    every = "minute" if span.period == MINUTE else f"{span.period // MINUTE} minutes"
+    return pages.render(
+        pages.Page(
+            title=dashboard.name,
+            lines=(
+                f"{span.start:%-d %b %Y %H:%M} to {span.end:%H:%M} UTC, a value for every {every}",
+                "from the local AWS" if figures.local else f"from CloudWatch, {dashboard.region}",
+            ),
+            badges=[_badge(each) for each in sorted(figures.alarms, key=lambda alarm: [*STATES].index(alarm.state))],
+            sections=[_section(each, figures) for each in dashboard.sections],
+            refresh_seconds=refresh_seconds,
+        )
+    )
+
+
+def _badge(alarm: AlarmState) -> pages.Badge:
+    runbook = RUNBOOK.search(alarm.description)
+    return pages.Badge(
+        text=f"{alarm.name}: {STATES[alarm.state]}",
+        state=alarm.state,
+        title=alarm.description,
+        link=runbook[1] if runbook else "",
+    )
+
+
+def _section(section: Section, figures: Figures) -> pages.Section:
+    drawn = [_figure(section, graph, figures) for graph in section.graphs]
+    return pages.Section(title=section.title, notes=section.notes, figures=drawn)
+
+
+def _figure(section: Section, graph: Graph, figures: Figures) -> pages.Figure:
+    lines = figures.samples[section.key, graph.key]
+    key = f"{section.key}-{graph.key}"
+    if not any(lines.values()):
+        why = NOTHING if graph.needs is None else NEEDED[graph.needs]
+        why = WITHOUT[graph.needs] if figures.local and graph.needs in WITHOUT else why
+        return pages.Figure(title=graph.title, unit=graph.unit, key=key, points=0, note=why)
+    return pages.Figure(
+        title=graph.title,
+        unit=graph.unit,
+        key=key,
+        picture=plot(graph, lines, figures.span),
+        points=sum(map(len, lines.values())),
+        legend=_lines(graph, lines, figures.span),
+        columns=("last", "mean", "highest"),
+        cells=[_summary([value for _, value in lines[series.key]]) for series in graph.series],
+    )
+
+
+def plot(graph: Graph, lines: Lines, span: Span) -> str:
+    """The SVG element of a graph that has data. Periods without data are gaps."""
+    values = [value for points in lines.values() for _, value in points] + [each.value for each in graph.limits]
+    return line_chart(
+        Chart(
+            title=graph.title,
+            unit=graph.unit,
+            lines=_lines(graph, lines, span),
+            x=time_axis(span.start.timestamp(), span.end.timestamp()),
+            y=linear_axis(values, top=graph.maximum),
+            limits=[(each.value, each.label) for each in graph.limits],
+            gap=span.period * 1.5,
+        )
+    )
+
+
+def _lines(graph: Graph, lines: Lines, span: Span) -> list[Line]:
+    """Each value in the middle of its period."""
+    return [
+        Line(
+            label=series.label,
+            points=[(moment + span.period / 2, value) for moment, value in lines[series.key]],
+            colour=number,
+        )
+        for number, series in enumerate(graph.series)
+    ]
+
+
+def _summary(values: Sequence[float]) -> list[str]:
+    found = [values[-1], sum(values) / len(values), max(values)] if values else []
+    return [value_text(value) for value in found]
+
+
+HOST = "127.0.0.1"
+
+
+def make_server(draw: Callable[[], str], *, port: int) -> http.server.ThreadingHTTPServer:
+    """A server of one page on loopback; ``port`` 0 takes a free one. Raises OSError where the port is taken."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        """Answers ``GET /`` of this machine's own browsers."""
+
+        def do_GET(self) -> None:
+            """The page; 403 for another site's name, which may have been led here; 502 where metrics fail."""
+            host, _, _ = self.headers.get("Host", "").partition(":")
+            if host not in {HOST, "localhost"}:
+                self._answer(HTTPStatus.FORBIDDEN, "this server answers for 127.0.0.1 alone\n", kind="text/plain")
+            elif self.path != "/":
+                self._answer(HTTPStatus.NOT_FOUND, "there is one page: /\n", kind="text/plain")
+            else:
+                try:
+                    self._answer(HTTPStatus.OK, draw(), kind="text/html")
+                except TritonstackError as error:
+                    self._answer(HTTPStatus.BAD_GATEWAY, f"{error}\n", kind="text/plain")
+
+        def _answer(self, status: HTTPStatus, text: str, *, kind: str) -> None:
+            body = text.encode()
+            self.send_response(status)
+            self.send_header("Content-Type", f"{kind}; charset=utf-8")
+            self.send_header("Content-Length", str(len(body)))
+            self.send_header("Cache-Control", "no-store")
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  the base class's name
+            """Nothing: one line a minute says nothing."""
+
+    server = http.server.ThreadingHTTPServer((HOST, port), Handler)
+    server.daemon_threads = True
+    return server

@@ -1,0 +1,262 @@
+"""Charts as SVG: lines over time or over values, on straight or logarithmic axes, and horizontal bars.
+
+Colours are classes of the page's style, which has a light and a dark value for each.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from markupsafe import Markup
+
+WIDTH, HEIGHT = 392, 190
+LEFT, RIGHT, TOP, BOTTOM = 48, 14, 8, 22
+LABEL_ROOM = 16
+"""Pixels below the marks for the label of the horizontal axis."""
+COLOURS, DASHES = 8, 4
+"""Classes ``c0`` to ``c7`` and ``d0`` to ``d3``."""
+HEADROOM = 1.05
+"""A line along the upper edge would look cut off."""
+LETTER = 6.0
+"""Width of a letter, pixels, about."""
+STEPS = (1.0, 2.0, 5.0, 10.0)
+TIME_STEPS = tuple(minutes * 60 for minutes in (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 10080))
+A_DAY = 86_400
+
+Points = Sequence[tuple[float, float]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """A line of a chart, its points from left to right. Colours and dashes repeat beyond those of the style."""
+
+    label: str
+    points: Points
+    colour: int = 0
+    dash: int = 0
+
+    @property
+    def look(self) -> str:
+        """Classes of the style."""
+        return f"c{self.colour % COLOURS} d{(self.dash + self.colour // COLOURS * 2) % DASHES}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Axis:
+    """An axis from ``least`` to ``greatest``; ``marks``: values and their text."""
+
+    least: float
+    greatest: float
+    marks: Sequence[tuple[float, str]]
+    label: str = ""
+    log: bool = False
+
+    def share(self, value: float) -> float:
+        """Place of a value, 0 to 1; what lies outside is at the edge."""
+        least, greatest = self.least, self.greatest
+        if self.log:
+            value, least, greatest = math.log10(value), math.log10(least), math.log10(greatest)
+        return min(max((value - least) / (greatest - least), 0.0), 1.0)
+
+
+def linear_axis(values: Iterable[float], *, top: float | None = None, most: int = 5, label: str = "") -> Axis:
+    """From 0 to a round value above all; ``top``: to exactly there. ``most``: steps between marks."""
+    found = [*values, 0.0]
+    whole = all(value == int(value) for value in found)
+    marks = value_marks(max(found) * HEADROOM if top is None else top, most=most, whole=whole)
+    greatest = marks[-1] if top is None else top
+    shown = [(mark, mark_text(mark)) for mark in marks if mark <= greatest]
+    return Axis(least=0.0, greatest=greatest, marks=shown, label=label)
+
+
+def log_axis(values: Iterable[float], *, label: str = "") -> Axis:
+    """From the power of ten below the least value to the one above the greatest; at most 7 steps between marks."""
+    found = [value for value in values if value > 0] or [1.0, 10.0]
+    first = math.floor(math.log10(min(found)))
+    last = max(math.ceil(math.log10(max(found)) - 1e-9), first + 1)
+    marks = [10.0**power for power in range(first, last + 1, max(1, math.ceil((last - first) / 6)))]
+    return Axis(
+        least=10.0**first,
+        greatest=10.0**last,
+        marks=[(mark, mark_text(mark)) for mark in marks],
+        label=label,
+        log=True,
+    )
+
+
+def time_axis(start: float, end: float) -> Axis:
+    """Of seconds since 1970, marked in UTC: ``14:05``, or ``21 Nov 14:05`` beyond a day."""
+    days = end - start > A_DAY
+    marks = [(mark, time_text(mark, days=days)) for mark in time_marks(start, end, most=3 if days else 5)]
+    return Axis(least=start, greatest=end, marks=marks)
+
+
+def value_marks(largest: float, *, most: int = 5, whole: bool = False) -> list[float]:
+    """Round values from 0 to at or above ``largest``, at most ``most`` steps of them; ``whole``: no parts of one."""
+    if largest <= 0:
+        return [0.0, 1.0]
+    power = 10 ** math.floor(math.log10(largest / most))
+    step = next(power * each for each in STEPS if power * each * most >= largest * (1 - 1e-9))
+    step = max(step, 1.0) if whole else step
+    steps = min(most, math.ceil(largest / step * (1 - 1e-9)))
+    return [step * number for number in range(steps + 1)]
+
+
+def value_text(value: float) -> str:
+    """A value for reading: three significant digits, thousands by a thin space, no exponent."""
+    size = abs(value)
+    if size >= 1000:
+        return f"{value:,.0f}".replace(",", "\u202f")
+    if size >= 100 or value == int(value):
+        return f"{value:.0f}"
+    if size >= 10:
+        return f"{value:.1f}"
+    return f"{value:.3g}" if size >= 0.01 else f"{value:.2g}"
+
+
+def mark_text(value: float) -> str:
+    """A value short enough for the space beside an axis: ``20k``, ``1.5M``."""
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
+        if value >= size:
+            return f"{value / (1e3 if letter == 'k' else size):g}{letter}"
+    return value_text(value)
+
+
+def time_marks(start: float, end: float, *, most: int = 5) -> list[float]:
+    """Round times (UTC) between two times in seconds since 1970, at most ``most`` of them."""
+    step = next((each for each in TIME_STEPS if (end - start) / each <= most), TIME_STEPS[-1])
+    first = math.ceil(start / step) * step
+    return [first + step * number for number in range(int((end - first) // step) + 1)]
+
+
+def time_text(moment: float, *, days: bool) -> str:
+    """``14:05``, or ``21 Nov 14:05``."""
+    return datetime.fromtimestamp(moment, tz=UTC).strftime("%-d %b %H:%M" if days else "%H:%M")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chart:
+    """Lines between two axes.
+
+    Attributes:
+        title, unit: unit of the vertical axis.
+        limits: values with a dashed line across, and their labels.
+        gap: distance between points from which on they are not connected; None: all are.
+        dots: whether each point is marked, with its label and values as a tooltip.
+    """
+
+    title: str
+    unit: str
+    lines: Sequence[Line]
+    x: Axis
+    y: Axis
+    limits: Sequence[tuple[float, str]] = field(default_factory=tuple)
+    gap: float | None = None
+    dots: bool = False
+
+
+def line_chart(chart: Chart) -> Markup:
+    """The SVG element. Points that a logarithmic axis cannot show (zero or less) are left out."""
+    parts = [*_marks_up(chart.y), *_marks_across(chart.x)]
+    for value, label in chart.limits:
+        y = _y(chart, value)
+        parts.append(Markup('<line class="limit" x1="{}" x2="{}" y1="{:.1f}" y2="{:.1f}"/>').format(LEFT, _EDGE, y, y))
+        text = Markup('<text class="limit" x="{}" y="{:.1f}" text-anchor="end">{}</text>')
+        parts.append(text.format(_EDGE - 2, y - 3, label))
+    for line in chart.lines:
+        parts += _line(chart, line)
+    return _svg(parts, title=f"{chart.title}, {chart.unit}", height=HEIGHT + (LABEL_ROOM if chart.x.label else 0))
+
+
+_EDGE = WIDTH - RIGHT
+
+
+def _x(chart: Chart, value: float) -> float:
+    return LEFT + chart.x.share(value) * (_EDGE - LEFT)
+
+
+def _y(chart: Chart, value: float) -> float:
+    return TOP + (1 - chart.y.share(value)) * (HEIGHT - TOP - BOTTOM)
+
+
+def _marks_up(axis: Axis) -> Iterator[Markup]:
+    for value, text in axis.marks:
+        y = TOP + (1 - axis.share(value)) * (HEIGHT - TOP - BOTTOM)
+        yield Markup('<line class="grid" x1="{}" x2="{}" y1="{:.1f}" y2="{:.1f}"/>').format(LEFT, _EDGE, y, y)
+        yield _mark(LEFT - 6, y + 3.5, text, anchor="end")
+
+
+def _marks_across(axis: Axis) -> Iterator[Markup]:
+    bottom = HEIGHT - BOTTOM
+    for value, text in axis.marks:
+        x = LEFT + axis.share(value) * (_EDGE - LEFT)
+        yield Markup('<line class="grid" x1="{:.1f}" x2="{:.1f}" y1="{}" y2="{}"/>').format(x, x, bottom, bottom + 4)
+        fits = x + LETTER / 2 * len(text) <= WIDTH
+        yield _mark(x if fits else WIDTH, HEIGHT - 6, text, anchor="middle" if fits else "end")
+    if axis.label:
+        yield _mark((LEFT + _EDGE) / 2, HEIGHT + LABEL_ROOM - 6, axis.label, anchor="middle")
+
+
+def _mark(x: float, y: float, text: str, *, anchor: str) -> Markup:
+    return Markup('<text class="mark" x="{:.1f}" y="{:.1f}" text-anchor="{}">{}</text>').format(x, y, anchor, text)
+
+
+def _line(chart: Chart, line: Line) -> Iterator[Markup]:
+    shown = [(x, y) for x, y in line.points if (x > 0 or not chart.x.log) and (y > 0 or not chart.y.log)]
+    for run in runs(shown, gap=chart.gap):
+        places = [(_x(chart, x), _y(chart, y)) for x, y in run]
+        if len(places) > 1:
+            path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+            yield Markup('<polyline points="{}" class="{}"/>').format(path, line.look)
+        if len(places) == 1 or chart.dots:
+            for (x, y), (across, up) in zip(places, run, strict=True):
+                told = f"{line.label}: {value_text(across)}, {value_text(up)}"
+                title = Markup("<title>{}</title>").format(told) if chart.dots else ""
+                dot = Markup('<circle cx="{:.1f}" cy="{:.1f}" r="2.5" class="{}">{}</circle>')
+                yield dot.format(x, y, line.look, title)
+
+
+def runs(points: Points, *, gap: float | None) -> Iterator[Points]:
+    """Points in a row, split where two are farther apart than ``gap``: nothing was measured between them."""
+    run: list[tuple[float, float]] = []
+    for point in points:
+        if run and gap is not None and point[0] - run[-1][0] > gap:
+            yield run
+            run = []
+        run.append(point)
+    if run:
+        yield run
+
+
+BAR = 20
+BAR_LABEL = 150
+
+
+def bar_chart(bars: Sequence[tuple[str, float, int]], *, title: str, unit: str = "") -> Markup:
+    """Bars of (label, value, colour), one below the other, with their values; long labels are cut."""
+    most = max(value for _, value, _ in bars) or 1.0
+    parts: list[Markup] = []
+    for number, (label, value, colour) in enumerate(bars):
+        y = TOP + number * BAR
+        width = max(1.0, value / most * (WIDTH - BAR_LABEL - 60))
+        letters = int((BAR_LABEL - 6) / LETTER)
+        short = label if len(label) <= letters else f"…{label[1 - letters :]}"
+        parts.append(_mark(BAR_LABEL - 6, y + 11, short, anchor="end"))
+        bar = Markup('<rect x="{}" y="{}" width="{:.1f}" height="{}" rx="2" class="c{}"><title>{}</title></rect>')
+        parts.append(bar.format(BAR_LABEL, y, width, BAR - 6, colour % COLOURS, label))
+        parts.append(_mark(BAR_LABEL + width + 5, y + 11, f"{value_text(value)}{unit}", anchor="start"))
+    return _svg(parts, title=title, height=TOP * 2 + len(bars) * BAR)
+
+
+def _svg(parts: Iterable[Markup], *, title: str, height: float) -> Markup:
+    head = Markup('<svg viewBox="0 0 {} {:g}" role="img" aria-label="{}">').format(WIDTH, height, title)
+    return head + Markup().join(parts) + Markup("</svg>")
+
+
+def key(line: Line) -> Markup:
+    """A piece of the line, for a legend."""
+    svg = Markup('<svg viewBox="0 0 26 8" class="key"><polyline points="1,4 25,4" class="{}"/></svg>')
+    return svg.format(line.look)

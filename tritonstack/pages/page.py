@@ -1,0 +1,96 @@
+"""A self-contained HTML page: header, sections of figures, tables and lists. It loads nothing and runs nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import jinja2
+
+from tritonstack.pages.charts import Line, key
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """A chart with its title and legend.
+
+    Attributes:
+        title, unit: above the chart.
+        picture: the SVG element; "" where there is no data.
+        key: unique on the page.
+        points: how many points are drawn.
+        legend: lines to name; a table where there are ``columns``.
+        columns, cells: heads of the legend's columns, and a row of values for each line.
+        note: below the chart, or in its place.
+    """
+
+    title: str
+    unit: str
+    picture: str = ""
+    key: str = ""
+    points: int | None = None
+    legend: Sequence[Line] = ()
+    columns: Sequence[str] = ()
+    cells: Sequence[Sequence[str]] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """Rows in groups, a line between two groups. ``left``: columns of text, which come first."""
+
+    columns: Sequence[str]
+    groups: Sequence[Sequence[Sequence[str]]]
+    left: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """A part of a page, in this order: notes, tiles (value, name), figures, table, list."""
+
+    title: str = ""
+    notes: Sequence[str] = ()
+    tiles: Sequence[tuple[str, str]] = ()
+    figures: Sequence[Figure] = ()
+    table: Table | None = None
+    items: Sequence[str] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Badge:
+    """A short state in the header. ``state``: its class; ``title``: tooltip; ``link``: address, or ""."""
+
+    text: str
+    state: str
+    title: str
+    link: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """``lines`` stand beside the title; a browser loads the page again after ``refresh_seconds``."""
+
+    title: str
+    lines: Sequence[str]
+    sections: Sequence[Section]
+    badges: Sequence[Badge] = ()
+    refresh_seconds: int | None = None
+
+
+def render(page: Page) -> str:
+    """The whole document, the same bytes for the same page."""
+    return templates().get_template("page.html.j2").render(page=page, key=key)
+
+
+@cache
+def templates(*folders: Path) -> jinja2.Environment:
+    """Templates of ``folders``, which may extend ``page.html.j2`` (blocks ``head``, ``style``, ``content``)."""
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader([*folders, Path(__file__).parent]),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )

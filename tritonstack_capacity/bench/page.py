@@ -1,0 +1,284 @@
+"""The pages of a load test: of ``tritonstack capacity bench``, and of SageMaker Inference Recommender."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from markupsafe import Markup
+
+from tritonstack.pages.charts import Axis, Chart, Line, bar_chart, line_chart, linear_axis, value_text
+from tritonstack.pages.page import Figure, Page, Section, Table, render
+from tritonstack_capacity.bench.document import (
+    BenchDocument,
+    IntervalPart,
+    PointPart,
+    ResultPart,
+    best_point,
+    result_notes,
+    title,
+    where,
+)
+from tritonstack_capacity.bench.subject import FORMATS
+
+FARTHEST_LIMIT = 3.0
+"""Times the largest value: a limit farther up would leave the values no room, and is not drawn."""
+PERCENTILES = ("50", "90", "95", "99")
+Measured = tuple[ResultPart, PointPart]
+"""A result and its best load."""
+
+
+def bench_page(document: BenchDocument) -> str:
+    """The page of a test that may still run."""
+    commit = document.versions.get("commit", "unknown")
+    return _page(
+        document,
+        title=f"Bench of environment {document.environment}",
+        lines=(f"{document.started}, commit {commit}", where(document)),
+        figures=list(_figures(document)),
+        table=Section(title="Every load", table=_loads(document)),
+        notes=[line for result in document.results for line in result_notes(result)],
+    )
+
+
+def _page(
+    document: BenchDocument,
+    *,
+    title: str,
+    lines: Sequence[str],
+    figures: Sequence[Figure],
+    table: Section,
+    notes: Sequence[str],
+) -> str:
+    measured = Section(figures=figures) if figures else Section(notes=["Nothing was measured yet."])
+    state = "" if document.complete else " (not complete)"
+    return render(Page(title=title + state, lines=lines, sections=(measured, table, Section(items=notes))))
+
+
+def _figures(document: BenchDocument) -> Iterator[Figure]:
+    """A configuration has one colour; the payload format is how its line is drawn."""
+    percentile = f"{document.settings['rule']['percentile']:g}"
+    limit = document.settings["stop"]["latency_ms"]
+    results = [result for result in document.results if any(point.all.percentiles_ms for point in result.points)]
+    if not results:
+        return
+    named = _Named(results)
+    curves = [
+        named.line(
+            result,
+            [
+                (point.all.per_minute, point.all.percentiles_ms[percentile])
+                for point in result.points
+                if point.all.percentiles_ms
+            ],
+        )
+        for result in results
+    ]
+    yield _latency_against_throughput(curves, limit=limit, unit=f"p{percentile}, ms", across="answers a minute")
+    best = [
+        (result, point)
+        for result in results
+        if (point := best_point(result, percentile=percentile, limit_ms=limit)) is not None
+    ]
+
+    def is_within(point: PointPart) -> bool:
+        return limit is None or point.all.percentiles_ms[percentile] <= limit
+
+    within = [(result, point) for result, point in best if is_within(point)]
+    above = [named.name(result) for result, point in best if not is_within(point)]
+    left_out = f"Above the limit at every load, and left out: {', '.join(above)}." if above else ""
+    yield _percentiles(
+        named, within, unit="ms" if limit is None else f"p{percentile} within the limit, ms", note=left_out
+    )
+    if len(within) > 1:
+        yield _speed_up(named, within, first=results[0], limit=limit, note=left_out)
+
+
+class _Named:
+    """Names and looks of results beside each other."""
+
+    def __init__(self, results: Sequence[ResultPart]) -> None:
+        self._several = len({each.payload_format for each in results}) > 1
+        self._configurations = list(dict.fromkeys(each.configuration for each in results))
+
+    def name(self, result: ResultPart) -> str:
+        return f"{result.configuration}, {result.payload_format}" if self._several else result.configuration
+
+    def colour(self, result: ResultPart) -> int:
+        return self._configurations.index(result.configuration)
+
+    def line(self, result: ResultPart, points: Sequence[tuple[float, float]]) -> Line:
+        dash = FORMATS.index(result.payload_format)
+        return Line(label=self.name(result), points=points, colour=self.colour(result), dash=dash)
+
+
+def _latency_against_throughput(
+    lines: Sequence[Line], *, limit: float | None, unit: str, across: str, legend: Sequence[Line] | None = None
+) -> Figure:
+    values = [y for line in lines for _, y in line.points]
+    limits = [] if limit is None or limit > FARTHEST_LIMIT * max(values) else [(limit, "limit")]
+    chart = Chart(
+        title="Latency against throughput",
+        unit=unit if limit is None else f"{unit}, limit {limit:g}",
+        lines=lines,
+        x=linear_axis([x for line in lines for x, _ in line.points], label=across),
+        y=linear_axis([*values, *(value for value, _ in limits)]),
+        limits=limits,
+        dots=True,
+    )
+    return Figure(title=chart.title, unit=chart.unit, picture=line_chart(chart), legend=legend or lines)
+
+
+def _percentiles(named: _Named, best: Sequence[Measured], *, unit: str, note: str) -> Figure:
+    """Of the best load of each; results above the limit at every load are named instead."""
+    lines = [
+        named.line(result, [(float(place), point.all.percentiles_ms[share]) for place, share in enumerate(PERCENTILES)])
+        for result, point in best
+    ]
+    marks = [(float(place), f"p{share}") for place, share in enumerate(PERCENTILES)]
+    chart = Chart(
+        title="Percentiles of the best load",
+        unit=unit,
+        lines=lines,
+        x=Axis(least=0.0, greatest=marks[-1][0], marks=marks, label="percentile"),
+        y=linear_axis([y for line in lines for _, y in line.points]),
+        dots=True,
+    )
+    return Figure(title=chart.title, unit=unit, picture=line_chart(chart) if lines else "", legend=lines, note=note)
+
+
+def _speed_up(named: _Named, best: Sequence[Measured], *, first: ResultPart, limit: float | None, note: str) -> Figure:
+    """Highest throughput of each, relative to the first result that is within the limit."""
+    base = best[0][1].all.per_minute
+    one, usual = named.name(best[0][0]), named.name(first)
+    bars = [
+        (named.name(result), point.all.per_minute / base if base else 0.0, named.colour(result))
+        for result, point in best
+    ]
+    heading = "Speed-up" if limit is None else "Speed-up within the limit"
+    return Figure(
+        title=heading,
+        unit=f"throughput of {one} = 1",
+        picture=bar_chart(bars, title=heading, unit=" \u00d7"),
+        note=note if one == usual else f"{note} Compared with {one} in place of {usual}.",
+    )
+
+
+def _loads(document: BenchDocument) -> Table:
+    percentile = f"{document.settings['rule']['percentile']:g}"
+    columns = ("configuration", "load", "a minute", "± %", "p50 ms", f"p{percentile} ms", "± %", "p99 ms", "rounds")
+    more = ("failed", "Triton ms", "queue ms", "compute ms", "batch")
+    named = _Named(document.results)
+    groups = [
+        [list(_cells(named.name(result), point, percentile)) for point in result.points] for result in document.results
+    ]
+    return Table(columns=(*columns, *more), groups=groups, left=2)
+
+
+def _cells(name: str, point: PointPart, percentile: str) -> Iterator[str]:
+    values = point.all.percentiles_ms
+    numbers = [
+        *(point.all.per_minute, _spread(point.per_minute), values.get("50")),
+        *(values.get(percentile), _spread(point.latency_ms), values.get("99")),
+    ]
+    yield from (name, point.load)
+    yield from ("" if value is None else value_text(value) for value in numbers)
+    yield f"{len(point.rounds)}{', unstable' if len(point.rounds) > 1 and not point.stable else ''}"
+    yield Markup('<span class="bad">{}</span>').format(point.all.failed) if point.all.failed else "0"
+    for server in point.server[:1]:
+        yield from map(value_text, (server.request_ms, server.queue_ms, server.compute_ms, server.mean_batch))
+
+
+def _spread(interval: IntervalPart | None) -> float | None:
+    """Half the width of the confidence interval, per cent of the mean."""
+    if interval is None or interval.half_width is None or not interval.mean:
+        return None
+    return round(interval.half_width / interval.mean * 100, 1)
+
+
+COMPLETED = "COMPLETED"
+"""Status of a recommendation job that reached its end."""
+
+
+def is_recommended(document: BenchDocument) -> bool:
+    """Whether the figures are Inference Recommender's: one load a result, and no percentiles."""
+    return "recommender" in document.settings
+
+
+def recommended_page(document: BenchDocument) -> str:
+    """The page of a test with Inference Recommender: a point for each configuration and instance type."""
+    lines = [document.started, "Measured by SageMaker Inference Recommender, at the most invocations that it found."]
+    if document.local:
+        lines.append("On the local AWS: these figures are constructed, of no instance.")
+    notes = [
+        line for result in document.results for line in result_notes(result) if line != f"{title(result)}: {COMPLETED}"
+    ]
+    limit = float(document.settings["stop"]["latency_ms"])
+    return _page(
+        document,
+        title=f"Load test of environment {document.environment}",
+        lines=lines,
+        figures=list(_recommended_figures(document, limit=limit)),
+        table=Section(title="Every job", table=_jobs(document, limit=limit)),
+        notes=notes,
+    )
+
+
+def _recommended_figures(document: BenchDocument, *, limit: float) -> Iterator[Figure]:
+    measured = [
+        (each, rate, latency)
+        for each in document.results
+        if (rate := _rate(each)) and (latency := _latency(each)) is not None
+    ]
+    if not measured:
+        return
+    colours = {name: number for number, name in enumerate(dict.fromkeys(each.configuration for each, _, _ in measured))}
+    points = [
+        Line(label=_label(each), colour=colours[each.configuration], points=[(rate, latency)])
+        for each, rate, latency in measured
+    ]
+    keys = [Line(label=name, colour=number, points=()) for name, number in colours.items()]
+    across = "invocations a minute and instance"
+    yield _latency_against_throughput(points, limit=limit, unit="ms", across=across, legend=keys)
+    heading = "Throughput of an instance"
+    bars = [(_label(each), rate, colours[each.configuration]) for each, rate, _ in measured]
+    yield Figure(title=heading, unit="invocations a minute", picture=bar_chart(bars, title=heading))
+
+
+def _jobs(document: BenchDocument, *, limit: float) -> Table:
+    columns = (
+        "configuration",
+        "instance type",
+        "instances",
+        "a minute",
+        "a minute each",
+        "latency ms",
+        "within the limit",
+    )
+    rows: list[tuple[str, ...]] = []
+    for result in document.results:
+        rate, latency = _rate(result), _latency(result)
+        rows.append(
+            (
+                *(result.configuration, result.instance_type, str(result.instance_count)),
+                *(value_text(rate * result.instance_count) if rate else "", value_text(rate) if rate else ""),
+                "" if latency is None else value_text(latency),
+                "" if latency is None else "yes" if latency <= limit else "no",
+            )
+        )
+    columns = ("configuration", "instance type", "instances", "a minute", "a minute each", "latency ms", "within limit")
+    return Table(columns=columns, groups=[rows], left=2)
+
+
+def _rate(result: ResultPart) -> float:
+    """Invocations a minute and instance; 0 where the job has none."""
+    return result.points[0].all.per_minute / result.instance_count if result.points else 0.0
+
+
+def _latency(result: ResultPart) -> float | None:
+    """Milliseconds as Inference Recommender gives them; it does not say of which percentile."""
+    found = result.points[0].latency_ms if result.points else None
+    return None if found is None else found.mean
+
+
+def _label(result: ResultPart) -> str:
+    return f"{result.configuration}, {result.instance_type.removeprefix('ml.')}"
