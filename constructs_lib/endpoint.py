@@ -60,8 +60,7 @@ class VariantMetrics:
         from aws_cdk import Duration  # noqa: PLC0415 - most apps look at no metric
         from aws_cdk import aws_cloudwatch as cloudwatch  # noqa: PLC0415 - as above
 
-        from tritonstack.monitoring.known_metrics import unit_of  # noqa: PLC0415 - as above
-        from tritonstack.monitoring.metric import Metric  # noqa: PLC0415 - as above
+        from tritonstack.monitoring.metric import Metric, unit_of  # noqa: PLC0415 - as above
 
         chosen = options.get("statistic", statistic)
         dimensions = aws_names.variant_dimensions(self.endpoint_name, self.variant_name)

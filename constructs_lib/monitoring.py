@@ -21,9 +21,9 @@ from constructs_lib.permission import allow
 from constructs_lib.triton_model import ExecutionRole
 from tritonstack import aws_names
 from tritonstack.config.endpoint import DataCapture
-from tritonstack.monitoring.alarm import SEVERITIES, Alarm, Severity
-from tritonstack.monitoring.dashboard_body import dashboard_body
-from tritonstack.monitoring.graph import Dashboard as Definition
+from tritonstack.monitoring.alarms import SEVERITIES, Alarm, Severity
+from tritonstack.monitoring.dashboard import dashboard_body
+from tritonstack.monitoring.graphs import Dashboard as Definition
 from tritonstack.monitoring.metric import Metric
 
 

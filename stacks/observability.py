@@ -11,11 +11,9 @@ from constructs_lib.monitoring import Alarms, AlarmTopic, AtMaximumEvents, Dashb
 from constructs_lib.outputs import fits, tell
 from tritonstack import naming
 from tritonstack.config import AlarmSettings, Environment
-from tritonstack.monitoring.alarm import Alarm
-from tritonstack.monitoring.alarms import build_alarms, endpoint_alarms, load_test_alarm
-from tritonstack.monitoring.build_graphs import BuildProjects
+from tritonstack.monitoring.alarms import Alarm, build_alarms, endpoint_alarms, load_test_alarm
 from tritonstack.monitoring.dashboard import dashboard_of
-from tritonstack.monitoring.variant import Variant, variant_of
+from tritonstack.monitoring.graphs import BuildProjects, Variant, variant_of
 
 if TYPE_CHECKING:
     from tritonstack.outputs.parameters import ObservabilityFields

@@ -14,8 +14,7 @@ from aws_cdk import aws_iam as iam
 import tritonstack.monitoring
 from constructs_lib.endpoint import CallableEndpoint, VariantMetrics
 from tests.constructs_lib.templates import allowed, new_stack, properties, template_of
-from tritonstack.monitoring.known_metrics import unit_of
-from tritonstack.monitoring.metric import Metric
+from tritonstack.monitoring.metric import Metric, unit_of
 
 METRICS = sorted(name for name in dir(VariantMetrics) if name.startswith("metric_"))
 

@@ -10,7 +10,7 @@ from tests.monitoring.recorded import hour
 from tests.monitoring.settings_of import ENDPOINTS, environment
 from tests.tritonstack_local.emulator.running import Emulator
 from tritonstack.monitoring.dashboard import dashboard_of
-from tritonstack.monitoring.graph import Dashboard
+from tritonstack.monitoring.graphs import Dashboard
 
 
 @pytest.fixture(scope="session")

@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tritonstack.config import Environment, Thresholds
-from tritonstack.monitoring.alarm import Alarm
-from tritonstack.monitoring.alarms import build_alarms, endpoint_alarms, load_test_alarm
-from tritonstack.monitoring.build_graphs import BuildProjects
-from tritonstack.monitoring.variant import variant_of
+from tritonstack.monitoring.alarms import Alarm, build_alarms, endpoint_alarms, load_test_alarm
+from tritonstack.monitoring.graphs import BuildProjects, variant_of
 
 DIGITS: dict[str, Any] = {
     "name": "digits",

@@ -11,8 +11,8 @@ import pytest
 from scripts.documentation.markdown import anchor
 from tests.monitoring.settings_of import DIGITS, ENDPOINTS, EVERYTHING, SINGLE, alarms_of, environment
 from tritonstack.config import Thresholds
-from tritonstack.monitoring.alarm import KINDS, Alarm
-from tritonstack.monitoring.known_metrics import unit_of
+from tritonstack.monitoring.alarms import KINDS, Alarm
+from tritonstack.monitoring.metric import unit_of
 
 OPERATIONS = Path(__file__).resolve().parents[2] / "docs" / "operations.md"
 WAITING = {"undelivered-build-events", "load-test-not-cleaned-up"}

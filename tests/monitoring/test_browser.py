@@ -13,7 +13,7 @@ from tests.monitoring.settings_of import ENDPOINTS, environment
 from tests.tritonstack_local.emulator.running import Emulator
 from tritonstack.errors import WorkFailedError
 from tritonstack.monitoring.dashboard import dashboard_of
-from tritonstack.monitoring.graph import Dashboard
+from tritonstack.monitoring.graphs import Dashboard
 from tritonstack.monitoring.page import Figures, Span, page, read_samples
 from tritonstack.pages import chromium
 from tritonstack.pages.chromium import find_chromium, write_picture

@@ -9,11 +9,9 @@ from typing import Any
 import pytest
 
 from tests.monitoring.settings_of import DIGITS, ENDPOINTS, PROJECTS, SINGLE, environment
-from tritonstack.monitoring.dashboard import BUILDS, dashboard_of
-from tritonstack.monitoring.dashboard_body import COLUMNS, dashboard_body
-from tritonstack.monitoring.graph import Graph
-from tritonstack.monitoring.known_metrics import unit_of
-from tritonstack.monitoring.metric import ID_PATTERN, Metric, Series, queries
+from tritonstack.monitoring.dashboard import BUILDS, COLUMNS, dashboard_body, dashboard_of
+from tritonstack.monitoring.graphs import Graph
+from tritonstack.monitoring.metric import ID_PATTERN, Metric, Series, queries, unit_of
 
 FUNCTIONS = {"PERIOD", "IF", "AND"}
 

@@ -19,9 +19,8 @@ from tests.tritonstack_local.emulator.building import buildspec, make_project, r
 from tests.tritonstack_local.emulator.running import Emulator
 from tritonstack.cli.dashboard import _serve
 from tritonstack.errors import InputError, WorkFailedError
-from tritonstack.monitoring.build_graphs import BuildProjects
 from tritonstack.monitoring.dashboard import BUILDS, dashboard_of
-from tritonstack.monitoring.graph import Dashboard
+from tritonstack.monitoring.graphs import BuildProjects, Dashboard
 from tritonstack.monitoring.page import Figures, Lines, Span, make_server, page, read_samples, read_states
 
 GPU_GRAPHS = {"gpu", "gpu_memory"}

@@ -11,7 +11,7 @@ import pytest
 
 from tests.monitoring.settings_of import DIGITS, ENDPOINTS, PROJECTS, environment
 from tritonstack.monitoring.dashboard import dashboard_of
-from tritonstack.monitoring.graph import Graph
+from tritonstack.monitoring.graphs import Graph
 from tritonstack.monitoring.metric import Metric, Series
 from tritonstack.monitoring.page import AlarmState, Figures, Lines, Span, page, plot, read_graph
 

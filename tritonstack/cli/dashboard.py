@@ -15,9 +15,8 @@ from tritonstack.config import Environment, load_environment
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.local_aws import is_local
 from tritonstack.models.bucket import code_of
-from tritonstack.monitoring.build_graphs import BuildProjects
 from tritonstack.monitoring.dashboard import dashboard_of
-from tritonstack.monitoring.graph import Dashboard
+from tritonstack.monitoring.graphs import BuildProjects, Dashboard
 from tritonstack.monitoring.page import HOST, Figures, Span, make_server, page, read_samples, read_states
 from tritonstack.naming import builds_parameter
 from tritonstack.pages.chromium import write_picture

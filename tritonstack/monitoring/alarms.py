@@ -1,17 +1,105 @@
-"""The alarms of an environment: which there are, on what, from where on."""
+"""Alarms of an environment: metrics, thresholds, severities, and the runbook section of each."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
 
 from tritonstack import aws_names
 from tritonstack.config import Thresholds
-from tritonstack.monitoring import alarm as kinds
-from tritonstack.monitoring.alarm import Alarm, AlarmKind
-from tritonstack.monitoring.build_graphs import BuildProjects, project_metric
-from tritonstack.monitoring.instance_graphs import cost_per_hour
+from tritonstack.monitoring.graphs import BuildProjects, Variant, cost_per_hour, number, project_metric
 from tritonstack.monitoring.metric import Metric, Series
-from tritonstack.monitoring.variant import Variant, number
+
+Severity = Literal["critical", "warning"]
+"""critical: callers fail, somebody is woken. warning: it will not stay well, somebody looks by daylight."""
+SEVERITIES: tuple[Severity, ...] = ("critical", "warning")
+Comparison = Literal["GreaterThanThreshold", "GreaterThanOrEqualToThreshold", "LessThanThreshold"]
+MissingData = Literal["breaching", "notBreaching", "ignore"]
+"""What minutes without data count as (API reference: PutMetricAlarm). ``missing``, CloudWatch's default, is not among
+them: nobody is told of INSUFFICIENT_DATA."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlarmKind:
+    """One thing that goes wrong; its heading in docs/operations.md is ``heading``."""
+
+    heading: str
+    severity: Severity
+
+    @property
+    def anchor(self) -> str:
+        """The heading's anchor, as GitHub and GitLab make it; also part of the alarm's name."""
+        return re.sub(r"[^a-z0-9-]", "", self.heading.lower().replace(" ", "-"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Alarm:
+    """One alarm.
+
+    Attributes:
+        kind: what goes wrong.
+        subject: where: the endpoint's name at SageMaker, or what is built.
+        says: the condition as a sentence, with its figures.
+        series: what is looked at.
+        comparison: with ``threshold``.
+        threshold: in the unit of the series.
+        period: seconds that one value covers.
+        periods: values that are looked at.
+        needed: how many of them must be beyond the threshold.
+        missing: what a period without data counts as.
+    """
+
+    kind: AlarmKind
+    subject: str
+    says: str
+    series: Series
+    comparison: Comparison
+    threshold: float
+    period: int
+    periods: int
+    needed: int
+    missing: MissingData
+
+    @property
+    def name(self) -> str:
+        """The alarm's name, for those who read it at night: ``prod-digits-server-errors``."""
+        return f"{self.subject}-{self.kind.anchor}"
+
+    def description(self, *, runbooks: str) -> str:
+        """What the alarm tells: the condition, and the paragraph that says what to do."""
+        return f"{self.subject}: {self.says} Runbook: {runbooks}#{self.kind.anchor}"
+
+
+SERVER_ERRORS = AlarmKind(heading="Server errors", severity="critical")
+MODEL_ERRORS = AlarmKind(heading="Model errors", severity="warning")
+LATENCY = AlarmKind(heading="Latency", severity="warning")
+CACHE_THRASHING = AlarmKind(heading="Cache thrashing", severity="warning")
+DISK_NEARLY_FULL = AlarmKind(heading="Disk nearly full", severity="critical")
+GPU_MEMORY_NEARLY_FULL = AlarmKind(heading="GPU memory nearly full", severity="critical")
+AT_MAXIMUM = AlarmKind(heading="At maximum instances", severity="warning")
+NO_TRAFFIC = AlarmKind(heading="No traffic", severity="critical")
+BUILD_FAILED = AlarmKind(heading="Build failed", severity="warning")
+UNDELIVERED = AlarmKind(heading="Undelivered build events", severity="warning")
+NOT_CLEANED_UP = AlarmKind(heading="Load test not cleaned up", severity="warning")
+OVER_BUDGET = AlarmKind(heading="Cost over budget", severity="warning")
+KINDS = (
+    SERVER_ERRORS,
+    MODEL_ERRORS,
+    LATENCY,
+    CACHE_THRASHING,
+    DISK_NEARLY_FULL,
+    GPU_MEMORY_NEARLY_FULL,
+    AT_MAXIMUM,
+    NO_TRAFFIC,
+    BUILD_FAILED,
+    UNDELIVERED,
+    NOT_CLEANED_UP,
+    OVER_BUDGET,
+)
+"""Every kind that some environment can have."""
+
 
 MINUTE, FIVE_MINUTES = 60, 300
 
@@ -26,7 +114,7 @@ def endpoint_alarms(variant: Variant, thresholds: Thresholds, *, at_maximum_rule
     """
     yield _errors(
         variant,
-        kind=kinds.SERVER_ERRORS,
+        kind=SERVER_ERRORS,
         metric=aws_names.INVOCATION_5XX_ERRORS,
         what="calls end with 5XX",
         percent=thresholds.server_error_percent,
@@ -34,7 +122,7 @@ def endpoint_alarms(variant: Variant, thresholds: Thresholds, *, at_maximum_rule
     )
     yield _errors(
         variant,
-        kind=kinds.MODEL_ERRORS,
+        kind=MODEL_ERRORS,
         metric=aws_names.INVOCATION_MODEL_ERRORS,
         what="calls are answered with an error by the container",
         percent=thresholds.model_error_percent,
@@ -57,7 +145,7 @@ def build_alarms(environment: str, projects: BuildProjects, *, undelivered_queue
     """One for each project that deployments build with, and one for the queue of events that came to nothing."""
     for _, what, project in projects.named():
         yield Alarm(
-            kind=kinds.BUILD_FAILED,
+            kind=BUILD_FAILED,
             subject=f"{environment}-{what}",
             says="a build failed, and a deployment may have waited for it.",
             series=Series.of("failed", "failed builds", project_metric(project, aws_names.FAILED_BUILDS, "Sum")),
@@ -70,7 +158,7 @@ def build_alarms(environment: str, projects: BuildProjects, *, undelivered_queue
         )
     yield _waiting(
         undelivered_queue,
-        kind=kinds.UNDELIVERED,
+        kind=UNDELIVERED,
         subject=environment,
         says="an event that a build has ended reached no function, or the function failed on it.",
     )
@@ -80,7 +168,7 @@ def load_test_alarm(environment: str, *, undelivered_queue: str) -> Alarm:
     """The alarm on the queue of load tests that ended and that nobody could clean up after."""
     return _waiting(
         undelivered_queue,
-        kind=kinds.NOT_CLEANED_UP,
+        kind=NOT_CLEANED_UP,
         subject=environment,
         says="a load test has ended, and what it made could not be removed: its jobs' endpoints may run on, and cost.",
     )
@@ -138,7 +226,7 @@ def _errors(variant: Variant, *, kind: AlarmKind, metric: str, what: str, percen
 def _latency(variant: Variant, thresholds: Thresholds) -> Alarm:
     limit = thresholds.p99_latency_ms
     return Alarm(
-        kind=kinds.LATENCY,
+        kind=LATENCY,
         subject=variant.endpoint_name,
         says=f"one call in a hundred takes more than {number(limit)} ms in the model, in 3 of 5 minutes.",
         series=Series(
@@ -159,7 +247,7 @@ def _latency(variant: Variant, thresholds: Thresholds) -> Alarm:
 def _cache_thrashing(variant: Variant, thresholds: Thresholds) -> Alarm:
     hit, wait = thresholds.cache_hit_percent, thresholds.loading_wait_ms
     return Alarm(
-        kind=kinds.CACHE_THRASHING,
+        kind=CACHE_THRASHING,
         subject=variant.endpoint_name,
         says=f"for 15 minutes fewer than {number(hit)} % of calls found their model loaded, and the others waited more "
         f"than {number(wait)} ms for it.",
@@ -185,9 +273,9 @@ def _cache_thrashing(variant: Variant, thresholds: Thresholds) -> Alarm:
 def _filling(variant: Variant, thresholds: Thresholds) -> Iterator[Alarm]:
     instance = variant.settings.instance
     full = (
-        (kinds.DISK_NEARLY_FULL, aws_names.DISK_UTILIZATION, "disk", thresholds.disk_percent, 1),
+        (DISK_NEARLY_FULL, aws_names.DISK_UTILIZATION, "disk", thresholds.disk_percent, 1),
         (
-            kinds.GPU_MEMORY_NEARLY_FULL,
+            GPU_MEMORY_NEARLY_FULL,
             aws_names.GPU_MEMORY_UTILIZATION,
             "GPU memory",
             thresholds.gpu_memory_percent,
@@ -217,7 +305,7 @@ def _per_part(*, metric: Metric, label: str, parts: int) -> Series:
 
 def _at_maximum(variant: Variant, rule: str) -> Alarm:
     return Alarm(
-        kind=kinds.AT_MAXIMUM,
+        kind=AT_MAXIMUM,
         subject=variant.endpoint_name,
         says="scaling reached the largest number of instances that it may start; more load finds no more of them.",
         series=Series.of(
@@ -241,7 +329,7 @@ def _at_maximum(variant: Variant, rule: str) -> Alarm:
 
 def _no_traffic(variant: Variant, *, minutes: int) -> Alarm:
     return Alarm(
-        kind=kinds.NO_TRAFFIC,
+        kind=NO_TRAFFIC,
         subject=variant.endpoint_name,
         says=f"nobody called it for {minutes} minutes.",
         series=Series.of("calls", "calls", variant.calls(aws_names.INVOCATIONS, "Sum")),
@@ -256,7 +344,7 @@ def _no_traffic(variant: Variant, *, minutes: int) -> Alarm:
 
 def _over_budget(variant: Variant, *, budget: float, usd_per_hour: float) -> Alarm:
     return Alarm(
-        kind=kinds.OVER_BUDGET,
+        kind=OVER_BUDGET,
         subject=variant.endpoint_name,
         says=f"its instances cost more than {number(budget)} USD an hour at {number(usd_per_hour)} USD each, for 15 "
         "minutes.",

@@ -1,16 +1,26 @@
-"""The dashboard of an environment: a section for each endpoint, and one for its builds."""
+"""The dashboard of an environment: its sections, and its body as CloudWatch takes it."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from typing import Any
 
 from tritonstack.config import Environment
-from tritonstack.monitoring.build_graphs import BuildProjects, build_graphs
-from tritonstack.monitoring.cache_graphs import cache_graphs
-from tritonstack.monitoring.call_graphs import call_graphs
-from tritonstack.monitoring.graph import Dashboard, Section
-from tritonstack.monitoring.instance_graphs import fleet_graphs, instance_graphs
-from tritonstack.monitoring.variant import Variant, variant_of
+from tritonstack.monitoring.graphs import (
+    BuildProjects,
+    Dashboard,
+    Graph,
+    Section,
+    Variant,
+    build_graphs,
+    cache_graphs,
+    call_graphs,
+    fleet_graphs,
+    instance_graphs,
+    variant_of,
+)
+from tritonstack.monitoring.metric import Series
 
 BUILDS = "builds of the environment"
 """The key of that section; no endpoint's name has a space."""
@@ -53,3 +63,66 @@ def _notes(variant: Variant) -> Iterator[str]:
             f"SageMaker adds the {settings.instance.gpu_count} GPUs of an instance up; shown is their average, in "
             "which one full GPU may hide."
         )
+
+
+# Source: CloudWatch API reference, "Dashboard body structure and syntax".
+
+
+COLUMNS, WIDTH, HEIGHT, TITLE_HEIGHT = 24, 8, 6, 2
+PERIOD = 60
+"""Seconds. CloudWatch takes a longer one by itself where the range of time is long."""
+
+
+def dashboard_body(dashboard: Dashboard) -> str:
+    """The JSON text. The same definition gives the same text."""
+    widgets: list[dict[str, Any]] = []
+    top = 0
+    for section in dashboard.sections:
+        widgets.append(_title(section, top=top))
+        top += TITLE_HEIGHT
+        for number, graph in enumerate(section.graphs):
+            row, column = divmod(number, COLUMNS // WIDTH)
+            place = {"x": column * WIDTH, "y": top + row * HEIGHT, "width": WIDTH, "height": HEIGHT}
+            widgets.append({"type": "metric", **place, "properties": _properties(graph, region=dashboard.region)})
+        top += -(-len(section.graphs) // (COLUMNS // WIDTH)) * HEIGHT
+    return json.dumps({"periodOverride": "auto", "widgets": widgets}, ensure_ascii=False, separators=(",", ":"))
+
+
+def _title(section: Section, *, top: int) -> dict[str, Any]:
+    text = "\n".join([f"## {section.title}", " ".join(section.notes)])
+    place = {"x": 0, "y": top, "width": COLUMNS, "height": TITLE_HEIGHT}
+    return {"type": "text", **place, "properties": {"markdown": text}}
+
+
+def _properties(graph: Graph, *, region: str) -> dict[str, Any]:
+    axis: dict[str, Any] = {"label": graph.unit, "min": 0, "showUnits": False}
+    if graph.maximum is not None:
+        axis["max"] = graph.maximum
+    properties: dict[str, Any] = {
+        "title": graph.title,
+        "view": "timeSeries",
+        "stacked": False,
+        "region": region,
+        "period": PERIOD,
+        "yAxis": {"left": axis},
+        "metrics": _metrics(graph.series),
+    }
+    if graph.limits:
+        lines = [{"label": each.label, "value": each.value} for each in graph.limits]
+        properties["annotations"] = {"horizontal": lines}
+    return properties
+
+
+def _metrics(series: tuple[Series, ...]) -> list[list[Any]]:
+    """Rows of the widget: metrics first, of which only those that are lines themselves are seen."""
+    plain = {each.key: each.label for each in series if each.expression is None}
+    metrics = {name: metric for each in series for name, metric in each.metrics.items()}
+    rows: list[list[Any]] = []
+    for name, metric in metrics.items():
+        dimensions = [part for pair in metric.dimensions for part in pair]
+        shown = {"label": plain[name]} if name in plain else {"visible": False}
+        rows.append([metric.namespace, metric.name, *dimensions, {"id": name, "stat": metric.statistic, **shown}])
+    for each in series:
+        if each.expression is not None:
+            rows.append([{"id": each.key, "label": each.label, "expression": each.expression}])
+    return rows

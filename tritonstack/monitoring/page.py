@@ -14,7 +14,7 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack.errors import TritonstackError, WorkFailedError
-from tritonstack.monitoring.graph import Dashboard, Graph, Needs, Section
+from tritonstack.monitoring.graphs import Dashboard, Graph, Needs, Section
 from tritonstack.monitoring.metric import queries
 from tritonstack.pages import page as pages
 from tritonstack.pages.charts import Chart, Line, Points, line_chart, linear_axis, time_axis, value_text

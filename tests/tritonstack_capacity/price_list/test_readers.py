@@ -17,7 +17,7 @@ from tests.tritonstack_capacity.bench.test_cloud_gate import LADDER
 from tests.tritonstack_capacity.bench.test_cloud_gate import document as results
 from tritonstack.config import Environment, load_environment
 from tritonstack.errors import InputError
-from tritonstack.monitoring.variant import variant_of
+from tritonstack.monitoring.graphs import variant_of
 from tritonstack.review.cost import Price, PriceBook, prices_of
 from tritonstack_capacity.commands import bench, size
 from tritonstack_capacity.simulation.scenario import Instance
