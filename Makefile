@@ -69,7 +69,7 @@ snapshots: setup ## Rewrite snapshots/, the synthesised templates of every envir
 	@$(RUN) tritonstack.pipeline.snapshot
 
 .PHONY: docs
-docs: setup ## Rewrite the pages and pictures of docs/ that are made from the code
+docs: setup ## Rewrite the pages of docs/ that are made from the code
 	@$(RUN) scripts.documentation
 
 .PHONY: gpu-check

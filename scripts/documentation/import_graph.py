@@ -89,19 +89,6 @@ def joined(graph: Graph) -> Graph:
     return {name: frozenset(targets) for name, targets in sorted(found.items())}
 
 
-def layers(graph: Graph) -> list[list[str]]:
-    """The packages of a graph without circles in rows: each above all that it imports, and as low as it can be."""
-    height: dict[str, int] = {}
-    while len(height) < len(graph):
-        for name in sorted(graph):
-            if name not in height and all(target in height for target in graph[name]):
-                height[name] = max((height[target] + 1 for target in graph[name]), default=0)
-    rows: list[list[str]] = [[] for _ in range(max(height.values()) + 1)]
-    for name in sorted(graph):
-        rows[height[name]].append(name)
-    return rows[::-1]
-
-
 def direct(graph: Graph) -> Iterator[tuple[str, str]]:
     """Imports that do not follow from others: a → b without a → c → b. The graph has no circles."""
     reach = {name: reachable(graph, name) for name in graph}

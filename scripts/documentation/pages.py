@@ -13,9 +13,6 @@ MAKERS: dict[str, tuple[str, str]] = {
     "README.md": ("scripts.documentation.cost_blocks", "readme"),
     "docs/review.md": ("scripts.documentation.cost_blocks", "review_page"),
     "docs/architecture.md": ("scripts.documentation.architecture_page", "architecture_page"),
-    "docs/pictures/stacks.svg": ("scripts.documentation.stack_picture", "stack_picture"),
-    "docs/pictures/access.svg": ("scripts.documentation.access_picture", "access_picture"),
-    "docs/pictures/packages.svg": ("scripts.documentation.package_picture", "package_picture"),
     "docs/engines.md": ("scripts.documentation.engines_page", "engines_page"),
 }
 """Path in the repository → (module, function that returns the file's text)."""

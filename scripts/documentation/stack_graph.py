@@ -37,7 +37,7 @@ class StackGraph:
 
 
 def shown_environment() -> EnvironmentSnapshot:
-    """The snapshot that the pictures are made from, with one of its serving stacks."""
+    """The snapshot that the architecture page shows, with one of its serving stacks."""
     environment = read_snapshots(repository_path("snapshots")).environments[SHOWN]
     shown = {
         name: stack
@@ -72,16 +72,6 @@ def construct_of(stack: StackSnapshot, path: str) -> str:
     owners = {each.path.partition(HANDLER)[0] for each in stack.resources.values() if HANDLER in each.path}
     within = [owner for owner in owners if f"{path}/".startswith(f"{owner}/")]
     return max(within, key=len) if within else path.partition("/")[0]
-
-
-def in_order(names: Mapping[str, object], edges: frozenset[tuple[str, str]]) -> list[str]:
-    """Constructs with what they refer to before them; of a circle the first by name breaks it."""
-    left, ordered = sorted(names), list[str]()
-    while left:
-        free = [name for name in left if not any(a == name and b in left for a, b in edges)]
-        ordered.append((free or left)[0])
-        left.remove(ordered[-1])
-    return ordered
 
 
 def _parameters(stack: StackSnapshot) -> dict[str, Any]:

@@ -1,0 +1,118 @@
+"""The pictures and tables of the architecture page show what the templates and the imports say."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+
+from scripts.documentation.architecture_page import access, mermaid, packages_picture, serving_picture, stacks_picture
+from scripts.documentation.import_graph import OUTBUILDINGS, SINGLE, direct, import_graph, joined, reachable
+from scripts.documentation.markdown import MARK
+from scripts.documentation.stack_graph import SHOWN, SHOWN_SERVING, construct_of, shown_environment, stack_graph
+from tests.e2e.project import REPOSITORY
+
+
+def test_every_resource_of_the_shown_stacks_is_counted_and_each_type_of_the_serving_stack_is_drawn() -> None:
+    types = stack_graph(shown_environment()).types
+    for name, constructs in types.items():
+        template = json.loads((REPOSITORY / "snapshots" / SHOWN / f"{name}.json").read_text())
+        assert sum(sum(counted.values()) for counted in constructs.values()) == len(template["Resources"])
+        assert f"<b>{name}</b><br/>{len(template['Resources'])} resources" in stacks_picture()
+    serving = json.loads((REPOSITORY / "snapshots" / SHOWN / f"{SHOWN_SERVING}.json").read_text())
+    for each in serving["Resources"].values():
+        assert each["Type"].removeprefix("AWS::").replace("::", " ") in serving_picture()
+
+
+def test_an_endpoint_reads_bucket_key_and_network() -> None:
+    outer = stack_graph(shown_environment()).outer
+    assert outer[SHOWN_SERVING, "artifacts"] == {"bucket-name", "key-arn"}
+    assert "security-group-0" in outer[SHOWN_SERVING, "network"]
+    assert not [pair for pair in outer if pair[0] == "artifacts"], "the artifacts stack reads of no other"
+
+
+def test_what_has_a_function_of_its_own_is_a_construct_of_its_own() -> None:
+    stack = shown_environment().stacks[SHOWN_SERVING]
+    assert construct_of(stack, "Endpoint/Scaling/Target") == "Endpoint/Scaling"
+    assert construct_of(stack, "Endpoint/Endpoint") == "Endpoint"
+    assert construct_of(stack, "Verification") == "Verification"
+
+
+def test_only_the_verification_may_invoke_and_only_the_activation_moves_records() -> None:
+    found = access(shown_environment())
+
+    def may(action: str) -> set[str]:
+        return {who for allowed in found.values() for who, actions in allowed.items() if action in actions}
+
+    assert may("sagemaker:InvokeEndpoint") == {f"{SHOWN_SERVING}/Verification"}
+    assert may("ssm:PutParameter") == {f"{SHOWN_SERVING}/Activation"}
+
+
+def test_imports_go_one_way() -> None:
+    graph = import_graph()
+    for name in graph:
+        if name.startswith("tritonstack"):
+            assert not {"app.py", "stacks", "constructs_lib"} & graph[name], name
+        if name not in OUTBUILDINGS:
+            assert not set(OUTBUILDINGS) & graph[name], name
+    assert "stacks" not in graph["constructs_lib"]
+    assert "app.py" not in reachable(graph, "stacks")
+
+
+def test_no_packages_import_each_other_around_a_circle() -> None:
+    assert [name for name in joined(import_graph()) if ", " in name] == []
+
+
+def test_the_graph_of_imports_is_that_of_python_itself() -> None:
+    code = "import sys, tritonstack.config; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, text=True, capture_output=True, check=True)
+    packages = {".".join(name.split(".")[:2]) for name in loaded.stdout.split() if name.startswith("tritonstack.")}
+    known = reachable(import_graph(), "tritonstack.config") | {"tritonstack.config"}
+    assert {name for name in packages if name in import_graph()} <= known
+    assert "tritonstack.catalogue" in packages
+    assert SINGLE in known
+
+
+def test_imports_that_follow_from_others_are_left_out_and_a_circle_is_one() -> None:
+    graph = {"a": frozenset("bc"), "b": frozenset("c"), "c": frozenset("d"), "d": frozenset("c")}
+    assert sorted(direct(joined(graph))) == [("a", "b"), ("b", "c, d")]
+
+
+def test_every_package_is_drawn() -> None:
+    shown = packages_picture()
+    for name in import_graph():
+        assert name == SINGLE or f'["{name.removeprefix("tritonstack.")}"]' in shown, name
+
+
+@pytest.mark.parametrize("picture", [stacks_picture, serving_picture, packages_picture])
+def test_a_picture_has_only_arrows_between_its_nodes(picture: object) -> None:
+    assert callable(picture)
+    lines = picture().splitlines()
+    nodes = {found[1] for line in lines if (found := re.fullmatch(r' {4}(n\d+)\["[^"\[\]]+"\]', line))}
+    arrows = [found for line in lines if (found := re.fullmatch(r" {4}(n\d+) -->(?:\|[^|]+\|)? (n\d+)", line))]
+    assert len(lines) == len(nodes) + len(arrows) + 3
+    assert arrows
+    assert {each for found in arrows for each in found.groups()} <= nodes
+
+
+def test_mermaid_labels_an_arrow_only_where_it_has_a_text() -> None:
+    drawn = mermaid("TD", {"a": "A", "b": "B"}, iter([("a", "b", ""), ("b", "a", "reads")]))
+    assert drawn == '```mermaid\nflowchart TD\n    n0["A"]\n    n1["B"]\n    n0 --> n1\n    n1 -->|reads| n0\n```\n'
+
+
+@pytest.mark.parametrize(
+    ("path", "blocks"),
+    [
+        (
+            "docs/architecture.md",
+            ["access", "packages", "packages_picture", "serving_picture", "stacks", "stacks_picture"],
+        ),
+        ("README.md", ["costs"]),
+        ("docs/review.md", ["costs"]),
+    ],
+)
+def test_the_page_has_every_generated_block_once(path: str, blocks: list[str]) -> None:
+    assert sorted(each[2] for each in MARK.finditer((REPOSITORY / path).read_text())) == blocks
