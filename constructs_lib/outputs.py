@@ -26,7 +26,7 @@ def tell(
     Args:
         stack: the stack that tells.
         environment: its environment.
-        kind: which stack it is (``serving``), a key of ``tritonstack.outputs.parameters.KINDS``.
+        kind: which stack it is (``serving``), a key of ``tritonstack.outputs.contract.KINDS``.
         outputs: the fields of that kind. Values may be known at deployment only; none of them may need escaping in
             JSON, which names, ARNs and ids never do.
         name: the last part of the parameter's name; None: the kind.

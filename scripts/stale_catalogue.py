@@ -24,8 +24,8 @@ from typing import Any
 import botocore.session
 
 from tritonstack.catalogue import load_catalogue
-from tritonstack.catalogue.build_machines import load_build_machines
 from tritonstack.catalogue.data_file import read_data
+from tritonstack.catalogue.instances import load_build_machines
 
 PARTITIONS = ("aws", "aws-cn", "aws-us-gov")
 GPU_FAMILIES = ("g", "p")

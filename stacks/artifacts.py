@@ -13,7 +13,7 @@ from tritonstack import naming
 from tritonstack.config import Environment
 
 if TYPE_CHECKING:
-    from tritonstack.outputs.parameters import ArtifactsFields
+    from tritonstack.outputs.contract import ArtifactsFields
 
 
 class ArtifactsStack(cdk.Stack):

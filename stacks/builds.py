@@ -22,7 +22,7 @@ from tritonstack.engines.deployed_builds import DeployedBuilds
 from tritonstack.engines.plan import Builder
 
 if TYPE_CHECKING:
-    from tritonstack.outputs.parameters import BuildsFields
+    from tritonstack.outputs.contract import BuildsFields
 
 
 class BuildsStack(cdk.Stack):

@@ -17,7 +17,7 @@ from tritonstack.config import Environment, NetworkSettings
 from tritonstack.engines.deployed_builds import DeployedBuilds
 
 if TYPE_CHECKING:
-    from tritonstack.outputs.parameters import NetworkFields
+    from tritonstack.outputs.contract import NetworkFields
 
 
 class NetworkStack(cdk.Stack):

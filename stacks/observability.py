@@ -16,7 +16,7 @@ from tritonstack.monitoring.dashboard import dashboard_of
 from tritonstack.monitoring.graphs import BuildProjects, Variant, variant_of
 
 if TYPE_CHECKING:
-    from tritonstack.outputs.parameters import ObservabilityFields
+    from tritonstack.outputs.contract import ObservabilityFields
 
 OTHER_OUTPUTS_BYTES = 1500
 """What the stack tells besides the alarms' names: ARNs and names, of at most a few hundred characters each."""

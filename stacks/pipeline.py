@@ -25,8 +25,8 @@ from constructs_lib.pipeline_steps import AssumingRole, FunctionGate, PipelineBu
 from tritonstack.config.pipeline import LoadedPipeline, LoadedStage, Pipeline, PipelineGate, load_pipeline
 from tritonstack.engines.deployed_builds import deployed_builds
 from tritonstack.engines.order import Served, all_served
-from tritonstack.pipeline import commands
-from tritonstack.pipeline.names import PipelineNames, Work
+from tritonstack.pipeline import builds
+from tritonstack.pipeline.builds import PipelineNames, Work
 from tritonstack.releases.commits import commits_of
 
 from .pipeline_access import PipelineAccessStack
@@ -150,7 +150,7 @@ class PipelineStack(cdk.Stack):
         synth = pipelines.ShellStep(
             "synth",
             input=self._source,
-            commands=list(commands.synthesis(pipeline_file=file)),
+            commands=list(builds.synthesis(pipeline_file=file)),
             primary_output_directory="cdk.out",
         )
         return pipelines.CodePipeline(
@@ -235,7 +235,7 @@ class PipelineStack(cdk.Stack):
         return build_step(
             f"prepare-{stage.name}",
             source=self._source,
-            commands=commands.preparation(stage.name, environments=stage.environments),
+            commands=builds.preparation(stage.name, environments=stage.environments),
             role=role,
             variables={**_variables(stage, role), **hub.variables},
             compute_type=machine.prepare_compute_type,
@@ -247,7 +247,7 @@ class PipelineStack(cdk.Stack):
         return build_step(
             f"verify-{stage.name}",
             source=self._source,
-            commands=commands.verification(stage.name),
+            commands=builds.verification(stage.name),
             role=role,
             variables=_variables(stage, role),
             compute_type=self._settings.machine.compute_type,
@@ -299,14 +299,14 @@ _RUNTIMES = {"phases": {"install": {"runtime-versions": {"python": "3.11", "node
 
 def _gate_commands(gate: PipelineGate, stage: DeployedStage) -> tuple[str, ...]:
     if gate.load_test is not None:
-        return commands.measurement(stage.name, endpoints=gate.load_test.endpoints or ())
-    return commands.gate(gate.commands or ())
+        return builds.measurement(stage.name, endpoints=gate.load_test.endpoints or ())
+    return builds.gate(gate.commands or ())
 
 
 def _variables(stage: DeployedStage, role: AssumingRole) -> dict[str, str]:
     return {
-        commands.ROLE_VARIABLE: role.assumed,
-        commands.REGION_VARIABLE: stage.loaded.environment.region,
+        builds.ROLE_VARIABLE: role.assumed,
+        builds.REGION_VARIABLE: stage.loaded.environment.region,
     }
 
 

@@ -19,7 +19,7 @@ from constructs_lib.pipeline_access import (
 )
 from tritonstack import naming
 from tritonstack.config import Environment
-from tritonstack.pipeline import names
+from tritonstack.pipeline import builds
 
 
 class PipelineAccessStack(cdk.Stack):
@@ -37,7 +37,7 @@ class PipelineAccessStack(cdk.Stack):
         construct_id: str,
         *,
         environment: Environment,
-        pipeline: names.PipelineNames,
+        pipeline: builds.PipelineNames,
         weights: Sequence[str],
         engines_by_codebuild: bool = False,
         engines_by_processing: bool = False,
@@ -82,7 +82,7 @@ class PipelineAccessStack(cdk.Stack):
         )
         self.measure = self._measure() if measured else None
 
-    def _role(self, work: names.Work, description: str) -> PipelineRole:
+    def _role(self, work: builds.Work, description: str) -> PipelineRole:
         name = self._environment.environment
         return PipelineRole(
             self,

@@ -21,7 +21,7 @@ from tritonstack.config import Environment
 from tritonstack.config.release import release_warnings
 
 if TYPE_CHECKING:
-    from tritonstack.outputs.parameters import ServingFields
+    from tritonstack.outputs.contract import ServingFields
 
 
 class ServingStack(cdk.Stack):

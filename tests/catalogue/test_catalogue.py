@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tritonstack.catalogue import ImageNotFoundError, dns_suffix, load_catalogue, partition, release_order
-from tritonstack.catalogue.host_amis import propose_host_ami
+from tritonstack.catalogue.releases import propose_host_ami
 
 CATALOGUE = load_catalogue()
 

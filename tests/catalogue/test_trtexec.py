@@ -8,7 +8,7 @@ import pytest
 
 from tritonstack.catalogue import TritonRelease, load_catalogue
 from tritonstack.catalogue.data_file import read_data
-from tritonstack.catalogue.trtexec import (
+from tritonstack.catalogue.options import (
     TensorRtNotKnownError,
     known_versions,
     minor_version,

@@ -12,7 +12,7 @@ import yaml
 
 from tests.e2e.project import REPOSITORY, Project
 from tests.outputs.page import PAGE, Block, blocks, jq_is_there, run_sh
-from tritonstack.outputs.document import OutputsDocument
+from tritonstack.outputs.contract import OutputsDocument
 from tritonstack_local.aws import LocalAws
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(700)]

@@ -8,7 +8,7 @@ from typing import get_args
 import pytest
 
 from tritonstack.catalogue import load_catalogue
-from tritonstack.catalogue.build_machines import BuilderKind, load_build_machines
+from tritonstack.catalogue.instances import BuilderKind, load_build_machines
 from tritonstack.config.builds import BuildSettings, ComputeType
 from tritonstack.engines.plan import NoBuilderError, builder_for, least_tensorrt
 from tritonstack.naming import Platform

@@ -13,7 +13,7 @@ import pytest
 
 from tests.engines.stand_ins import doubling_graph
 from tritonstack.catalogue import load_catalogue
-from tritonstack.catalogue.trtexec import known_versions, trtexec_table
+from tritonstack.catalogue.options import known_versions, trtexec_table
 from tritonstack.engines import engine_step
 from tritonstack.engines.trtexec import EngineJob, engine_options, engine_problems, tensorrt_versions, write_job
 from tritonstack.errors import InputError

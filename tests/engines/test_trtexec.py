@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tritonstack.catalogue import load_catalogue
-from tritonstack.catalogue.trtexec import tensorrt_candidates, trtexec_options
+from tritonstack.catalogue.options import tensorrt_candidates, trtexec_options
 from tritonstack.engines.trtexec import Target, command, engine_options, engine_problems, tensorrt_versions
 from tritonstack.errors import InputError
 from tritonstack.models.engine_recipe import Engine

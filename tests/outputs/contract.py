@@ -15,9 +15,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from tritonstack.naming import outputs_parameter, release_parameter
-from tritonstack.outputs.contract import CONTRACT, MINOR
-from tritonstack.outputs.document import OutputsDocument
-from tritonstack.outputs.parameters import KINDS
+from tritonstack.outputs.contract import CONTRACT, KINDS, MINOR, OutputsDocument
 
 FILE = Path(__file__).parent / f"contract-{CONTRACT}.json"
 STACK_OUTPUTS = {

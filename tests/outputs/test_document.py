@@ -10,9 +10,8 @@ import jsonschema
 import pytest
 
 from tests.outputs.world import DIGEST, OTHER_DIGEST, PATH, SystemsManager, serving, settings, smallest, told, whole
-from tritonstack.outputs.assembling import document_of, nulls
-from tritonstack.outputs.document import OutputsDocument
-from tritonstack.outputs.reading import read_told
+from tritonstack.outputs.contract import OutputsDocument
+from tritonstack.outputs.reading import document_of, nulls, read_outputs
 
 SCHEMA_FOLDER = Path(__file__).parents[2] / "schemas"
 SCHEMA = json.loads(SCHEMA_FOLDER.joinpath("outputs.schema.json").read_text())
@@ -20,7 +19,7 @@ PARAMETER_SCHEMA = json.loads(SCHEMA_FOLDER.joinpath("outputs-parameter.schema.j
 
 
 def document(parameters: dict[str, Any]) -> OutputsDocument:
-    return document_of(read_told(SystemsManager(parameters), settings()), environment="dev")
+    return document_of(read_outputs(SystemsManager(parameters), settings()), environment="dev")
 
 
 def test_everything_that_the_stacks_tell_is_in_the_document() -> None:

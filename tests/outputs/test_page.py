@@ -14,7 +14,7 @@ from tests.outputs.page import PAGE, blocks
 from tests.outputs.test_contract import COMMITTED
 from tests.outputs.world import ACCOUNT, REGION, SystemsManager, settings, whole
 from tests.policies.evaluator import Request, Verdict, evaluate
-from tritonstack.outputs.reading import read_told
+from tritonstack.outputs.reading import read_outputs
 
 
 def block(language: str) -> str:
@@ -59,7 +59,7 @@ def allowed(policy: list[dict[str, Any]], path: str) -> bool:
 def test_the_permissions_are_those_that_the_command_needs_and_no_more() -> None:
     policy = json.loads(block("json").replace("tritonstack/local/", "tritonstack/dev/"))["Statement"]
     systems = SystemsManager(whole())
-    read_told(systems, settings())
+    read_outputs(systems, settings())
     assert [path for path in systems.asked if not allowed(policy, path)] == []
     named = {resource.partition("parameter")[2] for each in policy for resource in each["Resource"]}
     assert named == set(systems.asked), "more is allowed than is asked for"

@@ -9,7 +9,7 @@ import pytest
 
 from tests.outputs.world import DIGEST, ENDPOINT, PATH, SystemsManager, serving, settings, smallest, told, whole
 from tritonstack.errors import InputError, WorkFailedError
-from tritonstack.outputs.reading import read_told
+from tritonstack.outputs.reading import read_outputs
 
 NETWORK = {
     "imported": {
@@ -24,19 +24,19 @@ NETWORK = {
 def refused(parameters: dict[str, Any], *, denied: tuple[str, ...] = (), **changes: Any) -> str:
     """The message where the input is wrong."""
     with pytest.raises(InputError) as raised:
-        read_told(SystemsManager(parameters, denied), settings(**changes))
+        read_outputs(SystemsManager(parameters, denied), settings(**changes))
     return str(raised.value)
 
 
 def test_what_every_stack_tells_and_each_current_release_are_read() -> None:
-    read = read_told(SystemsManager(whole()), settings())
+    read = read_outputs(SystemsManager(whole()), settings())
     assert set(read.stacks) == {"artifacts", "network", "builds", "observability", "serving-digits"}
     assert read.releases == {"digits": {"double": DIGEST}}
 
 
 def test_nothing_is_read_but_outputs_and_the_records_of_what_serves() -> None:
     systems = SystemsManager({**whole(), "/tritonstack/dev/other/model": DIGEST})
-    read_told(systems, settings())
+    read_outputs(systems, settings())
     assert systems.asked == ["/tritonstack/dev/_outputs", "/tritonstack/dev/digits"]
 
 
@@ -78,7 +78,7 @@ def test_an_older_contract_is_told_as_such_where_its_fields_are_others() -> None
 
 def test_fields_of_a_later_minor_version_are_passed_over() -> None:
     later = told("artifacts", minor=7, colour="green")
-    read = read_told(SystemsManager({**smallest(), f"{PATH}artifacts": later}), settings())
+    read = read_outputs(SystemsManager({**smallest(), f"{PATH}artifacts": later}), settings())
     assert read.stacks["artifacts"]["bucket"] == "archives"
 
 
@@ -110,20 +110,20 @@ def test_the_records_that_another_environments_parameter_names_are_not_read() ->
     other = serving("digits", environment="prod", release_records="/tritonstack/prod/digits/")
     systems = SystemsManager({**smallest(), f"{PATH}serving-digits": other})
     with pytest.raises(InputError, match="'prod'"):
-        read_told(systems, settings())
+        read_outputs(systems, settings())
     assert systems.asked == ["/tritonstack/dev/_outputs"]
 
 
 def test_a_path_that_may_not_be_read_is_failed_work_and_names_the_permission() -> None:
     with pytest.raises(WorkFailedError, match=r"ssm:GetParametersByPath.*docs/outputs\.md") as raised:
-        read_told(SystemsManager(smallest(), denied=("/tritonstack/dev/_outputs",)), settings())
+        read_outputs(SystemsManager(smallest(), denied=("/tritonstack/dev/_outputs",)), settings())
     assert "cdk deploy" not in str(raised.value), "whether something is missing is not known"
 
 
 def test_everything_is_told_at_once_and_a_refusal_of_aws_makes_it_failed_work() -> None:
     parameters = {**smallest(), f"{PATH}artifacts": told("artifacts", contract=0)}
     with pytest.raises(WorkFailedError) as raised:
-        read_told(SystemsManager(parameters, denied=("/tritonstack/dev/digits",)), settings(dashboard=True))
+        read_outputs(SystemsManager(parameters, denied=("/tritonstack/dev/digits",)), settings(dashboard=True))
     for words in ("older version", "AccessDeniedException", "cdk deploy 'dev/observability'"):
         assert words in str(raised.value)
 
@@ -135,5 +135,5 @@ def test_a_record_that_holds_no_digest_is_refused() -> None:
 
 
 def test_an_endpoint_that_left_the_file_is_told_while_its_stack_is_there() -> None:
-    read = read_told(SystemsManager({**smallest(), f"{PATH}serving-old": serving("old")}), settings())
+    read = read_outputs(SystemsManager({**smallest(), f"{PATH}serving-old": serving("old")}), settings())
     assert set(read.serving()) == {"digits", "old"}

@@ -14,8 +14,7 @@ from tests.monitoring.settings_of import SCALING
 from tests.outputs.test_contract import COMMITTED
 from tests.stacks.environments import DIGITS, SINGLE, environment, stage
 from tests.stacks.everything import everything, stacks_of
-from tritonstack.outputs.contract import PARAMETER_BYTES
-from tritonstack.outputs.parameters import PARAMETER
+from tritonstack.outputs.contract import PARAMETER, PARAMETER_BYTES
 
 LONGEST_ARN = "arn:aws-us-gov:iam::123456789012:role/" + "r" * 128
 REFERENCE = re.compile(r"\$\{[^}]+\}")

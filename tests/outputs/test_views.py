@@ -11,14 +11,13 @@ from rich.console import Console
 
 from tests.outputs.world import PATH, SystemsManager, serving, settings, smallest, told, whole
 from tritonstack.errors import InputError
-from tritonstack.outputs.assembling import document_of
-from tritonstack.outputs.document import OutputsDocument
-from tritonstack.outputs.reading import read_told
+from tritonstack.outputs.contract import OutputsDocument
+from tritonstack.outputs.reading import document_of, read_outputs
 from tritonstack.outputs.views import table, variables
 
 
 def document(parameters: dict[str, Any]) -> OutputsDocument:
-    return document_of(read_told(SystemsManager(parameters), settings()), environment="dev")
+    return document_of(read_outputs(SystemsManager(parameters), settings()), environment="dev")
 
 
 def test_variables_have_the_fields_path_as_name() -> None:

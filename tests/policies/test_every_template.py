@@ -27,7 +27,7 @@ from tests.stacks.everything import everything, everything_served, stacks_of
 from tritonstack.config.loader import load_environment
 from tritonstack.config.pipeline import load_pipeline
 from tritonstack.pipeline.bootstrap import SCALING_ROLE, SCALING_SERVICE, environment_policy, pipeline_policy
-from tritonstack.pipeline.names import PipelineNames
+from tritonstack.pipeline.builds import PipelineNames
 from tritonstack.review.assembly import normal
 from tritonstack.review.snapshot import readable
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,8 @@ from tests.models.folders import write_double
 from tests.preflight.fakes import Answer, FakeSession
 from tritonstack.config import load_environment
 from tritonstack.engines.order import Served, served_by
-from tritonstack.preflight.result import Result
-from tritonstack.preflight.subject import Check, Subject
+from tritonstack.preflight.runner import CHECKS
+from tritonstack.preflight.subject import PreflightResult, Subject
 from tritonstack.read_only_aws import ReadOnlyCalls
 
 ACCOUNT, REGION = "123456789012", "us-east-1"
@@ -45,14 +45,20 @@ def served(
 
 def subject_of(what: Served, answers: Mapping[str, Answer], *, project: Path = Path("/nowhere")) -> Subject:
     """A subject whose account answers so."""
-    return Subject.of(what, ReadOnlyCalls(FakeSession(answers)), project=project, local=False)
+    return Subject(served=what, calls=ReadOnlyCalls(FakeSession(answers)), project=project, local=False)
 
 
 def results_of(
-    check: Check, what: Served, answers: Mapping[str, Answer], *, project: Path = Path("/nowhere")
-) -> dict[str, Result]:
-    """What the check says, by what it looked at."""
-    results = list(check.run(subject_of(what, answers, project=project)))
+    check: Callable[[Subject], Iterator[PreflightResult]],
+    what: Served,
+    answers: Mapping[str, Answer],
+    *,
+    project: Path = Path("/nowhere"),
+) -> dict[str, PreflightResult]:
+    """The results of a check by their subjects; each carries the name that the runner lists the check by."""
+    [name] = [each.name for each in CHECKS if each.run is check]
+    results = list(check(subject_of(what, answers, project=project)))
+    assert {result.check for result in results} <= {name}
     by_subject = {result.subject: result for result in results}
     assert len(by_subject) == len(results), "two results have one subject"
     return by_subject

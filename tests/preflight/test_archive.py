@@ -10,7 +10,7 @@ import pytest
 from tests.preflight.fakes import DENIED, Answer, RefusalError, pages
 from tests.preflight.subjects import results_of, served
 from tritonstack.naming import ArchiveName, Platform, archive_key
-from tritonstack.preflight.checks.archive import CHECK
+from tritonstack.preflight.archives import check_archive
 
 T4 = Platform(release="24.09", gpu="t4")
 
@@ -34,19 +34,19 @@ def test_archives_that_are_there_pass(tmp_path: Path) -> None:
     what = served(tmp_path)
     (digest,) = what.release_sets["e0"].values()
     key = archive_key(endpoint="e0", platform=T4, archive=ArchiveName(model="double", digest=digest))
-    found = results_of(CHECK, what, bucket(key), project=tmp_path)["test"]
+    found = results_of(check_archive, what, bucket(key), project=tmp_path)["test"]
     assert (found.outcome, found.found) == ("passes", "1 there")
 
 
 @pytest.mark.parametrize(("on_deploy", "outcome"), [(False, "fails"), (True, "passes")])
 def test_a_missing_archive_fails_unless_the_deployment_builds_it(tmp_path: Path, on_deploy: bool, outcome: str) -> None:
     what = served(tmp_path, builds={"on_deploy": on_deploy})
-    found = results_of(CHECK, what, bucket(), project=tmp_path)["test"]
+    found = results_of(check_archive, what, bucket(), project=tmp_path)["test"]
     assert found.outcome == outcome
     assert "1 missing (double." in found.found
-    none_yet = results_of(CHECK, what, {"ssm.GetParameter": RefusalError("ParameterNotFound")}, project=tmp_path)[
-        "test"
-    ]
+    none_yet = results_of(
+        check_archive, what, {"ssm.GetParameter": RefusalError("ParameterNotFound")}, project=tmp_path
+    )["test"]
     assert (none_yet.outcome, "no bucket yet" in none_yet.found) == (outcome, True)
 
 
@@ -62,7 +62,7 @@ def test_a_missing_archive_fails_unless_the_deployment_builds_it(tmp_path: Path,
 def test_a_bucket_that_may_not_be_read_is_unknown(
     tmp_path: Path, operation: str, error: Exception, permission: str | None
 ) -> None:
-    found = results_of(CHECK, served(tmp_path), bucket() | {operation: error}, project=tmp_path)["test"]
+    found = results_of(check_archive, served(tmp_path), bucket() | {operation: error}, project=tmp_path)["test"]
     assert (found.outcome, found.permission) == ("unknown", permission)
 
 
@@ -82,5 +82,5 @@ def test_a_recorded_digest_whose_inputs_are_gone_fails_and_one_that_may_not_be_r
     record = {"Name": "/tritonstack/test/e0/double", "Value": digest}
     records: dict[str, Answer] = {"ssm.GetParametersByPath": pages("Parameters", [record])}
     answers = bucket(*there) | records | {"s3.GetObject": error}
-    found = results_of(CHECK, what, answers, project=tmp_path)["test"]
+    found = results_of(check_archive, what, answers, project=tmp_path)["test"]
     assert (found.outcome, found.permission) == (outcome, permission)

@@ -14,8 +14,9 @@ import boto3
 import pytest
 from botocore.config import Config
 
+from tests.preflight.fakes import DENIED, FakeSession
 from tritonstack import read_only_aws
-from tritonstack.preflight.account_facts import Once
+from tritonstack.preflight.subject import AccountFacts
 from tritonstack.read_only_aws import NotKnownError, ReadOnlyCalls, not_known_of
 
 QUICK = Config(connect_timeout=1, read_timeout=0.3, retries={"mode": "standard", "total_max_attempts": 2}, proxies={})
@@ -124,20 +125,11 @@ def test_a_denial_tells_the_permission_whoever_made_the_call() -> None:
     assert not_known_of(error.value).permission == "ssm:GetParameter"
 
 
-def test_a_value_is_found_once_and_a_refusal_is_kept() -> None:
-    found: list[int] = []
-
-    def find() -> int:
-        found.append(1)
-        if len(found) == 1:
-            raise NotKnownError("no", advice="a", permission="p")
-        return len(found)
-
-    refused = Once(find)
+def test_a_fact_is_read_once_and_a_refusal_is_kept() -> None:
+    denied = FakeSession({"cloudformation.DescribeStacks": DENIED})
+    facts = AccountFacts(ReadOnlyCalls(denied), region="us-east-1")
     for _ in range(2):
         with pytest.raises(NotKnownError) as error:
-            refused.get()
-        assert error.value.permission == "p"
-    assert len(found) == 1
-    again = Once(find)
-    assert (again.get(), again.get()) == (2, 2)
+            facts.stack("dev-network")
+        assert error.value.permission == "cloudformation:DescribeStacks"
+    assert len(denied.calls) == 1

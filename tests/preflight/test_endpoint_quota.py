@@ -9,7 +9,7 @@ import pytest
 
 from tests.preflight.fakes import DENIED, SILENCE, Answer, RefusalError, pages
 from tests.preflight.subjects import REGION, results_of, served
-from tritonstack.preflight.checks.endpoint_quota import CHECK
+from tritonstack.preflight.quotas import check_endpoint_quota
 
 T4 = "ml.g4dn.xlarge"
 
@@ -59,9 +59,9 @@ def test_maximum_new_fleet_and_other_endpoints_count(tmp_path: Path) -> None:
     scaled = {"scaling": {"minimum": 1, "maximum": 6, "gpu_utilization": 70}}
     what = served(tmp_path, scaled, {"initial_instance_count": 2})
     running = {"test-e0": (T4, 5), "theirs": (T4, 3), "other-type": ("ml.m5.large", 9)}
-    enough = results_of(CHECK, what, account(of_type=17, running=running))
+    enough = results_of(check_endpoint_quota, what, account(of_type=17, running=running))
     assert enough[T4].outcome == "passes"
-    short = results_of(CHECK, what, account(of_type=16, running=running))
+    short = results_of(check_endpoint_quota, what, account(of_type=16, running=running))
     assert short[T4].outcome == "fails"
     assert short[T4].needed.startswith("17 instances: 8 at maximum + 6 of a new fleet during an update + 3 of other")
     assert "quota-code L-00000001 --desired-value 17" in short[T4].advice
@@ -70,7 +70,7 @@ def test_maximum_new_fleet_and_other_endpoints_count(tmp_path: Path) -> None:
 
 def test_all_types_together_have_a_quota_too(tmp_path: Path) -> None:
     what = served(tmp_path, {}, {"instance_type": "ml.g5.xlarge"})
-    found = results_of(CHECK, what, account(of_type=9, of_all=2))
+    found = results_of(check_endpoint_quota, what, account(of_type=9, of_all=2))
     assert found["all instance types"].outcome == "fails"
     assert found["all instance types"].needed.startswith("3 instances: 2 at maximum + 1 of")
     assert found["ml.g5.xlarge"].outcome == "unknown", "no quota of that name is listed: nothing is known"
@@ -79,7 +79,7 @@ def test_all_types_together_have_a_quota_too(tmp_path: Path) -> None:
 def test_a_schedule_may_ask_for_more_than_the_maximum_of_now(tmp_path: Path) -> None:
     evening = {"name": "evening", "when": "cron(0 18 * * ? *)", "minimum": 2, "maximum": 9}
     scaling = {"minimum": 1, "maximum": 3, "gpu_utilization": 70, "schedules": [evening]}
-    found = results_of(CHECK, served(tmp_path, {"scaling": scaling}), account(of_type=17))
+    found = results_of(check_endpoint_quota, served(tmp_path, {"scaling": scaling}), account(of_type=17))
     assert found[T4].outcome == "fails"
     assert found[T4].needed.startswith("18 instances: 9 at maximum + 9")
 
@@ -91,7 +91,7 @@ def test_a_default_counts_where_the_accounts_value_is_not_listed(tmp_path: Path)
         ),
         "service-quotas.ListAWSDefaultServiceQuotas": pages("Quotas", [quota(f"{T4} for endpoint usage", 0)]),
     }
-    found = results_of(CHECK, served(tmp_path), answers)
+    found = results_of(check_endpoint_quota, served(tmp_path), answers)
     assert found[T4].outcome == "fails"
     assert "0 (default of L-00000001" in found[T4].found
 
@@ -111,7 +111,7 @@ def test_what_aws_does_not_say_is_unknown_and_never_a_pass(
     tmp_path: Path, operation: str, error: Exception, permission: str | None, words: str
 ) -> None:
     answers = {**account(of_type=99, running={"theirs": (T4, 1)}), operation: error}
-    found = results_of(CHECK, served(tmp_path), answers)
+    found = results_of(check_endpoint_quota, served(tmp_path), answers)
     assert {result.outcome for result in found.values()} == {"unknown"}
     assert {result.permission for result in found.values()} == {permission}
     assert all(words in result.found for result in found.values())
@@ -121,5 +121,5 @@ def test_what_aws_does_not_say_is_unknown_and_never_a_pass(
 def test_an_endpoint_that_is_gone_since_it_was_listed_does_not_count(tmp_path: Path) -> None:
     answers = account(of_type=2, running={"theirs": (T4, 1)})
     gone = RefusalError("ValidationException", 'Could not find endpoint "theirs"')
-    found = results_of(CHECK, served(tmp_path), {**answers, "sagemaker.DescribeEndpoint": gone})
+    found = results_of(check_endpoint_quota, served(tmp_path), {**answers, "sagemaker.DescribeEndpoint": gone})
     assert found[T4].outcome == "passes"

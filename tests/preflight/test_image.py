@@ -9,7 +9,7 @@ import pytest
 
 from tests.preflight.fakes import SILENCE, FakeSession, RefusalError
 from tests.preflight.subjects import results_of, served
-from tritonstack.preflight.checks.image import CHECK, EcrImage
+from tritonstack.preflight.archives import check_image
 from tritonstack.preflight.subject import Subject
 from tritonstack.read_only_aws import ReadOnlyCalls
 
@@ -22,7 +22,7 @@ MISSING = {"images": [], "failures": [{"imageId": {"imageTag": "24.09-py3"}, "fa
 def test_an_image_is_asked_for_by_tag_at_the_account_that_keeps_it(tmp_path: Path) -> None:
     session = FakeSession({"ecr.BatchGetImage": FOUND})
     what = served(tmp_path, {}, {})  # two endpoints, one image
-    (result,) = CHECK.run(Subject.of(what, ReadOnlyCalls(session), project=tmp_path, local=False))
+    (result,) = check_image(Subject(served=what, calls=ReadOnlyCalls(session), project=tmp_path, local=False))
     assert (result.subject, result.outcome, result.found) == (URI, "passes", DIGEST)
     ((operation, request),) = session.calls
     assert operation == "ecr.BatchGetImage"
@@ -32,7 +32,7 @@ def test_an_image_is_asked_for_by_tag_at_the_account_that_keeps_it(tmp_path: Pat
 
 @pytest.mark.parametrize("answer", [MISSING, RefusalError("RepositoryNotFoundException")])
 def test_an_image_that_is_not_there_fails(tmp_path: Path, answer: Any) -> None:
-    (result,) = results_of(CHECK, served(tmp_path), {"ecr.BatchGetImage": answer}).values()
+    (result,) = results_of(check_image, served(tmp_path), {"ecr.BatchGetImage": answer}).values()
     assert result.outcome == "fails"
     assert "image:" in result.advice
 
@@ -41,7 +41,7 @@ def test_an_image_that_is_not_there_fails(tmp_path: Path, answer: Any) -> None:
     ("error", "permission"), [(RefusalError("AccessDeniedException"), "ecr:BatchGetImage"), (SILENCE, None)]
 )
 def test_a_registry_that_does_not_say_is_unknown(tmp_path: Path, error: Exception, permission: str | None) -> None:
-    (result,) = results_of(CHECK, served(tmp_path), {"ecr.BatchGetImage": error}).values()
+    (result,) = results_of(check_image, served(tmp_path), {"ecr.BatchGetImage": error}).values()
     assert (result.outcome, result.permission) == ("unknown", permission)
 
 
@@ -49,12 +49,14 @@ def test_an_image_of_another_region_is_asked_for_there(tmp_path: Path) -> None:
     own = f"111122223333.dkr.ecr.eu-west-1.amazonaws.com/team/triton@{DIGEST}"
     session = FakeSession({"ecr.BatchGetImage": FOUND})
     what = served(tmp_path, builds={"image": own, "on_deploy": True})
-    results = CHECK.run(Subject.of(what, ReadOnlyCalls(session), project=tmp_path, local=False))
+    results = check_image(Subject(served=what, calls=ReadOnlyCalls(session), project=tmp_path, local=False))
     assert [result.subject for result in results] == [own, URI]
     assert session.clients == [("ecr", "eu-west-1"), ("ecr", "us-east-1")]
+    request = session.calls[0][1]
+    assert (request["registryId"], request["repositoryName"]) == ("111122223333", "team/triton")
+    assert request["imageIds"] == [{"imageDigest": DIGEST}]
 
 
-def test_a_uri_is_read_in_parts() -> None:
-    assert EcrImage.parse("aws/codebuild/standard:7.0") is None
-    image = EcrImage.parse(f"111122223333.dkr.ecr.cn-north-1.amazonaws.com.cn/a/b@{DIGEST}")
-    assert image == EcrImage(account="111122223333", region="cn-north-1", repository="a/b", tag=None, digest=DIGEST)
+def test_an_image_of_codebuilds_own_is_not_in_ecr(tmp_path: Path) -> None:
+    what = served(tmp_path, builds={"image": "aws/codebuild/standard:7.0", "on_deploy": True})
+    assert list(results_of(check_image, what, {"ecr.BatchGetImage": FOUND})) == [URI]

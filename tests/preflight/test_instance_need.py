@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.preflight.subjects import served
-from tritonstack.preflight.instance_need import instance_need
+from tritonstack.preflight.quotas import instance_need
 
 LOUD = {"accept_multi_model": True, "wait_seconds": 600, "maximum_execution_minutes": 480}
 

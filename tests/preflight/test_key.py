@@ -10,7 +10,7 @@ import pytest
 
 from tests.preflight.fakes import DENIED, Answer, FakeSession, RefusalError
 from tests.preflight.subjects import ACCOUNT, results_of, served
-from tritonstack.preflight.checks.key import CHECK, lets_in
+from tritonstack.preflight.own_resources import check_key, lets_in
 from tritonstack.read_only_aws import MutatingCallError, ReadOnlyCalls
 
 KEY = f"arn:aws:kms:us-east-1:{ACCOUNT}:key/0a"
@@ -43,7 +43,7 @@ def key(*statements: dict[str, Any], **metadata: str) -> dict[str, Answer]:
 def look(folder: Path, answers: dict[str, Answer], **environment: Any) -> dict[str, str]:
     """Outcomes by what was looked at, of an environment whose artifacts are under the key, with logs and alarms."""
     more = {"alarms": {}, "logs": {"endpoint_days": 30}, **environment}
-    found = results_of(CHECK, served(folder, artifacts={"key_arn": KEY}, **more), answers)
+    found = results_of(check_key, served(folder, artifacts={"key_arn": KEY}, **more), answers)
     return {name.removesuffix(KEY).strip() or "state": result.outcome for name, result in found.items()}
 
 
@@ -77,7 +77,7 @@ def test_no_such_key_fails(tmp_path: Path) -> None:
 def test_denials_are_unknown_each_with_its_permission(tmp_path: Path) -> None:
     what = served(tmp_path, artifacts={"key_arn": KEY})
     answers = key(ROOT) | {"kms.GetKeyPolicy": DENIED, "kms.Encrypt": DENIED}
-    found = results_of(CHECK, what, answers)
+    found = results_of(check_key, what, answers)
     assert {result.permission for result in found.values()} == {None, "kms:GetKeyPolicy", "kms:Encrypt"}
     assert [result.outcome for result in found.values()] == ["passes", "unknown", "unknown"]
 

@@ -10,7 +10,7 @@ import pytest
 from tests.preflight.fakes import DENIED, Answer, RefusalError, pages
 from tests.preflight.subjects import results_of, served
 from tests.preflight.test_stacks import stacks
-from tritonstack.preflight.checks import left_network
+from tritonstack.preflight.ec2 import check_left_network
 
 VPC, A, B, GROUP = "vpc-0c", "subnet-0a", "subnet-0b", "sg-0c"
 ZONES = ["us-east-1a", "us-east-1b", "us-east-1c"]
@@ -58,16 +58,16 @@ def test_what_a_fleet_is_in_and_the_settings_have_no_more_fails(
     tmp_path: Path, network: dict[str, Any], gone: list[str]
 ) -> None:
     what = served(tmp_path, network={**OF_SETTINGS, **network})
-    found = results_of(left_network.CHECK, what, account(model=INSIDE))
+    found = results_of(check_left_network, what, account(model=INSIDE))
     assert list(found) == ["test-old"], (
         "endpoints that left the file have a fleet still, other environments' do not count"
     )
     assert found["test-old"].outcome == "fails"
     assert [part for part in (A, B, GROUP) if part in found["test-old"].found] == gone
     assert "leave_zones" in found["test-old"].advice
-    left = results_of(left_network.CHECK, what, account(model=OUTSIDE))
+    left = results_of(check_left_network, what, account(model=OUTSIDE))
     assert left["test-old"].outcome == "passes", "the second of the two deployments"
-    assert results_of(left_network.CHECK, what, account(model=None))["test-old"].outcome == "passes"
+    assert results_of(check_left_network, what, account(model=None))["test-old"].outcome == "passes"
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_what_a_fleet_is_in_and_the_settings_have_no_more_fails(
 )
 def test_the_first_of_two_deployments_takes_nothing_away(tmp_path: Path, network: dict[str, Any]) -> None:
     what = served(tmp_path, network={**OF_SETTINGS, **network})
-    found = results_of(left_network.CHECK, what, account(model=INSIDE))
+    found = results_of(check_left_network, what, account(model=INSIDE))
     assert {name: result.outcome for name, result in found.items()} == {"test-network": "passes"}
 
 
@@ -93,19 +93,19 @@ def test_a_group_that_was_made_in_an_imported_vpc_goes_once_groups_are_named(
     what = served(tmp_path, network={**OF_SETTINGS, "imported": imported})
     answers = account(model={"Subnets": ["subnet-01", "subnet-02"], "SecurityGroupIds": [GROUP]}, group_vpc="vpc-01")
     answers |= stacks(AWS_EC2_SecurityGroup=[GROUP])
-    [result] = results_of(left_network.CHECK, what, answers).values()
+    [result] = results_of(check_left_network, what, answers).values()
     assert result.outcome == outcome
 
 
 def test_without_a_network_nothing_is_asked_and_without_its_stack_nothing_goes(tmp_path: Path) -> None:
-    assert results_of(left_network.CHECK, served(tmp_path), {}) == {}
-    found = results_of(left_network.CHECK, served(tmp_path, network={"imported": IMPORTED}), stacks(None))
+    assert results_of(check_left_network, served(tmp_path), {}) == {}
+    found = results_of(check_left_network, served(tmp_path, network={"imported": IMPORTED}), stacks(None))
     assert found["test-network"].outcome == "passes"
 
 
 def test_a_model_that_may_not_be_seen_is_unknown_and_an_endpoint_that_is_gone_passes(tmp_path: Path) -> None:
     what = served(tmp_path, network={"imported": IMPORTED})
-    denied = results_of(left_network.CHECK, what, account(model=INSIDE) | {"sagemaker.DescribeModel": DENIED})
+    denied = results_of(check_left_network, what, account(model=INSIDE) | {"sagemaker.DescribeModel": DENIED})
     assert (denied["test-old"].outcome, denied["test-old"].permission) == ("unknown", "sagemaker:DescribeModel")
     gone = account(model=INSIDE) | {"sagemaker.DescribeEndpoint": RefusalError("ValidationException")}
-    assert results_of(left_network.CHECK, what, gone)["test-old"].outcome == "passes"
+    assert results_of(check_left_network, what, gone)["test-old"].outcome == "passes"

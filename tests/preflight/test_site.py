@@ -9,15 +9,8 @@ import pytest
 
 from tests.preflight.fakes import DENIED, Answer, RefusalError, pages
 from tests.preflight.subjects import ACCOUNT, results_of, served
-from tritonstack.preflight.checks import (
-    bucket,
-    permissions_boundary,
-    prefix_list,
-    rollback_alarm,
-    security_group,
-    subnet,
-    zone,
-)
+from tritonstack.preflight.ec2 import check_prefix_list, check_security_group, check_subnet, check_zone
+from tritonstack.preflight.own_resources import check_bucket, check_permissions_boundary, check_rollback_alarm
 
 BOUNDARY = f"arn:aws:iam::{ACCOUNT}:policy/bound"
 A, B = "subnet-0a", "subnet-0b"
@@ -43,11 +36,11 @@ PREFIX = {"imported": {**IMPORTED, "security_group_ids": []}, "s3_prefix_list_id
 )
 def test_a_permissions_boundary_must_exist(tmp_path: Path, answer: Any, outcome: str) -> None:
     what = served(tmp_path, permissions_boundary=BOUNDARY)
-    assert results_of(permissions_boundary.CHECK, what, {"iam.GetPolicy": answer})[BOUNDARY].outcome == outcome
+    assert results_of(check_permissions_boundary, what, {"iam.GetPolicy": answer})[BOUNDARY].outcome == outcome
 
 
 def test_no_boundary_is_not_looked_at(tmp_path: Path) -> None:
-    assert results_of(permissions_boundary.CHECK, served(tmp_path), {}) == {}
+    assert results_of(check_permissions_boundary, served(tmp_path), {}) == {}
 
 
 def subnets(*, owner: str = ACCOUNT, **rows: tuple[str, str, int]) -> dict[str, Answer]:
@@ -67,7 +60,7 @@ def subnets(*, owner: str = ACCOUNT, **rows: tuple[str, str, int]) -> dict[str, 
 def test_subnets_need_an_address_an_instance_the_new_fleet_included(tmp_path: Path) -> None:
     what = served(tmp_path, {"initial_instance_count": 3}, network=NETWORK)  # 3 + 3, over two subnets
     enough = subnets(subnet_0a=("vpc-01", "us-east-1a", 3), subnet_0b=("vpc-01", "us-east-1b", 2))
-    found = results_of(subnet.CHECK, what, enough)
+    found = results_of(check_subnet, what, enough)
     assert {name: result.outcome for name, result in found.items()} == {A: "passes", B: "fails"}
     assert "3 free addresses" in found[B].needed
 
@@ -75,7 +68,7 @@ def test_subnets_need_an_address_an_instance_the_new_fleet_included(tmp_path: Pa
 @pytest.mark.parametrize("row", [("vpc-02", "us-east-1a", 99), ("vpc-01", "us-east-1c", 99)])
 def test_a_subnet_of_another_vpc_or_zone_fails(tmp_path: Path, row: tuple[str, str, int]) -> None:
     answers = subnets(subnet_0a=row, subnet_0b=("vpc-01", "us-east-1b", 99))
-    found = results_of(subnet.CHECK, served(tmp_path, network=NETWORK), answers)
+    found = results_of(check_subnet, served(tmp_path, network=NETWORK), answers)
     assert {name: result.outcome for name, result in found.items()} == {A: "fails", B: "passes"}
 
 
@@ -94,16 +87,16 @@ def test_the_owner_of_shared_subnets_is_named_for_the_roles_policies(
 ) -> None:
     what = served(tmp_path, network={"imported": {**IMPORTED, "owner_account": said}})
     answers = subnets(owner=owner, subnet_0a=("vpc-01", "us-east-1a", 99), subnet_0b=("vpc-01", "us-east-1b", 99))
-    found = results_of(subnet.CHECK, what, answers)
+    found = results_of(check_subnet, what, answers)
     assert {each.outcome for each in found.values()} == {outcome}
     assert all(advice in (each.advice or "") for each in found.values())
 
 
 def test_a_subnet_that_is_gone_fails_and_one_that_may_not_be_seen_is_unknown(tmp_path: Path) -> None:
     what = served(tmp_path, network=NETWORK)
-    assert {each.outcome for each in results_of(subnet.CHECK, what, subnets()).values()} == {"fails"}
+    assert {each.outcome for each in results_of(check_subnet, what, subnets()).values()} == {"fails"}
     denied = {"ec2.DescribeSubnets": RefusalError("UnauthorizedOperation")}
-    found = results_of(subnet.CHECK, what, denied)
+    found = results_of(check_subnet, what, denied)
     assert {(each.outcome, each.permission) for each in found.values()} == {("unknown", "ec2:DescribeSubnets")}
 
 
@@ -113,7 +106,7 @@ def test_groups_and_route_tables_are_of_the_vpc(tmp_path: Path, vpcs: list[str],
         "ec2.DescribeSecurityGroups": {"SecurityGroups": [{"GroupId": "sg-01", "VpcId": vpc} for vpc in vpcs]},
         "ec2.DescribeRouteTables": {"RouteTables": [{"RouteTableId": "rtb-01", "VpcId": vpc} for vpc in vpcs]},
     }
-    found = results_of(security_group.CHECK, served(tmp_path, network=NETWORK), answers)
+    found = results_of(check_security_group, served(tmp_path, network=NETWORK), answers)
     assert {name: result.outcome for name, result in found.items()} == {"sg-01": outcome, "rtb-01": outcome}
 
 
@@ -124,7 +117,7 @@ def test_a_group_that_was_not_asked_for_does_not_count(tmp_path: Path) -> None:
         "ec2.DescribeSecurityGroups": {"SecurityGroups": others},
         "ec2.DescribeRouteTables": {"RouteTables": [{"RouteTableId": "rtb-01", "VpcId": "vpc-01"}]},
     }
-    assert results_of(security_group.CHECK, served(tmp_path, network=NETWORK), answers)["sg-01"].outcome == "passes"
+    assert results_of(check_security_group, served(tmp_path, network=NETWORK), answers)["sg-01"].outcome == "passes"
 
 
 @pytest.mark.parametrize(
@@ -133,7 +126,7 @@ def test_a_group_that_was_not_asked_for_does_not_count(tmp_path: Path) -> None:
 def test_a_zone_of_the_network_must_have_the_type(tmp_path: Path, there: list[str], outcome: str) -> None:
     rows = [{"InstanceType": "g4dn.xlarge", "Location": zone} for zone in there]
     answers = {"ec2.DescribeInstanceTypeOfferings": pages("InstanceTypeOfferings", rows[:1], rows[1:])}
-    found = results_of(zone.CHECK, served(tmp_path, network=NETWORK), answers)["ml.g4dn.xlarge"]
+    found = results_of(check_zone, served(tmp_path, network=NETWORK), answers)["ml.g4dn.xlarge"]
     assert found.outcome == outcome
     assert all(place in found.found for place in there)
 
@@ -142,7 +135,7 @@ def test_a_zone_of_the_network_must_have_the_type(tmp_path: Path, there: list[st
 def test_the_prefix_list_is_that_of_s3(tmp_path: Path, ids: list[str], outcome: str) -> None:
     answer = {"PrefixLists": [{"PrefixListId": name} for name in ids]}
     what = served(tmp_path, network=PREFIX)
-    found = results_of(prefix_list.CHECK, what, {"ec2.DescribeManagedPrefixLists": answer})["pl-01"]
+    found = results_of(check_prefix_list, what, {"ec2.DescribeManagedPrefixLists": answer})["pl-01"]
     assert found.outcome == outcome
     assert outcome != "fails" or found.advice.endswith("pl-02")
 
@@ -153,7 +146,7 @@ def test_the_prefix_list_is_that_of_s3(tmp_path: Path, ids: list[str], outcome: 
 )
 def test_buckets_of_ones_own_must_be_there(tmp_path: Path, answer: Any, outcome: str) -> None:
     what = served(tmp_path, network={**NETWORK, "additional_buckets": ["weights"]})
-    assert results_of(bucket.CHECK, what, {"s3.HeadBucket": answer})["weights"].outcome == outcome
+    assert results_of(check_bucket, what, {"s3.HeadBucket": answer})["weights"].outcome == outcome
 
 
 @pytest.mark.parametrize(
@@ -164,7 +157,7 @@ def test_a_rollback_alarm_must_be_there_and_quiet(tmp_path: Path, alarms: list[s
     endpoint = {"rollout": {**rollout, "accept_multi_model": True}}
     answer = {"MetricAlarms": [], "CompositeAlarms": [{"AlarmName": "bad", "StateValue": state} for state in alarms]}
     what = served(tmp_path, endpoint)
-    found = results_of(rollback_alarm.CHECK, what, {"cloudwatch.DescribeAlarms": answer})["bad"]
+    found = results_of(check_rollback_alarm, what, {"cloudwatch.DescribeAlarms": answer})["bad"]
     assert found.outcome == outcome
-    denied = results_of(rollback_alarm.CHECK, what, {"cloudwatch.DescribeAlarms": DENIED})["bad"]
+    denied = results_of(check_rollback_alarm, what, {"cloudwatch.DescribeAlarms": DENIED})["bad"]
     assert denied.permission == "cloudwatch:DescribeAlarms"

@@ -10,7 +10,8 @@ import pytest
 from tests.preflight.fakes import DENIED, Answer, RefusalError, pages
 from tests.preflight.subjects import results_of, served
 from tests.preflight.test_quotas_of_builds import with_engine
-from tritonstack.preflight.checks import alarm_email, endpoint_name, log_group, stack
+from tritonstack.preflight.cloudformation import check_endpoint_name, check_log_group, check_stack
+from tritonstack.preflight.own_resources import check_alarm_email
 
 SERVING = "test-serving-e0"
 NO_STACK = RefusalError("ValidationError", "Stack with id x does not exist")
@@ -47,14 +48,14 @@ def stacks(status: str | None = "UPDATE_COMPLETE", *, protected: bool = False, *
 def test_a_stacks_state_says_whether_it_can_be_deployed(
     tmp_path: Path, status: str | None, outcome: str, advice: str
 ) -> None:
-    found = results_of(stack.CHECK, served(tmp_path), stacks(status))
+    found = results_of(check_stack, served(tmp_path), stacks(status))
     assert set(found) == {"test-artifacts", SERVING}
     assert {result.outcome for result in found.values()} == {outcome}
     assert advice in found[SERVING].advice
 
 
 def test_a_protected_stack_that_was_rolled_back_fails(tmp_path: Path) -> None:
-    found = results_of(stack.CHECK, served(tmp_path), stacks("ROLLBACK_COMPLETE", protected=True))
+    found = results_of(check_stack, served(tmp_path), stacks("ROLLBACK_COMPLETE", protected=True))
     assert found[SERVING].outcome == "fails"
 
 
@@ -62,11 +63,11 @@ def test_every_stack_of_the_environment_is_looked_at(tmp_path: Path) -> None:
     network = {"created": {"cidr": "10.20.0.0/16", "zones": ["us-east-1a", "us-east-1b"]}, "s3_prefix_list_id": "pl-1"}
     what = with_engine(tmp_path, network=network, dashboard=True, builds={"outside_network": True})
     names = ("artifacts", "network", "builds", "serving-e0", "observability")
-    assert list(results_of(stack.CHECK, what, stacks())) == [f"test-{name}" for name in names]
+    assert list(results_of(check_stack, what, stacks())) == [f"test-{name}" for name in names]
 
 
 def test_stacks_that_may_not_be_described_are_unknown(tmp_path: Path) -> None:
-    found = results_of(stack.CHECK, served(tmp_path), {"cloudformation.DescribeStacks": DENIED})
+    found = results_of(check_stack, served(tmp_path), {"cloudformation.DescribeStacks": DENIED})
     assert {(each.outcome, each.permission) for each in found.values()} == {
         ("unknown", "cloudformation:DescribeStacks")
     }
@@ -82,21 +83,21 @@ OURS = ["other", "arn:aws:sagemaker:us-east-1:123456789012:endpoint/Test-e0"]
 
 def test_an_endpoint_of_the_stack_passes_and_any_other_of_its_name_fails(tmp_path: Path) -> None:
     what = served(tmp_path)
-    own = results_of(endpoint_name.CHECK, what, RUNNING | stacks(AWS_SageMaker_Endpoint=OURS))
+    own = results_of(check_endpoint_name, what, RUNNING | stacks(AWS_SageMaker_Endpoint=OURS))
     assert own["test-e0"].outcome == "passes"
     for answers in (stacks(AWS_SageMaker_Endpoint=["endpoint/other-e0"]), stacks(None)):
-        found = results_of(endpoint_name.CHECK, what, RUNNING | answers)
+        found = results_of(check_endpoint_name, what, RUNNING | answers)
         assert found["test-e0"].outcome == "fails"
 
 
 def test_a_name_that_nothing_has_passes(tmp_path: Path) -> None:
     gone = endpoint(RefusalError("ValidationException", "Could not find endpoint"))
-    assert results_of(endpoint_name.CHECK, served(tmp_path), gone)["test-e0"].outcome == "passes"
+    assert results_of(check_endpoint_name, served(tmp_path), gone)["test-e0"].outcome == "passes"
 
 
 def test_an_endpoint_whose_maker_is_not_told_is_unknown(tmp_path: Path) -> None:
     answers = RUNNING | stacks() | {"cloudformation.ListStackResources": DENIED}
-    found = results_of(endpoint_name.CHECK, served(tmp_path), answers)["test-e0"]
+    found = results_of(check_endpoint_name, served(tmp_path), answers)["test-e0"]
     assert (found.outcome, found.permission) == ("unknown", "cloudformation:ListStackResources")
 
 
@@ -105,9 +106,9 @@ def test_a_log_group_that_stands_in_the_way_fails(tmp_path: Path) -> None:
     engines, builds = "/tritonstack/test/engines", "/tritonstack/test/builds"
     rows = pages("logGroups", [{"logGroupName": f"{builds}-old"}], [{"logGroupName": builds}], following="nextToken")
     there = {"logs.DescribeLogGroups": rows}
-    own = results_of(log_group.CHECK, what, there | stacks(AWS_Logs_LogGroup=[builds]))
+    own = results_of(check_log_group, what, there | stacks(AWS_Logs_LogGroup=[builds]))
     assert {name: result.outcome for name, result in own.items()} == {builds: "passes", engines: "passes"}
-    left = results_of(log_group.CHECK, what, there | stacks(None))
+    left = results_of(check_log_group, what, there | stacks(None))
     assert {name: result.outcome for name, result in left.items()} == {builds: "fails", engines: "passes"}
     assert f"--log-group-name {builds}" in left[builds].advice
 
@@ -125,4 +126,4 @@ def test_an_address_that_never_confirmed_is_told_nothing(tmp_path: Path, arns: l
     answers = stacks(AWS_SNS_Topic=["arn:aws:sns:us-east-1:123456789012:test-alarms"]) | {
         "sns.ListSubscriptionsByTopic": pages("Subscriptions", others, subscriptions)
     }
-    assert results_of(alarm_email.CHECK, what, answers)["a@example.org"].outcome == outcome
+    assert results_of(check_alarm_email, what, answers)["a@example.org"].outcome == outcome

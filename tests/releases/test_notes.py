@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tritonstack.naming import Platform
-from tritonstack.releases.deployed import DeployedSet
-from tritonstack.releases.record import Record, read_record, write_record
+from tritonstack.releases.records import DeployedSet, Record, read_record, write_record
 from tritonstack.releases.report import difference
 
 # `lambda` is a word of the language, so no folder of that name can stand in an import statement.

@@ -23,8 +23,8 @@ from tritonstack.cli.schema import schema_text
 from tritonstack.credentials import credentials_ended
 from tritonstack.errors import InputError, TritonstackError, WorkFailedError
 from tritonstack.models.digest import model_digest
-from tritonstack.releases import ensure
-from tritonstack.releases.deployed import DeployedSet, deployed_set
+from tritonstack.releases import rollback as rollback_module
+from tritonstack.releases.records import DeployedSet, deployed_set
 
 
 def _releases(deployment: Deployment, *arguments: str) -> Any:
@@ -315,7 +315,7 @@ def test_interrupted_while_the_build_is_started_it_is_stopped_all_the_same(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _prepared_to_build(deployment, "sleep 300")
-    start, calls = ensure._Build.start, 0
+    start, calls = rollback_module._Build.start, 0
 
     def interrupted(*arguments: Any, **named: Any) -> Any:
         nonlocal calls
@@ -325,7 +325,7 @@ def test_interrupted_while_the_build_is_started_it_is_stopped_all_the_same(
             raise KeyboardInterrupt
         return build
 
-    monkeypatch.setattr(ensure._Build, "start", interrupted)
+    monkeypatch.setattr(rollback_module._Build, "start", interrupted)
     result = CliRunner().invoke(rollback.command, [deployment.name, "double", "--yes"], catch_exceptions=False)
     assert (result.exit_code, deployment.records()) == (1, {"double": B})
     [build] = _ended_builds(deployment)

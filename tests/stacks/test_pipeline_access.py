@@ -14,7 +14,7 @@ from tests.stacks.app_process import ROOT
 from tests.stacks.pipeline_templates import Synthesised, committed_pipeline, listed, of_type, other_pipeline, statements
 from tritonstack.config.pipeline import load_pipeline
 from tritonstack.pipeline.bootstrap import environment_policy, pipeline_policy
-from tritonstack.pipeline.names import PipelineNames
+from tritonstack.pipeline.builds import PipelineNames
 from tritonstack.review.assembly import normal
 from tritonstack.review.snapshot import readable
 

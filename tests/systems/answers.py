@@ -15,7 +15,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from tritonstack.catalogue.build_machines import load_build_machines
+from tritonstack.catalogue.instances import load_build_machines
 from tritonstack.client import ModelClient
 from tritonstack.client.model_client import Answer
 from tritonstack.models.manifest import EngineEntry, Manifest

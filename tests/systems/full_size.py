@@ -21,7 +21,7 @@ from rich.table import Table
 from tests.e2e.project import REPOSITORY, Project
 from tests.systems.answers import asked, manifest_of
 from tests.systems.conftest import RESNETS, deploying, endpoint, environment, system_project
-from tritonstack.catalogue.build_machines import load_build_machines
+from tritonstack.catalogue.instances import load_build_machines
 from tritonstack.cli.progress import Steps
 from tritonstack.client import ModelClient
 from tritonstack.config.builds import BuildSettings

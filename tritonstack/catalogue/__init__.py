@@ -4,13 +4,17 @@ The facts are data (``data/*.json``, each file with its source); the modules giv
 """
 
 from tritonstack.catalogue.catalogue import Catalogue, load_catalogue
-from tritonstack.catalogue.host_amis import HostAmi
-from tritonstack.catalogue.images import ImageNotFoundError, TritonImage
-from tritonstack.catalogue.instances import InstanceType
-from tritonstack.catalogue.regions import dns_suffix, partition
-from tritonstack.catalogue.releases import Backend, TritonRelease, release_order
-from tritonstack.catalogue.serve_variables import ServeVariable
-from tritonstack.catalogue.vulnerabilities import Vulnerability
+from tritonstack.catalogue.instances import InstanceType, dns_suffix, partition
+from tritonstack.catalogue.options import ServeVariable
+from tritonstack.catalogue.releases import (
+    Backend,
+    HostAmi,
+    ImageNotFoundError,
+    TritonImage,
+    TritonRelease,
+    Vulnerability,
+    release_order,
+)
 
 __all__ = [
     "Backend",

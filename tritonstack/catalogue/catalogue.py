@@ -7,12 +7,23 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from tritonstack.catalogue.host_amis import HostAmi, propose_host_ami, read_host_amis
-from tritonstack.catalogue.images import ImageTable, TritonImage, read_images
 from tritonstack.catalogue.instances import InstanceTable, InstanceType, read_instances
-from tritonstack.catalogue.releases import RELEASE_PATTERN, Backend, ReleaseTable, TritonRelease, read_releases
-from tritonstack.catalogue.serve_variables import ServeTable, ServeVariable, read_serve_variables
-from tritonstack.catalogue.vulnerabilities import Vulnerability, read_vulnerabilities
+from tritonstack.catalogue.options import ServeTable, ServeVariable, read_serve_variables
+from tritonstack.catalogue.releases import (
+    RELEASE_PATTERN,
+    Backend,
+    HostAmi,
+    ImageTable,
+    ReleaseTable,
+    TritonImage,
+    TritonRelease,
+    Vulnerability,
+    propose_host_ami,
+    read_host_amis,
+    read_images,
+    read_releases,
+    read_vulnerabilities,
+)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,13 +1,15 @@
-"""Triton releases (NVIDIA's monthly containers): what each one contains."""
+"""Triton releases: contents, AWS's images, host AMIs, known vulnerabilities."""
 
 from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from tritonstack.catalogue.data_file import read_data
+from tritonstack.catalogue.instances import dns_suffix
 
 RELEASE_PATTERN = r"^[0-9]{2}\.(0[1-9]|1[0-2])$"
 """``YY.MM``."""
@@ -150,4 +152,232 @@ def read_releases() -> ReleaseTable:
         backends=backends,
         platforms=document["platforms"],
         images_without_a_row=document["images_without_a_row"],
+    )
+
+
+# AWS's images are in two generations of accounts: tags up to 23.10 in the older, tags from 23.12 in those of the Deep
+# Learning Containers.
+
+
+NEAREST_SHOWN = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class TritonImage:
+    """One image in AWS's registry."""
+
+    account: str
+    region: str
+    repository: str
+    tag: str
+
+    @property
+    def uri(self) -> str:
+        """What a container definition's ``Image`` takes."""
+        return f"{self.account}.dkr.ecr.{self.region}.{dns_suffix(self.region)}/{self.repository}:{self.tag}"
+
+
+class ImageNotFoundError(LookupError):
+    """AWS keeps no image of that release in that region.
+
+    Attributes:
+        release: the release that was asked for.
+        region: the region that was asked for.
+        nearest: the releases that exist there, nearest first, at most three; empty where the region has none at all.
+    """
+
+    def __init__(self, *, release: str, region: str, nearest: tuple[str, ...]) -> None:
+        """Takes what was asked for and what exists."""
+        self.release = release
+        self.region = region
+        self.nearest = nearest
+        there = ", ".join(nearest) if nearest else "none"
+        super().__init__(f"no Triton image of release {release} in {region} (nearest there: {there})")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImageTable:
+    """The registry's accounts by generation and region, and each release's generation and regions.
+
+    ``without_region_list``: the releases whose image AWS documents without naming its regions, with the source. They
+    are taken to lie where both the release before and the one after lie (UNVERIFIED; preflight asks the registry).
+    """
+
+    repository: str
+    tags: Mapping[str, str]
+    accounts: Mapping[str, Mapping[str, str]]
+    generations: Mapping[str, str]
+    regions: Mapping[str, frozenset[str]]
+    without_region_list: Mapping[str, str]
+
+    def find(self, *, release: str, region: str, gpu: bool) -> TritonImage:
+        """The image of a release in a region; ``gpu=False`` gives the CPU tag.
+
+        Raises:
+            ImageNotFoundError: there is none.
+        """
+        if region not in self.regions.get(release, ()):
+            raise ImageNotFoundError(
+                release=release,
+                region=region,
+                nearest=self._nearest(release=release, region=region),
+            )
+        return TritonImage(
+            account=self.accounts[self.generations[release]][region],
+            region=region,
+            repository=self.repository,
+            tag=self.tags["gpu" if gpu else "cpu"].format(version=release),
+        )
+
+    def releases_in(self, region: str) -> tuple[str, ...]:
+        """The releases whose image lies in ``region``, oldest first."""
+        return tuple(sorted((r for r, regions in self.regions.items() if region in regions), key=release_order))
+
+    def _nearest(self, *, release: str, region: str) -> tuple[str, ...]:
+        wanted = _months(release)
+        there = sorted(self.releases_in(region), key=lambda candidate: (abs(_months(candidate) - wanted), candidate))
+        return tuple(there[:NEAREST_SHOWN])
+
+
+def read_images() -> ImageTable:
+    """The images of ``data/triton_images.json``."""
+    document = read_data("triton_images.json")
+    legacy_regions = frozenset(document["accounts"]["legacy"])
+    regions = {release: frozenset(names) for release, names in document["dlc_releases"].items()}
+    unlisted: Mapping[str, str] = document["without_region_list"]
+    regions |= {release: _regions_between(release, regions) for release in unlisted}
+    generations = dict.fromkeys(regions, "dlc")
+    for release in document["legacy_releases"]:
+        regions[release] = legacy_regions
+        generations[release] = "legacy"
+    return ImageTable(
+        repository=document["repository"],
+        tags=document["tag"],
+        accounts=document["accounts"],
+        generations=generations,
+        regions=regions,
+        without_region_list=unlisted,
+    )
+
+
+def _regions_between(release: str, listed: Mapping[str, frozenset[str]]) -> frozenset[str]:
+    """Where both the last listed release before ``release`` and the first one after it lie."""
+    before = [each for each in listed if release_order(each) < release_order(release)]
+    after = [each for each in listed if release_order(each) > release_order(release)]
+    return listed[max(before, key=release_order)] & listed[min(after, key=release_order)]
+
+
+def _months(release: str) -> int:
+    year, month = release_order(release)
+    return year * 12 + month
+
+
+@dataclass(frozen=True, kw_only=True)
+class HostAmi:
+    """A host AMI for GPU instances.
+
+    Attributes:
+        name: the value of ``InferenceAmiVersion``.
+        driver: major version of the NVIDIA driver.
+        cuda: the newest CUDA that the driver supports, ``major.minor``.
+        cuda_compat_mount: whether the container's forward-compatibility libraries are used.
+    """
+
+    name: str
+    driver: str
+    cuda: str
+    cuda_compat_mount: bool
+
+    def covers(self, release: TritonRelease) -> bool:
+        """Whether the driver supports the release's CUDA outright. True where that CUDA is unknown."""
+        return release.cuda is None or _major_minor(self.cuda) >= _major_minor(release.cuda)
+
+    def too_old_for(self, release: TritonRelease) -> bool:
+        """Whether the release's CUDA has a higher major version: CUDA's minor-version compatibility ends there."""
+        return release.cuda is not None and _major_minor(self.cuda)[0] < _major_minor(release.cuda)[0]
+
+
+def read_host_amis() -> tuple[HostAmi, ...]:
+    """The AMIs of ``data/host_amis.json``, oldest CUDA first."""
+    rows = read_data("host_amis.json")["amis"]
+    return tuple(sorted((HostAmi(name=name, **row) for name, row in rows.items()), key=_age))
+
+
+def propose_host_ami(*, release: TritonRelease, amis: Iterable[HostAmi]) -> HostAmi | None:
+    """The oldest AMI that covers the release's CUDA; else the newest one of the same CUDA major version.
+
+    None where the release's CUDA is unknown, or where every AMI is too old. That a newer minor version runs on an older
+    driver is CUDA's minor-version compatibility; for 26.x images on SageMaker it is UNVERIFIED.
+    """
+    if release.cuda is None:
+        return None
+    ordered = sorted(amis, key=_age)
+    covering = [ami for ami in ordered if ami.covers(release)]
+    if covering:
+        return covering[0]
+    usable = [ami for ami in ordered if not ami.too_old_for(release)]
+    return usable[-1] if usable else None
+
+
+def _age(ami: HostAmi) -> tuple[tuple[int, int], str]:
+    return _major_minor(ami.cuda), ami.name
+
+
+def _major_minor(version: str) -> tuple[int, int]:
+    major, minor = version.split(".")[:2]
+    return int(major), int(minor)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Vulnerability:
+    """One vulnerability of the server, a backend or SageMaker's front end.
+
+    Attributes:
+        id: the CVE, or a name of this catalogue for a fix of the front end that has none.
+        fixed_in: the first release without it.
+        since: the first release with it, or None (every earlier one).
+        score: CVSS 3.1 by NVIDIA, or None where there is none.
+        about: what it is, in a few words.
+        source: where it was read.
+    """
+
+    id: str
+    fixed_in: str
+    since: str | None
+    score: float | None
+    about: str
+    source: str
+
+    def in_release(self, release: str) -> bool:
+        """Whether ``release`` (``YY.MM``) has it."""
+        order = release_order(release)
+        return order < release_order(self.fixed_in) and not (self.since and order < release_order(self.since))
+
+
+def read_vulnerabilities() -> tuple[Vulnerability, ...]:
+    """Those of ``data/vulnerabilities.json``, the most severe first; those without a score last."""
+    document = read_data("vulnerabilities.json")
+    bulletins = document["bulletins"]
+    found = [
+        *(_cve(name, row, bulletins[row["bulletin"]]) for name, row in document["cves"].items()),
+        *(
+            Vulnerability(
+                id=name, fixed_in=row["fixed_in"], since=None, score=None, about=row["about"], source=row["evidence"]
+            )
+            for name, row in document["front_end"].items()
+        ),
+    ]
+    return tuple(sorted(found, key=lambda each: (-(each.score or 0), each.id)))
+
+
+def _cve(name: str, row: dict[str, Any], bulletin: dict[str, str]) -> Vulnerability:
+    number = row["bulletin"]
+    return Vulnerability(
+        id=name,
+        fixed_in=row["fixed_in"],
+        since=row.get("since"),
+        score=row["score"],
+        about=row["about"],
+        source=f"NVIDIA security bulletin {number} of {bulletin['date']}: "
+        f"https://github.com/NVIDIA/product-security/blob/main/{bulletin['folder']}/{number}.md",
     )

@@ -11,8 +11,7 @@ from rich.console import Console
 
 from tritonstack.cli.session import local_option, session_of
 from tritonstack.config import load_environment
-from tritonstack.outputs.assembling import document_of
-from tritonstack.outputs.reading import read_told
+from tritonstack.outputs.reading import document_of, read_outputs
 from tritonstack.outputs.views import table, variables
 from tritonstack.paths import project_folder
 
@@ -36,7 +35,7 @@ def command(*, environment: str, as_json: bool, as_variables: bool, output: Path
     if as_json and as_variables:
         raise click.UsageError("--json and --env: give one of the two")
     settings = load_environment(project_folder() / "environments" / f"{environment}.yaml")
-    document = document_of(read_told(session_of(settings, local=local), settings), environment=environment)
+    document = document_of(read_outputs(session_of(settings, local=local), settings), environment=environment)
     if as_variables:
         text = variables(document)
     elif as_json or output is not None:

@@ -10,7 +10,7 @@ import click
 from tritonstack.config.pipeline import LoadedPipeline, load_pipeline
 from tritonstack.paths import project_folder
 from tritonstack.pipeline.bootstrap import accounts_of
-from tritonstack.pipeline.names import PipelineNames
+from tritonstack.pipeline.builds import PipelineNames
 
 
 @click.group("pipeline")

@@ -16,9 +16,8 @@ from tritonstack.engines.order import served_by
 from tritonstack.errors import InputError, Problem
 from tritonstack.local_aws import is_local
 from tritonstack.paths import project_folder
-from tritonstack.preflight.result import Outcome, PreflightReport, PreflightResult, report_of
 from tritonstack.preflight.runner import run_checks
-from tritonstack.preflight.subject import Subject
+from tritonstack.preflight.subject import Outcome, PreflightReport, PreflightResult, Subject, report_of
 from tritonstack.read_only_aws import NotKnownError, ReadOnlyCalls
 
 SHOWN: dict[Outcome, tuple[str, str]] = {
@@ -46,7 +45,7 @@ def command(*, environment: str, strict: bool, as_json: bool, local: bool) -> in
     session = session_of(settings, local=local)
     calls = ReadOnlyCalls(session)
     constructed = is_local(calls.client("service-quotas"))
-    subject = Subject.of(served, calls, project=project_folder(), local=constructed)
+    subject = Subject(served=served, calls=calls, project=project_folder(), local=constructed)
     _require_credentials(calls)
     with Steps().step(f"preflight {environment}") as step:
         results = run_checks(subject, say=step.say)

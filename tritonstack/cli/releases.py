@@ -18,8 +18,7 @@ from tritonstack.client.releases import ModelReference, ReleaseRecords
 from tritonstack.config import Environment, load_environment
 from tritonstack.models.bucket import ArtifactBucket
 from tritonstack.paths import project_folder
-from tritonstack.releases.deployed import deployed_set
-from tritonstack.releases.record import Record, read_records
+from tritonstack.releases.records import Record, deployed_set, read_records
 from tritonstack.releases.report import (
     EndpointReleases,
     ModelReleases,

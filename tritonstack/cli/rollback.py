@@ -17,10 +17,8 @@ from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.models.bucket import ArtifactBucket
 from tritonstack.naming import ArchiveName
 from tritonstack.paths import project_folder
-from tritonstack.releases.choice import chosen_digest, require_movable
-from tritonstack.releases.deployed import DeployedSet, deployed_set
-from tritonstack.releases.ensure import ensure_archive
-from tritonstack.releases.record import Record, read_record, write_record
+from tritonstack.releases.records import DeployedSet, Record, deployed_set, read_record, write_record
+from tritonstack.releases.rollback import chosen_digest, ensure_archive, require_movable
 
 
 @click.command("rollback")

@@ -19,11 +19,11 @@ SCHEMAS: dict[str, tuple[str, str]] = {
     "recipe": ("tritonstack.models.recipe", "Recipe"),
     "lint-report": ("tritonstack.models.lint.registry", "LintReport"),
     "releases": ("tritonstack.releases.report", "ReleasesReport"),
-    "outputs": ("tritonstack.outputs.document", "OutputsDocument"),
-    "outputs-parameter": ("tritonstack.outputs.parameters", "StackParameter"),
-    "preflight": ("tritonstack.preflight.result", "PreflightReport"),
+    "outputs": ("tritonstack.outputs.contract", "OutputsDocument"),
+    "outputs-parameter": ("tritonstack.outputs.contract", "StackParameter"),
+    "preflight": ("tritonstack.preflight.subject", "PreflightReport"),
     "review": ("tritonstack.review.document", "ReviewDocument"),
-    "prices": ("tritonstack.catalogue.price_file", "PriceFile"),
+    "prices": ("tritonstack.catalogue.prices", "PriceFile"),
     "pipeline": ("tritonstack.config.pipeline", "Pipeline"),
 }
 """Schema → (module, pydantic model); ``<schema>.schema.json`` is its file."""

@@ -22,8 +22,7 @@ from tritonstack.client.model_client import ModelClient
 from tritonstack.client.releases import ModelReference, Release, ReleaseRecords
 from tritonstack.config import Environment, load_environment
 from tritonstack.paths import project_folder
-from tritonstack.releases.load_times import DAYS
-from tritonstack.releases.verification import VerifiedEndpoint, Verifier
+from tritonstack.releases.verification import DAYS, VerifiedEndpoint, Verifier
 
 PACED = Config(retries={"mode": "adaptive", "max_attempts": 10})
 COLD = (

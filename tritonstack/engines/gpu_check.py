@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tritonstack.catalogue import load_catalogue
-from tritonstack.catalogue.trtexec import trtexec_table
+from tritonstack.catalogue.options import trtexec_table
 from tritonstack.engines import engine_step
 from tritonstack.engines.export_step import graph_for_engine
 from tritonstack.engines.trtexec import EngineJob, engine_problems, tensorrt_versions, write_job

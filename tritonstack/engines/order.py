@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from tritonstack.catalogue.build_machines import BuilderKind
+from tritonstack.catalogue.instances import BuilderKind
 from tritonstack.catalogue.releases import RELEASE_PATTERN
 from tritonstack.config import (
     Environment,

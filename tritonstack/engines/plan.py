@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tritonstack.catalogue import ImageNotFoundError, TritonRelease, load_catalogue
-from tritonstack.catalogue.build_machines import BuilderKind, BuildMachine, load_build_machines, version_parts
+from tritonstack.catalogue.instances import BuilderKind, BuildMachine, load_build_machines, version_parts
 from tritonstack.config import Endpoint, Environment
 from tritonstack.config.yaml_loader import Finding, Location, shown, to_problems
 from tritonstack.engines.engine_step import LEAST_DRIVERS

@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tritonstack.catalogue import InstanceType, TritonRelease, load_catalogue
-from tritonstack.catalogue.trtexec import minor_version, takes_value, tensorrt_candidates
+from tritonstack.catalogue.options import minor_version, takes_value, tensorrt_candidates
 from tritonstack.errors import InputError, Problem
 from tritonstack.models.engine_recipe import Engine, Shape
 from tritonstack.naming import Platform
 
-# Only options are given that every TensorRT knows which the release may have: see ``tritonstack.catalogue.trtexec``.
+# Only options are given that every TensorRT knows which the release may have: see ``tritonstack.catalogue.options``.
 BF16_SINCE = (8, 0)
 """The oldest compute capability with BF16 (TensorRT support matrix, BF16 column: Ampere and newer)."""
 

@@ -1,57 +1,41 @@
-"""Reads from SSM what the stacks of an environment tell. Problems are gathered, so that all are told at once."""
+"""Reads the outputs of an environment's stacks from SSM, and assembles the document."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from tritonstack.aws_session import Session
 from tritonstack.config import Environment
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.models.bucket import code_of
-from tritonstack.naming import DIGEST_LENGTH, outputs_parameter
-from tritonstack.outputs.contract import CONTRACT
-from tritonstack.outputs.parameters import PARAMETER
+from tritonstack.naming import DIGEST_LENGTH, ArchiveName, outputs_parameter
+from tritonstack.outputs.contract import (
+    CONTRACT,
+    MINOR,
+    PARAMETER,
+    Artifacts,
+    Builds,
+    Endpoint,
+    Network,
+    Observability,
+    OutputsDocument,
+)
 
 REFUSED = ("AccessDeniedException", "AccessDenied", "UnauthorizedException")
 
 
-@dataclass
-class Problems:
-    """What is wrong with an environment's outputs.
-
-    Attributes:
-        found: everything.
-        failed: whether AWS refused something, which is no wrong input.
-    """
-
-    found: list[Problem] = field(default_factory=list)
-    failed: bool = False
-
-    def add(self, problem: Problem, *, failed: bool = False) -> None:
-        """Add one."""
-        self.found.append(problem)
-        self.failed |= failed
-
-    def end(self) -> None:
-        """Raise them all: :class:`WorkFailedError` where AWS refused something, else :class:`InputError`."""
-        if self.found and self.failed:
-            raise WorkFailedError("\n".join(map(str, self.found)))
-        if self.found:
-            raise InputError(self.found)
-
-
 @dataclass(frozen=True, kw_only=True)
-class Told:
+class DeployedOutputs:
     """What is deployed of an environment.
 
     Attributes:
-        stacks: last part of the parameter's name (``artifacts``, ``serving-digits``) → what that stack tells.
+        stacks: last part of the parameter's name (``artifacts``, ``serving-digits``) → the stack's outputs.
         releases: endpoint → model → digest, as the records are now.
     """
 
@@ -59,163 +43,233 @@ class Told:
     releases: Mapping[str, Mapping[str, str]]
 
     def serving(self) -> dict[str, Any]:
-        """Endpoint → what its stack tells."""
+        """Endpoint → the outputs of its stack."""
         return {each["endpoint"]: each for each in self.stacks.values() if each["kind"] == "serving"}
 
 
-def read_told(session: Session, settings: Environment) -> Told:
-    """What is deployed of an environment, compared with what its file says should be.
+def read_outputs(session: Session, settings: Environment) -> DeployedOutputs:
+    """The outputs of an environment's stacks, checked against its file.
 
     Raises:
         InputError: nothing or half of it is deployed, by another contract, or of another environment.
-        WorkFailedError: AWS refused something. Either names every problem.
+        WorkFailedError: AWS refused a call. Either names every problem.
     """
-    problems = Problems()
-    ssm = session.client("ssm")
-    stacks = _read_stacks(ssm, settings, problems)
-    releases: dict[str, dict[str, str]] = {}
-    for told in stacks.values():
-        if told["kind"] == "serving":
-            releases[told["endpoint"]] = _read_releases(ssm, told["release_records"], problems)
-    problems.end()
-    return Told(stacks=stacks, releases=releases)
+    reader = _Reader(session.client("ssm"), settings)
+    stacks = reader.stacks()
+    releases = {
+        outputs["endpoint"]: reader.releases(outputs["release_records"])
+        for outputs in stacks.values()
+        if outputs["kind"] == "serving"
+    }
+    reader.raise_problems()
+    return DeployedOutputs(stacks=stacks, releases=releases)
 
 
-def _read_stacks(ssm: Any, settings: Environment, problems: Problems) -> dict[str, Any]:
-    path = outputs_parameter(environment=settings.environment)
-    try:
-        values = dict(_under(ssm, path))
-    except (BotoCoreError, ClientError) as error:
-        problems.add(_unreadable(path, error), failed=True)
-        return {}
-    stacks: dict[str, Any] = {}
-    for name, value in sorted(values.items()):
-        told = _checked(f"{path}{name}", value, settings, problems)
-        if told is not None:
-            stacks[name] = told
-    _require_stacks(settings, known=set(values), stacks=stacks, problems=problems)
-    return stacks
+class _Reader:
+    """Reads parameters and gathers problems, so that all are reported at once."""
 
+    def __init__(self, ssm: Any, settings: Environment) -> None:
+        self._ssm = ssm
+        self._settings = settings
+        self._problems: list[Problem] = []
+        self._refused = False
 
-def _require_stacks(settings: Environment, *, known: set[str], stacks: Mapping[str, Any], problems: Problems) -> None:
-    """What the environment's file asks for must be there; ``known``: what is, readable or not."""
-    expected = {"artifacts", *(f"serving-{each.name}" for each in settings.endpoints)}
-    if settings.network is not None:
-        expected.add("network")
-    if settings.dashboard or settings.alarms is not None:
-        expected.add("observability")
-    if any(each["kind"] == "serving" and each["builds_on_deploy"] for each in stacks.values()):
-        expected.add("builds")
-    name = settings.environment
-    path = outputs_parameter(environment=name)
-    if not known:
-        problems.add(
-            Problem(
-                field=path,
-                found=f"nothing: {name} is not deployed in this account and region, or by a version before outputs",
-                allowed=f"a parameter for each stack of {name}",
-                advice=f"cdk deploy '{name}/*' (tritonstack local deploy {name}); or look at AWS_PROFILE, AWS_REGION",
-            )
-        )
-        return
-    for missing in sorted(expected - known):
-        problems.add(
-            Problem(
-                field=path + missing,
-                found="no such parameter: the stack is not deployed, or by a version before outputs",
-                allowed=f"the stack {name}/{missing}, which environments/{name}.yaml asks for",
-                advice=f"cdk deploy '{name}/{missing}'",
-            )
-        )
+    def raise_problems(self) -> None:
+        """Raise all problems: WorkFailedError where AWS refused a call, else InputError."""
+        if self._refused:
+            raise WorkFailedError("\n".join(map(str, self._problems)))
+        if self._problems:
+            raise InputError(self._problems)
 
+    def stacks(self) -> dict[str, Any]:
+        """Last part of a parameter's name → the outputs in it."""
+        path = outputs_parameter(environment=self._settings.environment)
+        values = self._under(path)
+        if values is None:
+            return {}
+        checked = {name: self._checked(f"{path}{name}", value) for name, value in sorted(values.items())}
+        stacks = {name: outputs for name, outputs in checked.items() if outputs is not None}
+        self._require_stacks(known=set(values), stacks=stacks)
+        return stacks
 
-def _checked(parameter: str, value: str, settings: Environment, problems: Problems) -> Any:
-    """What a parameter tells, or None after a problem."""
-    stack = parameter.rpartition("/")[2]
-    advice = f"cdk deploy '{settings.environment}/{stack}' after a change, or put the stack's own value back"
-    try:
-        read = PARAMETER.validate_json(value)
-    except ValidationError as error:
-        contract = _contract(value)
-        if contract is not None and contract != CONTRACT:
-            problems.add(_other_contract(parameter, contract, settings))
-            return None
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        found = f"{place}: {first['msg']}" if place else str(first["msg"])
-        problems.add(
-            Problem(
-                field=parameter, found=found, allowed=f"what the stack wrote, by contract {CONTRACT}", advice=advice
-            )
-        )
-        return None
-    if read["contract"] != CONTRACT:
-        problems.add(_other_contract(parameter, read["contract"], settings))
-        return None
-    expected = {"environment": settings.environment, "account": settings.account, "region": settings.region}
-    differ = [name for name, wanted in expected.items() if read[name] != wanted]
-    for name in differ:
-        problems.add(
-            Problem(
-                field=f"{parameter}: {name}",
-                found=repr(read[name]),
-                allowed=f"{expected[name]!r}, as in environments/{settings.environment}.yaml",
-                advice="Another environment wrote it: look at the file, AWS_PROFILE and AWS_REGION.",
-            )
-        )
-    return None if differ else read
-
-
-def _contract(value: str) -> int | None:
-    """The contract's version in a value that is otherwise unreadable; None where it has none."""
-    found = re.search(r'"contract"\s*:\s*(\d+)', value)
-    return int(found[1]) if found else None
-
-
-def _other_contract(parameter: str, contract: int, settings: Environment) -> Problem:
-    stack = parameter.rpartition("/")[2]
-    older = f"The stack is of an older version: cdk deploy '{settings.environment}/{stack}'"
-    newer = "The stack is of a newer version: use the tritonstack that deployed it."
-    return Problem(
-        field=f"{parameter}: contract",
-        found=str(contract),
-        allowed=str(CONTRACT),
-        advice=older if contract < CONTRACT else newer,
-    )
-
-
-def _read_releases(ssm: Any, path: str, problems: Problems) -> dict[str, str]:
-    """Model → digest."""
-    try:
-        records = dict(_under(ssm, path))
-    except (BotoCoreError, ClientError) as error:
-        problems.add(_unreadable(path, error), failed=True)
-        return {}
-    for model, digest in sorted(records.items()):
-        if not re.fullmatch(rf"[0-9a-f]{{{DIGEST_LENGTH}}}", digest):
-            problems.add(
-                Problem(
+    def releases(self, path: str) -> dict[str, str]:
+        """Model → digest."""
+        records = self._under(path) or {}
+        for model, digest in sorted(records.items()):
+            if not re.fullmatch(rf"[0-9a-f]{{{DIGEST_LENGTH}}}", digest):
+                self._add(
                     field=path + model,
                     found=repr(digest),
                     allowed=f"a digest of {DIGEST_LENGTH} hexadecimal digits",
                     advice="tritonstack releases shows what it was; tritonstack rollback writes it",
                 )
+        return records
+
+    def _add(self, *, field: str, found: str, allowed: str, advice: str = "") -> None:
+        self._problems.append(Problem(field=field, found=found, allowed=allowed, advice=advice))
+
+    def _under(self, path: str) -> dict[str, str] | None:
+        """The parameters right under a path: last part of the name → value. None where AWS refuses the call."""
+        try:
+            pages = self._ssm.get_paginator("get_parameters_by_path").paginate(Path=path.rstrip("/"))
+            rows = [row for page in pages for row in page["Parameters"]]
+        except (BotoCoreError, ClientError) as error:
+            advice = "allow ssm:GetParametersByPath on it (docs/outputs.md lists what a reader needs)"
+            self._add(
+                field=path,
+                found=f"could not be read: {error}",
+                allowed="parameters that these credentials can list",
+                advice=advice if code_of(error) in REFUSED else "",
             )
-    return records
+            self._refused = True
+            return None
+        return {row["Name"].rpartition("/")[2]: row["Value"] for row in rows}
+
+    def _require_stacks(self, *, known: set[str], stacks: Mapping[str, Any]) -> None:
+        """Report stacks that the environment's file demands; ``known``: those that exist, readable or not."""
+        settings = self._settings
+        name = settings.environment
+        path = outputs_parameter(environment=name)
+        if not known:
+            self._add(
+                field=path,
+                found=f"nothing: {name} is not deployed in this account and region, or by a version before outputs",
+                allowed=f"a parameter for each stack of {name}",
+                advice=f"cdk deploy '{name}/*' (tritonstack local deploy {name}); or look at AWS_PROFILE, AWS_REGION",
+            )
+            return
+        expected = {"artifacts", *(f"serving-{each.name}" for each in settings.endpoints)}
+        if settings.network is not None:
+            expected.add("network")
+        if settings.dashboard or settings.alarms is not None:
+            expected.add("observability")
+        if any(each["kind"] == "serving" and each["builds_on_deploy"] for each in stacks.values()):
+            expected.add("builds")
+        for missing in sorted(expected - known):
+            self._add(
+                field=path + missing,
+                found="no such parameter: the stack is not deployed, or by a version before outputs",
+                allowed=f"the stack {name}/{missing}, which environments/{name}.yaml asks for",
+                advice=f"cdk deploy '{name}/{missing}'",
+            )
+
+    def _checked(self, parameter: str, value: str) -> Any:
+        """The outputs in a parameter's value, or None after a problem."""
+        settings = self._settings
+        stack = parameter.rpartition("/")[2]
+        # Of another contract it may be unreadable otherwise.
+        version = re.search(r'"contract"\s*:\s*(\d+)', value)
+        try:
+            outputs = PARAMETER.validate_json(value)
+            contract = outputs["contract"]
+        except ValidationError as error:
+            outputs, contract = None, int(version[1]) if version else CONTRACT
+            first = error.errors()[0]
+            place = ".".join(map(str, first["loc"]))
+            found = f"{place}: {first['msg']}" if place else str(first["msg"])
+        if contract != CONTRACT:
+            older = f"The stack is of an older version: cdk deploy '{settings.environment}/{stack}'"
+            newer = "The stack is of a newer version: use the tritonstack that deployed it."
+            self._add(
+                field=f"{parameter}: contract",
+                found=str(contract),
+                allowed=str(CONTRACT),
+                advice=older if contract < CONTRACT else newer,
+            )
+            return None
+        if outputs is None:
+            self._add(
+                field=parameter,
+                found=found,
+                allowed=f"what the stack wrote, by contract {CONTRACT}",
+                advice=f"cdk deploy '{settings.environment}/{stack}' after a change, or put the stack's own value back",
+            )
+            return None
+        expected = {"environment": settings.environment, "account": settings.account, "region": settings.region}
+        differ = [name for name, wanted in expected.items() if outputs[name] != wanted]
+        for name in differ:
+            self._add(
+                field=f"{parameter}: {name}",
+                found=repr(outputs[name]),
+                allowed=f"{expected[name]!r}, as in environments/{settings.environment}.yaml",
+                advice="Another environment wrote it: look at the file, AWS_PROFILE and AWS_REGION.",
+            )
+        return None if differ else outputs
 
 
-def _under(ssm: Any, path: str) -> Iterator[tuple[str, str]]:
-    """The parameters right under a path: last part of the name, and value."""
-    for page in ssm.get_paginator("get_parameters_by_path").paginate(Path=path.rstrip("/")):
-        for parameter in page["Parameters"]:
-            yield parameter["Name"].rpartition("/")[2], parameter["Value"]
+NO_ALARMS = "the environment was deployed without alarms"
+REASONS = {
+    "network": "the environment has no network of its own: its containers are in SageMaker's",
+    "builds": "a deployment of this environment builds nothing: archives are published before it",
+    "observability": "the environment was deployed with neither a dashboard nor alarms",
+    "engine_project": "CodeBuild builds no engine of this environment",
+    "processing_role_arn": "SageMaker Processing builds no engine of this environment",
+    "dashboard": "the environment was deployed without a dashboard",
+    "alarm_topic_arn": NO_ALARMS,
+    "composite_alarms": NO_ALARMS,
+}
+"""Field → why it is null. Two more fields can be null: ``alarms`` and ``build_alarms``."""
+TOO_MANY_NAMES = (
+    "a parameter does not hold so many names: aws cloudwatch describe-alarms --alarm-name-prefix {environment}-"
+)
 
 
-def _unreadable(path: str, error: Exception) -> Problem:
-    advice = "allow ssm:GetParametersByPath on it (docs/outputs.md lists what a reader needs)"
-    return Problem(
-        field=path,
-        found=f"could not be read: {error}",
-        allowed="parameters that these credentials can list",
-        advice=advice if code_of(error) in REFUSED else "",
-    )
+def document_of(deployed: DeployedOutputs, *, environment: str) -> OutputsDocument:
+    """The document of an environment whose artifacts stack is deployed; every null of it has its reason."""
+    stacks = deployed.stacks
+    artifacts, watch = stacks["artifacts"], stacks.get("observability")
+    parts: dict[str, type[BaseModel]] = {"network": Network, "builds": Builds, "observability": Observability}
+    values: dict[str, Any] = {
+        "contract": CONTRACT,
+        "minor": MINOR,
+        "environment": environment,
+        "account": artifacts["account"],
+        "region": artifacts["region"],
+        "artifacts": _part(Artifacts, artifacts),
+        **{kind: _part(model, stacks[kind]) if kind in stacks else None for kind, model in parts.items()},
+        "endpoints": {
+            name: _endpoint(serving, releases=deployed.releases[name], alarms=_alarms_of(name, watch))
+            for name, serving in sorted(deployed.serving().items())
+        },
+    }
+    without = watch is None or watch["alarm_topic_arn"] is None
+    alarms = NO_ALARMS if without else TOO_MANY_NAMES.format(environment=environment)
+    reasons = {**REASONS, "alarms": alarms, "build_alarms": alarms}
+    absent = {pointer: reasons[pointer.rpartition("/")[2]] for pointer in sorted(nulls(values))}
+    return OutputsDocument.model_validate({**values, "absent": absent})
+
+
+def nulls(values: Mapping[str, Any], at: str = "") -> list[str]:
+    """The JSON Pointers of everything in it that is null."""
+    found: list[str] = []
+    for name, value in values.items():
+        if value is None:
+            found.append(f"{at}/{name}")
+        elif isinstance(value, Mapping):
+            found += nulls(value, f"{at}/{name}")
+    return found
+
+
+def _alarms_of(endpoint: str, watch: Mapping[str, Any] | None) -> list[str] | None:
+    """Alarms of an endpoint. One that was deployed after the observability stack has none yet."""
+    if watch is None or watch["endpoint_alarms"] is None:
+        return None
+    names: list[str] = watch["endpoint_alarms"].get(endpoint, [])
+    return names
+
+
+def _endpoint(outputs: Mapping[str, Any], *, releases: Mapping[str, str], alarms: list[str] | None) -> dict[str, Any]:
+    records = outputs["release_records"]
+    values = {**outputs, "name": outputs["endpoint_name"], "arn": outputs["endpoint_arn"], "alarms": alarms}
+    values["releases"] = {
+        model: {"parameter": records + model, "digest": digest, "archive": str(ArchiveName(model=model, digest=digest))}
+        for model, digest in sorted(releases.items())
+    }
+    return _part(Endpoint, values, stack=f"serving-{outputs['endpoint']}")
+
+
+def _part(model: type[BaseModel], outputs: Mapping[str, Any], *, stack: str | None = None) -> dict[str, Any]:
+    """The fields of a part of the document, from a stack's outputs."""
+    parameter = outputs_parameter(environment=outputs["environment"], stack=stack or outputs["kind"])
+    values = {**outputs, "parameter": parameter}
+    return {name: values[name] for name in model.model_fields}

@@ -10,7 +10,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from tritonstack.errors import InputError, Problem
-from tritonstack.outputs.document import OutputsDocument
+from tritonstack.outputs.contract import OutputsDocument
 
 PREFIX = "TRITONSTACK"
 _NEEDS_NO_QUOTES = re.compile(r"[A-Za-z0-9_./:=@%+,-]*")

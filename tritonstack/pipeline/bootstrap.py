@@ -14,7 +14,7 @@ from typing import Any
 
 from tritonstack.config.environment import Environment
 from tritonstack.config.pipeline import LoadedPipeline
-from tritonstack.pipeline.names import PipelineNames
+from tritonstack.pipeline.builds import PipelineNames
 
 ALWAYS = ("cloudformation", "kms", "lambda", "logs", "s3", "sagemaker", "ssm")
 SCALED = ("application-autoscaling",)

@@ -1,5 +1,4 @@
-"""What will fail in a deployment, before it fails: read-only questions to AWS. Never part of synthesis.
+"""Preflight: what a deployment will fail at, found by read-only calls to AWS. Never part of synthesis.
 
-A check is a file of ``checks``, named after what it looks at. Each gives results: *passes*, *fails*, or *unknown*,
-where AWS did not say (a permission is missing, it did not answer in time). What could not be known is never a pass.
+A check gives results: *passes*, *fails*, or *unknown* where AWS did not answer (a permission is missing, a time-out).
 """

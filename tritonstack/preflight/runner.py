@@ -1,4 +1,4 @@
-"""All checks at once, each in a thread, none longer than the limit."""
+"""Runs all checks at once, each in a thread, within a time limit."""
 
 from __future__ import annotations
 
@@ -8,71 +8,82 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from tritonstack.preflight.checks import (
-    account,
-    alarm_email,
-    archive,
-    bootstrap,
-    bucket,
-    codebuild_quota,
-    endpoint_name,
-    endpoint_quota,
-    image,
-    instance_type,
-    key,
-    left_network,
-    log_group,
-    permissions_boundary,
-    prefix_list,
-    processing_quota,
-    rollback_alarm,
-    security_group,
-    stack,
-    subnet,
-    zone,
+from tritonstack.preflight.archives import check_archive, check_image
+from tritonstack.preflight.cloudformation import (
+    check_account,
+    check_bootstrap,
+    check_endpoint_name,
+    check_log_group,
+    check_stack,
 )
-from tritonstack.preflight.result import Result
-from tritonstack.preflight.subject import Check, Subject
+from tritonstack.preflight.ec2 import (
+    check_left_network,
+    check_prefix_list,
+    check_security_group,
+    check_subnet,
+    check_zone,
+)
+from tritonstack.preflight.own_resources import (
+    check_alarm_email,
+    check_bucket,
+    check_key,
+    check_permissions_boundary,
+    check_rollback_alarm,
+)
+from tritonstack.preflight.quotas import (
+    check_codebuild_quota,
+    check_endpoint_quota,
+    check_instance_type,
+    check_processing_quota,
+)
+from tritonstack.preflight.subject import About, PreflightResult, Subject
 
 LONGEST_SECONDS = 90.0
-"""For all checks together; what has not answered by then is unknown."""
+"""For all checks together; a check that has not ended by then is unknown."""
 
-FIRST = account.CHECK
-"""Without the right account every other answer would be about another one."""
 
+@dataclass(frozen=True)
+class Check:
+    """A check: its name, which results carry; what it looks at; and its results, none where there is nothing to see."""
+
+    name: str
+    title: str
+    run: Callable[[Subject], Iterator[PreflightResult]]
+
+
+ACCOUNT = Check("account", "account and region", check_account)
+"""Runs first: without the right account every other result would be about another one."""
 CHECKS: tuple[Check, ...] = (
-    bootstrap.CHECK,
-    stack.CHECK,
-    endpoint_name.CHECK,
-    log_group.CHECK,
-    instance_type.CHECK,
-    endpoint_quota.CHECK,
-    processing_quota.CHECK,
-    codebuild_quota.CHECK,
-    image.CHECK,
-    archive.CHECK,
-    key.CHECK,
-    permissions_boundary.CHECK,
-    subnet.CHECK,
-    security_group.CHECK,
-    zone.CHECK,
-    left_network.CHECK,
-    prefix_list.CHECK,
-    bucket.CHECK,
-    rollback_alarm.CHECK,
-    alarm_email.CHECK,
+    Check("bootstrap", "CDK bootstrap", check_bootstrap),
+    Check("stack", "states of the stacks", check_stack),
+    Check("endpoint-name", "names of endpoints", check_endpoint_name),
+    Check("log-group", "names of log groups", check_log_group),
+    Check("instance-type", "instance types in the region", check_instance_type),
+    Check("endpoint-quota", "quotas of endpoint instances", check_endpoint_quota),
+    Check("processing-quota", "quotas of processing jobs that build engines", check_processing_quota),
+    Check("codebuild-quota", "quotas of builds in CodeBuild", check_codebuild_quota),
+    Check("image", "images in ECR", check_image),
+    Check("archive", "archives in the bucket", check_archive),
+    Check("key", "KMS keys of your own", check_key),
+    Check("permissions-boundary", "permissions boundary", check_permissions_boundary),
+    Check("subnet", "imported subnets", check_subnet),
+    Check("security-group", "imported security groups and route tables", check_security_group),
+    Check("zone", "zones of the network", check_zone),
+    Check("left-network", "the network that is left", check_left_network),
+    Check("prefix-list", "S3's prefix list", check_prefix_list),
+    Check("bucket", "buckets of your own", check_bucket),
+    Check("rollback-alarm", "rollback alarms of your own", check_rollback_alarm),
+    Check("alarm-email", "addresses of alarms", check_alarm_email),
 )
 """The others, in the order in which they are shown."""
 
-Said = Callable[[str], None]
+Say = Callable[[str], None]
 
 
 @dataclass
 class _Running:
-    """A check that was started."""
-
     check: Check
-    results: list[Result] = field(default_factory=list)
+    results: list[PreflightResult] = field(default_factory=list)
     ended: bool = False
     error: BaseException | None = None
 
@@ -80,23 +91,27 @@ class _Running:
 def run_checks(
     subject: Subject,
     *,
-    say: Said = lambda _text: None,
+    say: Say = lambda _text: None,
     checks: tuple[Check, ...] = CHECKS,
     seconds: float = LONGEST_SECONDS,
-) -> tuple[Result, ...]:
-    """The results of every check, in order; ``say`` is told how many have ended.
+) -> tuple[PreflightResult, ...]:
+    """The results of every check, in order. ``say`` reports how many have ended.
 
-    A check that finds the wrong account is the only one: the others are unknown then. What a check does not find out
-    in time is unknown, too; its thread is left to itself, and its next call ends it.
+    Where the account is the wrong one, the other checks do not run and are unknown. A check that does not end in time
+    is unknown, too; its thread ends at its next call.
     """
     until = time.monotonic() + seconds
-    first = tuple(_run((FIRST,), subject, say=lambda _text: None, until=until))
+    first = tuple(_run((ACCOUNT,), subject, say=lambda _text: None, until=until))
     if any(result.outcome == "fails" for result in first):
-        return (*first, *(_not_looked(check) for check in checks))
+        found = "not looked at: these credentials are of another account or region"
+        return (
+            *first,
+            *(_unknown(check, found, "the environment's account and region", "Mend that first.") for check in checks),
+        )
     return (*first, *_run(checks, subject, say=say, until=until))
 
 
-def _run(checks: tuple[Check, ...], subject: Subject, *, say: Said, until: float) -> Iterator[Result]:
+def _run(checks: tuple[Check, ...], subject: Subject, *, say: Say, until: float) -> Iterator[PreflightResult]:
     running = [_Running(check) for check in checks]
     ends: queue.SimpleQueue[_Running] = queue.SimpleQueue()
     for each in running:
@@ -115,7 +130,8 @@ def _run(checks: tuple[Check, ...], subject: Subject, *, say: Said, until: float
     for each in running:
         yield from list(each.results)
         if not each.ended:
-            yield _too_slow(each.check)
+            advice = "Check network, proxy and region; run it again."
+            yield _unknown(each.check, "AWS did not answer in time", "an answer", advice)
 
 
 def _work(running: _Running, subject: Subject, ends: queue.SimpleQueue[_Running]) -> None:
@@ -127,23 +143,5 @@ def _work(running: _Running, subject: Subject, ends: queue.SimpleQueue[_Running]
     ends.put(running)
 
 
-def _too_slow(check: Check) -> Result:
-    return Result(
-        check=check.name,
-        subject=check.title,
-        outcome="unknown",
-        found="AWS did not answer in time",
-        needed="an answer",
-        advice="Check network, proxy and region; run it again.",
-    )
-
-
-def _not_looked(check: Check) -> Result:
-    return Result(
-        check=check.name,
-        subject=check.title,
-        outcome="unknown",
-        found="not looked at: these credentials are of another account or region",
-        needed="the environment's account and region",
-        advice="Mend that first.",
-    )
+def _unknown(check: Check, found: str, needed: str, advice: str) -> PreflightResult:
+    return About(check=check.name, subject=check.title, needed=needed).unknown(found, advice=advice)

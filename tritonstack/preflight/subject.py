@@ -1,16 +1,339 @@
-"""What preflight looks at: an environment, and the account that it is to be deployed to."""
+"""Input and results of preflight checks: the environment, facts of its account read once, the report."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+import functools
+import threading
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, Literal
 
+from pydantic import BaseModel, ConfigDict, Field
+
+from tritonstack.catalogue import partition
 from tritonstack.config import Environment, engines_built_on_deploy
 from tritonstack.engines.order import Served
-from tritonstack.preflight.account_facts import Fleets, Quotas, Stacks
-from tritonstack.preflight.result import Result
-from tritonstack.read_only_aws import ReadOnlyCalls
+from tritonstack.read_only_aws import NotKnownError, ReadOnlyCalls
+
+Outcome = Literal["passes", "fails", "unknown"]
+"""``passes``: a deployment finds what it needs; ``fails``: it will not; ``unknown``: AWS did not say."""
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class PreflightResult(_Part):
+    """One thing that was looked at."""
+
+    check: str = Field(description="The check's name.")
+    subject: str = Field(description="What was looked at.")
+    outcome: Outcome = Field(description="passes, fails, or unknown: AWS did not say.")
+    found: str = Field(description="What AWS says, or why it says nothing.")
+    needed: str = Field(description="What a deployment needs.")
+    advice: str = Field(description="What to do; empty where it passes.")
+    permission: str | None = Field(description="The IAM action that is missing; null where none is.")
+
+
+class PreflightReport(_Part):
+    """An environment, before it is deployed."""
+
+    environment: str = Field(description="Its name.")
+    account: str = Field(description="That its file names.")
+    region: str = Field(description="That its file names.")
+    constructed: bool = Field(description="Whether quotas, images and prices are stand-ins: those of the local AWS.")
+    passes: int = Field(description="Results that pass.")
+    fails: int = Field(description="Results that fail: a deployment will fail.")
+    unknown: int = Field(description="Results that could not be known.")
+    results: tuple[PreflightResult, ...] = Field(description="By check, in the order of docs/preflight.md.")
+
+
+def report_of(
+    results: Sequence[PreflightResult], *, environment: str, account: str, region: str, constructed: bool
+) -> PreflightReport:
+    """The report of an environment's results."""
+    outcomes = [result.outcome for result in results]
+    return PreflightReport(
+        environment=environment,
+        account=account,
+        region=region,
+        constructed=constructed,
+        passes=outcomes.count("passes"),
+        fails=outcomes.count("fails"),
+        unknown=outcomes.count("unknown"),
+        results=tuple(results),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class About:
+    """One thing that a check looks at, and what a deployment needs of it: makes its results."""
+
+    check: str
+    subject: str
+    needed: str
+
+    def passes(self, found: str) -> PreflightResult:
+        """A deployment finds what it needs."""
+        return self._result("passes", found)
+
+    def fails(self, found: str, *, advice: str) -> PreflightResult:
+        """A deployment will fail."""
+        return self._result("fails", found, advice)
+
+    def unknown(self, found: str, *, advice: str, permission: str | None = None) -> PreflightResult:
+        """AWS did not say."""
+        return self._result("unknown", found, advice, permission)
+
+    def _result(self, outcome: Outcome, found: str, advice: str = "", permission: str | None = None) -> PreflightResult:
+        return PreflightResult(
+            check=self.check,
+            subject=self.subject,
+            outcome=outcome,
+            found=found,
+            needed=self.needed,
+            advice=advice,
+            permission=permission,
+        )
+
+    def look(
+        self, work: Callable[..., PreflightResult | Iterable[PreflightResult]], *arguments: Any
+    ) -> Iterator[PreflightResult]:
+        """The results of ``work(self, *arguments)``; one that is unknown where AWS does not answer it."""
+        try:
+            found = work(self, *arguments)
+            results = [found] if isinstance(found, PreflightResult) else list(found)
+        except NotKnownError as error:
+            results = [self.unknown(error.found, advice=error.advice, permission=error.permission)]
+        yield from results
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quota:
+    """A service quota.
+
+    Attributes:
+        service: Service Quotas' code of the service (``sagemaker``).
+        code: the quota's code (``L-7A3DF611``).
+        name: its name (``ml.g4dn.xlarge for endpoint usage``).
+        value: the account's; AWS's default where the account's is not listed.
+        is_default: whether the value is AWS's default.
+        adjustable: whether an increase can be requested.
+    """
+
+    service: str
+    code: str
+    name: str
+    value: float
+    is_default: bool
+    adjustable: bool
+
+    def __str__(self) -> str:
+        return f"{self.value:g} ({'default of ' if self.is_default else ''}{self.code} «{self.name}»)"
+
+    def how_to_raise(self, *, region: str, wanted: int) -> str:
+        """What to do to have ``wanted``."""
+        if not self.adjustable:
+            return "It is not adjustable: use another type, or fewer instances."
+        line = (
+            f"aws service-quotas request-service-quota-increase --region {region} --service-code {self.service}"
+            f" --quota-code {self.code} --desired-value {wanted}"
+        )
+        place = f"https://{region}.console.aws.amazon.com/servicequotas/home/services/{self.service}/quotas/"
+        console = f" (or {place}{self.code})" if partition(region) == "aws" else ""
+        return f"Ask for {wanted}: {line}{console}; it may take days."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fleet:
+    """Instances of a production variant, or of a processing job.
+
+    Attributes:
+        owner: name of the endpoint or of the job.
+        instance_type: theirs.
+        instances: how many there are, or are to be, whichever is more.
+    """
+
+    owner: str
+    instance_type: str
+    instances: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stack:
+    """A CloudFormation stack: its status, the reason of it (or empty), whether termination protection is on."""
+
+    status: str
+    reason: str
+    protected: bool
+
+
+_QUOTAS_OF_A_PAGE = 100
+"""The most that one answer has (API reference, ListServiceQuotas); SageMaker has thousands of quotas."""
+_DESCRIBED_AT_ONCE = 8
+_GONE = ("ValidationException",)
+"""Error code of SageMaker for an endpoint or a config that was deleted since it was listed."""
+_NO_STACK = "does not exist"
+
+
+class AccountFacts:
+    """Facts of the account that checks share. Each is read once: other threads wait for it, and get the same refusal.
+
+    Every method raises NotKnownError where AWS refuses or does not answer.
+    """
+
+    def __init__(self, calls: ReadOnlyCalls, *, region: str) -> None:
+        """``region``: for links and command lines."""
+        self._calls = calls
+        self._region = region
+        self._lock = threading.Lock()
+        self._facts: dict[Hashable, Future[Any]] = {}
+
+    def _once(self, key: Hashable, read: Callable[[], Any]) -> Any:
+        with self._lock:
+            is_first = key not in self._facts
+            fact: Future[Any] = self._facts.setdefault(key, Future())
+        if is_first:
+            try:
+                fact.set_result(read())
+            except BaseException as error:  # noqa: BLE001  (raised in every thread that wants the fact)
+                fact.set_exception(error)
+        return fact.result()
+
+    def quota(self, service: str, name: str) -> Quota | None:
+        """The quota called ``name``, in any case; None where the service has none of that name in the region.
+
+        ListServiceQuotas leaves out a quota whose value for the account is not available; its default then counts.
+        """
+        for defaults in (False, True):
+            read = functools.partial(self._read_quotas, service, defaults=defaults)
+            found: Quota | None = self._once((service, defaults), read).get(name.lower())
+            if found is not None:
+                return found
+        return None
+
+    def compare_quota(self, about: About, *, service: str, name: str, needed: int) -> PreflightResult:
+        """Whether the quota called ``name`` is ``needed`` or more."""
+        quota = self.quota(service, name)
+        if quota is None:
+            return about.unknown(
+                f"Service Quotas of {self._region} lists no «{name}» of {service}",
+                advice="Look at the service's quotas in the console: the name may differ there, or there is none.",
+            )
+        if quota.value >= needed:
+            return about.passes(str(quota))
+        return about.fails(str(quota), advice=quota.how_to_raise(region=self._region, wanted=needed))
+
+    def _read_quotas(self, service: str, *, defaults: bool) -> dict[str, Quota]:
+        """Name in lower case → quota. A row may have an error in the place of its value."""
+        operation = "list_aws_default_service_quotas" if defaults else "list_service_quotas"
+        rows = self._calls.pages(
+            "service-quotas",
+            operation,
+            "Quotas",
+            ServiceCode=service,
+            PaginationConfig={"PageSize": _QUOTAS_OF_A_PAGE},
+        )
+        return {
+            row["QuotaName"].lower(): Quota(
+                service=service,
+                code=row["QuotaCode"],
+                name=row["QuotaName"],
+                value=row["Value"],
+                is_default=defaults,
+                adjustable=bool(row.get("Adjustable")),
+            )
+            for row in rows
+            if row.get("Value") is not None and not row.get("ErrorReason")
+        }
+
+    def endpoint_fleets(self) -> tuple[Fleet, ...]:
+        """Instances of every endpoint of the account in the region."""
+
+        def read() -> tuple[Fleet, ...]:
+            rows = self._calls.pages("sagemaker", "list_endpoints", "Endpoints")
+            return _of_each(self._endpoint_fleets, [row["EndpointName"] for row in rows])
+
+        fleets: tuple[Fleet, ...] = self._once("endpoint fleets", read)
+        return fleets
+
+    def job_fleets(self) -> tuple[Fleet, ...]:
+        """Instances of every processing job in progress."""
+
+        def read() -> tuple[Fleet, ...]:
+            rows = self._calls.pages(
+                "sagemaker", "list_processing_jobs", "ProcessingJobSummaries", StatusEquals="InProgress"
+            )
+            return _of_each(self._job_fleet, [row["ProcessingJobName"] for row in rows])
+
+        fleets: tuple[Fleet, ...] = self._once("job fleets", read)
+        return fleets
+
+    def _endpoint_fleets(self, name: str) -> tuple[Fleet, ...]:
+        endpoint = self._calls.ask("sagemaker", "describe_endpoint", absent=_GONE, EndpointName=name)
+        if endpoint is None:
+            return ()
+        config = self._calls.ask(
+            "sagemaker", "describe_endpoint_config", absent=_GONE, EndpointConfigName=endpoint["EndpointConfigName"]
+        )
+        types = {row["VariantName"]: row.get("InstanceType") for row in (config or {}).get("ProductionVariants", ())}
+        return tuple(
+            Fleet(
+                owner=name,
+                instance_type=types[row["VariantName"]],
+                instances=max(row.get("CurrentInstanceCount") or 0, row.get("DesiredInstanceCount") or 0),
+            )
+            for row in endpoint.get("ProductionVariants", ())
+            if types.get(row["VariantName"])  # a serverless variant has no instances
+        )
+
+    def _job_fleet(self, name: str) -> tuple[Fleet, ...]:
+        job = self._calls.must("sagemaker", "describe_processing_job", ProcessingJobName=name)
+        cluster = job["ProcessingResources"]["ClusterConfig"]
+        return (Fleet(owner=name, instance_type=cluster["InstanceType"], instances=cluster["InstanceCount"]),)
+
+    def stack(self, name: str) -> Stack | None:
+        """The stack; None where there is none."""
+
+        def read() -> Stack | None:
+            try:
+                [row] = self._calls.must("cloudformation", "describe_stacks", StackName=name)["Stacks"]
+            except NotKnownError as error:
+                if _NO_STACK in error.found:  # CloudFormation has no code of its own for it (ValidationError)
+                    return None
+                raise
+            return Stack(
+                status=row["StackStatus"],
+                reason=row.get("StackStatusReason", ""),
+                protected=bool(row.get("EnableTerminationProtection")),
+            )
+
+        stack: Stack | None = self._once(("stack", name), read)
+        return stack
+
+    def made_by(self, stack: str, resource_type: str) -> tuple[str, ...]:
+        """Physical ids of a stack's resources of a type; none where there is no stack."""
+
+        def read() -> Mapping[str, list[str]]:
+            found: dict[str, list[str]] = {}
+            if self.stack(stack) is None:
+                return found
+            rows = self._calls.pages(
+                "cloudformation", "list_stack_resources", "StackResourceSummaries", StackName=stack
+            )
+            for row in rows:
+                if row.get("PhysicalResourceId") and row.get("ResourceStatus") != "DELETE_COMPLETE":
+                    found.setdefault(row["ResourceType"], []).append(row["PhysicalResourceId"])
+            return found
+
+        return tuple(self._once(("resources", stack), read).get(resource_type, ()))
+
+
+def _of_each(fleets_of: Callable[[str], tuple[Fleet, ...]], names: Sequence[str]) -> tuple[Fleet, ...]:
+    with ThreadPoolExecutor(_DESCRIBED_AT_ONCE) as pool:
+        return tuple(fleet for fleets in pool.map(fleets_of, names) for fleet in fleets)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,33 +343,19 @@ class Subject:
     Attributes:
         served: the environment, matched with its archives.
         calls: read-only calls to the account.
-        quotas: the account's quotas.
-        fleets: what runs in the account.
-        stacks: the environment's stacks.
         project: the project's folder (``cdk.json``, ``model_repos``).
         local: whether the account is the local AWS's, where quotas, images and prices are constructed.
+        facts: facts of the account that several checks need.
     """
 
     served: Served
     calls: ReadOnlyCalls
-    quotas: Quotas
-    fleets: Fleets
-    stacks: Stacks
     project: Path
     local: bool
+    facts: AccountFacts = field(init=False)
 
-    @classmethod
-    def of(cls, served: Served, calls: ReadOnlyCalls, *, project: Path, local: bool) -> Subject:
-        """A subject with nothing asked yet."""
-        return cls(
-            served=served,
-            calls=calls,
-            quotas=Quotas(calls, region=served.environment.region),
-            fleets=Fleets(calls),
-            stacks=Stacks(calls),
-            project=project,
-            local=local,
-        )
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "facts", AccountFacts(self.calls, region=self.environment.region))
 
     @property
     def environment(self) -> Environment:
@@ -55,26 +364,10 @@ class Subject:
 
     @property
     def builds_on_deploy(self) -> bool:
-        """Whether a deployment builds what is missing."""
+        """Whether a deployment builds archives that are missing."""
         return engines_built_on_deploy(self.environment, bool(self.served.engines.builds))
 
     @property
-    def endpoint_names(self) -> frozenset[str]:
-        """The names of its endpoints at SageMaker."""
-        name = self.environment.environment
-        return frozenset(endpoint.sagemaker_name(name) for endpoint in self.environment.endpoints)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Check:
-    """One check.
-
-    Attributes:
-        name: its name, which results carry.
-        title: what it looks at, for people.
-        run: gives the results; none where the environment has nothing to look at.
-    """
-
-    name: str
-    title: str
-    run: Callable[[Subject], Iterator[Result]]
+    def instance_types(self) -> list[str]:
+        """The instance types of its endpoints, each once, sorted."""
+        return sorted({endpoint.instance_type for endpoint in self.environment.endpoints})

@@ -10,8 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from tritonstack.models.bucket import ArtifactBucket
 from tritonstack.naming import ArchiveName, Platform, platform_prefix, release_parameter
-from tritonstack.releases.deployed import DeployedSet
-from tritonstack.releases.record import Record, Version, Writer
+from tritonstack.releases.records import DeployedSet, Record, Version, Writer
 
 
 class _Part(BaseModel):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from tritonstack.catalogue.build_machines import BuilderKind
+from tritonstack.catalogue.instances import BuilderKind
 from tritonstack.models.manifest import Manifest
 from tritonstack.models.manifest_stores import ManifestStore
 from tritonstack.naming import Platform

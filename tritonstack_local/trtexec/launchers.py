@@ -6,7 +6,7 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonstack.catalogue.trtexec import takes_value, trtexec_options, trtexec_table
+from tritonstack.catalogue.options import takes_value, trtexec_options, trtexec_table
 from tritonstack.paths import LIBRARY, environment_python
 from tritonstack_local.trtexec.machine import Machine
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tritonstack.catalogue import load_catalogue
-from tritonstack.catalogue.trtexec import tensorrt_candidates
+from tritonstack.catalogue.options import tensorrt_candidates
 from tritonstack_local.trtexec.launchers import machine_with, make_stand_ins
 
 

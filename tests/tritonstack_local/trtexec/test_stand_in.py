@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.engines.stand_ins import doubling_graph
-from tritonstack.catalogue.trtexec import known_versions, trtexec_options
+from tritonstack.catalogue.options import known_versions, trtexec_options
 from tritonstack.models.marked_plan import is_marked, read_header
 from tritonstack_local.trtexec.arguments import Arguments, Refused
 from tritonstack_local.trtexec.launchers import StandIns, machine_with, make_stand_ins

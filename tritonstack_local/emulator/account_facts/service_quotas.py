@@ -13,7 +13,7 @@ from typing import Any
 from ministack.core.responses import get_account_id, get_region
 
 from tritonstack.catalogue import load_catalogue
-from tritonstack.catalogue.build_machines import load_build_machines
+from tritonstack.catalogue.instances import load_build_machines
 from tritonstack_local.emulator.json_service import JsonService
 from tritonstack_local.emulator.refusal import RefusedError
 

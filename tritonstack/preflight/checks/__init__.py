@@ -1,1 +1,0 @@
-"""The checks, a file each; ``CHECKS`` of ``tritonstack.preflight.runner`` lists them."""

@@ -1,0 +1,219 @@
+"""Account, CDK bootstrap and stacks: what `cdk deploy` itself needs, and names that others have taken."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from tritonstack.catalogue import partition
+from tritonstack.config import Endpoint, engines_built_on_deploy
+from tritonstack.engines.order import Served
+from tritonstack.naming import log_group
+from tritonstack.preflight.subject import About, PreflightResult, Subject
+from tritonstack.read_only_aws import NotKnownError
+from tritonstack.releases.records import stack_name
+
+
+def check_account(subject: Subject) -> Iterator[PreflightResult]:
+    """The credentials' account and the clients' region are those of the environment's file."""
+    environment = subject.environment
+    about = About(
+        check="account", subject=environment.environment, needed=f"{environment.account} in {environment.region}"
+    )
+    yield from about.look(_account, subject)
+
+
+def _account(about: About, subject: Subject) -> PreflightResult:
+    environment = subject.environment
+    identity = subject.calls.must("sts", "get_caller_identity")
+    region = subject.calls.client("sts").meta.region_name
+    found = f"{identity['Account']} in {region}, as {identity['Arn']}"
+    if identity["Account"] != environment.account:
+        return about.fails(found, advice="Choose credentials of that account (AWS_PROFILE), or name yours in the file.")
+    if region != environment.region:
+        return about.fails(found, advice=f"The local AWS is {region} alone: name that region in the file.")
+    return about.passes(found)
+
+
+NEEDED_VERSION = 6
+"""The version that synthesised stacks need: MIN_BOOTSTRAP_STACK_VERSION of aws-cdk-lib 2.275.0,
+core/lib/stack-synthesizers/default-synthesizer.js. A test compares it with the installed aws-cdk-lib."""
+QUALIFIER = "hnb659fds"
+"""DefaultStackSynthesizer.DEFAULT_QUALIFIER of the same file."""
+_CONTEXT = "@aws-cdk/core:bootstrapQualifier"
+BOOTSTRAP_ROLES = ("deploy-role", "file-publishing-role", "cfn-exec-role")
+"""Those of the bootstrap's roles that a deployment assumes; these stacks have no image assets and no look-ups."""
+
+
+def qualifier_of(project: Path) -> str:
+    """The qualifier that ``cdk.json`` sets, else the CDK's own."""
+    try:
+        context = json.loads((project / "cdk.json").read_text(encoding="utf-8")).get("context", {})
+    except (OSError, ValueError):
+        return QUALIFIER
+    return str(context.get(_CONTEXT, QUALIFIER))
+
+
+def check_bootstrap(subject: Subject) -> Iterator[PreflightResult]:
+    """CDK's bootstrap of account and region: its version, its bucket, its roles."""
+    environment, qualifier = subject.environment, qualifier_of(subject.project)
+    place = f"{environment.account}-{environment.region}"
+    advice = f"npx cdk bootstrap aws://{environment.account}/{environment.region}"
+    if qualifier != QUALIFIER:
+        advice += f" --qualifier {qualifier}"
+    version = About(check="bootstrap", subject="version", needed=f"{NEEDED_VERSION} or later")
+    yield from version.look(_bootstrap_version, subject, qualifier, advice)
+    bucket = About(check="bootstrap", subject=f"cdk-{qualifier}-assets-{place}", needed="the bucket of assets")
+    yield from bucket.look(_bootstrap_bucket, subject, advice)
+    for role in BOOTSTRAP_ROLES:
+        about = About(check="bootstrap", subject=f"cdk-{qualifier}-{role}-{place}", needed="a role of the bootstrap")
+        yield from about.look(_bootstrap_role, subject, advice)
+
+
+def _bootstrap_version(about: About, subject: Subject, qualifier: str, advice: str) -> PreflightResult:
+    name = f"/cdk-bootstrap/{qualifier}/version"
+    answer = subject.calls.ask("ssm", "get_parameter", absent=("ParameterNotFound",), Name=name)
+    if answer is None:
+        return about.fails(f"no parameter {name}: the region is not bootstrapped", advice=advice)
+    found = answer["Parameter"]["Value"]
+    if not found.isdecimal():
+        return about.unknown(f"{name} is {found!r}", advice=advice)
+    return about.passes(found) if int(found) >= NEEDED_VERSION else about.fails(found, advice=advice)
+
+
+def _bootstrap_bucket(about: About, subject: Subject, advice: str) -> PreflightResult:
+    answer = subject.calls.ask(
+        "s3",
+        "head_bucket",
+        absent=("404", "NoSuchBucket"),
+        Bucket=about.subject,
+        ExpectedBucketOwner=subject.environment.account,
+    )
+    return about.fails("no such bucket", advice=advice) if answer is None else about.passes("there")
+
+
+def _bootstrap_role(about: About, subject: Subject, advice: str) -> PreflightResult:
+    answer = subject.calls.ask("iam", "get_role", absent=("NoSuchEntity",), RoleName=about.subject)
+    if answer is None:
+        return about.fails("no such role", advice=advice)
+    found = str(answer["Role"]["Arn"])
+    expected = f"arn:{partition(subject.environment.region)}:iam::{subject.environment.account}:role/"
+    if not found.startswith(expected):
+        raise NotKnownError(f"a role of another account: {found}", advice=advice)
+    return about.passes(found)
+
+
+REPLACED_BY_CDK = "ROLLBACK_COMPLETE"
+"""CloudFormation refuses to update it; `cdk deploy` deletes it first (aws-cdk 2.1148.1, isCreationFailure)."""
+NEVER_EXECUTED = "REVIEW_IN_PROGRESS"
+"""A change set made it and was never executed; `cdk deploy` creates the stack over it (aws-cdk 2.1148.1)."""
+
+
+def stack_names(served: Served) -> tuple[str, ...]:
+    """The stacks that a deployment of the environment has, in its order (``stacks/stage.py`` makes them)."""
+    environment = served.environment
+    name = environment.environment
+    names = [f"{name}-artifacts"]
+    if environment.network is not None:
+        names.append(f"{name}-network")
+    if engines_built_on_deploy(environment, bool(served.engines.builds)):
+        names.append(f"{name}-builds")
+    names += [stack_name(environment=name, endpoint=endpoint.name) for endpoint in environment.endpoints]
+    if environment.dashboard or environment.alarms is not None:
+        names.append(f"{name}-observability")
+    return tuple(names)
+
+
+def check_stack(subject: Subject) -> Iterator[PreflightResult]:
+    """No stack of the environment is in a state from which it cannot be deployed."""
+    for name in stack_names(subject.served):
+        about = About(check="stack", subject=name, needed="no stack, or one that can be updated")
+        yield from about.look(_stack, subject)
+
+
+def _stack(about: About, subject: Subject) -> PreflightResult:
+    stack = subject.facts.stack(about.subject)
+    if stack is None:
+        return about.passes("no such stack yet")
+    found = f"{stack.status}: {stack.reason}" if stack.reason else stack.status
+    region = subject.environment.region
+    delete = f"aws cloudformation delete-stack --region {region} --stack-name {about.subject}"
+    if stack.status == REPLACED_BY_CDK and stack.protected:
+        return about.fails(f"{found}, with termination protection", advice=f"Take the protection off, then {delete}")
+    if stack.status in (REPLACED_BY_CDK, NEVER_EXECUTED):
+        return about.unknown(
+            f"{found}: `cdk deploy` deploys over it, CloudFormation by itself (a pipeline) does not",
+            advice=f"Make sure with: {delete}",
+        )
+    if stack.status.endswith("_IN_PROGRESS"):
+        return about.unknown(f"{found}: it changes now", advice="Wait until that has ended, then run it again.")
+    if stack.status.endswith("_FAILED"):
+        resume = f"aws cloudformation continue-update-rollback --region {region} --stack-name {about.subject}"
+        resume += " (docs/troubleshooting.md, «A rollback that failed»)"
+        command = resume if stack.status == "UPDATE_ROLLBACK_FAILED" else delete
+        return about.fails(found, advice=f"Mend what its events name, then: {command}")
+    return about.passes(found)
+
+
+_ENDPOINT = "AWS::SageMaker::Endpoint"
+_NO_ENDPOINT = ("ValidationException", "ResourceNotFound")
+"""Error codes of DescribeEndpoint for a name that no endpoint has ("Could not find endpoint")."""
+
+
+def check_endpoint_name(subject: Subject) -> Iterator[PreflightResult]:
+    """No endpoint that the environment's stacks did not make has the name of one of theirs: names are fixed."""
+    for endpoint in subject.environment.endpoints:
+        about = About(
+            check="endpoint-name",
+            subject=endpoint.sagemaker_name(subject.environment.environment),
+            needed="no endpoint of that name, or the stack's own",
+        )
+        yield from about.look(_endpoint_name, subject, endpoint)
+
+
+def _endpoint_name(about: About, subject: Subject, endpoint: Endpoint) -> PreflightResult:
+    answer = subject.calls.ask("sagemaker", "describe_endpoint", absent=_NO_ENDPOINT, EndpointName=about.subject)
+    if answer is None:
+        return about.passes("no such endpoint yet")
+    stack = stack_name(environment=subject.environment.environment, endpoint=endpoint.name)
+    own = {name.rpartition("/")[2].lower() for name in subject.facts.made_by(stack, _ENDPOINT)}
+    if about.subject.lower() in own:
+        return about.passes(f"{answer['EndpointStatus']}, made by {stack}")
+    return about.fails(
+        f"an endpoint ({answer['EndpointStatus']}) that {stack} did not make",
+        advice="Delete it, or call the endpoint or the environment otherwise.",
+    )
+
+
+def log_groups(subject: Subject) -> dict[str, str]:
+    """Log group that a stack makes by a fixed name → the stack. An endpoint's own is adopted where it exists."""
+    environment = subject.environment
+    name, found = environment.environment, {}
+    if subject.builds_on_deploy:
+        found[log_group(environment=name, of="builds")] = f"{name}-builds"
+        if any(build.builder.kind == "codebuild" for build in subject.served.engines.builds):
+            found[log_group(environment=name, of="engines")] = f"{name}-builds"
+    if environment.network is not None and environment.network.created is not None:
+        found[log_group(environment=name, of="network")] = f"{name}-network"
+    return found
+
+
+def check_log_group(subject: Subject) -> Iterator[PreflightResult]:
+    """No log group exists that a stack is to make: their names are fixed."""
+    for group, stack in log_groups(subject).items():
+        about = About(check="log-group", subject=group, needed=f"no such log group, or the one of {stack}")
+        yield from about.look(_log_group, subject, stack)
+
+
+def _log_group(about: About, subject: Subject, stack: str) -> PreflightResult:
+    rows = subject.calls.pages("logs", "describe_log_groups", "logGroups", logGroupNamePrefix=about.subject)
+    if about.subject not in {row["logGroupName"] for row in rows}:
+        return about.passes("no such log group yet")
+    if about.subject in subject.facts.made_by(stack, "AWS::Logs::LogGroup"):
+        return about.passes(f"made by {stack}")
+    return about.fails(
+        f"a log group that {stack} did not make",
+        advice=f"Keep what is needed of it, then: aws logs delete-log-group --region {subject.environment.region}"
+        f" --log-group-name {about.subject}",
+    )

@@ -1,0 +1,283 @@
+"""Networks: imported subnets and security groups, zones, S3's prefix list, and fleets in a network to be deleted."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tritonstack.catalogue import partition
+from tritonstack.config import NetworkSettings
+from tritonstack.preflight.quotas import instance_need
+from tritonstack.preflight.subject import About, PreflightResult, Subject
+
+_KINDS = {
+    "Subnets": ("describe_subnets", "SubnetId", "subnet-id"),
+    "SecurityGroups": ("describe_security_groups", "GroupId", "group-id"),
+    "RouteTables": ("describe_route_tables", "RouteTableId", "route-table-id"),
+}
+"""Rows of EC2's response → the operation, the field of a row's id, the filter by it."""
+
+
+def _rows(subject: Subject, kind: str, ids: Iterable[str]) -> list[dict[str, Any]]:
+    """EC2's rows of a kind with these ids; of those that are gone there is none."""
+    operation, member, name = _KINDS[kind]
+    wanted = list(ids)
+    if not wanted:
+        return []
+    response = subject.calls.must("ec2", operation, Filters=[{"Name": name, "Values": wanted}])
+    return [row for row in response.get(kind, []) if row[member] in wanted]  # the local AWS lacks some filters
+
+
+@dataclass(frozen=True, kw_only=True)
+class NamedSubnet:
+    """A subnet that the settings name.
+
+    Attributes:
+        subnet_id: its id.
+        vpc_id: the VPC that it must be in.
+        zone: its zone, where the settings name it.
+        addresses: free addresses that are needed in it.
+        owner: the account that it belongs to by the settings.
+        owner_field: the setting of the owner.
+    """
+
+    subnet_id: str
+    vpc_id: str
+    zone: str | None
+    addresses: int
+    owner: str
+    owner_field: str
+
+
+def named_subnets(subject: Subject) -> tuple[NamedSubnet, ...]:
+    """Subnets of the imported network and of ``builds.network``."""
+    environment, found = subject.environment, []
+    network = environment.network
+    imported = network.imported if network is not None else None
+    if network is not None and imported is not None:
+        joined = environment.endpoints if network.joined == "imported" else ()
+        each = -(-instance_need(joined, others=0).total // len(imported.subnets))
+        found += [
+            NamedSubnet(
+                subnet_id=subnet,
+                vpc_id=imported.vpc_id,
+                zone=zone,
+                addresses=each,
+                owner=imported.owner_account or environment.account,
+                owner_field="network.imported.owner_account",
+            )
+            for zone, subnet in sorted(imported.subnets.items())
+        ]
+    builds = environment.builds.network
+    if builds is not None and subject.builds_on_deploy:
+        found += [
+            NamedSubnet(
+                subnet_id=subnet,
+                vpc_id=builds.vpc_id,
+                zone=None,
+                addresses=1,
+                owner=builds.owner_account or environment.account,
+                owner_field="builds.network.owner_account",
+            )
+            for subnet in sorted(builds.subnet_ids)
+            if subnet not in {one.subnet_id for one in found}
+        ]
+    return tuple(found)
+
+
+def check_subnet(subject: Subject) -> Iterator[PreflightResult]:
+    """Imported subnets exist, in their VPC and zone, of the owner named, with addresses for every instance."""
+    for subnet in named_subnets(subject):
+        zone = f", in {subnet.zone}" if subnet.zone else ""
+        about = About(
+            check="subnet",
+            subject=subnet.subnet_id,
+            needed=f"a subnet of {subnet.vpc_id}{zone}, owned by {subnet.owner}, with {subnet.addresses} free "
+            "addresses: one an instance",
+        )
+        yield from about.look(_subnet, subject, subnet)
+
+
+def _subnet(about: About, subject: Subject, subnet: NamedSubnet) -> PreflightResult:
+    rows = _rows(subject, "Subnets", [subnet.subnet_id])
+    if not rows:
+        return about.fails("no such subnet in the region", advice="Name a subnet that is there.")
+    row = rows[0]
+    vpc, zone, free = row["VpcId"], row["AvailabilityZone"], row["AvailableIpAddressCount"]
+    owner = row["OwnerId"]
+    found = f"in {vpc}, {zone}, owned by {owner}, {free} free addresses"
+    if vpc != subnet.vpc_id or subnet.zone not in (None, zone):
+        return about.fails(found, advice="Name each zone's own subnet of that VPC.")
+    if owner != subnet.owner:
+        own = owner == subject.environment.account
+        advice = f"Remove {subnet.owner_field}." if own else f'Write {subnet.owner_field}: "{owner}".'
+        return about.fails(found, advice=f"{advice} The roles' policies name the owner in the subnets' ARNs.")
+    if free < subnet.addresses:
+        return about.fails(found, advice="Free addresses there, or name a larger subnet, or more zones.")
+    return about.passes(found)
+
+
+def check_security_group(subject: Subject) -> Iterator[PreflightResult]:
+    """Security groups and route tables that the settings name exist, in their VPC."""
+    network, builds = subject.environment.network, subject.environment.builds.network
+    groups: dict[str, str] = {}
+    tables: dict[str, str] = {}
+    if network is not None and network.imported is not None:
+        groups |= dict.fromkeys(network.imported.security_group_ids, network.imported.vpc_id)
+        tables |= dict.fromkeys(network.imported.route_table_ids, network.imported.vpc_id)
+    if builds is not None and subject.builds_on_deploy:
+        groups |= dict.fromkeys(builds.security_group_ids, builds.vpc_id)
+    for group, vpc in sorted(groups.items()):
+        about = About(check="security-group", subject=group, needed=f"a security group of {vpc}")
+        yield from about.look(_in_vpc, subject, vpc, "SecurityGroups")
+    for table, vpc in sorted(tables.items()):
+        about = About(check="security-group", subject=table, needed=f"a route table of {vpc}")
+        yield from about.look(_in_vpc, subject, vpc, "RouteTables")
+
+
+def _in_vpc(about: About, subject: Subject, vpc: str, kind: str) -> PreflightResult:
+    rows = _rows(subject, kind, [about.subject])
+    if not rows:
+        return about.fails("there is none in the region", advice=f"Name one of {vpc}.")
+    found = f"of {rows[0]['VpcId']}"
+    return about.passes(found) if rows[0]["VpcId"] == vpc else about.fails(found, advice=f"Name one of {vpc}.")
+
+
+def check_zone(subject: Subject) -> Iterator[PreflightResult]:
+    """The network's zones have the instance types: EC2's offerings, for SageMaker has no operation that lists zones."""
+    network = subject.environment.network
+    if network is None or not network.zones:
+        return
+    for name in subject.instance_types:
+        about = About(check="zone", subject=name, needed=f"in one of {', '.join(network.zones)}")
+        yield from about.look(_zone, subject, network.zones)
+
+
+def _zone(about: About, subject: Subject, zones: tuple[str, ...]) -> PreflightResult:
+    wanted = {"instance-type": [about.subject.removeprefix("ml.")], "location": list(zones)}
+    rows = subject.calls.pages(
+        "ec2",
+        "describe_instance_type_offerings",
+        "InstanceTypeOfferings",
+        LocationType="availability-zone",
+        Filters=[{"Name": name, "Values": values} for name, values in wanted.items()],
+    )
+    there = sorted({row["Location"] for row in rows})
+    if not there:
+        return about.fails("EC2 has it in none of them", advice="Take other zones, or another instance type.")
+    if len(there) < len(zones):
+        return about.passes(f"EC2 has it in {', '.join(there)} alone: every instance will be there")
+    return about.passes(f"EC2 has it in {', '.join(there)}")
+
+
+_GONE = ("ValidationException",)
+"""SageMaker's error code for an endpoint, a config or a model that is gone."""
+PAGE = "docs/network.md#another-network"
+
+
+def check_left_network(subject: Subject) -> Iterator[PreflightResult]:
+    """No endpoint runs in a subnet or a security group that the deployment would delete.
+
+    The network's stack is deployed before the serving stacks. It deletes what the settings no longer have with the old
+    fleet still in it: EC2 refuses, and the VPC endpoints are gone before the fleet has moved. Without ``network`` the
+    stack is not deployed at all, and stays.
+    """
+    network = subject.environment.network
+    if network is None:
+        return
+    stack = f"{subject.environment.environment}-network"
+    about = About(check="left-network", subject=stack, needed="nothing deleted that a fleet is in")
+    yield from about.look(_left_network, subject, network)
+
+
+def _left_network(about: About, subject: Subject, network: NetworkSettings) -> Iterator[PreflightResult]:
+    goes = _goes(subject, network, stack=about.subject)
+    if not goes:
+        yield about.passes("no subnet and no security group is taken away")
+        return
+    for name in _endpoints(subject):
+        yield from replace(about, subject=name).look(_in_deleted, subject, goes, about.subject)
+
+
+def _in_deleted(about: About, subject: Subject, goes: Mapping[str, str], stack: str) -> PreflightResult:
+    inside = [goes[part] for part in _joined(subject, about.subject) if part in goes]
+    if not inside:
+        return about.passes(f"in nothing that {stack} would delete ({len(goes)} parts)")
+    return about.fails(
+        f"its instances are in {', '.join(sorted(inside))}, which the deployment of {stack} would delete first",
+        advice="In two deployments: first leave it (`join`, or `leave_zones` for a zone) and keep `created` as it is, "
+        f"then take it out ({PAGE}).",
+    )
+
+
+def _goes(subject: Subject, network: NetworkSettings, *, stack: str) -> dict[str, str]:
+    """Id → description of each subnet and security group of the stack that the settings no longer have."""
+    subnets = _rows(subject, "Subnets", subject.facts.made_by(stack, "AWS::EC2::Subnet"))
+    kept = [row for row in subnets if _keeps_subnet(network, row)]
+    goes = {
+        row["SubnetId"]: f"subnet {row['SubnetId']} ({row['AvailabilityZone']})" for row in subnets if row not in kept
+    }
+    stays = {row["VpcId"] for row in kept}
+    if network.imported is not None and not network.imported.security_group_ids:
+        stays.add(network.imported.vpc_id)
+    made = subject.facts.made_by(stack, "AWS::EC2::SecurityGroup")
+    for row in _rows(subject, "SecurityGroups", made):
+        if row["VpcId"] not in stays:
+            goes[row["GroupId"]] = f"security group {row['GroupId']}"
+    return goes
+
+
+def _keeps_subnet(network: NetworkSettings, row: Mapping[str, Any]) -> bool:
+    """Whether a created VPC of these settings has the subnet. Another range is another VPC."""
+    created = network.created
+    return (
+        created is not None
+        and row["AvailabilityZone"] in created.zones
+        and ipaddress.IPv4Network(row["CidrBlock"]).subnet_of(ipaddress.IPv4Network(created.cidr))
+    )
+
+
+def _endpoints(subject: Subject) -> list[str]:
+    """The account's endpoints with the environment's prefix; also those that were removed from the file."""
+    prefix = f"{subject.environment.environment}-"
+    rows = subject.calls.pages("sagemaker", "list_endpoints", "Endpoints", NameContains=prefix)
+    return sorted(row["EndpointName"] for row in rows if row["EndpointName"].startswith(prefix))
+
+
+def _joined(subject: Subject, endpoint: str) -> Iterator[str]:
+    """The subnets and security groups of the models that an endpoint runs."""
+    ask = subject.calls.ask
+    described = ask("sagemaker", "describe_endpoint", absent=_GONE, EndpointName=endpoint)
+    name = (described or {}).get("EndpointConfigName")
+    config = ask("sagemaker", "describe_endpoint_config", absent=_GONE, EndpointConfigName=name) if name else None
+    for variant in (config or {}).get("ProductionVariants", ()):
+        model = ask("sagemaker", "describe_model", absent=_GONE, ModelName=variant["ModelName"]) or {}
+        joined = model.get("VpcConfig", {})
+        yield from (*joined.get("Subnets", ()), *joined.get("SecurityGroupIds", ()))
+
+
+def check_prefix_list(subject: Subject) -> Iterator[PreflightResult]:
+    """The prefix list that security groups allow egress to is S3's, of the region."""
+    network = subject.environment.network
+    if network is not None and network.s3_prefix_list_id is not None:
+        name = s3_list_name(subject.environment.region)
+        about = About(check="prefix-list", subject=network.s3_prefix_list_id, needed=f"the prefix list {name}")
+        yield from about.look(_prefix_list, subject, name)
+
+
+def s3_list_name(region: str) -> str:
+    """Name of S3's prefix list in a region (VPC guide, "AWS-managed prefix lists")."""
+    return f"{'cn.' if partition(region) == 'aws-cn' else ''}com.amazonaws.{region}.s3"
+
+
+def _prefix_list(about: About, subject: Subject, name: str) -> PreflightResult:
+    filters = [{"Name": "prefix-list-name", "Values": [name]}]
+    rows = subject.calls.must("ec2", "describe_managed_prefix_lists", Filters=filters).get("PrefixLists", [])
+    ids = sorted(row["PrefixListId"] for row in rows)
+    if about.subject in ids:
+        return about.passes(name)
+    if not ids:
+        return about.unknown(f"EC2 lists no {name}", advice="Look for S3's prefix list in the VPC console.")
+    return about.fails(f"{name} is {', '.join(ids)}", advice=f"Set network.s3_prefix_list_id: {ids[0]}")

@@ -1,0 +1,217 @@
+"""Resources of your own that the settings name: KMS keys, permissions boundary, buckets, alarms, addresses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+from tritonstack.preflight.subject import About, PreflightResult, Subject
+
+_NO_KEY = ("NotFoundException",)
+_WOULD = "DryRunOperationException"
+"""KMS's error code for a DryRun that would succeed (developer guide, "Testing your permissions")."""
+_POLICY_PAGE = "docs/decisions/0014-network-and-keys.md has the statements."
+USED = "kms:GenerateDataKey"
+"""The action that every user of a key here needs, whatever else."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class UsedKey:
+    """A key that the settings name.
+
+    Attributes:
+        arn: of the key, or of an alias.
+        field: where it is named.
+        services: services that use it by themselves, not with the permissions of a role.
+    """
+
+    arn: str
+    field: str
+    services: tuple[str, ...]
+
+
+def used_keys(subject: Subject) -> tuple[UsedKey, ...]:
+    """The keys of the environment's file, each once."""
+    environment = subject.environment
+    found: dict[str, UsedKey] = {}
+    if environment.artifacts.key_arn is not None:
+        arn = environment.artifacts.key_arn
+        found[arn] = UsedKey(arn=arn, field="artifacts.key_arn", services=tuple(_services(subject)))
+    for endpoint in environment.endpoints:
+        if endpoint.volume_key_arn is not None:
+            key = UsedKey(arn=endpoint.volume_key_arn, field=f"volume_key_arn of {endpoint.name}", services=())
+            found.setdefault(key.arn, key)
+    return tuple(found.values())
+
+
+def _services(subject: Subject) -> Iterator[str]:
+    """CloudWatch Logs, where log groups are encrypted; CloudWatch, where alarms notify an encrypted topic."""
+    environment = subject.environment
+    created = environment.network is not None and environment.network.created is not None
+    if subject.builds_on_deploy or created or environment.logs.endpoint_days is not None:
+        yield f"logs.{environment.region}.amazonaws.com"
+    if environment.alarms is not None:
+        yield "cloudwatch.amazonaws.com"
+
+
+def check_key(subject: Subject) -> Iterator[PreflightResult]:
+    """KMS keys: state, kind, policy, and whether the caller may encrypt (Encrypt with DryRun)."""
+    for key in used_keys(subject):
+        region = subject.environment.region
+        about = About(check="key", subject=key.arn, needed=f"{key.field}: an enabled symmetric key in {region}")
+        results = list(about.look(_key_state, subject, key))
+        yield from results
+        if any(result.outcome == "fails" for result in results):
+            continue
+        services = f"; lets in {', '.join(key.services)}" if key.services else ""
+        policy = About(
+            check="key",
+            subject=f"policy of {key.arn}",
+            needed=f"{key.field}: delegates to IAM of the account{services}",
+        )
+        yield from policy.look(_key_policy, subject, key)
+        dry_run = About(check="key", subject=f"use of {key.arn}", needed=f"{key.field}: encrypts for the caller")
+        yield from dry_run.look(_key_dry_run, subject, key)
+
+
+def _key_state(about: About, subject: Subject, key: UsedKey) -> PreflightResult:
+    answer = subject.calls.ask("kms", "describe_key", absent=_NO_KEY, KeyId=key.arn)
+    if answer is None:
+        return about.fails("no such key", advice="Name a key that is there.")
+    metadata = answer["KeyMetadata"]
+    state, usage = metadata.get("KeyState", "Enabled"), metadata.get("KeyUsage", "ENCRYPT_DECRYPT")
+    spec = metadata.get("KeySpec", "SYMMETRIC_DEFAULT")
+    found = f"{state}, {usage}, {spec}"
+    if state != "Enabled":
+        return about.fails(found, advice="Enable it (aws kms enable-key), or cancel its deletion, or name another one.")
+    if usage != "ENCRYPT_DECRYPT" or spec != "SYMMETRIC_DEFAULT":
+        return about.fails(found, advice="Name a symmetric key for encryption: S3, EBS and logs take no other.")
+    return about.passes(found)
+
+
+def _key_policy(about: About, subject: Subject, key: UsedKey) -> PreflightResult:
+    metadata = subject.calls.must("kms", "describe_key", KeyId=key.arn)["KeyMetadata"]
+    answer = subject.calls.must("kms", "get_key_policy", KeyId=metadata["Arn"], PolicyName="default")
+    policy = json.loads(answer["Policy"])
+    missing = [service for service in key.services if not lets_in(policy, "Service", (service, f"{service}.cn"))]
+    account = subject.environment.account
+    root = (account, f"arn:*:iam::{account}:root")
+    if not lets_in(policy, "AWS", root):
+        missing.insert(0, f"IAM of account {account}")
+    if missing:
+        return about.fails(
+            f"lets in no {', no '.join(missing)}", advice=f"Add statements to the key's policy: {_POLICY_PAGE}"
+        )
+    return about.passes("lets in what is needed (conditions are not looked at)")
+
+
+def lets_in(policy: dict[str, Any], kind: str, principals: Iterable[str]) -> bool:
+    """Whether a statement allows ``USED`` for one of the principals (patterns); its conditions are not looked at."""
+    wanted = tuple(principals)
+    for statement in _list(policy.get("Statement")):
+        named = statement.get("Principal")
+        names = ["*"] if named == "*" else _list(named.get(kind)) if isinstance(named, dict) else []
+        allows = any(fnmatchcase(USED.lower(), str(action).lower()) for action in _list(statement.get("Action")))
+        known = any(name == "*" or fnmatchcase(name, pattern) for name in names for pattern in wanted)
+        if statement.get("Effect") == "Allow" and allows and known:
+            return True
+    return False
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [] if value is None else [value]
+
+
+def _key_dry_run(about: About, subject: Subject, key: UsedKey) -> PreflightResult:
+    answer = subject.calls.ask(
+        "kms", "encrypt", absent=(_WOULD,), KeyId=key.arn, Plaintext=b"tritonstack preflight", DryRun=True
+    )
+    if answer is None:
+        return about.passes("would encrypt (DryRun)")
+    return about.unknown("KMS ignored DryRun and encrypted a text of no meaning", advice="Report it: KMS never does.")
+
+
+def check_permissions_boundary(subject: Subject) -> Iterator[PreflightResult]:
+    """The permissions boundary of every role exists, in the account."""
+    arn = subject.environment.permissions_boundary
+    if arn is not None:
+        about = About(check="permissions-boundary", subject=arn, needed="a managed policy of the account, or of AWS")
+        yield from about.look(_permissions_boundary, subject)
+
+
+def _permissions_boundary(about: About, subject: Subject) -> PreflightResult:
+    answer = subject.calls.ask("iam", "get_policy", absent=("NoSuchEntity",), PolicyArn=about.subject)
+    if answer is None:
+        return about.fails("no such policy", advice="Create it, or name another one: every role is refused without it.")
+    return about.passes("there")
+
+
+def check_bucket(subject: Subject) -> Iterator[PreflightResult]:
+    """Buckets that the network's S3 endpoint allows reading (``network.additional_buckets``) exist."""
+    network = subject.environment.network
+    for name in network.additional_buckets if network is not None else ():
+        about = About(check="bucket", subject=name, needed="a bucket of that name")
+        yield from about.look(_own_bucket, subject)
+
+
+def _own_bucket(about: About, subject: Subject) -> PreflightResult:
+    answer = subject.calls.ask("s3", "head_bucket", absent=("404", "NoSuchBucket"), Bucket=about.subject)
+    if answer is None:
+        return about.fails("no such bucket", advice="Mend its name in network.additional_buckets, or take it out.")
+    return about.passes("there")
+
+
+def check_rollback_alarm(subject: Subject) -> Iterator[PreflightResult]:
+    """Alarms that a rollout names exist and are not in ALARM: SageMaker would roll an update back at once."""
+    names = {
+        name
+        for endpoint in subject.environment.endpoints
+        if endpoint.rollout is not None
+        for name in endpoint.rollout.rollback_alarms
+    }
+    for name in sorted(names):
+        about = About(check="rollback-alarm", subject=name, needed="an alarm that is not in ALARM")
+        yield from about.look(_rollback_alarm, subject)
+
+
+def _rollback_alarm(about: About, subject: Subject) -> PreflightResult:
+    answer = subject.calls.must(
+        "cloudwatch", "describe_alarms", AlarmNames=[about.subject], AlarmTypes=["MetricAlarm", "CompositeAlarm"]
+    )
+    alarms = [*answer.get("MetricAlarms", ()), *answer.get("CompositeAlarms", ())]
+    if not alarms:
+        return about.fails("no such alarm in the region", advice="Create it before the update, or take the name out.")
+    state = alarms[0]["StateValue"]
+    if state == "ALARM":
+        return about.fails("it is in ALARM now", advice="Mend its cause first: every update would be rolled back.")
+    return about.passes(state)
+
+
+_PENDING = "PendingConfirmation"
+"""In place of a subscription's ARN (API reference, Subscribe)."""
+
+
+def check_alarm_email(subject: Subject) -> Iterator[PreflightResult]:
+    """Addresses that alarms notify have confirmed their subscription: SNS sends nothing to one that has not."""
+    alarms = subject.environment.alarms
+    for address in alarms.email if alarms is not None else ():
+        about = About(check="alarm-email", subject=address, needed="a confirmed subscription, or none yet")
+        yield from about.look(_alarm_email, subject)
+
+
+def _alarm_email(about: About, subject: Subject) -> PreflightResult:
+    topics = subject.facts.made_by(f"{subject.environment.environment}-observability", "AWS::SNS::Topic")
+    rows = [
+        row
+        for topic in topics
+        for row in subject.calls.pages("sns", "list_subscriptions_by_topic", "Subscriptions", TopicArn=topic)
+        if row.get("Protocol") == "email" and row.get("Endpoint") == about.subject
+    ]
+    if not rows:
+        return about.passes("none yet: a deployment subscribes it, and SNS writes to it")
+    if all(row["SubscriptionArn"] == _PENDING for row in rows):
+        return about.fails("it has not confirmed: no alarm reaches it", advice="Confirm by the link that SNS mailed.")
+    return about.passes("confirmed")

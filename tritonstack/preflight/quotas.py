@@ -1,0 +1,266 @@
+"""Instance types and service quotas: endpoint instances, processing jobs, concurrent builds."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from tritonstack.catalogue import partition
+from tritonstack.config import Endpoint
+from tritonstack.preflight.subject import About, PreflightResult, Subject
+from tritonstack.read_only_aws import NotKnownError
+
+ALL_TYPES = "all instance types"
+ALL_ENDPOINT_INSTANCES = "Number of instances across active endpoints"
+"""The quota's name, as CreateEndpoint quotes it in ResourceLimitExceeded (its code is L-7A3DF611)."""
+ALL_PROCESSING_INSTANCES = "Number of instances across all processing jobs"
+"""The quota's name in Service Quotas (its code is L-F311B08F)."""
+_PRICE_LIST_REGION = "us-east-1"
+"""The Price List answers in few regions, for all of the partition aws (Billing user guide, "Price List Query API")."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class InstanceNeed:
+    """Instances of one type, or of all.
+
+    Attributes:
+        highest: the sum of the endpoints' greatest numbers.
+        second_fleet: the most that one endpoint's update adds: the new fleet starts beside the old one, a rolling
+            one a batch at a time. Endpoints are updated one after the other, as `cdk deploy` does.
+        others: instances of other endpoints of the account now.
+    """
+
+    highest: int
+    second_fleet: int
+    others: int
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return self.highest + self.second_fleet + self.others
+
+    def __str__(self) -> str:
+        return (
+            f"{self.total} instances: {self.highest} at maximum + {self.second_fleet} of a new fleet during an update"
+            f" + {self.others} of other endpoints now"
+        )
+
+
+def instance_need(endpoints: Sequence[Endpoint], *, others: int) -> InstanceNeed:
+    """Instances that these endpoints need beside ``others``."""
+    return InstanceNeed(
+        highest=sum(highest_count(endpoint) for endpoint in endpoints),
+        second_fleet=max((update_count(endpoint) for endpoint in endpoints), default=0),
+        others=others,
+    )
+
+
+def update_count(endpoint: Endpoint) -> int:
+    """Instances that an update adds for a while, at the greatest number: as many again, or a rolling batch."""
+    count = highest_count(endpoint)
+    if endpoint.rollout is None or endpoint.rollout.kind != "rolling":
+        return count
+    return min(count, math.ceil(endpoint.rollout.step_instances(count)))
+
+
+def highest_count(endpoint: Endpoint) -> int:
+    """The greatest number of instances that the endpoint can have: scaling's, a schedule's, or the initial one."""
+    scaling = endpoint.scaling
+    if scaling is None:
+        return endpoint.initial_instance_count
+    scheduled = [schedule.maximum or schedule.minimum or 0 for schedule in scaling.schedules]
+    return max(scaling.maximum, endpoint.initial_instance_count, *scheduled)
+
+
+def endpoint_quota_name(instance_type: str) -> str:
+    """The name of a type's quota, as CreateEndpoint quotes it in ResourceLimitExceeded."""
+    return f"{instance_type} for endpoint usage"
+
+
+def codebuild_quota_name(compute_type: str, *, gpu: bool) -> str:
+    """The quota of concurrent builds on a machine (``BUILD_GENERAL1_SMALL``), as Service Quotas calls it.
+
+    GPU environments are spelt with a space, the others with a stroke: "Linux GPU Small environment" (L-F1FE1B52),
+    "Linux/Small environment".
+    """
+    sizes = {"SMALL": "Small", "MEDIUM": "Medium", "LARGE": "Large", "XLARGE": "XLarge", "2XLARGE": "2XLarge"}
+    size = sizes[compute_type.removeprefix("BUILD_GENERAL1_")]
+    return f"Concurrently running builds for Linux{' GPU ' if gpu else '/'}{size} environment"
+
+
+def check_instance_type(subject: Subject) -> Iterator[PreflightResult]:
+    """Each instance type is offered to endpoints in the region. The catalogue's older answer is in ``found``."""
+    for name in subject.instance_types:
+        about = About(
+            check="instance-type", subject=name, needed=f"offered to endpoints in {subject.environment.region}"
+        )
+        yield from about.look(_instance_type, subject)
+
+
+def _instance_type(about: About, subject: Subject) -> PreflightResult:
+    """Two live sources: Service Quotas has a quota of the type for endpoints, or the Price List a price for hosting.
+
+    SageMaker has no operation that lists types by region. Where one source does not answer and the other has nothing of
+    the type, it is unknown.
+    """
+    region, name = subject.environment.region, about.subject
+    row = next(each.instance for each in subject.environment.endpoints if each.instance_type == name)
+    catalogue = f"the catalogue {'has' if region in row.regions else 'has not'} {region} among its regions"
+    unanswered: list[NotKnownError] = []
+    absent = []
+    for source, without in (
+        (_quota_of_type, "Service Quotas has no quota of it"),
+        (_price_of_type, "the Price List has no price of it"),
+    ):
+        try:
+            found = source(subject, name)
+        except NotKnownError as error:
+            unanswered.append(error)
+            continue
+        if found is not None:
+            return about.passes(f"{found}; {catalogue}")
+        absent.append(without)
+    if unanswered:
+        first = unanswered[0]
+        reasons = "; ".join([*absent, *(error.found for error in unanswered)])
+        return about.unknown(reasons, advice=first.advice, permission=first.permission)
+    return about.fails(
+        f"{' and '.join(absent)} in {region}; {catalogue}",
+        advice=f"Choose a type that SageMaker hosts in {region}, or another region.",
+    )
+
+
+def _quota_of_type(subject: Subject, name: str) -> str | None:
+    quota = subject.facts.quota("sagemaker", endpoint_quota_name(name))
+    return None if quota is None else f"Service Quotas has its quota ({quota.code})"
+
+
+def _price_of_type(subject: Subject, name: str) -> str | None:
+    region = subject.environment.region
+    if partition(region) != "aws":
+        raise NotKnownError(
+            f"the Price List of {partition(region)} is not asked", advice="Look at SageMaker's prices of the region."
+        )
+    wanted = {"instanceName": name, "regionCode": region, "component": "Hosting"}
+    answer = subject.calls.must(
+        "pricing",
+        "get_products",
+        region=_PRICE_LIST_REGION,
+        ServiceCode="AmazonSageMaker",
+        Filters=[{"Type": "TERM_MATCH", "Field": field, "Value": value} for field, value in wanted.items()],
+        MaxResults=1,
+    )
+    return "the Price List has a price of it for hosting" if answer.get("PriceList") else None
+
+
+def check_endpoint_quota(subject: Subject) -> Iterator[PreflightResult]:
+    """Quotas of endpoint instances: of each type of the environment, and of all types together."""
+    for instance_type in (*subject.instance_types, None):
+        about = About(
+            check="endpoint-quota",
+            subject=instance_type or ALL_TYPES,
+            needed="instances at maximum, of a new fleet during an update, and of other endpoints",
+        )
+        yield from about.look(_endpoint_quota, subject, instance_type)
+
+
+def _endpoint_quota(about: About, subject: Subject, instance_type: str | None) -> PreflightResult:
+    """Instances of other endpoints count; those that the environment's endpoints have now are in their maximum."""
+    environment = subject.environment
+    own = {endpoint.sagemaker_name(environment.environment) for endpoint in environment.endpoints}
+    endpoints = [endpoint for endpoint in environment.endpoints if instance_type in (None, endpoint.instance_type)]
+    others = sum(
+        fleet.instances
+        for fleet in subject.facts.endpoint_fleets()
+        if fleet.owner not in own and instance_type in (None, fleet.instance_type)
+    )
+    need = instance_need(endpoints, others=others)
+    return subject.facts.compare_quota(
+        replace(about, needed=str(need)),
+        service="sagemaker",
+        name=ALL_ENDPOINT_INSTANCES if instance_type is None else endpoint_quota_name(instance_type),
+        needed=need.total,
+    )
+
+
+def _engines_at_once(subject: Subject, kind: str) -> Counter[str]:
+    """Machine → engines that are built on it at once, at most ``builds.parallel_engines``."""
+    found: Counter[str] = Counter()
+    for build in subject.served.engines.builds:
+        if build.builder.kind == kind:
+            found[build.builder.machine.name] += len(build.archives)
+    most = subject.environment.builds.parallel_engines
+    return Counter({name: min(number, most) for name, number in found.items()})
+
+
+def check_processing_quota(subject: Subject) -> Iterator[PreflightResult]:
+    """Quotas of processing jobs, where SageMaker Processing builds engines: of each type, and of all together."""
+    engines = _engines_at_once(subject, "processing")
+    numbers = [*sorted(engines.items()), *([(None, engines.total())] if engines else [])]
+    for instance_type, number in numbers:
+        about = About(
+            check="processing-quota",
+            subject=instance_type or ALL_TYPES,
+            needed=f"{number} for engines at once (builds.parallel_engines), and what runs now",
+        )
+        yield from about.look(_processing_quota, subject, instance_type, number)
+
+
+def _processing_quota(about: About, subject: Subject, instance_type: str | None, number: int) -> PreflightResult:
+    others = sum(
+        fleet.instances for fleet in subject.facts.job_fleets() if instance_type in (None, fleet.instance_type)
+    )
+    needed = f"{number + others} instances: {number} for engines at once + {others} of jobs that run now"
+    return subject.facts.compare_quota(
+        replace(about, needed=needed),
+        service="sagemaker",
+        name=ALL_PROCESSING_INSTANCES if instance_type is None else f"{instance_type} for processing job usage",
+        needed=number + others,
+    )
+
+
+_GPU, _CPU = "LINUX_GPU_CONTAINER", "LINUX_CONTAINER"
+_NEWEST = 100
+"""Builds that are looked at for those that run: one page of ListBuilds, newest first, and one call."""
+
+
+def check_codebuild_quota(subject: Subject) -> Iterator[PreflightResult]:
+    """Quotas of concurrent builds: of CodeBuild's GPU machines, and of the CPU machine that a deployment builds on."""
+    builds = [(_GPU, *machine, "engines") for machine in sorted(_engines_at_once(subject, "codebuild").items())]
+    if subject.builds_on_deploy:
+        builds.append((_CPU, subject.environment.builds.compute_type, 1, "a deployment's build"))
+    for environment_type, compute_type, number, purpose in builds:
+        about = About(
+            check="codebuild-quota",
+            subject=f"{compute_type} {environment_type}",
+            needed=f"{number} for {purpose} at once, and what runs now",
+        )
+        yield from about.look(_codebuild_quota, subject, number, purpose)
+
+
+def _codebuild_quota(about: About, subject: Subject, number: int, purpose: str) -> PreflightResult:
+    compute_type, environment_type = about.subject.split()
+    others = _running_builds(subject, compute_type, environment_type)
+    needed = f"{number + others} builds at once: {number} for {purpose} + {others} that run now"
+    return subject.facts.compare_quota(
+        replace(about, needed=needed),
+        service="codebuild",
+        name=codebuild_quota_name(compute_type, gpu=environment_type == _GPU),
+        needed=number + others,
+    )
+
+
+def _running_builds(subject: Subject, compute_type: str, environment_type: str) -> int:
+    """Builds on that machine that run now, among the newest of the account."""
+    newest = subject.calls.must("codebuild", "list_builds", sortOrder="DESCENDING").get("ids", [])[:_NEWEST]
+    if not newest:
+        return 0
+    builds = subject.calls.must("codebuild", "batch_get_builds", ids=newest).get("builds", [])
+    return sum(
+        build.get("buildStatus") == "IN_PROGRESS"
+        and build.get("environment", {}).get("computeType") == compute_type
+        and build.get("environment", {}).get("type") == environment_type
+        for build in builds
+    )
