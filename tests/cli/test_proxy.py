@@ -15,7 +15,7 @@ from botocore.exceptions import NoCredentialsError
 from click.testing import CliRunner, Result
 
 from tests.client.fakes import FakeEndpoint, FakeSession, Reply, Request, client_error, echo
-from tests.client.proxy.world import World
+from tests.proxy.world import World
 from tritonstack.cli import proxy
 from tritonstack.client.errors import ReleaseLookupError
 from tritonstack.errors import InputError
@@ -150,7 +150,7 @@ def test_an_interruption_does_not_wait_for_ever_for_a_call(world: World, monkeyp
     threads: list[threading.Thread] = []
     world.endpoint.reply = slow
     monkeypatch.setattr(proxy, "_announce", announced)
-    monkeypatch.setattr("tritonstack.client.proxy.server.LAST_REQUESTS_SECONDS", 0.1)
+    monkeypatch.setattr("tritonstack.proxy.server.LAST_REQUESTS_SECONDS", 0.1)
     try:
         assert run("--port", "0").exit_code == 0
         assert not answered.is_set()

@@ -13,10 +13,10 @@ from unittest import mock
 
 from tritonclient.http import InferenceServerClient
 
-from tests.client.proxy.world import listening
+from tests.proxy.world import listening
 from tritonstack.cli.proxy import PORT
 from tritonstack.client import ModelClient
-from tritonstack.client.proxy.server import Proxy, make_parts
+from tritonstack.proxy.server import Proxy, make_parts
 
 PAGE = Path(__file__).parents[2] / "docs" / "clients.md"
 

@@ -45,12 +45,12 @@ def command(*, environment: str, endpoint: str | None, port: int, concurrency: i
     """
     import uvloop  # noqa: PLC0415
 
-    from tritonstack.client.proxy.server import (  # noqa: PLC0415
+    from tritonstack.paths import LocalPaths  # noqa: PLC0415
+    from tritonstack.proxy.server import (  # noqa: PLC0415
         Proxy,
         make_parts,
         serve,
     )
-    from tritonstack.paths import LocalPaths  # noqa: PLC0415
 
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(message)s")
     session = calling_session(environment, local=local)
@@ -71,7 +71,7 @@ def command(*, environment: str, endpoint: str | None, port: int, concurrency: i
 def _releases(client: Any, environment: str, endpoint: str | None, session: Any) -> Sequence[Release]:
     """What is served; empty where this caller may not list it. Raises InputError or ReleaseLookupError."""
     from tritonstack.client.errors import ReleaseLookupError  # noqa: PLC0415
-    from tritonstack.client.proxy.errors import is_denied  # noqa: PLC0415
+    from tritonstack.proxy.errors import is_denied  # noqa: PLC0415
 
     try:
         releases: Sequence[Release] = client.releases()

@@ -18,7 +18,7 @@ from tests.client.fake_triton import read_request, write_answer
 from tritonstack.client.body import BINARY_PREFIX, JSON_TYPE
 from tritonstack.client.errors import MalformedAnswerError
 from tritonstack.client.invocation import RawAnswer, Target
-from tritonstack.client.proxy.inference import BadRequestError, CodingError, http_answer, kserve_answer, request_body
+from tritonstack.proxy.inference import BadRequestError, CodingError, http_answer, kserve_answer, request_body
 
 LIMIT = 1_000_000
 NAMES = st.text(st.characters(min_codepoint=32, exclude_categories=["Cs"]), min_size=1, max_size=8)

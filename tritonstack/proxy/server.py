@@ -23,13 +23,13 @@ from tritonstack.client.body import Body
 from tritonstack.client.errors import ReleaseLookupError
 from tritonstack.client.invocation import Clock, RawAnswer, Target, Wait
 from tritonstack.client.model_client import ModelClient
-from tritonstack.client.proxy import descriptions
-from tritonstack.client.proxy.descriptions import EndpointStates, Manifest, Manifests
-from tritonstack.client.proxy.errors import answer_of, error_answer, is_denied
-from tritonstack.client.proxy.inference import BadRequestError, CodingError, http_answer, kserve_answer, request_body
 from tritonstack.client.releases import ModelReference, Release
 from tritonstack.errors import InputError, TritonstackError
 from tritonstack.http_server import Answer, Headers, InvokeError, Manner, Request, Sender, Server
+from tritonstack.proxy import descriptions
+from tritonstack.proxy.descriptions import EndpointStates, Manifest, Manifests
+from tritonstack.proxy.errors import answer_of, error_answer, is_denied
+from tritonstack.proxy.inference import BadRequestError, CodingError, http_answer, kserve_answer, request_body
 
 # Not ``concurrent.futures.ThreadPoolExecutor``: the interpreter's end waits for its threads, and an invocation may take
 # over a minute. These end with the process.

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tritonstack.client.proxy.inference import Coding, CodingError, decoded, encoded, wanted_coding
+from tritonstack.proxy.inference import Coding, CodingError, decoded, encoded, wanted_coding
 
 BODIES = st.binary(max_size=2000) | st.integers(0, 300_000).map(bytes)
 

@@ -18,7 +18,7 @@ from botocore.exceptions import NoCredentialsError
 from tritonclient.http import InferenceServerClient, InferenceServerException, InferInput, InferRequestedOutput
 
 from tests.client.fakes import FakeEndpoint, Reply, Request, client_error, echo, error_reply, serving_outputs
-from tests.client.proxy.world import DIGEST, MANIFESTS, World
+from tests.proxy.world import DIGEST, MANIFESTS, World
 
 ARRAY = np.array([[0.5, 1, 2, 3]], np.float32)
 
@@ -310,7 +310,7 @@ def test_what_is_no_http_is_refused_in_kserve_s_form(world: World) -> None:
 
 
 def test_a_fault_of_ours_is_said_to_be_one(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tritonstack.client.proxy.server.http_answer", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("tritonstack.proxy.server.http_answer", lambda *_, **__: 1 / 0)
     status, answer, _ = request(world, "POST", "/v2/models/digits-onnx/infer", b'{"inputs": []}')
     assert status == 500
     assert answer["error"].startswith("The proxy failed: ZeroDivisionError")
@@ -327,8 +327,8 @@ def test_a_caller_that_goes_away_ends_its_tries_and_nobody_else_s(world: World) 
 
     world.endpoint.replies(not_ready)
     proxy = world.proxy(concurrency=1)
-    from tritonstack.client.proxy.server import read_route
     from tritonstack.http_server import Request as HttpRequest
+    from tritonstack.proxy.server import read_route
 
     sent = HttpRequest(method=b"POST", path=b"/", headers={}, body=b'{"inputs": []}', received=0, id="1")
     route = read_route(b"POST", b"/v2/models/digits-onnx/infer")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.client.fakes import FakeEndpoint, FakeS3, FakeSession, FakeSsm, FakeTime, serving_outputs
-from tritonstack.client.proxy.server import MAX_PAYLOAD_BYTES, Proxy, make_parts, make_server
+from tritonstack.proxy.server import MAX_PAYLOAD_BYTES, Proxy, make_parts, make_server
 
 DIGEST = "0123456789abcdef"
 RECORDS = ("digits/digits-onnx", "digits/pixels", "digits/both", "other/both", "lone/alone")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tritonstack.client.proxy.server import NoRouteError, Route, read_route
+from tritonstack.proxy.server import NoRouteError, Route, read_route
 
 NAMES = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,10}[a-z0-9])?", fullmatch=True).filter(
     lambda name: name not in ("ready", "config", "infer", "stats", "versions", "generate")

@@ -9,8 +9,9 @@ import pytest
 from botocore.exceptions import EndpointConnectionError
 
 from tests.client.fakes import FakeTime, client_error
-from tests.client.proxy.world import MANIFESTS, FakeStates
-from tritonstack.client.proxy.descriptions import (
+from tests.proxy.world import MANIFESTS, FakeStates
+from tritonstack.client.releases import Release
+from tritonstack.proxy.descriptions import (
     Described,
     EndpointStates,
     model_config,
@@ -18,8 +19,7 @@ from tritonstack.client.proxy.descriptions import (
     repository_index,
     split_address,
 )
-from tritonstack.client.proxy.server import CallThreads
-from tritonstack.client.releases import Release
+from tritonstack.proxy.server import CallThreads
 
 
 def states(sagemaker: FakeStates, time: FakeTime) -> EndpointStates:

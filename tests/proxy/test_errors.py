@@ -28,8 +28,8 @@ from tritonstack.client.errors import (
     UnknownModelError,
 )
 from tritonstack.client.invocation import failure_kind, final_error
-from tritonstack.client.proxy.errors import answer_of, is_denied
 from tritonstack.errors import InputError, Problem, TritonstackError
+from tritonstack.proxy.errors import answer_of, is_denied
 
 PLACE = CallPlace(endpoint_name="dev-digits", target_model="digits.0123456789abcdef.tar.gz", attempts=2)
 
