@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from tests.config.environment_file import write_environment
 from tests.models.folders import write_double
-from tritonstack.cli.build import command
+from tritonstack.cli.archives import build_command as command
 from tritonstack.cli.root import root
 from tritonstack.errors import InputError
 from tritonstack.models.manifest import Manifest

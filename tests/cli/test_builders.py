@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from tests.engines.test_plan import environment_file, tensorrt
 from tests.models.folders import write_double
-from tritonstack.cli import builders
+from tritonstack.cli import prepare
 from tritonstack.errors import InputError
 
 
@@ -27,7 +27,7 @@ def _environment(project: Path, *endpoints: str) -> None:
 
 
 def _run(*arguments: str) -> Result:
-    return CliRunner().invoke(builders.command, ["local", *arguments], env={"COLUMNS": "120"})
+    return CliRunner().invoke(prepare.builders_command, ["local", *arguments], env={"COLUMNS": "120"})
 
 
 def test_the_table_names_machine_gpu_tensorrt_image_and_quota(project: Path) -> None:
@@ -72,7 +72,7 @@ def test_what_is_known_of_the_machines_driver_is_said_and_what_is_not(
 def test_a_narrow_terminal_loses_nothing(project: Path) -> None:
     tensorrt(project)
     _environment(project, "")
-    result = CliRunner().invoke(builders.command, ["local"], env={"COLUMNS": "60"})
+    result = CliRunner().invoke(prepare.builders_command, ["local"], env={"COLUMNS": "60"})
     assert "24.09-t4" in result.stdout
     assert "g4dn" in result.stdout
     assert "double" in result.stdout

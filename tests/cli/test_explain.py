@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from click.testing import CliRunner
 
-from tritonstack.cli.explain import command, page
+from tritonstack.cli.lint import explain_command as command
+from tritonstack.cli.lint import page
 from tritonstack.errors import InputError
 from tritonstack.models.lint.registry import CATEGORIES, rule, rule_ids
 

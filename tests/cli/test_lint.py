@@ -41,7 +41,7 @@ def _config(project: Path, text: str) -> None:
 
 
 def _run(*arguments: str) -> Result:
-    return CliRunner().invoke(lint.command, arguments, catch_exceptions=False)
+    return CliRunner().invoke(lint.lint_command, arguments, catch_exceptions=False)
 
 
 def _json(*arguments: str) -> dict[str, Any]:

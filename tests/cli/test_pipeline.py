@@ -12,7 +12,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from tests.e2e.project import REPOSITORY, environment_yaml
-from tritonstack.cli.pipeline import command
+from tritonstack.cli.pipeline import pipeline_group as command
 from tritonstack.cli.root import root
 
 ENDPOINT = (

@@ -14,7 +14,6 @@ from tests.preflight.subjects import ACCOUNT, served
 from tests.preflight.test_image import FOUND, MISSING
 from tests.preflight.test_stacks import stacks
 from tritonstack.cli import preflight
-from tritonstack.cli import root as cli
 from tritonstack.errors import InputError
 from tritonstack.preflight import runner
 
@@ -127,7 +126,3 @@ def test_credentials_that_have_expired_are_said_and_no_traceback(
     assert result.exception is None
     assert result.return_value == 1
     assert "credentials do not work: ExpiredToken: it has expired" in result.stdout
-
-
-def test_it_is_a_command_of_the_command_line() -> None:
-    assert cli.COMMANDS["preflight"][0] == preflight.__name__

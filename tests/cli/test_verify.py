@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 
 from tests.config.environment_file import write_environment
 from tests.releases.deployment import manifest
-from tritonstack.cli import verify
+from tritonstack.cli import releases
 from tritonstack.client.errors import CallPlace, ModelFailedError
 from tritonstack.errors import InputError
 from tritonstack.models.manifest import Manifest, SampleEntry, TensorEntry
@@ -152,13 +152,15 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     (tmp_path / "environments").mkdir()
     write_environment(tmp_path / "environments")
     world = World()
-    monkeypatch.setattr(verify, "session_of", lambda _settings, **_: world)
-    monkeypatch.setattr(verify, "ModelClient", lambda **_: world)
+    monkeypatch.setattr(releases, "session_of", lambda _settings, **_: world)
+    monkeypatch.setattr(releases, "ModelClient", lambda **_: world)
     return world
 
 
 def run(*arguments: str) -> Result:
-    return CliRunner().invoke(verify.command, ["local", *arguments], catch_exceptions=False, standalone_mode=False)
+    return CliRunner().invoke(
+        releases.verify_command, ["local", *arguments], catch_exceptions=False, standalone_mode=False
+    )
 
 
 def document(*arguments: str) -> Any:

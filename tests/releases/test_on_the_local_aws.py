@@ -18,7 +18,7 @@ from tests.models.folders import source_of, write_double
 from tests.releases.deployment import OTHER, T4, A, B, C, Deployment
 from tests.tritonstack_local.emulator.building import buildspec, make_project
 from tests.tritonstack_local.emulator.running import REPOSITORY, wait_until
-from tritonstack.cli import releases, rollback
+from tritonstack.cli import releases
 from tritonstack.cli.schema import schema_text
 from tritonstack.credentials import credentials_ended
 from tritonstack.errors import InputError, TritonstackError, WorkFailedError
@@ -28,14 +28,16 @@ from tritonstack.releases.records import DeployedSet, deployed_set
 
 
 def _releases(deployment: Deployment, *arguments: str) -> Any:
-    result = CliRunner().invoke(releases.command, [deployment.name, *arguments, "--json"], catch_exceptions=False)
+    result = CliRunner().invoke(
+        releases.releases_command, [deployment.name, *arguments, "--json"], catch_exceptions=False
+    )
     document = json.loads(result.stdout)
     jsonschema.validate(document, json.loads(schema_text("releases")))
     return document
 
 
 def _rollback(deployment: Deployment, *arguments: str) -> Result:
-    return CliRunner().invoke(rollback.command, [deployment.name, *arguments], catch_exceptions=False)
+    return CliRunner().invoke(releases.rollback_command, [deployment.name, *arguments], catch_exceptions=False)
 
 
 def _model(report: Any, name: str, endpoint: str = "digits") -> Any:
@@ -118,7 +120,7 @@ def test_releases_reads_a_history_of_many_pages_and_its_table_shows_the_newest(d
         deployment.parameter(f"/tritonstack/{deployment.name}/digits/bert", f"{number:016x}")
     model = _model(_releases(deployment, "digits/bert"), "bert")
     assert [one["digest"] for one in model["releases"]] == [f"{n:016x}" for n in range(59, -1, -1)] + [A]
-    shown = CliRunner().invoke(releases.command, [deployment.name], catch_exceptions=False).stdout
+    shown = CliRunner().invoke(releases.releases_command, [deployment.name], catch_exceptions=False).stdout
     assert f"{59:016x}" in shown
     assert "56 earlier" in shown
 
@@ -133,7 +135,7 @@ def test_releases_says_where_a_record_differs_from_what_is_deployed_and_how_to_m
     assert f"tritonstack rollback {deployment.name} digits/bert --to {B}" in _model(report, "bert")["mend"]
     assert "moved by tritonstack rollback" in _model(report, "bert")["differs"]
     assert "aws ssm delete-parameter" in _model(report, "stray")["mend"]
-    shown = CliRunner().invoke(releases.command, [deployment.name], catch_exceptions=False).stdout
+    shown = CliRunner().invoke(releases.releases_command, [deployment.name], catch_exceptions=False).stdout
     assert "digits/lost: there is no record, and callers find no archive\n  do: " in shown
     mend = _model(report, "lost")["mend"].partition("tritonstack rollback ")[2].split()
     assert _rollback(deployment, *mend[1:]).exit_code == 0
@@ -215,7 +217,7 @@ def test_while_a_deployment_is_under_way_nothing_moves(deployment: Deployment, m
         assert found is not None
         return dataclasses.replace(found, status="UPDATE_IN_PROGRESS")
 
-    monkeypatch.setattr(rollback, "deployed_set", under_way)
+    monkeypatch.setattr(releases, "deployed_set", under_way)
     with pytest.raises(WorkFailedError, match="is UPDATE_IN_PROGRESS; wait"):
         _rollback(deployment, "bert", "--yes")
     assert deployment.records() == {"bert": B}
@@ -231,7 +233,7 @@ def test_what_somebody_else_moved_meanwhile_is_not_moved_again(
         deployment.parameter(f"/tritonstack/{deployment.name}/digits/bert", C)
         return "there already"
 
-    monkeypatch.setattr(rollback, "ensure_archive", meanwhile)
+    monkeypatch.setattr(releases, "ensure_archive", meanwhile)
     with pytest.raises(WorkFailedError, match=f"moved meanwhile, to {C}"):
         _rollback(deployment, "bert", "--yes")
     assert deployment.records() == {"bert": C}
@@ -247,7 +249,7 @@ def test_an_endpoint_that_got_another_platform_meanwhile_is_not_touched(
         deployment.deploy({"bert": B}, platform=OTHER)
         return "there already"
 
-    monkeypatch.setattr(rollback, "ensure_archive", meanwhile)
+    monkeypatch.setattr(releases, "ensure_archive", meanwhile)
     with pytest.raises(WorkFailedError, match="another platform by now"):
         _rollback(deployment, "bert", "--yes")
     assert deployment.records() == {"bert": B}
@@ -326,7 +328,7 @@ def test_interrupted_while_the_build_is_started_it_is_stopped_all_the_same(
         return build
 
     monkeypatch.setattr(rollback_module._Build, "start", interrupted)
-    result = CliRunner().invoke(rollback.command, [deployment.name, "double", "--yes"], catch_exceptions=False)
+    result = CliRunner().invoke(releases.rollback_command, [deployment.name, "double", "--yes"], catch_exceptions=False)
     assert (result.exit_code, deployment.records()) == (1, {"double": B})
     [build] = _ended_builds(deployment)
     assert build["buildStatus"] == "STOPPED"

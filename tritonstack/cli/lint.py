@@ -1,8 +1,9 @@
-"""``tritonstack lint``."""
+"""``tritonstack lint`` and ``explain``: findings in model folders, and the pages of their rules."""
 
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -10,13 +11,25 @@ from pathlib import Path
 from typing import Literal
 
 import click
+from rich.console import Console
+from rich.markdown import Markdown
 
 from tritonstack.config import Endpoint, load_environment
 from tritonstack.config.yaml_loader import read_yaml
 from tritonstack.errors import InputError, Problem
 from tritonstack.models.lint import Finding, Target, lint_folder, lint_release
 from tritonstack.models.lint.built import unpacked_bytes
-from tritonstack.models.lint.registry import annotation, report_of
+from tritonstack.models.lint.registry import (
+    CATEGORIES,
+    Rule,
+    annotation,
+    base_page,
+    page_of,
+    report_of,
+    rule,
+    rule_ids,
+    rules,
+)
 from tritonstack.models.places import Places
 from tritonstack.models.recipe import RECIPE
 from tritonstack.models.resolving import choice_of, sources_of
@@ -56,7 +69,7 @@ class Served:
 @click.option("--release", help='Check for this Triton release ("24.09"): backends, Python, TensorRT.')
 @click.option("--instance-type", help="Check for this instance type (ml.g4dn.xlarge): GPUs, memory, disk.")
 @click.option("--environment", help="Check for every endpoint of this environment that serves the folder.")
-def command(
+def lint_command(
     *, folders: tuple[Path, ...], form: Format, release: str | None, instance_type: str | None, environment: str | None
 ) -> None:
     """Check FOLDERS (model folders, or model repositories; all of model_repos/ without any) offline.
@@ -73,7 +86,7 @@ def command(
         served = [Served(folder, target) for folder in folders or _all_folders()]
     chosen = list(dict.fromkeys(each.folder for each in served))
     findings = list(dict.fromkeys(_findings(served)))
-    _print(form, chosen, findings)
+    _print_findings(form, chosen, findings)
     errors = sum(finding.level == "error" for finding in findings)
     click.echo(f"{len(chosen)} folders, {errors} errors, {len(findings) - errors} warnings", err=True)
     if errors:
@@ -88,7 +101,7 @@ def _findings(served: Sequence[Served]) -> Iterator[Finding]:
         yield from lint_folder(each.folder, target=each.target, archives=each.archives)
 
 
-def _print(form: Format, folders: Sequence[Path], findings: Sequence[Finding]) -> None:
+def _print_findings(form: Format, folders: Sequence[Path], findings: Sequence[Finding]) -> None:
     if form == "json":
         click.echo(report_of(folders, findings).model_dump_json(indent=2))
         return
@@ -135,3 +148,55 @@ def _target(source: ArchiveSource, endpoint: Endpoint, environment: str, places:
     """An endpoint as one archive sees it, with that archive's size where it is built."""
     size = unpacked_bytes(source, endpoint.platform, places)
     return dataclasses.replace(Target.of_endpoint(endpoint, environment), unpacked_bytes=size)
+
+
+@click.command("explain")
+@click.argument("rule_id", metavar="RULE", required=False)
+def explain_command(*, rule_id: str | None) -> None:
+    """Explain a RULE of `tritonstack lint`: what and why, its source, a bad example and a good one. Without: a list."""
+    if rule_id is None:
+        _list_rules()
+    elif rule_id not in rule_ids():
+        near = difflib.get_close_matches(rule_id, rule_ids(), n=5, cutoff=0.5)
+        near += [each for each in rule_ids() if rule_id in each and each not in near]
+        allowed = ", ".join(near) or "a rule of the list that `tritonstack explain` prints"
+        raise InputError([Problem(field="RULE", found=rule_id, allowed=allowed)])
+    else:
+        _print_page(page(rule(rule_id)))
+
+
+def page(explained: Rule) -> str:
+    """A rule's page as Markdown, its base repository included."""
+    parts = [
+        f"# {explained.id} ({explained.level}, {explained.category})",
+        f"**{explained.title}**",
+        f"_{explained.category}: {CATEGORIES[explained.category]}_",
+        page_of(explained.id),
+    ]
+    if explained.endpoint:
+        fields = ", ".join(f"{name}: {value}" for name, value in explained.endpoint.items())
+        parts.append(f"Both are checked for an endpoint with {fields}.")
+    if explained.base:
+        parts += ["## What both change", base_page(explained.base)]
+    if explained.sources:
+        parts += ["## Source", "\n".join(f"- {source}" for source in explained.sources)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _list_rules() -> None:
+    width = max(len(each) for each in rule_ids())
+    category = ""
+    for each in rules():
+        if each.category != category:
+            category = each.category
+            click.echo(f"\n{category}: {CATEGORIES[each.category]}")
+        click.echo(f"  {each.id:<{width}}  {each.level:<7}  {each.title}")
+
+
+def _print_page(text: str) -> None:
+    """Drawn in a terminal, as it is anywhere else."""
+    console = Console()
+    if console.is_terminal:
+        console.print(Markdown(text))
+    else:
+        click.echo(text, nl=False)

@@ -1,9 +1,13 @@
-"""``tritonstack releases``."""
+"""``tritonstack releases``, ``rollback`` and ``verify``: release records, and models behind them."""
 
 from __future__ import annotations
 
+import json
+import math
 import time
 from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 
 import click
 from botocore.config import Config
@@ -13,12 +17,18 @@ from rich.table import Table
 from rich.text import Text
 
 from tritonstack.aws_session import ConfiguredSession, Session
-from tritonstack.cli.session import local_option, session_of
-from tritonstack.client.releases import ModelReference, ReleaseRecords
+from tritonstack.cli.progress import Steps, ended_by_signals
+from tritonstack.cli.session import local_option, require_account, session_of
+from tritonstack.client.model_client import ModelClient
+from tritonstack.client.releases import RECORD_SECONDS, ModelReference, Release, ReleaseRecords
 from tritonstack.config import Environment, load_environment
+from tritonstack.engines.order import Order, build_set, served_by
+from tritonstack.engines.preparation import Place, stored_archives
+from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.models.bucket import ArtifactBucket
+from tritonstack.naming import ArchiveName
 from tritonstack.paths import project_folder
-from tritonstack.releases.records import Record, deployed_set, read_records
+from tritonstack.releases.records import DeployedSet, Record, deployed_set, read_record, read_records, write_record
 from tritonstack.releases.report import (
     EndpointReleases,
     ModelReleases,
@@ -26,12 +36,14 @@ from tritonstack.releases.report import (
     archives_under,
     endpoint_report,
 )
+from tritonstack.releases.rollback import chosen_digest, ensure_archive, require_movable
+from tritonstack.releases.verification import DAYS, VerifiedEndpoint, Verifier
 
 SHOWN = 5
 """Releases of each model, where the table is of a whole environment."""
 COMMIT_LENGTH = 8
 CURRENT = "→"
-PACED = Config(retries={"mode": "adaptive", "max_attempts": 10}, max_pool_connections=16)
+POOLED = Config(retries={"mode": "adaptive", "max_attempts": 10}, max_pool_connections=16)
 """Systems Manager answers a few histories a second, and an endpoint may have a thousand models."""
 
 
@@ -40,7 +52,7 @@ PACED = Config(retries={"mode": "adaptive", "max_attempts": 10}, max_pool_connec
 @click.argument("model", required=False, metavar="[[ENDPOINT/]MODEL]")
 @click.option("--json", "as_json", is_flag=True, help="For programs: every release, as schemas/releases.schema.json.")
 @local_option
-def command(*, environment: str, model: str | None, as_json: bool, local: bool) -> None:
+def releases_command(*, environment: str, model: str | None, as_json: bool, local: bool) -> None:
     """Show what each model of ENVIRONMENT is and was, newest first, or one model with its whole history.
 
     A release has a digest, the platform, the time, the commit of the model's inputs, who wrote it, and whether its
@@ -48,11 +60,11 @@ def command(*, environment: str, model: str | None, as_json: bool, local: bool) 
     how to mend it.
     """
     settings = load_environment(project_folder() / "environments" / f"{environment}.yaml")
-    report = releases_report(settings, ConfiguredSession(session_of(settings, local=local), PACED), model)
+    report = releases_report(settings, ConfiguredSession(session_of(settings, local=local), POOLED), model)
     if as_json:
         click.echo(report.model_dump_json(indent=2))
     else:
-        show(report, whole=model is not None)
+        show_releases(report, whole=model is not None)
 
 
 def releases_report(settings: Environment, session: Session, model: str | None) -> ReleasesReport:
@@ -84,7 +96,7 @@ def releases_report(settings: Environment, session: Session, model: str | None) 
     return ReleasesReport(environment=environment, endpoints=tuple(reports))
 
 
-def show(report: ReleasesReport, *, whole: bool) -> None:
+def show_releases(report: ReleasesReport, *, whole: bool) -> None:
     """Print tables, and after them what differs. ``whole``: the full history."""
     console = Console(highlight=False)
     differences: list[str] = []
@@ -92,7 +104,7 @@ def show(report: ReleasesReport, *, whole: bool) -> None:
         if not endpoint.models:
             console.print(f"{endpoint.endpoint}: {'no models' if endpoint.stack else 'not deployed'}")
             continue
-        console.print(_table(endpoint, whole=whole))
+        console.print(_releases_table(endpoint, whole=whole))
         for one in endpoint.models:
             if one.differs:
                 differences.append(f"{endpoint.endpoint}/{one.model}: {one.differs}\n  do: {one.mend}")
@@ -100,7 +112,7 @@ def show(report: ReleasesReport, *, whole: bool) -> None:
         click.echo(line)
 
 
-def _table(endpoint: EndpointReleases, *, whole: bool) -> Table:
+def _releases_table(endpoint: EndpointReleases, *, whole: bool) -> Table:
     place = f"on {endpoint.platform}, {endpoint.stack}" if endpoint.platform else "not deployed"
     title = Text(f"{endpoint.endpoint} {place}")
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
@@ -125,3 +137,232 @@ def _add_rows(table: Table, model: ModelReleases, *, whole: bool) -> None:
         )
     if len(model.releases) > len(shown):
         table.add_row(f"  … {len(model.releases) - len(shown)} earlier", "name the model")
+
+
+@click.command("rollback")
+@click.argument("environment")
+@click.argument("model", metavar="[ENDPOINT/]MODEL")
+@click.option("--to", metavar="DIGEST", help="Move to this digest. Without it: to the last one before the current.")
+@click.option("--yes", is_flag=True, help="Do it. Without it, only say what would be done.")
+@local_option
+def rollback_command(*, environment: str, model: str, to: str | None, yes: bool, local: bool) -> None:
+    """Move a model of ENVIRONMENT back to an earlier release; no deployment is needed.
+
+    The archive of that digest is made sure of first: where the endpoint's platform lacks it, it is copied from another
+    one or built. Only then the release record moves, and callers follow within a minute. Deployments leave the record
+    where it is until the model itself changes.
+    """
+    settings = load_environment(project_folder() / "environments" / f"{environment}.yaml")
+    session = session_of(settings, local=local)
+    if yes:
+        require_account(session, settings)
+    record = _record(session, settings.environment, model)
+    deployed = require_movable(
+        record,
+        deployed_set(session, environment=settings.environment, endpoint=record.endpoint),
+        environment=settings.environment,
+    )
+    bucket = ArtifactBucket(environment=settings.environment, session=session)
+    places = {
+        name.digest: tuple(place for place in found if place.endpoint == record.endpoint)
+        for name, found in stored_archives(bucket).items()
+        if name.model == record.model
+    }
+    digest = chosen_digest(record, to=to, stored=sorted(digest for digest, found in places.items() if found))
+    name, place = (
+        ArchiveName(model=record.model, digest=digest),
+        Place(endpoint=record.endpoint, platform=deployed.platform),
+    )
+    there = place in places.get(digest, ())
+    click.echo(f"{record.endpoint}/{record.model}: {record.digest or 'no record'} → {digest} on {deployed.platform}")
+    if not yes:
+        what = "its archive is there" if there else "its archive is copied or built first"
+        click.echo(f"{what}; --yes does it")
+        return
+    steps = Steps()
+    with ended_by_signals():
+        with steps.step(f"archive {name}") as step:
+            done = ensure_archive(
+                name,
+                place,
+                lambda: _order(settings.environment, deployed),
+                environment=settings.environment,
+                bucket=bucket,
+                session=session,
+                report=step.say,
+            )
+            step.end_with(done)
+        with steps.step("release record"):
+            _move(session, record, digest, environment=settings.environment, deployed=deployed)
+    click.echo(f"moved; callers follow within {RECORD_SECONDS:.0f} seconds")
+
+
+def _record(session: Session, environment: str, model: str) -> Record:
+    """The record that ``model`` means. Raises :class:`InputError` where it means none, several, or an archive."""
+    reference = ModelReference.parse(model)
+    if reference.digest is not None:
+        advice = f"--to {reference.digest}"
+        raise InputError([Problem(field="model's name", found=model, allowed="[endpoint/]model", advice=advice)])
+    if reference.endpoint is not None and _is_deployed(session, environment, reference.endpoint, reference.model):
+        endpoint = reference.endpoint  # its record may be gone: to write it again is what is asked for
+    else:
+        records = ReleaseRecords(environment=environment, ssm=lambda: session.client("ssm"), now=time.monotonic)
+        endpoint = records.resolve(reference).endpoint
+    return read_record(session, environment=environment, endpoint=endpoint, model=reference.model)
+
+
+def _is_deployed(session: Session, environment: str, endpoint: str, model: str) -> bool:
+    deployed = deployed_set(session, environment=environment, endpoint=endpoint)
+    return deployed is not None and model in deployed.models
+
+
+def _order(environment: str, deployed: DeployedSet) -> Order:
+    """What a build for the endpoint has to know. Raises :class:`InputError` where this checkout is another's."""
+    file = project_folder() / "environments" / f"{environment}.yaml"
+    served = served_by(load_environment(file), project_folder() / "model_repos", file=file)
+    for endpoint in served.environment.endpoints:
+        if endpoint.name == deployed.endpoint and str(endpoint.platform) == str(deployed.platform):
+            return build_set(served, endpoint)
+    found = f"endpoint {deployed.endpoint} for another platform than it is deployed for, or no such endpoint"
+    allowed = f"{deployed.endpoint} for {deployed.platform}"
+    advice = "check out the deployed commit, or deploy this one first"
+    raise InputError([Problem(file=str(file), field="endpoints", found=found, allowed=allowed, advice=advice)])
+
+
+def _move(session: Session, record: Record, digest: str, *, environment: str, deployed: DeployedSet) -> None:
+    """Move the record, unless somebody else moved it or the endpoint since it was read: a build may take hours."""
+    again = deployed_set(session, environment=environment, endpoint=record.endpoint)
+    if require_movable(record, again, environment=environment).platform != deployed.platform:
+        raise WorkFailedError(f"{record.endpoint} is deployed for another platform by now; try again")
+    now = read_record(session, environment=environment, endpoint=record.endpoint, model=record.model)
+    if now.versions[:1] != record.versions[:1]:
+        raise WorkFailedError(
+            f"the release record of {record.endpoint}/{record.model} was moved meanwhile, to {now.digest}; look at "
+            f"`tritonstack releases {environment} {record.endpoint}/{record.model}`, then try again"
+        )
+    write_record(session, record, digest, environment=environment, platform=str(deployed.platform))
+
+
+PACED = Config(retries={"mode": "adaptive", "max_attempts": 10})
+COLD = (
+    "Each model was called once: an instance that did not get the call, or comes later, loads the model at its first "
+    "call, and models of a multi-model endpoint may be unloaded again."
+)
+
+
+@click.command("verify")
+@click.argument("environment")
+@click.argument("models", nargs=-1, metavar="[[ENDPOINT/]MODEL]…")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
+@local_option
+def verify_command(*, environment: str, models: Sequence[str], as_json: bool, local: bool) -> int:
+    """Ask every recorded model of ENVIRONMENT, or the MODELs, for the answer to its sample request.
+
+    Each endpoint must run the config that its stack asks for; each record's archive must be there, and answer as its
+    manifest expects, within the recipe's tolerance. Ends with 1 where something is not so.
+    """
+    settings = load_environment(project_folder() / "environments" / f"{environment}.yaml")
+    session = session_of(settings, local=local)
+    paced = ConfiguredSession(session, PACED)
+    verifier = Verifier(environment, session=paced, client=ModelClient(environment=environment, session=session))
+    records = ReleaseRecords(environment=environment, ssm=lambda: paced.client("ssm"), now=time.monotonic)
+    releases = tuple(records.resolve(ModelReference.parse(name)) for name in models) or records.all()
+    endpoints = {release.endpoint for release in releases}
+    if not models:
+        endpoints |= {endpoint.name for endpoint in settings.endpoints}
+    verified, steps = [], Steps()
+    for name in sorted(endpoints):
+        with steps.step(f"verify {name}") as step:
+            verified.append(verifier.endpoint(name, _of(releases, name), say=step.say))
+            step.end_with(_summary(verified[-1]))
+    if as_json:
+        click.echo(json.dumps(as_document(environment, verified), indent=2))
+    else:
+        show_verified(verified, settings)
+    return 0 if all(endpoint.sound for endpoint in verified) else 1
+
+
+def as_document(environment: str, verified: Sequence[VerifiedEndpoint]) -> dict[str, object]:
+    """What ``--json`` prints."""
+    return {
+        "environment": environment,
+        "sound": all(endpoint.sound for endpoint in verified),
+        "endpoints": [
+            {**asdict(endpoint), "sound": endpoint.sound, "slowest_load_seconds": endpoint.slowest_load}
+            for endpoint in verified
+        ],
+    }
+
+
+def show_verified(verified: Sequence[VerifiedEndpoint], settings: Environment) -> None:
+    """Print a table an endpoint, then what is wrong, in full, how long models load, and what was not looked at."""
+    console = Console(highlight=False)
+    for endpoint in verified:
+        if endpoint.models:
+            console.print(_table(endpoint))
+    for endpoint in verified:
+        if endpoint.problem:
+            click.echo(f"{endpoint.endpoint}: {endpoint.problem}")
+        for model in endpoint.models:
+            if model.problem:
+                click.echo(f"{endpoint.endpoint}/{model.model}: {model.problem}")
+    for endpoint in verified:
+        if endpoint.instances > 1:
+            click.echo(f"{endpoint.endpoint} has {endpoint.instances} instances, and each call went to one of them.")
+    for endpoint in verified:
+        for line in loads(endpoint, settings):
+            click.echo(line)
+    if any(endpoint.models for endpoint in verified):
+        click.echo(COLD)
+
+
+def loads(endpoint: VerifiedEndpoint, settings: Environment) -> Iterator[str]:
+    """How long a call waited for its model at most, and the setting of a rollout that is made for that figure."""
+    measured = endpoint.loads
+    if measured is None:
+        return
+    if measured.problem:
+        yield f"{endpoint.endpoint}: its load times could not be read: {measured.problem}"
+    slowest = endpoint.slowest_load
+    if slowest is None:
+        return
+    parts = [("download", measured.download), ("load", measured.load)]
+    told = " + ".join(f"{name} {seconds:.1f} s" for name, seconds in parts if seconds is not None)
+    kept = f"slowest in {DAYS} days: {told}" if told else f"no load was measured in {DAYS} days"
+    given = next((one.rollout for one in settings.endpoints if one.name == endpoint.endpoint), None)
+    now = None if given is None else given.slowest_load_seconds
+    needed = math.ceil(slowest)
+    yield (
+        f"{endpoint.endpoint}: a call waited {slowest:.1f} s at most ({kept}; or an answer just now). The setting "
+        f"for it is rollout.slowest_load_seconds: {needed}"
+        + ("." if now is None else f", which is {now:g}{': too short.' if now < slowest else '.'}")
+    )
+
+
+def _of(releases: Sequence[Release], endpoint: str) -> tuple[Release, ...]:
+    return tuple(release for release in releases if release.endpoint == endpoint)
+
+
+def _summary(endpoint: VerifiedEndpoint) -> str:
+    failed = sum(bool(model.problem) for model in endpoint.models)
+    said = f"{len(endpoint.models) - failed} of {len(endpoint.models)} models answer as expected"
+    return endpoint.problem or said
+
+
+def _table(endpoint: VerifiedEndpoint) -> Table:
+    title = Text(f"{endpoint.endpoint} runs {endpoint.config or 'nothing that is known'}")
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("model", overflow="fold")
+    table.add_column("digest", no_wrap=True)
+    table.add_column("answer", no_wrap=True)
+    for name in ("differs by", "ms"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for model in endpoint.models:
+        table.add_row(
+            Text(model.model),
+            model.digest,
+            Text("wrong or none", style="red") if model.problem else Text("as expected", style="green"),
+            "" if model.difference is None else f"{model.difference:.2g}",
+            "" if model.milliseconds is None else f"{model.milliseconds:.0f}",
+        )
+    return table

@@ -25,43 +25,61 @@ REFUSED_BY_THE_MACHINE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EMFILE, 
 GROUPS = "tritonstack.commands"
 """Entry points: name of a group → its ``click.Group``."""
 
-# command → (module, help line); a module is imported when its command runs, so that `--help` stays quick.
+# command → (module:name, help line); a module is imported when its command runs, so that `--help` stays quick.
 COMMANDS: dict[str, tuple[str, str]] = {
     "schema": ("tritonstack.cli.schema", "Write the JSON Schemas that editors complete YAML files with."),
-    "lint": ("tritonstack.cli.lint", "Check model folders for what Triton or SageMaker would refuse."),
-    "explain": ("tritonstack.cli.explain", "Explain a rule of lint, with a bad example and a good one."),
-    "build": ("tritonstack.cli.build", "Export, prove and pack an environment's models into .local/archives."),
-    "pack": ("tritonstack.cli.pack", "Pack one model folder into a .tar.gz, the same bytes every time."),
-    "publish": ("tritonstack.cli.publish", "Put an environment's built archives into its bucket."),
+    "lint": ("tritonstack.cli.lint:lint_command", "Check model folders for what Triton or SageMaker would refuse."),
+    "explain": ("tritonstack.cli.lint:explain_command", "Explain a rule of lint, with a bad example and a good one."),
+    "build": (
+        "tritonstack.cli.archives:build_command",
+        "Export, prove and pack an environment's models into .local/archives.",
+    ),
+    "pack": (
+        "tritonstack.cli.archives:pack_command",
+        "Pack one model folder into a .tar.gz, the same bytes every time.",
+    ),
+    "publish": ("tritonstack.cli.archives:publish_command", "Put an environment's built archives into its bucket."),
     "prepare": (
-        "tritonstack.cli.prepare",
+        "tritonstack.cli.prepare:prepare_command",
         "Put all that an environment's endpoints need into its bucket, TensorRT engines built for their GPUs.",
     ),
-    "prune": ("tritonstack.cli.prune", "Remove archives that no release record and no kept history names."),
+    "prune": (
+        "tritonstack.cli.archives:prune_command",
+        "Remove archives that no release record and no kept history names.",
+    ),
     "releases": (
-        "tritonstack.cli.releases",
+        "tritonstack.cli.releases:releases_command",
         "Show what each model's archive is and was, and where records differ.",
     ),
-    "rollback": ("tritonstack.cli.rollback", "Move a model back to an earlier release, without a deployment."),
+    "rollback": (
+        "tritonstack.cli.releases:rollback_command",
+        "Move a model back to an earlier release, without a deployment.",
+    ),
     "verify": (
-        "tritonstack.cli.verify",
+        "tritonstack.cli.releases:verify_command",
         "Ask an environment's recorded models for their samples, and compare the answers.",
     ),
-    "builders": ("tritonstack.cli.builders", "Show what builds the TensorRT engines of an environment."),
+    "builders": (
+        "tritonstack.cli.prepare:builders_command",
+        "Show what builds the TensorRT engines of an environment.",
+    ),
     "preflight": (
         "tritonstack.cli.preflight",
         "Say what a deployment of an environment will fail at, before it fails.",
     ),
     "dashboard": ("tritonstack.cli.dashboard", "Draw an environment's dashboard from its metrics, as a page."),
     "outputs": (
-        "tritonstack.cli.outputs",
+        "tritonstack.cli.pipeline:outputs_command",
         "Tell other pipelines an environment's endpoints, bucket, key, roles, releases and alarms.",
     ),
     "review": (
         "tritonstack.cli.review",
         "Say what a change does to every environment, against the snapshots of its base.",
     ),
-    "pipeline": ("tritonstack.cli.pipeline", "Print what each account needs before a pipeline deploys into it."),
+    "pipeline": (
+        "tritonstack.cli.pipeline:pipeline_group",
+        "Print what each account needs before a pipeline deploys into it.",
+    ),
     "invoke": ("tritonstack.cli.invoke", "Call a model by its name."),
     "proxy": ("tritonstack.cli.proxy", "Let Triton's own HTTP clients and perf_analyzer call models by name."),
 }
@@ -71,7 +89,7 @@ class LazyGroup(click.Group):
     """A group whose commands live in modules that are imported on use."""
 
     def __init__(self, *, commands: Mapping[str, tuple[str, str]], **settings: Any) -> None:
-        """``commands``: name → module with the click command ``command``, and its help line; ``settings``: click's."""
+        """``commands``: name → ``module:name`` of the click command, and its help line; ``settings``: click's."""
         super().__init__(**settings)
         self.lazy = commands
 
@@ -80,13 +98,13 @@ class LazyGroup(click.Group):
         return list(self.lazy)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """The command object named ``command`` in its module."""
+        """The command that ``module:name`` names; without a name, ``command`` of the module."""
         if cmd_name not in self.lazy:
             return None
-        module = self.lazy[cmd_name][0]
-        command = importlib.import_module(module).command
+        module, _, name = self.lazy[cmd_name][0].partition(":")
+        command = getattr(importlib.import_module(module), name or "command")
         if not isinstance(command, click.Command):
-            raise TypeError(f"{module}.command is no click command")
+            raise TypeError(f"{self.lazy[cmd_name][0]} is no click command")
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002

@@ -1,0 +1,185 @@
+"""``tritonstack build``, ``pack``, ``publish`` and ``prune``: archives on this machine and in the bucket."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, get_args
+
+import click
+
+from tritonstack.cli.progress import Step, Steps
+from tritonstack.cli.session import local_option, require_account, session_of
+from tritonstack.config import load_environment
+from tritonstack.errors import InputError, Problem
+from tritonstack.local_aws import is_local
+from tritonstack.models import BuildChoice, check_model_folders
+from tritonstack.models.build import (
+    BuildSummary,
+    Built,
+    build_environment,
+    build_models,
+    refuse_errors_of_environment,
+)
+from tritonstack.models.packing import pack
+from tritonstack.models.places import Places
+from tritonstack.models.prune import DEFAULT_GRACE_HOURS, DEFAULT_HISTORY, Pruning, carry_out_local, plan_local
+from tritonstack.models.publish import publish_environment
+from tritonstack.models.recipe import Size, Weights
+from tritonstack.paths import project_folder
+
+LOCAL = "local"
+
+
+@click.command("build")
+@click.argument("models", nargs=-1)
+@click.option("--environment", "-e", help="Build what this environment's endpoints serve, as they need it.")
+@click.option("--size", type=click.Choice(get_args(Size)), help="tiny: the same architecture with few layers.")
+@click.option(
+    "--weights", type=click.Choice(get_args(Weights)), help="random: of the recipe's seed; nothing is fetched."
+)
+def build_command(
+    *, models: tuple[str, ...], environment: str | None, size: Size | None, weights: Weights | None
+) -> None:
+    """Export, prove and pack MODELS, or every model of an environment.
+
+    MODELS are archives, or folders below model_repos/, which stand for all their archives. What is built from the same
+    inputs already is left alone. For an environment they are linted first, for the releases and instance types of its
+    endpoints; an error stops the build. Without --size and --weights they are made as the environment says; without an
+    environment, in full size with pretrained weights.
+    """
+    if not models and environment is None:
+        environment = LOCAL
+    changes = {name: value for name, value in (("size", size), ("weights", weights)) if value is not None}
+    with Steps().step("build the model archives") as step:
+        summary = _build(models, environment, changes, step)
+        step.end_with(str(summary))
+    for item in summary.built:
+        click.echo(built_lines(item))
+
+
+def built_lines(item: Built) -> str:
+    """An archive, its size, its figures, what its steps took, and what was not as it will be in the cloud."""
+    manifest = item.manifest
+    figures = ", ".join(f"{name} {value:.4g}" for name, value in manifest.figures.items())
+    lines = [f"{item.name}  {manifest.archive.bytes:,} bytes  {figures}"]
+    lines += [f"  {step}" for step in item.spent]
+    if manifest.plan is False:
+        lines.append("  no engine: it holds the ONNX graph, and only the local AWS serves it")
+    lines += [f"  proven with {line}" for line in manifest.stand_ins if item.fresh]
+    return "\n".join(lines)
+
+
+def _build(models: tuple[str, ...], environment: str | None, changes: dict[str, Any], step: Step) -> BuildSummary:
+    if environment is None:
+        return build_models(models, choice=BuildChoice(**changes), report=step.say)
+    file = project_folder() / "environments" / f"{environment}.yaml"
+    settings = load_environment(file)
+    settings = settings.model_copy(update={"builds": settings.builds.model_copy(update=changes)})
+    check_model_folders(settings, project_folder() / "model_repos", file=file)
+    refuse_errors_of_environment(settings, models=models)
+    return build_environment(settings, models=models, local=environment == LOCAL, report=step.say)
+
+
+@click.command("pack")
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument("target", type=click.Path(path_type=Path))
+def pack_command(*, folder: Path, target: Path) -> None:
+    """Pack the content of FOLDER, a model repository, into TARGET (.tar.gz): the same bytes every time."""
+    with Steps().step(f"pack {folder}") as step:
+        done = 0
+
+        def progress(read: int) -> None:
+            nonlocal done
+            done += read
+            step.detail = f"{done / 1e6:,.0f} MB"
+
+        result = pack(folder, target, progress=progress)
+        step.detail = f"{result.tar_bytes:,} → {result.bytes:,} bytes"
+    click.echo(f"{result.sha256}  {result.archive}")
+
+
+@click.command("publish")
+@click.argument("environment")
+@local_option
+def publish_command(*, environment: str, local: bool) -> None:
+    """Put the built archives of ENVIRONMENT into its bucket.
+
+    The AWS credentials must be of the environment's account. Environment local means the running local AWS.
+    """
+    settings = load_environment(project_folder() / "environments" / f"{environment}.yaml")
+    session = session_of(settings, local=local)
+    require_account(session, settings)
+    on_local_aws = is_local(session.client("s3"))
+    with Steps().step(f"publish the archives of {environment}") as step:
+        summary = publish_environment(settings, session=session, local=on_local_aws, report=step.say)
+        step.end_with(str(summary))
+    for item in summary.archives:
+        click.echo(f"s3://{summary.bucket}/{item.key}  {item.outcome}")
+
+
+@click.command("prune")
+@click.argument("environment", required=False)
+@click.option("--local", is_flag=True, help="Prune what builds have left on this machine, instead of a bucket.")
+@click.option(
+    "--history",
+    type=click.IntRange(min=0),
+    default=DEFAULT_HISTORY,
+    show_default=True,
+    help="How many earlier values of a model's release record keep their archive.",
+)
+@click.option(
+    "--grace-hours",
+    type=click.FloatRange(min=0),
+    default=DEFAULT_GRACE_HOURS,
+    show_default=True,
+    help="Archives younger than this stay: they may not be activated yet.",
+)
+@click.option("--yes", is_flag=True, help="Delete. Without it, only say what would go.")
+def prune_command(*, environment: str | None, local: bool, history: int, grace_hours: float, yes: bool) -> None:
+    """Remove the archives of ENVIRONMENT that no release record and no kept history names.
+
+    With --local, remove instead the archives, exports and downloaded weights that builds keep on this machine and that
+    no recipe below model_repos/ names as it is now, in whichever size and with whichever weights. They can be built
+    again. With --yes, the AWS credentials must be of the environment's account.
+    """
+    if local == (environment is not None):
+        found = f"{environment} and --local" if environment else "neither"
+        raise InputError([Problem(field="prune", found=found, allowed="an environment, or --local")])
+    if environment is None:
+        _prune_local(yes=yes)
+    else:
+        _prune_bucket(environment, history=history, grace_hours=grace_hours, yes=yes)
+
+
+def _prune_bucket(environment: str, *, history: int, grace_hours: float, yes: bool) -> None:
+    settings = load_environment(project_folder() / "environments" / f"{environment}.yaml")
+    session = session_of(settings)
+    if yes:
+        require_account(session, settings)
+    pruning = Pruning(settings.environment, session=session)
+    plan = pruning.plan(history=history, grace_hours=grace_hours)
+    lines = [(f"s3://{plan.bucket}/{item.archive_key}", item.bytes) for item in plan.unneeded]
+    _list(lines)
+    if yes:
+        pruning.carry_out(plan)
+    _conclude("archives", lines, kept=plan.kept, yes=yes)
+
+
+def _prune_local(*, yes: bool) -> None:
+    plan = plan_local(Places.of_project())
+    lines = [(str(item.paths[0]), item.bytes) for item in plan.unneeded]
+    _list(lines)
+    if yes:
+        carry_out_local(plan)
+    _conclude("archives, exports and downloads", lines, kept=plan.kept, yes=yes)
+
+
+def _list(lines: Sequence[tuple[str, int]]) -> None:
+    for name, size in lines:
+        click.echo(f"{name}  {size:,} bytes")
+
+
+def _conclude(what: str, lines: Sequence[tuple[str, int]], *, kept: int, yes: bool) -> None:
+    verb = "removed" if yes else "would be removed (--yes removes them)"
+    click.echo(f"{len(lines)} {what}, {sum(size for _, size in lines):,} bytes {verb}; {kept} stay", err=True)
