@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tritonstack.catalogue.prices import (
+from tritonstack.catalogue.price_file import (
     ListedPrice,
     PriceFile,
     RegionPrices,

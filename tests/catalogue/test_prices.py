@@ -10,16 +10,8 @@ import pytest
 
 from tritonstack.catalogue import load_catalogue
 from tritonstack.catalogue.data_file import read_data
-from tritonstack.catalogue.prices import (
-    ANY_REGION,
-    ListedPrice,
-    PriceFile,
-    RegionPrices,
-    hosting_price,
-    price_file_text,
-    service_price,
-    service_prices,
-)
+from tritonstack.catalogue.price_file import ListedPrice, PriceFile, RegionPrices, price_file_text
+from tritonstack.catalogue.prices import ANY_REGION, hosting_price, service_price, service_prices
 from tritonstack.errors import InputError
 
 REGIONS = read_data("hosting_prices.json")["regions"]

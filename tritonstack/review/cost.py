@@ -223,7 +223,7 @@ def _book(settings: str | None, listed: str | None, *, files: Sequence[str]) -> 
     book = PriceBook() if settings is None else price_book(settings, file=files[0])
     if listed is None:
         return book
-    from tritonstack.catalogue.prices import parse_price_file  # noqa: PLC0415 - most projects have no such file
+    from tritonstack.catalogue.price_file import parse_price_file  # noqa: PLC0415 - most projects have no such file
 
     try:
         return replace(book, listed=parse_price_file(listed, file=files[1]).prices())

@@ -16,17 +16,8 @@ from rich.text import Text
 
 from tritonstack.aws_session import AccountSession
 from tritonstack.catalogue import load_catalogue, partition
-from tritonstack.catalogue.prices import (
-    PRICES_FILE,
-    HostingPrice,
-    PriceFile,
-    Prices,
-    carried_prices,
-    price_file_text,
-    project_prices,
-    read_price_file,
-    write_price_file,
-)
+from tritonstack.catalogue.price_file import PriceFile, price_file_text, read_price_file, write_price_file
+from tritonstack.catalogue.prices import PRICES_FILE, HostingPrice, Prices, carried_prices, project_prices
 from tritonstack.cli.progress import Steps
 from tritonstack.config import Environment, load_environment, load_environments
 from tritonstack.errors import InputError, Problem, WorkFailedError

@@ -11,7 +11,8 @@ from typing import Any
 import pydantic_core
 from pydantic import BaseModel, Field, ValidationError
 
-from tritonstack.catalogue.prices import CONSTRUCTED_VERSION, DATE_LENGTH, TIME_PATTERN
+from tritonstack.catalogue.price_file import DATE_LENGTH, TIME_PATTERN
+from tritonstack.catalogue.prices import CONSTRUCTED_VERSION
 from tritonstack.errors import WorkFailedError
 from tritonstack.read_only_aws import ReadOnlyCalls
 

@@ -6,14 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from tritonstack.catalogue.prices import (
-    HostingPrice,
-    ListedPrice,
-    PriceFile,
-    RegionPrices,
-    carried_prices,
-    hosting_price_of,
-)
+from tritonstack.catalogue.price_file import ListedPrice, PriceFile, RegionPrices, hosting_price_of
+from tritonstack.catalogue.prices import HostingPrice, carried_prices
 from tritonstack.config import Environment
 from tritonstack.errors import WorkFailedError
 from tritonstack_capacity.price_list.query import HostingProduct, UnclearProductError, read_product

@@ -12,14 +12,8 @@ from hypothesis import strategies as st
 
 from tests.tritonstack_capacity.price_list.documents import PUBLISHED, REGION, TYPE, VERSION, document, text
 from tests.tritonstack_capacity.price_list.test_product import paths, replaced
-from tritonstack.catalogue.prices import (
-    CONSTRUCTED_VERSION,
-    ListedPrice,
-    PriceFile,
-    RegionPrices,
-    carried_prices,
-    price_file_text,
-)
+from tritonstack.catalogue.price_file import ListedPrice, PriceFile, RegionPrices, price_file_text
+from tritonstack.catalogue.prices import CONSTRUCTED_VERSION, carried_prices
 from tritonstack.errors import WorkFailedError
 from tritonstack_capacity.price_list.update import Change, Update, updated
 

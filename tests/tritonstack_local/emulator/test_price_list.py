@@ -13,7 +13,8 @@ from click.testing import CliRunner, Result
 
 from tests.tritonstack_local.emulator.running import Emulator
 from tritonstack.catalogue import load_catalogue
-from tritonstack.catalogue.prices import CONSTRUCTED_VERSION, read_price_file
+from tritonstack.catalogue.price_file import read_price_file
+from tritonstack.catalogue.prices import CONSTRUCTED_VERSION
 from tritonstack_capacity.commands import prices
 from tritonstack_capacity.price_list.query import read_product
 from tritonstack_local.aws import LocalAws
