@@ -21,10 +21,8 @@ SECONDS, MEGABYTES = 60.0, 1000.0
 _REPLAY = f"""
 import hashlib, json, resource, time
 import numpy as np
-from tritonstack_capacity.simulation.che import che
 from tritonstack_capacity.simulation.fleet import FleetPlan, simulate
-from tritonstack_capacity.simulation.events import EVICTION, HIT
-from tritonstack_capacity.simulation.instance import Machine
+from tritonstack_capacity.simulation.instance import EVICTION, HIT, Machine
 from tritonstack_capacity.simulation.trace import ModelKind, ModelTable
 from tritonstack_capacity.simulation.trace import trace_of_curve
 from tritonstack_capacity.simulation.scenario import RatePoint
@@ -44,9 +42,8 @@ seconds, cpu = time.perf_counter() - began, time.process_time() - busy
 digest = hashlib.sha256(happening.calls.latencies.tobytes() + happening.calls.outcomes.tobytes())
 digest.update(happening.events.models.tobytes())
 hits = float((happening.calls.outcomes[len(trace) // 5 :] == HIT).mean())
-estimate = che(models.popularity, limits=((models.of_each("memory"), float(machine.memory)),)).hit_ratio
 print(json.dumps({{"seconds": seconds, "cpu": cpu, "calls": len(trace), "digest": digest.hexdigest(), "hits": hits,
-    "estimate": estimate, "evictions": len(happening.events.of_kind(EVICTION)[0]),
+    "evictions": len(happening.events.of_kind(EVICTION)[0]),
     "megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6}}))
 """
 
@@ -75,7 +72,6 @@ def main() -> int:
         Figure(what="calls", value=first["calls"], unit="calls"),
         Figure(what="evictions", value=first["evictions"], unit="evictions"),
         Figure(what="hit ratio, replayed", value=100 * first["hits"], unit="%"),
-        Figure(what="hit ratio, Che's approximation", value=100 * first["estimate"], unit="%"),
     ]
     return tell("simulate", figures, machine=stated)
 

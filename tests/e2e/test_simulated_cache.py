@@ -12,8 +12,8 @@ import pytest
 from tests.e2e.calls import invoke, target_model
 from tests.e2e.conftest import MANY
 from tritonstack.naming import ArchiveName
-from tritonstack_capacity.simulation.events import EVICTION, HIT
 from tritonstack_capacity.simulation.fleet import simulate
+from tritonstack_capacity.simulation.instance import EVICTION, HIT
 from tritonstack_capacity.simulation.scenario_file import prepare
 from tritonstack_local.aws import LocalAws
 

@@ -15,10 +15,8 @@ from rich.table import Table
 from rich.text import Text
 
 from tritonstack.errors import InputError, Problem, WorkFailedError
-from tritonstack_capacity.simulation.answer import Answer, answer
-from tritonstack_capacity.simulation.answer_document import about, answer_document, holding_sentence, sentences
-from tritonstack_capacity.simulation.che import Holding
-from tritonstack_capacity.simulation.figures import PERCENTILES, Latencies
+from tritonstack_capacity.simulation.answer import PERCENTILES, Answer, Latencies, answer
+from tritonstack_capacity.simulation.report import about, answer_document, sentences
 from tritonstack_capacity.simulation.scenario_file import PreparedScenario, prepare
 from tritonstack_capacity.simulation.sources import Source
 
@@ -28,13 +26,9 @@ MOST_SOURCES = 40
 
 
 def simulate_view(found: Answer) -> RenderableType:
-    """Tables of calls and latencies, the rest in sentences, and what it rests on."""
+    """Tables of requests and latencies, the rest in sentences, then sources and assumptions."""
     parts: list[RenderableType] = [Text(about(found)), _calls(found), _latencies(found)]
-    parts += [Text(line) for line in sentences(found)]
-    parts += [Text(holding_sentence(found)), ""]
-    if found.holding is not None:
-        agrees = found.compared is None or found.compared.agrees
-        parts.append(_memory(found.holding, agrees=agrees))
+    parts += [*(Text(line) for line in sentences(found)), ""]
     parts += [_sources(found.sources), Text("assumed:"), *(Text(f"- {line}") for line in found.assumptions)]
     return Group(*parts)
 
@@ -43,7 +37,7 @@ def _calls(found: Answer) -> Table:
     calls = found.calls
     view = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     view.add_column("met")
-    view.add_column("calls", justify="right")
+    view.add_column("requests", justify="right")
     view.add_column("share", justify="right")
     rows = (
         ("a loaded model (hit)", calls.hits),
@@ -61,26 +55,14 @@ def _latencies(found: Answer) -> Table:
     view.add_column("latency, ms")
     for name in ("mean", *(f"p{percent}" for percent in PERCENTILES), "greatest"):
         view.add_column(name, justify="right")
-    view.add_row("all calls", *_cells(found.calls.everyone))
-    view.add_row("calls of loaded models", *_cells(found.calls.warm))
+    view.add_row("all requests", *_cells(found.calls.everyone))
+    view.add_row("requests of loaded models", *_cells(found.calls.warm))
     return view
 
 
 def _cells(each: Latencies) -> list[str]:
     values = [each.mean, *(each.percentiles.get(percent) for percent in PERCENTILES), each.greatest]
     return [NONE if value is None else f"{value:,.1f}" for value in values]
-
-
-def _memory(found: Holding, *, agrees: bool) -> Table:
-    title = "hit ratio with other sizes of an instance (memory, disk, most models), by Che's approximation"
-    if not agrees:
-        title += ", which is off here"
-    view = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=title, title_justify="left")
-    view.add_column("size")
-    for scale, _ in found.by_memory:
-        view.add_column(f"x {scale:g}", justify="right")
-    view.add_row("hit ratio", *(f"{100 * ratio:.2f} %" for _, ratio in found.by_memory))
-    return view
 
 
 def _sources(found: Sequence[Source]) -> Table:
@@ -152,8 +134,8 @@ FILE = click.Path(dir_okay=False, path_type=Path)
 
 @click.command("simulate")
 @click.argument("scenario", type=FILE)
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of all that is drawn.")
-@click.option("--trace", type=FILE, help="CSV: time_seconds,model; instead of the scenario's calls.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of every random number.")
+@click.option("--trace", type=FILE, help="CSV: time_seconds,model; instead of the scenario's arrivals.")
 @click.option("--json", "json_file", type=FILE, help="Write the answer as JSON (- for the output).")
 @click.option("--html", type=FILE, help="Write the plots as a page that needs nothing else.")
 @click.option("--png", type=FILE, help="Draw that page as a picture, with a Chromium of this system.")
@@ -221,7 +203,7 @@ def _missed(found: Answer, scenario: Path) -> Problem:
     return Problem(
         file=str(scenario),
         field="latency_limit_ms",
-        found=f"{found.scenario.latency_limit_ms:g} ms, and 95 % of the calls are answered within {reached:,.0f} ms",
+        found=f"{found.scenario.latency_limit_ms:g} ms, and 95 % of the requests are answered within {reached:,.0f} ms",
         allowed="a limit that this fleet keeps",
         advice=busy or "The GPUs are what is late: more instances, a larger type, or batches.",
     )

@@ -1,98 +1,230 @@
-"""The result of a simulation, with the estimate of the long run beside it."""
+"""The result of a simulation: requests, latencies, loads, instances and cost, in total and over time."""
 
 from __future__ import annotations
 
+import math
+from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from tritonstack_capacity.simulation.che import Caches, Holding
-from tritonstack_capacity.simulation.events import Happening
-from tritonstack_capacity.simulation.figures import (
-    CallFigures,
-    LoadFigures,
-    Series,
-    call_figures,
-    load_figures,
-    series,
-    thrash_times,
+from tritonstack_capacity.simulation.fleet import ROUTING_ASSUMPTIONS, FleetPlan, simulate
+from tritonstack_capacity.simulation.instance import (
+    DOWNLOADED,
+    EVICTION,
+    FROM_DISK,
+    HIT,
+    LOAD,
+    WAITED,
+    Happening,
 )
-from tritonstack_capacity.simulation.fleet import ASSUMPTIONS, FleetPlan, simulate
-from tritonstack_capacity.simulation.instance import Machine
 from tritonstack_capacity.simulation.scenario import Scenario
 from tritonstack_capacity.simulation.scenario_file import PreparedScenario
 from tritonstack_capacity.simulation.sources import FleetCost, Source, fleet_cost
-from tritonstack_capacity.simulation.split import (
-    Replayed,
-    SplitAdvice,
-    SplitVerdict,
-    replayed_split,
-    split_advice,
-    verdict,
-)
-from tritonstack_capacity.simulation.trace import MINUTE, ModelTable, Trace
+from tritonstack_capacity.simulation.trace import MINUTE, Floats, Integers, ModelTable, Trace
 
-NEAR = 0.01
-"""The approximation's error where what it assumes is given (tests/tritonstack_capacity/simulation/test_che.py)."""
-ENOUGH = 10_000
-"""Calls from which on a simulated hit ratio is nearer than that, but for one time in twenty (two standard errors)."""
-MANY = 0.001
-"""Share of the calls above which it is worth telling that they waited."""
+PERCENTILES = (50, 90, 95, 99)
+INVOKE_TIMEOUT_SECONDS = 60.0
+"""Seconds after which a call fails: in the container, and for a model that is loading (developer guide,
+invoke-multi-model-endpoint)."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Comparison:
-    """Calls with warm caches, and the estimate.
+class Latencies:
+    """Milliseconds. ``percentiles``: (50, 90, 95, 99) → value; empty where there are no calls."""
 
-    Attributes:
-        calls: how many: those after the warm-up; in a scenario without one, those of the second half of the time.
-        simulated, estimated: hit ratios.
-        waited: share of the calls that came during a load or an unload of their model, and so are no hits.
-    """
+    count: int
+    mean: float | None
+    percentiles: dict[int, float]
+    greatest: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallFigures:
+    """Calls after the warm-up, by what they met; ``late`` took longer than SageMaker waits."""
 
     calls: int
-    simulated: float
-    estimated: float
-    waited: float
+    hits: int
+    waited: int
+    from_disk: int
+    downloaded: int
+    late: int
+    everyone: Latencies
+    warm: Latencies
 
     @property
-    def agrees(self) -> bool:
-        """Whether the two are as near as the approximation is at best."""
-        return abs(self.simulated - self.estimated) <= NEAR
+    def hit_ratio(self) -> float | None:
+        """Share of calls that met a loaded model; None without calls."""
+        return self.hits / self.calls if self.calls else None
+
+    @property
+    def cold_starts(self) -> int:
+        """Calls that began a load."""
+        return self.from_disk + self.downloaded
 
 
-def comparison(happening: Happening, trace: Trace, *, warm_up: float, estimated: float) -> Comparison | None:
-    """None where too few calls came for one. ``warm_up``: seconds; 0: none was said."""
-    warm = call_figures(happening, trace, after=warm_up or trace.seconds / 2)
-    if warm.calls < ENOUGH:
-        return None
-    return Comparison(
-        calls=warm.calls, simulated=warm.hits / warm.calls, estimated=estimated, waited=warm.waited / warm.calls
-    )
+@dataclass(frozen=True, kw_only=True)
+class LoadFigures:
+    """Loads after the warm-up.
 
-
-def difference_sentence(found: Comparison, *, copies: bool, changing: bool) -> str:
-    """What the two say, and what may make the difference.
-
-    ``copies``: whether a model may be loaded on several instances though the estimate counts it once. ``changing``:
-    whether instances came or went.
+    Attributes:
+        loads, evictions: how many.
+        loads_per_minute, peak_loads_per_minute: on average, and in the busiest minute.
+        again: loads of a model that the same instance had evicted within ``thrash_seconds`` before.
     """
-    return (
-        f"Che's approximation is off here: of {found.calls:,} simulated calls {100 * found.simulated:.2f} % meet a "
-        f"loaded model, where it says {100 * found.estimated:.2f} %. It takes "
-        f"{', '.join(_taken_for(found, copies=copies, changing=changing))}"
+
+    loads: int
+    evictions: int
+    loads_per_minute: float
+    peak_loads_per_minute: int
+    again: int
+    thrash_seconds: float
+
+
+def call_figures(happening: Happening, trace: Trace, *, after: float) -> CallFigures:
+    """Of the calls that came at ``after`` seconds or later."""
+    counted = trace.times >= after
+    latencies, outcomes = happening.calls.latencies[counted], happening.calls.outcomes[counted]
+    met = np.bincount(outcomes, minlength=4)
+    return CallFigures(
+        calls=len(outcomes),
+        hits=int(met[HIT]),
+        waited=int(met[WAITED]),
+        from_disk=int(met[FROM_DISK]),
+        downloaded=int(met[DOWNLOADED]),
+        late=int((latencies > INVOKE_TIMEOUT_SECONDS).sum()),
+        everyone=_latencies(latencies),
+        warm=_latencies(latencies[outcomes == HIT]),
     )
 
 
-def _taken_for(found: Comparison, *, copies: bool, changing: bool) -> Iterator[str]:
-    if found.waited > MANY:
-        yield f"loads for done at once ({100 * found.waited:.2f} % of the calls came during a load or unload)"
-    if copies:
-        yield "each model for loaded once, on any instance that has room"
-    if changing:
-        yield "the number of instances for fixed"
-    yield "caches for full and calls for independent of each other"
+def load_figures(happening: Happening, *, after: float, thrash: Floats, thrash_seconds: float) -> LoadFigures:
+    """Of the loads and evictions at ``after`` seconds or later, while calls came. ``thrash``: see ``thrash_times``."""
+    seconds, _, _ = happening.events.of_kind(LOAD)
+    kept = seconds[(seconds >= after) & (seconds < happening.seconds)]
+    evicted, _, _ = happening.events.of_kind(EVICTION)
+    minutes = (happening.seconds - after) / MINUTE
+    per_minute = np.bincount(((kept - after) // MINUTE).astype(np.int64)) if len(kept) else np.zeros(1, dtype=np.int64)
+    return LoadFigures(
+        loads=len(kept),
+        evictions=int(((evicted >= after) & (evicted < happening.seconds)).sum()),
+        loads_per_minute=len(kept) / minutes,
+        peak_loads_per_minute=int(per_minute.max()),
+        again=int(((thrash >= after) & (thrash < happening.seconds)).sum()),
+        thrash_seconds=thrash_seconds,
+    )
+
+
+def thrash_times(happening: Happening, *, within: float) -> Floats:
+    """When models were loaded that the same instance had evicted at most so many seconds before."""
+    events = happening.events
+    gone: dict[tuple[int, int], float] = {}
+    found = array("d")
+    for now, kind, model, instance in zip(events.seconds, events.kinds, events.models, events.instances, strict=True):
+        if kind == EVICTION:
+            gone[instance, model] = now
+        elif now - gone.get((instance, model), -math.inf) <= within:
+            found.append(now)
+    return np.array(found)
+
+
+def _latencies(seconds: Floats) -> Latencies:
+    if not len(seconds):
+        return Latencies(count=0, mean=None, percentiles={}, greatest=None)
+    # The least value that so large a share of the calls keeps: a measured one, never between two.
+    values = np.percentile(seconds, PERCENTILES, method="inverted_cdf") * 1000
+    return Latencies(
+        count=len(seconds),
+        mean=float(seconds.mean() * 1000),
+        percentiles={each: float(value) for each, value in zip(PERCENTILES, values, strict=True)},
+        greatest=float(seconds.max() * 1000),
+    )
+
+
+MOST_PERIODS = 240
+"""About one for each pixel and a half of a plot."""
+Points = list[tuple[float, float]]
+"""Seconds (the middle of the period) and value; a period without a value is left out."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Series:
+    """A value for each period.
+
+    Attributes:
+        period: seconds.
+        calls, loads: a minute.
+        thrash: the loads among them of models that were evicted shortly before.
+        hit_ratio: percent.
+        median, p95, warm_p95: latency in milliseconds.
+        serving, paid: instances, as steps.
+        held: models on an instance, on average.
+    """
+
+    period: float
+    calls: Points
+    loads: Points
+    thrash: Points
+    hit_ratio: Points
+    median: Points
+    p95: Points
+    warm_p95: Points
+    serving: Points
+    paid: Points
+    held: Points
+
+
+def series(happening: Happening, trace: Trace, *, thrash: Floats) -> Series:
+    """The simulation's course while calls came. ``thrash``: see ``thrash_times``."""
+    seconds = happening.seconds
+    period = max(MINUTE * np.ceil(seconds / MINUTE / MOST_PERIODS), 1.0) if seconds >= 10 * MINUTE else seconds / 20
+    count = max(1, int(np.ceil(seconds / period)))
+    middles = (np.arange(count) + 0.5) * period
+    place = np.minimum((trace.times // period).astype(np.int64), count - 1)
+    calls = np.bincount(place, minlength=count)
+    hits = np.bincount(place[happening.calls.outcomes == HIT], minlength=count)
+
+    def a_minute(moments: Floats) -> Points:
+        counted = np.bincount((moments[moments < seconds] // period).astype(np.int64), minlength=count)[:count]
+        return _points(middles, counted * MINUTE / period)
+
+    edges = np.searchsorted(place, np.arange(count + 1))
+    warm = happening.calls.outcomes == HIT
+    fleet = [*happening.fleet]
+    ends = [min(each.seconds, seconds) for each in fleet[1:]] + [seconds]
+    return Series(
+        period=period,
+        calls=_points(middles, calls * MINUTE / period),
+        loads=a_minute(happening.events.of_kind(LOAD)[0]),
+        thrash=a_minute(thrash),
+        hit_ratio=[(float(t), 100 * float(h) / float(n)) for t, h, n in zip(middles, hits, calls, strict=True) if n],
+        median=_percentile(happening.calls.latencies, edges, middles, 50),
+        p95=_percentile(happening.calls.latencies, edges, middles, 95),
+        warm_p95=_percentile(np.where(warm, happening.calls.latencies, np.nan), edges, middles, 95),
+        serving=_steps([(each.seconds, end, each.serving) for each, end in zip(fleet, ends, strict=True)]),
+        paid=_steps([(each.seconds, end, each.paid) for each, end in zip(fleet, ends, strict=True)]),
+        held=[(now, loaded / serving) for now, loaded, serving in happening.loaded if now <= seconds],
+    )
+
+
+def _points(times: Floats, values: Floats) -> Points:
+    return [(float(time), float(value)) for time, value in zip(times, values, strict=True)]
+
+
+def _steps(lasting: list[tuple[float, float, int]]) -> Points:
+    """Of (start, end, value)."""
+    return [(at, float(value)) for start, end, value in lasting if end > start for at in (start, end)]
+
+
+def _percentile(latencies: Floats, edges: Integers, middles: Floats, percent: int) -> Points:
+    found = []
+    for place, middle in enumerate(middles):
+        inside = latencies[int(edges[place]) : int(edges[place + 1])]
+        inside = inside[~np.isnan(inside)]
+        if len(inside):
+            found.append((float(middle), float(np.percentile(inside, percent, method="inverted_cdf")) * 1000))
+    return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,22 +233,13 @@ class Answer:
 
     Attributes:
         happening: the simulation itself.
-        calls, loads, cost: see their classes.
-        course: the same over time.
-        holding: what an instance holds; None without a model cache.
-        compared: that estimate against the simulation; None without a model cache, and for too few calls.
-        instances: (least, mean, greatest) that took calls.
-        held: models loaded on an instance, on average over the time after the warm-up, and at most; None where that
-            is shorter than a minute.
-        busiest: share of what the GPUs can execute that the calls of the busiest minute take, with the mean number of
-            instances.
-        loading: the same of what the containers can load, in the steady state of Che's approximation; with sticky
-            routing of the container that has most to load.
-        split: what two endpoints would do; None where fewer than two models are called, or without a model cache.
-        replayed: the same, simulated; None where it was not.
-        verdict: whether they are better; None where ``split`` is.
-        assumptions: what the answer rests on, in sentences.
-        sources: where its figures come from.
+        course: figures over time.
+        instances: (least, mean, greatest) that took requests.
+        held: models loaded on an instance after the warm-up, on average and at most; None below a minute.
+        busiest: share of what the GPUs can execute that the requests of the busiest minute take, with the mean number
+            of instances.
+        assumptions: sentences.
+        sources: origin of each figure of the scenario.
     """
 
     scenario: Scenario
@@ -128,21 +251,15 @@ class Answer:
     loads: LoadFigures
     course: Series
     cost: FleetCost
-    holding: Holding | None
-    compared: Comparison | None
     instances: tuple[int, float, int]
     held: tuple[float, float] | None
     busiest: float
-    loading: float
-    split: SplitAdvice | None
-    replayed: Replayed | None
-    verdict: SplitVerdict | None
     assumptions: tuple[str, ...]
     sources: tuple[Source, ...]
 
     @property
     def keeps_limit(self) -> bool | None:
-        """Whether the 95th percentile of all calls is within the limit; None without a limit, or without calls."""
+        """Whether the 95th percentile of all latencies is within the limit; None without a limit or requests."""
         limit = self.scenario.latency_limit_ms
         return None if limit is None or not self.calls.calls else self.calls.everyone.percentiles[95] <= limit
 
@@ -153,17 +270,9 @@ def answer(prepared: PreparedScenario, *, seed: int) -> Answer:
     happening = simulate(plan, models, trace, seed=seed)
     after = scenario.warm_up_minutes * MINUTE
     instances = _instances(happening)
-    typical = max(1, round(instances[1]))
-    peak = peak_rate(trace)
-    each = models.of_each("least_seconds_each")
     thrash = thrash_times(happening, within=scenario.thrash_seconds)
-    caches = Caches(models, plan.machine, routing=plan.routing)
-    advice, held, compared = None, None, None
-    if plan.machine.cached:
-        advice = split_advice(models, plan.machine, count=typical, caches=caches, peak_rate=peak)
-        held = caches.holding(typical)
-        compared = comparison(happening, trace, warm_up=after, estimated=held.hit_ratio)
-    replayed = replayed_split(advice, prepared, after=after, seed=seed)
+    executions = float((models.popularity * models.of_each("least_seconds_each")).sum())
+    paid = happening.instance_seconds()
     return Answer(
         scenario=scenario,
         models=models,
@@ -173,52 +282,19 @@ def answer(prepared: PreparedScenario, *, seed: int) -> Answer:
         calls=call_figures(happening, trace, after=after),
         loads=load_figures(happening, after=after, thrash=thrash, thrash_seconds=scenario.thrash_seconds),
         course=series(happening, trace, thrash=thrash),
-        cost=fleet_cost(
-            prepared.price,
-            instance_seconds=happening.instance_seconds(),
-            seconds=trace.seconds,
-            calls=len(trace),
-        ),
-        holding=held,
-        compared=compared,
+        cost=fleet_cost(prepared.price, instance_seconds=paid, seconds=trace.seconds, calls=len(trace)),
         instances=instances,
         held=_held(happening, after=after),
-        busiest=float((models.popularity * each).sum() * peak / (plan.machine.executions * instances[1])),
-        loading=loading_share(models, plan, caches, count=instances[1], rate=peak),
-        split=advice,
-        replayed=replayed,
-        verdict=None if advice is None else verdict(advice, replayed),
-        assumptions=tuple(_assumptions(scenario, plan, compared=advice is not None)),
+        busiest=executions * _peak_rate(trace) / (plan.machine.executions * instances[1]),
+        assumptions=tuple(_assumptions(scenario, plan)),
         sources=prepared.sources,
     )
 
 
-def loading_share(models: ModelTable, plan: FleetPlan, caches: Caches, *, count: float, rate: float) -> float:
-    """Loading time that ``rate`` calls a second ask for, of the time for loads that ``count`` instances have.
-
-    Above 1 loads pile up; a model that is loaded is then evicted at once for the next one. Where models belong to
-    instances, of the one with the most.
-    """
-    calls = rate * models.popularity
-    seconds = models.of_each("load_seconds")
-    typical = max(1, round(count))
-    if plan.machine.cached:
-        loads = calls * (1 - caches.estimate(typical).held)
-    else:  # one load serves the calls that come until the model is idle again
-        each = calls * caches.sharing(typical) / typical
-        loads = calls / (1 + each * (models.of_each("download_seconds") + seconds))
-    homes = caches.homes(typical)
-    if homes is None:
-        wanted = float((loads * seconds).sum()) / count
-    else:
-        wanted = float(np.bincount(homes, weights=loads * seconds).max()) * typical / count
-    return wanted / plan.machine.parallel_loads
-
-
-def peak_rate(trace: Trace) -> float:
-    """Calls a second in the minute that has the most."""
-    span = min(MINUTE, trace.seconds)
-    return float(np.bincount((trace.times // MINUTE).astype(np.int64)).max()) / span
+def _peak_rate(trace: Trace) -> float:
+    """Requests a second in the minute that has the most."""
+    counts = np.bincount((trace.times // MINUTE).astype(np.int64))
+    return float(counts.max()) / min(MINUTE, trace.seconds)
 
 
 def _instances(happening: Happening) -> tuple[int, float, int]:
@@ -233,42 +309,33 @@ def _instances(happening: Happening) -> tuple[int, float, int]:
 
 
 def _held(happening: Happening, *, after: float) -> tuple[float, float] | None:
-    counts = [loaded / serving for now, loaded, _, serving in happening.loaded if after <= now <= happening.seconds]
+    counts = [loaded / serving for now, loaded, serving in happening.loaded if after <= now <= happening.seconds]
     return (sum(counts) / len(counts), max(counts)) if counts else None
 
 
-def _assumptions(scenario: Scenario, plan: FleetPlan, *, compared: bool) -> list[str]:
-    """``compared``: with a split, and so with an endpoint of two instances at least."""
+def _assumptions(scenario: Scenario, plan: FleetPlan) -> Iterator[str]:
     machine, cold = plan.machine, scenario.cold_start
+    if plan.count > 1 or (plan.scaling is not None and plan.scaling.maximum > 1):
+        how = ROUTING_ASSUMPTIONS[plan.routing].format(spill_calls=plan.spill_calls)
+        yield f"routing (SageMaker does not publish it in full): {how}"
     executions = "one execution" if machine.executions == 1 else f"{machine.executions} executions"
-    several = compared or plan.count > 1 or (plan.scaling is not None and plan.scaling.maximum > 1)
-    found = []
-    if several:
-        how = ASSUMPTIONS[plan.routing].format(spill_calls=plan.spill_calls)
-        found.append(f"routing (SageMaker does not publish it in full): {how}")
-    found += [
-        f"a GPU does {executions} at once, each as fast as alone; models whose instances are free take turns",
-        *_of_the_cache(machine, cold.keep_on_disk),
-        f"downloads at {cold.download_mib_per_second:g} MiB/s each, {cold.parallel_loads} loads at once",
-        "no call fails or is tried again: one that takes more than 60 s, where SageMaker would give up, is counted",
-    ]
+    yield f"a GPU does {executions} at once, each as fast as alone; models whose instances are free take turns"
+    if machine.cached:
+        yield "the least recently used idle model is evicted; SageMaker says only: unused models"
+        files = "stay on the disk while there is room" if cold.keep_on_disk else "are deleted"
+        yield f"evicted models' files {files}"
+    else:
+        yield "model_cache is disabled: a model is unloaded, its files deleted, as soon as no request of it is left"
+        yield "requests that come meanwhile share a loaded model, as on the local runtime; SageMaker does not say"
+    yield f"downloads at {cold.download_mib_per_second:g} MiB/s each, {cold.parallel_loads} loads at once"
+    yield "no request fails or is tried again: those that take more than 60 s, where SageMaker gives up, are counted"
     if plan.changes:
         times = "once" if len(plan.changes) == 1 else f"{len(plan.changes)} times"
-        found.append(f"schedules change the limits {times}; instances outside of them come or go without a cooldown")
+        yield f"schedules change the limits {times}; instances outside of them come or go without a cooldown"
     if plan.scaling is not None and plan.scaling.targets:
         speed = plan.speed
-        found.append(
+        yield (
             f"metrics come {speed.metric_delay_seconds:g} s late; {speed.periods_out} periods above the target add "
-            f"instances, {speed.periods_in} below 0.9 of it remove them, the youngest first; an instance takes calls "
-            f"{speed.startup_seconds:g} s after the decision, cold, and is paid from the decision on"
+            f"instances, {speed.periods_in} below 0.9 of it remove them, the youngest first; an instance takes "
+            f"requests {speed.startup_seconds:g} s after the decision, cold, and is paid from the decision on"
         )
-    return found
-
-
-def _of_the_cache(machine: Machine, keep_on_disk: bool) -> Iterator[str]:
-    if not machine.cached:
-        yield "model_cache is disabled: a model is unloaded and its files are deleted as soon as no call of it is left"
-        yield "calls that come meanwhile share a loaded model, as on the local runtime; SageMaker does not say"
-        return
-    yield "the least recently used idle model is evicted, as by the local runtime; SageMaker says only: unused models"
-    yield "evicted models' files stay on the disk while there is room" if keep_on_disk else "eviction deletes files"

@@ -5,60 +5,31 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from hashlib import blake2b
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tritonstack.config.scaling import Scaling
 from tritonstack_capacity.simulation.autoscaler import FINEST, Autoscaler, LimitChange
-from tritonstack_capacity.simulation.events import Calls, Clock, FleetChange, Happening, ModelEvents, view
-from tritonstack_capacity.simulation.instance import Instance, Machine, World
+from tritonstack_capacity.simulation.instance import (
+    Calls,
+    Clock,
+    FleetChange,
+    Happening,
+    Instance,
+    Machine,
+    ModelEvents,
+    World,
+    view,
+)
 from tritonstack_capacity.simulation.scenario import SPILL_CALLS, Autoscaling, Routing
-from tritonstack_capacity.simulation.trace import MINUTE, Floats, Integers, ModelTable, Trace
-
-# Each instance has a mark for each model, and the greatest takes it (Thaler and Ravishankar, "Using name-based
-# mappings to increase hit rates", IEEE/ACM Transactions on Networking 6(1), 1998): an instance that comes or goes
-# moves its own models alone. Marks are as good as drawn, so that instances get unequal numbers of models.
-Marks = NDArray[np.uint64]
-STEP = 0x9E3779B97F4A7C15
-WORD = 2**64
-
-
-def name_marks(names: Sequence[str]) -> Marks:
-    """A number of 64 bits for each name, the same on every machine."""
-    marks = b"".join(blake2b(name.encode(), digest_size=8).digest() for name in names)
-    return np.frombuffer(marks, dtype="<u8").astype(np.uint64)
-
-
-def homes(marks: Marks, numbers: Sequence[int]) -> Integers:
-    """For each model the place in ``numbers`` of its instance; ``numbers`` are those of the instances."""
-    greatest = np.zeros(len(marks), dtype=np.uint64)
-    found = np.zeros(len(marks), dtype=np.int64)
-    for place, number in enumerate(numbers):
-        mark = _mixed(marks ^ _mixed(np.array([(number + 1) * STEP % WORD], dtype=np.uint64)))
-        greater = mark > greatest
-        greatest[greater], found[greater] = mark[greater], place
-    return found
-
-
-def _mixed(values: Marks) -> Marks:
-    """The output function of SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators",
-    OOPSLA 2014): each bit depends on all bits of the value.
-    """
-    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return values ^ (values >> np.uint64(31))
-
+from tritonstack_capacity.simulation.trace import MINUTE, Floats, ModelTable, Trace
 
 Choose = Callable[[int], Instance]
 
-ASSUMPTIONS: dict[Routing, str] = {
+ROUTING_ASSUMPTIONS: dict[Routing, str] = {
     "loaded": "a model's calls go to an instance that has it loaded, or that loads it where none has; while "
     "{spill_calls} of them that met it loaded are in progress on each of those, one goes to another instance, which "
     "loads it, too: one at a time. The developer guide (How Multi-Model Endpoints Work) says only: many",
-    "sticky": "all calls of a model go to one instance, by a hash of its name, while the fleet stays as it is; a hash "
-    "gives instances unequal numbers of models",
     "least_outstanding": "each call goes to the instance with the fewest calls in progress, whatever model it is of",
     "random": "each call goes to any instance with equal probability, whatever model it is of",
 }
@@ -68,16 +39,13 @@ ASSUMPTIONS: dict[Routing, str] = {
 class Router:
     """Chooses among the instances that take calls now."""
 
-    def __init__(self, routing: Routing, *, spill_calls: int, models: ModelTable, uniform: Callable[[], float]) -> None:
+    def __init__(self, routing: Routing, *, spill_calls: int, uniform: Callable[[], float]) -> None:
         """``uniform`` gives the next number in [0, 1)."""
         self.serving: Sequence[Instance] = ()
-        self._marks = name_marks(models.names) if routing == "sticky" else None
         self._uniform = uniform
-        self._homes: list[int] = []
         self._spill_calls = spill_calls
         self._choose: Choose = {
             "loaded": self._holder,
-            "sticky": self._home,
             "least_outstanding": self._idlest,
             "random": self._any,
         }[routing]
@@ -88,8 +56,6 @@ class Router:
         if len(serving) == 1:
             only = serving[0]
             return lambda _: only
-        if self._marks is not None:
-            self._homes = homes(self._marks, [each.number for each in serving]).tolist()
         return self._choose
 
     def _any(self, _: int) -> Instance:
@@ -113,9 +79,6 @@ class Router:
         if not many or loading is not None or len(calls) == len(self.serving):
             return min(calls, key=lambda each: calls[each][0])
         return self._idlest_of([each for each in self.serving if each not in calls])
-
-    def _home(self, model: int) -> Instance:
-        return self.serving[self._homes[model]]
 
 
 CHUNK = 65_536
@@ -159,9 +122,7 @@ class _Simulation:
             events=self._happening.events,
             exponential=_stream(exponential.standard_exponential),
         )
-        self._router = Router(
-            plan.routing, spill_calls=plan.spill_calls, models=models, uniform=_stream(uniform.random)
-        )
+        self._router = Router(plan.routing, spill_calls=plan.spill_calls, uniform=_stream(uniform.random))
         self._instances = [self._new(number) for number in range(plan.count)]
         self._born = plan.count
         self._starting = 0
@@ -196,8 +157,7 @@ class _Simulation:
 
     def _sample(self, _: None, now: float) -> None:
         serving = self._instances
-        used = sum(each.machine.memory - each.memory_left for each in serving)
-        self._happening.loaded.append((now, sum(each.loaded for each in serving), used, len(serving)))
+        self._happening.loaded.append((now, sum(each.loaded for each in serving), len(serving)))
         if now < self._trace.seconds:
             self._clock.at(now + MINUTE, self._sample, None)
 

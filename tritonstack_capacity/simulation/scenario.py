@@ -204,7 +204,7 @@ class Autoscaling(SettingsModel):
     )
 
 
-Routing = Literal["loaded", "sticky", "least_outstanding", "random"]
+Routing = Literal["loaded", "least_outstanding", "random"]
 
 
 def _instance_or_environment(schema: dict[str, Any]) -> None:
@@ -237,8 +237,8 @@ class Scenario(SettingsModel):
     routing: Routing = Field(
         default="loaded",
         description="How calls spread over instances, which SageMaker does not publish in full. loaded: to one that "
-        "has the model, while it has few calls of it; sticky: each model's to one instance, by a hash of its name; "
-        "least_outstanding: to the one with the fewest calls in progress; random: to any.",
+        "has the model, while it has few calls of it; least_outstanding: "
+        "to the one with the fewest calls in progress; random: to any.",
     )
     spill_calls: int = Field(
         default=SPILL_CALLS,

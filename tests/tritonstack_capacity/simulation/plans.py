@@ -10,9 +10,8 @@ import numpy as np
 
 from tritonstack.config.scaling import Scaling
 from tritonstack_capacity.simulation.autoscaler import LimitChange
-from tritonstack_capacity.simulation.events import EVICTION, HIT, LOAD, Happening
 from tritonstack_capacity.simulation.fleet import FleetPlan
-from tritonstack_capacity.simulation.instance import Machine
+from tritonstack_capacity.simulation.instance import EVICTION, HIT, LOAD, Happening, Machine
 from tritonstack_capacity.simulation.scenario import Autoscaling, Routing
 from tritonstack_capacity.simulation.trace import Floats, ModelKind, ModelTable, Trace, draw_models
 

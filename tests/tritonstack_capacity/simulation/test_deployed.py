@@ -67,11 +67,11 @@ def test_what_an_endpoint_deploys_is_taken_from_its_environment(tmp_path: Path, 
 
 
 def test_the_scenario_stands_above_its_environment(tmp_path: Path, project: Path) -> None:
-    own = "instance: {type: ml.g5.xlarge, count: 3}\nrouting: sticky\nmodel_cache: disabled\n"
+    own = "instance: {type: ml.g5.xlarge, count: 3}\nrouting: random\nmodel_cache: disabled\n"
     changed(project, "models: [digits-onnx", "model_cache: enabled\n    models: [digits-onnx")
     found = read(tmp_path, PROD + own)
     assert found.scenario.instance.type == "ml.g5.xlarge"
-    assert (found.plan.count, found.plan.routing, found.plan.machine.cached) == (3, "sticky", False)
+    assert (found.plan.count, found.plan.routing, found.plan.machine.cached) == (3, "random", False)
     said = {each.figure: each.origin for each in found.sources}
     assert said["instance type"] == said["model cache"] == "assumed: the scenario"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pytest
@@ -22,8 +21,8 @@ from tests.tritonstack_capacity.simulation.plans import (
 )
 from tritonstack.config.scaling import Scaling
 from tritonstack_capacity.simulation.autoscaler import LimitChange
-from tritonstack_capacity.simulation.events import EVICTION, HIT, LOAD
 from tritonstack_capacity.simulation.fleet import simulate
+from tritonstack_capacity.simulation.instance import EVICTION, HIT, LOAD
 from tritonstack_capacity.simulation.scenario import Autoscaling
 from tritonstack_capacity.simulation.trace import Trace
 
@@ -41,49 +40,11 @@ def steady(*rates: float, minutes: int) -> Trace:
     )
 
 
-def test_sticky_calls_of_a_model_stay_on_one_instance_and_random_ones_do_not() -> None:
-    models = equal_models(30)
-    trace = drawn(models, count=3000, apart=1.0, seed=1)
-    where = {
-        routing: simulate(plan(count=3, routing=routing), models, trace, seed=1).events.of_kind(LOAD)
-        for routing in ("sticky", "random")
-    }
-    homes = {model: set(where["sticky"][2][where["sticky"][1] == model].tolist()) for model in range(30)}
-    assert {len(instances) for instances in homes.values()} == {1}
-    assert {instance for instances in homes.values() for instance in instances} == {0, 1, 2}
-    assert len(where["random"][0]) > 80  # nearly each of 30 models on each of 3 instances
-
-
-def test_a_new_instance_takes_over_some_models_and_the_others_stay() -> None:
-    models = equal_models(40)
-    trace = drawn(models, count=3600, apart=1.0, seed=1)
-    scaling = Scaling(minimum=2, maximum=3, invocations_per_instance=25)
-    happening = simulate(plan(count=2, routing="sticky", scaling=scaling, speed=SPEED), models, trace, seed=1)
-    _, loads, instances = happening.events.of_kind(LOAD)
-    moved = loads[instances == 2]
-    assert 5 < len(moved) == len(set(moved.tolist())) < 25
-    assert sorted(loads[instances < 2].tolist()) == list(range(40))
-
-
-def test_sticky_instances_are_one_large_cache_and_random_ones_are_copies_of_a_small_one() -> None:
-    models = equal_models(200, zipf=0.8)
-    trace = drawn(models, count=30_000, apart=1.0, seed=2)
-
-    def ratio(**how: Any) -> float:
-        return float(np.mean(hits(simulate(plan(**how), models, trace, seed=2))[10_000:]))
-
-    alone, large = ratio(most_models=20), ratio(most_models=80)
-    assert ratio(most_models=20, count=4, routing="random") == pytest.approx(alone, abs=0.01)
-    assert ratio(most_models=20, count=4, routing="sticky") == pytest.approx(large, abs=0.03)
-
-
 def test_the_least_outstanding_instance_is_taken() -> None:
     slow = replace(KIND, fixed=10.0)
     trace = calls(*[(1.0 + place, 0) for place in range(4)])
     happening = simulate(plan(count=4, routing="least_outstanding"), table(slow), trace, seed=0)
     assert list(happening.calls.latencies) == pytest.approx([10.0] * 4)  # none waits for another
-    one_home = simulate(plan(count=4, routing="sticky"), table(slow), trace, seed=0)
-    assert list(one_home.calls.latencies) == pytest.approx([10.0, 19.0, 28.0, 37.0])
 
 
 def test_instances_come_when_the_late_metric_was_above_the_target_three_times_and_they_have_started() -> None:

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from tests.tritonstack_capacity.simulation.plans import KIND, calls, evicted, hits, loaded, one_by_one, plan, table
-from tritonstack_capacity.simulation.events import DOWNLOADED, FROM_DISK, HIT, WAITED
 from tritonstack_capacity.simulation.fleet import simulate
+from tritonstack_capacity.simulation.instance import DOWNLOADED, FROM_DISK, HIT, WAITED
 
 COLD = replace(KIND, download_seconds=2.0, load_seconds=3.0, fixed=0.1)
 

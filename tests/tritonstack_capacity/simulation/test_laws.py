@@ -10,10 +10,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.tritonstack_capacity.simulation.plans import KIND, calls, evicted, hits, loaded, one_by_one, plan, table
-from tritonstack_capacity.simulation.che import che
-from tritonstack_capacity.simulation.events import Happening
-from tritonstack_capacity.simulation.figures import call_figures
+from tritonstack_capacity.simulation.answer import call_figures
 from tritonstack_capacity.simulation.fleet import simulate
+from tritonstack_capacity.simulation.instance import Happening
 from tritonstack_capacity.simulation.trace import Trace
 
 MODELS = 6
@@ -64,7 +63,7 @@ def test_hits_are_those_of_the_plainest_lru(sequence: list[int], places: int) ->
     assert evicted(happening) == gone
 
 
-@given(trace=TIMED, count=st.integers(1, 3), routing=st.sampled_from(["random", "least_outstanding", "sticky"]))
+@given(trace=TIMED, count=st.integers(1, 3), routing=st.sampled_from(["random", "least_outstanding", "loaded"]))
 @example(trace=calls((0.0, 0), (0.0, 1), (0.0, 2), (0.0, 3)), count=1, routing="random")
 def test_every_call_is_answered_and_counted_once(trace: Trace, count: int, routing: str) -> None:
     happening = simulate(plan(count=count, routing=routing, **TIGHT), table(*COLD), trace, seed=1)  # type: ignore[arg-type]
@@ -122,18 +121,3 @@ def test_slower_time_is_the_same_but_slower(trace: Trace, power: int) -> None:
     )
     assert (slow.calls.latencies == usual.calls.latencies * factor).all()
     assert (slow.calls.outcomes == usual.calls.outcomes).all()
-
-
-@given(
-    rates=st.lists(st.floats(0.001, 1000), min_size=2, max_size=30),
-    share=st.floats(0.05, 0.9),
-)
-def test_estimated_hits_grow_with_the_cache_and_not_with_time(rates: list[float], share: float) -> None:
-    array = np.array(rates)
-    ones = np.ones(len(rates))
-    small = che(array, limits=((ones, share * len(rates)),))
-    large = che(array, limits=((ones, share * 1.1 * len(rates)),))
-    assert 0 < small.hit_ratio <= large.hit_ratio <= 1
-    assert small.models_held <= share * len(rates) * (1 + 1e-6) + 1e-9
-    faster = che(array * 60, limits=((ones, share * len(rates)),))
-    assert abs(faster.hit_ratio - small.hit_ratio) < 1e-6

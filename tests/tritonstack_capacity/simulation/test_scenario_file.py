@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tritonstack.errors import InputError
 from tritonstack_capacity.simulation.answer import answer
-from tritonstack_capacity.simulation.answer_document import answer_document
+from tritonstack_capacity.simulation.report import answer_document
 from tritonstack_capacity.simulation.scenario import MIB
 from tritonstack_capacity.simulation.scenario_file import PreparedScenario, prepare
 

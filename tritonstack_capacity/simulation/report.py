@@ -1,0 +1,126 @@
+"""The answer of a simulation as JSON, the same bytes for the same scenario and seed, and in sentences."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tritonstack_capacity.simulation.answer import Answer, Latencies
+
+FORMAT = 2
+
+
+def about(found: Answer) -> str:
+    """What was simulated, and which of it is counted."""
+    warm_up = found.scenario.warm_up_minutes
+    counted = f", of which {found.calls.calls:,} after {warm_up:g} min of warm-up are counted" if warm_up else ""
+    minutes = found.trace.seconds / 60
+    return f"{len(found.trace):,} requests of {len(found.models):,} models in {minutes:,.1f} min{counted}"
+
+
+def sentences(found: Answer) -> list[str]:
+    """Limit, instances, cost, loads."""
+    loads, calls = found.loads, found.calls
+    least, mean, greatest = found.instances
+    cached = found.scenario.model_cache == "enabled"
+    lines = []
+    if found.keeps_limit is not None:
+        word = "is kept" if found.keeps_limit else "is not kept"
+        lines.append(
+            f"the limit of {found.scenario.latency_limit_ms:g} ms {word}: 95 % of the requests within "
+            f"{calls.everyone.percentiles[95]:,.0f} ms"
+        )
+    if calls.late:
+        lines.append(f"{calls.late:,} requests take longer than 60 s: SageMaker would have answered with an error")
+    count = f"{least}" if least == greatest else f"{least} to {greatest}, on average {mean:.2f}"
+    lines.append(f"instances: {count}; the busiest minute takes {100 * found.busiest:.0f} % of what they can execute")
+    if found.busiest > 1:
+        lines.append("that is too much: requests pile up, and latency is as long as the overload lasts")
+    lines.append(_cost(found))
+    gone = ("evictions", "evicted") if cached else ("unloads", "unloaded")
+    again = f"{loads.again:,} loads of a model that was {gone[1]} less than {loads.thrash_seconds:g} s before"
+    rate = f"{loads.loads_per_minute:,.1f} a minute (at most {loads.peak_loads_per_minute:,})"
+    thrash = " (thrash)" if cached else ""
+    lines.append(f"{loads.loads:,} loads, {rate}, {loads.evictions:,} {gone[0]}; {again}{thrash}")
+    if cached and found.held is not None:
+        lines.append(f"models on an instance: {found.held[0]:,.1f} on average, at most {found.held[1]:,.1f}")
+    return lines
+
+
+def _cost(found: Answer) -> str:
+    cost = found.cost
+    if cost.total is None or cost.mean_per_hour is None:
+        return f"cost: unknown ({cost.source}); {cost.instance_hours:,.2f} instance hours"
+    million = "unknown" if cost.per_million is None else f"{cost.per_million:,.2f}"
+    return (
+        f"cost: {cost.total:,.2f} USD for {cost.instance_hours:,.2f} instance hours, {cost.mean_per_hour:,.2f} an hour"
+        f", {million} a million requests (price: {cost.source})"
+    )
+
+
+def answer_document(found: Answer) -> dict[str, Any]:
+    """Plain values. Times are seconds, latencies milliseconds; null is unknown, never zero."""
+    calls, loads, cost = found.calls, found.loads, found.cost
+    course = found.course
+    return {
+        "format": FORMAT,
+        "seed": found.seed,
+        "description": found.scenario.description,
+        "seconds": found.trace.seconds,
+        "models": len(found.models),
+        "calls": {
+            "simulated": len(found.trace),
+            "counted": calls.calls,
+            "hits": calls.hits,
+            "waited_for_a_load": calls.waited,
+            "loaded_from_disk": calls.from_disk,
+            "downloaded": calls.downloaded,
+            "hit_ratio": calls.hit_ratio,
+            "longer_than_60_s": calls.late,
+        },
+        "latency_ms": {"all": _latencies(calls.everyone), "warm": _latencies(calls.warm)},
+        "latency_limit": None
+        if found.scenario.latency_limit_ms is None
+        else {"ms": found.scenario.latency_limit_ms, "kept": found.keeps_limit},
+        "loads": {
+            "loads": loads.loads,
+            "evictions": loads.evictions,
+            "per_minute": loads.loads_per_minute,
+            "peak_per_minute": loads.peak_loads_per_minute,
+            "again": loads.again,
+            "again_within_seconds": loads.thrash_seconds,
+        },
+        "instances": {
+            **dict(zip(("least", "mean", "greatest"), found.instances, strict=True)),
+            "changes": [
+                {"seconds": each.seconds, "serving": each.serving, "paid": each.paid} for each in found.happening.fleet
+            ],
+            "busiest_minute": found.busiest,
+        },
+        "cost_usd": {
+            "instance_hour": cost.usd_per_hour,
+            "source": cost.source,
+            "instance_hours": cost.instance_hours,
+            "total": cost.total,
+            "mean_hour": cost.mean_per_hour,
+            "per_million_calls": cost.per_million,
+        },
+        "models_on_an_instance": None if found.held is None else dict(zip(("mean", "most"), found.held, strict=True)),
+        "assumptions": list(found.assumptions),
+        "sources": [{"figure": each.figure, "value": each.value, "origin": each.origin} for each in found.sources],
+        "over_time": {
+            "period_seconds": course.period,
+            "calls_per_minute": course.calls,
+            "hit_percent": course.hit_ratio,
+            "loads_per_minute": course.loads,
+            "loads_again_per_minute": course.thrash,
+            "p50_ms": course.median,
+            "p95_ms": course.p95,
+            "warm_p95_ms": course.warm_p95,
+            "models_held": course.held,
+        },
+    }
+
+
+def _latencies(each: Latencies) -> dict[str, Any]:
+    values = {f"p{percent}": value for percent, value in each.percentiles.items()}
+    return {"calls": each.count, "mean": each.mean, **values, "greatest": each.greatest}
