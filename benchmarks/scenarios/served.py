@@ -16,7 +16,7 @@ import uvloop
 
 from benchmarks.scenarios.models import LIMITS, Maker, Model
 from tritonstack.errors import WorkFailedError
-from tritonstack.models.config_merge import ConfigFile, merge_configs
+from tritonstack.models.model_config import ConfigFile, merge_configs
 from tritonstack.unpacking import unpack
 from tritonstack_capacity.bench.container import Counters, entrance, read_counters
 from tritonstack_capacity.bench.http_caller import HttpCaller, OpenSocket, ReadyRequest, http_caller

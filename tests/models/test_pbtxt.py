@@ -119,7 +119,7 @@ def test_lines_are_those_of_the_text() -> None:
         ('a: "\\777"', 1, "above"),
         ('a: "\\xff"', 1, "UTF-8"),
         ("a: $", 1, "unexpected '$'"),
-        ("[a.b]: 1", 1, "unexpected '.'"),
+        ("[a.b]: 1", 1, "a field's name was expected"),
         ("a {" * 101, 1, "nested more than"),
     ],
 )

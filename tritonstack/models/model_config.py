@@ -1,15 +1,17 @@
-"""``config.pbtxt`` read against Triton's own message definitions: unknown fields, wrong types, doubled fields."""
+"""``config.pbtxt`` read against Triton's own message definitions, merged with fragments, and as Triton's JSON."""
 
 from __future__ import annotations
 
 import functools
 import importlib.resources
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any
 
-from tritonstack.models.pbtxt import Field, Message, PbtxtError, Scalar, parse
+from tritonstack.errors import InputError, Problem
+from tritonstack.models.pbtxt import Field, Message, PbtxtError, Scalar, parse, to_text
 
 _RANGES = {
     "int32": (-(2**31), 2**31 - 1),
@@ -115,7 +117,7 @@ class Node:
         return found
 
     def plain(self) -> dict[str, object]:
-        """The message as JSON values, every field as a list (for the manifest and for tests)."""
+        """The message as JSON values, every field as a list."""
         scalars: dict[str, object] = {name: [typed.value for typed in values] for name, values in self.scalars.items()}
         return scalars | {name: [node.plain() for node in nodes] for name, nodes in self.messages.items()}
 
@@ -374,13 +376,112 @@ def _floating(scalar: Scalar) -> float | None:
 def _expected(kind: str, enums: Mapping[str, tuple[str, ...]]) -> str:
     if kind in enums:
         return "one of " + ", ".join(enums[kind])
-    names: dict[str, Literal["text in quotes", "true or false", "a number"]] = {
-        "string": "text in quotes",
-        "bool": "true or false",
-        "float": "a number",
-        "double": "a number",
-    }
-    if kind in names:
-        return names[kind]
+    words = {"string": "text in quotes", "bool": "true or false", "float": "a number", "double": "a number"}
+    if kind in words:
+        return words[kind]
     low, high = _RANGES[kind]
     return f"a whole number from {low} to {high}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConfigFile:
+    """The text of a configuration, whole or a fragment, and the file that it stands in."""
+
+    file: str
+    text: str
+
+    def parsed(self) -> Message:
+        """The text as a message. Raises :class:`InputError` naming file and line where it is no text format."""
+        try:
+            return parse(self.text)
+        except PbtxtError as error:
+            problem = Problem(file=f"{self.file}:{error.line}", found=error.message, allowed="protobuf's text format")
+            raise InputError([problem]) from error
+
+
+def merge_configs(base: ConfigFile, fragments: Sequence[ConfigFile]) -> str:
+    """``base`` with each fragment merged over it, in their order; the same text for the same inputs.
+
+    A scalar replaces; a message or a repeated field that a fragment names replaces the whole field; entries of a map
+    (``parameters``) replace those of the same key and leave the others. A member of a choice (``dynamic_batching``,
+    ``sequence_batching``) drops the others. Without fragments the base's text is returned as it is.
+
+    Raises :class:`InputError` as :meth:`ConfigFile.parsed`.
+    """
+    if not fragments:
+        return base.text
+    merged = base.parsed()
+    for fragment in fragments:
+        merged = _merged(merged, fragment.parsed())
+    return to_text(merged)
+
+
+def with_name(config: ConfigFile, name: str) -> str:
+    """The configuration's text with another ``name``; as it is where it names none: Triton then takes the folder's."""
+    message = config.parsed()
+    if not message.all("name"):
+        return config.text
+    fields = [
+        Field("name", Scalar("string", name, each.line), each.line) if each.name == "name" else each
+        for each in message.fields
+    ]
+    return to_text(Message(tuple(fields), message.line))
+
+
+def _merged(base: Message, over: Message) -> Message:
+    """New fields stand where the field that they replace began, else at the end."""
+    new = {name: over.all(name) for name in dict.fromkeys(each.name for each in over.fields)}
+    dropped = {other for name in new for other in rivals(name)}
+    for name in new.keys() & map_fields():
+        new[name] = tuple({_key(entry): entry for entry in (*base.all(name), *new[name])}.values())
+    fields: list[Field] = []
+    for each in base.fields:
+        if each.name in new:
+            fields += new.pop(each.name)
+            dropped.add(each.name)  # its other occurrences are replaced too
+        elif each.name not in dropped:
+            fields.append(each)
+    return Message((*fields, *(each for left in new.values() for each in left)), base.line)
+
+
+def _key(entry: Field) -> str:
+    key = entry.value.last("key") if isinstance(entry.value, Message) else None
+    return str(key.value) if isinstance(key, Scalar) else ""
+
+
+def config_json(node: Node, kind: str = "ModelConfig") -> dict[str, Any]:
+    """A configuration as Triton's HTTP front end answers it: JSON with the fields' own names and their defaults.
+
+    As protobuf's JSON with ``preserve_proto_field_names`` and ``always_print_primitive_fields``, 64-bit numbers as
+    numbers (core src/model_config_utils.cc, ModelConfigToJson): scalars that belong to no oneof, lists and maps always
+    stand there, messages only where they are set. ``kind``: the message's name.
+    """
+    found: dict[str, Any] = {}
+    for name, spec in message_fields(kind).items():
+        values = [_json_scalar(typed.value, spec) for typed in node.scalars.get(name, ())]
+        values += [config_json(child, spec.type) for child in node.nodes(name)]
+        entry = message_fields(spec.type) if is_message(spec.type) else {}
+        if set(entry) == {"key", "value"}:
+            unset = config_json(Node(node.line), entry["value"].type) if is_message(entry["value"].type) else None
+            found[name] = {str(each["key"]): each.get("value", unset) for each in values}
+        elif spec.repeated:
+            found[name] = values
+        elif values:
+            found[name] = values[-1]
+        elif not spec.group and not is_message(spec.type):
+            found[name] = _json_default(spec)
+    return found
+
+
+def _json_scalar(value: Value, spec: FieldSpec) -> Any:
+    if enum_members(spec.type) and value not in enum_members(spec.type):
+        return int(value)  # a number that no member has
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return value
+
+
+def _json_default(spec: FieldSpec) -> Any:
+    if members := enum_members(spec.type):
+        return members[0]
+    return {"bool": False, "string": "", "float": 0.0, "double": 0.0}.get(spec.type, 0)

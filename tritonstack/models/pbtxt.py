@@ -1,16 +1,19 @@
 """A strict reader of protobuf's text format, as far as Triton's ``config.pbtxt`` uses it.
 
-Every value keeps its line, so that a finding can point at it. What the format allows and this reader does not:
-extension names and ``Any`` (``[a.b] : …``), which no Triton configuration has.
+Every value keeps its line, so that a finding can point at it, and its place, so that it can be replaced. What the
+format allows and this reader does not: extension names and ``Any`` (``[a.b] : …``), which no Triton configuration has.
+Why not protobuf's own reader: docs/decisions/0021-reading-config-pbtxt.md.
 
 Source of the grammar: https://protobuf.dev/reference/protobuf/textformat-spec/.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
 from typing import Literal
 
 Kind = Literal["string", "integer", "float", "word"]
@@ -51,23 +54,31 @@ class PbtxtError(ValueError):
 class Scalar:
     """One value: ``kind`` says how it was written; ``word`` covers enumeration values and ``true``/``false``.
 
-    ``base``: the base that an integer was written in, which a fraction's field takes in decimal only.
+    ``base``: the base that an integer was written in, which a fraction's field takes in decimal only. ``start`` and
+    ``end`` of this and of the classes below: place in the text, in characters.
     """
 
     kind: Kind
     value: str | int | float
     line: int
     base: int = 10
+    start: int = field(default=0, compare=False)
+    end: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True)
 class Field:
-    """One occurrence of a field, each element of a list an occurrence of its own; ``listed`` if it stood in ``[…]``."""
+    """One occurrence of a field, each element of a list an occurrence of its own; ``listed`` if it stood in ``[…]``.
+
+    ``start`` and ``end`` go from the name to the end of the value, for an element of a list to the end of the list.
+    """
 
     name: str
     value: Scalar | Message
     line: int
     listed: bool = False
+    start: int = field(default=0, compare=False)
+    end: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True)
@@ -76,10 +87,17 @@ class Message:
 
     fields: tuple[Field, ...]
     line: int
+    start: int = field(default=0, compare=False)
+    end: int = field(default=0, compare=False)
 
     def all(self, name: str) -> tuple[Field, ...]:
         """Every occurrence of a field."""
         return tuple(field for field in self.fields if field.name == name)
+
+    def last(self, name: str) -> Scalar | Message | None:
+        """The value of a field that is not repeated; None where it is not set."""
+        found = self.all(name)
+        return found[-1].value if found else None
 
 
 @dataclass(frozen=True)
@@ -87,11 +105,16 @@ class _Token:
     kind: str
     text: str
     line: int
+    start: int
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self.text)
 
 
 def parse(text: str) -> Message:
     """The message that ``text`` spells. Raises :class:`PbtxtError` with the line of the first thing that is wrong."""
-    return _Reader(list(_tokens(text))).whole()
+    return _Reader(text).message(closing=None, opening=_Token("", "", 1, 0), depth=0)
 
 
 def _tokens(text: str) -> Iterator[_Token]:
@@ -100,9 +123,8 @@ def _tokens(text: str) -> Iterator[_Token]:
         match = _TOKEN.match(text, position)
         if match is None or match.lastgroup is None:
             found = text[position]
-            raise PbtxtError(
-                line, "a string that does not end on its line" if found in "\"'" else f"unexpected {found!r}"
-            )
+            what = "a string that does not end on its line" if found in "\"'" else f"unexpected {found!r}"
+            raise PbtxtError(line, what)
         kind, part = match.lastgroup, match.group()
         touching = position == previous_end and previous_kind in ("integer", "float")
         if touching and kind in ("integer", "float", "word"):
@@ -110,104 +132,92 @@ def _tokens(text: str) -> Iterator[_Token]:
         if kind == "newline":
             line += 1
         elif kind not in ("space", "comment"):
-            yield _Token(kind, part, line)
+            yield _Token(kind, part, line, position)
         position = match.end()
         previous_end, previous_kind = position, kind
-    yield _Token("end", "the end of the file", line)
+    yield _Token("end", "the end of the file", line, position)
 
 
 class _Reader:
     """A recursive descent over the tokens; one method a rule of the grammar."""
 
-    def __init__(self, tokens: list[_Token]) -> None:
-        self.tokens = tokens
-        self.index = 0
+    def __init__(self, text: str) -> None:
+        self.tokens = _tokens(text)
+        self.here = next(self.tokens)
+        self.end = 0  # of the last token that was taken
 
-    @property
-    def here(self) -> _Token:
-        return self.tokens[self.index]
-
-    def whole(self) -> Message:
-        return self.message(end=None, line=1, depth=0)
+    def advance(self) -> _Token:
+        """The current token; then moves on."""
+        token, self.here = self.here, next(self.tokens)
+        self.end = token.end
+        return token
 
     def take(self, *marks: str) -> _Token | None:
         """The current token if it is one of these marks, then moves on."""
-        token = self.here
-        if token.kind == "mark" and token.text in marks:
-            self.index += 1
-            return token
-        return None
+        return self.advance() if self.here.kind == "mark" and self.here.text in marks else None
 
-    def message(self, *, end: str | None, line: int, depth: int) -> Message:
+    def message(self, *, closing: str | None, opening: _Token, depth: int) -> Message:
+        line = opening.line
         if depth > DEPTH_LIMIT:
             raise PbtxtError(line, f"messages nested more than {DEPTH_LIMIT} deep")
         fields: list[Field] = []
-        while True:
+        while not (closing and self.take(closing)):
             if self.here.kind == "end":
-                if end is None:
-                    return Message(tuple(fields), line)
-                raise PbtxtError(self.here.line, f"the message opened on line {line} is not closed with {end!r}")
-            if end is not None and self.take(end):
-                return Message(tuple(fields), line)
-            fields.extend(self.field(depth))
+                if closing is None:
+                    break
+                raise PbtxtError(self.here.line, f"the message opened on line {line} is not closed with {closing!r}")
+            fields += self.field(depth)
             self.take(",", ";")
+        return Message(tuple(fields), line, opening.start, self.end)
 
     def field(self, depth: int) -> list[Field]:
-        token = self.here
-        if token.kind != "word":
-            raise PbtxtError(token.line, f"a field's name was expected, found {token.text!r}")
-        self.index += 1
+        if self.here.kind != "word":
+            raise PbtxtError(self.here.line, f"a field's name was expected, found {self.here.text!r}")
+        name = self.advance()
         colon = self.take(":") is not None
-        if self.take("["):
-            return self.items(token, colon=colon, depth=depth)
-        return [Field(token.text, self.value(token, colon=colon, depth=depth), token.line)]
-
-    def items(self, name: _Token, *, colon: bool, depth: int) -> list[Field]:
-        found: list[Field] = []
-        if self.take("]"):
-            return found
-        while True:
-            line = self.here.line
-            found.append(Field(name.text, self.value(name, colon=colon, depth=depth), line, listed=True))
-            if self.take("]"):
-                return found
-            if not self.take(","):
-                raise PbtxtError(
-                    self.here.line, f"in the list of {name.text}: ',' or ']' was expected, found {self.here.text!r}"
-                )
+        listed = self.take("[") is not None
+        values: list[tuple[Scalar | Message, int]] = []
+        if not listed:
+            values.append((self.value(name, colon=colon, depth=depth), name.line))
+        elif not self.take("]"):
+            while True:
+                line = self.here.line
+                values.append((self.value(name, colon=colon, depth=depth), line))
+                if self.take("]"):
+                    break
+                if not self.take(","):
+                    found = f"found {self.here.text!r}"
+                    raise PbtxtError(self.here.line, f"in the list of {name.text}: ',' or ']' was expected, {found}")
+        return [Field(name.text, value, line, listed, name.start, self.end) for value, line in values]
 
     def value(self, name: _Token, *, colon: bool, depth: int) -> Scalar | Message:
         opening = self.take("{", "<")
         if opening is not None:
-            return self.message(end=_CLOSING[opening.text], line=opening.line, depth=depth + 1)
+            return self.message(closing=_CLOSING[opening.text], opening=opening, depth=depth + 1)
         if not colon:
             raise PbtxtError(self.here.line, f"':' or '{{' was expected after {name.text}, found {self.here.text!r}")
-        return self.scalar(name)
-
-    def scalar(self, name: _Token) -> Scalar:
-        token = self.here
-        if token.kind == "string":
+        first = self.here
+        if first.kind == "string":
             return self.string()
         negative = self.take("-") is not None
         number = self.here
         if number.kind in ("integer", "float") or (negative and number.kind == "word"):
-            self.index += 1
-            return _number(number, negative=negative)
+            self.advance()
+            return replace(_number(number, negative=negative), start=first.start, end=self.end)
         if number.kind == "word":
-            self.index += 1
-            return Scalar("word", number.text, number.line)
-        raise PbtxtError(token.line, f"a value was expected for {name.text}, found {token.text!r}")
+            self.advance()
+            return Scalar("word", number.text, number.line, start=first.start, end=self.end)
+        raise PbtxtError(first.line, f"a value was expected for {name.text}, found {first.text!r}")
 
     def string(self) -> Scalar:
         """One or more string literals side by side are one string."""
-        line, content = self.here.line, b""
+        first, content = self.here, b""
         while self.here.kind == "string":
-            content += _unescape(self.here)
-            self.index += 1
+            content += _unescape(self.advance())
         try:
-            return Scalar("string", content.decode(), line)
+            return Scalar("string", content.decode(), first.line, start=first.start, end=self.end)
         except UnicodeDecodeError:
-            raise PbtxtError(line, "a string that is not valid UTF-8") from None
+            raise PbtxtError(first.line, "a string that is not valid UTF-8") from None
 
 
 def _number(token: _Token, *, negative: bool) -> Scalar:
@@ -250,3 +260,41 @@ def _character(code: int, token: _Token) -> str:
     if code > 0x10FFFF or 0xD800 <= code <= 0xDFFF:
         raise PbtxtError(token.line, f"an escape that is no character: U+{code:X}")
     return chr(code)
+
+
+_WRITTEN_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def to_text(message: Message) -> str:
+    """The message in protobuf's text format, a field a line; :func:`parse` reads it."""
+    return "".join(f"{line}\n" for line in _lines(message.fields, ""))
+
+
+def _lines(fields: Sequence[Field], indent: str) -> Iterator[str]:
+    for name, group in groupby(fields, key=lambda field: field.name):
+        values = [field.value for field in group]
+        scalars = [value for value in values if isinstance(value, Scalar)]
+        if len(scalars) == len(values) and len(scalars) > 1:
+            yield f"{indent}{name}: [ {', '.join(map(_scalar, scalars))} ]"
+            continue
+        for value in values:
+            if isinstance(value, Scalar):
+                yield f"{indent}{name}: {_scalar(value)}"
+            else:
+                yield f"{indent}{name} {{"
+                yield from _lines(value.fields, f"{indent}  ")
+                yield f"{indent}}}"
+
+
+def _scalar(scalar: Scalar) -> str:
+    if scalar.kind == "string":
+        return f'"{"".join(map(_escaped, str(scalar.value)))}"'
+    if isinstance(scalar.value, float) and not math.isfinite(scalar.value):
+        return str(scalar.value)  # inf, -inf, nan: as the format spells them
+    return repr(scalar.value) if isinstance(scalar.value, float) else str(scalar.value)
+
+
+def _escaped(character: str) -> str:
+    if character in _WRITTEN_ESCAPES:
+        return _WRITTEN_ESCAPES[character]
+    return f"\\{ord(character):03o}" if ord(character) < 0x20 or ord(character) == 0x7F else character

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from tritonstack.errors import InputError, Problem
-from tritonstack.models.config_merge import ConfigFile, merge_configs, with_name
 from tritonstack.models.folder import CONFIG, files_below, model_directories
+from tritonstack.models.model_config import ConfigFile, merge_configs, with_name
 from tritonstack.models.recipe import RECIPE, Recipe, Size, Weights, read_recipe
 from tritonstack.paths import LIBRARY
 

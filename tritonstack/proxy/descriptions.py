@@ -15,8 +15,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack import VERSION
 from tritonstack.client.releases import Release, TimedCache
-from tritonstack.models.config_json import config_json
-from tritonstack.models.model_config import ModelConfig, read_config
+from tritonstack.models.model_config import ModelConfig, config_json, read_config
 from tritonstack.naming import ArchiveName, endpoint_name
 
 Manifest = Mapping[str, Any]

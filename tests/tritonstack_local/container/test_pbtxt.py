@@ -56,11 +56,9 @@ def test_the_words_elsewhere_stay() -> None:
 @pytest.mark.parametrize(
     ("text", "where"),
     [
-        ("name: 'a'\ninstance_group [ { kind: KIND_GPU", "line 2: '\\[' is not closed"),
-        ("a: 1\n\n}", "line 3: a field was expected, '}' found"),
-        ("instance_group [ { kind: KIND_GPU } }", "line 1: '}' closes nothing"),
-        ('name: "a\n', "line 1: cannot read"),
-        ("name:", "line 1: a field was expected"),
+        ("name: 'a'\ninstance_group [ { kind: KIND_GPU", "line 2: the message opened on line 2 is not closed"),
+        ("a: 1\n\n}", "line 3: a field's name was expected, found '}'"),
+        ("name:", "line 1: a value was expected"),
     ],
 )
 def test_what_is_no_protobuf_text_is_refused_with_file_and_line(text: str, where: str) -> None:
@@ -114,13 +112,11 @@ def test_adjacent_strings_are_one_value() -> None:
     assert with_value(text, found, "x") == 'parameters { key: "a" value { string_value: "x" } }'
 
 
-@pytest.mark.parametrize(
-    "text", ['parameters { key: "a" }', "parameters { value { string_value: 'b' } }", "parameters 1"]
-)
+@pytest.mark.parametrize("text", ['parameters { key: "a" }', "parameters { value { string_value: 'b' } }"])
 def test_parameters_without_key_or_text_are_passed_over(text: str) -> None:
     assert string_parameters(text) == ()
 
 
-def test_a_parameter_that_cannot_be_read_is_said_with_its_line() -> None:
-    with pytest.raises(ConfigSyntaxError, match=r"other\.pbtxt: line 2: a field was expected"):
+def test_a_parameter_that_cannot_be_read_is_reported_with_its_line() -> None:
+    with pytest.raises(ConfigSyntaxError, match=r"other\.pbtxt: line 2: ':' or '{' was expected"):
         string_parameters("parameters {\n key }", file="other.pbtxt")

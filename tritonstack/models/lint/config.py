@@ -4,117 +4,27 @@ from __future__ import annotations
 
 import difflib
 import functools
-import importlib
 import importlib.resources
-import importlib.util
 import json
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 from tritonstack.models.lint.registry import Finding
 from tritonstack.models.lint.view import ModelView, RepositoryView, at_field, at_line
 from tritonstack.models.model_config import Complaint, Node
 
-# The definitions are those that tritonclient carries for gRPC. Its package for gRPC wants grpcio, the module with the
-# messages does not; so the module is loaded by itself, and only when a configuration is read.
-
-
-_PLACE = re.compile(r"^(?P<line>[0-9]+):(?P<column>[0-9]+) : (?P<text>.*)$", re.DOTALL)
-_MESSAGES = "model_config_pb2"
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """Where and why protobuf's reader stopped. ``line`` and ``column`` count from 1."""
-
-    line: int
-    column: int
-    reason: str
-
-
-def is_installed() -> bool:
-    """Whether protobuf is there; without it our own reader of the text format decides alone."""
-    return importlib.util.find_spec("google") is not None and importlib.util.find_spec("google.protobuf") is not None
-
-
-def refusal_of(text: str) -> Refusal | None:
-    """Why protobuf's reader refuses a configuration, or None where it takes it."""
-    # Slow to import, and not needed for synthesis.
-    text_format: Any = importlib.import_module("google.protobuf.text_format")
-    try:
-        text_format.Parse(text, messages().ModelConfig())
-    except text_format.ParseError as error:
-        match = _PLACE.match(str(error))
-        if match is None:
-            return Refusal(error.GetLine() or 1, error.GetColumn() or 1, str(error))
-        return Refusal(int(match["line"]), int(match["column"]), _plain(match["text"]))
-    return None
-
-
-@functools.cache
-def messages() -> Any:
-    """The module with Triton's messages (``messages().ModelConfig`` is one's class)."""
-    package = importlib.util.find_spec("tritonclient")
-    if package is None or not package.submodule_search_locations:
-        raise ModuleNotFoundError("tritonclient, which carries Triton's message definitions, is not installed")
-    path = Path(package.submodule_search_locations[0]) / "grpc" / f"{_MESSAGES}.py"
-    spec = importlib.util.spec_from_file_location(f"tritonclient.grpc.{_MESSAGES}", path)
-    if spec is None or spec.loader is None:
-        raise ModuleNotFoundError(f"{path} cannot be loaded")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def _plain(text: str) -> str:
-    """The message without the quoted line that some of protobuf's errors begin with, and on one line."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return " ".join(line.removeprefix("'") for line in lines[-1:]) or "not protobuf's text format"
-
-
-_ONLY_IN_PYTHON = ('Expected "true" or "false".', "surrogates not allowed")
-"""What protobuf's reader in Python refuses and the one in C++ takes: 0x1 for true, and two escapes for one letter."""
-
 
 def check_syntax(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
-    """What Triton's reader refuses, all of it where our own reader finds more than the first.
-
-    Two readers look at it: protobuf's, whose definitions are the server's and which stops at the first mistake, and
-    ours, which finds them all, says which names are near, and is as strict as protobuf's reader in C++, which is the
-    server's (the one in Python takes an unknown escape and a sign before a number).
-    """
-    refusal = refusal_of(model.text) if is_installed() else None
-    complaints = model.config.complaints
+    """What Triton's reader of the text format refuses: syntax, unknown fields, wrong types, fields that stand twice."""
     node = model.config.node
-    if refusal is None and not complaints and not node.scalars and not node.messages:
+    if not model.config.complaints and not node.scalars and not node.messages:
         allowed = "a model's configuration: backend, max_batch_size, input and output"
         rule = "config-empty" if view.is_built else "auto-completed"
         found = "an empty file" if model.has_config else "no config.pbtxt"
         yield Finding(file=model.file, rule=rule, found=found, allowed=allowed)
-    for complaint in complaints:
-        at_refusal = refusal is not None and complaint.line == refusal.line
-        yield Finding(
-            file=model.file,
-            line=complaint.line,
-            column=refusal.column if refusal and at_refusal else 0,
-            rule="config",
-            found=f"{complaint.path}: {complaint.found}" if complaint.path else complaint.found,
-            allowed=complaint.allowed,
-            advice=_near(complaint),
-        )
-    at_ours = refusal is not None and any(complaint.line == refusal.line for complaint in complaints)
-    if refusal is not None and not at_ours and not refusal.reason.endswith(_ONLY_IN_PYTHON):
-        yield Finding(
-            file=model.file,
-            line=refusal.line,
-            column=refusal.column,
-            rule="config",
-            found=refusal.reason,
-            allowed="protobuf's text format, with the fields of Triton's ModelConfig",
-        )
+    for complaint in model.config.complaints:
+        found = f"{complaint.path}: {complaint.found}" if complaint.path else complaint.found
+        yield at_line(model, complaint.line, "config", found, complaint.allowed, _near(complaint))
 
 
 def _near(complaint: Complaint) -> str:
