@@ -21,7 +21,7 @@ from tritonstack.config import Endpoint as EndpointSettings
 from tritonstack.config.endpoint import check_endpoint
 from tritonstack.config.fields import Site
 from tritonstack.config.release import release_warnings
-from tritonstack.config.yaml_loader import path_text, shown
+from tritonstack.config.yaml_loader import shown
 from tritonstack.errors import InputError, Problem
 
 if TYPE_CHECKING:
@@ -252,18 +252,12 @@ def _settings(stack: cdk.Stack, **given: Any) -> EndpointSettings:
         settings = EndpointSettings(name="endpoint", mode="multi-model", **given)
     except ValidationError as error:
         raise InputError(
-            [
-                Problem(field=path_text(each["loc"]), found=shown(each["input"]), allowed=each["msg"])
-                for each in error.errors()
-            ]
+            [Problem(location=each["loc"], found=shown(each["input"]), allowed=each["msg"]) for each in error.errors()]
         ) from None
     region = None if cdk.Token.is_unresolved(stack.region) else stack.region
     account = None if cdk.Token.is_unresolved(stack.account) else stack.account
     site = Site(environment=None, account=account, region=region, production=False, catalogue=load_catalogue())
-    problems = [
-        Problem(field=path_text(each.location), found=each.found, allowed=each.allowed, advice=each.advice)
-        for each in check_endpoint(endpoint=settings, location=(), site=site)
-    ]
+    problems = list(check_endpoint(endpoint=settings, location=(), site=site))
     if region is None and settings.image is None:
         problems.append(
             Problem(

@@ -1,7 +1,8 @@
-"""What a command says when it cannot go on: wrong input (exit code 2) or failed work (exit code 1)."""
+"""Errors that end a command: wrong input (exit code 2) or failed work (exit code 1)."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,24 +10,28 @@ from dataclasses import dataclass
 def visible(text: str, *, keep: str = "\n\t") -> str:
     """``text`` with every character that a terminal does not show, or acts on, as its escape (``\\u200b``).
 
-    Those are control, zero-width and bidirectional characters, and blanks other than the plain one: what stands in a
-    file must be seen to be mended, and must not repaint the message that is about it.
+    Those are control, zero-width and bidirectional characters, and blanks other than the plain one.
     """
     return "".join(
         sign if sign.isprintable() or sign in keep else sign.encode("unicode_escape").decode("ascii") for sign in text
     )
 
 
+Location = tuple[str | int, ...]
+"""Path of keys and indices in a YAML file: ``("endpoints", 0, "release")``."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Problem:
-    """One thing that is wrong with an input, said so that its author can mend it.
+    """One thing that is wrong with an input, and how to mend it.
 
     Attributes:
-        file: the file as the user named it, or None where the input is no file.
+        file: the file as the user named it, with its line where that is known; None where the input is no file.
         field: the path of the field (``endpoints[0].instance_type``) or a line (``line 12``); empty for the whole file.
         found: what stands there.
         allowed: what may stand there.
         advice: what to do, where that does not follow from ``allowed``.
+        location: the field of a YAML file, from which ``field`` follows.
     """
 
     file: str | None = None
@@ -34,6 +39,12 @@ class Problem:
     found: str
     allowed: str
     advice: str = ""
+    location: Location = dataclasses.field(default=(), repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.location:
+            steps = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in self.location)
+            object.__setattr__(self, "field", "".join(steps).removeprefix("."))
 
     def __str__(self) -> str:
         place = ": ".join(visible(part, keep="") for part in (self.file, self.field) if part)
@@ -45,7 +56,7 @@ class Problem:
 
 
 class TritonstackError(Exception):
-    """The root of every error that a command turns into a message and an exit code, never into a traceback."""
+    """Base of every error that a command prints without a traceback before it ends with ``exit_code``."""
 
     exit_code = 1
 
@@ -65,4 +76,4 @@ class InputError(TritonstackError):
 
 
 class WorkFailedError(TritonstackError):
-    """Right input, but the work could not be done. Commands end with exit code 1."""
+    """The input is right, but the work failed. Commands end with exit code 1."""

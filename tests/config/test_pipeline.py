@@ -131,7 +131,7 @@ def test_every_mistake_is_told_at_once(folder: Path) -> None:
         "stages[2].gates[0]",
         "stages[2].gates[2].name",
     }
-    assert "Did you mean eu-west-1?" in found["region"]
+    assert "Did you mean eu-west-1" in found["region"]
     assert "Did you mean first?" in found["stages[0].environment"]
     assert "Did you mean branch?" in found["source.brnach"]
 

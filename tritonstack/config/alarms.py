@@ -11,7 +11,8 @@ from pydantic import Field
 from tritonstack.catalogue import Catalogue
 from tritonstack.catalogue.prices import hosting_price, service_prices
 from tritonstack.config.fields import EMAIL_PATTERN, NOT_BLANK_PATTERN, SettingsModel
-from tritonstack.config.yaml_loader import Finding, Location, shown
+from tritonstack.config.yaml_loader import shown
+from tritonstack.errors import Location, Problem
 
 if TYPE_CHECKING:
     from tritonstack.config.endpoint import Endpoint
@@ -93,14 +94,14 @@ OF_MULTI_MODEL = ("cache_hit_percent", "loading_wait_ms")
 OF_SINGLE_MODEL = ("disk_percent", "gpu_memory_percent")
 
 
-def check_prices(*, prices: Mapping[str, float], catalogue: Catalogue) -> Iterator[Finding]:
+def check_prices(*, prices: Mapping[str, float], catalogue: Catalogue) -> Iterator[Problem]:
     """Instance types and other priced things that there are none of, and prices of zero or less."""
     for name, price in prices.items():
         if catalogue.instance(name) is None and name not in service_prices():
             allowed = f"GPU instance types of the catalogue, {', '.join(service_prices())}"
-            yield Finding(location=("prices", name), found=shown(name), allowed=allowed)
+            yield Problem(location=("prices", name), found=shown(name), allowed=allowed)
         if price <= 0:
-            yield Finding(location=("prices", name), found=str(price), allowed="more than 0 USD an hour")
+            yield Problem(location=("prices", name), found=str(price), allowed="more than 0 USD an hour")
 
 
 def check_thresholds(
@@ -111,7 +112,7 @@ def check_thresholds(
     prices: Mapping[str, float],
     region: str | None,
     project: Path,
-) -> Iterator[Finding]:
+) -> Iterator[Problem]:
     """Thresholds that no alarm would read, and budgets that nothing can be held against.
 
     ``project``: the folder whose ``prices.json`` may know a price. Raises InputError where that file is wrong.
@@ -127,7 +128,7 @@ def check_thresholds(
     if thresholds.budget_usd_per_hour is not None and region is not None and alarms is not None:
         name = endpoint.instance_type
         if name not in prices and hosting_price(instance_type=name, region=region, project=project) is None:
-            yield Finding(
+            yield Problem(
                 location=(*place, "budget_usd_per_hour"),
                 found=f"{thresholds.budget_usd_per_hour} for endpoint {endpoint.name}, and no source gives the price "
                 f"of {name} in {region}",
@@ -138,9 +139,9 @@ def check_thresholds(
 
 def _unread(
     *, own: Thresholds, endpoint: Endpoint, location: Location, alarms: AlarmSettings | None
-) -> Iterator[Finding]:
+) -> Iterator[Problem]:
     if alarms is None:
-        yield Finding(
+        yield Problem(
             location=location,
             found="thresholds, and the environment has no alarms",
             allowed="thresholds where `alarms` is set",
@@ -149,7 +150,7 @@ def _unread(
     other = OF_SINGLE_MODEL if endpoint.multi_model else OF_MULTI_MODEL
     for name in other:
         if name in own.model_fields_set:
-            yield Finding(
+            yield Problem(
                 location=(*location, name),
                 found=f"{getattr(own, name)} with mode: {endpoint.mode}",
                 allowed=f"a threshold of {'single' if endpoint.multi_model else 'multi'}-model endpoints",

@@ -10,11 +10,11 @@ from tritonstack.catalogue import load_catalogue, release_order
 from tritonstack.config.endpoint import Endpoint
 from tritonstack.config.environment import Environment
 from tritonstack.config.fields import nearest
-from tritonstack.config.yaml_loader import Finding, Location, shown, to_problems
-from tritonstack.errors import Problem
+from tritonstack.config.yaml_loader import shown, with_lines
+from tritonstack.errors import Location, Problem
 
 
-def check_model(*, endpoint: Endpoint, backends: Iterable[str], model: str, location: Location) -> Iterator[Finding]:
+def check_model(*, endpoint: Endpoint, backends: Iterable[str], model: str, location: Location) -> Iterator[Problem]:
     """Every backend (a value of ``backend:`` or ``platform:``) that a model needs and its endpoint's release lacks."""
     catalogue = load_catalogue()
     release = catalogue.release(endpoint.release)
@@ -26,7 +26,7 @@ def check_model(*, endpoint: Endpoint, backends: Iterable[str], model: str, loca
         if name in available:
             continue
         reason, advice = _why_not(name=name, release=release.version, available=available)
-        yield Finding(
+        yield Problem(
             location=location,
             found=f"{model} needs the backend {name}{'' if named == name else f' ({named})'}, {reason}",
             allowed=f"a backend of release {release.version}: {', '.join(available)}",
@@ -86,7 +86,7 @@ def check_archives(
     Returns:
         The problems; empty where all is well. The caller raises ``InputError``.
     """
-    findings: list[Finding] = []
+    findings: list[Problem] = []
     for index, endpoint in enumerate(environment.endpoints):
         place: Location = ("endpoints", index)
         known: dict[str, Contents] = {}
@@ -103,7 +103,7 @@ def check_archives(
         findings += _check_default_model(
             endpoint=endpoint, contents=known, location=(*place, "container", "default_model_name")
         )
-    return to_problems(findings=findings, path=file or Path("environments") / f"{environment.environment}.yaml")
+    return with_lines(findings, file or Path("environments") / f"{environment.environment}.yaml")
 
 
 def with_archives(environment: Environment, archives: Mapping[str, Sequence[str]]) -> Environment:
@@ -131,10 +131,10 @@ def with_default_models(environment: Environment, contents: Mapping[str, Content
     return environment.model_copy(update={"endpoints": tuple(endpoints)})
 
 
-def _check_single(*, endpoint: Endpoint, entry: str, meant: Sequence[str], location: Location) -> Iterator[Finding]:
+def _check_single(*, endpoint: Endpoint, entry: str, meant: Sequence[str], location: Location) -> Iterator[Problem]:
     """A single-model endpoint serves one archive, and a folder may stand for several."""
     if not endpoint.multi_model and len(meant) > 1:
-        yield Finding(
+        yield Problem(
             location=location,
             found=f"{entry}, which stands for {len(meant)} archives, on a single-model endpoint",
             allowed=f"one of them: {', '.join(meant)}",
@@ -151,7 +151,7 @@ def _default_model(endpoint: Endpoint, contents: Mapping[str, Contents]) -> str 
 
 def _check_default_model(
     *, endpoint: Endpoint, contents: Mapping[str, Contents], location: Location
-) -> Iterator[Finding]:
+) -> Iterator[Problem]:
     """A single-model container ends at once where its archive has several folders and none is named (serve)."""
     if endpoint.multi_model:
         return
@@ -159,10 +159,10 @@ def _check_default_model(
         named = endpoint.container.default_model_name
         allowed = f"a model folder of the archive {model}: {', '.join(found.models) or 'none there'}"
         if named is not None and named not in found.models:
-            yield Finding(location=location, found=shown(named), allowed=allowed)
+            yield Problem(location=location, found=shown(named), allowed=allowed)
         elif len(found.models) > 1 and _default_model(endpoint, contents) is None:
             ensembles = f"{len(found.ensembles)} ensembles" if found.ensembles else "no ensemble"
-            yield Finding(
+            yield Problem(
                 location=location,
                 found=f"null, and the archive has {len(found.models)} model folders with {ensembles}",
                 allowed=allowed,
@@ -170,14 +170,14 @@ def _check_default_model(
             )
 
 
-def _check_dali(*, endpoint: Endpoint, contents: Mapping[str, Contents], location: Location) -> Iterator[Finding]:
+def _check_dali(*, endpoint: Endpoint, contents: Mapping[str, Contents], location: Location) -> Iterator[Problem]:
     """In multi-model mode, models are unloaded to make room; DALI must give its GPU memory back then."""
     using = sorted(model for model, found in contents.items() if "dali" in found.backends)
     if not (endpoint.multi_model and using) or DALI_RELEASES_MEMORY in endpoint.container.additional_args:
         return
     variable = load_catalogue().serve_variables["SAGEMAKER_TRITON_ADDITIONAL_ARGS"]
     newer = "" if variable.known_to(endpoint.release) else f" It takes release {variable.since} or newer."
-    yield Finding(
+    yield Problem(
         location=location,
         found=f"{shown(list(endpoint.container.additional_args))}, and {', '.join(using)} needs the backend dali",
         allowed=f"a list with {DALI_RELEASES_MEMORY}",

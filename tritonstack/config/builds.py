@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from tritonstack.config.fields import ACCOUNT_PATTERN, BUILD_IMAGE_PATTERN, SettingsModel
-from tritonstack.config.yaml_loader import Finding
+from tritonstack.errors import Problem
 from tritonstack.naming import PARAMETERS
 
 LogDays = Literal[
@@ -148,17 +148,17 @@ START_MINUTES = 15
 LONGEST_BUILD = WAIT_MINUTES - QUEUE_MINUTES - START_MINUTES
 
 
-def check_builds(builds: BuildSettings) -> Iterator[Finding]:
+def check_builds(builds: BuildSettings) -> Iterator[Problem]:
     """Time limits that cannot hold together, and a secret among parameters that others read."""
     token = builds.hub.token_parameter
     if token is not None and token.startswith(PARAMETERS):
-        yield Finding(
+        yield Problem(
             location=("builds", "hub", "token_parameter"),
             found=token,
             allowed=f"a name outside {PARAMETERS}: whatever reads release records may read every parameter below it",
         )
     if builds.timeout_minutes > LONGEST_BUILD:
-        yield Finding(
+        yield Problem(
             location=("builds", "timeout_minutes"),
             found=f"{builds.timeout_minutes}: with {QUEUE_MINUTES} minutes in the queue and {START_MINUTES} around it "
             f"{builds.timeout_minutes + QUEUE_MINUTES + START_MINUTES} minutes, and a deployment waits for "
@@ -167,7 +167,7 @@ def check_builds(builds: BuildSettings) -> Iterator[Finding]:
         )
     longest = builds.timeout_minutes - QUEUE_MINUTES
     if builds.engine_timeout_minutes > longest:
-        yield Finding(
+        yield Problem(
             location=("builds", "engine_timeout_minutes"),
             found=f"{builds.engine_timeout_minutes}: with {QUEUE_MINUTES} minutes in the queue "
             f"{builds.engine_timeout_minutes + QUEUE_MINUTES} minutes, and the build that waits for the engine may "

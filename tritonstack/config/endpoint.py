@@ -18,7 +18,7 @@ from tritonstack.config.network import check_isolation
 from tritonstack.config.release import SAGEMAKER_DEFAULT_AMI, check_release
 from tritonstack.config.rollout import Rollout, check_rollout
 from tritonstack.config.scaling import PRODUCTION_INSTANCES, Scaling, check_scaling
-from tritonstack.config.yaml_loader import Finding, Location
+from tritonstack.errors import Location, Problem
 
 
 class DataCapture(SettingsModel):
@@ -277,32 +277,32 @@ TAKEN = ("endpoints", "inputs", "manifests", "staging", "timing-caches")
 """Folders of the artifact bucket with a meaning of their own."""
 
 
-def check_data_capture(*, endpoint: Endpoint, location: Location) -> Iterator[Finding]:
+def check_data_capture(*, endpoint: Endpoint, location: Location) -> Iterator[Problem]:
     """What is wrong with an endpoint's data capture; ``location`` is the endpoint's."""
     capture = endpoint.data_capture
     if capture is None:
         return
     place = (*location, "data_capture")
     if endpoint.multi_model:
-        yield Finding(
+        yield Problem(
             location=place,
             found="data capture on a multi-model endpoint",
             allowed="null: SageMaker captures no data there (developer guide: Model Deployment Feature Matrix)",
             advice="Serve the model from a single-model endpoint, or have the caller keep what it sends.",
         )
     if capture.folder in TAKEN:
-        yield Finding(
+        yield Problem(
             location=(*place, "folder"),
             found=capture.folder,
             allowed=f"none of {', '.join(TAKEN)}, which hold archives and builds",
         )
     if len(set(capture.capture)) < len(capture.capture):
-        yield Finding(location=(*place, "capture"), found="one of them twice", allowed="input, output or both")
+        yield Problem(location=(*place, "capture"), found="one of them twice", allowed="input, output or both")
 
 
 def check_endpoint(
     *, endpoint: Endpoint, location: Location, site: Site, unusable: frozenset[str] = frozenset()
-) -> Iterator[Finding]:
+) -> Iterator[Problem]:
     """Everything that is wrong with one endpoint whose fields have the right types.
 
     Args:
@@ -334,12 +334,12 @@ def check_endpoint(
         yield from check_container(endpoint=endpoint, instance=instance, location=location)
 
 
-def _check_name(*, endpoint: Endpoint, location: Location, site: Site) -> Iterator[Finding]:
+def _check_name(*, endpoint: Endpoint, location: Location, site: Site) -> Iterator[Problem]:
     if site.environment is None:
         return
     name = endpoint.sagemaker_name(site.environment)
     if len(name) > MAXIMUM_NAME:
-        yield Finding(
+        yield Problem(
             location=(*location, "name"),
             found=f"{name} ({len(name)} characters)",
             allowed=f"at most {MAXIMUM_NAME} characters for <environment>-<name>, the endpoint's name at SageMaker",
@@ -347,18 +347,18 @@ def _check_name(*, endpoint: Endpoint, location: Location, site: Site) -> Iterat
         )
 
 
-def _check_models(*, endpoint: Endpoint, location: Location) -> Iterator[Finding]:
+def _check_models(*, endpoint: Endpoint, location: Location) -> Iterator[Problem]:
     for name, count in Counter(endpoint.models).items():
         if count > 1:
-            yield Finding(location=(*location, "models"), found=f"{name} {count} times", allowed="each model once")
+            yield Problem(location=(*location, "models"), found=f"{name} {count} times", allowed="each model once")
 
 
-def _check_mode(*, endpoint: Endpoint, location: Location, site: Site) -> Iterator[Finding]:
+def _check_mode(*, endpoint: Endpoint, location: Location, site: Site) -> Iterator[Problem]:
     """Fields that only one of the two modes has."""
     if endpoint.multi_model:
         count_is_set = "initial_instance_count" in endpoint.model_fields_set  # else it is enough by default
         if site.production and count_is_set and endpoint.initial_instance_count < PRODUCTION_INSTANCES:
-            yield Finding(
+            yield Problem(
                 location=(*location, "initial_instance_count"),
                 found=str(endpoint.initial_instance_count),
                 allowed=f"{PRODUCTION_INSTANCES} or more on a production multi-model endpoint",
@@ -366,28 +366,28 @@ def _check_mode(*, endpoint: Endpoint, location: Location, site: Site) -> Iterat
             )
         return
     if len(endpoint.models) > 1:
-        yield Finding(
+        yield Problem(
             location=(*location, "models"),
             found=f"{len(endpoint.models)} models on a single-model endpoint",
             allowed="exactly one",
             advice="Set mode: multi-model, make an ensemble of them, or give each an endpoint of its own.",
         )
     if endpoint.model_cache is not None:
-        yield Finding(
+        yield Problem(
             location=(*location, "model_cache"),
             found=f"{endpoint.model_cache} on a single-model endpoint",
             allowed="nothing: only multi-model mode has a model cache",
             advice="Remove the field.",
         )
     if endpoint.local.max_loaded_models is not None:
-        yield Finding(
+        yield Problem(
             location=(*location, "local", "max_loaded_models"),
             found=f"{endpoint.local.max_loaded_models} on a single-model endpoint",
             allowed="null: the one model stays loaded",
             advice="Remove the field.",
         )
     if endpoint.accept_unlisted_instance_type:
-        yield Finding(
+        yield Problem(
             location=(*location, "accept_unlisted_instance_type"),
             found="true on a single-model endpoint",
             allowed="false: every GPU type serves a single model",
@@ -395,10 +395,10 @@ def _check_mode(*, endpoint: Endpoint, location: Location, site: Site) -> Iterat
         )
 
 
-def _unknown_type(*, endpoint: Endpoint, location: Location, site: Site) -> Finding:
+def _unknown_type(*, endpoint: Endpoint, location: Location, site: Site) -> Problem:
     catalogue = site.catalogue
     reason = catalogue.instance_table.omitted.get(endpoint.instance_type)
-    return Finding(
+    return Problem(
         location=(*location, "instance_type"),
         found=endpoint.instance_type + (f" ({reason})" if reason else ""),
         allowed=f"a GPU type of the catalogue: {', '.join(catalogue.instances)}",
@@ -406,10 +406,10 @@ def _unknown_type(*, endpoint: Endpoint, location: Location, site: Site) -> Find
     )
 
 
-def _check_instance(*, endpoint: Endpoint, instance: InstanceType, location: Location, site: Site) -> Iterator[Finding]:
+def _check_instance(*, endpoint: Endpoint, instance: InstanceType, location: Location, site: Site) -> Iterator[Problem]:
     if site.region in site.catalogue.regions and site.region not in instance.regions:
         there = site.catalogue.types_in(site.region)
-        yield Finding(
+        yield Problem(
             location=(*location, "instance_type"),
             found=f"{instance.name}, which SageMaker does not host in {site.region}",
             allowed=f"a type that is hosted there: {', '.join(there) or 'none'}",
@@ -421,18 +421,18 @@ def _check_instance(*, endpoint: Endpoint, instance: InstanceType, location: Loc
 
 def _check_multi_model_type(
     *, endpoint: Endpoint, instance: InstanceType, location: Location, site: Site
-) -> Iterator[Finding]:
+) -> Iterator[Problem]:
     listed = [row.name for row in site.catalogue.instances.values() if row.multi_model]
     allowed = f"a type with one GPU that AWS lists for multi-model mode: {', '.join(listed)}"
     if instance.multi_model_support == "refused":
-        yield Finding(
+        yield Problem(
             location=(*location, "instance_type"),
             found=f"{instance.name} with {instance.gpu_count} GPUs in multi-model mode",
             allowed=allowed,
             advice="Take a single-GPU type, or set mode: single-model.",
         )
     elif instance.multi_model_support == "unlisted" and not endpoint.accept_unlisted_instance_type:
-        yield Finding(
+        yield Problem(
             location=(*location, "instance_type"),
             found=f"{instance.name}, which AWS does not list for multi-model mode",
             allowed=allowed,
@@ -440,7 +440,7 @@ def _check_multi_model_type(
         )
 
 
-def _check_volume(*, endpoint: Endpoint, instance: InstanceType, location: Location) -> Iterator[Finding]:
+def _check_volume(*, endpoint: Endpoint, instance: InstanceType, location: Location) -> Iterator[Problem]:
     """What has local NVMe is given no EBS volume: its size and its key say nothing about where models lie.
 
     Sources: SageMaker developer guide (no volume on "d" and g5 types; whether a size is rejected on g6 and p5 is
@@ -448,14 +448,14 @@ def _check_volume(*, endpoint: Endpoint, instance: InstanceType, location: Locat
     """
     disk = f"{instance.name}, which has {instance.local_nvme_gb} GB of local NVMe"
     if endpoint.volume_size_gb is not None:
-        yield Finding(
+        yield Problem(
             location=(*location, "volume_size_gb"),
             found=f"{endpoint.volume_size_gb} on {disk}",
             allowed="null: a type with local NVMe keeps its models there, not on an EBS volume",
             advice="Remove the field; take a larger type where its disk is too small.",
         )
     if endpoint.volume_key_arn is not None:
-        yield Finding(
+        yield Problem(
             location=(*location, "volume_key_arn"),
             found=f"a KMS key on {disk}",
             allowed="null: a key does not encrypt local storage, which the instance's hardware encrypts by itself",
@@ -463,10 +463,10 @@ def _check_volume(*, endpoint: Endpoint, instance: InstanceType, location: Locat
         )
 
 
-def _check_volume_key(*, endpoint: Endpoint, location: Location, site: Site) -> Iterator[Finding]:
+def _check_volume_key(*, endpoint: Endpoint, location: Location, site: Site) -> Iterator[Problem]:
     key = endpoint.volume_key_arn
     if key and site.region and key.split(":")[3] != site.region:
-        yield Finding(
+        yield Problem(
             location=(*location, "volume_key_arn"),
             found=f"a key in {key.split(':')[3]}",
             allowed=f"a key in the environment's region, {site.region}",

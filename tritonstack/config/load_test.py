@@ -14,7 +14,8 @@ from tritonstack.config.builds import SHORTEST_MINUTES, BuildSettings, ComputeTy
 from tritonstack.config.endpoint import Endpoint
 from tritonstack.config.fields import BUILD_IMAGE_PATTERN, Name, SettingsModel
 from tritonstack.config.network import NetworkSettings
-from tritonstack.config.yaml_loader import Finding, shown
+from tritonstack.config.yaml_loader import shown
+from tritonstack.errors import Problem
 
 LEAST_USERS, MOST_USERS = 1, 3
 """Users that a phase starts with (developer guide: "Run a custom load test", ``InitialNumberOfUsers``)."""
@@ -251,7 +252,7 @@ def check_load_test(
     catalogue: Catalogue,
     network: NetworkSettings | None,
     builds: BuildSettings | None,
-) -> Iterator[Finding]:
+) -> Iterator[Problem]:
     """Tests that nothing would run, or that the service would refuse.
 
     Args:
@@ -264,7 +265,7 @@ def check_load_test(
     """
     for index, name in enumerate(settings.endpoints or ()):
         if name not in names:
-            yield Finding(
+            yield Problem(
                 location=("load_test", "endpoints", index),
                 found=shown(name),
                 allowed=f"endpoints of this file: {', '.join(sorted(names)) or 'none'}",
@@ -281,10 +282,10 @@ def check_load_test(
         yield from _check_closed_in(settings.bench.image)
 
 
-def _check_jobs(recommender: RecommenderSettings, *, configurations: int) -> Iterator[Finding]:
+def _check_jobs(recommender: RecommenderSettings, *, configurations: int) -> Iterator[Problem]:
     jobs = configurations * recommender.jobs_each
     if jobs > MOST_JOBS:
-        yield Finding(
+        yield Problem(
             location=("load_test", "recommender"),
             found=f"{jobs} jobs: {recommender.jobs_each} for each of {configurations} single-model endpoints",
             allowed=f"{MOST_JOBS} of one test",
@@ -294,7 +295,7 @@ def _check_jobs(recommender: RecommenderSettings, *, configurations: int) -> Ite
         yield from _check_length(recommender, jobs=jobs)
 
 
-def _check_length(recommender: RecommenderSettings, *, jobs: int) -> Iterator[Finding]:
+def _check_length(recommender: RecommenderSettings, *, jobs: int) -> Iterator[Problem]:
     """What its state machine would end: of a test that is ended so, the jobs that ran are stopped."""
     length, poll, at_once = length_of(recommender, jobs=jobs), recommender.poll_seconds, recommender.at_once
     enough = max(poll, length.least_poll_seconds())
@@ -305,7 +306,7 @@ def _check_length(recommender: RecommenderSettings, *, jobs: int) -> Iterator[Fi
     )
     of = f"{jobs} {'job' if jobs == 1 else 'jobs'} of up to {length.job_seconds} s, with making and removing endpoints"
     if (events := length.events(poll_seconds=poll)) > allowed_events():
-        yield Finding(
+        yield Problem(
             location=("load_test", "recommender", "poll_seconds"),
             found=f"{poll}, which makes up to {events:,} events of the state machine's history: {of}",
             allowed=f"{allowed_events():,} events: Step Functions ends an execution at {MOST_EVENTS:,} (Step Functions "
@@ -313,7 +314,7 @@ def _check_length(recommender: RecommenderSettings, *, jobs: int) -> Iterator[Fi
             advice=advice,
         )
     if (seconds := length.seconds(poll_seconds=poll, at_once=at_once)) > LONGEST_TEST:
-        yield Finding(
+        yield Problem(
             location=("load_test", "recommender", "at_once"),
             found=f"{at_once}, which takes up to {seconds / 3600:.1f} hours: {of}",
             allowed=f"{LONGEST_TEST // 3600} hours, after which the state machine ends",
@@ -321,10 +322,10 @@ def _check_length(recommender: RecommenderSettings, *, jobs: int) -> Iterator[Fi
         )
 
 
-def _check_phases(recommender: RecommenderSettings) -> Iterator[Finding]:
+def _check_phases(recommender: RecommenderSettings) -> Iterator[Problem]:
     together = sum(phase.seconds for phase in recommender.phases)
     if together > recommender.duration_seconds:
-        yield Finding(
+        yield Problem(
             location=("load_test", "recommender", "phases"),
             found=f"{together} seconds together",
             allowed=f"{recommender.duration_seconds} or less (load_test.recommender.duration_seconds): a phase does "
@@ -334,18 +335,18 @@ def _check_phases(recommender: RecommenderSettings) -> Iterator[Finding]:
 
 def _check_instance_types(
     recommender: RecommenderSettings, *, single: list[Endpoint], catalogue: Catalogue
-) -> Iterator[Finding]:
+) -> Iterator[Problem]:
     for index, name in enumerate(recommender.instance_types):
         location = ("load_test", "recommender", "instance_types", index)
         instance = catalogue.instance(name)
         if name in recommender.instance_types[:index]:
-            yield Finding(location=location, found=f"{name} twice", allowed="each instance type once")
+            yield Problem(location=location, found=f"{name} twice", allowed="each instance type once")
         if instance is None:
-            yield Finding(location=location, found=shown(name), allowed="GPU instance types of the catalogue")
+            yield Problem(location=location, found=shown(name), allowed="GPU instance types of the catalogue")
             continue
         others = sorted({each.name for each in single if each.platform.gpu.lower() != instance.gpu.lower()})
         if others:
-            yield Finding(
+            yield Problem(
                 location=location,
                 found=f"{name} with {instance.gpu}, and archives of {', '.join(others)} are for another GPU",
                 allowed="instance types with the GPU of every single-model endpoint that is tested",
@@ -353,10 +354,10 @@ def _check_instance_types(
             )
 
 
-def _check_closed_in(image: str) -> Iterator[Finding]:
+def _check_closed_in(image: str) -> Iterator[Problem]:
     """Without a way out, a build in CodeBuild's own image waits for the package index until it times out."""
     if image.startswith("aws/codebuild/"):
-        yield Finding(
+        yield Problem(
             location=("load_test", "bench", "image"),
             found=f"{image}, which fetches Python packages, in a network with no way to the internet",
             allowed="an image in ECR that has the packages; or network.created.nat: one or each; or "
@@ -364,15 +365,15 @@ def _check_closed_in(image: str) -> Iterator[Finding]:
         )
 
 
-def _check_gate(gate: GateSettings) -> Iterator[Finding]:
+def _check_gate(gate: GateSettings) -> Iterator[Problem]:
     if gate.p95_ms is None and gate.usd_per_million is None:
-        yield Finding(
+        yield Problem(
             location=("load_test", "gate"),
             found="neither p95_ms nor usd_per_million",
             allowed="one of the two at least, or gate: null",
         )
     if gate.per_minute is not None and gate.p95_ms is None:
-        yield Finding(
+        yield Problem(
             location=("load_test", "gate", "per_minute"),
             found=f"{gate.per_minute:g} without p95_ms",
             allowed="the load at which p95_ms holds",

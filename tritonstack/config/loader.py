@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
@@ -17,27 +16,13 @@ from tritonstack.config.alarms import AlarmSettings, check_prices, check_thresho
 from tritonstack.config.builds import BuildSettings, check_builds
 from tritonstack.config.endpoint import Endpoint, check_endpoint
 from tritonstack.config.environment import Environment, check_names_across, check_repeated_names, check_site
-from tritonstack.config.fields import GREATEST_NUMBER, Site
+from tritonstack.config.fields import GREATEST_NUMBER, Site, nearest
 from tritonstack.config.load_test import LoadTestSettings, check_load_test
 from tritonstack.config.network import NetworkSettings, check_network
 from tritonstack.config.rollout import Rollout
 from tritonstack.config.scaling import Scaling
-from tritonstack.config.yaml_loader import (
-    Finding,
-    Location,
-    YamlDocument,
-    echoes_bad_items,
-    inner_model,
-    location_of,
-    read_yaml,
-    to_problems,
-    type_findings,
-)
-from tritonstack.errors import InputError, Problem
-
-# Optional fields go back to their defaults; required ones get a stand-in that no check between fields objects to, where
-# there is such a value. Findings at a faulty place are left out by the caller, and no message ever shows a stand-in.
-
+from tritonstack.config.yaml_loader import Model, YamlDocument, inner_model, is_within, read_yaml, validate, with_lines
+from tritonstack.errors import InputError, Location, Problem
 
 STAND_INS: dict[str, dict[str, Any]] = {
     "Endpoint": {
@@ -54,19 +39,21 @@ STAND_INS: dict[str, dict[str, Any]] = {
     "Pipeline": {"account": "000000000000"},
     "PipelineSource": {"repository": "x/x"},
 }
-"""Name of a model → its required fields that have a stand-in: an app of environments alone loads no pipeline."""
+"""Name of a model → stand-ins for its required fields that no check between fields objects to.
+
+Of a file with faulty fields the rest is checked all the same: optional fields go back to their defaults, required ones
+get a stand-in. Problems at a faulty place are left out, so that no message shows a stand-in.
+"""
 _ITEMS = {"models": "x{}", "additional_args": "--id=x{}"}
-"""Lists whose items are checked one by one: what stands in for a faulty one, so that the others keep their places."""
+"""Lists whose items are checked one by one → the stand-in for a faulty one, so that the others keep their places."""
 _WHOLE = (NetworkSettings, Rollout)
-"""Models whose checks are between their fields: without one of them nothing can be said."""
+"""Models whose checks are between their fields: without one of them none can be made."""
 _IN_PLACE_OF_A_TARGET = {"requests_per_second": {"requests_per_second": 1}, "concurrency": {"concurrency": 1}}
-"""Of ``scaling``: what keeps it a scaling where that target is faulty; for all other fields a target of GPUs does."""
-
-Model = TypeVar("Model", bound=BaseModel)
+"""Of ``scaling``: the stand-in for a faulty target; for all other fields a target of GPUs does."""
 
 
-def usable(raw: Any, model: type[Model], faulty: set[Location], *, at: Location = ()) -> Model | None:
-    """``raw``, which stands ``at`` a place of the file, as a ``model`` without what is ``faulty``; or None."""
+def usable(raw: Any, model: type[Model], faulty: Set[Location], *, at: Location = ()) -> Model | None:
+    """``raw`` as a ``model`` without what is ``faulty``, or None. ``at``: the location of ``raw`` in the file."""
     inside = {place[len(at) :] for place in faulty if place[: len(at)] == at}
     kept = None if () in inside else _kept(raw, model, inside)
     if kept is None:
@@ -77,7 +64,7 @@ def usable(raw: Any, model: type[Model], faulty: set[Location], *, at: Location 
         return None
 
 
-def _kept(raw: Any, model: type[BaseModel], faulty: set[Location]) -> dict[str, Any] | None:
+def _kept(raw: Any, model: type[BaseModel], faulty: Set[Location]) -> dict[str, Any] | None:
     """The mapping ``raw`` without its faulty parts; None where a required one is gone for good."""
     if not isinstance(raw, dict):
         return None
@@ -100,7 +87,7 @@ def _kept(raw: Any, model: type[BaseModel], faulty: set[Location]) -> dict[str, 
     return kept if required <= kept.keys() else None
 
 
-def _part(key: str, part: Any, inner: type[BaseModel] | None, faulty: set[Location]) -> Any:
+def _part(key: str, part: Any, inner: type[BaseModel] | None, faulty: Set[Location]) -> Any:
     """One field's value without what is faulty in it; None where nothing of it is of use."""
     if inner is not None and isinstance(part, list):
         items = [_kept(item, inner, {at[1:] for at in faulty if at[0] == i}) for i, item in enumerate(part)]
@@ -115,7 +102,7 @@ def _part(key: str, part: Any, inner: type[BaseModel] | None, faulty: set[Locati
 
 
 def load_environment(path: Path, *, text: str | None = None) -> Environment:
-    """The settings in ``path``; with ``text``, as they would be if the file there held it.
+    """The settings in ``path``; with ``text``, those that the file would have with that content.
 
     Raises:
         InputError: with every problem: repeated keys, wrong types, unknown fields, and what the catalogue forbids.
@@ -141,8 +128,7 @@ def load_environments(folder: Path) -> tuple[Environment, ...]:
         problems += found
         if environment is not None:
             environments[str(path)] = environment
-    for file, finding in check_names_across(environments):
-        problems += to_problems(findings=[finding], path=Path(file))
+    problems += check_names_across(environments)
     if not paths:
         problems.append(Problem(file=str(folder), found="no *.yaml file", allowed="one file for each environment"))
     if problems:
@@ -158,50 +144,30 @@ def _read(path: Path, *, text: str | None = None) -> tuple[Environment | None, l
         document = read_yaml(path, text=text)
     except InputError as error:
         return None, list(error.problems)
-    findings = list(_repeated_keys(document))
-    environment: Environment | None = None
-    faulty: set[Location] = set()
-    try:
-        environment = Environment.model_validate(document.value).in_project(project_of(path))
-    except ValidationError as error:
-        errors = [
-            one for one in error.errors(include_url=False) if not echoes_bad_items(error=one, value=document.value)
-        ]
-        faulty = {location_of(one) for one in errors}
-        findings += type_findings(errors=errors, model=Environment, document=document)
-    checked = _cross_checks(document=document, faulty=faulty, path=path)
-    findings += [finding for finding in checked if not _within(finding.location, faulty)]
-    return environment, to_problems(findings=findings, path=path, document=document)
+    found = validate(document, Environment)
+    checked = _cross_checks(document=document, faulty=found.faulty, path=path)
+    problems = [*found.problems, *(problem for problem in checked if not is_within(problem.location, found.faulty))]
+    environment = None if found.value is None else found.value.in_project(project_of(path))
+    return environment, with_lines(problems, path, document=document)
 
 
 def _no_file(path: Path) -> Problem:
     names = sorted(one.stem for one in path.parent.glob("*.yaml"))
-    near = difflib.get_close_matches(path.stem, names, n=1)
     return Problem(
         file=str(path),
         found="no such file",
         allowed=f"an environment of {path.parent}: {', '.join(names) or 'none there'}",
-        advice=f"Did you mean {near[0]}?" if near else "",
+        advice=nearest(path.stem, names),
     )
 
 
-def _repeated_keys(document: YamlDocument) -> Iterator[Finding]:
-    for location, first, later in document.repeated:
-        yield Finding(
-            location=location,
-            found=f"{location[-1]} again in line {later}",
-            allowed=f"each key once in a mapping (it stands in line {first})",
-            advice="Remove one of the two.",
-        )
-
-
 def project_of(path: Path) -> Path:
-    """The project that an environment's file belongs to: the folder above the one that it lies in."""
+    """The project of an environment's file: the folder above its own."""
     return path.absolute().parent.parent
 
 
-def _cross_checks(*, document: YamlDocument, faulty: set[Location], path: Path) -> Iterator[Finding]:
-    """Checks between fields, for all that is usable: a faulty field is left out, so that its default stands in."""
+def _cross_checks(*, document: YamlDocument, faulty: Set[Location], path: Path) -> Iterator[Problem]:
+    """Checks between fields. A faulty field is left out, so that its default or a stand-in holds."""
     value = document.value
     if not isinstance(value, dict):
         return
@@ -277,18 +243,13 @@ def _mapping(value: Any) -> dict[str, Any]:
 
 
 def _usable_endpoint(
-    *, raw: dict[str, Any], faulty: set[Location], release: str | None
+    *, raw: dict[str, Any], faulty: Set[Location], release: str | None
 ) -> tuple[Endpoint | None, frozenset[str]]:
-    """The endpoint without its faulty fields, and the required fields for which only a stand-in could be given.
+    """The endpoint without its faulty fields, and the required fields that hold a stand-in.
 
-    ``release`` is the release as the file spells it: without quotes it is a number, and what is meant is still clear.
+    ``release``: as the file spells it. Without quotes it is a number, and the release is still clear.
     """
     if release is not None and ("release",) in faulty and re.fullmatch(RELEASE_PATTERN, release):
         raw, faulty = raw | {"release": release}, faulty - {("release",)}
     unusable = {field for field in STAND_INS["Endpoint"] if field not in raw or (field,) in faulty}
     return usable(raw, Endpoint, faulty), frozenset(unusable)
-
-
-def _within(location: Location, faulty: set[Location]) -> bool:
-    """Whether a fault at or around ``location`` was reported already."""
-    return any(location[: len(at)] == at for at in faulty)

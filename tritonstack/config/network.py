@@ -12,7 +12,8 @@ from pydantic import Field
 from tritonstack.catalogue import partition
 from tritonstack.config.builds import BuildSettings, LogDays
 from tritonstack.config.fields import ACCOUNT_PATTERN, SettingsModel, Site
-from tritonstack.config.yaml_loader import Finding, Location, shown
+from tritonstack.config.yaml_loader import shown
+from tritonstack.errors import Location, Problem
 
 if TYPE_CHECKING:
     from tritonstack.config.endpoint import Endpoint
@@ -175,7 +176,7 @@ PRIVATE = tuple(ipaddress.IPv4Network(text) for text in ("10.0.0.0/8", "172.16.0
 """RFC 1918; also 100.64.0.0/10 would do, which few want."""
 
 
-def check_network(*, network: NetworkSettings, builds: BuildSettings | None, site: Site) -> Iterator[Finding]:
+def check_network(*, network: NetworkSettings, builds: BuildSettings | None, site: Site) -> Iterator[Problem]:
     """Everything that is wrong with a network whose fields have the right types.
 
     Args:
@@ -184,14 +185,14 @@ def check_network(*, network: NetworkSettings, builds: BuildSettings | None, sit
         site: the environment's own fields.
     """
     if network.imported is None and network.created is None:
-        yield Finding(
+        yield Problem(
             location=("network",),
             found="neither imported nor created",
             allowed="one of the two: imported names a VPC that exists, created makes one",
         )
         return
     if network.join in ("created", "imported") and getattr(network, network.join) is None:
-        yield Finding(
+        yield Problem(
             location=("network", "join"),
             found=f"{network.join}, and no network.{network.join}",
             allowed="the network that is there, or nothing",
@@ -200,7 +201,7 @@ def check_network(*, network: NetworkSettings, builds: BuildSettings | None, sit
     yield from _check_joined(network)
     yield from _check_zones(network=network, site=site)
     if network.makes_endpoints and site.region is not None and partition(site.region) == "aws-cn":
-        yield Finding(
+        yield Problem(
             location=("network",),
             found=f"VPC endpoints to be made in {site.region}",
             allowed="imported, with endpoints: false: how services' endpoints are called in China is not verified",
@@ -210,7 +211,7 @@ def check_network(*, network: NetworkSettings, builds: BuildSettings | None, sit
     if network.imported is not None:
         yield from _check_imported(network.imported)
     if network.makes_group and network.s3_prefix_list_id is None:
-        yield Finding(
+        yield Problem(
             location=("network", "s3_prefix_list_id"),
             found="nothing",
             allowed="the id of S3's prefix list in the region (pl-…), which the security group lets out to",
@@ -228,11 +229,11 @@ def _look_up(region: str | None) -> str:
     )
 
 
-def _check_joined(network: NetworkSettings) -> Iterator[Finding]:
+def _check_joined(network: NetworkSettings) -> Iterator[Problem]:
     """Both networks are there only while an environment goes from one to the other."""
     both = network.imported is not None and network.created is not None
     if both and network.join is None:
-        yield Finding(
+        yield Problem(
             location=("network", "join"),
             found="nothing, and both imported and created",
             allowed="created or imported: the one that containers and builds join; the other stays beside it",
@@ -241,64 +242,64 @@ def _check_joined(network: NetworkSettings) -> Iterator[Finding]:
     left = () if network.created is None else network.created.leave_zones
     unknown = sorted(set(left) - set(() if network.created is None else network.created.zones))
     if unknown:
-        yield Finding(
+        yield Problem(
             location=("network", "created", "leave_zones"),
             found=", ".join(unknown),
             allowed="zones of network.created.zones, which stay there until nothing runs in them",
         )
     elif left and network.joined == "created" and len(network.zones) < FEWEST_ZONES:
-        yield Finding(
+        yield Problem(
             location=("network", "created", "leave_zones"),
             found=f"{', '.join(left)}, which leaves {', '.join(network.zones) or 'none'}",
             allowed="two zones or more to join, as SageMaker wants them",
         )
 
 
-def _check_zones(*, network: NetworkSettings, site: Site) -> Iterator[Finding]:
+def _check_zones(*, network: NetworkSettings, site: Site) -> Iterator[Problem]:
     zones = [("created", each) for each in sorted(network.created.zones if network.created else ())]
     zones += [("imported", each) for each in sorted(network.imported.subnets if network.imported else ())]
     for kind, zone in zones:
         if site.region is not None and zone[:-1] != site.region:
-            yield Finding(
+            yield Problem(
                 location=("network", kind, "zones") if kind == "created" else ("network", kind, "subnets", zone),
                 found=zone,
                 allowed=f"a zone of the environment's region, {site.region}a for example",
             )
 
 
-def _check_created(created: CreatedNetwork) -> Iterator[Finding]:
+def _check_created(created: CreatedNetwork) -> Iterator[Problem]:
     for zone, count in Counter(created.zones).items():
         if count > 1:
-            yield Finding(
+            yield Problem(
                 location=("network", "created", "zones"), found=f"{zone} {count} times", allowed="each zone once"
             )
     try:
         cidr = ipaddress.IPv4Network(created.cidr)
     except ValueError as error:
-        yield Finding(
+        yield Problem(
             location=("network", "created", "cidr"),
             found=f"{shown(created.cidr)}: {error}",
             allowed="a range that begins where its prefix says (10.20.0.0/16)",
         )
         return
     if not LARGEST <= cidr.prefixlen <= SMALLEST or not any(cidr.subnet_of(range_) for range_ in PRIVATE):
-        yield Finding(
+        yield Problem(
             location=("network", "created", "cidr"),
             found=str(cidr),
             allowed=f"/{LARGEST} to /{SMALLEST} within 10.0.0.0/8, 172.16.0.0/12 or 192.168.0.0/16",
         )
 
 
-def _check_imported(imported: ImportedNetwork) -> Iterator[Finding]:
+def _check_imported(imported: ImportedNetwork) -> Iterator[Problem]:
     for subnet, count in Counter(imported.subnets.values()).items():
         if count > 1:
-            yield Finding(
+            yield Problem(
                 location=("network", "imported", "subnets"),
                 found=f"{subnet} in {count} zones",
                 allowed="each subnet once: a subnet lies in one zone",
             )
     if imported.endpoints and imported.owner_account is not None:
-        yield Finding(
+        yield Problem(
             location=("network", "imported", "endpoints"),
             found=f"true, in a VPC of account {imported.owner_account}",
             # AWS re:Post, "Troubleshoot errors when you create interface VPC endpoints": CreateVpcEndpoint "does not
@@ -306,25 +307,25 @@ def _check_imported(imported: ImportedNetwork) -> Iterator[Finding]:
             allowed="false: only the owner of a shared VPC makes its endpoints",
         )
     if imported.endpoints and not imported.route_table_ids:
-        yield Finding(
+        yield Problem(
             location=("network", "imported", "route_table_ids"),
             found="none, and endpoints are to be made",
             allowed="the route tables of the subnets: the S3 endpoint is a route in each",
         )
 
 
-def _check_builds(*, network: NetworkSettings, builds: BuildSettings) -> Iterator[Finding]:
+def _check_builds(*, network: NetworkSettings, builds: BuildSettings) -> Iterator[Problem]:
     """Without a way out, a build in CodeBuild's own image waits for the package index until it times out."""
     within = builds.network is None and not builds.outside_network and builds.on_deploy is not False
     if network.is_closed and within and builds.image.startswith("aws/codebuild"):
-        yield Finding(
+        yield Problem(
             location=("network", "created", "nat"),
             found=f"false, and builds in {builds.image} fetch Python packages from the internet",
             allowed="one or each; or builds.outside_network: true; or an image in ECR that has the packages "
             "(builds.image); or no builds (builds.on_deploy: false)",
         )
     if builds.network is not None and builds.outside_network:
-        yield Finding(
+        yield Problem(
             location=("builds", "outside_network"),
             found="true beside builds.network",
             allowed="one of the two",
@@ -335,7 +336,7 @@ ELSEWHERE = ("://", "redis", "host=")
 """What an argument has in it that names another host: a model repository or a trace collector by URL, a Redis cache."""
 
 
-def check_isolation(*, endpoint: Endpoint, location: Location) -> Iterator[Finding]:
+def check_isolation(*, endpoint: Endpoint, location: Location) -> Iterator[Problem]:
     """An isolated container can reach no host; multi-model mode works all the same, for SageMaker brings the archives.
 
     Sources: developer guide, "Model Deployment Feature Matrix" (network isolation beside multi-model endpoints) and
@@ -345,7 +346,7 @@ def check_isolation(*, endpoint: Endpoint, location: Location) -> Iterator[Findi
         return
     for index, argument in enumerate(endpoint.container.additional_args):
         if any(sign in argument for sign in ELSEWHERE):
-            yield Finding(
+            yield Problem(
                 location=(*location, "container", "additional_args", index),
                 found=f"{shown(argument)}, and network_isolation is true",
                 allowed="an argument that names no other host: an isolated container reaches none, not even in its VPC",

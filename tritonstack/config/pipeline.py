@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -10,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
-from tritonstack.catalogue import load_catalogue
+from tritonstack.catalogue import load_catalogue, partition
 from tritonstack.config.builds import SHORTEST_MINUTES, ComputeType, LogDays
 from tritonstack.config.environment import ROLE_PATH_PATTERN, Environment, check_names_across
 from tritonstack.config.fields import (
@@ -23,20 +22,11 @@ from tritonstack.config.fields import (
     Name,
     SettingsModel,
     choices,
+    nearest,
 )
 from tritonstack.config.loader import load_environment, usable
-from tritonstack.config.yaml_loader import (
-    Finding,
-    Location,
-    YamlDocument,
-    echoes_bad_items,
-    location_of,
-    read_yaml,
-    shown,
-    to_problems,
-    type_findings,
-)
-from tritonstack.errors import InputError, Problem
+from tritonstack.config.yaml_loader import YamlDocument, is_within, read_yaml, shown, validate, with_lines
+from tritonstack.errors import InputError, Location, Problem
 from tritonstack.naming import NAME_PATTERN
 
 CONNECTION_PATTERN = (
@@ -258,50 +248,6 @@ def load_pipeline(path: Path, *, environments: Path) -> LoadedPipeline:
     Raises:
         InputError: with every problem of the file and of the environments' files.
     """
-    document, pipeline, faulty, problems = _read(path, environments=environments)
-    read: dict[str, Environment | None] = {}
-    for name in _stage_names(document.value):
-        file = environments / f"{name}.yaml"
-        if name in read or not os.path.lexists(file):
-            continue  # reported already, by the pipeline's own line
-        try:
-            read[name] = load_environment(file)
-        except InputError as error:
-            read[name] = None
-            problems += error.problems
-    loaded = {name: environment for name, environment in read.items() if environment is not None}
-    for named, finding in check_names_across(
-        {str(environments / f"{name}.yaml"): each for name, each in loaded.items()}
-    ):
-        problems += to_problems(findings=[finding], path=Path(named))
-    stages: list[LoadedStage] = []
-    if pipeline is not None:
-        for stage in {stage.environment: stage for stage in reversed(pipeline.stages)}.values():
-            if stage.environment in loaded:
-                file = environments / f"{stage.environment}.yaml"
-                stages.insert(0, LoadedStage(settings=stage, environment=loaded[stage.environment], file=file))
-        across = [each for each in _across(pipeline, stages) if not _within(each.location, faulty)]
-        problems += to_problems(findings=across, path=path, document=document)
-    if pipeline is None or problems:
-        raise InputError(problems)
-    return LoadedPipeline(settings=pipeline, stages=tuple(stages))
-
-
-def _stage_names(value: Any) -> list[str]:
-    """The environments that a pipeline's file names, whatever else is wrong with it."""
-    stages = value.get("stages") if isinstance(value, dict) else None
-    names = (
-        [stage.get("environment") for stage in stages if isinstance(stage, dict)] if isinstance(stages, list) else []
-    )
-    return [name for name in names if isinstance(name, str) and re.fullmatch(ENVIRONMENT_PATTERN, name)]
-
-
-def _read(path: Path, *, environments: Path) -> tuple[YamlDocument, Pipeline | None, set[Location], list[Problem]]:
-    """The document, what of it is usable as settings, what is faulty, and every problem of the file itself.
-
-    Raises:
-        InputError: it is no YAML file.
-    """
     if not os.path.lexists(path):
         problem = Problem(
             file=str(path),
@@ -311,31 +257,41 @@ def _read(path: Path, *, environments: Path) -> tuple[YamlDocument, Pipeline | N
         )
         raise InputError([problem])
     document = read_yaml(path)
-    findings = [
-        Finding(
-            location=location,
-            found=f"{location[-1]} again in line {later}",
-            allowed=f"each key once in a mapping (it stands in line {first})",
-            advice="Remove one of the two.",
-        )
-        for location, first, later in document.repeated
+    found = validate(document, Pipeline)
+    pipeline = found.value or usable(document.value, Pipeline, found.faulty)
+    loaded: dict[str, Environment] = {}
+    elsewhere: list[Problem] = []
+    for name in _stage_names(document.value):
+        file = environments / f"{name}.yaml"
+        if os.path.lexists(file):  # else it is reported by the pipeline's own line
+            try:
+                loaded[name] = load_environment(file)
+            except InputError as error:
+                elsewhere += error.problems
+    elsewhere += check_names_across({str(environments / f"{name}.yaml"): each for name, each in loaded.items()})
+    settings = {} if pipeline is None else {stage.environment: stage for stage in reversed(pipeline.stages)}
+    stages = [
+        LoadedStage(settings=stage, environment=loaded[name], file=environments / f"{name}.yaml")
+        for name, stage in reversed(settings.items())
+        if name in loaded
     ]
-    pipeline: Pipeline | None = None
-    faulty: set[Location] = set()
-    try:
-        pipeline = Pipeline.model_validate(document.value)
-    except ValidationError as error:
-        errors = [
-            one for one in error.errors(include_url=False) if not echoes_bad_items(error=one, value=document.value)
-        ]
-        faulty = {location_of(one) for one in errors}
-        findings += type_findings(errors=errors, model=Pipeline, document=document)
-        pipeline = usable(document.value, Pipeline, faulty)
-    findings += [each for each in _checks(document, environments) if not _within(each.location, faulty)]
-    return document, pipeline, faulty, to_problems(findings=findings, path=path, document=document)
+    checked = [*_checks(document, environments), *(() if pipeline is None else _across(pipeline, stages))]
+    problems = [*found.problems, *(problem for problem in checked if not is_within(problem.location, found.faulty))]
+    problems = [*with_lines(problems, path, document=document), *elsewhere]
+    if pipeline is None or problems:
+        raise InputError(problems)
+    return LoadedPipeline(settings=pipeline, stages=tuple(stages))
 
 
-def _checks(document: YamlDocument, environments: Path) -> Iterator[Finding]:
+def _stage_names(value: Any) -> list[str]:
+    """The environments that a pipeline's file names, each once, whatever else is wrong with the file."""
+    stages = value.get("stages") if isinstance(value, dict) else None
+    names = [each.get("environment") for each in stages if isinstance(each, dict)] if isinstance(stages, list) else []
+    valid = [name for name in names if isinstance(name, str) and re.fullmatch(ENVIRONMENT_PATTERN, name)]
+    return list(dict.fromkeys(valid))
+
+
+def _checks(document: YamlDocument, environments: Path) -> Iterator[Problem]:
     """What can be said of each usable field whatever the others are."""
     value = document.value
     if not isinstance(value, dict):
@@ -351,7 +307,7 @@ def _checks(document: YamlDocument, environments: Path) -> Iterator[Finding]:
         if isinstance(name, str):
             yield from _check_environment(name, ("stages", index, "environment"), known=known, folder=environments)
             if name in seen:
-                yield Finding(
+                yield Problem(
                     location=("stages", index, "environment"),
                     found=f"{name} again",
                     allowed=f"each environment once (it is stage {seen[name] + 1} already)",
@@ -361,35 +317,31 @@ def _checks(document: YamlDocument, environments: Path) -> Iterator[Finding]:
         yield from _check_gates(stage.get("gates"), index)
 
 
-def _check_region(value: dict[str, Any]) -> Iterator[Finding]:
-    region = value.get("region")
-    known = load_catalogue().regions
+def _check_region(value: dict[str, Any]) -> Iterator[Problem]:
+    region, known = value.get("region"), load_catalogue().regions
     if isinstance(region, str) and region not in known:
-        near = difflib.get_close_matches(region, known, n=1)
-        yield Finding(
+        yield Problem(
             location=("region",),
             found=shown(region),
             allowed="a region of the catalogue",
-            advice=f"Did you mean {near[0]}?" if near else f"One of {', '.join(known)}.",
+            advice=nearest(region, known) or f"One of {', '.join(known)}.",
         )
 
 
-def _check_environment(name: str, location: Location, *, known: Sequence[str], folder: Path) -> Iterator[Finding]:
-    if name in known:
-        return
-    near = difflib.get_close_matches(name, known, n=1)
-    yield Finding(
-        location=location,
-        found=shown(name),
-        allowed=f"an environment of {folder}: {', '.join(known) or 'none there'}",
-        advice=f"Did you mean {near[0]}?" if near else "",
-    )
+def _check_environment(name: str, location: Location, *, known: Sequence[str], folder: Path) -> Iterator[Problem]:
+    if name not in known:
+        yield Problem(
+            location=location,
+            found=shown(name),
+            allowed=f"an environment of {folder}: {', '.join(known) or 'none there'}",
+            advice=nearest(name, known),
+        )
 
 
-def _check_role_name(pipeline: object, environment: str, index: int) -> Iterator[Finding]:
+def _check_role_name(pipeline: object, environment: str, index: int) -> Iterator[Problem]:
     name = f"{pipeline}-{environment}{LONGEST_OF_ROLE}"
     if isinstance(pipeline, str) and len(name) > LONGEST_ROLE_NAME:
-        yield Finding(
+        yield Problem(
             location=("stages", index, "environment"),
             found=f"the role name {name}, {len(name)} characters",
             allowed=f"{LONGEST_ROLE_NAME} characters",
@@ -397,7 +349,7 @@ def _check_role_name(pipeline: object, environment: str, index: int) -> Iterator
         )
 
 
-def _check_gates(gates: object, index: int) -> Iterator[Finding]:
+def _check_gates(gates: object, index: int) -> Iterator[Problem]:
     """A gate's name is that of an action, and CodePipeline refuses two of one name in a stage."""
     seen: dict[str, int] = {}
     for number, gate in enumerate(gates if isinstance(gates, list) else []):
@@ -405,7 +357,7 @@ def _check_gates(gates: object, index: int) -> Iterator[Finding]:
         if not isinstance(name, str):
             continue
         if name in seen:
-            yield Finding(
+            yield Problem(
                 location=("stages", index, "gates", number, "name"),
                 found=f"{name} again",
                 allowed=f"each name once in a stage (gate {seen[name] + 1} has it)",
@@ -413,21 +365,21 @@ def _check_gates(gates: object, index: int) -> Iterator[Finding]:
         seen.setdefault(name, number)
 
 
-def _across(pipeline: Pipeline, stages: Sequence[LoadedStage]) -> Iterator[Finding]:
+def _across(pipeline: Pipeline, stages: Sequence[LoadedStage]) -> Iterator[Problem]:
     """What only holds between the file and the environments."""
-    partition = _partition(pipeline.region)
+    own = partition(pipeline.region)
     order = {stage.environment: index for index, stage in enumerate(pipeline.stages)}
     for stage in stages:
         index = order[stage.settings.environment]
         if stage.environment.region != pipeline.region:
-            yield Finding(
+            yield Problem(
                 location=("stages", index, "environment"),
                 found=f"{stage.environment.environment} is in {stage.environment.region}",
                 allowed=f"an environment in {pipeline.region}, where the pipeline is",
                 advice="Write a file for a pipeline in that region: npx cdk deploy -c pipeline=<file> pipeline.",
             )
         if stage.settings.approval_text is not None and not stage.approved:
-            yield Finding(
+            yield Problem(
                 location=("stages", index, "approval_text"),
                 found=shown(stage.settings.approval_text),
                 allowed="a text where there is an approval",
@@ -439,19 +391,19 @@ def _across(pipeline: Pipeline, stages: Sequence[LoadedStage]) -> Iterator[Findi
                     gate.load_test, stage.environment, ("stages", index, "gates", number, "load_test")
                 )
     connection = pipeline.source.connection.split(":")
-    if connection[1] != partition:
-        yield Finding(
+    if connection[1] != own:
+        yield Problem(
             location=("source", "connection"),
             found=f"a connection of the partition {connection[1]}",
-            allowed=f"one of {partition}, where {pipeline.region} is",
+            allowed=f"one of {own}, where {pipeline.region} is",
         )
 
 
-def _check_load_test(gate: LoadTestGate, environment: Environment, location: Location) -> Iterator[Finding]:
+def _check_load_test(gate: LoadTestGate, environment: Environment, location: Location) -> Iterator[Problem]:
     """A gate that measures needs what runs its test, and limits to hold it against."""
     name = environment.environment
     if environment.load_test is None or environment.load_test.gate is None:
-        yield Finding(
+        yield Problem(
             location=location,
             found=f"a gate, and no load_test.gate in environments/{name}.yaml",
             allowed="an environment whose file says what is measured, and what the figures must not exceed",
@@ -461,18 +413,8 @@ def _check_load_test(gate: LoadTestGate, environment: Environment, location: Loc
     tested = {each.name for each in environment.tested_endpoints}
     for number, endpoint in enumerate(gate.endpoints or ()):
         if endpoint not in tested:
-            yield Finding(
+            yield Problem(
                 location=(*location, "endpoints", number),
                 found=shown(endpoint),
                 allowed=f"endpoints that load_test of {name} names: {', '.join(sorted(tested))}",
             )
-
-
-def _partition(region: str) -> str:
-    if region.startswith("cn-"):
-        return "aws-cn"
-    return "aws-us-gov" if region.startswith("us-gov-") else "aws"
-
-
-def _within(location: Location, faulty: set[Location]) -> bool:
-    return any(location[: len(at)] == at for at in faulty)

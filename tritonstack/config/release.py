@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from tritonstack.catalogue import ImageNotFoundError, TritonRelease, dns_suffix, load_catalogue
 from tritonstack.config.container import unread_arguments
 from tritonstack.config.fields import Site, nearest
-from tritonstack.config.yaml_loader import Finding, Location, shown
+from tritonstack.config.yaml_loader import shown
+from tritonstack.errors import Location, Problem
 
 if TYPE_CHECKING:
     from tritonstack.config.endpoint import Endpoint
@@ -18,7 +19,7 @@ SAGEMAKER_DEFAULT_AMI = "sagemaker-default"
 """The value of ``host_ami`` that leaves the choice to SageMaker."""
 
 
-def check_release(*, endpoint: Endpoint, location: Location, site: Site) -> Iterator[Finding]:
+def check_release(*, endpoint: Endpoint, location: Location, site: Site) -> Iterator[Problem]:
     """What is wrong with the release, its image and the host AMI."""
     release = site.catalogue.release(endpoint.release)
     has_image = endpoint.image is not None or endpoint.release in site.catalogue.image_table.regions
@@ -55,13 +56,13 @@ def release_warnings(*, endpoint: Endpoint, region: str) -> tuple[str, ...]:
     return tuple(warnings)
 
 
-def _unknown_release(*, endpoint: Endpoint, location: Location, site: Site) -> Finding:
+def _unknown_release(*, endpoint: Endpoint, location: Location, site: Site) -> Problem:
     table = site.catalogue.release_table
     reason = table.images_without_a_row.get(endpoint.release)
     is_assumable = site.catalogue.release(endpoint.release) is not None
     alike = nearest(endpoint.release, table.releases)
     own = "To run another one, copy its image into your registry and set image." if is_assumable else ""
-    return Finding(
+    return Problem(
         location=(*location, "release"),
         found=endpoint.release + (f": AWS has an image of it, but {reason}" if reason else ""),
         allowed=f"a release of the catalogue: {', '.join(table.releases)}",
@@ -69,13 +70,13 @@ def _unknown_release(*, endpoint: Endpoint, location: Location, site: Site) -> F
     )
 
 
-def _check_image(*, release: TritonRelease, location: Location, site: Site) -> Iterator[Finding]:
+def _check_image(*, release: TritonRelease, location: Location, site: Site) -> Iterator[Problem]:
     region = str(site.region)
     try:
         site.catalogue.image(release=release.version, region=region)
     except ImageNotFoundError as error:
         known = [version for version in site.catalogue.releases_in(region) if version in site.catalogue.releases]
-        yield Finding(
+        yield Problem(
             location=(*location, "release"),
             found=f"{release.version}, of which AWS keeps no image in {region}",
             allowed=f"a release with an image there: {', '.join(known) or 'none'}",
@@ -87,21 +88,21 @@ def _check_image(*, release: TritonRelease, location: Location, site: Site) -> I
         )
 
 
-def _check_own_image(*, image: str, location: Location, site: Site) -> Iterator[Finding]:
+def _check_own_image(*, image: str, location: Location, site: Site) -> Iterator[Problem]:
     """An image of one's own must lie in the endpoint's region, under that region's host name.
 
     Source: SageMaker API, ContainerDefinition, Image; CreateModel says »Cross region ECR image pulls are not allowed«.
     """
     *_, region, suffix = image.partition("/")[0].split(".", maxsplit=4)  # <account>.dkr.ecr.<region>.<suffix>
     if site.region is not None and region != site.region:
-        yield Finding(
+        yield Problem(
             location=location,
             found=f"an image in {region}",
             allowed=f"an image in the environment's region, {site.region}: {_registry(site.region)}",
             advice="Copy the image into a registry there.",
         )
     elif suffix != dns_suffix(region):
-        yield Finding(location=location, found=f"the host name ends in {suffix}", allowed=_registry(region))
+        yield Problem(location=location, found=f"the host name ends in {suffix}", allowed=_registry(region))
 
 
 def _registry(region: str) -> str:
@@ -110,13 +111,13 @@ def _registry(region: str) -> str:
 
 def _check_host_ami(
     *, endpoint: Endpoint, release: TritonRelease | None, location: Location, site: Site
-) -> Iterator[Finding]:
+) -> Iterator[Problem]:
     catalogue = site.catalogue
     name = str(endpoint.host_ami)
     ami = catalogue.host_ami(name)
     if ami is None:
         names = [row.name for row in catalogue.host_amis]
-        yield Finding(
+        yield Problem(
             location=(*location, "host_ami"),
             found=shown(name),
             allowed=f"{', '.join(names)}, {SAGEMAKER_DEFAULT_AMI} or null (the one that suits the release)",
@@ -124,7 +125,7 @@ def _check_host_ami(
         )
     elif release is not None and ami.too_old_for(release):
         suitable = [row.name for row in catalogue.host_amis if not row.too_old_for(release)]
-        yield Finding(
+        yield Problem(
             location=(*location, "host_ami"),
             found=f"{name} (driver {ami.driver}, CUDA {ami.cuda}), but {release.version} has CUDA {release.cuda}",
             allowed=f"a driver for that CUDA's major version: {', '.join(suitable) or 'none'}",

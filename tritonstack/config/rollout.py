@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 
 from tritonstack.config.fields import NOT_BLANK_PATTERN, SettingsModel
-from tritonstack.config.yaml_loader import Finding, Location
+from tritonstack.errors import Location, Problem
 
 if TYPE_CHECKING:
     from tritonstack.config.endpoint import Endpoint
@@ -176,14 +176,14 @@ NAMES = {"canary": "canary", "linear": "step", "rolling": "batch"}
 ROLLBACK_SIZES = ("rollback_size_percent", "rollback_size_instances")
 
 
-def check_rollout(*, endpoint: Endpoint, location: Location) -> Iterator[Finding]:
+def check_rollout(*, endpoint: Endpoint, location: Location) -> Iterator[Problem]:
     """What is wrong with an endpoint's ``rollout``; ``location`` is the endpoint's."""
     rollout = endpoint.rollout
     if rollout is None:
         return
     place, counts = (*location, "rollout"), _counts(endpoint)
     if endpoint.multi_model and not rollout.accept_multi_model:
-        yield Finding(
+        yield Problem(
             location=(*place, "accept_multi_model"),
             found="false on a multi-model endpoint",
             allowed="true: AWS's feature matrix lists no guardrails for multi-model endpoints, other pages do not"
@@ -211,13 +211,13 @@ def _counts(endpoint: Endpoint) -> range:
     return range(min(limits), max(limits) + 1)
 
 
-def _check_alarm_names(*, rollout: Rollout, location: Location) -> Iterator[Finding]:
+def _check_alarm_names(*, rollout: Rollout, location: Location) -> Iterator[Problem]:
     place = (*location, "rollback_alarms")
     for name, number in Counter(rollout.rollback_alarms).items():
         if number > 1:
-            yield Finding(location=place, found=f"{name} {number} times", allowed="each alarm once")
+            yield Problem(location=place, found=f"{name} {number} times", allowed="each alarm once")
         if name.startswith("arn:"):
-            yield Finding(
+            yield Problem(
                 location=place,
                 found=name,
                 allowed="an alarm's name: SageMaker finds it in the endpoint's account and region",
@@ -225,7 +225,7 @@ def _check_alarm_names(*, rollout: Rollout, location: Location) -> Iterator[Find
             )
     own, named = rollout.own_alarms.count if rollout.own_alarms else 0, len(rollout.rollback_alarms)
     if own + named > MOST_ALARMS:
-        yield Finding(
+        yield Problem(
             location=place,
             found=f"{named} names, and {own} alarms of the stack's own: {own + named}",
             allowed=f"{MOST_ALARMS} alarms together, so {MOST_ALARMS - own} names",
@@ -233,11 +233,11 @@ def _check_alarm_names(*, rollout: Rollout, location: Location) -> Iterator[Find
         )
 
 
-def _check_all_at_once(*, rollout: Rollout, location: Location) -> Iterator[Finding]:
+def _check_all_at_once(*, rollout: Rollout, location: Location) -> Iterator[Problem]:
     for field in ("size_percent", "size_instances", "wait_seconds"):
         value = getattr(rollout, field)
         if value is not None:
-            yield Finding(
+            yield Problem(
                 location=(*location, field),
                 found=f"{value} with kind: all-at-once",
                 allowed="null: there is one step, and what follows it is termination_wait_seconds",
@@ -247,10 +247,10 @@ def _check_all_at_once(*, rollout: Rollout, location: Location) -> Iterator[Find
         yield from _check_alarms(rollout, location)
 
 
-def _check_in_steps(*, rollout: Rollout, counts: range, location: Location) -> Iterator[Finding]:
+def _check_in_steps(*, rollout: Rollout, counts: range, location: Location) -> Iterator[Problem]:
     sizes = [name for name in ("size_percent", "size_instances") if getattr(rollout, name) is not None]
     if len(sizes) != 1:
-        yield Finding(
+        yield Problem(
             location=(*location, "size_percent"),
             found="both size_percent and size_instances" if sizes else "neither size_percent nor size_instances",
             allowed=f"exactly one of them with kind: {rollout.kind}",
@@ -260,7 +260,7 @@ def _check_in_steps(*, rollout: Rollout, counts: range, location: Location) -> I
         for count in sorted({counts[0], counts[-1]}):
             yield from _check_size(rollout=rollout, count=count, counts=counts, location=(*location, sizes[0]))
     if rollout.wait_seconds is None:
-        yield Finding(
+        yield Problem(
             location=(*location, "wait_seconds"),
             found="null",
             allowed=f"0 to 3600 seconds with kind: {rollout.kind}",
@@ -269,7 +269,7 @@ def _check_in_steps(*, rollout: Rollout, counts: range, location: Location) -> I
     yield from _check_alarms(rollout, location)
 
 
-def _check_size(*, rollout: Rollout, count: int, counts: range, location: Location) -> Iterator[Finding]:
+def _check_size(*, rollout: Rollout, count: int, counts: range, location: Location) -> Iterator[Problem]:
     """The step must be a whole instance or more, and between the limits."""
     what, least = NAMES[rollout.kind], LEAST[rollout.kind]
     instances = rollout.step_instances(count)
@@ -277,7 +277,7 @@ def _check_size(*, rollout: Rollout, count: int, counts: range, location: Locati
     percent = rollout.size_percent or 100 * instances / count
     arithmetic = f"{size} instances, which is {instances:g} of an instance" if instances < 1 else f"{size} instances"
     if count == 1:
-        yield Finding(
+        yield Problem(
             location=location,
             found=f"a {what} of a fleet of 1 instance{_fleet(counts)}",
             allowed=f"a fleet of 2 or more: a {what} is at most {MOST} % of it, and {MOST} % of 1 is half an instance",
@@ -286,7 +286,7 @@ def _check_size(*, rollout: Rollout, count: int, counts: range, location: Locati
             else "Set scaling.minimum: 2 (and each schedule's), or kind: all-at-once.",
         )
     elif instances < 1:
-        yield Finding(
+        yield Problem(
             location=location,
             found=f"{arithmetic}{_fleet(counts)}",
             allowed=f"at least one instance: {-(-100 // count)} % or more of {count}",
@@ -294,7 +294,7 @@ def _check_size(*, rollout: Rollout, count: int, counts: range, location: Locati
         )
     elif not least <= percent <= MOST:
         low = max(1, -(-least * count // 100))
-        yield Finding(
+        yield Problem(
             location=location,
             found=f"{arithmetic}, which is {percent:.0f} % of the fleet{_fleet(counts)}",
             allowed=f"{f'{least} to ' if least else 'at most '}{MOST} % of {count} instances: {low} to {count // 2}",
@@ -319,12 +319,12 @@ def _sizes_of_all(counts: range, *, least: int) -> str:
     )
 
 
-def _check_rolling(*, rollout: Rollout, counts: range, location: Location) -> Iterator[Finding]:
+def _check_rolling(*, rollout: Rollout, counts: range, location: Location) -> Iterator[Problem]:
     """What rolling alone has, and what it has not (API reference, RollingUpdatePolicy)."""
     sizes = [name for name in ROLLBACK_SIZES if getattr(rollout, name) is not None]
     if rollout.kind != "rolling":
         for name in sizes:
-            yield Finding(
+            yield Problem(
                 location=(*location, name),
                 found=f"{getattr(rollout, name)} with kind: {rollout.kind}",
                 allowed="null: the old fleet is whole until the end, and takes every call back at once",
@@ -332,14 +332,14 @@ def _check_rolling(*, rollout: Rollout, counts: range, location: Location) -> It
             )
         return
     if rollout.termination_wait_seconds:
-        yield Finding(
+        yield Problem(
             location=(*location, "termination_wait_seconds"),
             found=f"{rollout.termination_wait_seconds} with kind: rolling",
             allowed="0: old instances end after each batch, and wait_seconds follows the last one too",
             advice="Remove the field.",
         )
     if len(sizes) == 2:
-        yield Finding(
+        yield Problem(
             location=(*location, sizes[0]),
             found=f"both {sizes[0]} and {sizes[1]}",
             allowed="one of them, or none: all at once",
@@ -352,14 +352,14 @@ def _check_rolling(*, rollout: Rollout, counts: range, location: Location) -> It
         found = (
             f"{instances:g} of {count} instances" if part is None else f"{part} % of {count}: {instances:g} instances"
         )
-        yield Finding(
+        yield Problem(
             location=(*location, sizes[0]),
             found=f"{found}{_fleet(counts)}",
             allowed=f"1 to {count} instances, or {math.ceil(100 / count)} to 100 %",
         )
 
 
-def _check_watched(*, rollout: Rollout, location: Location) -> Iterator[Finding]:
+def _check_watched(*, rollout: Rollout, location: Location) -> Iterator[Problem]:
     """An alarm of our own that cannot fire before the wait is over only looks as if it guarded something."""
     if rollout.alarms is None or not rollout.alarms.count:
         return
@@ -367,7 +367,7 @@ def _check_watched(*, rollout: Rollout, location: Location) -> Iterator[Finding]
         given = field == "termination_wait_seconds" or rollout.wait_seconds is not None
         needed = field == "wait_seconds" or seconds > 0  # without a wait before the old fleet ends nothing is watched
         if given and needed and seconds < SEEN_SECONDS:
-            yield Finding(
+            yield Problem(
                 location=(*location, field),
                 found=f"{seconds} seconds",
                 allowed=f"{SEEN_SECONDS} seconds or more, as long as the stack has alarms of its own: up to 60 until a"
@@ -376,13 +376,13 @@ def _check_watched(*, rollout: Rollout, location: Location) -> Iterator[Finding]
             )
 
 
-def _check_slowest_load(*, endpoint: Endpoint, rollout: Rollout, location: Location) -> Iterator[Finding]:
+def _check_slowest_load(*, endpoint: Endpoint, rollout: Rollout, location: Location) -> Iterator[Problem]:
     """The calls of a cold fleet that wait for their models must be answered before the alarms are believed."""
     slowest = rollout.slowest_load_seconds
     if slowest is None:
         return
     if not endpoint.multi_model:
-        yield Finding(
+        yield Problem(
             location=(*location, "slowest_load_seconds"),
             found=f"{slowest:g} on a single-model endpoint",
             allowed="null: its one model is loaded before an instance takes calls",
@@ -393,7 +393,7 @@ def _check_slowest_load(*, endpoint: Endpoint, rollout: Rollout, location: Locat
     wait = getattr(rollout, field)
     watches = wait is not None and (field == "wait_seconds" or wait > 0)
     if watches and wait < slowest:
-        yield Finding(
+        yield Problem(
             location=(*location, field),
             found=f"{wait} seconds, and the slowest load took {slowest:g}: the wait is over {slowest - wait:g} seconds"
             " before that model has answered its first call",
@@ -402,14 +402,14 @@ def _check_slowest_load(*, endpoint: Endpoint, rollout: Rollout, location: Locat
         )
 
 
-def _check_duration(*, rollout: Rollout, counts: range, location: Location) -> Iterator[Finding]:
+def _check_duration(*, rollout: Rollout, counts: range, location: Location) -> Iterator[Problem]:
     """SageMaker rolls back what does not end in time, and waits alone may take longer than that."""
     if rollout.maximum_execution_minutes is None:
         return
     count = max(counts, key=rollout.watched_seconds)
     most, waits = rollout.maximum_execution_minutes * 60, rollout.watched_seconds(count)
     if waits >= most:
-        yield Finding(
+        yield Problem(
             location=(*location, "maximum_execution_minutes"),
             found=f"{rollout.maximum_execution_minutes} ({most} s), and the waits of the steps of {count} instances"
             f" together take {waits} s{_fleet(counts)}",
@@ -418,12 +418,12 @@ def _check_duration(*, rollout: Rollout, counts: range, location: Location) -> I
         )
 
 
-def _check_alarms(rollout: Rollout, location: Location) -> Iterator[Finding]:
+def _check_alarms(rollout: Rollout, location: Location) -> Iterator[Problem]:
     """A wait needs an alarm that can end it in a rollback."""
     own = rollout.alarms is not None and rollout.alarms.count
     if own or rollout.rollback_alarms:
         return
-    yield Finding(
+    yield Problem(
         location=(*location, "rollback_alarms"),
         found=f"no alarm with kind: {rollout.kind} and a wait, and none of the stack's own",
         allowed="the names of 1 to 10 CloudWatch alarms, or alarms: {}",

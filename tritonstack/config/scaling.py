@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 
 from tritonstack.config.fields import SettingsModel, Site
-from tritonstack.config.yaml_loader import Finding, Location
+from tritonstack.errors import Location, Problem
 from tritonstack.naming import NAME_PATTERN
 
 if TYPE_CHECKING:
@@ -211,7 +211,7 @@ def _cron_problems(text: str) -> Iterator[str]:
         yield f"day-of-month {fields[2]} with day-of-week {fields[4]}: exactly one of the two must be ?"
 
 
-def check_scaling(*, endpoint: Endpoint, location: Location, site: Site) -> Iterator[Finding]:
+def check_scaling(*, endpoint: Endpoint, location: Location, site: Site) -> Iterator[Problem]:
     """What is wrong with an endpoint's ``scaling``; ``location`` is the endpoint's."""
     scaling = endpoint.scaling
     if scaling is None:
@@ -221,7 +221,7 @@ def check_scaling(*, endpoint: Endpoint, location: Location, site: Site) -> Iter
     if "initial_instance_count" in endpoint.model_fields_set:  # else it is the minimum
         yield from _check_initial(endpoint=endpoint, scaling=scaling, location=location)
     if endpoint.multi_model and scaling.gpu_memory is not None:
-        yield Finding(
+        yield Problem(
             location=(*place, "gpu_memory"),
             found=f"{scaling.gpu_memory:g} on a multi-model endpoint",
             allowed="null: there memory fills by design, for loaded models stay until another needs their place; it "
@@ -231,13 +231,13 @@ def check_scaling(*, endpoint: Endpoint, location: Location, site: Site) -> Iter
     yield from check_limits_and_targets(scaling, location=place, production=production)
 
 
-def check_limits_and_targets(scaling: Scaling, *, location: Location, production: bool) -> Iterator[Finding]:
+def check_limits_and_targets(scaling: Scaling, *, location: Location, production: bool) -> Iterator[Problem]:
     """What is wrong with a ``scaling`` whatever endpoint it is of; ``location`` is its own."""
     for check in limits_and_targets(scaling, location=location, production=production):
         yield from check
 
 
-def limits_and_targets(scaling: Scaling, *, location: Location, production: bool) -> tuple[Iterator[Finding], ...]:
+def limits_and_targets(scaling: Scaling, *, location: Location, production: bool) -> tuple[Iterator[Problem], ...]:
     """The same check by check: none needs what another one looks at."""
     return (
         _check_bounds(scaling=scaling, location=location, production=production),
@@ -247,15 +247,15 @@ def limits_and_targets(scaling: Scaling, *, location: Location, production: bool
     )
 
 
-def _check_bounds(*, scaling: Scaling, location: Location, production: bool) -> Iterator[Finding]:
+def _check_bounds(*, scaling: Scaling, location: Location, production: bool) -> Iterator[Problem]:
     if scaling.maximum < scaling.minimum:
-        yield Finding(
+        yield Problem(
             location=(*location, "maximum"),
             found=f"{scaling.maximum}, less than the minimum of {scaling.minimum}",
             allowed=f"{scaling.minimum} or more",
         )
     if production and scaling.minimum < PRODUCTION_INSTANCES:
-        yield Finding(
+        yield Problem(
             location=(*location, "minimum"),
             found=str(scaling.minimum),
             allowed=f"{PRODUCTION_INSTANCES} or more on a production multi-model endpoint",
@@ -263,11 +263,11 @@ def _check_bounds(*, scaling: Scaling, location: Location, production: bool) -> 
         )
 
 
-def _check_initial(*, endpoint: Endpoint, scaling: Scaling, location: Location) -> Iterator[Finding]:
+def _check_initial(*, endpoint: Endpoint, scaling: Scaling, location: Location) -> Iterator[Problem]:
     count = endpoint.initial_instance_count
     if scaling.minimum <= scaling.maximum and not scaling.minimum <= count <= scaling.maximum:
         side = "below scaling.minimum" if count < scaling.minimum else "above scaling.maximum"
-        yield Finding(
+        yield Problem(
             location=(*location, "initial_instance_count"),
             found=f"{count}, {side}",
             allowed=f"{scaling.minimum} to {scaling.maximum}, the limits of scaling",
@@ -275,10 +275,10 @@ def _check_initial(*, endpoint: Endpoint, scaling: Scaling, location: Location) 
         )
 
 
-def _check_targets(*, scaling: Scaling, location: Location) -> Iterator[Finding]:
+def _check_targets(*, scaling: Scaling, location: Location) -> Iterator[Problem]:
     if scaling.invocations_per_instance is not None and scaling.requests_per_second is not None:
         target = scaling.requests_per_second * SECONDS_IN_A_MINUTE * scaling.factor
-        yield Finding(
+        yield Problem(
             location=(*location, "requests_per_second"),
             found=f"{scaling.requests_per_second:g} beside invocations_per_instance: "
             f"{scaling.invocations_per_instance:g}",
@@ -287,7 +287,7 @@ def _check_targets(*, scaling: Scaling, location: Location) -> Iterator[Finding]
             f"{target:g} calls a minute.",
         )
     if scaling.safety_factor is not None and scaling.requests_per_second is None:
-        yield Finding(
+        yield Problem(
             location=(*location, "safety_factor"),
             found=f"{scaling.safety_factor:g} without requests_per_second",
             allowed="null: it is multiplied with what was measured",
@@ -295,7 +295,7 @@ def _check_targets(*, scaling: Scaling, location: Location) -> Iterator[Finding]
         )
     if scaling.targets or scaling.schedules:
         return
-    yield Finding(
+    yield Problem(
         location=location,
         found="limits, but nothing that changes the number of instances",
         allowed="at least one of invocations_per_instance, requests_per_second, gpu_utilization, gpu_memory, "
@@ -303,10 +303,10 @@ def _check_targets(*, scaling: Scaling, location: Location) -> Iterator[Finding]
     )
 
 
-def _check_cooldowns(*, scaling: Scaling, location: Location) -> Iterator[Finding]:
+def _check_cooldowns(*, scaling: Scaling, location: Location) -> Iterator[Problem]:
     out, in_ = scaling.scale_out_cooldown_seconds, scaling.scale_in_cooldown_seconds
     if out >= in_ and not scaling.accept_fast_scale_in:
-        yield Finding(
+        yield Problem(
             location=(*location, "scale_in_cooldown_seconds"),
             found=f"{in_} s with scale_out_cooldown_seconds of {out} s",
             allowed=f"more than {out}: instances are added faster than removed",
@@ -315,20 +315,20 @@ def _check_cooldowns(*, scaling: Scaling, location: Location) -> Iterator[Findin
         )
 
 
-def _check_schedules(*, scaling: Scaling, location: Location, production: bool) -> Iterator[Finding]:
+def _check_schedules(*, scaling: Scaling, location: Location, production: bool) -> Iterator[Problem]:
     for name, count in Counter(schedule.name for schedule in scaling.schedules).items():
         if count > 1:
-            yield Finding(location=location, found=f"{name} {count} times", allowed="each name once")
+            yield Problem(location=location, found=f"{name} {count} times", allowed="each name once")
     for index, schedule in enumerate(scaling.schedules):
         place = (*location, index)
         for problem in time_problems(schedule.when):
-            yield Finding(
+            yield Problem(
                 location=(*place, "when"),
                 found=problem,
                 allowed='"cron(0 7 ? * MON-FRI *)" or "at(2026-12-24T18:00:00)"',
             )
         if not is_time_zone(schedule.time_zone):
-            yield Finding(
+            yield Problem(
                 location=(*place, "time_zone"),
                 found=schedule.time_zone,
                 allowed="an IANA name: UTC, Europe/Berlin, America/New_York",
@@ -336,21 +336,21 @@ def _check_schedules(*, scaling: Scaling, location: Location, production: bool) 
         yield from _check_limits(schedule=schedule, scaling=scaling, location=place, production=production)
 
 
-def _check_limits(*, schedule: Schedule, scaling: Scaling, location: Location, production: bool) -> Iterator[Finding]:
+def _check_limits(*, schedule: Schedule, scaling: Scaling, location: Location, production: bool) -> Iterator[Problem]:
     if schedule.minimum is None and schedule.maximum is None:
-        yield Finding(location=location, found="neither minimum nor maximum", allowed="one of them or both")
+        yield Problem(location=location, found="neither minimum nor maximum", allowed="one of them or both")
         return
     least = scaling.minimum if schedule.minimum is None else schedule.minimum
     most = scaling.maximum if schedule.maximum is None else schedule.maximum
     if most < least and scaling.minimum <= scaling.maximum:
-        yield Finding(
+        yield Problem(
             location=location,
             found=f"a maximum of {most} with a minimum of {least}",
             allowed=f"a maximum of {least} or more; what a schedule leaves out is that of scaling: "
             f"{scaling.minimum} to {scaling.maximum}",
         )
     if production and least < PRODUCTION_INSTANCES and schedule.minimum is not None:
-        yield Finding(
+        yield Problem(
             location=(*location, "minimum"),
             found=str(schedule.minimum),
             allowed=f"{PRODUCTION_INSTANCES} or more on a production multi-model endpoint",

@@ -1,9 +1,12 @@
-"""Strict YAML files as pydantic models, every problem with its line: environments, pipelines, recipes, scenarios."""
+"""Strict YAML files as pydantic models, every problem with its line: environments, pipelines, recipes, scenarios.
+
+PyYAML's own loader takes the last of two equal keys in silence and turns ``2024-01-01`` into a date. Here no key stands
+twice, keys are text, there are no dates, and the line of every value is kept.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import errno
 import json
 import re
@@ -13,21 +16,19 @@ import typing
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import yaml
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from tritonstack.config.fields import PATTERNS
-from tritonstack.errors import InputError, Problem
+from tritonstack.config.fields import PATTERNS, nearest
+from tritonstack.errors import InputError, Location, Problem
 
-# PyYAML's own loader takes the last of two equal keys in silence and turns ``2024-01-01`` into a date; neither is
-# wanted in a file that decides what is deployed.
-
-
-Location = tuple[str | int, ...]
+Model = TypeVar("Model", bound=BaseModel)
+Finding = Problem
+"""The older name, for the simulation's scenarios."""
 LARGEST_FILE = 1_000_000
 MOST_VALUES = 100_000
 
@@ -49,7 +50,7 @@ _MERGE = "tag:yaml.org,2002:merge"
 
 
 class YamlError(Exception):
-    """A place in the file that cannot be read any further: its line, what was found, what is allowed, what to do."""
+    """The file cannot be read beyond a line; has the parts of a Problem."""
 
     def __init__(self, *, line: int | None, found: str, allowed: str, advice: str = "") -> None:
         """``line`` counts from 1; None where the whole file is meant."""
@@ -59,7 +60,7 @@ class YamlError(Exception):
 
 @dataclass(kw_only=True)
 class YamlDocument:
-    """A YAML file's value, with where each part of it stands.
+    """A YAML file's value, and the place of each part in the file.
 
     Attributes:
         value: mappings, lists, texts, numbers, truth values and None.
@@ -107,7 +108,7 @@ def _check_file(path: Path) -> None:
         mode = path.stat().st_mode
     except OSError as error:
         if not path.is_symlink():
-            return  # reading it says what is wrong
+            return  # the error of reading it is reported
         looped = error.errno == errno.ELOOP
         found = f"a symbolic link to {path.readlink()}, which {'leads back to it' if looped else 'is not there'}"
         advice = "Remove the link, or point it at a file."
@@ -246,36 +247,7 @@ def _first_line(text: str) -> str:
 
 
 LONGEST_SHOWN = 120
-_PARTS = re.compile(r"\[[0-9]+\]|[^.\[]+")
 LONGEST_NUMBER_BITS = 4096
-
-
-@dataclass(frozen=True, kw_only=True)
-class Finding:
-    """One thing that is wrong, before it is known in which file and line.
-
-    Attributes:
-        location: path of keys and indices (``("endpoints", 0, "release")``).
-        found: what stands there.
-        allowed: what may stand there.
-        advice: what to do, where that does not follow.
-    """
-
-    location: Location
-    found: str
-    allowed: str
-    advice: str = ""
-
-
-def path_text(location: Location) -> str:
-    """``("endpoints", 0, "release")`` → ``endpoints[0].release``."""
-    text = ""
-    for part in location:
-        if isinstance(part, int):
-            text += f"[{part}]"
-        else:
-            text += f".{part}" if text else part
-    return text
 
 
 def shown(value: object) -> str:
@@ -297,42 +269,79 @@ def shown(value: object) -> str:
     return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}… ({len(text)} characters)"
 
 
-def to_problems(*, findings: Iterable[Finding], path: Path, document: YamlDocument | None = None) -> list[Problem]:
-    """The findings as problems, in the order of the file; ``environments/dev.yaml:12`` where the line is known.
+def with_lines(problems: Iterable[Problem], path: Path, *, document: YamlDocument | None = None) -> list[Problem]:
+    """The problems of the file at ``path`` with file and line (``environments/dev.yaml:12``), in the order of the file.
 
-    Without ``document`` the file is read for its lines, if it is there.
+    A problem of another file stays as it is. Without ``document`` the file is read for its lines, if it exists.
     """
-    placed = []
-    document = document or _document(path)
-    for finding in findings:
-        line = document.line(finding.location) if document else None
-        problem = Problem(
-            file=f"{path}:{line}" if line else str(path),
-            field=path_text(finding.location),
-            found=finding.found,
-            allowed=finding.allowed,
-            advice=finding.advice,
-        )
-        placed.append((line or 0, problem.field, problem))
-    return [problem for _, _, problem in sorted(placed, key=lambda item: item[:2])]
-
-
-def with_lines(problems: Iterable[Problem], path: Path) -> list[Problem]:
-    """The problems, each that is about a field of the file at ``path`` with its line."""
-    document = _document(path)
-    placed = []
+    if document is None:
+        try:
+            document = read_yaml(path) if path.is_file() else YamlDocument()
+        except InputError:
+            document = YamlDocument()
+    placed: list[tuple[int, Problem]] = []
     for problem in problems:
-        field = tuple(int(part[1:-1]) if part[0] == "[" else part for part in _PARTS.findall(problem.field))
-        line = document.line(field) if document is not None and problem.file == str(path) else None
-        placed.append(problem if line is None else dataclasses.replace(problem, file=f"{path}:{line}"))
-    return placed
+        if problem.file not in (None, str(path)):
+            placed.append((0, problem))
+            continue
+        line = document.line(problem.location or _location(problem.field)) or 0
+        placed.append((line, dataclasses.replace(problem, file=f"{path}:{line}" if line else str(path))))
+    return [problem for _, problem in sorted(placed, key=lambda item: (item[0], item[1].field))]
 
 
-def _document(path: Path) -> YamlDocument | None:
+def _location(field: str) -> Location:
+    """``endpoints[0].release`` → ``("endpoints", 0, "release")``."""
+    parts = re.findall(r"\[[0-9]+\]|[^.\[]+", field)
+    return tuple(int(part[1:-1]) if part[0] == "[" else part for part in parts)
+
+
+def is_within(location: Location, faulty: Iterable[Location]) -> bool:
+    """Whether one of the ``faulty`` places is ``location`` or around it."""
+    return any(location[: len(place)] == place for place in faulty)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Validated(Generic[Model]):
+    """A document as a model.
+
+    Attributes:
+        value: the model; None where the document has a problem that pydantic reports.
+        problems: keys that stand twice, and pydantic's errors; their files and lines are not set yet.
+        faulty: where pydantic's errors are.
+    """
+
+    value: Model | None
+    problems: list[Problem]
+    faulty: frozenset[Location]
+
+
+def load_yaml(path: Path, model: type[Model]) -> Model:
+    """The YAML file at ``path`` as a ``model``. Raises InputError with every problem of the file."""
+    document = read_yaml(path)
+    found = validate(document, model)
+    if found.value is None or found.problems:
+        raise InputError(with_lines(found.problems, path, document=document))
+    return found.value
+
+
+def validate(document: YamlDocument, model: type[Model], *, value: object = ...) -> Validated[Model]:
+    """A document as a ``model``; ``value``: what is validated in place of the document's own value."""
+    value = document.value if value is ... else value
+    problems = [
+        Problem(
+            location=location,
+            found=f"{location[-1]} again in line {later}",
+            allowed=f"each key once in a mapping (it stands in line {first})",
+            advice="Remove one of the two.",
+        )
+        for location, first, later in document.repeated
+    ]
     try:
-        return read_yaml(path) if path.is_file() else None
-    except InputError:
-        return None
+        return Validated(value=model.model_validate(value), problems=problems, faulty=frozenset())
+    except ValidationError as error:
+        errors = [each for each in error.errors(include_url=False) if not _echoes_bad_items(each, value)]
+    problems += [_problem(error=each, model=model, document=document) for each in errors]
+    return Validated(value=None, problems=problems, faulty=frozenset(map(_location_of, errors)))
 
 
 _KINDS = {
@@ -366,20 +375,15 @@ _ADVICE = {
 }
 
 
-def type_findings(*, errors: Iterable[ErrorDetails], model: type[BaseModel], document: YamlDocument) -> list[Finding]:
-    """One finding for each of pydantic's errors about ``document``, which was validated as ``model``."""
-    return [_finding(error=error, model=model, document=document) for error in errors]
-
-
-def echoes_bad_items(*, error: ErrorDetails, value: object) -> bool:
+def _echoes_bad_items(error: ErrorDetails, value: object) -> bool:
     """Whether a list is called too short only because its faulty items, each reported by itself, were not counted."""
     if error["type"] != "too_short":
         return False
-    items = at(value, location_of(error))
+    items = _at(value, _location_of(error))
     return isinstance(items, list) and len(items) >= error["ctx"]["min_length"]
 
 
-def location_of(error: ErrorDetails) -> Location:
+def _location_of(error: ErrorDetails) -> Location:
     """Where the error is, without pydantic's mark for the key of a mapping."""
     return error["loc"][:-1] if _about_a_key(error) else error["loc"]
 
@@ -390,7 +394,7 @@ def _about_a_key(error: ErrorDetails) -> bool:
     return len(place) > 1 and place[-1] == "[key]" and place[-2] == error["input"]
 
 
-def at(value: object, location: Location) -> object:
+def _at(value: object, location: Location) -> object:
     """The part of ``value`` at ``location``; None where there is none."""
     for part in location:
         try:
@@ -400,19 +404,17 @@ def at(value: object, location: Location) -> object:
     return value
 
 
-def _finding(*, error: ErrorDetails, model: type[BaseModel], document: YamlDocument) -> Finding:
-    location = location_of(error)
-    kind = error["type"]
-    if kind == "extra_forbidden":
+def _problem(*, error: ErrorDetails, model: type[BaseModel], document: YamlDocument) -> Problem:
+    """One of pydantic's errors: what the file has, what the field takes, and what it means."""
+    location, is_key = _location_of(error), _about_a_key(error)
+    if error["type"] == "extra_forbidden":
         return _unknown_field(location=location, fields=_model_at(model, location[:-1]), document=document)
-    allowed = _allowed(error)
-    is_key = _about_a_key(error)
     field = None if is_key else _field_at(model, location)
-    description = field.description if field else None
-    return Finding(
+    allowed = _allowed(error)
+    return Problem(
         location=location,
         found=_found(error=error, location=location, is_key=is_key, document=document),
-        allowed=f"{allowed}: {description}" if description else allowed,
+        allowed=f"{allowed}: {field.description}" if field and field.description else allowed,
         advice=_advice(error),
     )
 
@@ -423,12 +425,9 @@ def _allowed(error: ErrorDetails) -> str:
     }
     if error["type"] == "string_pattern_mismatch" and details["pattern"] in PATTERNS:
         return PATTERNS[details["pattern"]]
-    return _KINDS[error["type"]].format(**details) if error["type"] in _KINDS else _own_words(error["msg"])
-
-
-def _own_words(message: str) -> str:
-    """What a validator of ours said, without pydantic's mark."""
-    return message.removeprefix("Value error, ")
+    if error["type"] in _KINDS:
+        return _KINDS[error["type"]].format(**details)
+    return error["msg"].removeprefix("Value error, ")  # pydantic's mark before the text of a validator
 
 
 def _advice(error: ErrorDetails) -> str:
@@ -444,21 +443,22 @@ def _found(*, error: ErrorDetails, location: Location, is_key: bool, document: Y
         return "nothing"
     if is_key:
         return f"the key {shown(location[-1])}"
-    value = at(document.value, location)
+    if not location and document.value is None:
+        return "an empty file"
+    value = _at(document.value, location)
     text = document.texts.get(location)
     if text is not None and not isinstance(value, str) and text != shown(value):
         return f"{text or 'nothing'} (YAML reads {shown(value)})"
     return shown(value)
 
 
-def _unknown_field(*, location: Location, fields: Mapping[str, FieldInfo], document: YamlDocument) -> Finding:
+def _unknown_field(*, location: Location, fields: Mapping[str, FieldInfo], document: YamlDocument) -> Problem:
     name = str(location[-1])
-    near = difflib.get_close_matches(name, fields, n=1)
-    return Finding(
+    return Problem(
         location=location,
-        found=f"the field {name}: {shown(at(document.value, location))}",
+        found=f"the field {name}: {shown(_at(document.value, location))}",
         allowed=f"the fields {', '.join(fields)}",
-        advice=f"Did you mean {near[0]}?" if near else "Remove it.",
+        advice=nearest(name, fields) or "Remove it.",
     )
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 from tritonstack.catalogue import ImageNotFoundError, TritonRelease, load_catalogue
 from tritonstack.catalogue.instances import BuilderKind, BuildMachine, load_build_machines, version_parts
 from tritonstack.config import Endpoint, Environment
-from tritonstack.config.yaml_loader import Finding, Location, shown, to_problems
+from tritonstack.config.yaml_loader import shown, with_lines
 from tritonstack.engines.engine_step import LEAST_DRIVERS
 from tritonstack.engines.trtexec import engine_problems
-from tritonstack.errors import Problem
+from tritonstack.errors import Location, Problem
 from tritonstack.models.contents import lacks_plan
 from tritonstack.models.engine_recipe import Engine
 from tritonstack.models.recipe import RECIPE, read_recipe
@@ -269,11 +269,11 @@ def plan_engines(
     """
     builders: dict[tuple[Platform, str], Builder] = {}
     served: dict[tuple[Platform, str], list[EngineNeed]] = {}
-    findings: list[Finding] = []
+    findings: list[Problem] = []
     refused: list[Problem] = []
     for needs in _by_entry(environment, archives):
         builder = _builder(needs, environment)
-        wrong = [*_without_recipe(needs), *_unloadable(needs), *([builder] if isinstance(builder, Finding) else ())]
+        wrong = [*_without_recipe(needs), *_unloadable(needs), *([builder] if isinstance(builder, Problem) else ())]
         options = _refused_options(needs, file=file)
         findings += wrong
         refused += options
@@ -282,7 +282,7 @@ def plan_engines(
             served.setdefault((builder.platform, builder.image), []).extend(needs)
     return EnginePlan(
         builds=tuple(_build(builders[key], served[key]) for key in sorted(builders)),
-        problems=(*to_problems(findings=findings, path=file), *dict.fromkeys(refused)),
+        problems=(*with_lines(findings, file), *dict.fromkeys(refused)),
     )
 
 
@@ -294,14 +294,14 @@ def _build(builder: Builder, needs: Sequence[EngineNeed]) -> PlannedBuild:
     )
 
 
-def _builder(needs: Sequence[EngineNeed], environment: Environment) -> Builder | Finding:
+def _builder(needs: Sequence[EngineNeed], environment: Environment) -> Builder | Problem:
     """What builds the engines of one entry, or why nothing does."""
     endpoint, kind = needs[0].endpoint, environment.builds.engine_builder
     try:
         return builder_for(endpoint.platform, environment.region, image=endpoint.image, kind=kind)
     except NoBuilderError as error:
         found = f"{_engines(needs)} cannot be built: {error.found}"
-        return Finding(location=needs[0].location, found=found, allowed=error.allowed, advice=error.advice)
+        return Problem(location=needs[0].location, found=found, allowed=error.allowed, advice=error.advice)
 
 
 def _by_entry(
@@ -320,25 +320,25 @@ def _by_entry(
                 yield needs
 
 
-def _without_recipe(needs: Sequence[EngineNeed]) -> Iterator[Finding]:
+def _without_recipe(needs: Sequence[EngineNeed]) -> Iterator[Problem]:
     """TensorRT models for which no recipe, their own or that of a folder that they are taken from, has an engine."""
     without = [need for need in needs if not _recipes(need.source)]
     if without:
-        yield Finding(
+        yield Problem(
             location=without[0].location,
             found=f"{_engines(without)} cannot be built: there is no plan, and no engine in its recipe",
             allowed="a recipe with engine: and its shapes, or a model.plan in the folder",
         )
 
 
-def _unloadable(needs: Sequence[EngineNeed]) -> Iterator[Finding]:
+def _unloadable(needs: Sequence[EngineNeed]) -> Iterator[Problem]:
     """Plans that later versions load, on an endpoint whose Triton is not told to load such (tensorrt_backend, README).
 
     Triton then executes code that the plan carries, so it does that only where it is told to.
     """
     compatible = [need for need in needs if any(engine.version_compatible for engine in _recipes(need.source))]
     if compatible and VERSION_COMPATIBLE not in needs[0].endpoint.container.additional_args:
-        yield Finding(
+        yield Problem(
             location=(*needs[0].location[:2], "container", "additional_args"),
             found=f"{shown(list(needs[0].endpoint.container.additional_args))}, and {compatible[0].source.name} has an "
             "engine with version_compatible: true, which Triton would not load",

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, ValidationError, ValidationInfo, field_validator, model_validator
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
 from tritonstack.adapters import Adapters, Answers
-from tritonstack.config.yaml_loader import Finding, read_yaml, shown, to_problems, type_findings
+from tritonstack.config.yaml_loader import load_yaml
 from tritonstack.errors import InputError, Problem
 from tritonstack.models.engine_recipe import Engine
 from tritonstack.models.onnxruntime_options import OnnxRuntimeOptions
@@ -275,21 +275,7 @@ def read_recipe(folder: Path) -> Recipe:
     path = folder / RECIPE
     if not path.exists():
         raise InputError([_no_recipe(folder)])
-    document = read_yaml(path)
-    if not isinstance(document.value, dict):
-        found = "an empty file" if document.value is None else shown(document.value)
-        raise InputError([Problem(file=str(path), found=found, allowed="a mapping of the recipe's fields")])
-    findings = [
-        Finding(location=location, found=f"{location[-1]} again in line {later}", allowed="each key once in a mapping")
-        for location, _, later in document.repeated
-    ]
-    try:
-        recipe = Recipe.model_validate(document.value)
-    except ValidationError as error:
-        findings += type_findings(errors=error.errors(include_url=False), model=Recipe, document=document)
-    if findings:
-        raise InputError(to_problems(findings=findings, path=path, document=document))
-    return recipe
+    return load_yaml(path, Recipe)
 
 
 def _no_recipe(folder: Path) -> Problem:

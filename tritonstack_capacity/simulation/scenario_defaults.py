@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tritonstack.config import Endpoint, Environment, load_environment
-from tritonstack.config.yaml_loader import Finding, Location
-from tritonstack.errors import InputError, Problem
+from tritonstack.config.yaml_loader import Finding
+from tritonstack.errors import InputError, Location, Problem
 from tritonstack.models.model_config import ModelConfig, read_config
 from tritonstack.paths import LocalPaths, project_folder
 from tritonstack_capacity.simulation.scenario import MIB, Routing

@@ -9,17 +9,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-from pydantic import ValidationError
 
 from tritonstack.config.scaling import Scaling
-from tritonstack.config.yaml_loader import (
-    Finding,
-    YamlDocument,
-    echoes_bad_items,
-    read_yaml,
-    to_problems,
-    type_findings,
-)
+from tritonstack.config.yaml_loader import Finding, YamlDocument, read_yaml, validate, with_lines
 from tritonstack.errors import InputError, Problem
 from tritonstack_capacity.simulation.autoscaler import LimitChange, limit_changes
 from tritonstack_capacity.simulation.checks import (
@@ -184,7 +176,7 @@ def prepare(path: Path, *, seed: int, trace: Path | None = None) -> PreparedScen
     price = _price(filled, elsewhere)
     seconds = _duration(filled.value) if file is None else None if recorded is None else recorded.seconds
     findings, scenario = _read(filled, document, traced=trace is not None, seconds=seconds)
-    problems = filled.problems + to_problems(findings=findings, path=path, document=document) + elsewhere
+    problems = filled.problems + with_lines(findings, path, document=document) + elsewhere
     if scenario is None or price is None or problems:
         raise InputError(problems)
     models = model_table(scenario)
@@ -234,23 +226,11 @@ def _read(
     filled: Filled, document: YamlDocument, *, traced: bool, seconds: float | None
 ) -> tuple[list[Finding], Scenario | None]:
     """What is wrong with it, and the scenario; ``seconds``: how long calls come, None: not known."""
-    findings = [
-        Finding(
-            location=at, found=f"{at[-1]} again in line {later}", allowed=f"each key once (it stands in line {first})"
-        )
-        for at, first, later in document.repeated
-    ] + filled.findings
-    scenario = None
-    try:
-        scenario = Scenario.model_validate(filled.value)
-    except ValidationError as error:
-        errors = [
-            each for each in error.errors(include_url=False) if not echoes_bad_items(error=each, value=filled.value)
-        ]
-        findings += type_findings(errors=errors, model=Scenario, document=document)
+    found = validate(document, Scenario, value=filled.value)
+    findings = found.problems + filled.findings
     if isinstance(filled.value, dict):
         findings += _cross_checks(filled.value, traced=traced, seconds=seconds)
-    return findings, scenario
+    return findings, found.value
 
 
 def _cross_checks(value: dict[str, Any], *, traced: bool, seconds: float | None) -> Iterator[Finding]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tritonstack.catalogue.prices import hosting_price
-from tritonstack.config.yaml_loader import Location
+from tritonstack.errors import Location
 from tritonstack.paths import project_folder
 from tritonstack_capacity.simulation.checks import disk_for_models, memory_for_models
 from tritonstack_capacity.simulation.scenario import MIB, Instance, ModelGroup, Scenario
