@@ -342,12 +342,12 @@ class Alarms(Construct):
             children = {}
             for number, part in enumerate(parts, start=1):
                 name = f"{environment}-{severity}-{number}"
-                says = f"{environment}: part {number} of its {severity} alarms; {environment}-{severity} tells of it."
+                says = f"{environment}: part {number} of its {severity} alarms; {environment}-{severity} notifies."
                 children[name] = self._any_of(f"{severity}-{number}", name=name, says=says, children=part)
         return self._any_of(
             severity,
             name=f"{environment}-{severity}",
-            says=f"{environment}: at least one {severity} alarm is on; each says where its runbook is.",
+            says=f"{environment}: at least one {severity} alarm is in ALARM; its description links its runbook.",
             children=children,
             topic=topic,
         )

@@ -77,7 +77,7 @@ class FleetAlarms(Construct):
             self._alarm(
                 "ServerErrors",
                 metric=aws_names.INVOCATION_5XX_ERRORS,
-                says="end with 5XX",
+                what="end with 5XX",
                 percent=settings.server_error_percent,
                 count=settings.server_errors,
             )
@@ -85,7 +85,7 @@ class FleetAlarms(Construct):
             self._alarm(
                 "ModelErrors",
                 metric=aws_names.INVOCATION_MODEL_ERRORS,
-                says="are answered with an error by the container",
+                what="get an error from the container",
                 percent=settings.model_error_percent,
                 count=settings.model_errors,
             )
@@ -105,15 +105,15 @@ class FleetAlarms(Construct):
         )
         return policy
 
-    def _alarm(self, construct_id: str, *, metric: str, says: str, percent: float, count: int) -> None:
+    def _alarm(self, construct_id: str, *, metric: str, what: str, percent: float, count: int) -> None:
         fleet = self._fleet
         suffix = "server-errors" if construct_id == "ServerErrors" else "model-errors"
         alarm = cloudwatch.CfnAlarm(
             self,
             construct_id,
             alarm_name=cdk.Fn.join("-", [fleet.config_name, suffix]),
-            alarm_description=f"{fleet.endpoint_name}: {percent:g} % or more of a minute's calls to the new fleet "
-            f"{says}, {count} at least: the update is taken back.",
+            alarm_description=f"{fleet.endpoint_name}: {percent:g} % or more of a minute's requests to the new fleet "
+            f"{what} ({metric}), at least {count}: the update is rolled back.",
             comparison_operator="GreaterThanOrEqualToThreshold",
             threshold=percent,
             evaluation_periods=ALARM_MINUTES,
@@ -126,7 +126,7 @@ class FleetAlarms(Construct):
                 cloudwatch.CfnAlarm.MetricDataQueryProperty(
                     id="share",
                     expression=f"IF(errors >= {count}, 100 * errors / invocations, 0)",
-                    label="% of calls",
+                    label="% of requests",
                     return_data=True,
                 ),
             ],
@@ -134,7 +134,7 @@ class FleetAlarms(Construct):
         acknowledge(
             alarm,
             finding="NIST.800.53.R5-CloudWatchAlarmAction",
-            reason="SageMaker reads its state during an update and takes the update back; there is nobody to tell.",
+            reason="SageMaker reads its state during an update and rolls the update back; it needs no notification.",
         )
         self.alarms.append(alarm)
 

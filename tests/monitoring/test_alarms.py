@@ -83,9 +83,9 @@ def test_the_links_inside_the_runbooks_lead_to_paragraphs() -> None:
 
 def test_the_defaults_that_the_runbooks_state_are_those_of_the_settings() -> None:
     text, default = OPERATIONS.read_text(), Thresholds()
-    assert f"{default.server_error_percent:g} % of a minute's calls and {default.server_errors} at least" in text
-    assert f"{default.model_error_percent:g} % of a minute's calls and {default.model_errors} at least" in text
-    assert f"disk was over {default.disk_percent:g} %" in text
+    assert f"{default.server_error_percent:g} % of a minute's requests, at least {default.server_errors}" in text
+    assert f"{default.model_error_percent:g} % of a minute's requests, at least {default.model_errors}" in text
+    assert f"`DiskUtilization` of an instance was over {default.disk_percent:g} %" in text
     assert f"over {default.gpu_memory_percent:g} % full" in text
     assert (default.cache_hit_percent, default.loading_wait_ms) == (50, 1000)  # "half", "a second"
 
@@ -95,7 +95,8 @@ def test_an_alarm_says_where_what_and_what_to_do() -> None:
         runbooks="https://x/y.md"
     )
     assert text == (
-        "dev-digits: 2.5 % or more of a minute's calls end with 5XX, 7 at least, in 3 of 5 minutes. "
+        "dev-digits: 2.5 % or more of a minute's requests end with 5XX (Invocation5XXErrors), at least 7, in 3 of 5 "
+        "minutes. "
         "Runbook: https://x/y.md#server-errors"
     )
     for alarm in alarms_of(environment(DIGITS, SINGLE)):

@@ -14,10 +14,10 @@ from tritonstack.monitoring.graphs import (
     Section,
     Variant,
     build_graphs,
-    cache_graphs,
-    call_graphs,
     fleet_graphs,
     instance_graphs,
+    loading_graphs,
+    request_graphs,
     variant_of,
 )
 from tritonstack.monitoring.metric import Series
@@ -27,10 +27,10 @@ BUILDS = "builds of the environment"
 
 
 def dashboard_of(environment: Environment, *, projects: BuildProjects | None) -> Dashboard:
-    """What is shown of an environment. ``projects``: of its builds stack; None where it has none."""
+    """The dashboard of an environment. ``projects``: of its builds stack; None without one."""
     sections = [_endpoint_section(variant_of(environment, each)) for each in environment.endpoints]
     if projects is not None:
-        note = "Builds that deployments start. An engine that SageMaker Processing builds shows in the archive's build."
+        note = "Builds that deployments start. Engines that SageMaker Processing builds count in their archive's build."
         graphs = tuple(build_graphs(projects))
         sections.append(Section(key=BUILDS, title="Builds", notes=(note,), graphs=graphs))
     return Dashboard(name=f"tritonstack-{environment.environment}", region=environment.region, sections=tuple(sections))
@@ -38,7 +38,7 @@ def dashboard_of(environment: Environment, *, projects: BuildProjects | None) ->
 
 def _endpoint_section(variant: Variant) -> Section:
     settings = variant.settings
-    graphs = (*call_graphs(variant), *cache_graphs(variant), *instance_graphs(variant), *fleet_graphs(variant))
+    graphs = (*request_graphs(variant), *loading_graphs(variant), *instance_graphs(variant), *fleet_graphs(variant))
     title = f"{variant.endpoint_name}: {settings.mode}, {settings.instance_type}, Triton {settings.release}"
     return Section(key=settings.name, title=title, notes=tuple(_notes(variant)), graphs=graphs)
 
@@ -47,34 +47,32 @@ def _notes(variant: Variant) -> Iterator[str]:
     settings = variant.settings
     if variant.price is None:
         yield (
-            f"No cost is shown: no source gives the price of {settings.instance_type} in this region. "
-            "`tritonstack capacity prices update` asks AWS for it, and "
-            f"`prices: {{{settings.instance_type}: …}}` in the environment's file sets it."
+            f"No cost: the price of {settings.instance_type} in this region is unknown. Read it from AWS with "
+            f"`tritonstack capacity prices update`, or set `prices: {{{settings.instance_type}: …}}` in the "
+            "environment's file."
         )
     else:
         yield (
-            f"Cost: {variant.price.usd_per_hour:g} USD an hour for an instance ({variant.price.source}). Instances and "
-            "cost are known only while calls come."
+            f"Cost: {variant.price.usd_per_hour:g} USD per hour and instance ({variant.price.short}). Instances and "
+            "cost are known only while requests arrive."
         )
     if settings.multi_model and not variant.has_cache:
-        yield "No hit ratio and no loaded models: the model cache is disabled, so that each call loads its model."
+        yield "No hit ratio and no loaded models: the model cache is disabled, so each request loads its model."
     if settings.instance.gpu_count > 1:
         yield (
-            f"SageMaker adds the {settings.instance.gpu_count} GPUs of an instance up; shown is their average, in "
-            "which one full GPU may hide."
+            f"SageMaker reports the sum over the {settings.instance.gpu_count} GPUs of an instance; the graphs show "
+            "their average, in which one full GPU may hide."
         )
 
 
-# Source: CloudWatch API reference, "Dashboard body structure and syntax".
-
-
+# The body (CloudWatch API reference, "Dashboard body structure and syntax").
 COLUMNS, WIDTH, HEIGHT, TITLE_HEIGHT = 24, 8, 6, 2
 PERIOD = 60
-"""Seconds. CloudWatch takes a longer one by itself where the range of time is long."""
+"""Seconds. CloudWatch takes a longer one where the time range is long."""
 
 
 def dashboard_body(dashboard: Dashboard) -> str:
-    """The JSON text. The same definition gives the same text."""
+    """The body as JSON text, the same bytes for the same definition."""
     widgets: list[dict[str, Any]] = []
     top = 0
     for section in dashboard.sections:
@@ -114,7 +112,7 @@ def _properties(graph: Graph, *, region: str) -> dict[str, Any]:
 
 
 def _metrics(series: tuple[Series, ...]) -> list[list[Any]]:
-    """Rows of the widget: metrics first, of which only those that are lines themselves are seen."""
+    """Rows of the widget: metrics first, visible only where they are lines themselves; then expressions."""
     plain = {each.key: each.label for each in series if each.expression is None}
     metrics = {name: metric for each in series for name, metric in each.metrics.items()}
     rows: list[list[Any]] = []

@@ -61,7 +61,7 @@ def by_dashboard(project: Path, name: str) -> Found:
     environment = environment_of(project)
     assert environment.endpoints[0].instance_type == name
     price = variant_of(environment, environment.endpoints[0]).price
-    return (None, "") if price is None else (price.usd_per_hour, price.source)
+    return (None, "") if price is None else (price.usd_per_hour, price.short)
 
 
 def by_gate(project: Path, name: str) -> Found:
