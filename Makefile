@@ -4,8 +4,8 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 PYTHON ?= python3
 RUN := .envs/main/bin/python -m
-# Tests wait more than they compute; those of a file go on from each other, so they stay in one process, in their order.
-PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
+# Tests wait more than they compute; tests/conftest.py says what stays in one process.
+PARALLEL := -n 2
 # Where the CDK's Python side unpacks itself once. Its own choice is the home folder, which may take nothing.
 export JSII_RUNTIME_PACKAGE_CACHE_ROOT ?= $(CURDIR)/.envs/cache/jsii
 

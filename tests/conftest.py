@@ -9,14 +9,14 @@ from pathlib import Path
 import psutil
 import pytest
 from hypothesis import settings
+from xdist.remote import Producer  # type: ignore[import-untyped]
+from xdist.scheduler.loadscope import LoadScopeScheduling  # type: ignore[import-untyped]
 
 TESTS = Path(__file__).parent
 FIRST = ("e2e", "systems", "stacks")
-"""Folders whose files take longest.
-
-What files of one share, a deployed environment or synthesised templates, is made once in each process (``pytest -n``).
-A file is whole in one process (``--dist loadfile``), as its tests go on from each other.
-"""
+"""Folders whose files take longest."""
+ONE_PROCESS = ("e2e/local", "engines", "examples", "exporters", "releases", "tritonstack_local/container")
+"""Folders whose files share something that takes seconds to make: a deployed environment, a wheel, a Triton."""
 
 # No test asserts how long something takes: a machine that is busy with other work is no defect.
 settings.register_profile("suite", deadline=None)
@@ -26,6 +26,24 @@ settings.load_profile("suite")
 # that it starts; tests that interrupt one would wait for ever.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+class FolderScheduling(LoadScopeScheduling):  # type: ignore[misc]
+    """With ``pytest -n``, a file is whole in one process, in its tests' order; so is a folder of ``ONE_PROCESS``."""
+
+    def __init__(self, config: pytest.Config, log: Producer) -> None:
+        """Files keep the order of the collection, which has the longest folders first."""
+        config.option.loadscopereorder = False
+        super().__init__(config, log)
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0].removeprefix("tests/")
+        return next((folder for folder in ONE_PROCESS if file.startswith(f"{folder}/")), file)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> FolderScheduling:
+    """The scheduler of ``pytest -n``."""
+    return FolderScheduling(config, log)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

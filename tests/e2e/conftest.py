@@ -98,7 +98,7 @@ def local_aws(project: Project, request: pytest.FixtureRequest) -> Iterator[Loca
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files that call environment ``local`` come first, so that it can go before those that deploy their own."""
     sharing = {item.path for item in items if "deployed" in getattr(item, "fixturenames", ())}
-    items.sort(key=lambda item: item.path.parent == Path(__file__).parent and item.path not in sharing)
+    items.sort(key=lambda item: Path(__file__).parent in item.path.parents and item.path not in sharing)
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -24,7 +24,7 @@ def block(language: str) -> str:
 
 
 def test_no_block_is_left_out() -> None:
-    """Those of sh, python and yaml run in tests/e2e/test_outputs.py; the others are looked at here."""
+    """Those of sh, python and yaml run in tests/e2e/local/test_outputs.py; the others are looked at here."""
     assert {each.language for each in blocks()} == {"sh", "python", "yaml", "hcl", "json"}
     assert PAGE.read_text().count("```") == 2 * len(blocks())
 

@@ -1,7 +1,7 @@
 """The simulated cache against the local runtime's own, with calls at once: in a time that only counts.
 
 The runtime's ``ModelCache`` runs as it is, on a loop whose clock jumps; the container behind it takes the simulation's
-times. tests/e2e/test_simulated_cache.py plays a trace on the real Triton, one call after the other.
+times. tests/e2e/local/test_simulated_cache.py plays a trace on the real Triton, one call after the other.
 """
 
 from __future__ import annotations
