@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from constructs_lib.endpoint import Endpoint as Endpoint
     from constructs_lib.endpoint import Fleet as Fleet
     from constructs_lib.endpoint import MetricOptions as MetricOptions
-    from constructs_lib.endpoint import Timeouts as Timeouts
     from constructs_lib.monitoring import Alarms as Alarms
     from constructs_lib.monitoring import AlarmTopic as AlarmTopic
     from constructs_lib.monitoring import Dashboard as Dashboard
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from tritonstack.config import ContainerSettings as ContainerSettings
     from tritonstack.config import Rollout as Rollout
     from tritonstack.config import Scaling as Scaling
+    from tritonstack.config import Timeouts as Timeouts
 
 _MODULES = {
     "Activation": "constructs_lib.activation",
@@ -61,7 +61,7 @@ _MODULES = {
     "Rollout": "tritonstack.config",
     "Scaling": "tritonstack.config",
     "SingleModelData": "constructs_lib.triton_model",
-    "Timeouts": "constructs_lib.endpoint",
+    "Timeouts": "tritonstack.config",
     "TritonImage": "constructs_lib.triton_model",
     "TritonModel": "constructs_lib.triton_model",
     "Verification": "constructs_lib.activation",

@@ -16,7 +16,7 @@ from constructs_lib.rollout import allow_alarms, deployment_config, traffic_rout
 from constructs_lib.triton_model import TritonModel
 from tritonstack import aws_names, naming
 from tritonstack.catalogue import load_catalogue
-from tritonstack.config import EndpointMetrics, Rollout, Scaling
+from tritonstack.config import EndpointMetrics, Rollout, Scaling, Timeouts
 from tritonstack.naming import NAME_PATTERN, outputs_parameter
 
 if TYPE_CHECKING:
@@ -333,19 +333,6 @@ class Fleet:
     volume_key_arn: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Timeouts:
-    """How long a new instance may take, 60 to 3600 seconds each.
-
-    Attributes:
-        model_download_seconds: to download and unpack a single model.
-        container_startup_seconds: until the container answers ``/ping``.
-    """
-
-    model_download_seconds: int
-    container_startup_seconds: int
-
-
 class Endpoint(CallableEndpoint):
     """The endpoint and its configuration.
 
@@ -408,7 +395,7 @@ class Endpoint(CallableEndpoint):
             release_records=release_records,
         )
         self.model = model
-        config = f"{fleet} {timeouts}" + ("" if metrics is None else f" {metrics!r}")
+        config = f"{fleet} {timeouts!r}" + ("" if metrics is None else f" {metrics!r}")
         self.scaling = (
             None if scaling is None else self._scaling(scaling, fleet, config, rollout, permissions_boundary_arn)
         )

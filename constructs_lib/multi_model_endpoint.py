@@ -11,12 +11,12 @@ from constructs import Construct
 from pydantic import ValidationError
 
 from constructs_lib.artifact_bucket import OwnBucket
-from constructs_lib.endpoint import CallableEndpoint, Endpoint, Fleet, Timeouts
+from constructs_lib.endpoint import CallableEndpoint, Endpoint, Fleet
 from constructs_lib.permission import JoinedNetwork
 from constructs_lib.triton_model import ExecutionRole, MultiModelData, TritonImage, TritonModel
 from tritonstack import naming
 from tritonstack.catalogue import load_catalogue
-from tritonstack.config import ContainerSettings, EndpointMetrics, Rollout, Scaling
+from tritonstack.config import ContainerSettings, EndpointMetrics, Rollout, Scaling, Timeouts
 from tritonstack.config import Endpoint as EndpointSettings
 from tritonstack.config.endpoint import check_endpoint
 from tritonstack.config.fields import Site
@@ -186,7 +186,7 @@ class MultiModelEndpoint(CallableEndpoint):
                 initial_instance_count=settings.initial_instance_count,
                 host_ami=settings.inference_ami_version,
             ),
-            timeouts=timeouts or Timeouts(model_download_seconds=600, container_startup_seconds=600),
+            timeouts=timeouts or Timeouts(),
             rollout=rollout,
             scaling=scaling,
             metrics=metrics,

@@ -10,7 +10,7 @@ from constructs import Construct, IDependable
 
 from constructs_lib.activation import Activation, Verification
 from constructs_lib.artifact_bucket import ArtifactBucket, endpoint_log_name
-from constructs_lib.endpoint import Endpoint, Fleet, Timeouts
+from constructs_lib.endpoint import Endpoint, Fleet
 from constructs_lib.monitoring import EndpointLog, capture_data
 from constructs_lib.outputs import tell
 from constructs_lib.permission import ENDPOINT_TAG, ENVIRONMENT_TAG, LOCAL_MAX_LOADED_MODELS_TAG, JoinedNetwork, tag_all
@@ -100,10 +100,7 @@ class ServingStack(cdk.Stack):
                 volume_size_gb=endpoint.volume_size_gb,
                 volume_key_arn=endpoint.volume_key_arn,
             ),
-            timeouts=Timeouts(
-                model_download_seconds=endpoint.timeouts.model_download_seconds,
-                container_startup_seconds=endpoint.timeouts.container_startup_seconds,
-            ),
+            timeouts=endpoint.timeouts,
             rollout=endpoint.rollout,
             scaling=endpoint.scaling,
             metrics=endpoint.metrics,

@@ -8,10 +8,10 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_iam as iam
 
-from constructs_lib.endpoint import Endpoint, Fleet, Timeouts
+from constructs_lib.endpoint import Endpoint, Fleet
 from constructs_lib.triton_model import MultiModelData, SingleModelData
 from tests.constructs_lib.templates import new_model, new_stack, of_type, only, properties, template_of
-from tritonstack.config import EndpointMetrics
+from tritonstack.config import EndpointMetrics, Timeouts
 
 G4DN = Fleet(instance_type="ml.g4dn.xlarge", initial_instance_count=2)
 

@@ -8,11 +8,11 @@ import aws_cdk as cdk
 import pytest
 
 import app
-from constructs_lib.endpoint import Endpoint, Fleet, Timeouts
+from constructs_lib.endpoint import Endpoint, Fleet
 from stacks.stage import EnvironmentStage
 from tests.constructs_lib.templates import new_app, new_model, new_stack, of_type, properties, template_of
 from tests.stacks.environments import SINGLE, digests, environment
-from tritonstack.config import Rollout
+from tritonstack.config import Rollout, Timeouts
 from tritonstack.config.rollout import RollbackAlarms
 
 ALARM, CONFIG = "AWS::CloudWatch::Alarm", "AWS::SageMaker::EndpointConfig"

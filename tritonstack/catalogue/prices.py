@@ -45,18 +45,23 @@ Prices = Mapping[tuple[str, str], HostingPrice]
 """(region, instance type) → price."""
 
 
-def hosting_price(*, instance_type: str, region: str, project: Path | None = None) -> HostingPrice | None:
+def hosting_price(
+    *, instance_type: str, region: str, project: Path | None = None, own: Prices | None = None
+) -> HostingPrice | None:
     """The price of ``instance_type`` (``ml.g4dn.xlarge``) in ``region``; None where no source gives it.
 
-    ``project``: the folder whose ``prices.json``, where it has one, goes before the prices that this package carries;
-    None: these alone.
+    Args:
+        instance_type: SageMaker's name.
+        region: the region.
+        project: the folder whose ``prices.json``, where it has one, goes before the catalogue's prices.
+        own: prices that go before the catalogue's, in place of ``project``.
 
     Raises:
-        InputError: that file is wrong, with every problem.
+        InputError: the project's file is wrong, with every problem.
     """
-    key = (region, instance_type)
-    own = {} if project is None else project_prices(project)
-    return own.get(key) or carried_prices().get(key)
+    if own is None:
+        own = {} if project is None else project_prices(project)
+    return own.get((region, instance_type)) or carried_prices().get((region, instance_type))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,7 +23,7 @@ SCHEMAS: dict[str, tuple[str, str]] = {
     "outputs-parameter": ("tritonstack.outputs.contract", "StackParameter"),
     "preflight": ("tritonstack.preflight.subject", "PreflightReport"),
     "review": ("tritonstack.review.document", "ReviewDocument"),
-    "prices": ("tritonstack.catalogue.prices", "PriceFile"),
+    "prices": ("tritonstack.catalogue.price_file", "PriceFile"),
     "pipeline": ("tritonstack.config.pipeline", "Pipeline"),
 }
 """Schema → (module, pydantic model); ``<schema>.schema.json`` is its file."""

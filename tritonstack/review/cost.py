@@ -8,7 +8,7 @@ from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
 
-from tritonstack.catalogue.prices import PRICES_FILE, carried_prices, service_price, service_prices
+from tritonstack.catalogue.prices import PRICES_FILE, hosting_price, service_price, service_prices
 from tritonstack.catalogue.prices import Prices as ListedPrices
 from tritonstack.errors import InputError
 from tritonstack.review.change import EnvironmentChange, TrafficChange, Update
@@ -162,8 +162,7 @@ class PriceBook:
             return Price(usd_per_hour=own, source="the environment's file")
         if region is None:
             return f"the region of {instance_type} is decided when it is deployed"
-        key = (region, instance_type)
-        listed = self.listed.get(key) or carried_prices().get(key)
+        listed = hosting_price(instance_type=instance_type, region=region, own=self.listed)
         if listed is None:
             return (
                 f"no price of {instance_type} in {region}: `tritonstack capacity prices update`, or "

@@ -12,10 +12,10 @@ import aws_cdk as cdk
 from aws_cdk import aws_sagemaker as sagemaker
 from botocore.exceptions import ClientError
 
-from constructs_lib.endpoint import Endpoint, Fleet, Timeouts
+from constructs_lib.endpoint import Endpoint, Fleet
 from tests.constructs_lib.templates import ACCOUNT, REGION, new_app, new_model
 from tests.tritonstack_local.emulator.running import Emulator, wait_until
-from tritonstack.config import Rollout, Scaling
+from tritonstack.config import Rollout, Scaling, Timeouts
 
 ASSETS = f"cdk-hnb659fds-assets-{ACCOUNT}-{REGION}"
 
