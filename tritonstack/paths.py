@@ -7,6 +7,7 @@ Files that are no part of a package lie beside the packages in a checkout and in
 from __future__ import annotations
 
 import os
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -96,6 +97,25 @@ def project_folder() -> Path:
     if named:
         return Path(named).resolve()
     return Path.cwd() if (Path.cwd() / "environments").is_dir() else REPOSITORY
+
+
+def environment_file(name: str) -> Path:
+    """The settings of an environment of the project."""
+    return project_folder() / "environments" / f"{name}.yaml"
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file under a temporary name beside it, then move it: readers see the old file or the new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        Path(temporary).chmod(0o644)
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
 
 
 def environment_python(name: str) -> Path:

@@ -31,7 +31,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project with one sound model folder and one environment, which is the working directory."""
     write_double(tmp_path)
     write(tmp_path, {"environments/test.yaml": ENVIRONMENT})
-    monkeypatch.setattr(lint, "project_folder", lambda: tmp_path)
+    monkeypatch.setenv("TRITONSTACK_PROJECT", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

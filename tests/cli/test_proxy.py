@@ -109,9 +109,9 @@ def test_an_environment_without_records_is_refused(world: World) -> None:
 
 def test_without_credentials_nothing_is_started(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.ssm.failure = NoCredentialsError()
-    monkeypatch.setattr("tritonstack.local_aws.find_local_aws", lambda: None)
+    monkeypatch.setattr("tritonstack.cli.session.find_local_aws", lambda: None)
     assert isinstance(run().exception, ReleaseLookupError)
-    monkeypatch.setattr("tritonstack.local_aws.find_local_aws", object)
+    monkeypatch.setattr("tritonstack.cli.session.find_local_aws", object)
     assert "--local" in problem_of(run()).advice
 
 

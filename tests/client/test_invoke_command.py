@@ -224,7 +224,7 @@ def test_without_credentials_a_local_aws_that_runs_is_pointed_at(
     world: World, monkeypatch: pytest.MonkeyPatch, *, runs: bool, kind: type[Exception]
 ) -> None:
     world.ssm.failure = NoCredentialsError()
-    monkeypatch.setattr("tritonstack.local_aws.find_local_aws", lambda: object() if runs else None)
+    monkeypatch.setattr("tritonstack.cli.session.find_local_aws", lambda: object() if runs else None)
     result = world.invoke("digits", "--input", world.file("a.json", [0]))
     assert isinstance(result.exception, kind)
     assert ("--local" in str(result.exception)) == runs

@@ -26,27 +26,27 @@ from tritonstack.models.places import Places
 from tritonstack.models.prune import DEFAULT_GRACE_HOURS, DEFAULT_HISTORY, Pruning, carry_out_local, plan_local
 from tritonstack.models.publish import publish_environment
 from tritonstack.models.recipe import Size, Weights
-from tritonstack.paths import project_folder
+from tritonstack.paths import environment_file, project_folder
 
 LOCAL = "local"
 
 
 @click.command("build")
 @click.argument("models", nargs=-1)
-@click.option("--environment", "-e", help="Build what this environment's endpoints serve, as they need it.")
+@click.option("--environment", "-e", help="Build the models of this environment's endpoints, for their releases.")
 @click.option("--size", type=click.Choice(get_args(Size)), help="tiny: the same architecture with few layers.")
 @click.option(
-    "--weights", type=click.Choice(get_args(Weights)), help="random: of the recipe's seed; nothing is fetched."
+    "--weights", type=click.Choice(get_args(Weights)), help="random: from the recipe's seed, without a download."
 )
 def build_command(
     *, models: tuple[str, ...], environment: str | None, size: Size | None, weights: Weights | None
 ) -> None:
-    """Export, prove and pack MODELS, or every model of an environment.
+    """Export, verify and pack MODELS, or every model of an environment.
 
-    MODELS are archives, or folders below model_repos/, which stand for all their archives. What is built from the same
-    inputs already is left alone. For an environment they are linted first, for the releases and instance types of its
-    endpoints; an error stops the build. Without --size and --weights they are made as the environment says; without an
-    environment, in full size with pretrained weights.
+    MODELS are archives, or folders below model_repos/ for all their archives. Archives that were built from the same
+    inputs are kept. With an environment, models are linted first for its endpoints' releases and instance types, and an
+    error stops the build; --size and --weights default to the environment's. Without one, models are built in full size
+    with pretrained weights.
     """
     if not models and environment is None:
         environment = LOCAL
@@ -73,7 +73,7 @@ def built_lines(item: Built) -> str:
 def _build(models: tuple[str, ...], environment: str | None, changes: dict[str, Any], step: Step) -> BuildSummary:
     if environment is None:
         return build_models(models, choice=BuildChoice(**changes), report=step.say)
-    file = project_folder() / "environments" / f"{environment}.yaml"
+    file = environment_file(environment)
     settings = load_environment(file)
     settings = settings.model_copy(update={"builds": settings.builds.model_copy(update=changes)})
     check_model_folders(settings, project_folder() / "model_repos", file=file)
@@ -85,7 +85,7 @@ def _build(models: tuple[str, ...], environment: str | None, changes: dict[str, 
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.argument("target", type=click.Path(path_type=Path))
 def pack_command(*, folder: Path, target: Path) -> None:
-    """Pack the content of FOLDER, a model repository, into TARGET (.tar.gz): the same bytes every time."""
+    """Pack the model repository FOLDER into TARGET (.tar.gz), the same bytes every time."""
     with Steps().step(f"pack {folder}") as step:
         done = 0
 
@@ -103,11 +103,11 @@ def pack_command(*, folder: Path, target: Path) -> None:
 @click.argument("environment")
 @local_option
 def publish_command(*, environment: str, local: bool) -> None:
-    """Put the built archives of ENVIRONMENT into its bucket.
+    """Upload the built archives of ENVIRONMENT to its bucket.
 
-    The AWS credentials must be of the environment's account. Environment local means the running local AWS.
+    The AWS credentials must be of the environment's account. Environment local is the running local AWS.
     """
-    settings = load_environment(project_folder() / "environments" / f"{environment}.yaml")
+    settings = load_environment(environment_file(environment))
     session = session_of(settings, local=local)
     require_account(session, settings)
     on_local_aws = is_local(session.client("s3"))
@@ -120,28 +120,28 @@ def publish_command(*, environment: str, local: bool) -> None:
 
 @click.command("prune")
 @click.argument("environment", required=False)
-@click.option("--local", is_flag=True, help="Prune what builds have left on this machine, instead of a bucket.")
+@click.option("--local", is_flag=True, help="Prune this machine's builds and downloads instead of a bucket.")
 @click.option(
     "--history",
     type=click.IntRange(min=0),
     default=DEFAULT_HISTORY,
     show_default=True,
-    help="How many earlier values of a model's release record keep their archive.",
+    help="Number of earlier releases of each model whose archives are kept.",
 )
 @click.option(
     "--grace-hours",
     type=click.FloatRange(min=0),
     default=DEFAULT_GRACE_HOURS,
     show_default=True,
-    help="Archives younger than this stay: they may not be activated yet.",
+    help="Keep archives younger than this: they may not be activated yet.",
 )
-@click.option("--yes", is_flag=True, help="Delete. Without it, only say what would go.")
+@click.option("--yes", is_flag=True, help="Delete. Without it, only list what would be deleted.")
 def prune_command(*, environment: str | None, local: bool, history: int, grace_hours: float, yes: bool) -> None:
-    """Remove the archives of ENVIRONMENT that no release record and no kept history names.
+    """Delete the archives of ENVIRONMENT that neither a release record nor its kept history refers to.
 
-    With --local, remove instead the archives, exports and downloaded weights that builds keep on this machine and that
-    no recipe below model_repos/ names as it is now, in whichever size and with whichever weights. They can be built
-    again. With --yes, the AWS credentials must be of the environment's account.
+    With --local, delete the archives, exports and downloaded weights on this machine that no current recipe below
+    model_repos/ refers to, in any size and with any weights. They can be built again. With --yes, the AWS credentials
+    must be of the environment's account.
     """
     if local == (environment is not None):
         found = f"{environment} and --local" if environment else "neither"
@@ -153,7 +153,7 @@ def prune_command(*, environment: str | None, local: bool, history: int, grace_h
 
 
 def _prune_bucket(environment: str, *, history: int, grace_hours: float, yes: bool) -> None:
-    settings = load_environment(project_folder() / "environments" / f"{environment}.yaml")
+    settings = load_environment(environment_file(environment))
     session = session_of(settings)
     if yes:
         require_account(session, settings)

@@ -20,7 +20,7 @@ from tritonstack.monitoring.graphs import BuildProjects, Dashboard
 from tritonstack.monitoring.page import HOST, Figures, Span, make_server, page, read_samples, read_states
 from tritonstack.naming import builds_parameter
 from tritonstack.pages.chromium import write_picture
-from tritonstack.paths import LocalPaths, project_folder
+from tritonstack.paths import LocalPaths, environment_file, write_text
 
 PORT = 4580
 REFRESH_SECONDS = 60
@@ -29,19 +29,23 @@ REFRESH_SECONDS = 60
 
 @click.command("dashboard")
 @click.argument("environment")
-@click.option("--hours", type=click.FloatRange(min=0.1, max=360), default=3, show_default=True, help="How far back.")
-@click.option("--serve", is_flag=True, help="Serve the page on this machine, drawn anew at every load.")
-@click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="With --serve; 0: any.")
-@click.option("--png", type=click.Path(dir_okay=False, path_type=Path), help="Draw it as a picture, with Chromium.")
+@click.option(
+    "--hours", type=click.FloatRange(min=0.1, max=360), default=3, show_default=True, help="Time range, up to now."
+)
+@click.option("--serve", is_flag=True, help="Serve the page on this machine, with current data at every load.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="With --serve; 0 takes a free one."
+)
+@click.option("--png", type=click.Path(dir_okay=False, path_type=Path), help="Write it as a picture, with Chromium.")
 def command(*, environment: str, hours: float, serve: bool, port: int, png: Path | None) -> None:
-    """Draw the dashboard of ENVIRONMENT from its metrics, as a page that needs nothing else.
+    """Draw the dashboard of ENVIRONMENT from its metrics, as one self-contained HTML page.
 
     The graphs are those of the CloudWatch dashboard, which need not be deployed. Without --serve and --png the page is
-    written into .local.
+    written to .local.
     """
     if serve and png is not None:
         raise click.UsageError("--serve or --png, not both")
-    settings = load_environment(project_folder() / "environments" / f"{environment}.yaml")
+    settings = load_environment(environment_file(environment))
     session = session_of(settings)
     dashboard = dashboard_of(settings, projects=deployed_projects(session, environment))
     cloudwatch = session.client("cloudwatch")
@@ -57,7 +61,9 @@ def command(*, environment: str, hours: float, serve: bool, port: int, png: Path
         write_picture(draw(), png)
         click.echo(f"{png}")
     else:
-        click.echo(_write(draw(), LocalPaths.from_environment().root / f"dashboard-{environment}.html"))
+        file = LocalPaths.from_environment().root / f"dashboard-{environment}.html"
+        write_text(file, draw())
+        click.echo(f"{file}")
 
 
 def read_figures(cloudwatch: Any, settings: Environment, dashboard: Dashboard, *, hours: float, local: bool) -> Figures:
@@ -91,14 +97,6 @@ def _value(session: Session, environment: str, value: str) -> str | None:
         if code_of(error) == "ParameterNotFound":
             return None
         raise WorkFailedError(f"could not read the parameter {name}: {error}") from error
-
-
-def _write(text: str, target: Path) -> Path:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = target.with_name(f".{target.name}.new")
-    unfinished.write_text(text, encoding="utf-8")
-    unfinished.replace(target)
-    return target
 
 
 def _serve(draw: Any, *, port: int) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tritonstack.cli.session import calling_session, explain_name, refuse_without_credentials
+from tritonstack.cli.session import calling_session, explain_name, local_option, refuse_without_credentials
 from tritonstack.errors import InputError, Problem
 
 if TYPE_CHECKING:  # imported where it is used, so that --help and wrong options answer at once
@@ -24,14 +24,17 @@ if TYPE_CHECKING:  # imported where it is used, so that --help and wrong options
     "files",
     multiple=True,
     metavar="[INPUT=]FILE",
-    help="JSON, .npy, .npz, or an image or text where the model takes one. Several for several inputs.",
+    help="JSON, .npy, .npz, or an image or text where the model's recipe has an adapter. May be repeated.",
 )
-@click.option("--text", help="A text itself, where the model takes one.")
-@click.option("--environment", default="local", show_default=True, help="The environment that NAME belongs to.")
+@click.option("--text", help="Text input, where the model's recipe has an adapter.")
+@click.option("--environment", default="local", show_default=True, help="The model's environment.")
 @click.option(
-    "--output", "outputs", multiple=True, help="An output that is wanted; without it the one with a meaning, else all."
+    "--output",
+    "outputs",
+    multiple=True,
+    help="Requested output. [default: the one that the recipe interprets, else all]",
 )
-@click.option("--raw", is_flag=True, help="Print every output as it comes, not what the model's recipe says it means.")
+@click.option("--raw", is_flag=True, help="Print the output tensors, not their meaning by the model's recipe.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 @click.option(
     "--format",
@@ -39,12 +42,10 @@ if TYPE_CHECKING:  # imported where it is used, so that --help and wrong options
     type=click.Choice(["auto", "json", "binary"]),
     default="auto",
     show_default=True,
-    help="How arrays travel. auto: JSON where it is small and loses nothing, else binary.",
+    help="Payload format. auto: JSON for small, lossless inputs, else binary.",
 )
-@click.option("--repeat", type=click.IntRange(min=1), default=1, show_default=True, help="Call so often.")
-@click.option(
-    "--local", is_flag=True, help="Call the local AWS, whatever the shell points at. Implied by environment local."
-)
+@click.option("--repeat", type=click.IntRange(min=1), default=1, show_default=True, help="Number of requests.")
+@local_option
 def command(
     *,
     name: str,
@@ -58,7 +59,7 @@ def command(
     repeat: int,
     local: bool,
 ) -> None:
-    """Call a model by its NAME: [endpoint/]model, or endpoint/archive for one archive whatever is current."""
+    """Call a model by its NAME: [endpoint/]model for its current release, or endpoint/archive for one archive."""
     # Imported here so that --help and wrong options answer at once.
     from tritonstack.cli import invoke_view  # noqa: PLC0415
     from tritonstack.client.errors import ReleaseLookupError  # noqa: PLC0415
@@ -68,7 +69,7 @@ def command(
     if not files and text is None:
         raise InputError([Problem(field="--input", found="nothing", allowed="--input FILE or --text TEXT")])
     session = calling_session(environment, local=local)
-    client = ModelClient(environment=environment, session=session, on_wait=_say)
+    client = ModelClient(environment=environment, session=session, on_wait=_print_wait)
     try:
         table = client.tensor_table(name)
     except (InputError, ReleaseLookupError) as error:
@@ -109,6 +110,6 @@ def _inputs(client: ModelClient, table: TensorTable | None, files: Sequence[Inpu
     return inputs | from_text
 
 
-def _say(wait: Any) -> None:
+def _print_wait(wait: Any) -> None:
     """A line on standard error for each pause."""
     click.echo(f"{wait.kind.value}; trying again in {wait.seconds:.1f} s ({wait.message})", err=True)

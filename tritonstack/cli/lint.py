@@ -34,7 +34,7 @@ from tritonstack.models.places import Places
 from tritonstack.models.recipe import RECIPE
 from tritonstack.models.resolving import choice_of, sources_of
 from tritonstack.models.source import ArchiveSource
-from tritonstack.paths import project_folder
+from tritonstack.paths import environment_file, project_folder
 
 Format = Literal["text", "json", "annotations"]
 
@@ -64,7 +64,7 @@ class Served:
     type=click.Choice(["text", "json", "annotations"]),
     default="text",
     show_default=True,
-    help="text for people, json for programs (schemas/lint-report.schema.json), annotations for pull requests.",
+    help="json: schemas/lint-report.schema.json; annotations: workflow commands of GitHub Actions.",
 )
 @click.option("--release", help='Check for this Triton release ("24.09"): backends, Python, TensorRT.')
 @click.option("--instance-type", help="Check for this instance type (ml.g4dn.xlarge): GPUs, memory, disk.")
@@ -74,7 +74,7 @@ def lint_command(
 ) -> None:
     """Check FOLDERS (model folders, or model repositories; all of model_repos/ without any) offline.
 
-    `tritonstack explain RULE` says what a rule is about. Exit code 2 where a finding is an error.
+    `tritonstack explain RULE` explains a rule. Exit code 2 where a finding is an error.
     """
     if environment and (release or instance_type):
         allowed = "an environment, or a release and an instance type: its endpoints have theirs"
@@ -115,7 +115,7 @@ def _all_folders() -> tuple[Path, ...]:
 
 def _served_by(environment: str, folders: tuple[Path, ...]) -> list[Served]:
     """The folders that an environment's endpoints serve, or those of ``folders`` alone, each with its endpoint."""
-    path = project_folder() / "environments" / f"{environment}.yaml"
+    path = environment_file(environment)
     settings, document = load_environment(path), read_yaml(path)
     places = Places.of_project()
     served = [
@@ -153,7 +153,7 @@ def _target(source: ArchiveSource, endpoint: Endpoint, environment: str, places:
 @click.command("explain")
 @click.argument("rule_id", metavar="RULE", required=False)
 def explain_command(*, rule_id: str | None) -> None:
-    """Explain a RULE of `tritonstack lint`: what and why, its source, a bad example and a good one. Without: a list."""
+    """Explain a RULE of `tritonstack lint`: reason, source, a bad and a good example. Without RULE: list all."""
     if rule_id is None:
         _list_rules()
     elif rule_id not in rule_ids():

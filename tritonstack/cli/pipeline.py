@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from pathlib import Path
 
 import click
@@ -15,27 +13,27 @@ from tritonstack.config import load_environment
 from tritonstack.config.pipeline import LoadedPipeline, load_pipeline
 from tritonstack.outputs.reading import document_of, read_outputs
 from tritonstack.outputs.views import table, variables
-from tritonstack.paths import project_folder
+from tritonstack.paths import environment_file, project_folder, write_text
 from tritonstack.pipeline.bootstrap import accounts_of
 from tritonstack.pipeline.builds import PipelineNames
 
 
 @click.group("pipeline")
 def pipeline_group() -> None:
-    """What a person does for the pipeline: everything else it does itself."""
+    """Commands for the deployment pipeline."""
 
 
 @pipeline_group.command("bootstrap")
-@click.option("--file", default="pipeline.yaml", show_default=True, help="The pipeline's settings, in the project.")
+@click.option("--file", default="pipeline.yaml", show_default=True, help="The pipeline's settings file in the project.")
 @click.option(
     "--policies",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Write the execution policies into this folder; without it they are only named.",
+    help="Write the execution policies to this folder. Without it, they are only named.",
 )
 def bootstrap(*, file: str, policies: Path | None) -> None:
-    """Print the command lines that prepare each account, and write the policies that they name.
+    """Print the `cdk bootstrap` commands of each account, and write the policies that they refer to.
 
-    Each block is run with credentials of its account, once. Nothing is called from here.
+    Run each block once, with credentials of its account. This command calls no AWS service.
     """
     loaded = loaded_pipeline(file)
     partition = PipelineNames.of(loaded.settings).partition
@@ -61,23 +59,23 @@ def loaded_pipeline(file: str) -> LoadedPipeline:
 
 @click.command("outputs")
 @click.argument("environment")
-@click.option("--json", "as_json", is_flag=True, help="The document, as schemas/outputs.schema.json.")
-@click.option("--env", "as_variables", is_flag=True, help="Lines NAME=value, for a shell or $GITHUB_ENV.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, as schemas/outputs.schema.json.")
+@click.option("--env", "as_variables", is_flag=True, help="Print lines NAME=value, for a shell or $GITHUB_ENV.")
 @click.option(
     "--output",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write a file instead: the document, unless --env.",
+    help="Write this file instead: JSON, unless --env.",
 )
 @local_option
 def outputs_command(*, environment: str, as_json: bool, as_variables: bool, output: Path | None, local: bool) -> None:
-    """Tell other pipelines what ENVIRONMENT has: endpoints, bucket, key, roles, release records, alarms.
+    """Print what other pipelines need of ENVIRONMENT: endpoints, bucket, key, roles, release records, alarms.
 
-    It reads what the deployed stacks wrote to SSM, and the current release records; never the environment's file,
-    which only says what must be there. Everything is a table, or a document of a fixed form (docs/outputs.md).
+    Reads the SSM parameters of the deployed stacks and the current release records; the environment's file only says
+    which must exist. The JSON document is a fixed contract (docs/outputs.md).
     """
     if as_json and as_variables:
         raise click.UsageError("--json and --env: give one of the two")
-    settings = load_environment(project_folder() / "environments" / f"{environment}.yaml")
+    settings = load_environment(environment_file(environment))
     document = document_of(read_outputs(session_of(settings, local=local), settings), environment=environment)
     if as_variables:
         text = variables(document)
@@ -89,19 +87,5 @@ def outputs_command(*, environment: str, as_json: bool, as_variables: bool, outp
     if output is None:
         click.echo(text, nl=False)
     else:
-        write(output, text)
+        write_text(output, text)
         click.echo(f"{output}: written")
-
-
-def write(path: Path, text: str) -> None:
-    """Write to a temporary name beside ``path``, then move: a reader sees the old file or the new one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise

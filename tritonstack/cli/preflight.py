@@ -15,7 +15,7 @@ from tritonstack.config import load_environment
 from tritonstack.engines.order import served_by
 from tritonstack.errors import InputError, Problem
 from tritonstack.local_aws import is_local
-from tritonstack.paths import project_folder
+from tritonstack.paths import environment_file, project_folder
 from tritonstack.preflight.runner import run_checks
 from tritonstack.preflight.subject import Outcome, PreflightReport, PreflightResult, Subject, report_of
 from tritonstack.read_only_aws import NotKnownError, ReadOnlyCalls
@@ -30,16 +30,16 @@ CONSTRUCTED = "The local AWS answers: its quotas, images, zones and prices are c
 
 @click.command("preflight")
 @click.argument("environment")
-@click.option("--strict", is_flag=True, help="End with 1 also where something could not be known.")
-@click.option("--json", "as_json", is_flag=True, help="For programs: schemas/preflight.schema.json.")
+@click.option("--strict", is_flag=True, help="Exit code 1 also where something could not be checked.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, as schemas/preflight.schema.json.")
 @local_option
 def command(*, environment: str, strict: bool, as_json: bool, local: bool) -> int:
-    """Say what a deployment of ENVIRONMENT will fail at, before it fails: quotas, images, bootstrap, keys, network.
+    """Check an account for what a deployment of ENVIRONMENT would fail at: quotas, images, bootstrap, keys, network.
 
-    Reads only; nothing is changed, and synthesis never asks. What AWS does not say (a missing permission) is listed as
-    not known. Ends with 1 where something will fail.
+    Calls read operations only. What cannot be read (a missing permission) is listed as not known. Exit code 1 where
+    something will fail.
     """
-    file = project_folder() / "environments" / f"{environment}.yaml"
+    file = environment_file(environment)
     settings = load_environment(file)
     served = served_by(settings, project_folder() / "model_repos", file=file)
     session = session_of(settings, local=local)

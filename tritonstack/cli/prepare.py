@@ -43,37 +43,37 @@ from tritonstack.models.build import refuse_errors_of_environment
 from tritonstack.models.partial import partial_folder
 from tritonstack.models.places import Places
 from tritonstack.models.resolving import resolved_models
-from tritonstack.paths import project_folder
+from tritonstack.paths import environment_file, project_folder
 
 LOG_SECONDS = 15.0
-"""How often at most an archive that is at the same thing adds a line."""
+"""Seconds between two lines of an archive whose step has not changed."""
 
 
 class ArchiveLines:
-    """A line whenever an archive is at something new, and now and then while it is at it; from any thread."""
+    """Progress lines of archives: at each new step, and now and then during one. Thread safe."""
 
     def __init__(self, console: Console | None = None, *, log_seconds: float = LOG_SECONDS) -> None:
         """Lines go to standard error, so that a command's own output stays clean."""
         self._console = console or Console(stderr=True, highlight=False)
         self._log_seconds = log_seconds
         self._started = time.monotonic()
-        self._said: dict[str, tuple[str, float]] = {}
+        self._shown: dict[str, tuple[str, float]] = {}
         self._lock = threading.Lock()
 
     def say(self, archive: str, text: str) -> None:
-        """An archive is at this; only numbers that change are nothing new."""
+        """Print an archive's step; a text that differs in its numbers only is the same step."""
         kind, now = re.sub(r"[\d.,]+", "", text), time.monotonic()
         with self._lock:
-            before, when = self._said.get(archive, ("", 0.0))
+            before, when = self._shown.get(archive, ("", 0.0))
             if not text or (kind == before and now - when < self._log_seconds):
                 return
-            self._said[archive] = (kind, now)
+            self._shown[archive] = (kind, now)
             line = Text.assemble((f"{now - self._started:6.0f} s  ", "dim"), (archive, "bold"), f"  {text}")
             self._console.print(line, soft_wrap=True)
 
 
 def planned_lines(plan: PreparationPlan) -> list[str]:
-    """What would be done, a line for each archive and place."""
+    """The plan as text, a line for each archive and place."""
     lines = [f"{item.place.archive(item.name)}  {item.outcome}" for item in plan.there]
     lines += [f"{copy.place.archive(copy.name)}  copy from {copy.source.archive(copy.name)}" for copy in plan.copies]
     for build in plan.builds:
@@ -83,7 +83,7 @@ def planned_lines(plan: PreparationPlan) -> list[str]:
 
 
 def planned_document(plan: PreparationPlan) -> dict[str, Any]:
-    """The same for programs."""
+    """The plan as JSON."""
     rows = [_row(item.name.model, item.name.digest, item.place) | {"outcome": item.outcome} for item in plan.there]
     for copy in plan.copies:
         source = copy.source.archive(copy.name)
@@ -98,7 +98,7 @@ def planned_document(plan: PreparationPlan) -> dict[str, Any]:
 
 
 def prepared_document(summary: PrepareSummary, failures: Sequence[Failure] = ()) -> dict[str, Any]:
-    """What was done, for programs."""
+    """The result as JSON."""
     return {
         "bucket": summary.bucket,
         "archives": [_prepared(item) for item in summary.archives],
@@ -130,15 +130,15 @@ def _failed(failures: Sequence[Failure]) -> list[dict[str, str]]:
 
 
 RETRIES = Config(retries={"mode": "standard", "total_max_attempts": 6}, max_pool_connections=32)
-"""A build of an hour shall not end because AWS stumbles once; what stays down ends it after some ten seconds."""
+"""A build of an hour must survive single failed AWS calls; a service that stays down ends it after ten seconds."""
 
 
 @click.command("prepare")
 @click.argument("environment", required=False)
 @click.argument("endpoints", nargs=-1)
-@click.option("--order", "order_url", help="Do what this order says (s3://bucket/key), without an environment file.")
-@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
-@click.option("--json", "as_json", is_flag=True, help="For programs: every archive with its outcome.")
+@click.option("--order", "order_url", help="Carry out this build order (s3://bucket/key), without an environment file.")
+@click.option("--dry-run", is_flag=True, help="Only list what would be done.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON: every archive with its outcome.")
 @local_option
 def prepare_command(
     *,
@@ -149,11 +149,11 @@ def prepare_command(
     as_json: bool,
     local: bool,
 ) -> None:
-    """Put everything that ENVIRONMENT's endpoints, or the named ENDPOINTS, need into its bucket.
+    """Build, copy and upload every archive that ENVIRONMENT's endpoints, or the named ENDPOINTS, need.
 
-    What lies there is left alone; what serves elsewhere too is copied; what lies nowhere is built, TensorRT engines on
-    the machines that `tritonstack builders` shows. A deployment does the same before its endpoints are updated. Digests
-    that release records name are built from the inputs that the bucket keeps.
+    Archives in the bucket are kept; archives of another platform or endpoint that fit are copied; others are built,
+    TensorRT engines on the machines that `tritonstack builders` shows. A deployment does the same before it updates
+    endpoints. Digests of release records are built from the inputs that the bucket keeps.
     """
     if (environment is None) == (order_url is None):
         raise click.UsageError("name an environment, or --order")
@@ -165,7 +165,7 @@ def prepare_command(
 
 
 class OrderFailedError(TritonstackError):
-    """An order could not even be begun; the last line says so in the form that a deployment finds."""
+    """An order that could not be started; the last line has the form that a deployment reads."""
 
     def __init__(self, url: str, error: TritonstackError) -> None:
         """``error``: why."""
@@ -197,7 +197,7 @@ def _read_order(url: str, session: Session) -> Order:
 
 
 def _prepare_environment(name: str, endpoints: Sequence[str], *, local: bool, dry_run: bool, as_json: bool) -> None:
-    file = project_folder() / "environments" / f"{name}.yaml"
+    file = environment_file(name)
     settings = load_environment(file)
     served = served_by(settings, project_folder() / "model_repos", file=file)
     chosen = _chosen(served, endpoints, file=str(file))
@@ -279,13 +279,13 @@ NAMED = 3
 
 @click.command("builders")
 @click.argument("environment")
-@click.option("--json", "as_json", is_flag=True, help="For programs: builds and refusals.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON: builds, and engines that cannot be built.")
 def builders_command(*, environment: str, as_json: bool) -> None:
-    """Show what builds the TensorRT engines of ENVIRONMENT: machine, GPU and image for each platform.
+    """Show the machine, GPU and image that build the TensorRT engines of ENVIRONMENT, for each platform.
 
-    Reads files alone. Exit code 2 where an engine cannot be built at all.
+    Reads local files only. Exit code 2 where an engine cannot be built at all.
     """
-    file = project_folder() / "environments" / f"{environment}.yaml"
+    file = environment_file(environment)
     plan = _plan(file)
     if as_json:
         click.echo(json.dumps(_builders_document(environment, plan), indent=2))
@@ -321,7 +321,7 @@ def _builders_table(plan: EnginePlan) -> Table:
 
 
 def _driver(builder: Builder) -> str:
-    """What the image's CUDA needs of the machine's driver, and what is known of that."""
+    """The driver that the image's CUDA needs, and the driver of the machine where AWS documents it."""
     needs = f"driver {builder.least_driver} or newer" if builder.least_driver else "a driver that is not known"
     cuda = f"CUDA {builder.cuda}" if builder.cuda else "a CUDA that is not known"
     of = f"the driver of {KINDS[builder.kind]}'s machines"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tritonstack.cli.session import calling_session, explain_name, refuse_without_credentials
+from tritonstack.cli.session import calling_session, explain_name, local_option, refuse_without_credentials
 from tritonstack.errors import InputError, Problem
 
 if TYPE_CHECKING:  # imported where it is used, so that --help and wrong options answer at once
@@ -23,20 +23,22 @@ _NOT_TO_BE_HAD = (errno.EADDRINUSE, errno.EACCES)
 
 @click.command("proxy")
 @click.argument("environment")
-@click.option("--endpoint", help="Serve the models of this endpoint alone, by their names without it.")
+@click.option("--endpoint", help="Serve this endpoint's models only, by their names without the endpoint.")
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="On 127.0.0.1; 0 takes a free one."
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=PORT,
+    show_default=True,
+    help="Port on 127.0.0.1; 0 takes a free one.",
 )
 @click.option(
     "--concurrency",
     type=click.IntRange(1, 512),
     default=32,
     show_default=True,
-    help="How many invocations are on their way at once: threads and AWS connections. More wait for their turn.",
+    help="Concurrent invocations (threads and AWS connections); further ones wait.",
 )
-@click.option(
-    "--local", is_flag=True, help="Call the local AWS, whatever the shell points at. Implied by environment local."
-)
+@local_option
 def command(*, environment: str, endpoint: str | None, port: int, concurrency: int, local: bool) -> None:
     """Serve KServe's protocol v2 on loopback for the models of ENVIRONMENT, until interrupted.
 

@@ -27,7 +27,7 @@ from tritonstack.engines.preparation import Place, stored_archives
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.models.bucket import ArtifactBucket
 from tritonstack.naming import ArchiveName
-from tritonstack.paths import project_folder
+from tritonstack.paths import environment_file, project_folder
 from tritonstack.releases.records import DeployedSet, Record, deployed_set, read_record, read_records, write_record
 from tritonstack.releases.report import (
     EndpointReleases,
@@ -50,16 +50,16 @@ POOLED = Config(retries={"mode": "adaptive", "max_attempts": 10}, max_pool_conne
 @click.command("releases")
 @click.argument("environment")
 @click.argument("model", required=False, metavar="[[ENDPOINT/]MODEL]")
-@click.option("--json", "as_json", is_flag=True, help="For programs: every release, as schemas/releases.schema.json.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON: every release, as schemas/releases.schema.json.")
 @local_option
 def releases_command(*, environment: str, model: str | None, as_json: bool, local: bool) -> None:
-    """Show what each model of ENVIRONMENT is and was, newest first, or one model with its whole history.
+    """Show the releases of each model of ENVIRONMENT, newest first, or of one model with its whole history.
 
-    A release has a digest, the platform, the time, the commit of the model's inputs, who wrote it, and whether its
-    archive lies under the endpoint's platform of now. Where a record differs from what is deployed, the last lines say
-    how to mend it.
+    A release has a digest, the platform, the time, the commit of the model's inputs, its author, and whether its
+    archive exists for the endpoint's current platform. Records that differ from the deployment are listed last, with
+    what to do.
     """
-    settings = load_environment(project_folder() / "environments" / f"{environment}.yaml")
+    settings = load_environment(environment_file(environment))
     report = releases_report(settings, ConfiguredSession(session_of(settings, local=local), POOLED), model)
     if as_json:
         click.echo(report.model_dump_json(indent=2))
@@ -142,17 +142,16 @@ def _add_rows(table: Table, model: ModelReleases, *, whole: bool) -> None:
 @click.command("rollback")
 @click.argument("environment")
 @click.argument("model", metavar="[ENDPOINT/]MODEL")
-@click.option("--to", metavar="DIGEST", help="Move to this digest. Without it: to the last one before the current.")
-@click.option("--yes", is_flag=True, help="Do it. Without it, only say what would be done.")
+@click.option("--to", metavar="DIGEST", help="Digest to roll back to. [default: the release before the current one]")
+@click.option("--yes", is_flag=True, help="Roll back. Without it, only print what would be done.")
 @local_option
 def rollback_command(*, environment: str, model: str, to: str | None, yes: bool, local: bool) -> None:
-    """Move a model of ENVIRONMENT back to an earlier release; no deployment is needed.
+    """Roll a model of ENVIRONMENT back to an earlier release, without a deployment.
 
-    The archive of that digest is made sure of first: where the endpoint's platform lacks it, it is copied from another
-    one or built. Only then the release record moves, and callers follow within a minute. Deployments leave the record
-    where it is until the model itself changes.
+    An archive that the endpoint's platform lacks is first copied from another platform or built. Then the release
+    record moves, and clients follow within a minute. Deployments keep the record until the model itself changes.
     """
-    settings = load_environment(project_folder() / "environments" / f"{environment}.yaml")
+    settings = load_environment(environment_file(environment))
     session = session_of(settings, local=local)
     if yes:
         require_account(session, settings)
@@ -218,7 +217,7 @@ def _is_deployed(session: Session, environment: str, endpoint: str, model: str) 
 
 def _order(environment: str, deployed: DeployedSet) -> Order:
     """What a build for the endpoint has to know. Raises :class:`InputError` where this checkout is another's."""
-    file = project_folder() / "environments" / f"{environment}.yaml"
+    file = environment_file(environment)
     served = served_by(load_environment(file), project_folder() / "model_repos", file=file)
     for endpoint in served.environment.endpoints:
         if endpoint.name == deployed.endpoint and str(endpoint.platform) == str(deployed.platform):
@@ -256,12 +255,12 @@ COLD = (
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 @local_option
 def verify_command(*, environment: str, models: Sequence[str], as_json: bool, local: bool) -> int:
-    """Ask every recorded model of ENVIRONMENT, or the MODELs, for the answer to its sample request.
+    """Send every released model of ENVIRONMENT, or the MODELs, its sample request.
 
-    Each endpoint must run the config that its stack asks for; each record's archive must be there, and answer as its
-    manifest expects, within the recipe's tolerance. Ends with 1 where something is not so.
+    Each endpoint must run the config of its stack; each release's archive must exist, and its response must match its
+    manifest within the recipe's tolerance. Exit code 1 otherwise.
     """
-    settings = load_environment(project_folder() / "environments" / f"{environment}.yaml")
+    settings = load_environment(environment_file(environment))
     session = session_of(settings, local=local)
     paced = ConfiguredSession(session, PACED)
     verifier = Verifier(environment, session=paced, client=ModelClient(environment=environment, session=session))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +16,7 @@ from tritonstack.config import load_environment
 from tritonstack.errors import InputError, Problem
 from tritonstack.models.manifest_stores import BuiltHere, CopyOfBucket, ManifestStore
 from tritonstack.models.resolving import resolved_models
-from tritonstack.paths import LocalPaths, project_folder
+from tritonstack.paths import LocalPaths, project_folder, write_text
 from tritonstack.pipeline.snapshot import CONTEXT, FOLDER, SETTINGS, added_by_pipeline
 from tritonstack.review.annotations import annotations_of, commands_of
 from tritonstack.review.assembly import read_assembly
@@ -138,31 +137,38 @@ file_option = click.Path(dir_okay=False, path_type=Path)
 
 @click.command("review")
 @click.option("--base", help=f"Branch, tag or commit to compare with; default: {', then '.join(DEFAULT_BASES)}.")
-@click.option("--json", "as_json", type=file_option, help="Write the report as data: schemas/review.schema.json.")
-@click.option("--markdown", "as_markdown", type=file_option, help="Write it for a comment of a pull request.")
-@click.option("--html", "as_html", type=file_option, help="Write it as a page that needs nothing else.")
-@click.option("--whole", default=WHOLE, show_default=True, help="Where all of it is, said where Markdown is cut.")
-@click.option("--verbose", is_flag=True, help="Print all of it, where the terminal else gets the first of many.")
+@click.option("--json", "as_json", type=file_option, help="Write the report as JSON, as schemas/review.schema.json.")
+@click.option(
+    "--markdown", "as_markdown", type=file_option, help="Write the report as Markdown, for a comment of a pull request."
+)
+@click.option("--html", "as_html", type=file_option, help="Write the report as one self-contained HTML page.")
+@click.option(
+    "--whole",
+    default=WHOLE,
+    show_default=True,
+    help="Where the whole report is, for the sentence that ends truncated Markdown.",
+)
+@click.option("--verbose", is_flag=True, help="Print every entry; by default long lists are truncated.")
 @click.option("--annotations", is_flag=True, help="Print workflow commands of GitHub Actions instead of a table.")
-@click.option("--fail-on", help=f"End with 1 where one of these happens: {allowed_words()}.")
+@click.option("--fail-on", help=f"Exit code 1 where one of these occurs: {allowed_words()}.")
 @click.option(
     "--manifests",
     multiple=True,
     type=click.Path(file_okay=False, exists=True, path_type=Path),
-    help="A copy of a bucket's manifests/, for sizes of archives and the time that engines took. May be repeated.",
+    help="Copy of a bucket's manifests/, for archive sizes and engine build times. May be repeated.",
 )
 @click.option(
     "--costs",
     metavar="[ENVIRONMENT]",
     is_flag=False,
     flag_value=EVERY,
-    help="Print what an environment costs, or each of them, and compare nothing.",
+    help="Print the cost of an environment, or of every one, without a comparison.",
 )
 @click.option(
     "--no-synth",
     "assembly",
     type=click.Path(file_okay=False, exists=True, path_type=Path),
-    help="Compare what lies in this folder (cdk.out) instead of synthesising.",
+    help="Compare this cloud assembly (cdk.out) instead of synthesising.",
 )
 def command(
     *,
@@ -178,10 +184,10 @@ def command(
     costs: str | None,
     assembly: Path | None,
 ) -> int:
-    """Say what a deployment of this change does, in every environment, before it is merged.
+    """Report what a deployment of this change does in every environment, before it is merged.
 
-    The templates are synthesised and compared with the snapshots that are committed where this branch left its base.
-    No AWS credentials are needed, and nothing is asked over a network. Ends with 1 where --fail-on matches.
+    The synthesised templates are compared with the snapshots committed where this branch left its base, without AWS
+    credentials or network. Exit code 1 where --fail-on matches.
     """
     words = () if fail_on is None else parse_fail_on(fail_on)
     project = project_folder()
@@ -200,13 +206,13 @@ def command(
     matches = matches_of(report, words)
     document = document_of(report, matches)
     if as_json is not None:
-        _write(as_json, document.text())
+        write_text(as_json, document.text())
     if as_markdown is not None:
-        _write(as_markdown, markdown(document, limit=LIMIT, whole=whole))
+        write_text(as_markdown, markdown(document, limit=LIMIT, whole=whole))
     if as_html is not None:
         from tritonstack.review.pages import page  # noqa: PLC0415 - Jinja is loaded for a page alone
 
-        _write(as_html, page(document))
+        write_text(as_html, page(document))
     if annotations:
         for line in commands_of(annotations_of(document, project=project, folders=_folders(document, project))):
             click.echo(line)
@@ -270,17 +276,3 @@ def _folders(document: ReviewDocument, project: Path) -> dict[str, str]:
             for sources in resolved_models(load_environment(file), project / "model_repos", file=file).values():
                 found |= {each.name: each.folder.name for each in sources}
     return found
-
-
-def _write(path: Path, text: str) -> None:
-    """Write to a temporary name beside ``path``, then move."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise

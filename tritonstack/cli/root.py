@@ -1,4 +1,4 @@
-"""The command line: finds a command's module only when it is called, and turns our errors into messages."""
+"""The command line: imports a command's module when it is called, and prints errors as messages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tritonstack.errors import TritonstackError
 from tritonstack.extensions import extensions, registered
 
 REFUSED_BY_THE_MACHINE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EMFILE, *FULL)
-"""What a person can mend and no code of ours causes: no permission, a read-only or full disk, too many open files."""
+"""Errors of the machine, not of this code: no permission, a read-only or full disk, too many open files."""
 
 GROUPS = "tritonstack.commands"
 """Entry points: name of a group → its ``click.Group``."""
@@ -29,59 +29,59 @@ GROUPS = "tritonstack.commands"
 COMMANDS: dict[str, tuple[str, str]] = {
     "schema": ("tritonstack.cli.schema", "Write the JSON Schemas that editors complete YAML files with."),
     "lint": ("tritonstack.cli.lint:lint_command", "Check model folders for what Triton or SageMaker would refuse."),
-    "explain": ("tritonstack.cli.lint:explain_command", "Explain a rule of lint, with a bad example and a good one."),
+    "explain": ("tritonstack.cli.lint:explain_command", "Explain a rule of lint, with a bad and a good example."),
     "build": (
         "tritonstack.cli.archives:build_command",
-        "Export, prove and pack an environment's models into .local/archives.",
+        "Export, verify and pack an environment's models into .local/archives.",
     ),
     "pack": (
         "tritonstack.cli.archives:pack_command",
         "Pack one model folder into a .tar.gz, the same bytes every time.",
     ),
-    "publish": ("tritonstack.cli.archives:publish_command", "Put an environment's built archives into its bucket."),
+    "publish": ("tritonstack.cli.archives:publish_command", "Upload an environment's built archives to its bucket."),
     "prepare": (
         "tritonstack.cli.prepare:prepare_command",
-        "Put all that an environment's endpoints need into its bucket, TensorRT engines built for their GPUs.",
+        "Build, copy and upload every archive that an environment's endpoints need, TensorRT engines included.",
     ),
     "prune": (
         "tritonstack.cli.archives:prune_command",
-        "Remove archives that no release record and no kept history names.",
+        "Delete archives that neither a release record nor its kept history refers to.",
     ),
     "releases": (
         "tritonstack.cli.releases:releases_command",
-        "Show what each model's archive is and was, and where records differ.",
+        "Show each model's current and earlier releases, and records that differ from the deployment.",
     ),
     "rollback": (
         "tritonstack.cli.releases:rollback_command",
-        "Move a model back to an earlier release, without a deployment.",
+        "Roll a model back to an earlier release, without a deployment.",
     ),
     "verify": (
         "tritonstack.cli.releases:verify_command",
-        "Ask an environment's recorded models for their samples, and compare the answers.",
+        "Send every released model its sample request, and compare the responses.",
     ),
     "builders": (
         "tritonstack.cli.prepare:builders_command",
-        "Show what builds the TensorRT engines of an environment.",
+        "Show the machine, GPU and image that build an environment's TensorRT engines.",
     ),
     "preflight": (
         "tritonstack.cli.preflight",
-        "Say what a deployment of an environment will fail at, before it fails.",
+        "Check an account for what a deployment of an environment would fail at.",
     ),
-    "dashboard": ("tritonstack.cli.dashboard", "Draw an environment's dashboard from its metrics, as a page."),
+    "dashboard": ("tritonstack.cli.dashboard", "Draw an environment's dashboard from its metrics, as an HTML page."),
     "outputs": (
         "tritonstack.cli.pipeline:outputs_command",
-        "Tell other pipelines an environment's endpoints, bucket, key, roles, releases and alarms.",
+        "Print an environment's endpoints, bucket, key, roles, releases and alarms for other pipelines.",
     ),
     "review": (
         "tritonstack.cli.review",
-        "Say what a change does to every environment, against the snapshots of its base.",
+        "Report what a change does to every environment, compared with its base.",
     ),
     "pipeline": (
         "tritonstack.cli.pipeline:pipeline_group",
-        "Print what each account needs before a pipeline deploys into it.",
+        "Print the bootstrap commands of each account that a pipeline deploys to.",
     ),
     "invoke": ("tritonstack.cli.invoke", "Call a model by its name."),
-    "proxy": ("tritonstack.cli.proxy", "Let Triton's own HTTP clients and perf_analyzer call models by name."),
+    "proxy": ("tritonstack.cli.proxy", "Serve KServe v2 on loopback, for Triton's own HTTP clients and perf_analyzer."),
 }
 
 
@@ -157,10 +157,7 @@ def root() -> None:
 
 
 def main() -> None:
-    """Entry point.
-
-    Exit code 2 for wrong input, 1 for failed work or a reader of the output that went away, 130 when interrupted.
-    """
+    """Entry point: exit code 2 for wrong input, 1 for failed work or a closed output pipe, 130 when interrupted."""
     try:
         code = _run()
         sys.stdout.flush()
@@ -185,30 +182,30 @@ def _run() -> int:
             raise
         named = written_file(error) if error.errno in FULL else error.filename
         click.echo(f"{named or 'this machine'}: {error.strerror}", err=True)
-        _say_space(error)
+        _print_free_space(error)
         return 1
     except Exception as error:
-        code = _said(error)
+        code = _print_error(error)
         if code is None:
             raise
         return code
     return result if isinstance(result, int) else 0
 
 
-def _said(error: Exception) -> int | None:
-    """Print an error of ours, or of AWS credentials that have ended, for a person; the exit code, None for others."""
+def _print_error(error: Exception) -> int | None:
+    """Print a TritonstackError, or expired AWS credentials, and return the exit code; None for other errors."""
     if credentials_ended(error):
         click.echo(f"{error}\n{RENEW}", err=True)
         return 1
     if not isinstance(error, TritonstackError):
         return None
     click.echo(str(error), err=True)
-    _say_space(error)
+    _print_free_space(error)
     return error.exit_code
 
 
-def _say_space(error: Exception) -> None:
-    """Print what is left of a disk that is full, and what to do, where that is what an error is about."""
+def _print_free_space(error: Exception) -> None:
+    """Print the free space and what to do where an error is about a full disk."""
     from tritonstack.paths import LocalPaths  # noqa: PLC0415  (only where something went wrong)
 
     if full := disk_full(error):

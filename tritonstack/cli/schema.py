@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import os
-import tempfile
 from pathlib import Path
 
 import click
@@ -13,6 +11,7 @@ from pydantic import BaseModel
 
 from tritonstack.errors import WorkFailedError
 from tritonstack.extensions import extensions
+from tritonstack.paths import write_text
 
 SCHEMAS: dict[str, tuple[str, str]] = {
     "environment": ("tritonstack.config.environment", "Environment"),
@@ -50,16 +49,16 @@ def schema_names() -> list[str]:
 
 
 @click.command("schema")
-@click.option("--check", is_flag=True, help="Write nothing; end with 1 when a committed schema is not current.")
+@click.option("--check", is_flag=True, help="Write nothing; exit code 1 where a committed schema is not current.")
 @click.option(
     "--folder",
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("schemas"),
     show_default=True,
-    help="Where the schemas lie.",
+    help="Folder of the schemas.",
 )
 def command(*, check: bool, folder: Path) -> None:
-    """Write the JSON Schemas of environments and recipes for editors."""
+    """Write the JSON Schemas of environments, recipes and reports."""
     stale = []
     for name in schema_names():
         path, text = folder / f"{name}.schema.json", schema_text(name)
@@ -68,21 +67,7 @@ def command(*, check: bool, folder: Path) -> None:
             stale += [] if current else [str(path)]
             continue
         if not current:
-            _write(path=path, text=text)
+            write_text(path, text)
         click.echo(f"{path}: {'unchanged' if current else 'written'}")
     if stale:
         raise WorkFailedError(f"not current: {', '.join(stale)}\n  do: run `tritonstack schema` and commit the result")
-
-
-def _write(*, path: Path, text: str) -> None:
-    """Writes to a temporary name beside ``path``, then moves."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise

@@ -1,9 +1,8 @@
-"""AWS that a command talks to, local or an account; whether the account is the environment's; wrong names explained."""
+"""The AWS that a command talks to, local or an account, and explanations where it is the wrong one."""
 
 from __future__ import annotations
 
 import difflib
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,21 +11,26 @@ from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, 
 
 from tritonstack.aws_session import AccountSession, Session, invalid_settings
 from tritonstack.errors import InputError, Problem, TritonstackError, WorkFailedError
-from tritonstack.local_aws import LocalSession, find_local_aws, is_local, require_local_aws
+from tritonstack.local_aws import LocalSession, find_local_aws, installed, is_local, require_local_aws
+from tritonstack.paths import environment_file
 
 if TYPE_CHECKING:
     from tritonstack.config import Environment
 
-
 _ANY_REGION = "us-east-1"
-"""To make a client that is not used: a region is needed, and a configured endpoint URL is the same in all."""
+"""To make a client that sends nothing: a region is needed, and a configured endpoint URL is the same in all."""
+
+local_option = click.option(
+    "--local", is_flag=True, help="Use the local AWS, whatever the shell's AWS settings. Implied by environment local."
+)
+"""An option of commands that talk to AWS: any environment may be deployed to the local AWS."""
 
 
 def local_session(environment: str, *, wanted: bool = False) -> LocalSession | None:
-    """The local AWS's session where ``environment`` means it, or None.
+    """The local AWS's session for ``wanted`` and for environment ``local``, else None.
 
-    It does where ``wanted`` says so, and for environment ``local``; there a shell that points at some AWS already
-    (``tritonstack local env``) is left alone when no local AWS of ours runs. Raises as ``require_local_aws`` does.
+    Environment ``local`` keeps the shell's own AWS settings where these name an endpoint URL (``tritonstack local
+    env``) and no local AWS runs. Raises as ``require_local_aws``.
     """
     if wanted or (environment == "local" and (find_local_aws() or not _endpoint_is_configured())):
         return require_local_aws().session()
@@ -52,23 +56,32 @@ def _endpoint_is_configured() -> bool:
         return False
 
 
-local_option = click.option(
-    "--local", is_flag=True, help="The local AWS, whatever the shell points at. Implied by environment local."
-)
-"""An option of commands that talk to AWS: any environment may be deployed to the local AWS."""
-
-
 def session_of(settings: Environment, *, local: bool = False) -> Session:
-    """What makes an environment's clients: the local AWS for ``local``, else boto3 in the environment's region."""
+    """The session for an environment: the local AWS for ``local``, else boto3 in the environment's region."""
     return local_session(settings.environment, wanted=local) or AccountSession(settings.region)
 
 
+def calling_session(environment: str, *, local: bool) -> Session:
+    """The session for an environment's name; its file is read for the region alone, and may be absent."""
+    return local_session(environment, wanted=local) or AccountSession(region_of(environment))
+
+
+def region_of(environment: str) -> str | None:
+    """The region in the environment's file; None without a file: boto3's own settings then apply."""
+    path = environment_file(environment)
+    if not path.is_file():
+        return None
+    from tritonstack.config import load_environment  # noqa: PLC0415 - pydantic models take a moment
+
+    return load_environment(path).region
+
+
 def require_account(session: Session, settings: Environment) -> None:
-    """Refuse to write into another account than the one that the environment's file names.
+    """Check that the credentials are of the account in the environment's file, before anything is written.
 
     Raises:
         InputError: the credentials are of another account, or there are none.
-        WorkFailedError: AWS does not say whose they are.
+        WorkFailedError: STS does not respond.
     """
     try:
         account = session.client("sts").get_caller_identity()["Account"]
@@ -87,21 +100,8 @@ def require_account(session: Session, settings: Environment) -> None:
         raise InputError([problem])
 
 
-def calling_session(environment: str, *, local: bool) -> Any:
-    """What makes AWS clients: the local AWS, or boto3 in the region that the environment's file names."""
-
-    return local_session(environment, wanted=local) or AccountSession(region_of(environment))
-
-
-def refuse_without_credentials(error: TritonstackError, environment: str, session: Any) -> None:
-    """Raise what lies behind an account that cannot be asked while the local AWS runs: that one was meant. Or return.
-
-    Only environment ``local`` implies the local AWS: every other is asked of the account that credentials are of.
-    """
-    from botocore.exceptions import NoCredentialsError  # noqa: PLC0415
-
-    from tritonstack.local_aws import find_local_aws, is_local  # noqa: PLC0415
-
+def refuse_without_credentials(error: TritonstackError, environment: str, session: Session) -> None:
+    """Where credentials are missing and a local AWS runs, raise InputError that proposes ``--local``; else return."""
     if not isinstance(error.__cause__, NoCredentialsError) or is_local(session.client("ssm")):
         return
     if find_local_aws() is None:
@@ -116,15 +116,15 @@ def refuse_without_credentials(error: TritonstackError, environment: str, sessio
 
 
 def explain_name(
-    error: TritonstackError, client: Any, environment: str, session: Any, *, field: str = "--environment"
+    error: TritonstackError, client: Any, environment: str, session: Session, *, field: str = "--environment"
 ) -> None:
-    """Raise what lies behind a name that leads nowhere: no such environment, or nothing deployed. Else return.
+    """Where an environment does not exist or is not deployed, raise InputError that says so; else return.
 
-    ``field``: how the command line calls the environment.
+    ``field``: the environment's option or argument on the command line.
     """
     if _has_releases(client):
         return
-    folder = _environment_file(environment).parent
+    folder = environment_file(environment).parent
     names = sorted(path.stem for path in folder.glob("*.yaml"))
     if environment not in names:
         found = f"{environment}, of which there is neither a file {environment}.yaml nor a release record"
@@ -132,11 +132,7 @@ def explain_name(
         near = difflib.get_close_matches(environment, names, n=1)
         advice = f"Did you mean {near[0]}?" if near else ""
         raise InputError([Problem(field=field, found=found, allowed=allowed, advice=advice)]) from error
-    from tritonstack.local_aws import is_local  # noqa: PLC0415
-
     if is_local(session.client("ssm")):
-        from tritonstack.local_aws import installed  # noqa: PLC0415
-
         found = f"nothing of environment {environment} is deployed on the local AWS"
         if (package := installed()) and environment in package.lost_deployments():
             found += " any more: the one that held it was stopped, and keeps no state"
@@ -149,19 +145,3 @@ def _has_releases(client: Any) -> bool:
         return bool(client.releases())
     except TritonstackError:
         return False
-
-
-def _environment_file(environment: str) -> Path:
-    from tritonstack.paths import project_folder  # noqa: PLC0415
-
-    return project_folder() / "environments" / f"{environment}.yaml"
-
-
-def region_of(environment: str) -> str | None:
-    """The region that the environment's file names; None without one: then boto3's own settings count."""
-    path = _environment_file(environment)
-    if not path.is_file():
-        return None
-    from tritonstack.config import load_environment  # noqa: PLC0415
-
-    return load_environment(path).region

@@ -20,12 +20,12 @@ from tritonstack.client.model_client import ModelClient
 from tritonstack.config import Endpoint, Environment
 from tritonstack.config.load_test import MOST_JOBS, BenchBuildSettings, RecommenderSettings
 from tritonstack.errors import WorkFailedError
-from tritonstack.measurement_columns import CONFIGURATION
 from tritonstack.naming import load_test_job_prefix, load_test_prefix
 from tritonstack_capacity.bench.document import THIS_MACHINE, BenchDocument, measurements_csv
 from tritonstack_capacity.bench.page import bench_page, is_recommended, recommended_page
 from tritonstack_capacity.bench.results_folder import CSV, JSON, PAGE, read_results
 from tritonstack_capacity.bench.subject import Format, find_target, payload_of
+from tritonstack_capacity.measurement_columns import CONFIGURATION
 
 GENERATOR = "SageMaker Inference Recommender"
 JSON_TYPES = ["application/json"]

@@ -16,12 +16,12 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from tritonstack.catalogue import load_catalogue
 from tritonstack.client.body import Body
 from tritonstack.errors import InputError, Problem
-from tritonstack.measurement_columns import CONFIGURATION, GPUS, INSTANCE_TYPE, LATENCY, RATE
 from tritonstack.models.pbtxt import Message, PbtxtError, Scalar, parse
 from tritonstack_capacity.bench.container import ServerFigures
 from tritonstack_capacity.bench.measuring import Figures, Interval, Point
 from tritonstack_capacity.bench.settings import BenchSettings
 from tritonstack_capacity.bench.subject import Subject
+from tritonstack_capacity.measurement_columns import CONFIGURATION, GPUS, INSTANCE_TYPE, LATENCY, RATE
 
 THIS_MACHINE = "this-machine"
 """What stands for the instance type of a local endpoint: no type of SageMaker's has this processor."""

@@ -12,7 +12,16 @@ from pathlib import Path
 from tritonstack.catalogue import load_catalogue
 from tritonstack.catalogue.prices import hosting_price
 from tritonstack.errors import InputError, Problem
-from tritonstack.measurement_columns import CONFIGURATION, COST, COUNT, GPUS, INSTANCE_TYPE, LATENCY, PRICE, RATE
+from tritonstack_capacity.measurement_columns import (
+    CONFIGURATION,
+    COST,
+    COUNT,
+    GPUS,
+    INSTANCE_TYPE,
+    LATENCY,
+    PRICE,
+    RATE,
+)
 
 LEAST = Decimal("0.000001")
 MOST = Decimal(10) ** 12
