@@ -99,21 +99,6 @@ def test_a_safety_factor_is_a_share(text: str) -> None:
     assert [(each.field, each.found) for each in result.exception.problems] == [("--safety-factor", text)]
 
 
-def test_the_five_rows_within_half_a_second_are_named() -> None:
-    words = " ".join(run("--load", "30000", "--latency-ms", "500").output.split())
-    assert (
-        "5 of 24 within 500 ms: trt-db on ml.g4dn.2xlarge, trt-base on ml.g4dn.12xlarge, trt-db on ml.g4dn.12xlarge, "
-        "trt-ig on ml.g4dn.12xlarge, trt-db-ig on ml.g4dn.12xlarge"
-    ) in words
-
-
-def test_many_rows_within_the_limit_are_counted_after_a_dozen(tmp_path: Path) -> None:
-    rows = [f"c{number},ml.g4dn.xlarge,600,80" for number in range(15)]
-    output = run("--load", "30000", "--latency-ms", "500", measurements=measured(tmp_path, *rows)).output
-    assert "15 of 15 within 500 ms" in output
-    assert "c11 on ml.g4dn.xlarge, 3 more" in " ".join(output.split())
-
-
 def test_an_unknown_price_is_said_and_never_a_zero(tmp_path: Path) -> None:
     file = measured(tmp_path, "a,ml.unheard.xlarge,600,80")
     result = run("--load", "6000", "--latency-ms", "100", measurements=file)
@@ -146,7 +131,7 @@ def test_a_catalogues_price_is_told_with_its_source_region_and_date(tmp_path: Pa
 def test_names_in_a_file_are_printed_as_they_are(tmp_path: Path) -> None:
     file = measured(tmp_path, "trt[16][/red],ml.g4dn.xlarge,600,80")
     output = run("--load", "600", "--latency-ms", "100", measurements=file).output
-    assert output.count("trt[16][/red]") > 3
+    assert output.count("trt[16][/red]") == 2
 
 
 def test_measurements_that_contradict_themselves_are_told_all_at_once(tmp_path: Path) -> None:
@@ -160,16 +145,6 @@ def test_measurements_that_contradict_themselves_are_told_all_at_once(tmp_path: 
         "line 4, implied_hourly_price_usd",
     ]
     assert result.output == ""
-
-
-@pytest.mark.parametrize(("load", "factors"), [("3e11", [0.25, 0.5, 0.8, 0.9, 1, 1.1, 1.25, 1.5, 2]), ("0.000001", 6)])
-def test_a_load_at_the_end_of_the_range_is_tried_with_the_factors_that_stay_in_it(
-    load: str, factors: list[float] | int
-) -> None:
-    result = run("--load", load, "--latency-ms", "500", "--json")
-    assert result.exit_code == 0, result.exception
-    tried = [case["value"] for case in json.loads(result.output)["sensitivity"]["load_factor"]]
-    assert (tried if isinstance(factors, list) else len(tried)) == factors
 
 
 def day_file(folder: Path, *, quiet: int, busy: int) -> str:
@@ -190,12 +165,11 @@ def test_a_day_decides_which_is_the_cheapest_and_the_cheapest_at_the_load_is_nam
     given = ("--load", "10000", "--latency-ms", "500")
     day = ("--daily-curve", day_file(tmp_path, quiet=100, busy=10_000))
     words = " ".join(run(*given, *day, measurements=big_and_small(tmp_path)).output.split())
-    assert "cheapest within 500 ms by the day: small on ml.g4dn.xlarge, 27.06 USD a day; --write takes it" in words
+    assert "cheapest within 500 ms by the day: small on ml.g4dn.xlarge, 27.06 USD a day; --diff takes it" in words
     assert (
         "it is not the cheapest at 10000 invocations a minute: 1 x big on ml.g4dn.12xlarge, 4.00 USD an hour" in words
     )
     assert "but 192.00 USD a day" in words
-    assert "how far this holds, by the cost at the load" in words
 
     document = json.loads(run(*given, *day, "--json", measurements=big_and_small(tmp_path)).output)
     assert [row["cost_per_day"] for row in document["rows"]] == [192, 27.06]

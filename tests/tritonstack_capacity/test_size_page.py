@@ -33,7 +33,7 @@ def test_the_documented_commands_run_and_print_the_documented_diff(
         assert (program, group, name) == ("tritonstack", "capacity", "size")
         result = CliRunner().invoke(size.command, arguments)
         assert result.exit_code == 0, result.output
-        printed += result.output
+        printed += result.stdout
     [diff] = re.findall(r"```diff\n(.*?)```", PAGE, flags=re.DOTALL)
     assert f"\n{diff}" in printed
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 from rich import box
@@ -10,14 +13,12 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from tritonstack_capacity.sizing.capacity import CapacityRow, CapacityTable, Case, Sensitivity
+from tritonstack_capacity.sizing.capacity import CapacityRow, CapacityTable
 from tritonstack_capacity.sizing.measurements import plain
-from tritonstack_capacity.sizing.scaling_advice import ScalingAdvice
+from tritonstack_capacity.sizing.scaling_advice import ScalingAdvice, ScalingChange, SettingChange
 
 
-def size_document(
-    table: CapacityTable, *, advice: ScalingAdvice | None, sensitive: Sensitivity, region: str
-) -> dict[str, Any]:
+def size_document(table: CapacityTable, *, advice: ScalingAdvice | None, region: str) -> dict[str, Any]:
     """Numbers as JSON numbers, money in USD; what is unknown is null and said in ``unpriced``."""
     chosen, at_load = table.recommended, table.cheapest_at_load
     return {
@@ -31,11 +32,6 @@ def size_document(
         "cheapest_at_load": None if at_load is None else _named(at_load),
         "unpriced": [_named(row) for row in table.unpriced],
         "scaling": None if advice is None else _advice(advice),
-        "sensitivity": {
-            "load_factor": [_case(case) for case in sensitive.loads],
-            "measured_rate_factor": [_case(case) for case in sensitive.rates],
-            "latency_limit_from_ms": [_case(case) for case in sensitive.limits],
-        },
     }
 
 
@@ -75,14 +71,6 @@ def _advice(advice: ScalingAdvice) -> dict[str, Any]:
     }
 
 
-def _case(case: Case) -> dict[str, Any]:
-    row = case.recommended
-    found: dict[str, Any] = {"recommended": None, "instances": None, "cost_per_hour": None}
-    if row is not None:
-        found = {"recommended": _named(row), "instances": row.instances, "cost_per_hour": _number(row.cost_per_hour)}
-    return {"value": _number(case.value), **found}
-
-
 def _number(value: Decimal | None, *, digits: int | None = None) -> float | int | None:
     if value is None:
         return None
@@ -91,17 +79,15 @@ def _number(value: Decimal | None, *, digits: int | None = None) -> float | int 
 
 
 UNKNOWN = "unknown"
-MOST_NAMED = 12
 CENT = Decimal("0.01")
 
 
-def size_view(table: CapacityTable, *, advice: ScalingAdvice | None, sensitive: Sensitivity) -> RenderableType:
-    """The table, the recommendation in a sentence, its scaling, and how far it holds."""
+def size_view(table: CapacityTable, *, advice: ScalingAdvice | None) -> RenderableType:
+    """The table, the recommendation in a sentence, and its scaling."""
     parts: list[RenderableType] = [_capacity(table)]
-    parts += [Text(line) for line in (*_within(table), *_sentences(table), *_unpriced(table))]
+    parts += [Text(line) for line in (*_sentences(table), *_unpriced(table))]
     if advice is not None:
         parts += ["", *(Text(line) for line in _scaling(advice))]
-    parts += ["", _cases(sensitive, by_day=table.usd_per_day is not None)]
     return Group(*parts)
 
 
@@ -144,16 +130,6 @@ def _answer(row: CapacityRow, table: CapacityTable) -> str:
     return "yes" if row.meets_latency else "no"
 
 
-def _within(table: CapacityTable) -> list[str]:
-    """The rows that keep the limit, by name; nothing where none does."""
-    names = [row.measurement.name for row in table.rows if row.meets_latency]
-    if not names:
-        return []
-    more = [] if len(names) <= MOST_NAMED else [f"{len(names) - MOST_NAMED} more"]
-    listed = ", ".join([*names[:MOST_NAMED], *more])
-    return [f"{len(names)} of {len(table.rows)} within {plain(table.demand.latency_ms)} ms: {listed}"]
-
-
 def _sentences(table: CapacityTable) -> list[str]:
     """Which row to take and what it costs; with a day also the cheapest at the load, where that is another row."""
     limit, best, at_load = plain(table.demand.latency_ms), table.recommended, table.cheapest_at_load
@@ -166,7 +142,7 @@ def _sentences(table: CapacityTable) -> list[str]:
     if best is at_load:
         return [f"cheapest within {limit} ms at {_at_load(table, best)}, and by the day: {day} USD"]
     return [
-        f"cheapest within {limit} ms by the day: {best.measurement.name}, {day} USD a day; --write takes it",
+        f"cheapest within {limit} ms by the day: {best.measurement.name}, {day} USD a day; --diff takes it",
         f"it is not the cheapest at {_at_load(table, at_load)}, but {_money(days[at_load])} USD a day",
     ]
 
@@ -216,29 +192,92 @@ def _scaling(advice: ScalingAdvice) -> list[str]:
     return lines
 
 
-def _cases(sensitive: Sensitivity, *, by_day: bool) -> Table:
-    title = "how far this holds, by the cost at the load" if by_day else "how far this holds"
-    view = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=title, title_justify="left")
-    view.add_column("if")
-    view.add_column("then the cheapest is")
-    view.add_column("instances", justify="right")
-    view.add_column("USD/h", justify="right")
-    for case in sensitive.loads:
-        view.add_row(f"load x {case.value}", *map(Text, _then(case)))
-    for case in sensitive.rates:
-        view.add_row(f"measured rates x {case.value}", *map(Text, _then(case)))
-    for case in sensitive.limits:
-        view.add_row(f"limit from {plain(case.value)} ms", *map(Text, _then(case)))
-    return view
-
-
-def _then(case: Case) -> tuple[str, str, str]:
-    row = case.recommended
-    return ("none", "", "") if row is None else (row.measurement.name, str(row.instances), _money(row.cost_per_hour))
-
-
 def _money(value: Decimal | None) -> str:
     """In cents; below a cent by its first two digits, so that nothing looks free."""
     if value is None:
         return UNKNOWN
     return f"{value:.2f}" if value >= CENT else f"{float(value):.2g}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proposal:
+    """The scaling of one endpoint as a diff of its file; the diff is "" where nothing changes."""
+
+    file: Path
+    change: ScalingChange
+    diff: str
+
+
+def proposal_document(proposal: Proposal, *, table: CapacityTable) -> dict[str, Any]:
+    """The proposal as JSON."""
+    return {
+        "file": str(proposal.file),
+        "endpoint": proposal.change.endpoint.name,
+        **_named(proposal.change.advice.row),
+        "settings": [
+            {"field": each.path, "before": _number(each.before), "after": _number(each.after), "why": each.why}
+            for each in proposal.change.settings
+        ],
+        "notes": list(_notes(proposal, table)),
+        "diff": proposal.diff,
+    }
+
+
+def proposal_view(proposal: Proposal, *, table: CapacityTable) -> RenderableType:
+    """Each setting with its reason, and what else to know."""
+    change = proposal.change
+    title = f"\n{change.endpoint.name} in {proposal.file}, if it serves {change.advice.row.measurement.name}:"
+    parts: list[RenderableType] = [Text(title), _settings(change.settings)]
+    parts += [Text(f"- {note}") for note in _notes(proposal, table)]
+    if not proposal.diff:
+        parts.append(Text(f"{proposal.file} has this scaling already: no diff"))
+    return Group(*parts)
+
+
+def _notes(proposal: Proposal, table: CapacityTable) -> Iterator[str]:
+    endpoint, advice, best = proposal.change.endpoint, proposal.change.advice, table.recommended
+    row = advice.row
+    if advice.note:
+        yield advice.note
+    if row.price is not None:
+        cost = f"at the maximum: {row.price.usd_per_hour * advice.maximum:.2f} USD an hour"
+        if advice.usd_per_day is not None:
+            scaled, whole = advice.usd_per_day
+            cost += f"; a day: {scaled:.2f} USD scaled, {whole:.2f} USD at the maximum all day"
+        yield cost
+    if proposal.diff:
+        many = f"{advice.maximum} instances, and a second fleet during an update"
+        yield f"tritonstack preflight {proposal.file.stem} checks whether the account's quota allows {many}"
+    if best is not None and best.cost_per_hour is not None and best.measurement != row.measurement:
+        other = f"cheapest of all: {best.instances} x {best.measurement.name}, {best.cost_per_hour:.2f} USD an hour"
+        if table.usd_per_day is not None:
+            other = f"cheapest of all by the day: {best.measurement.name}, {table.usd_per_day[best]:.2f} USD a day"
+        moved = best.measurement.instance_type != row.measurement.instance_type
+        yield f"{other}; another instance_type means another fleet and other engines" if moved else other
+    if endpoint.multi_model:
+        yield (
+            "it is a multi-model endpoint: its target counts the invocations of all its models together, so --load "
+            "and the measured rate must be of their mix"
+        )
+    scaling = endpoint.scaling
+    if scaling is None:
+        return
+    others = [f"{name}: {value:g}" for name, value in scaling.targets.items() if name != "invocations_per_instance"]
+    if others:
+        yield f"{', '.join(others)} stays: of several targets, the one that asks for the most instances wins"
+    if scaling.schedules:
+        names = ", ".join(each.name for each in scaling.schedules)
+        yield f"its schedules stay, and give other limits at their times: {names}"
+
+
+def _settings(settings: tuple[SettingChange, ...]) -> Table:
+    view = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    view.add_column("setting", no_wrap=True)
+    view.add_column("is", justify="right", no_wrap=True)
+    view.add_column("becomes", justify="right", no_wrap=True)
+    view.add_column("why")
+    for each in settings:
+        before = "" if each.before is None else plain(each.before)
+        after = "stays" if each.after == each.before else plain(each.after)
+        view.add_row(each.path, before, after, Text(each.why))  # a name in it may look like markup
+    return view

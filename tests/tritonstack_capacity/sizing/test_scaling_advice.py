@@ -1,4 +1,4 @@
-"""What is proposed as scaling, the daily curve that it reads, and how far a recommendation holds."""
+"""What is proposed as scaling, and the daily curve that it reads."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tritonstack_capacity.sizing.rows import measurement, table_of
-from tests.tritonstack_capacity.sizing.test_capacity import published
 from tritonstack.config import Scaling
 from tritonstack.errors import InputError
-from tritonstack_capacity.sizing.capacity import DailyCurve, instances_for, read_daily_curve, sensitivity
+from tritonstack_capacity.sizing.capacity import DailyCurve, instances_for, read_daily_curve
 from tritonstack_capacity.sizing.scaling_advice import scaling_advice
 
 
@@ -91,20 +90,3 @@ def test_a_curve_needs_each_hour_and_some_load(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="zero all day"):
         read_daily_curve(curve_file(tmp_path, *(f"{hour},0" for hour in range(24))))
     assert read_daily_curve(curve_file(tmp_path, *(f"{hour},{hour}" for hour in range(24)))).peak == 23
-
-
-def test_other_limits_give_the_published_tables_three_answers() -> None:
-    limits = sensitivity(published()).limits
-    found = [(str(case.value), case.recommended.measurement.name) for case in limits if case.recommended]
-    assert found == [
-        ("278", "trt-db on ml.g4dn.12xlarge"),
-        ("499", "trt-db on ml.g4dn.2xlarge"),
-        ("783", "trt-db-ig on ml.g4dn.xlarge"),
-    ]
-
-
-def test_rates_that_were_too_good_by_a_fifth_need_a_quarter_more_instances() -> None:
-    rates = {str(case.value): case.recommended for case in sensitivity(published()).rates}
-    row = rates["0.8"]
-    assert row is not None
-    assert row.instances == 29

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tritonstack_capacity.sizing.edits import HEAD, change_of, endpoint_text, written
+from tests.tritonstack_capacity.sizing.test_environment_diff import HEAD, change_of, endpoint_text, written
 from tritonstack_capacity.sizing.capacity import DailyCurve
 from tritonstack_capacity.sizing.scaling_advice import ScalingChange
 

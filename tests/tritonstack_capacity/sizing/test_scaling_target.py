@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.tritonstack_capacity.sizing.edits import HEAD, endpoint_text, written
 from tests.tritonstack_capacity.sizing.rows import measurement, table_of
+from tests.tritonstack_capacity.sizing.test_environment_diff import HEAD, endpoint_text, written
 from tritonstack.config import Environment, load_environment
 from tritonstack.errors import InputError, Problem
 from tritonstack_capacity.sizing.capacity import CapacityTable, Demand, capacity_table

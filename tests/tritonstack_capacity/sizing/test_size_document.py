@@ -9,12 +9,12 @@ from typing import Any
 from tests.tritonstack_capacity.sizing.rows import UNPRICED_TYPE, measurement, table_of
 from tests.tritonstack_capacity.sizing.test_capacity import published
 from tritonstack_capacity.commands.size_view import size_document
-from tritonstack_capacity.sizing.capacity import CapacityTable, DailyCurve, sensitivity
+from tritonstack_capacity.sizing.capacity import CapacityTable, DailyCurve
 from tritonstack_capacity.sizing.scaling_advice import ScalingAdvice, scaling_advice
 
 
 def document(table: CapacityTable, advice: ScalingAdvice | None = None) -> Any:
-    found = size_document(table, advice=advice, sensitive=sensitivity(table), region="us-east-1")
+    found = size_document(table, advice=advice, region="us-east-1")
     return json.loads(json.dumps(found, allow_nan=False))
 
 
@@ -68,22 +68,3 @@ def test_the_scaling_names_its_row_and_each_hour_of_the_day() -> None:
         "usd_per_day_at_maximum": 480,
         "note": "",
     }
-
-
-def test_the_sensitivity_has_a_case_for_each_factor_and_each_limit_that_changes_the_answer() -> None:
-    told = document(published())["sensitivity"]
-    assert [case["value"] for case in told["load_factor"]] == [0.25, 0.5, 0.8, 0.9, 1, 1.1, 1.25, 1.5, 2, 4]
-    assert [case["value"] for case in told["measured_rate_factor"]] == [0.7, 0.8, 0.9, 1]
-    assert told["measured_rate_factor"][0] == {
-        "value": 0.7,
-        "recommended": {"configuration": "trt-db", "instance_type": "ml.g4dn.2xlarge"},
-        "instances": 33,
-        "cost_per_hour": 31.02,
-    }
-    assert [(case["value"], case["instances"]) for case in told["latency_limit_from_ms"]] == [
-        (278, 6),
-        (499, 23),
-        (783, 10),
-    ]
-    nothing = document(table_of(measurement(name="slow", latency="900", usd="1")))["sensitivity"]["load_factor"][0]
-    assert nothing == {"value": 0.25, "recommended": None, "instances": None, "cost_per_hour": None}

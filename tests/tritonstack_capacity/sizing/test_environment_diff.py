@@ -1,0 +1,198 @@
+"""The scaling as a diff of an environment file: what the file says once it is applied, and that all else stays."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import subprocess
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.tritonstack_capacity.sizing.environment_texts import OWN_KEYS, environment_texts
+from tests.tritonstack_capacity.sizing.rows import measurement, table_of
+from tritonstack.config import Environment, Scaling, load_environment
+from tritonstack.config.loader import load_environments
+from tritonstack.errors import InputError
+from tritonstack.paths import REPOSITORY
+from tritonstack_capacity.sizing.capacity import DailyCurve
+from tritonstack_capacity.sizing.environment_diff import environment_diff
+from tritonstack_capacity.sizing.scaling_advice import ScalingChange, scaling_change
+
+HEAD = """\
+environment: dev
+account: "123456789012"
+region: us-east-1
+production: false
+"""
+
+
+def endpoint_text(*lines: str, name: str = "digits", anchor: str = "") -> str:
+    """An endpoint of a list, in lines; ``anchor`` stands after the dash."""
+    own = [f"name: {name}", "mode: multi-model", 'release: "24.09"', "instance_type: ml.g4dn.xlarge", "models: [a]"]
+    first, *others = [*([anchor] if anchor else []), *own, *lines]
+    return "\n".join([f"  - {first}", *(f"    {line}" for line in others)]) + "\n"
+
+
+def written(folder: Path, text: str, *, name: str = "dev") -> Path:
+    """The file of environment ``name``, with ``text`` byte by byte."""
+    file = folder / f"{name}.yaml"
+    file.write_bytes(text.encode())
+    return file
+
+
+def change_of(
+    file: Path,
+    *,
+    endpoint: str = "digits",
+    rate: str = "600",
+    load: str = "6000",
+    factor: str | None = None,
+    curve: DailyCurve | None = None,
+) -> ScalingChange:
+    """The advice for an endpoint of ``file``, from one measured row."""
+    environment = load_environment(file)
+    named = environment.endpoint(endpoint)
+    assert named is not None
+    [row] = table_of(measurement(rate=rate, usd="1"), load=load).rows
+    share = None if factor is None else Decimal(factor)
+    return scaling_change(named, row=row, production=environment.production, factor=share, curve=curve)
+
+
+def applied(file: Path, **how: str | None) -> ScalingChange:
+    """Let git apply the diff to ``file``; its change."""
+    change = change_of(file, **how)  # type: ignore[arg-type]
+    with contextlib.chdir(file.parent):
+        diff = environment_diff(file, change)
+        subprocess.run(["git", "apply"], input=diff.encode(), check=True, capture_output=True)
+    return change
+
+
+def without_scaling(environment: Environment, *, endpoint: str) -> dict[str, Any]:
+    """All settings but those that a diff for ``endpoint`` may change."""
+    found = environment.model_dump()
+    [own] = [each for each in found["endpoints"] if each["name"] == endpoint]
+    own.pop("initial_instance_count")
+    scaling = own.pop("scaling") or Scaling(minimum=1, maximum=1).model_dump()
+    own["others"] = {name: value for name, value in scaling.items() if name not in OWN_KEYS}
+    return found
+
+
+@given(
+    text=environment_texts(),
+    numbers=st.tuples(
+        st.sampled_from(("600", "37", "1335.3", "0.5")),
+        st.sampled_from(("6000", "1", "9999.5")),
+        st.none() | st.sampled_from(("0.5", "0.333", "1")),
+    ),
+    which=st.integers(0, 2),
+)
+def test_any_file_has_the_advice_afterwards_and_nothing_else_changed(
+    tmp_path_factory: pytest.TempPathFactory, text: str, numbers: tuple[str, str, str | None], which: int
+) -> None:
+    rate, load, factor = numbers
+    file = written(tmp_path_factory.mktemp("environments"), text)
+    before = load_environment(file)
+    name = before.endpoints[which % len(before.endpoints)].name
+    how = {"endpoint": name, "rate": rate, "load": load, "factor": factor}
+    if not change_of(file, **how).changed:  # type: ignore[arg-type]
+        return
+    advice = applied(file, **how).advice
+    after, edited = load_environment(file), file.read_bytes().decode()
+    endpoint = after.endpoint(name)
+    assert endpoint is not None and endpoint.scaling is not None
+    scaling = endpoint.scaling
+    assert (scaling.minimum, scaling.maximum) == (advice.minimum, advice.maximum)
+    assert scaling.invocations_target == pytest.approx(float(advice.invocations_per_instance))
+    assert scaling.minimum <= endpoint.initial_instance_count <= scaling.maximum
+    assert without_scaling(after, endpoint=name) == without_scaling(before, endpoint=name)
+    assert len(edited.splitlines()) - len(text.splitlines()) <= 2
+    assert re.findall("# comment.*", edited) == re.findall("# comment.*", text)
+    assert set(re.findall("\r?\n", edited)) == set(re.findall("\r?\n", text))
+    assert environment_diff(file, change_of(file, **how)) == ""  # type: ignore[arg-type]
+
+
+COMMITTED = [
+    (each.environment, endpoint.name)
+    for each in load_environments(REPOSITORY / "environments")
+    for endpoint in each.endpoints
+]
+
+
+@pytest.mark.parametrize(("name", "endpoint"), COMMITTED)
+def test_the_diff_of_a_committed_environment_is_one_line(name: str, endpoint: str, tmp_path: Path) -> None:
+    file = written(tmp_path, (REPOSITORY / "environments" / f"{name}.yaml").read_text(), name=name)
+    diff = environment_diff(file, change_of(file, endpoint=endpoint))
+    changed = [line for line in diff.splitlines()[2:] if line[0] in "+-"]
+    assert [line[0] for line in changed] in (["+"], ["-", "+"])
+    assert "scaling: {minimum: " in changed[-1]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("last", ["", "\n"])
+def test_git_applies_the_diff_whatever_the_line_ends(end: str, last: str, tmp_path: Path) -> None:
+    text = f"{HEAD}endpoints:\n{endpoint_text('initial_instance_count: 1   # é').rstrip()}{last}".replace("\n", end)
+    file = written(tmp_path, text)
+    applied(file)
+    scaling = f"xlarge{end}    scaling: {{minimum: 1, maximum: 20, requests_per_second: 10, safety_factor: 0.5}}{end}"
+    assert file.read_bytes().decode() == text.replace(f"xlarge{end}", scaling)
+
+
+def test_an_advice_that_breaks_a_rule_is_no_diff_and_the_rule_is_named(tmp_path: Path) -> None:
+    night = 'schedules: [{name: night, when: "cron(0 22 * * ? *)", minimum: 4}]'
+    scaling = f"scaling: {{minimum: 2, maximum: 4, requests_per_second: 10, {night}}}"
+    file = written(tmp_path, f"{HEAD}endpoints:\n{endpoint_text(scaling)}")
+    with pytest.raises(InputError) as refused:
+        environment_diff(file, change_of(file, load="600"))
+    first, *others = refused.value.problems
+    assert "breaks the rules below" in first.found
+    assert [problem.file for problem in others] == [f"{file}:11"]
+    assert "a maximum of 2 with a minimum of 4" in others[0].found
+
+
+ANCHORED = "scaling: &s {minimum: 2, maximum: 4, requests_per_second: 9}"
+
+
+@pytest.mark.parametrize(
+    "endpoints",
+    {
+        "an alias": endpoint_text(ANCHORED, name="other") + endpoint_text("scaling: *s"),
+        "the anchor of an alias": endpoint_text(ANCHORED) + endpoint_text("scaling: *s", name="other"),
+        "the anchor of a number": endpoint_text("scaling: {minimum: 2, maximum: &n 4, requests_per_second: 9}")
+        + endpoint_text("initial_instance_count: *n", name="other"),
+        "an alias of a number": endpoint_text("initial_instance_count: &n 4", name="other")
+        + endpoint_text("scaling: {minimum: 2, maximum: *n, requests_per_second: 9}"),
+        "a merged scaling": endpoint_text(ANCHORED, name="other", anchor="&base") + "  - {<<: *base, name: digits}\n",
+        "an endpoint that others merge": endpoint_text(anchor="&base") + "  - {<<: *base, name: other}\n",
+        "an unusual form": endpoint_text()
+        .replace("- name: digits", "- ? name\n    : digits")
+        .replace("instance_type: ml.g4dn.xlarge", "instance_type: >-\n      ml.g4dn.xlarge"),
+    }.items(),
+    ids=lambda named: named[0],
+)
+def test_values_that_others_share_are_refused_with_what_to_write(endpoints: tuple[str, str], tmp_path: Path) -> None:
+    file = written(tmp_path, f"{HEAD}endpoints:\n{endpoints[1]}")
+    with pytest.raises(InputError) as refused:
+        environment_diff(file, change_of(file))
+    [problem] = refused.value.problems
+    assert "an anchor, an alias, a merge" in problem.found
+    assert "scaling.maximum: 20" in problem.advice
+
+
+@pytest.mark.parametrize(
+    ("own", "edited"),
+    [
+        ("scaling: {<<: *s, maximum: 7}  # own", "scaling: {requests_per_second: 10, <<: *s, maximum: 20}  # own"),
+        ("scaling:\n      # own\n      <<: *s", "scaling:\n      # own\n      maximum: 20"),
+    ],
+)
+def test_own_fields_go_before_merged_ones_and_the_other_endpoint_stays(own: str, edited: str, tmp_path: Path) -> None:
+    file = written(tmp_path, f"{HEAD}endpoints:\n{endpoint_text(ANCHORED, name='other')}{endpoint_text(own)}")
+    before = load_environment(file)
+    applied(file)
+    assert edited in file.read_text()
+    assert load_environment(file).endpoint("other") == before.endpoint("other")

@@ -1,0 +1,209 @@
+"""``tritonstack capacity size --diff``: what is printed where, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.catalogue.test_prices import own_prices
+from tests.tritonstack_capacity.sizing.test_capacity import PUBLISHED
+from tritonstack.errors import InputError
+from tritonstack.paths import REPOSITORY
+from tritonstack_capacity.commands import size
+from tritonstack_capacity.sizing.measurements import NEEDED
+
+BEFORE = "    scaling: {minimum: 2, maximum: 8, invocations_per_instance: 3000, gpu_utilization: 70}   # calls a minute"
+AFTER = "    scaling: {minimum: 2, maximum: 19, invocations_per_instance: 1596, gpu_utilization: 70}   # calls a minute"
+PROD, DEV = ("--diff", "environments/prod.yaml"), ("--diff", "environments/dev.yaml")
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the environment files, which is also the working folder."""
+    shutil.copytree(REPOSITORY / "tests/digits_environments", tmp_path / "environments")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(*arguments: str, load: str = "30000", limit: str = "900", measurements: Path = PUBLISHED) -> Result:
+    given = ["--measurements", str(measurements), "--load", load, "--latency-ms", limit, *arguments]
+    return CliRunner().invoke(size.command, given)
+
+
+def edit(*arguments: str, load: str = "30000", measurements: Path = PUBLISHED) -> dict[str, object]:
+    found: dict[str, object] = json.loads(run(*arguments, "--json", load=load, measurements=measurements).stdout)[
+        "edit"
+    ]
+    return found
+
+
+def refused(result: Result) -> str:
+    assert isinstance(result.exception, InputError), result.output
+    assert result.exception.exit_code == 2
+    return str(result.exception)
+
+
+def test_the_diff_is_all_of_the_standard_output_and_the_reasons_are_beside_it(project: Path) -> None:
+    file = project / "environments" / "prod.yaml"
+    before = file.read_text()
+    result = run(*PROD)
+    assert result.exit_code == 0, result.output
+    assert file.read_text() == before
+    subprocess.run(["git", "apply"], cwd=project, input=result.stdout.encode(), check=True)
+    assert file.read_text() == before.replace(BEFORE, AFTER)
+    words = " ".join(result.stderr.split())
+    for part in (
+        "yes, cheapest",
+        "digits in environments/prod.yaml, if it serves trt-db-ig on ml.g4dn.xlarge",
+        "0.5 of what was measured: 3192 calls a minute",
+        "--load, 30000 calls a minute at 1596 an instance",
+        "counts the invocations of all its models together",
+        "gpu_utilization: 70 stays",
+        "at the maximum: 13.99 USD an hour",
+        "tritonstack preflight prod checks whether the account's quota allows 19 instances",
+    ):
+        assert part in words
+    again = run(*PROD)
+    assert again.stdout == ""
+    assert "has this scaling already" in again.stderr
+
+
+def test_json_has_the_diff_inside(project: Path) -> None:
+    document = json.loads(run(*PROD, "--json").stdout)
+    found = document["edit"]
+    assert (found["file"], found["endpoint"]) == ("environments/prod.yaml", "digits")
+    assert [(each["field"], each["before"], each["after"]) for each in found["settings"]] == [
+        ("scaling.minimum", 2, 2),
+        ("scaling.maximum", 8, 19),
+        ("scaling.invocations_per_instance", 3000, 1596),
+    ]
+    assert "" not in [each["why"] for each in found["settings"]]
+    assert f"\n+{AFTER}" in found["diff"]
+    assert document["scaling"]["maximum"] == 19
+    assert json.loads(run("--json").stdout)["edit"] is None
+
+
+def test_a_refusal_leaves_json_on_the_one_stream_and_the_reason_on_the_other(project: Path) -> None:
+    result = run(*PROD, "--json", limit="500")
+    assert json.loads(result.stdout)["edit"] is None
+    assert "no endpoint on ml.g4dn.2xlarge" in refused(result)
+
+
+def test_the_files_own_region_and_prices_count(project: Path) -> None:
+    file = project / "environments" / "prod.yaml"
+    file.write_text(f"{file.read_text()}prices: {{ml.g4dn.xlarge: 9.0}}\n")
+    document = json.loads(run(*PROD, "--endpoint", "digits", "--json").stdout)
+    assert document["recommended"]["instance_type"] == "ml.g4dn.2xlarge"
+    assert (document["edit"]["configuration"], document["edit"]["instance_type"]) == ("trt-db-ig", "ml.g4dn.xlarge")
+    [note] = [each for each in document["edit"]["notes"] if each.startswith("cheapest of all")]
+    assert note.startswith("cheapest of all: 23 x trt-db on ml.g4dn.2xlarge, 21.62 USD an hour")
+    assert "at the maximum: 171.00 USD an hour" in document["edit"]["notes"]
+
+
+def test_the_price_list_beside_the_file_counts_wherever_the_command_runs(
+    project: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own_prices(project, 9.25)
+    measured = project / "measured.csv"
+    measured.write_text(f"{','.join(NEEDED)}\nplain,ml.g4dn.xlarge,600,80\n")
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
+    file = str(project / "environments" / "prod.yaml")
+    [row] = json.loads(run("--diff", file, "--json", measurements=measured).stdout)["rows"]
+    assert row["usd_per_instance_hour"] == 9.25
+
+
+def test_the_prices_of_another_environment_are_refused(project: Path) -> None:
+    assert "dev, and --diff environments/prod.yaml, which is prod" in refused(run(*PROD, "--environment", "dev"))
+    assert run(*PROD, "--environment", "prod").exit_code == 0
+
+
+def day(project: Path, *loads: int) -> tuple[str, str]:
+    """The options of a daily curve."""
+    lines = [f"{hour},{load}\n" for hour, load in enumerate(loads)]
+    (project / "day.csv").write_text(f"hour,invocations_per_min\n{''.join(lines)}")
+    return "--daily-curve", "day.csv"
+
+
+def test_a_day_decides_the_limits_and_what_it_costs(project: Path) -> None:
+    curve = day(project, *[2_500] * 8, *[24_000] * 16)
+    found = edit(*DEV, *curve, load="24000")
+    assert {each["field"]: each["after"] for each in found["settings"]} == {  # type: ignore[attr-defined]
+        "scaling.minimum": 2,
+        "scaling.maximum": 16,
+        "scaling.requests_per_second": 53.2,
+        "scaling.safety_factor": 0.5,
+        "initial_instance_count": 2,
+    }
+    cost = "at the maximum: 11.78 USD an hour; a day: 200.30 USD scaled, 282.78 USD at the maximum all day"
+    assert found["notes"][0] == cost  # type: ignore[index]
+
+
+def test_a_load_above_the_days_busiest_hour_keeps_its_maximum_and_the_reason_names_both(project: Path) -> None:
+    found = edit(*PROD, *day(project, *[100 + 10 * hour for hour in range(24)]))
+    [maximum] = [each for each in found["settings"] if each["field"] == "scaling.maximum"]  # type: ignore[attr-defined]
+    assert maximum["after"] == 19
+    assert maximum["why"] == "--load, 30000 calls a minute at 1596 an instance; the busiest hour has 330"
+    assert "is above the busiest hour of --daily-curve, 330" in found["notes"][0]  # type: ignore[index]
+
+
+def test_with_a_day_the_endpoint_on_the_type_that_is_cheapest_by_the_day_is_meant(project: Path) -> None:
+    header = f"{','.join(NEEDED)},implied_hourly_price_usd"
+    rows = ("big,ml.g4dn.12xlarge,10000,10,4", "small,ml.g4dn.xlarge,1000,10,0.41")
+    measurements = project / "measured.csv"
+    measurements.write_text("\n".join((header, *rows)) + "\n")
+    curve = day(project, *[100] * 12, 10_000, *[100] * 11)
+    assert edit(*PROD, *curve, load="10000", measurements=measurements)["configuration"] == "small"
+    without = run(*PROD, load="10000", measurements=measurements)
+    assert "no endpoint on ml.g4dn.12xlarge" in refused(without)
+
+
+def test_what_else_scales_an_endpoint_is_named_and_stays(project: Path) -> None:
+    file = project / "environments" / "prod.yaml"
+    night = 'concurrency: 5, schedules: [{name: night, when: "cron(0 22 * * ? *)", minimum: 3}]'
+    file.write_text(file.read_text().replace("gpu_utilization: 70", night))
+    found = edit(*PROD)
+    notes = found["notes"]
+    assert isinstance(notes, list)
+    assert "concurrency: 5 stays: of several targets, the one that asks for the most instances wins" in notes
+    assert "its schedules stay, and give other limits at their times: night" in notes
+    assert night in str(found["diff"])
+
+
+def test_a_limit_that_no_configuration_keeps_gives_no_diff(project: Path) -> None:
+    result = run(*PROD, limit="100")
+    assert "278 ms or more" in refused(result)
+    assert "no row is within 100 ms" in result.stderr
+    assert result.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("file", "found"),
+    [
+        ("environments/pord.yaml", "Did you mean prod?"),
+        ("environments", "found:   a directory\n  allowed: a YAML file"),
+        ("odd.yaml", "odd.yaml:2"),
+    ],
+)
+def test_what_is_no_environment_file_is_refused_by_its_name(file: str, found: str, project: Path) -> None:
+    (project / "odd.yaml").write_text("on: [\n")
+    text = refused(run("--diff", file))
+    assert text.startswith(file)
+    assert found in text
+
+
+@pytest.mark.parametrize("options", [("--endpoint", "digits"), ("--configuration", "trt-db")])
+def test_what_narrows_a_diff_needs_one(options: tuple[str, ...]) -> None:
+    assert f"{options[0]}\n" in refused(run(*options))
+    assert "with --diff FILE only" in refused(run(*options))
+
+
+def test_every_wrong_input_is_reported_at_once(project: Path) -> None:
+    options = ("--safety-factor", "NaN", "--daily-curve", "none.csv", "--diff", "none.yaml")
+    text = refused(run(*options, load="30k", limit="500ms", measurements=Path("measured.csv")))
+    places = ("--load", "--latency-ms", "--safety-factor", "none.csv", "none.yaml", "measured.csv")
+    assert [place for place in places if f"{place}\n  found:" not in text] == []
