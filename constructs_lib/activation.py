@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import aws_cdk as cdk
-from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3_assets as s3_assets
 from constructs import Construct, IConstruct
 
@@ -16,7 +15,7 @@ from constructs_lib.acknowledgement import acknowledge, acknowledge_wildcard
 from constructs_lib.artifact_bucket import ArtifactBucketReference
 from constructs_lib.endpoint import Endpoint
 from constructs_lib.handler_function import HandlerFunction
-from constructs_lib.permission import allow
+from constructs_lib.permission import allow, arn
 from constructs_lib.triton_model import MultiModelData, TritonImage
 from tritonstack import naming
 from tritonstack.config.endpoint import VerificationSettings
@@ -59,13 +58,10 @@ class Activation(Construct):
         around: IConstruct,
         commits: Mapping[str, str] | None = None,
         tags: Mapping[str, str] | None = None,
-        permissions_boundary_arn: str | None = None,
     ) -> None:
         """Make the custom resource.
 
         Args:
-            scope: the parent.
-            construct_id: the id in the parent.
             environment: the environment's name.
             endpoint: the endpoint's name in its environment.
             artifacts: where the archives lie.
@@ -76,7 +72,6 @@ class Activation(Construct):
                 Default: None.
             tags: key → value, of the release records; CloudFormation's tags reach no parameter that a function writes.
                 Default: None, and the function leaves tags alone.
-            permissions_boundary_arn: a managed policy that bounds the function's role. Default: None.
         """
         super().__init__(scope, construct_id)
         record_path = naming.release_parameter(environment=environment, endpoint=endpoint, model="")
@@ -89,8 +84,6 @@ class Activation(Construct):
             "Handler",
             handler="activation",
             description=f"Writes the release records of {environment}/{endpoint}",
-            log_retention=logs.RetentionDays.THREE_MONTHS,
-            permissions_boundary_arn=permissions_boundary_arn,
         )
         self._allow_reading(asset, artifacts=artifacts, endpoint=endpoint)
         self._allow_records(record_path)
@@ -120,34 +113,33 @@ class Activation(Construct):
 
     def _allow_reading(self, asset: s3_assets.Asset, *, artifacts: ArtifactBucketReference, endpoint: str) -> None:
         sets = f"arn:{cdk.Stack.of(self).partition}:s3:::{asset.s3_bucket_name}/*{RELEASE_SET_SUFFIX}"
-        allow(self.function.policy, "ReadReleaseSets", actions=["s3:GetObject"], resources=[sets])
-        acknowledge_wildcard(
+        allow(
             self.function.policy,
-            resource=sets,
-            reason="The release sets of earlier and later deployments must be readable in an update or a rollback; "
+            "ReadReleaseSets",
+            ["s3:GetObject"],
+            [sets],
+            wildcard="The release sets of earlier and later deployments must be readable in an update or a rollback; "
             f"their keys are not known here. Nothing but release sets ends in {RELEASE_SET_SUFFIX}.",
         )
         # Every platform of the endpoint: when a release change is rolled back, the set before lies under another one.
         allow(
             self.function.policy,
             "FindArchives",
-            actions=["s3:ListBucket"],
-            resources=[artifacts.bucket_arn],
+            ["s3:ListBucket"],
+            [artifacts.bucket_arn],
             conditions={"StringLike": {"s3:prefix": [f"endpoints/{endpoint}/*"]}},
         )
 
     def _allow_records(self, path: str) -> None:
-        stack = cdk.Stack.of(self)
         head, _, endpoint = path.strip("/").rpartition("/")
         folders = [
-            stack.format_arn(service="ssm", resource="parameter", resource_name=name)
-            for name in (f"{head}/{endpoint}", f"{head}/{REMOVED}/{endpoint}")
+            arn(self, "ssm", "parameter", name) for name in (f"{head}/{endpoint}", f"{head}/{REMOVED}/{endpoint}")
         ]
         records = [f"{folder}/*" for folder in folders]
         reading = ["ssm:GetParameters", "ssm:GetParameterHistory"]
         writing = ["ssm:PutParameter", "ssm:DeleteParameters", "ssm:AddTagsToResource", "ssm:RemoveTagsFromResource"]
-        allow(self.function.policy, "MoveRecords", actions=[*reading, *writing], resources=records)
-        allow(self.function.policy, "FindRecords", actions=["ssm:GetParametersByPath"], resources=[*folders, *records])
+        allow(self.function.policy, "MoveRecords", [*reading, *writing], records)
+        allow(self.function.policy, "FindRecords", ["ssm:GetParametersByPath"], [*folders, *records])
         for each in records:
             acknowledge_wildcard(
                 self.function.policy,
@@ -159,12 +151,7 @@ class Activation(Construct):
     def _allow_looking_at_the_stack(self) -> None:
         """An update and the rollback of one are the same event; only the stack's status tells them apart."""
         stack = cdk.Stack.of(self)
-        allow(
-            self.function.policy,
-            "SeeRollbacks",
-            actions=["cloudformation:DescribeStacks"],
-            resources=[stack.stack_id],
-        )
+        allow(self.function.policy, "SeeRollbacks", ["cloudformation:DescribeStacks"], [stack.stack_id])
 
 
 VERIFIED_TYPE = "Custom::VerifiedEndpoint"
@@ -195,13 +182,10 @@ class Verification(Construct):
         manifest_prefix: str,
         release_set: s3_assets.Asset,
         before: IConstruct,
-        permissions_boundary_arn: str | None = None,
     ) -> None:
         """Make the custom resource.
 
         Args:
-            scope: the parent.
-            construct_id: the id in the parent.
             endpoint: what is verified, once it is there.
             image: what its containers run.
             settings: how many models are called, and how long that may take.
@@ -209,7 +193,6 @@ class Verification(Construct):
             manifest_prefix: the platform's prefix of the manifests, with its trailing slash.
             release_set: the file that names every model's digest.
             before: what waits for the verification: the release records.
-            permissions_boundary_arn: a managed policy that bounds the function's role. Default: None.
         """
         super().__init__(scope, construct_id)
         self.function = HandlerFunction(
@@ -217,8 +200,6 @@ class Verification(Construct):
             "Handler",
             handler="verification",
             description=f"Verifies endpoint {endpoint.endpoint_name} after a deployment",
-            log_retention=logs.RetentionDays.THREE_MONTHS,
-            permissions_boundary_arn=permissions_boundary_arn,
         )
         self._allow_asking(endpoint)
         self._allow_reading(release_set, artifacts=artifacts, manifest_prefix=manifest_prefix)
@@ -251,9 +232,9 @@ class Verification(Construct):
     def _allow_asking(self, endpoint: Endpoint) -> None:
         """No condition on TargetModel: names of a thousand models are longer than a policy may be (10,240 bytes)."""
         policy, arn = self.function.policy, endpoint.endpoint_arn
-        allow(policy, "SeeEndpoint", actions=["sagemaker:DescribeEndpoint"], resources=[arn])
-        allow(policy, "SendSampleRequests", actions=["sagemaker:InvokeEndpoint"], resources=[arn])
-        allow(policy, "SeeUnloads", actions=["cloudwatch:GetMetricStatistics"], resources=["*"])
+        allow(policy, "SeeEndpoint", ["sagemaker:DescribeEndpoint"], [arn])
+        allow(policy, "SendSampleRequests", ["sagemaker:InvokeEndpoint"], [arn])
+        allow(policy, "SeeUnloads", ["cloudwatch:GetMetricStatistics"], ["*"])
         acknowledge(
             policy,
             finding="AwsSolutions-IAM5[Resource::*]",
@@ -266,30 +247,32 @@ class Verification(Construct):
     ) -> None:
         policy, stack = self.function.policy, cdk.Stack.of(self)
         sets = f"arn:{stack.partition}:s3:::{release_set.s3_bucket_name}/*.release-set"
-        allow(policy, "ReadReleaseSets", actions=["s3:GetObject"], resources=[sets])
-        acknowledge_wildcard(
+        allow(
             policy,
-            resource=sets,
-            reason="What changed is told by the release set before, whose key is not known here. Nothing but release "
+            "ReadReleaseSets",
+            ["s3:GetObject"],
+            [sets],
+            wildcard="What changed is told by the release set before, whose key is not known here. Nothing but release "
             "sets ends so.",
         )
         manifests = artifacts.objects_arn(f"{manifest_prefix}*")
-        allow(policy, "ReadManifests", actions=["s3:GetObject"], resources=[manifests])
-        acknowledge_wildcard(
+        allow(
             policy,
-            resource=manifests,
-            reason="The manifests of this endpoint's archives for this platform, and the sample requests beside them; "
-            "models come and go. Archives lie under another prefix.",
+            "ReadManifests",
+            ["s3:GetObject"],
+            [manifests],
+            wildcard="The manifests of this endpoint's archives for this platform, and the sample requests beside "
+            "them; models come and go. Archives lie under another prefix.",
         )
         allow(
             policy,
             "DecryptManifests",
-            actions=["kms:Decrypt"],
-            resources=[artifacts.key_arn],
+            ["kms:Decrypt"],
+            [artifacts.key_arn],
             conditions={"StringEquals": {"kms:ViaService": f"s3.{stack.region}.amazonaws.com"}},
         )
 
     def _allow_going_on(self) -> None:
         stack, policy = cdk.Stack.of(self), self.function.policy
-        allow(policy, "GoOn", actions=["lambda:InvokeFunction"], resources=[self.function.arn])
-        allow(policy, "SeeRollbacks", actions=["cloudformation:DescribeStacks"], resources=[stack.stack_id])
+        allow(policy, "GoOn", ["lambda:InvokeFunction"], [self.function.arn])
+        allow(policy, "SeeRollbacks", ["cloudformation:DescribeStacks"], [stack.stack_id])

@@ -10,12 +10,11 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
-from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
-from constructs_lib.acknowledgement import acknowledge_wildcard
 from constructs_lib.handler_function import HandlerFunction
-from constructs_lib.permission import allow
+from constructs_lib.outputs import read_parameter, write_parameter
+from constructs_lib.permission import allow, arn
 from tritonstack import aws_names, naming
 
 
@@ -50,8 +49,6 @@ class OwnBucket(Construct):
         """Describe the bucket.
 
         Args:
-            scope: the parent.
-            construct_id: the id in the parent.
             bucket: the bucket, in the region of the stack.
             key: the key of its objects. Default: None, the key that the bucket was made with, if any. Of a bucket that
                 was imported by its name the CDK knows none.
@@ -108,22 +105,13 @@ class BucketEmptying(Construct):
     """
 
     def __init__(
-        self,
-        scope: Construct,
-        construct_id: str,
-        *,
-        buckets: dict[str, s3.Bucket],
-        key: kms.Key | None = None,
-        permissions_boundary_arn: str | None = None,
+        self, scope: Construct, construct_id: str, *, buckets: dict[str, s3.Bucket], key: kms.Key | None = None
     ) -> None:
         """Make the custom resources.
 
         Args:
-            scope: the parent.
-            construct_id: the id in the parent.
             buckets: construct id of the custom resource → bucket. They are deleted in the reverse of this order.
             key: the key that must outlive the emptying. Default: None.
-            permissions_boundary_arn: a managed policy that bounds the function's role. Default: None.
         """
         super().__init__(scope, construct_id)
         self.function = HandlerFunction(
@@ -132,7 +120,6 @@ class BucketEmptying(Construct):
             handler="bucket_emptying",
             description="Empties and deletes buckets that go with their stack",
             log_retention=logs.RetentionDays.ONE_WEEK,
-            permissions_boundary_arn=permissions_boundary_arn,
         )
         for bucket in buckets.values():
             self._allow_emptying(bucket)
@@ -146,7 +133,7 @@ class BucketEmptying(Construct):
                 name,
                 resource_type="Custom::EmptiedBucket",
                 properties={"Bucket": bucket.bucket_name},
-                after=[_low_level(bucket), *([key] if key else []), *([before] if before else [])],
+                after=[bucket_resource(bucket), *([key] if key else []), *([before] if before else [])],
             )
             before = resource
             if bucket.policy is not None:
@@ -157,31 +144,22 @@ class BucketEmptying(Construct):
         allow(
             self.function.policy,
             f"Delete{name}",
-            actions=[
-                "s3:DeleteBucket",
-                "s3:GetBucketTagging",
-                "s3:ListBucketMultipartUploads",
-                "s3:ListBucketVersions",
-            ],
-            resources=[bucket.bucket_arn],
+            ["s3:DeleteBucket", "s3:GetBucketTagging", "s3:ListBucketMultipartUploads", "s3:ListBucketVersions"],
+            [bucket.bucket_arn],
         )
         objects = bucket.arn_for_objects("*")
         allow(
             self.function.policy,
             f"Empty{name}",
-            actions=["s3:DeleteObject", "s3:DeleteObjectVersion", "s3:AbortMultipartUpload"],
-            resources=[objects],
-        )
-        acknowledge_wildcard(
-            self.function.policy,
-            resource=objects,
-            reason="The bucket is deleted with its stack, and all that is in it goes first, whatever its key. "
+            ["s3:DeleteObject", "s3:DeleteObjectVersion", "s3:AbortMultipartUpload"],
+            [objects],
+            wildcard="The bucket is deleted with its stack, and all that is in it goes first, whatever its key. "
             "Buckets that are retained have no such function.",
         )
 
 
-def _low_level(bucket: s3.Bucket) -> s3.CfnBucket:
-    """The bucket without its policy."""
+def bucket_resource(bucket: s3.Bucket) -> s3.CfnBucket:
+    """The CloudFormation resource of a bucket, without its policy."""
     found = bucket.node.default_child
     if not isinstance(found, s3.CfnBucket):
         raise TypeError(f"{bucket.node.path}: a bucket without a resource")
@@ -189,37 +167,32 @@ def _low_level(bucket: s3.Bucket) -> s3.CfnBucket:
 
 
 KEY_DELETION_DAYS = 7
-"""The shortest waiting period that KMS allows before a key is gone (``PendingWindowInDays``, 7 to 30)."""
+"""Shortest waiting period that KMS allows before it deletes a key (``PendingWindowInDays``, 7 to 30)."""
 STAGING_PREFIX, STAGING_DAYS = "staging/", 7
-"""Orders, waits and jobs, which a build removes itself. A build takes less than a day; what one that was cut off left
-is kept for a week, so that somebody can still look at it."""
+"""Orders, waits and jobs, which a build removes itself. A build takes less than a day; the files of one that was cut
+off stay a week, for people to look at."""
 BuildLogOf = Literal["builds", "engines", "network", "load-tests"]
 ON_REQUEST = frozenset({"load-tests"})
-"""Logs that the key's policy names only where they are asked for."""
-
-
-def build_log_name(*, environment: str, of: BuildLogOf) -> str:
-    """The log group of an environment's builds, of its engines, of its network's flows, or of its load tests."""
-    return naming.log_group(environment=environment, of=of)
+"""Logs that the key's policy names only where an environment has them."""
 
 
 def endpoint_log_name(endpoint_name: str) -> str:
-    """The log group of the containers of an endpoint, by its name at SageMaker."""
+    """Log group of an endpoint's containers, from the endpoint's name at SageMaker."""
     return f"{aws_names.ENDPOINT_LOG_GROUPS}{endpoint_name}"
 
 
 class ArtifactBucket(Construct):
-    """A versioned bucket under a customer key, its access logs, and two SSM parameters that name them.
+    """A versioned bucket under a customer key, its access logs, and two SSM parameters that name bucket and key.
 
-    Current archives never expire: an endpoint reads them at every cold start, however old they are. What does expire is
-    what builds left in staging, versions that were replaced or deleted, uploads that were never completed, and access
+    Current archives never expire: an endpoint reads them at every cold start, however old they are. Expired are files
+    that builds left in staging, versions that were replaced or deleted, uploads that were never completed, and access
     logs.
 
     Attributes:
         key: the customer KMS key, rotated every year where it is made here.
         bucket: the archives' bucket.
         access_logs: the bucket of the access logs. SSE-S3, because S3 delivers logs to no other kind of default
-            encryption without a grant to its service (docs: "Enabling Amazon S3 server access logging").
+            encryption without a grant to its service (S3 user guide: "Enabling Amazon S3 server access logging").
     """
 
     def __init__(
@@ -236,38 +209,27 @@ class ArtifactBucket(Construct):
         endpoint_logs: bool = False,
         load_test_logs: bool = False,
         captured: Mapping[str, int] | None = None,
-        permissions_boundary_arn: str | None = None,
     ) -> None:
         """Make the bucket.
 
         Args:
-            scope: the parent.
-            construct_id: the id in the parent.
-            environment: the environment's name, part of the parameters' names.
+            environment: name of the environment, part of the parameters' names.
             retain: keep buckets and key when the stack is deleted. Otherwise they are emptied and deleted with it.
-            noncurrent_days: days until a replaced or deleted version is gone.
-            incomplete_upload_days: days until an uncompleted multipart upload is gone.
-            access_log_days: days until an access log is gone.
-            key_arn: a key that exists, whose policy is its owner's; None makes one.
-            endpoint_logs: whether the key that is made encrypts the logs of endpoints too. Default: False.
-            load_test_logs: likewise of those of load tests. Default: False.
-            captured: key prefix of captured requests and answers → days until they are gone. Default: None.
-            permissions_boundary_arn: a managed policy that bounds the role of the function that empties the buckets.
-                Default: None.
+            noncurrent_days: days until a replaced or deleted version expires.
+            incomplete_upload_days: days until an incomplete multipart upload is aborted.
+            access_log_days: days until an access log expires.
+            key_arn: an existing key, whose policy its owner writes. Default: None, a key is made.
+            endpoint_logs: whether a key that is made also encrypts the logs of endpoints. Default: False.
+            load_test_logs: whether it also encrypts those of load tests. Default: False.
+            captured: key prefix of captured requests and responses → days until they expire. Default: None.
         """
         super().__init__(scope, construct_id)
-        # Logs by bucket policy rather than by ACL, also in an app that does not set this feature flag.
-        self.node.set_context("@aws-cdk/aws-s3:serverAccessLogsUseBucketPolicy", True)
+        self.node.set_context(LOGS_BY_POLICY, True)  # also in an app that does not set this feature flag
         policy = cdk.RemovalPolicy.RETAIN if retain else cdk.RemovalPolicy.DESTROY
         log_groups = _log_groups(environment, endpoints=endpoint_logs, load_tests=load_test_logs)
         self.key = self._key(key_arn, environment=environment, retain=retain, log_groups=log_groups)
-        self.access_logs = s3.Bucket(
+        self.access_logs = access_log_bucket(
             self,
-            "AccessLogs",
-            encryption=s3.BucketEncryption.S3_MANAGED,
-            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
-            object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
-            enforce_ssl=True,
             lifecycle_rules=[
                 s3.LifecycleRule(id="expire-access-logs", expiration=cdk.Duration.days(access_log_days)),
                 _abort_incomplete_uploads(incomplete_upload_days),
@@ -301,37 +263,30 @@ class ArtifactBucket(Construct):
         if not retain:
             # Deleted in the reverse order: emptying the archives still writes access logs.
             buckets = {"AccessLogs": self.access_logs, "Archives": self.bucket}
-            BucketEmptying(
-                self,
-                "Emptying",
-                buckets=buckets,
-                key=self.key if isinstance(self.key, kms.Key) else None,
-                permissions_boundary_arn=permissions_boundary_arn,
-            )
-        self._record(environment=environment, value="bucket-name", is_=self.bucket.bucket_name)
-        self._record(environment=environment, value="key-arn", is_=self.key.key_arn)
+            BucketEmptying(self, "Emptying", buckets=buckets, key=self.key if isinstance(self.key, kms.Key) else None)
+        for value, text in (("bucket-name", self.bucket.bucket_name), ("key-arn", self.key.key_arn)):
+            name = naming.artifact_parameter(environment=environment, value=value)
+            write_parameter(self, value, name=name, text=text)
 
     @staticmethod
     def from_parameters(scope: Construct, construct_id: str, *, environment: str) -> ArtifactBucketReference:
-        """The bucket of another stack of the same environment, found through its SSM parameters at deployment."""
+        """The bucket of another stack of the same environment, read from its SSM parameters at deployment."""
         return ArtifactBucketReference(scope, construct_id, environment=environment)
 
     @staticmethod
     def from_bucket(
         scope: Construct, construct_id: str, *, bucket: s3.IBucket, key: kms.IKey | None = None
     ) -> OwnBucket:
-        """A bucket that the app has or imports, as the place of archives; nothing is made.
+        """A bucket that the app has or imports, for archives; nothing is made.
 
         Args:
-            scope: the parent.
-            construct_id: the id in the parent.
             bucket: the bucket, in the region of the stack.
             key: the key of its objects. Default: None, the key that the bucket was made with, if any.
         """
         return OwnBucket(scope, construct_id, bucket=bucket, key=key)
 
     def _key(self, key_arn: str | None, *, environment: str, retain: bool, log_groups: Sequence[str]) -> kms.IKey:
-        """The key that is named, or one that is made with a policy that lets in exactly the services that need it."""
+        """The existing key, or a new one whose policy allows exactly the services that need it."""
         if key_arn is not None:
             return kms.Key.from_key_arn(self, "Key", key_arn)
         key = kms.Key(
@@ -342,75 +297,76 @@ class ArtifactBucket(Construct):
             pending_window=None if retain else cdk.Duration.days(KEY_DELETION_DAYS),
             removal_policy=cdk.RemovalPolicy.RETAIN if retain else cdk.RemovalPolicy.DESTROY,
         )
-        self._allow_logs(key, log_groups)
-        self._allow_alarms(key, environment)
+        stack = cdk.Stack.of(self)
+        # Log groups by name, not roles or stacks: whether there are builds is decided in another stack. The actions are
+        # those of the CloudWatch Logs user guide ("Encrypt log data in CloudWatch Logs using AWS KMS").
+        groups = [arn(stack, "logs", "log-group", name) for name in log_groups]
+        allow_service(
+            key,
+            "EncryptBuildLogs",
+            f"logs.{stack.region}",
+            [
+                "kms:Decrypt",
+                "kms:DescribeKey",
+                "kms:Encrypt",
+                "kms:GenerateDataKey",
+                "kms:GenerateDataKeyWithoutPlaintext",
+                "kms:ReEncryptFrom",
+                "kms:ReEncryptTo",
+            ],
+            conditions={"ArnEquals": {"kms:EncryptionContext:aws:logs:arn": groups}},
+        )
+        # CloudWatch publishes to an encrypted topic with its own rights, which SNS passes on to KMS (SNS developer
+        # guide, "Managing Amazon SNS encryption keys": event sources, and the conditions against a confused deputy).
+        alarms = arn(stack, "cloudwatch", "alarm", f"{environment}-*")
+        allow_service(
+            key,
+            "TellOfAlarms",
+            "cloudwatch",
+            ["kms:Decrypt", "kms:GenerateDataKey"],
+            conditions={"StringEquals": {"aws:SourceAccount": stack.account}, "ArnLike": {"aws:SourceArn": alarms}},
+        )
         return key
 
-    def _allow_logs(self, key: kms.Key, log_groups: Sequence[str]) -> None:
-        """CloudWatch Logs may use the key for the logs of builds and of the network, and for no other log group.
 
-        Those of the environment's endpoints are added where their groups are the stacks' own.
+LOGS_BY_POLICY = "@aws-cdk/aws-s3:serverAccessLogsUseBucketPolicy"
+"""Feature flag: S3 may write access logs by the bucket's policy rather than by ACL, which AWS advises against."""
 
-        The statement names neither role nor stack: whether there are builds is another stack's business. The actions
-        are those that CloudWatch Logs asks for (user guide: "Encrypt log data in CloudWatch Logs using AWS KMS").
-        """
-        stack = cdk.Stack.of(self)
-        groups = [
-            stack.format_arn(
-                service="logs",
-                resource="log-group",
-                resource_name=name,
-                arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
-            )
-            for name in log_groups
-        ]
-        key.add_to_resource_policy(
-            iam.PolicyStatement(
-                sid="EncryptBuildLogs",
-                principals=[iam.ServicePrincipal(f"logs.{stack.region}.amazonaws.com")],
-                actions=[
-                    "kms:Decrypt",
-                    "kms:DescribeKey",
-                    "kms:Encrypt",
-                    "kms:GenerateDataKey",
-                    "kms:GenerateDataKeyWithoutPlaintext",
-                    "kms:ReEncryptFrom",
-                    "kms:ReEncryptTo",
-                ],
-                resources=["*"],  # in a key's policy: this key
-                conditions={"ArnEquals": {"kms:EncryptionContext:aws:logs:arn": groups}},
-            )
+
+def allow_service(
+    key: kms.Key,
+    sid: str,
+    service: str,
+    actions: Sequence[str],
+    *,
+    conditions: Mapping[str, Mapping[str, object]] | None = None,
+) -> None:
+    """Add a statement to a key's policy that allows an AWS service (``logs.us-east-1``) to use the key."""
+    key.add_to_resource_policy(
+        iam.PolicyStatement(
+            sid=sid,
+            principals=[iam.ServicePrincipal(f"{service}.amazonaws.com")],
+            actions=list(actions),
+            resources=["*"],  # in a key's policy: this key
+            conditions=conditions,
         )
+    )
 
-    def _allow_alarms(self, key: kms.Key, environment: str) -> None:
-        """CloudWatch may use the key to tell of this environment's alarms, and for nothing else.
 
-        It publishes to an encrypted topic with its own rights, which SNS passes on to KMS (SNS developer guide,
-        "Managing Amazon SNS encryption keys": event sources, and the conditions against a confused deputy).
-        """
-        stack = cdk.Stack.of(self)
-        alarms = stack.format_arn(
-            service="cloudwatch",
-            resource="alarm",
-            resource_name=f"{environment}-*",
-            arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
-        )
-        key.add_to_resource_policy(
-            iam.PolicyStatement(
-                sid="TellOfAlarms",
-                principals=[iam.ServicePrincipal("cloudwatch.amazonaws.com")],
-                actions=["kms:Decrypt", "kms:GenerateDataKey"],
-                resources=["*"],  # in a key's policy: this key
-                conditions={
-                    "StringEquals": {"aws:SourceAccount": stack.account},
-                    "ArnLike": {"aws:SourceArn": alarms},
-                },
-            )
-        )
-
-    def _record(self, *, environment: str, value: str, is_: str) -> None:
-        name = naming.artifact_parameter(environment=environment, value=value)
-        ssm.CfnParameter(self, f"Parameter-{value}", name=name, type="String", value=is_)
+def access_log_bucket(
+    scope: Construct, *, lifecycle_rules: Sequence[s3.LifecycleRule], removal_policy: cdk.RemovalPolicy
+) -> s3.Bucket:
+    """A bucket for access logs of other buckets. The scope needs ``LOGS_BY_POLICY`` in its context."""
+    return s3.Bucket(
+        scope,
+        "AccessLogs",
+        encryption=s3.BucketEncryption.S3_MANAGED,
+        block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+        object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
+        enforce_ssl=True,
+        lifecycle_rules=list(lifecycle_rules),
+        removal_policy=removal_policy,
+    )
 
 
 class ArtifactBucketReference(Construct):
@@ -424,8 +380,10 @@ class ArtifactBucketReference(Construct):
     def __init__(self, scope: Construct, construct_id: str, *, environment: str) -> None:
         """Read both parameters of ``environment``."""
         super().__init__(scope, construct_id)
-        self.bucket_name = self._read("BucketName", environment=environment, value="bucket-name")
-        self.key_arn = self._read("KeyArn", environment=environment, value="key-arn")
+        name = naming.artifact_parameter(environment=environment, value="bucket-name")
+        self.bucket_name = read_parameter(self, "BucketName", name=name)
+        name = naming.artifact_parameter(environment=environment, value="key-arn")
+        self.key_arn = read_parameter(self, "KeyArn", name=name)
 
     @property
     def bucket_arn(self) -> str:
@@ -436,20 +394,11 @@ class ArtifactBucketReference(Construct):
         """The ARN of the objects whose keys match ``pattern`` (``*`` matches slashes too)."""
         return f"{self.bucket_arn}/{pattern}"
 
-    def _read(self, construct_id: str, *, environment: str, value: str) -> str:
-        parameter = cdk.CfnParameter(
-            self,
-            construct_id,
-            type="AWS::SSM::Parameter::Value<String>",
-            default=naming.artifact_parameter(environment=environment, value=value),
-        )
-        return parameter.value_as_string
-
 
 def _log_groups(environment: str, *, endpoints: bool, load_tests: bool) -> list[str]:
     """The log groups that the key encrypts: of builds and network always, the others where they are asked for."""
     names = [
-        build_log_name(environment=environment, of=of)
+        naming.log_group(environment=environment, of=of)
         for of in get_args(BuildLogOf)
         if load_tests or of not in ON_REQUEST
     ]

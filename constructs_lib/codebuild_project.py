@@ -19,7 +19,7 @@ from aws_cdk import aws_s3_assets as s3_assets
 from constructs import Construct
 
 from constructs_lib.acknowledgement import acknowledge
-from constructs_lib.artifact_bucket import ArtifactBucketReference, BuildLogOf, build_log_name
+from constructs_lib.artifact_bucket import ArtifactBucketReference, BuildLogOf
 from constructs_lib.permission import (
     JOBS,
     BuildNetwork,
@@ -28,10 +28,11 @@ from constructs_lib.permission import (
     allow_jobs,
     allow_network,
     allow_pull,
-    boundary,
-    parameter_arns,
+    parameter_arn,
+    service_role,
 )
 from constructs_lib.triton_model import TritonImage
+from tritonstack import naming
 from tritonstack.paths import CARRIED, LIBRARY, repository_path
 
 
@@ -60,15 +61,13 @@ class BuildLog(Construct):
         """Make the log group.
 
         Args:
-            scope: the parent.
-            construct_id: the id in the parent.
             environment: the environment's name.
             of: whose log it is: that of the builds of archives, of the engines, or of the network.
             days: how long a line is kept; one of the retentions that CloudWatch Logs takes.
             artifacts: whose key encrypts it.
         """
         super().__init__(scope, construct_id)
-        self.name = build_log_name(environment=environment, of=of)
+        self.name = naming.log_group(environment=environment, of=of)
         self.group = logs.CfnLogGroup(
             self, "Group", log_group_name=self.name, retention_in_days=days, kms_key_id=artifacts.key_arn
         )
@@ -94,8 +93,6 @@ class BuildSource(Construct):
         """Make the asset.
 
         Args:
-            scope: the parent.
-            construct_id: the id in the parent.
             models: the folder of the model folders; in the asset it is ``model_repos``. None: the asset has none.
         """
         super().__init__(scope, construct_id)
@@ -121,8 +118,8 @@ class BuildSource(Construct):
 
     def allow_reading(self, policy: iam.Policy) -> None:
         """Let a build's role fetch the source: CodeBuild looks the bucket up first."""
-        allow(policy, "ReadSource", actions=["s3:GetObject", "s3:GetObjectVersion"], resources=[self.object_arn])
-        allow(policy, "FindSource", actions=["s3:GetBucketAcl", "s3:GetBucketLocation"], resources=[self.bucket_arn])
+        allow(policy, "ReadSource", ["s3:GetObject", "s3:GetObjectVersion"], [self.object_arn])
+        allow(policy, "FindSource", ["s3:GetBucketAcl", "s3:GetBucketLocation"], [self.bucket_arn])
 
 
 def source_files(models: Path | None) -> Iterator[tuple[str, Path]]:
@@ -167,13 +164,6 @@ def _temporary() -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(prefix="build-source-")
 
 
-def codebuild_principal(scope: Construct) -> iam.ServicePrincipal:
-    """CodeBuild, on behalf of this account alone."""
-    return iam.ServicePrincipal(
-        "codebuild.amazonaws.com", conditions={"StringEquals": {"aws:SourceAccount": cdk.Stack.of(scope).account}}
-    )
-
-
 def acknowledge_role_path(project: codebuild.CfnProject) -> None:
     """Accept what CDK's validator says of a service role with a path: it takes the ARN in the template for a Ref."""
     acknowledge(
@@ -196,9 +186,7 @@ def vpc_config(network: BuildNetwork | None) -> codebuild.CfnProject.VpcConfigPr
     if network is None:
         return None
     return codebuild.CfnProject.VpcConfigProperty(
-        vpc_id=network.vpc_id,
-        subnets=list(network.subnet_ids),
-        security_group_ids=list(network.security_group_ids),
+        vpc_id=network.vpc_id, subnets=list(network.subnet_ids), security_group_ids=list(network.security_group_ids)
     )
 
 
@@ -244,8 +232,6 @@ def cpu_project(
     """Make the project; its role may write the log, pull the image and join the network.
 
     Args:
-        scope: the parent.
-        construct_id: the id in the parent.
         description: what it is for.
         build_spec: what it does.
         role: who it is.
@@ -255,7 +241,7 @@ def cpu_project(
         artifacts: whose key encrypts what it keeps.
         log: where it writes.
     """
-    allow(policy, "WriteLog", actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[log.arn])
+    allow(policy, "WriteLog", ["logs:CreateLogStream", "logs:PutLogEvents"], [log.arn])
     own_image = TritonImage.of_machine(machine.image)
     if own_image is not None:
         allow_pull(policy, images=[own_image])
@@ -264,8 +250,8 @@ def cpu_project(
     if own_image is not None or machine.network is not None:
         acknowledge_nameless(policy)
     if machine.parameters:
-        secrets = parameter_arns(scope, machine.parameters)
-        allow(policy, "ReadVariables", actions=["ssm:GetParameters"], resources=secrets)
+        secrets = sorted({parameter_arn(scope, name) for name in machine.parameters.values()})
+        allow(policy, "ReadVariables", ["ssm:GetParameters"], secrets)
     project = codebuild.CfnProject(
         scope,
         construct_id,
@@ -350,13 +336,10 @@ class EngineProject(Construct):
         queue_minutes: int,
         log: BuildLog,
         network: BuildNetwork | None = None,
-        permissions_boundary_arn: str | None = None,
     ) -> None:
         """Make the project.
 
         Args:
-            scope: the parent.
-            construct_id: the id in the parent.
             environment: the environment's name.
             artifacts: where jobs lie.
             images: the Triton images that engines are built in, at least one.
@@ -365,31 +348,19 @@ class EngineProject(Construct):
             queue_minutes: the longest that it stands in the queue.
             log: where it writes.
             network: the VPC, or None for CodeBuild's own network.
-            permissions_boundary_arn: a managed policy that bounds the role, where the account demands one.
-                Default: None.
         """
         super().__init__(scope, construct_id)
         self.log = log
-        role = iam.Role(
-            self,
-            "Role",
-            description=f"Builds TensorRT engines of {environment} in CodeBuild",
-            assumed_by=codebuild_principal(self),
-            permissions_boundary=boundary(self, permissions_boundary_arn),
+        role, self.policy = service_role(
+            self, "codebuild", description=f"Builds TensorRT engines of {environment} in CodeBuild"
         )
-        self.policy = iam.Policy(self, "Access", roles=[role])
         allow_jobs(self.policy, artifacts=artifacts)
-        allow(
-            self.policy,
-            "FindJobs",
-            actions=["s3:GetBucketAcl", "s3:GetBucketLocation"],
-            resources=[artifacts.bucket_arn],
-        )
+        allow(self.policy, "FindJobs", ["s3:GetBucketAcl", "s3:GetBucketLocation"], [artifacts.bucket_arn])
         # As CodeBuild asks for the key of a project; it encrypts what the build leaves.
         allow(
             self.policy,
             "UseKey",
-            actions=[
+            [
                 "kms:Decrypt",
                 "kms:DescribeKey",
                 "kms:Encrypt",
@@ -397,10 +368,10 @@ class EngineProject(Construct):
                 "kms:ReEncryptFrom",
                 "kms:ReEncryptTo",
             ],
-            resources=[artifacts.key_arn],
+            [artifacts.key_arn],
         )
         allow_pull(self.policy, images=images)
-        allow(self.policy, "WriteLog", actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[log.arn])
+        allow(self.policy, "WriteLog", ["logs:CreateLogStream", "logs:PutLogEvents"], [log.arn])
         if network is not None:
             allow_network(self.policy, network=network, service="codebuild")
         acknowledge_nameless(self.policy)

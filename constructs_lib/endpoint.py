@@ -12,6 +12,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
+from constructs_lib.permission import arn
 from constructs_lib.rollout import allow_alarms, deployment_config, traffic_routing
 from constructs_lib.triton_model import TritonModel
 from tritonstack import aws_names, naming
@@ -178,8 +179,6 @@ class CallableEndpoint(VariantMetrics, Construct):
         """Describe an endpoint; nothing is made. Other apps import one by ``from_endpoint_attributes``.
 
         Args:
-            scope: the parent.
-            construct_id: the id in the parent.
             endpoint_name: its name.
             variant_name: its production variant's.
             multi_model: whether a caller picks the model by ``TargetModel``.
@@ -212,8 +211,6 @@ class CallableEndpoint(VariantMetrics, Construct):
         """An endpoint of another app or stack, in the account and region of this stack.
 
         Args:
-            scope: the parent.
-            construct_id: the id in the parent.
             endpoint_name: its name; may be known at deployment only (an SSM parameter).
             variant_name: its production variant's. Ours carry the instance type: ``ml.g4dn.xlarge`` is
                 ``g4dn-xlarge``.
@@ -236,7 +233,7 @@ class CallableEndpoint(VariantMetrics, Construct):
     @property
     def endpoint_arn(self) -> str:
         """The endpoint's ARN, from its name, so that a grant needs no deployed endpoint."""
-        return cdk.Stack.of(self).format_arn(service="sagemaker", resource="endpoint", resource_name=self.endpoint_name)
+        return arn(self, "sagemaker", "endpoint", self.endpoint_name)
 
     def grant_invoke(self, grantee: iam.IGrantable, *, models: Sequence[str] | None = None) -> iam.Grant:
         """Let someone call this endpoint.
@@ -271,10 +268,7 @@ class CallableEndpoint(VariantMetrics, Construct):
         reading = iam.Grant.add_to_principal(
             grantee=grantee,
             actions=["ssm:GetParameter"],
-            resource_arns=[
-                cdk.Stack.of(self).format_arn(service="ssm", resource="parameter", resource_name=name.strip("/"))
-                for name in (*names, mode)
-            ],
+            resource_arns=[arn(self, "ssm", "parameter", name.strip("/")) for name in (*names, mode)],
         )
         return grant.combine(reading)
 
@@ -361,7 +355,6 @@ class Endpoint(CallableEndpoint):
         rollout: Rollout | None = None,
         scaling: Scaling | None = None,
         metrics: EndpointMetrics | None = None,
-        permissions_boundary_arn: str | None = None,
         endpoint_tags: Mapping[str, str] | None = None,
         models: Collection[str] | None = None,
         release_records: str | None = None,
@@ -369,8 +362,6 @@ class Endpoint(CallableEndpoint):
         """Make the endpoint.
 
         Args:
-            scope: the parent.
-            construct_id: the id in the parent.
             endpoint_name: unique in the account and region, at most 63 characters.
             model: what it runs.
             fleet: what it runs on.
@@ -378,8 +369,6 @@ class Endpoint(CallableEndpoint):
             rollout: how an update moves the calls to the new fleet; None: all at once, and nothing is watched.
             scaling: how the number of instances follows the load; None: it is the fleet's initial one.
             metrics: what SageMaker publishes of the endpoint. Default: None, SageMaker's default.
-            permissions_boundary_arn: a managed policy that bounds the role of the function that scaling needs.
-                Default: None.
             endpoint_tags: tags on the endpoint alone, besides those of the stack. Default: None, no others.
             models: the models that grants may name. Default: None, any.
             release_records: the SSM path of its release records, which grants let callers read. Default: None, it has
@@ -396,9 +385,7 @@ class Endpoint(CallableEndpoint):
         )
         self.model = model
         config = f"{fleet} {timeouts!r}" + ("" if metrics is None else f" {metrics!r}")
-        self.scaling = (
-            None if scaling is None else self._scaling(scaling, fleet, config, rollout, permissions_boundary_arn)
-        )
+        self.scaling = None if scaling is None else self._scaling(scaling, fleet, config, rollout)
         count = fleet.initial_instance_count if self.scaling is None else self.scaling.instance_count
         self.config = sagemaker.CfnEndpointConfig(
             self,
@@ -437,14 +424,7 @@ class Endpoint(CallableEndpoint):
         """What SageMaker runs its containers with."""
         return self.model.role.role
 
-    def _scaling(
-        self,
-        scaling: Scaling,
-        fleet: Fleet,
-        config: str,
-        rollout: Rollout | None,
-        boundary: str | None,
-    ) -> ScalingSteps:
+    def _scaling(self, scaling: Scaling, fleet: Fleet, config: str, rollout: Rollout | None) -> ScalingSteps:
         from constructs_lib.scaling import ScaledVariant, ScalingSteps  # noqa: PLC0415 - types that most need not
 
         instance = load_catalogue().instance(fleet.instance_type)
@@ -467,7 +447,7 @@ class Endpoint(CallableEndpoint):
                 f"{self.endpoint_name}: a deployment that changes the instance type {told}: the type is in the "
                 "variant's name, and guardrails need the same variant before and after.",
             )
-        return ScalingSteps(self, "Scaling", variant=variant, scaling=scaling, permissions_boundary_arn=boundary)
+        return ScalingSteps(self, "Scaling", variant=variant, scaling=scaling)
 
     def _alarms(self, rollout: Rollout) -> FleetAlarms | None:
         if rollout.own_alarms is None:

@@ -18,24 +18,22 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct, IDependable
 
 from constructs_lib.acknowledgement import acknowledge
-from constructs_lib.permission import allow, boundary
+from constructs_lib.permission import allow
 from tritonstack.paths import repository_path
 
-# They lie as they do here, so that they import one another in the same way. A shared file that a function does not use
-# is not among them: a change of it does not deploy the function again.
 HANDLERS = repository_path("lambda")
 SHARED = "shared"
-_OF_A_HANDLER = re.compile(r"^ *from \.\.shared(?:\.(\w+) import | import ([\w, ]+)$)", re.MULTILINE)
-_OF_A_SHARED_FILE = re.compile(r"^ *from \.(?:(\w+) import | import ([\w, ]+)$)", re.MULTILINE)
+_HANDLER_IMPORT = re.compile(r"^ *from \.\.shared(?:\.(\w+) import | import ([\w, ]+)$)", re.MULTILINE)
+_SHARED_IMPORT = re.compile(r"^ *from \.(?:(\w+) import | import ([\w, ]+)$)", re.MULTILINE)
 
 
 def entry_point(handler: str) -> str:
-    """The function of a folder, as Lambda names it."""
+    """Handler of a folder of ``lambda/``, in Lambda's notation."""
     return f"lambda.{handler}.handler.handler"
 
 
 def pack(handler: str, target: Path) -> None:
-    """Write a function's files into a folder, readable for all: Lambda runs them as a user that no file belongs to."""
+    """Write a function's files into a folder, readable for all: Lambda runs them as a user that owns no file."""
     for name, content in handler_files(handler).items():
         path = target / "lambda" / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -44,38 +42,50 @@ def pack(handler: str, target: Path) -> None:
 
 
 def handler_files(handler: str) -> dict[str, bytes]:
-    """The files of a function: path below ``lambda/`` → content."""
+    """Files of a function: path below ``lambda/`` → content.
+
+    They keep their places, so that they import one another as in the repository. Shared files that the function does
+    not import are left out: a change of one does not deploy the function again.
+    """
     files = {f"{handler}/{path.name}": path.read_bytes() for path in sorted((HANDLERS / handler).glob("*.py"))}
-    waiting = {name for content in files.values() for name in _imported(_OF_A_HANDLER, content)}
+    waiting = {name for content in files.values() for name in _imported(_HANDLER_IMPORT, content)}
     while waiting:
         path = HANDLERS / SHARED / f"{min(waiting)}.py"
         files[f"{SHARED}/{path.name}"] = content = path.read_bytes()
-        waiting |= _imported(_OF_A_SHARED_FILE, content)
+        waiting |= _imported(_SHARED_IMPORT, content)
         waiting -= {Path(name).stem for name in files if name.startswith(f"{SHARED}/")}
     return files
 
 
 def _imported(form: re.Pattern[str], content: bytes) -> set[str]:
-    """The names of the shared modules that a file imports."""
+    """Names of the shared modules that a file imports."""
     found = form.findall(content.decode())
     return {name.strip() for module, modules in found for name in (module or modules).split(",")}
+
+
+def text_asset(scope: Construct, construct_id: str, text: str, *, suffix: str) -> s3_assets.Asset:
+    """A file asset with this text, whose object key ends in ``suffix``."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, f"set{suffix}")
+        path.write_text(text)
+        return s3_assets.Asset(scope, construct_id, path=str(path))  # copied at once into the cloud assembly
 
 
 RUNTIME = "python3.14"
 MEMORY_MIB = 256
 WORK_MINUTES = 15
-"""The longest that a Lambda may run."""
+"""Longest time that Lambda lets a function run."""
 
 
 class HandlerFunction(Construct):
-    """One folder of ``lambda/`` as a function that CloudFormation calls.
+    """One folder of ``lambda/`` as a function behind custom resources and events.
 
-    The function is the low-level resource: the construct above it reads VPC, EFS and event sources into memory, a
-    tenth of the time of a synthesis, and this function has none of them.
+    The function is the low-level resource: the L2 construct loads VPC, EFS and event sources, a tenth of the time of a
+    synthesis, and this function has none of them.
 
     Attributes:
-        arn: the function's ARN.
-        policy: the one policy of its role; what the handler may do is added to it.
+        arn: ARN of the function.
+        policy: the one policy of its role, which callers extend with the handler's permissions.
     """
 
     def __init__(
@@ -85,37 +95,23 @@ class HandlerFunction(Construct):
         *,
         handler: str,
         description: str,
-        log_retention: logs.RetentionDays,
         variables: Mapping[str, str] | None = None,
-        permissions_boundary_arn: str | None = None,
+        log_retention: logs.RetentionDays = logs.RetentionDays.THREE_MONTHS,
     ) -> None:
         """Make the function, its role and its log group.
 
         Args:
-            scope: the parent.
-            construct_id: the id in the parent.
-            handler: the folder under ``lambda/``; its ``handler.py`` has ``handler(event, context)``.
-            description: of function and role.
-            log_retention: how long a line of its log is kept.
-            variables: its environment; nothing that is secret. Default: None.
-            permissions_boundary_arn: a managed policy that bounds the role. Default: None.
+            handler: folder under ``lambda/``; its ``handler.py`` has ``handler(event, context)``.
+            description: description of function and role.
+            variables: environment variables; nothing secret. Default: None.
+            log_retention: retention of its log. Default: three months.
         """
         super().__init__(scope, construct_id)
         log_group = logs.LogGroup(self, "Log", retention=log_retention, removal_policy=cdk.RemovalPolicy.DESTROY)
-        role = iam.Role(
-            self,
-            "Role",
-            description=description,
-            assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
-            permissions_boundary=boundary(self, permissions_boundary_arn),
-        )
+        principal = iam.ServicePrincipal("lambda.amazonaws.com")
+        role = iam.Role(self, "Role", description=description, assumed_by=principal)
         self.policy = iam.Policy(self, "Access", roles=[role])
-        allow(
-            self.policy,
-            "WriteLog",
-            actions=["logs:CreateLogStream", "logs:PutLogEvents"],
-            resources=[log_group.log_group_arn],
-        )
+        allow(self.policy, "WriteLog", ["logs:CreateLogStream", "logs:PutLogEvents"], [log_group.log_group_arn])
         code = self._code(handler)
         self._function = lambda_.CfnFunction(
             self,
@@ -147,16 +143,14 @@ class HandlerFunction(Construct):
         after: Sequence[IDependable] = (),
         answer_minutes: int = WORK_MINUTES + 1,
     ) -> cdk.CustomResource:
-        """A custom resource that this function answers.
+        """A custom resource that this function responds to.
 
         Args:
-            scope: the parent.
-            construct_id: the id in the parent.
-            resource_type: ``Custom::…``, by which the handler knows what to do.
-            properties: what the handler reads; a change of any is an update.
-            after: what must be there before it and outlive it, besides the function and its policy.
-            answer_minutes: how long CloudFormation waits for the answer: past the function's own limit, for a function
-                that is cut off cannot answer; longer where several runs do the work, 60 at most.
+            resource_type: ``Custom::…``, which tells the handler what to do.
+            properties: properties that the handler reads; a change of any is an update.
+            after: resources that must exist before it and outlive it, besides the function and its policy.
+            answer_minutes: how long CloudFormation waits for the response: longer than the function may run, because a
+                function that is cut off cannot respond; longer still where several runs share the work, 60 at most.
         """
         resource = cdk.CustomResource(
             scope,
@@ -166,19 +160,60 @@ class HandlerFunction(Construct):
             service_timeout=cdk.Duration.minutes(answer_minutes),
             properties=dict(properties),
         )
-        # Deleted in the reverse order, so the function can still do its work when the resource goes.
+        # Deletion is in the reverse order, so the function still exists when the resource is deleted.
         resource.node.add_dependency(self.policy, *after)
         return resource
 
 
-MOST_ATTEMPTS = 185
+MAXIMUM_ATTEMPTS = 185
 """EventBridge's own default and maximum (user guide: "How EventBridge retries delivering events")."""
-KEPT_DAYS = 14
-"""The longest that a queue keeps a message (SQS API reference: SetQueueAttributes, ``MessageRetentionPeriod``)."""
+MAXIMUM_RETENTION_SECONDS = 14 * 24 * 3600
+"""Longest time that a queue keeps a message (SQS API reference: SetQueueAttributes, ``MessageRetentionPeriod``)."""
+
+
+def event_queue(scope: Construct, construct_id: str, *, reason: str) -> sqs.CfnQueue:
+    """A queue of events for people to read. ``reason``: why it has no dead-letter queue, for cdk-nag."""
+    queue = sqs.CfnQueue(
+        scope, construct_id, sqs_managed_sse_enabled=True, message_retention_period=MAXIMUM_RETENTION_SECONDS
+    )
+    acknowledge(queue, finding="AwsSolutions-SQS3", reason=reason)
+    return queue
+
+
+def allow_event_rules(
+    scope: Construct, construct_id: str, *, queue: sqs.CfnQueue, sid: str, rules: str | Sequence[str]
+) -> None:
+    """Let EventBridge write into a queue for these rules (ARNs), and refuse requests without TLS."""
+    sqs.CfnQueuePolicy(
+        scope,
+        construct_id,
+        queues=[queue.ref],
+        policy_document={
+            "Version": "2012-10-17",
+            "Statement": [
+                {
+                    "Sid": sid,
+                    "Effect": "Allow",
+                    "Principal": {"Service": "events.amazonaws.com"},
+                    "Action": "sqs:SendMessage",
+                    "Resource": queue.attr_arn,
+                    "Condition": {"ArnEquals": {"aws:SourceArn": rules}},
+                },
+                {
+                    "Sid": "RefusePlainText",
+                    "Effect": "Deny",
+                    "Principal": "*",
+                    "Action": "sqs:*",
+                    "Resource": queue.attr_arn,
+                    "Condition": {"Bool": {"aws:SecureTransport": "false"}},
+                },
+            ],
+        },
+    )
 
 
 class DeadLetterRule(Construct):
-    """The rule, and the queue that both EventBridge and Lambda leave an event in: undelivered, or failed on.
+    """A rule that calls a function with events, and the queue of events that were not delivered or that it failed on.
 
     As the construct ``Default`` of its parent it adds nothing to logical ids, which the CDK makes without that word.
 
@@ -200,27 +235,30 @@ class DeadLetterRule(Construct):
         """Make rule and queue, and let the function's role write into the queue.
 
         Args:
-            scope: the parent.
-            construct_id: the id in the parent.
-            rule_id: the id of the rule.
-            description: of the rule.
-            event_pattern: which events.
-            function: what is called with them.
-            age_seconds: how long EventBridge tries to deliver one.
+            rule_id: construct id of the rule.
+            description: description of the rule.
+            event_pattern: pattern of the events.
+            function: the function that is called with them.
+            age_seconds: how long EventBridge tries to deliver an event.
         """
         super().__init__(scope, construct_id)
-        self.undelivered = self._queue()
-        allow(function.policy, "KeepFailed", actions=["sqs:SendMessage"], resources=[self.undelivered.attr_arn])
+        queue = self.undelivered = event_queue(
+            self,
+            "Undelivered",
+            reason="This is the dead-letter queue: it holds the events that EventBridge could not deliver and those "
+            "that the function failed on, for a person to read.",
+        )
+        allow(function.policy, "KeepFailed", ["sqs:SendMessage"], [queue.attr_arn])
         failed = lambda_.CfnEventInvokeConfig(
             self,
             "OnFailure",
             function_name=function.arn,
             qualifier="$LATEST",
             destination_config=lambda_.CfnEventInvokeConfig.DestinationConfigProperty(
-                on_failure=lambda_.CfnEventInvokeConfig.OnFailureProperty(destination=self.undelivered.attr_arn)
+                on_failure=lambda_.CfnEventInvokeConfig.OnFailureProperty(destination=queue.attr_arn)
             ),
         )
-        failed.node.add_dependency(function.policy)  # Lambda checks the permission when this is made
+        failed.node.add_dependency(function.policy)  # Lambda checks the permission when this is created
         rule = events.CfnRule(
             self,
             rule_id,
@@ -230,9 +268,9 @@ class DeadLetterRule(Construct):
                 events.CfnRule.TargetProperty(
                     id="function",
                     arn=function.arn,
-                    dead_letter_config=events.CfnRule.DeadLetterConfigProperty(arn=self.undelivered.attr_arn),
+                    dead_letter_config=events.CfnRule.DeadLetterConfigProperty(arn=queue.attr_arn),
                     retry_policy=events.CfnRule.RetryPolicyProperty(
-                        maximum_event_age_in_seconds=age_seconds, maximum_retry_attempts=MOST_ATTEMPTS
+                        maximum_event_age_in_seconds=age_seconds, maximum_retry_attempts=MAXIMUM_ATTEMPTS
                     ),
                 )
             ],
@@ -245,48 +283,4 @@ class DeadLetterRule(Construct):
             principal="events.amazonaws.com",
             source_arn=rule.attr_arn,
         )
-        self._let_in(rule)
-
-    def _queue(self) -> sqs.CfnQueue:
-        queue = sqs.CfnQueue(
-            self,
-            "Undelivered",
-            sqs_managed_sse_enabled=True,
-            message_retention_period=int(cdk.Duration.days(KEPT_DAYS).to_seconds()),
-        )
-        acknowledge(
-            queue,
-            finding="AwsSolutions-SQS3",
-            reason="This is the dead-letter queue: it holds the events that EventBridge could not deliver and those "
-            "that the function failed on, for a person to read.",
-        )
-        return queue
-
-    def _let_in(self, rule: events.CfnRule) -> None:
-        """EventBridge for this rule, and nobody in the clear."""
-        sqs.CfnQueuePolicy(
-            self,
-            "UndeliveredPolicy",
-            queues=[self.undelivered.ref],
-            policy_document={
-                "Version": "2012-10-17",
-                "Statement": [
-                    {
-                        "Sid": "KeepUndelivered",
-                        "Effect": "Allow",
-                        "Principal": {"Service": "events.amazonaws.com"},
-                        "Action": "sqs:SendMessage",
-                        "Resource": self.undelivered.attr_arn,
-                        "Condition": {"ArnEquals": {"aws:SourceArn": rule.attr_arn}},
-                    },
-                    {
-                        "Sid": "RefusePlainText",
-                        "Effect": "Deny",
-                        "Principal": "*",
-                        "Action": "sqs:*",
-                        "Resource": self.undelivered.attr_arn,
-                        "Condition": {"Bool": {"aws:SecureTransport": "false"}},
-                    },
-                ],
-            },
-        )
+        allow_event_rules(self, "UndeliveredPolicy", queue=queue, sid="KeepUndelivered", rules=rule.attr_arn)

@@ -8,16 +8,14 @@ from collections.abc import Mapping, Sequence
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_events as events
-from aws_cdk import aws_logs as logs
 from aws_cdk import aws_sagemaker as sagemaker
 from aws_cdk import aws_sns as sns
-from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from constructs_lib.acknowledgement import acknowledge, acknowledge_wildcard
 from constructs_lib.artifact_bucket import ArtifactBucketReference, endpoint_log_name
-from constructs_lib.handler_function import HandlerFunction
-from constructs_lib.permission import allow
+from constructs_lib.handler_function import HandlerFunction, allow_event_rules, event_queue
+from constructs_lib.permission import allow, arn
 from constructs_lib.triton_model import ExecutionRole
 from tritonstack import aws_names
 from tritonstack.config.endpoint import DataCapture
@@ -28,15 +26,15 @@ from tritonstack.monitoring.metric import Metric
 
 
 class EndpointLog(Construct):
-    """A custom resource that makes the log group or adopts it, and sets its retention, its key and its tags.
+    """A custom resource that creates or adopts an endpoint's log group, and sets its retention, key and tags.
 
-    No ``AWS::Logs::LogGroup``: that fails where the group exists, as after a deletion that retained it, or where the
-    endpoint was there before this. See ``docs/decisions/0012-an-endpoints-log-group-is-adopted.md``.
+    Not ``AWS::Logs::LogGroup``: that fails where the group exists, as after a deletion that retained it, or where the
+    endpoint is older than this resource. See ``docs/decisions/0012-an-endpoints-log-group-is-adopted.md``.
 
     Attributes:
-        log_group_name: the group's name.
-        resource: the custom resource, which the endpoint waits for.
-        function: what answers it.
+        log_group_name: name of the log group.
+        resource: the custom resource, which the endpoint depends on.
+        function: the function behind it.
     """
 
     def __init__(
@@ -49,19 +47,15 @@ class EndpointLog(Construct):
         retain: bool,
         artifacts: ArtifactBucketReference,
         tags: Mapping[str, str],
-        permissions_boundary_arn: str | None = None,
     ) -> None:
         """Make custom resource and function.
 
         Args:
-            scope: the parent.
-            construct_id: the id in the parent.
-            endpoint_name: the endpoint's name at SageMaker.
-            days: how long a line is kept; one of the retentions that CloudWatch Logs takes.
+            endpoint_name: name of the endpoint at SageMaker.
+            days: retention in days, one that CloudWatch Logs allows.
             retain: keep the group when the stack is deleted.
-            artifacts: whose key encrypts it; that key's policy names the group.
-            tags: key → value; CloudFormation's tags reach no group that a function makes.
-            permissions_boundary_arn: a managed policy that bounds the function's role. Default: None.
+            artifacts: the bucket whose key encrypts the log; that key's policy names the group.
+            tags: key → value; CloudFormation does not tag a group that a function creates.
         """
         super().__init__(scope, construct_id)
         name = self.log_group_name = endpoint_log_name(endpoint_name)
@@ -70,18 +64,14 @@ class EndpointLog(Construct):
             "Handler",
             handler="endpoint_log",
             description=f"Makes or adopts the log group of endpoint {endpoint_name}",
-            log_retention=logs.RetentionDays.THREE_MONTHS,
-            permissions_boundary_arn=permissions_boundary_arn,
         )
-        group = cdk.Stack.of(self).format_arn(
-            service="logs", resource="log-group", resource_name=name, arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME
-        )
+        group = arn(self, "logs", "log-group", name)
         names = ("AssociateKmsKey", "CreateLogGroup", "PutRetentionPolicy", "TagResource", "UntagResource")
         actions = [f"logs:{each}" for each in names]
         # Both forms: of these actions CloudWatch Logs checks some against `<group>:*`.
         both = [group, f"{group}:*"]
         policy = self.function.policy
-        allow(policy, "SetUp", actions=actions if retain else [*actions, "logs:DeleteLogGroup"], resources=both)
+        allow(policy, "SetUp", actions if retain else [*actions, "logs:DeleteLogGroup"], both)
         acknowledge_wildcard(
             policy,
             resource=f"{group}:*",
@@ -114,16 +104,16 @@ def capture_data(
     role: ExecutionRole,
     artifacts: ArtifactBucketReference,
 ) -> None:
-    """Have an endpoint's config capture data, and let the role write it.
+    """Capture requests and responses of an endpoint, and let its role write them.
 
-    JSON is kept as text. Triton's binary requests are kept in base64, which SageMaker takes for every type that it is
-    not told of: theirs carries the length of its header, so that no list could name it.
+    JSON is kept as text. Triton's binary requests are kept in base64, SageMaker's default for other content types:
+    theirs contains the length of its header, so that no list could name it.
 
     Args:
         config: the config of a single-model endpoint.
-        settings: how much is kept.
-        prefix: where, with its trailing slash.
-        role: the role that SageMaker runs the containers with.
+        settings: what is captured.
+        prefix: key prefix of the captured files, with its trailing slash.
+        role: execution role of the endpoint.
         artifacts: the bucket.
     """
     config.data_capture_config = sagemaker.CfnEndpointConfig.DataCaptureConfigProperty(
@@ -140,25 +130,26 @@ def capture_data(
         ),
     )
     captured = artifacts.objects_arn(f"{prefix}*")
-    allow(role.policy, "WriteCaptured", actions=["s3:PutObject"], resources=[captured])
-    acknowledge_wildcard(
+    allow(
         role.policy,
-        resource=captured,
-        reason="SageMaker names a captured file after variant, hour and a number of its own; all of them lie under "
+        "WriteCaptured",
+        ["s3:PutObject"],
+        [captured],
+        wildcard="SageMaker names a captured file after variant, hour and a number of its own; all of them lie under "
         f"{prefix}, and nothing else does.",
     )
-    allow(role.policy, "EncryptCaptured", actions=["kms:GenerateDataKey"], resources=[artifacts.key_arn])
+    allow(role.policy, "EncryptCaptured", ["kms:GenerateDataKey"], [artifacts.key_arn])
 
 
 class Dashboard(Construct):
-    """The dashboard. Its name is ours, for people have it among their bookmarks.
+    """A CloudWatch dashboard with a fixed name, which people bookmark.
 
     Attributes:
         dashboard: the resource.
     """
 
     def __init__(self, scope: Construct, construct_id: str, *, definition: Definition) -> None:
-        """Make the dashboard of a ``definition``; values of its dimensions may be known at deployment only."""
+        """Make the dashboard of a ``definition``, whose dimensions may have tokens as values."""
         super().__init__(scope, construct_id)
         self.dashboard = cloudwatch.CfnDashboard(
             self, "Dashboard", dashboard_name=definition.name, dashboard_body=dashboard_body(definition)
@@ -171,29 +162,21 @@ class Dashboard(Construct):
 
 
 class AlarmTopic(Construct):
-    """An SNS topic under the artifacts' key, into which only this account's alarms write.
+    """An SNS topic under the artifacts' key that only the environment's alarms may publish to.
 
     Attributes:
         topic: the topic; others subscribe to it.
     """
 
     def __init__(
-        self,
-        scope: Construct,
-        construct_id: str,
-        *,
-        environment: str,
-        key_arn: str,
-        email: Sequence[str],
+        self, scope: Construct, construct_id: str, *, environment: str, key_arn: str, email: Sequence[str]
     ) -> None:
         """Make the topic.
 
         Args:
-            scope: the parent.
-            construct_id: the id in the parent.
             environment: the environment's name, part of its alarms' names.
-            key_arn: of the key that messages are under; its policy lets these alarms use it.
-            email: who is told; each confirms a message first.
+            key_arn: ARN of the key that encrypts messages; its policy lets these alarms use it.
+            email: addresses that are notified; each confirms a message first.
         """
         super().__init__(scope, construct_id)
         self.topic = sns.CfnTopic(
@@ -205,12 +188,7 @@ class AlarmTopic(Construct):
             kms_master_key_id=key_arn,
         )
         stack = cdk.Stack.of(self)
-        alarms = stack.format_arn(
-            service="cloudwatch",
-            resource="alarm",
-            resource_name=f"{environment}-*",
-            arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
-        )
+        alarms = arn(stack, "cloudwatch", "alarm", f"{environment}-*")
         sns.CfnTopicPolicy(
             self,
             "Policy",
@@ -254,15 +232,15 @@ def alarm_topic_name(environment: str) -> str:
     return f"{environment}-alarms"
 
 
-MOST_CHILDREN = 100
+MAXIMUM_CHILDREN = 100
 """Alarms that one composite alarm may name (CloudWatch user guide, "Create a composite alarm")."""
 
 
 class Alarms(Construct):
     """All alarms of an environment.
 
-    A single alarm tells nobody: the composite alarm of its severity does, so that ten alarms of one cause are one
-    message, which names those that fired. While it is in ALARM, further alarms of its severity are seen in CloudWatch.
+    A single alarm has no action: the composite alarm of its severity notifies, so that ten alarms of one cause are one
+    message, which names those that fired. While it is in ALARM, further alarms of its severity show in CloudWatch.
 
     Attributes:
         alarms: name → alarm.
@@ -282,12 +260,10 @@ class Alarms(Construct):
         """Make the alarms.
 
         Args:
-            scope: the parent.
-            construct_id: the id in the parent.
             environment: the environment's name, part of the composite alarms' names.
             alarms: their definitions.
-            runbooks: where docs/operations.md is read.
-            topic: ARN of the topic that is told when a composite alarm fires, and when it is over.
+            runbooks: URL of docs/operations.md.
+            topic: ARN of the topic that composite alarms notify, when they fire and when they are over.
         """
         super().__init__(scope, construct_id)
         self.alarms = {each.name: self._alarm(each, runbooks=runbooks) for each in alarms}
@@ -332,22 +308,22 @@ class Alarms(Construct):
     def _composite(
         self, environment: str, severity: Severity, *, names: Sequence[str], topic: str
     ) -> cloudwatch.CfnCompositeAlarm:
-        """The alarm that tells; of more alarms than it can name, it names parts, which tell nobody."""
+        """The alarm that notifies; more alarms than one can name are in parts, which have no action."""
         children: dict[str, cloudwatch.CfnAlarm | cloudwatch.CfnCompositeAlarm] = {
             name: self.alarms[name] for name in names
         }
-        if len(children) > MOST_CHILDREN:
+        if len(children) > MAXIMUM_CHILDREN:
             every = list(children.items())
-            parts = [dict(every[start : start + MOST_CHILDREN]) for start in range(0, len(every), MOST_CHILDREN)]
+            parts = [dict(every[start : start + MAXIMUM_CHILDREN]) for start in range(0, len(every), MAXIMUM_CHILDREN)]
             children = {}
             for number, part in enumerate(parts, start=1):
                 name = f"{environment}-{severity}-{number}"
-                says = f"{environment}: part {number} of its {severity} alarms; {environment}-{severity} notifies."
-                children[name] = self._any_of(f"{severity}-{number}", name=name, says=says, children=part)
+                text = f"{environment}: part {number} of its {severity} alarms; {environment}-{severity} notifies."
+                children[name] = self._any_of(f"{severity}-{number}", name=name, description=text, children=part)
         return self._any_of(
             severity,
             name=f"{environment}-{severity}",
-            says=f"{environment}: at least one {severity} alarm is in ALARM; its description links its runbook.",
+            description=f"{environment}: at least one {severity} alarm is in ALARM; its description links its runbook.",
             children=children,
             topic=topic,
         )
@@ -357,7 +333,7 @@ class Alarms(Construct):
         construct_id: str,
         *,
         name: str,
-        says: str,
+        description: str,
         children: Mapping[str, cloudwatch.CfnAlarm | cloudwatch.CfnCompositeAlarm],
         topic: str | None = None,
     ) -> cloudwatch.CfnCompositeAlarm:
@@ -366,7 +342,7 @@ class Alarms(Construct):
             self,
             construct_id,
             alarm_name=name,
-            alarm_description=says,
+            alarm_description=description,
             alarm_rule=" OR ".join(f'ALARM("{child}")' for child in children),
             alarm_actions=actions,
             ok_actions=actions,
@@ -404,33 +380,26 @@ def _dimensions(metric: Metric) -> list[cloudwatch.CfnAlarm.DimensionProperty]:
     return [cloudwatch.CfnAlarm.DimensionProperty(name=name, value=value) for name, value in metric.dimensions]
 
 
-KEPT_DAYS = 14
-"""The longest that SQS keeps a message."""
-
-
 class AtMaximumEvents(Construct):
-    """One rule for each scaled endpoint, and the queue that keeps their events for people to read.
+    """A rule for each scaled endpoint whose scaling reaches its maximum, and a queue that keeps the events.
 
-    EventBridge counts what a rule hands to its target (``Invocations`` by ``RuleName``): that is the alarm's metric.
+    EventBridge counts the events that a rule delivers (``Invocations`` by ``RuleName``): that is the alarm's metric.
     The event: Application Auto Scaling user guide, "Monitor Application Auto Scaling events using Amazon EventBridge";
-    its delivery is best effort.
+    delivery is best effort.
     """
 
     def __init__(self, scope: Construct, construct_id: str) -> None:
-        """Make the queue; rules come by ``rule_for``."""
+        """Make the queue; ``rule_for`` adds rules."""
         super().__init__(scope, construct_id)
         self._rules: list[str] = []
-        self.queue = sqs.CfnQueue(
-            self, "Queue", sqs_managed_sse_enabled=True, message_retention_period=KEPT_DAYS * 24 * 3600
-        )
-        acknowledge(
-            self.queue,
-            finding="AwsSolutions-SQS3",
+        self.queue = event_queue(
+            self,
+            "Queue",
             reason="Nothing reads the queue, so that nothing can fail on a message: it keeps events for people.",
         )
 
     def rule_for(self, *, endpoint_name: str, variant_name: str) -> str:
-        """A rule that one variant's event matches. Returns its name, known at deployment."""
+        """Add the rule of one variant. Returns its name, a token."""
         rule = events.CfnRule(
             self,
             f"Rule-{endpoint_name}",
@@ -451,30 +420,5 @@ class AtMaximumEvents(Construct):
         return rule.ref
 
     def allow_rules(self) -> None:
-        """Let exactly these rules write into the queue; called once, after the last of them."""
-        sqs.CfnQueuePolicy(
-            self,
-            "QueuePolicy",
-            queues=[self.queue.ref],
-            policy_document={
-                "Version": "2012-10-17",
-                "Statement": [
-                    {
-                        "Sid": "KeepEvents",
-                        "Effect": "Allow",
-                        "Principal": {"Service": "events.amazonaws.com"},
-                        "Action": "sqs:SendMessage",
-                        "Resource": self.queue.attr_arn,
-                        "Condition": {"ArnEquals": {"aws:SourceArn": self._rules}},
-                    },
-                    {
-                        "Sid": "RefusePlainText",
-                        "Effect": "Deny",
-                        "Principal": "*",
-                        "Action": "sqs:*",
-                        "Resource": self.queue.attr_arn,
-                        "Condition": {"Bool": {"aws:SecureTransport": "false"}},
-                    },
-                ],
-            },
-        )
+        """Let these rules, and no others, write into the queue; call it once, after the last ``rule_for``."""
+        allow_event_rules(self, "QueuePolicy", queue=self.queue, sid="KeepEvents", rules=self._rules)

@@ -150,6 +150,9 @@ class MultiModelEndpoint(CallableEndpoint):
         )
         self.archive_prefix = f"models/{settings.platform}/" if archive_prefix is None else _prefix(archive_prefix)
         self.security_groups: Sequence[ec2.ISecurityGroup] = ()
+        if permissions_boundary_arn is not None:
+            policy = iam.ManagedPolicy.from_managed_policy_arn(self, "PermissionsBoundary", permissions_boundary_arn)
+            iam.PermissionsBoundary.of(self).apply(policy)
         archives = OwnBucket(self, "Archives", bucket=bucket, key=key)
         self.bucket, self.key = archives.bucket, archives.key
         network = None if vpc is None else self._join(vpc, vpc_subnets, security_groups, subnet_owner)
@@ -163,7 +166,6 @@ class MultiModelEndpoint(CallableEndpoint):
             image=uri,
             network=network,
             role=role,
-            permissions_boundary_arn=permissions_boundary_arn,
         )
         self.role = self.execution_role.role
         self.model = TritonModel(
@@ -190,7 +192,6 @@ class MultiModelEndpoint(CallableEndpoint):
             rollout=rollout,
             scaling=scaling,
             metrics=metrics,
-            permissions_boundary_arn=permissions_boundary_arn,
         )
         for number, warning in enumerate(release_warnings(endpoint=settings, region=stack.region)):
             cdk.Annotations.of(self).add_warning_v2(f"tritonstack:release-{number}", f"{self.endpoint_name}: {warning}")

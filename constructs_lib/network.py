@@ -9,14 +9,13 @@ from typing import Literal
 
 import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
-from aws_cdk import aws_iam as iam
-from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
-from constructs_lib.acknowledgement import acknowledge, acknowledge_wildcard
+from constructs_lib.acknowledgement import acknowledge
 from constructs_lib.artifact_bucket import ArtifactBucketReference
 from constructs_lib.codebuild_project import BuildLog
-from constructs_lib.permission import BuildNetwork, JoinedNetwork, allow, boundary
+from constructs_lib.outputs import read_parameter, write_parameter
+from constructs_lib.permission import BuildNetwork, JoinedNetwork, allow, service_role
 from constructs_lib.vpc_endpoints import Reach, VpcEndpoints
 from tritonstack import naming
 from tritonstack.config import CreatedNetwork, ImportedNetwork, NetworkSettings
@@ -25,50 +24,25 @@ from tritonstack.config import CreatedNetwork, ImportedNetwork, NetworkSettings
 class FlowLog(Construct):
     """All traffic of a VPC, in a log group under the artifacts' key."""
 
-    def __init__(
-        self,
-        scope: Construct,
-        construct_id: str,
-        *,
-        environment: str,
-        vpc_id: str,
-        log: BuildLog,
-        permissions_boundary_arn: str | None = None,
-    ) -> None:
+    def __init__(self, scope: Construct, construct_id: str, *, environment: str, vpc_id: str, log: BuildLog) -> None:
         """Make the flow log and its role.
 
         Args:
-            scope: the parent.
-            construct_id: the id in the parent.
             environment: the environment's name.
             vpc_id: the VPC.
             log: where it writes.
-            permissions_boundary_arn: a managed policy that bounds the role, where the account demands one.
-                Default: None.
         """
         super().__init__(scope, construct_id)
-        account = cdk.Stack.of(self).account
-        role = iam.Role(
-            self,
-            "Role",
-            description=f"Writes the flow log of the network of {environment}",
-            assumed_by=iam.ServicePrincipal(
-                "vpc-flow-logs.amazonaws.com", conditions={"StringEquals": {"aws:SourceAccount": account}}
-            ),
-            permissions_boundary=boundary(self, permissions_boundary_arn),
+        role, policy = service_role(
+            self, "vpc-flow-logs", description=f"Writes the flow log of the network of {environment}"
         )
-        policy = iam.Policy(self, "Access", roles=[role])
+        allow(policy, "WriteFlows", ["logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents"], [log.arn])
         allow(
             policy,
-            "WriteFlows",
-            actions=["logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents"],
-            resources=[log.arn],
-        )
-        allow(policy, "FindGroup", actions=["logs:DescribeLogGroups"], resources=["*"])
-        acknowledge_wildcard(
-            policy,
-            resource="*",
-            reason="The user guide of VPC asks for logs:DescribeLogGroups ('IAM role for publishing flow logs'); it "
+            "FindGroup",
+            ["logs:DescribeLogGroups"],
+            ["*"],
+            wildcard="The user guide of VPC asks for logs:DescribeLogGroups ('IAM role for publishing flow logs'); it "
             "lists the names of groups, and nothing in them.",
         )
         flows = ec2.CfnFlowLog(
@@ -118,8 +92,6 @@ class ClosedGroup(Construct):
         """Make the group.
 
         Args:
-            scope: the parent.
-            construct_id: the id in the parent.
             vpc_id: the VPC.
             of: whose machines they are, for its description.
             s3_prefix_list_id: S3's prefix list in the region.
@@ -211,8 +183,6 @@ class CreatedVpc(Construct):
         """Make the VPC.
 
         Args:
-            scope: the parent.
-            construct_id: the id in the parent.
             cidr: its range, of /24 or larger.
             zones: names of availability zones, each ending in a letter of a to h.
             nat: whether private subnets reach the internet: not at all, through one gateway, or each through its own.
@@ -317,17 +287,13 @@ class Network(Construct):
         settings: NetworkSettings,
         artifacts: ArtifactBucketReference,
         reach: Reach,
-        permissions_boundary_arn: str | None = None,
     ) -> None:
         """Make what is not imported.
 
         Args:
-            scope: the parent.
-            construct_id: the id in the parent.
             settings: what is imported, or what to make.
             artifacts: the environment's bucket, whose key is the flow log's too.
             reach: what the endpoints let through.
-            permissions_boundary_arn: a managed policy that bounds the role of the flow log. Default: None.
 
         Raises:
             ValueError: neither imported nor created, or no prefix list for the groups that are made.
@@ -336,7 +302,7 @@ class Network(Construct):
         self._settings, self._artifacts, self._reach = settings, artifacts, reach
         vpcs: dict[str, Vpc] = {}
         if settings.created is not None:
-            vpcs["created"] = self._make(settings.created, permissions_boundary_arn)
+            vpcs["created"] = self._make(settings.created)
         if settings.imported is not None:
             vpcs["imported"] = self._take(settings.imported)
         if not vpcs:
@@ -348,7 +314,7 @@ class Network(Construct):
         if joined is not None:
             self._record_values(joined)
 
-    def _make(self, made: CreatedNetwork, permissions_boundary_arn: str | None) -> Vpc:
+    def _make(self, made: CreatedNetwork) -> Vpc:
         environment = self._reach.environment
         created = CreatedVpc(self, "Created", cidr=made.cidr, zones=made.zones, nat=made.nat)
         log = BuildLog(
@@ -359,14 +325,7 @@ class Network(Construct):
             days=made.flow_log_days,
             artifacts=self._artifacts,
         )
-        FlowLog(
-            self,
-            "FlowLog",
-            environment=environment,
-            vpc_id=created.vpc.ref,
-            log=log,
-            permissions_boundary_arn=permissions_boundary_arn,
-        )
+        FlowLog(self, "FlowLog", environment=environment, vpc_id=created.vpc.ref, log=log)
         subnets = {zone: subnet.ref for zone, subnet in created.subnets.items()}
         groups = self._closed_groups(self, vpc_id=created.vpc.ref, nat=made.nat is not False)
         self._endpoints(
@@ -390,8 +349,6 @@ class Network(Construct):
         """The network of another stack of the same environment, found through its SSM parameters at deployment.
 
         Args:
-            scope: the parent.
-            construct_id: the id in the parent.
             environment: the environment's name.
             settings: its network's.
         """
@@ -463,9 +420,9 @@ class Network(Construct):
         values |= {f"subnet-{zone}": subnet for zone, subnet in vpc.subnets.items()}
         values |= {f"security-group-{number}": group for number, group in enumerate(vpc.groups)}
         values |= {f"builds-security-group-{number}": group for number, group in enumerate(vpc.groups_of_builds)}
-        for value, is_ in values.items():
+        for value, text in values.items():
             name = naming.network_parameter(environment=self._reach.environment, value=value)
-            ssm.CfnParameter(self, f"Parameter-{value}", name=name, type="String", value=is_)
+            write_parameter(self, value, name=name, text=text)
 
 
 class NetworkReference(Construct):
@@ -475,8 +432,6 @@ class NetworkReference(Construct):
         """A reference; a parameter of the stack is made for each value that is asked for.
 
         Args:
-            scope: the parent.
-            construct_id: the id in the parent.
             environment: the environment's name.
             settings: its network's.
         """
@@ -508,10 +463,5 @@ class NetworkReference(Construct):
         return tuple(self._read(f"{name}-{number}") for number in range(self._settings.security_groups))
 
     def _read(self, value: str) -> str:
-        parameter = cdk.CfnParameter(
-            self,
-            value,
-            type="AWS::SSM::Parameter::Value<String>",
-            default=naming.network_parameter(environment=self._environment, value=value),
-        )
-        return parameter.value_as_string
+        name = naming.network_parameter(environment=self._environment, value=value)
+        return read_parameter(self, value, name=name)

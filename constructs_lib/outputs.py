@@ -1,4 +1,4 @@
-"""What a stack tells other pipelines: one SSM parameter with one JSON object, by the contract of docs/outputs.md."""
+"""Values that a stack hands to others: single SSM parameters, and the outputs document of docs/outputs.md."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import aws_cdk as cdk
 from aws_cdk import aws_ssm as ssm
+from constructs import Construct
 
 from tritonstack import naming
 from tritonstack.outputs.contract import CONTRACT, MINOR, PARAMETER_BYTES
@@ -15,23 +16,32 @@ from tritonstack.outputs.contract import CONTRACT, MINOR, PARAMETER_BYTES
 if TYPE_CHECKING:
     from tritonstack.config import Environment
 
-LOGICAL_ID = "Outputs"
+
+def read_parameter(scope: Construct, construct_id: str, *, name: str) -> str:
+    """The value of an SSM parameter that another stack writes, read at deployment: no export ties the stacks."""
+    parameter = cdk.CfnParameter(scope, construct_id, type="AWS::SSM::Parameter::Value<String>", default=name)
+    return parameter.value_as_string
 
 
-def tell(
+def write_parameter(scope: Construct, value: str, *, name: str, text: str) -> None:
+    """Write an SSM parameter for other stacks. ``value``: the short name of the value, such as ``bucket-name``."""
+    ssm.CfnParameter(scope, f"Parameter-{value}", name=name, type="String", value=text)
+
+
+def publish_outputs(
     stack: cdk.Stack, *, environment: Environment, kind: str, outputs: Mapping[str, object], name: str | None = None
-) -> ssm.CfnParameter:
-    """Add the parameter to a stack. It is written once what its values refer to is made.
+) -> None:
+    """Add the SSM parameter with the outputs document of a stack.
 
     Args:
-        stack: the stack that tells.
+        stack: the stack.
         environment: its environment.
-        kind: which stack it is (``serving``), a key of ``tritonstack.outputs.contract.KINDS``.
-        outputs: the fields of that kind. Values may be known at deployment only; none of them may need escaping in
-            JSON, which names, ARNs and ids never do.
-        name: the last part of the parameter's name; None: the kind.
+        kind: kind of the stack (``serving``), a key of ``tritonstack.outputs.contract.KINDS``.
+        outputs: the fields of that kind. Values may be tokens; none of them may need escaping in JSON, which names,
+            ARNs and ids never do.
+        name: last part of the parameter's name. Default: None, the kind.
     """
-    told = {
+    document = {
         "contract": CONTRACT,
         "minor": MINOR,
         "kind": kind,
@@ -41,21 +51,20 @@ def tell(
         "stack": stack.stack_name,
         **outputs,
     }
-    return ssm.CfnParameter(
+    ssm.CfnParameter(
         stack,
-        LOGICAL_ID,
+        "Outputs",
         name=naming.outputs_parameter(environment=environment.environment, stack=name or kind),
         type="String",
-        value=text_of(told),
+        value=_compact_json(document),
         description="What this stack tells other pipelines (docs/outputs.md)",
     )
 
 
-def text_of(told: Mapping[str, object]) -> str:
-    """The parameter's value, as short as JSON is. Placeholders of the CDK pass through it unchanged."""
-    return json.dumps(told, separators=(",", ":"), ensure_ascii=False)
+def outputs_fit(values: Mapping[str, object], *, spare: int) -> bool:
+    """Whether a standard parameter holds the values, with ``spare`` bytes left for other fields and tokens."""
+    return len(_compact_json(values).encode()) <= PARAMETER_BYTES - spare
 
 
-def fits(told: Mapping[str, object], *, spare: int) -> bool:
-    """Whether a standard parameter holds it, with ``spare`` bytes for the other fields and values known later."""
-    return len(text_of(told).encode()) <= PARAMETER_BYTES - spare
+def _compact_json(values: Mapping[str, object]) -> str:
+    return json.dumps(values, separators=(",", ":"), ensure_ascii=False)

@@ -16,68 +16,118 @@ from constructs_lib.acknowledgement import acknowledge_wildcard
 from tritonstack import naming
 
 if TYPE_CHECKING:
-    from constructs_lib.artifact_bucket import ArtifactBucketReference
+    from constructs_lib.artifact_bucket import ArchiveStore, ArtifactBucketReference
     from constructs_lib.triton_model import TritonImage
 
 
 def allow(
     policy: iam.Policy,
     sid: str,
-    *,
     actions: Sequence[str],
     resources: Sequence[str],
+    *,
     conditions: Mapping[str, Mapping[str, object]] | None = None,
+    wildcard: str | None = None,
 ) -> None:
     """Add one statement to a policy.
 
     Args:
         policy: the policy.
-        sid: what the statement is for, in CamelCase: a reviewer reads it in the difference of two templates.
-        actions: each spelled out; a wildcard in an action would grant what comes to exist later.
-        resources: ARNs; for a pattern, say why with ``acknowledge_wildcard``.
+        sid: purpose of the statement, in CamelCase: reviewers read it in the difference of two templates.
+        actions: each spelled out; a wildcard in an action would grant what is added to the service later.
+        resources: ARNs.
         conditions: operator → condition key → value or values.
+        wildcard: why the resources with a wildcard are no wider than needed: accepts cdk-nag's findings on them.
     """
     policy.add_statements(
         iam.PolicyStatement(sid=sid, actions=list(actions), resources=list(resources), conditions=conditions)
     )
+    if wildcard is not None:
+        for resource in resources:
+            if "*" in resource:
+                acknowledge_wildcard(policy, resource=resource, reason=wildcard)
 
 
-def parameter_arns(scope: Construct, parameters: Mapping[str, str]) -> list[str]:
-    """ARNs of SSM parameters in the stack's account and region. ``parameters``: environment variable → name."""
-    stack = cdk.Stack.of(scope)
-    return [
-        stack.format_arn(service="ssm", resource="parameter", resource_name=name.removeprefix("/"))
-        for name in sorted(set(parameters.values()))
-    ]
+_COLON_SERVICES = frozenset({"cloudwatch", "lambda", "logs", "states"})
+"""Services whose ARNs separate resource type and name by a colon; the others by a slash."""
 
 
-def boundary(scope: Construct, arn: str | None) -> iam.IManagedPolicy | None:
-    """The managed policy with this ARN, to bound the one role under ``scope`` with; None where there is none."""
-    return None if arn is None else iam.ManagedPolicy.from_managed_policy_arn(scope, "PermissionsBoundary", arn)
+def arn(scope: IConstruct, service: str, resource: str, name: str, *, account: str | None = None) -> str:
+    """ARN of a resource in the partition, account and region of the scope's stack."""
+    colon = service in _COLON_SERVICES
+    return cdk.Stack.of(scope).format_arn(
+        service=service,
+        resource=resource,
+        resource_name=name,
+        account=account,
+        arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME if colon else cdk.ArnFormat.SLASH_RESOURCE_NAME,
+    )
+
+
+def parameter_arn(scope: IConstruct, name: str) -> str:
+    """ARN of an SSM parameter, from its name with or without the leading slash."""
+    return arn(scope, "ssm", "parameter", name.removeprefix("/"))
+
+
+def staging_bucket_name(stack: cdk.Stack) -> str:
+    """The bucket of CDK's assets in the stack's account and region, as the bootstrap template calls it."""
+    qualifier = stack.synthesizer.bootstrap_qualifier or cdk.DefaultStackSynthesizer.DEFAULT_QUALIFIER
+    return f"cdk-{qualifier}-assets-{stack.account}-{stack.region}"
+
+
+def service_principal(scope: IConstruct, service: str) -> iam.ServicePrincipal:
+    """An AWS service on behalf of this account alone: the service cannot be used by another account."""
+    return iam.ServicePrincipal(
+        f"{service}.amazonaws.com", conditions={"StringEquals": {"aws:SourceAccount": cdk.Stack.of(scope).account}}
+    )
+
+
+def service_role(scope: Construct, service: str, *, description: str) -> tuple[iam.Role, iam.Policy]:
+    """A role for an AWS service and its one policy, which is empty: ``allow`` adds statements."""
+    role = iam.Role(scope, "Role", description=description, assumed_by=service_principal(scope, service))
+    return role, iam.Policy(scope, "Access", roles=[role])
+
+
+def apply_house_rules(
+    scope: Construct,
+    *,
+    stack: cdk.Stack,
+    role_path: str | None,
+    permissions_boundary_arn: str | None,
+    function_log_days: int | None = None,
+) -> None:
+    """Set what an account demands of all roles and log groups under ``scope``, those of later versions included.
+
+    Args:
+        scope: a stage or a stack.
+        stack: a stack of it, which the reference to the boundary belongs to.
+        role_path: path of every role; None leaves ``/``.
+        permissions_boundary_arn: managed policy that bounds every role; None: none does.
+        function_log_days: retention of every log group with a generated name, which are those of functions.
+            Default: None, what the constructs say.
+    """
+    if role_path is not None or function_log_days is not None:
+        cdk.Aspects.of(scope).add(_HouseRules(role_path, function_log_days))
+    if permissions_boundary_arn is not None:
+        policy = iam.ManagedPolicy.from_managed_policy_arn(stack, "PermissionsBoundary", permissions_boundary_arn)
+        iam.PermissionsBoundary.of(scope).apply(policy)
 
 
 @jsii.implements(cdk.IAspect)
-class HouseRules:
-    """Sets the path of every role, and the retention of every log group whose name is generated: those of functions.
-
-    An aspect, so that a role which is added later cannot be forgotten. It visits every construct, which takes a tenth
-    of a second; apps without such rules do without it.
-    """
-
-    def __init__(self, *, role_path: str | None = None, function_log_days: int | None = None) -> None:
-        """Rules; None leaves what the constructs say."""
+class _HouseRules:
+    def __init__(self, role_path: str | None, function_log_days: int | None) -> None:
         self._role_path = role_path
         self._days = function_log_days
 
     def visit(self, node: IConstruct) -> None:
-        """Called by the CDK with each construct."""
+        """Set path or retention of one construct. Called by the CDK with each."""
         if isinstance(node, iam.CfnRole) and self._role_path is not None:
             node.path = self._role_path
-        elif isinstance(node, logs.CfnLogGroup) and self._days is not None and _generated(node.log_group_name):
+        elif isinstance(node, logs.CfnLogGroup) and self._days is not None and _is_generated(node.log_group_name):
             node.retention_in_days = self._days
 
 
-def _generated(name: str | None) -> bool:
+def _is_generated(name: str | None) -> bool:
     """Whether CloudFormation makes the name: the construct above then gives a token that resolves to nothing."""
     return name is None or bool(cdk.Token.is_unresolved(name))
 
@@ -113,7 +163,7 @@ class JoinedNetwork:
 
 @dataclass(frozen=True, kw_only=True)
 class BuildNetwork(JoinedNetwork):
-    """The same for builders; a CodeBuild project also names the VPC.
+    """The part of a VPC that builds join; a CodeBuild project also names the VPC.
 
     Attributes:
         vpc_id: the VPC.
@@ -122,92 +172,77 @@ class BuildNetwork(JoinedNetwork):
     vpc_id: str
 
 
+def allow_listing(policy: iam.Policy, sid: str, *, artifacts: ArchiveStore, prefixes: Sequence[str]) -> None:
+    """Allow listing the objects below some key prefixes of a bucket; each ends with a slash."""
+    below = {"StringLike": {"s3:prefix": [f"{prefix}*" for prefix in prefixes]}}
+    allow(policy, sid, ["s3:ListBucket"], [artifacts.bucket_arn], conditions=below)
+
+
 def allow_jobs(policy: iam.Policy, *, artifacts: ArtifactBucketReference) -> None:
-    """An engine's machine reads its job and leaves its output, and sees nothing else of the bucket."""
+    """Allow an engine's machine to read its job and write its output, and nothing else of the bucket."""
     jobs = artifacts.objects_arn(f"{JOBS}*")
     allow(
         policy,
         "ReadAndWriteJobs",
-        actions=["s3:AbortMultipartUpload", "s3:GetObject", "s3:GetObjectVersion", "s3:PutObject"],
-        resources=[jobs],
-    )
-    acknowledge_wildcard(
-        policy,
-        resource=jobs,
-        reason=f"Each build makes folders of new names below {JOBS} for the jobs of its engines; nothing else lies "
+        ["s3:AbortMultipartUpload", "s3:GetObject", "s3:GetObjectVersion", "s3:PutObject"],
+        [jobs],
+        wildcard=f"Each build makes folders of new names below {JOBS} for the jobs of its engines; nothing else lies "
         "there, and what does is removed after the build.",
     )
-    allow(
-        policy,
-        "ListJobs",
-        actions=["s3:ListBucket"],
-        resources=[artifacts.bucket_arn],
-        conditions={"StringLike": {"s3:prefix": [f"{JOBS}*"]}},
-    )
+    allow_listing(policy, "ListJobs", artifacts=artifacts, prefixes=[JOBS])
+
+
+def allow_passing(policy: iam.Policy, sid: str, *, role_arn: str) -> None:
+    """Allow passing a role to SageMaker and to no other service."""
+    to_sagemaker = {"StringEquals": {"iam:PassedToService": "sagemaker.amazonaws.com"}}
+    allow(policy, sid, ["iam:PassRole"], [role_arn], conditions=to_sagemaker)
 
 
 def allow_pull(policy: iam.Policy, *, images: Iterable[TritonImage]) -> None:
-    """The images' repositories may be pulled from, and no other."""
+    """Allow pulling from the repositories of these images, and no other."""
     partition = cdk.Stack.of(policy).partition
     allow(
         policy,
         "PullImage",
-        actions=["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"],
-        resources=sorted({image.repository_arn(partition=partition) for image in images}),
+        ["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"],
+        sorted({image.repository_arn(partition=partition) for image in images}),
     )
-    allow(policy, "LogInToRegistry", actions=["ecr:GetAuthorizationToken"], resources=["*"])
+    allow(policy, "LogInToRegistry", ["ecr:GetAuthorizationToken"], ["*"])
 
 
 def allow_network(policy: iam.Policy, *, network: JoinedNetwork, service: Literal["codebuild", "sagemaker"]) -> None:
-    """A service may put its machines into the subnets and security groups of ``network``.
+    """Allow a service to place its machines in the subnets and security groups of ``network``.
 
-    The actions are those that the services ask for ("Use CodeBuild with Amazon Virtual Private Cloud"; "Give SageMaker
+    The actions are those that the services require ("Use CodeBuild with Amazon Virtual Private Cloud"; "Give SageMaker
     AI Processing Jobs Access to Resources in Your Amazon VPC"). Only CodeBuild's guide names the service that an
     interface is lent to; what SageMaker's is called there is not known, so only the subnets bound it.
 
     A shared subnet's ARN carries the account of its owner; interfaces and security groups in it are the participant's
     (VPC user guide, "Responsibilities and permissions for owners and participants").
     """
-    stack = cdk.Stack.of(policy)
-
-    def arn(resource: str, name: str, *, account: str | None = None) -> str:
-        return stack.format_arn(service="ec2", resource=resource, resource_name=name, account=account)
-
-    interfaces = arn("network-interface", "*")
-    subnets = [arn("subnet", name, account=network.subnet_owner) for name in network.subnet_ids]
-    groups = [arn("security-group", name) for name in network.security_group_ids]
+    interfaces = arn(policy, "ec2", "network-interface", "*")
+    subnets = [arn(policy, "ec2", "subnet", name, account=network.subnet_owner) for name in network.subnet_ids]
+    groups = [arn(policy, "ec2", "security-group", name) for name in network.security_group_ids]
     within: dict[str, dict[str, object]] = {"ArnEquals": {"ec2:Subnet": subnets}}
     lent: dict[str, dict[str, object]] = dict(within)
     if service == "codebuild":
         lent["StringEquals"] = {"ec2:AuthorizedService": "codebuild.amazonaws.com"}
-    allow(policy, "MakeInterfaces", actions=["ec2:CreateNetworkInterface"], resources=[interfaces, *subnets, *groups])
-    allow(
-        policy,
-        "RemoveInterfaces",
-        actions=["ec2:DeleteNetworkInterface"],
-        resources=[interfaces],
-        conditions=within,
-    )
-    allow(
-        policy,
-        "LendInterfaces",
-        actions=["ec2:CreateNetworkInterfacePermission"],
-        resources=[interfaces],
-        conditions=lent,
-    )
+    allow(policy, "MakeInterfaces", ["ec2:CreateNetworkInterface"], [interfaces, *subnets, *groups])
+    allow(policy, "RemoveInterfaces", ["ec2:DeleteNetworkInterface"], [interfaces], conditions=within)
+    allow(policy, "LendInterfaces", ["ec2:CreateNetworkInterfacePermission"], [interfaces], conditions=lent)
     if service == "sagemaker":
-        allow(policy, "TakeInterfacesBack", actions=["ec2:DeleteNetworkInterfacePermission"], resources=["*"])
+        allow(policy, "TakeInterfacesBack", ["ec2:DeleteNetworkInterfacePermission"], ["*"])
     allow(
         policy,
         "DescribeNetwork",
-        actions=[
+        [
             "ec2:DescribeDhcpOptions",
             "ec2:DescribeNetworkInterfaces",
             "ec2:DescribeSecurityGroups",
             "ec2:DescribeSubnets",
             "ec2:DescribeVpcs",
         ],
-        resources=["*"],
+        ["*"],
     )
     acknowledge_wildcard(
         policy,
@@ -218,7 +253,7 @@ def allow_network(policy: iam.Policy, *, network: JoinedNetwork, service: Litera
 
 
 def acknowledge_nameless(policy: iam.Policy) -> None:
-    """The one acknowledgement of ``*`` in a builder's policy, for whichever of these actions it has."""
+    """Accept ``*`` as the resource of actions in a builder's policy that have no resource type."""
     acknowledge_wildcard(
         policy,
         resource="*",

@@ -16,11 +16,11 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sns as sns
 from aws_cdk import pipelines
-from constructs import Construct, IConstruct
+from constructs import Construct
 
 from constructs_lib.acknowledgement import acknowledge
-from constructs_lib.codebuild_project import codebuild_principal
-from constructs_lib.permission import allow
+from constructs_lib.artifact_bucket import LOGS_BY_POLICY, access_log_bucket, allow_service, bucket_resource
+from constructs_lib.permission import allow, arn, service_principal
 
 ACCESS_LOG_DAYS = 90
 NONCURRENT_DAYS = 7
@@ -38,14 +38,12 @@ class PipelineBucket(Construct):
         """Make bucket and key.
 
         Args:
-            scope: the parent.
-            construct_id: the id in the parent.
             pipeline: its name.
             artifact_days: days until an artifact is gone; a rollback takes those of an earlier execution.
         """
         super().__init__(scope, construct_id)
-        # Access logs are let in by the bucket's policy instead of an ACL, which AWS advises against.
-        self.node.set_context("@aws-cdk/aws-s3:serverAccessLogsUseBucketPolicy", True)
+        self.node.set_context(LOGS_BY_POLICY, True)
+        stack = cdk.Stack.of(self)
         self.key = kms.Key(
             self,
             "Key",
@@ -53,25 +51,23 @@ class PipelineBucket(Construct):
             enable_key_rotation=True,
             removal_policy=cdk.RemovalPolicy.RETAIN,
         )
-        self._let_logs_in()
+        allow_service(
+            self.key,
+            "EncryptLogs",
+            f"logs.{stack.region}",
+            ["kms:Decrypt", "kms:DescribeKey", "kms:Encrypt", "kms:GenerateDataKey*", "kms:ReEncrypt*"],
+            conditions={
+                "ArnLike": {
+                    "kms:EncryptionContext:aws:logs:arn": arn(stack, "logs", "log-group", "/tritonstack/pipeline/*")
+                }
+            },
+        )
         # No condition on the source: that is "not supported for EventBridge-to-encrypted topics" (SNS developer guide,
         # "Managing Amazon SNS encryption keys and costs"), and EventBridge would drop every event. The topic's policy
-        # says whose rules may publish.
-        self.key.add_to_resource_policy(
-            iam.PolicyStatement(
-                sid="TellOfEvents",
-                principals=[iam.ServicePrincipal("events.amazonaws.com")],
-                actions=["kms:Decrypt", "kms:GenerateDataKey"],
-                resources=["*"],  # in a key's policy: this key
-            )
-        )
-        access_logs = s3.Bucket(
+        # names the rules that may publish.
+        allow_service(self.key, "TellOfEvents", "events", ["kms:Decrypt", "kms:GenerateDataKey"])
+        access_logs = access_log_bucket(
             self,
-            "AccessLogs",
-            encryption=s3.BucketEncryption.S3_MANAGED,
-            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
-            enforce_ssl=True,
-            object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
             lifecycle_rules=[s3.LifecycleRule(expiration=cdk.Duration.days(ACCESS_LOG_DAYS))],
             removal_policy=cdk.RemovalPolicy.RETAIN,
         )
@@ -94,10 +90,6 @@ class PipelineBucket(Construct):
             ],
             removal_policy=cdk.RemovalPolicy.RETAIN,
         )
-        self._accept(access_logs)
-
-    def _accept(self, access_logs: s3.Bucket) -> None:
-        """What NIST 800-53 R5 asks for and is of no use here."""
         logs = "S3 writes each access log once, under a name of its own, and a lifecycle rule deletes it"
         reasons = {
             "S3BucketReplicationEnabled": f"{logs}.",
@@ -106,33 +98,12 @@ class PipelineBucket(Construct):
             "server access logging); with a customer key as the default they would not arrive.",
         }
         for rule, reason in reasons.items():
-            acknowledge(_low_level(access_logs), finding=f"NIST.800.53.R5-{rule}", reason=reason)
+            acknowledge(bucket_resource(access_logs), finding=f"NIST.800.53.R5-{rule}", reason=reason)
         acknowledge(
-            _low_level(self.bucket),
+            bucket_resource(self.bucket),
             finding="NIST.800.53.R5-S3BucketReplicationEnabled",
             reason="What goes from action to action is made anew from the commit, and expires.",
         )
-
-    def _let_logs_in(self) -> None:
-        """CloudWatch Logs may use the key for the log groups of pipelines, and for no others."""
-        stack = cdk.Stack.of(self)
-        groups = f"arn:{stack.partition}:logs:{stack.region}:{stack.account}:log-group:/tritonstack/pipeline/*"
-        self.key.add_to_resource_policy(
-            iam.PolicyStatement(
-                sid="EncryptLogs",
-                principals=[iam.ServicePrincipal(f"logs.{stack.region}.amazonaws.com")],
-                actions=["kms:Decrypt", "kms:DescribeKey", "kms:Encrypt", "kms:GenerateDataKey*", "kms:ReEncrypt*"],
-                resources=["*"],
-                conditions={"ArnLike": {"kms:EncryptionContext:aws:logs:arn": groups}},
-            )
-        )
-
-
-def _low_level(bucket: s3.Bucket) -> IConstruct:
-    found = bucket.node.default_child
-    if found is None:
-        raise TypeError("a bucket without a resource")
-    return found
 
 
 class PipelineTopic(Construct):
@@ -148,8 +119,6 @@ class PipelineTopic(Construct):
         """Make the topic.
 
         Args:
-            scope: the parent.
-            construct_id: the id in the parent.
             pipeline: its name.
             key: encrypts messages; its policy lets EventBridge use it.
             email: who is told; each confirms a message first.
@@ -202,8 +171,6 @@ class AssumingRole(Construct):
         """Make the role.
 
         Args:
-            scope: the parent.
-            construct_id: the id in the parent.
             role_name: fixed, for the trust policy of ``assumed`` names it.
             description: what it is for.
             assumed: the ARN of the role that it may assume.
@@ -211,14 +178,9 @@ class AssumingRole(Construct):
         super().__init__(scope, construct_id)
         self.assumed = assumed
         self.role = iam.Role(
-            self, "Role", role_name=role_name, description=description, assumed_by=codebuild_principal(self)
+            self, "Role", role_name=role_name, description=description, assumed_by=service_principal(self, "codebuild")
         )
-        allow(
-            iam.Policy(self, "Assume", roles=[self.role]),
-            "WorkInEnvironment",
-            actions=["sts:AssumeRole"],
-            resources=[assumed],
-        )
+        allow(iam.Policy(self, "Assume", roles=[self.role]), "WorkInEnvironment", ["sts:AssumeRole"], [assumed])
 
 
 def build_step(
@@ -294,16 +256,12 @@ class FunctionGate(pipelines.Step):
         self, stage: codepipeline.IStage, *, scope: Construct, action_name: str, run_order: float, **_others: object
     ) -> pipelines.CodePipelineActionFactoryResult:
         """Add the action. Called by CDK Pipelines."""
-        arn = cdk.Stack.of(scope).format_arn(
-            service="lambda",
-            resource="function",
-            resource_name=self._function,
-            arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
-        )
         action = actions.LambdaInvokeAction(
             action_name=action_name,
             run_order=int(run_order),
-            lambda_=lambda_.Function.from_function_arn(scope, f"{self.id}-function", arn),
+            lambda_=lambda_.Function.from_function_arn(
+                scope, f"{self.id}-function", arn(scope, "lambda", "function", self._function)
+            ),
             user_parameters={"environment": self._environment},
         )
         stage.add_action(action)

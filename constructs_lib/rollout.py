@@ -13,7 +13,7 @@ from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
 from constructs_lib.acknowledgement import acknowledge
-from constructs_lib.permission import allow
+from constructs_lib.permission import allow, arn
 from constructs_lib.triton_model import ExecutionRole
 from tritonstack import aws_names
 from tritonstack.config import Rollout
@@ -65,8 +65,6 @@ class FleetAlarms(Construct):
         """Make the alarms.
 
         Args:
-            scope: the parent.
-            construct_id: the id in the parent.
             fleet: whose calls are watched.
             settings: from where on it is bad.
         """
@@ -97,12 +95,7 @@ class FleetAlarms(Construct):
         the config, which needs the Model.
         """
         policy = iam.Policy(self, "Access", roles=[role])
-        allow(
-            policy,
-            "ReadFleetAlarms",
-            actions=["cloudwatch:DescribeAlarms"],
-            resources=[alarm.attr_arn for alarm in self.alarms],
-        )
+        allow(policy, "ReadFleetAlarms", ["cloudwatch:DescribeAlarms"], [alarm.attr_arn for alarm in self.alarms])
         return policy
 
     def _alarm(self, construct_id: str, *, metric: str, what: str, percent: float, count: int) -> None:
@@ -167,10 +160,7 @@ def traffic_routing(rollout: Rollout) -> dict[str, Any]:
     Source: API reference, TrafficRoutingConfig. ``CanarySize`` is for CANARY, ``LinearStepSize`` for LINEAR;
     ``WaitIntervalInSeconds`` is required for every type, though CloudFormation's schema does not say so.
     """
-    routing: dict[str, Any] = {
-        "Type": _ROUTING_TYPES[rollout.kind],
-        "WaitIntervalInSeconds": rollout.wait_seconds or 0,
-    }
+    routing: dict[str, Any] = {"Type": _ROUTING_TYPES[rollout.kind], "WaitIntervalInSeconds": rollout.wait_seconds or 0}
     size = _size(rollout.size_instances, rollout.size_percent)
     member = {"canary": "CanarySize", "linear": "LinearStepSize"}.get(rollout.kind)
     if member is not None and size is not None:
@@ -213,8 +203,8 @@ def allow_alarms(role: ExecutionRole, rollout: Rollout) -> None:
         allow(
             role.policy,
             "ReadRollbackAlarms",
-            actions=["cloudwatch:DescribeAlarms"],
-            resources=[_alarm_arn(role, name) for name in rollout.rollback_alarms],
+            ["cloudwatch:DescribeAlarms"],
+            [_alarm_arn(role, name) for name in rollout.rollback_alarms],
         )
 
 
@@ -258,6 +248,4 @@ def _alarms(names: Sequence[str]) -> sagemaker.CfnEndpoint.AutoRollbackConfigPro
 
 
 def _alarm_arn(scope: Construct, name: str) -> str:
-    return cdk.Stack.of(scope).format_arn(
-        service="cloudwatch", resource="alarm", resource_name=name, arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME
-    )
+    return arn(scope, "cloudwatch", "alarm", name)

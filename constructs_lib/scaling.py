@@ -10,12 +10,11 @@ from typing import Any
 
 import aws_cdk as cdk
 from aws_cdk import aws_applicationautoscaling as autoscaling
-from aws_cdk import aws_logs as logs
 from constructs import Construct, IDependable
 
 from constructs_lib.acknowledgement import acknowledge_wildcard
 from constructs_lib.handler_function import HandlerFunction
-from constructs_lib.permission import allow
+from constructs_lib.permission import allow, arn
 from tritonstack import aws_names
 from tritonstack.config import Scaling
 
@@ -132,23 +131,12 @@ class ScalingSteps(Construct):
             an object takes the place of a property (cfn-lint's issue 2537 has it of ``Code`` of a Lambda function).
     """
 
-    def __init__(
-        self,
-        scope: Construct,
-        construct_id: str,
-        *,
-        variant: ScaledVariant,
-        scaling: Scaling,
-        permissions_boundary_arn: str | None = None,
-    ) -> None:
+    def __init__(self, scope: Construct, construct_id: str, *, variant: ScaledVariant, scaling: Scaling) -> None:
         """Make what stands before the endpoint; ``scale`` makes the rest.
 
         Args:
-            scope: the parent.
-            construct_id: the id in the parent.
             variant: what is scaled.
             scaling: how.
-            permissions_boundary_arn: a managed policy that bounds the function's role. Default: None.
 
         Raises:
             ValueError: all that scales the endpoint is more than a function's variables can hold.
@@ -164,9 +152,7 @@ class ScalingSteps(Construct):
             "Handler",
             handler="scaling",
             description=f"Keeps the scaling of {variant.endpoint_name} with its live variant",
-            log_retention=logs.RetentionDays.THREE_MONTHS,
             variables={"SCALING": wanted},
-            permissions_boundary_arn=permissions_boundary_arn,
         )
         self._allow_the_endpoint()
         self._allow_scaling()
@@ -199,11 +185,7 @@ class ScalingSteps(Construct):
         made: list[IDependable] = [target]
         for setting, (name, configuration) in self._policies.items():
             policy = autoscaling.CfnScalingPolicy(
-                self,
-                IDS[setting],
-                policy_name=name,
-                policy_type="TargetTrackingScaling",
-                scaling_target_id=target.ref,
+                self, IDS[setting], policy_name=name, policy_type="TargetTrackingScaling", scaling_target_id=target.ref
             )
             policy.add_property_override("TargetTrackingScalingPolicyConfiguration", configuration)
             made.append(policy)
@@ -231,26 +213,16 @@ class ScalingSteps(Construct):
         return json.dumps(document, sort_keys=True, separators=(",", ":"))
 
     def _allow_the_endpoint(self) -> None:
-        stack = cdk.Stack.of(self)
-        endpoint = stack.format_arn(service="sagemaker", resource="endpoint", resource_name=self._variant.endpoint_name)
-        configs = stack.format_arn(service="sagemaker", resource="endpoint-config", resource_name="*")
+        endpoint = arn(self, "sagemaker", "endpoint", self._variant.endpoint_name)
+        configs = arn(self, "sagemaker", "endpoint-config", "*")
         actions = ["DescribeEndpoint", "UpdateEndpointWeightsAndCapacities", "ListTags", "AddTags"]
-        allow(
-            self.function.policy,
-            "SeeAndScaleEndpoint",
-            actions=[f"sagemaker:{action}" for action in actions],
-            resources=[endpoint],
-        )
+        allow(self.function.policy, "SeeAndScaleEndpoint", [f"sagemaker:{action}" for action in actions], [endpoint])
         allow(
             self.function.policy,
             "SeeEndpointConfigs",
-            actions=["sagemaker:DescribeEndpointConfig"],
-            resources=[configs],
-        )
-        acknowledge_wildcard(
-            self.function.policy,
-            resource=configs,
-            reason="The config that serves has a name that CloudFormation generates anew at every change, and may be "
+            ["sagemaker:DescribeEndpointConfig"],
+            [configs],
+            wildcard="The config that serves has a name that CloudFormation generates anew at every change, and may be "
             "that of an earlier deployment; it can be read and nothing else.",
         )
 
@@ -264,23 +236,20 @@ class ScalingSteps(Construct):
         service are called with empty and invented names. IAM takes a call without a name for ``alarm:`` or ``alarm:*``.
         What SageMaker's two are called with is UNVERIFIED: so every name, but no endpoint of another stack.
         """
-        stack = cdk.Stack.of(self)
-        endpoints = stack.format_arn(service="sagemaker", resource="endpoint", resource_name="*")
-        alarms = stack.format_arn(
-            service="cloudwatch", resource="alarm", resource_name="*", arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME
-        )
+        endpoints = arn(self, "sagemaker", "endpoint", "*")
+        alarms = arn(self, "cloudwatch", "alarm", "*")
         allow(
             self.function.policy,
             "PassEndpointValidation",
-            actions=["sagemaker:DescribeEndpoint", "sagemaker:UpdateEndpointWeightsAndCapacities"],
-            resources=[endpoints],
+            ["sagemaker:DescribeEndpoint", "sagemaker:UpdateEndpointWeightsAndCapacities"],
+            [endpoints],
             conditions=MADE_BY_NO_STACK,
         )
         allow(
             self.function.policy,
             "PassAlarmValidation",
-            actions=["cloudwatch:PutMetricAlarm", "cloudwatch:DescribeAlarms", "cloudwatch:DeleteAlarms"],
-            resources=[alarms],
+            ["cloudwatch:PutMetricAlarm", "cloudwatch:DescribeAlarms", "cloudwatch:DeleteAlarms"],
+            [alarms],
             conditions=MADE_BY_NO_STACK,
         )
         for pattern in (endpoints, alarms):
@@ -293,66 +262,44 @@ class ScalingSteps(Construct):
             )
 
     def _allow_scaling(self) -> None:
-        targets = cdk.Stack.of(self).format_arn(
-            service="application-autoscaling", resource="scalable-target", resource_name="*"
-        )
+        targets = arn(self, "application-autoscaling", "scalable-target", "*")
         allow(
             self.function.policy,
             "ScaleVariants",
-            actions=[
+            [
                 "application-autoscaling:RegisterScalableTarget",
                 "application-autoscaling:DeregisterScalableTarget",
                 "application-autoscaling:PutScalingPolicy",
                 "application-autoscaling:DeleteScalingPolicy",
                 "application-autoscaling:PutScheduledAction",
             ],
-            resources=[targets],
+            [targets],
             conditions={
                 "StringEquals": {
                     "application-autoscaling:service-namespace": NAMESPACE,
                     "application-autoscaling:scalable-dimension": aws_names.VARIANT_INSTANCE_COUNT,
                 }
             },
-        )
-        acknowledge_wildcard(
-            self.function.policy,
-            resource=targets,
-            reason="A scalable target's id is generated when it is registered, and the service has no condition for "
+            wildcard="A scalable target's id is generated when it is registered, and the service has no condition for "
             "the variant; the conditions leave instance counts of SageMaker variants and nothing else.",
         )
         allow(
             self.function.policy,
             "SeeScaling",
-            actions=[
-                "application-autoscaling:DescribeScalableTargets",
-                "application-autoscaling:DescribeScalingPolicies",
-            ],
-            resources=["*"],
-        )
-        acknowledge_wildcard(
-            self.function.policy,
-            resource="*",
-            reason="The Describe actions of Application Auto Scaling take no resource in a permission (service "
+            ["application-autoscaling:DescribeScalableTargets", "application-autoscaling:DescribeScalingPolicies"],
+            ["*"],
+            wildcard="The Describe actions of Application Auto Scaling take no resource in a permission (service "
             "authorization reference), and change nothing.",
         )
 
     def _allow_alarms(self) -> None:
         """Target tracking makes its alarms with the rights of whoever puts the policy."""
-        alarms = cdk.Stack.of(self).format_arn(
-            service="cloudwatch",
-            resource="alarm",
-            resource_name=f"TargetTracking-endpoint/{self._variant.endpoint_name}/variant/*",
-            arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
-        )
+        alarms = arn(self, "cloudwatch", "alarm", f"TargetTracking-endpoint/{self._variant.endpoint_name}/variant/*")
         allow(
             self.function.policy,
             "TrackTargets",
-            actions=["cloudwatch:PutMetricAlarm", "cloudwatch:DescribeAlarms", "cloudwatch:DeleteAlarms"],
-            resources=[alarms],
-        )
-        acknowledge_wildcard(
-            self.function.policy,
-            resource=alarms,
-            reason="Application Auto Scaling gives the alarms of this endpoint's policies names that end in an id of "
+            ["cloudwatch:PutMetricAlarm", "cloudwatch:DescribeAlarms", "cloudwatch:DeleteAlarms"],
+            [alarms],
+            wildcard="Application Auto Scaling gives the alarms of this endpoint's policies names that end in an id of "
             "its own, and the variant before it changes with the instance type.",
         )

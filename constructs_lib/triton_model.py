@@ -14,7 +14,7 @@ from constructs import Construct
 
 from constructs_lib.acknowledgement import acknowledge_wildcard
 from constructs_lib.artifact_bucket import ArchiveStore
-from constructs_lib.permission import JoinedNetwork, acknowledge_nameless, allow, allow_network, boundary
+from constructs_lib.permission import JoinedNetwork, acknowledge_nameless, allow, allow_network, arn, service_principal
 from tritonstack import aws_names, naming
 from tritonstack.catalogue import load_catalogue
 
@@ -110,13 +110,10 @@ class ExecutionRole(Construct):
         network: JoinedNetwork | None = None,
         network_identity: str = "",
         role: iam.IRole | None = None,
-        permissions_boundary_arn: str | None = None,
     ) -> None:
         """Make the role.
 
         Args:
-            scope: the parent.
-            construct_id: the id in the parent.
             endpoint_name: the endpoint's name at SageMaker; names its log group.
             artifacts: where the archives lie.
             archive_prefix: the platform prefix of this endpoint's archives, with its trailing slash.
@@ -128,19 +125,13 @@ class ExecutionRole(Construct):
             role: a role of yours, which gets the policy too. Default: None, one is made. Of an imported role the trust
                 policy cannot be written; of one that is imported as immutable, or is another account's, no policy:
                 then ``required_policy`` says what its owner must allow, and a warning says so.
-            permissions_boundary_arn: a managed policy that bounds the role that is made. Default: None.
         """
         super().__init__(scope, construct_id)
         self.role: iam.IRole = role or iam.Role(
             self,
             "Role",
             description=f"SageMaker runs endpoint {endpoint_name} with this role",
-            assumed_by=iam.ServicePrincipal(
-                "sagemaker.amazonaws.com",
-                # Without it, SageMaker could be told from another account to use this role.
-                conditions={"StringEquals": {"aws:SourceAccount": cdk.Stack.of(self).account}},
-            ),
-            permissions_boundary=boundary(self, permissions_boundary_arn),
+            assumed_by=service_principal(self, "sagemaker"),
         )
         # A new platform, image or network makes a second policy. CloudFormation removes the first when the update is
         # over, so the old fleet, which still serves, can load models and start instances until then.
@@ -188,31 +179,32 @@ class ExecutionRole(Construct):
 
     def _allow_archives(self, artifacts: ArchiveStore, prefix: str) -> None:
         archives = artifacts.objects_arn(f"{prefix}*")
-        allow(self.policy, "ReadArchives", actions=["s3:GetObject"], resources=[archives])
-        acknowledge_wildcard(
+        allow(
             self.policy,
-            resource=archives,
-            reason="An archive is named after its digest, and a caller may name any archive of the endpoint. All of "
+            "ReadArchives",
+            ["s3:GetObject"],
+            [archives],
+            wildcard="An archive is named after its digest, and a caller may name any archive of the endpoint. All of "
             f"them lie under {prefix}, and nothing else does.",
         )
         allow(
             self.policy,
             "ListArchives",
-            actions=["s3:ListBucket"],
-            resources=[artifacts.bucket_arn],
+            ["s3:ListBucket"],
+            [artifacts.bucket_arn],
             conditions={"StringLike": {"s3:prefix": [f"{prefix}*"]}},
         )
         if artifacts.key_arn is not None:
-            allow(self.policy, "DecryptArchives", actions=["kms:Decrypt"], resources=[artifacts.key_arn])
+            allow(self.policy, "DecryptArchives", ["kms:Decrypt"], [artifacts.key_arn])
 
     def _allow_image(self, image: TritonImage) -> None:
         allow(
             self.policy,
             "PullImage",
-            actions=["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"],
-            resources=[image.repository_arn(partition=cdk.Stack.of(self).partition)],
+            ["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"],
+            [image.repository_arn(partition=cdk.Stack.of(self).partition)],
         )
-        allow(self.policy, "LogInToRegistry", actions=["ecr:GetAuthorizationToken"], resources=["*"])
+        allow(self.policy, "LogInToRegistry", ["ecr:GetAuthorizationToken"], ["*"])
 
     def _acknowledge_nameless(self, *, network: bool) -> None:
         """The one acknowledgement of ``*`` in the policy."""
@@ -227,33 +219,24 @@ class ExecutionRole(Construct):
         )
 
     def _allow_logs(self, endpoint_name: str) -> None:
-        group = cdk.Stack.of(self).format_arn(
-            service="logs",
-            resource="log-group",
-            resource_name=f"{aws_names.ENDPOINT_LOG_GROUPS}{endpoint_name}",
-            arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
-        )
+        group = arn(self, "logs", "log-group", f"{aws_names.ENDPOINT_LOG_GROUPS}{endpoint_name}")
         streams = f"{group}:log-stream:*"
         # Both forms: CloudWatch Logs checks a call for a whole group against `<group>:log-stream:` as well.
         allow(
             self.policy,
             "WriteLogs",
-            actions=["logs:CreateLogGroup", "logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents"],
-            resources=[group, streams],
-        )
-        acknowledge_wildcard(
-            self.policy,
-            resource=streams,
-            reason="SageMaker names a stream after each instance that it starts (<variant>/<instance id>); the pattern "
-            f"covers the streams of the log group of {endpoint_name} alone.",
+            ["logs:CreateLogGroup", "logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents"],
+            [group, streams],
+            wildcard="SageMaker names a stream after each instance that it starts (<variant>/<instance id>); the "
+            f"pattern covers the streams of the log group of {endpoint_name} alone.",
         )
 
     def _allow_metrics(self) -> None:
         allow(
             self.policy,
             "WriteMetrics",
-            actions=["cloudwatch:PutMetricData"],
-            resources=["*"],
+            ["cloudwatch:PutMetricData"],
+            ["*"],
             conditions={"StringEquals": {"cloudwatch:namespace": list(METRIC_NAMESPACES)}},
         )
 
@@ -269,13 +252,7 @@ class ExecutionRole(Construct):
                 resource=key_arn,
                 reason=f"The key is set by its alias; the condition on kms:ResourceAliases narrows this to {name}.",
             )
-        allow(
-            self.policy,
-            "AttachEncryptedVolume",
-            actions=["kms:CreateGrant"],
-            resources=[key_arn],
-            conditions=conditions,
-        )
+        allow(self.policy, "AttachEncryptedVolume", ["kms:CreateGrant"], [key_arn], conditions=conditions)
 
 
 def _cfn_policy(policy: iam.Policy) -> iam.CfnPolicy:
@@ -343,8 +320,6 @@ class TritonModel(Construct):
         """Make the Model.
 
         Args:
-            scope: the parent.
-            construct_id: the id in the parent.
             image: the container's image.
             role: what SageMaker runs it with; its policy is attached first.
             artifacts: the bucket of the archives.
@@ -396,9 +371,7 @@ def _vpc_config(network: JoinedNetwork | None) -> sagemaker.CfnModel.VpcConfigPr
     )
 
 
-def _cache_setting(
-    data: MultiModelData | SingleModelData,
-) -> sagemaker.CfnModel.MultiModelConfigProperty | None:
+def _cache_setting(data: MultiModelData | SingleModelData) -> sagemaker.CfnModel.MultiModelConfigProperty | None:
     if isinstance(data, SingleModelData):
         return None
     return sagemaker.CfnModel.MultiModelConfigProperty(model_cache_setting="Enabled" if data.cache else "Disabled")

@@ -10,7 +10,8 @@ import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
-from constructs_lib.artifact_bucket import ArtifactBucketReference, build_log_name
+from constructs_lib.artifact_bucket import ArtifactBucketReference
+from constructs_lib.permission import staging_bucket_name
 from constructs_lib.triton_model import TritonImage
 from tritonstack import aws_names, naming
 
@@ -92,8 +93,6 @@ class VpcEndpoints(Construct):
         """Make the endpoints.
 
         Args:
-            scope: the parent.
-            construct_id: the id in the parent.
             vpc_id: the VPC.
             subnet_ids: where interface endpoints have an address.
             route_table_ids: where S3's gateway is a route.
@@ -248,7 +247,7 @@ class VpcEndpoints(Construct):
                 self._own(
                     "WriteLoadTestLogs",
                     ["logs:CreateLogStream", "logs:PutLogEvents"],
-                    [self._log_group(build_log_name(environment=environment, of="load-tests"))],
+                    [self._log_group(naming.log_group(environment=environment, of="load-tests"))],
                 )
             ],
         }
@@ -283,12 +282,6 @@ class VpcEndpoints(Construct):
             actions = ["logs:DescribeLogStreams", "logs:FilterLogEvents", "logs:GetLogEvents"]
             found["logs"].append(self._own("ReadEngineLogs", actions, groups))
         return found
-
-
-def staging_bucket_name(stack: cdk.Stack) -> str:
-    """The bucket of CDK's assets in the stack's account and region, as the bootstrap template calls it."""
-    qualifier = stack.synthesizer.bootstrap_qualifier or cdk.DefaultStackSynthesizer.DEFAULT_QUALIFIER
-    return f"cdk-{qualifier}-assets-{stack.account}-{stack.region}"
 
 
 def _policy(statements: Sequence[Statement]) -> dict[str, Any]:

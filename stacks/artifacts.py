@@ -8,7 +8,7 @@ import aws_cdk as cdk
 from constructs import Construct
 
 from constructs_lib.artifact_bucket import ArtifactBucket
-from constructs_lib.outputs import tell
+from constructs_lib.outputs import publish_outputs
 from tritonstack import naming
 from tritonstack.config import Environment
 
@@ -26,7 +26,6 @@ class ArtifactsStack(cdk.Stack):
             construct_id,
             stack_name=f"{environment.environment}-artifacts",
             description=f"Model archives of {environment.environment}",
-            env=cdk.Environment(account=environment.account, region=environment.region),
         )
         self.artifacts = ArtifactBucket(
             self,
@@ -44,9 +43,8 @@ class ArtifactsStack(cdk.Stack):
                 for each in environment.endpoints
                 if each.data_capture is not None
             },
-            permissions_boundary_arn=environment.permissions_boundary,
         )
         cdk.CfnOutput(self, "BucketName", value=self.artifacts.bucket.bucket_name, description="Bucket of the archives")
         cdk.CfnOutput(self, "KeyArn", value=self.artifacts.key.key_arn, description="Key that the archives are under")
-        told: ArtifactsFields = {"bucket": self.artifacts.bucket.bucket_name, "key_arn": self.artifacts.key.key_arn}
-        tell(self, environment=environment, kind="artifacts", outputs=told)
+        outputs: ArtifactsFields = {"bucket": self.artifacts.bucket.bucket_name, "key_arn": self.artifacts.key.key_arn}
+        publish_outputs(self, environment=environment, kind="artifacts", outputs=outputs)

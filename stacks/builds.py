@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import aws_cdk as cdk
-from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
 from constructs_lib.artifact_bucket import ArtifactBucket
 from constructs_lib.codebuild_project import BuildLog, BuildMachine, BuildSource, EngineProject, acknowledge_role_path
-from constructs_lib.model_build import BuildSignals, ModelBuild, ProcessingRole
-from constructs_lib.outputs import tell
+from constructs_lib.model_build import BuildSignals, ModelBuild, ProcessingRole, allow_engine_builds, allow_engine_jobs
+from constructs_lib.outputs import publish_outputs, write_parameter
 from constructs_lib.permission import BuildNetwork
 from constructs_lib.triton_model import TritonImage
 from tritonstack import naming
@@ -44,7 +43,6 @@ class BuildsStack(cdk.Stack):
             construct_id,
             stack_name=f"{environment.environment}-builds",
             description=f"Builds of the archives of {environment.environment}",
-            env=cdk.Environment(account=environment.account, region=environment.region),
         )
         self._environment = environment
         self._artifacts = ArtifactBucket.from_parameters(self, "Artifacts", environment=environment.environment)
@@ -76,7 +74,6 @@ class BuildsStack(cdk.Stack):
                 days=settings.log_days,
                 artifacts=self._artifacts,
             ),
-            permissions_boundary_arn=environment.permissions_boundary,
         )
         self.engines = self._engine_project(_of_kind(builds.builders, "codebuild"))
         self.processing = self._processing_role(_of_kind(builds.builders, "processing"))
@@ -86,11 +83,9 @@ class BuildsStack(cdk.Stack):
             environment=environment.environment,
             artifacts=self._artifacts,
             staging_bucket=source.asset.s3_bucket_name,
-            project=self.build.project,
-            log=self.build.log,
+            build=self.build,
             engines=self.engines,
             processing=self.processing,
-            permissions_boundary_arn=environment.permissions_boundary,
         )
         if environment.role_path is not None:
             for project in (self.build, self.engines):
@@ -102,14 +97,14 @@ class BuildsStack(cdk.Stack):
         self._record("undelivered-queue-name", self.signals.undelivered.attr_queue_name)
         cdk.CfnOutput(self, "ProjectName", value=self.build.project.ref, description="Project that builds archives")
         cdk.CfnOutput(self, "LogGroupName", value=self.build.log.name, description="Log group of its builds")
-        told: BuildsFields = {
+        outputs: BuildsFields = {
             "project": self.build.project.ref,
             "engine_project": None if self.engines is None else self.engines.project.ref,
             "processing_role_arn": None if self.processing is None else self.processing.role.role_arn,
             "function_arn": self.signals.function.arn,
             "log_group": self.build.log.name,
         }
-        tell(self, environment=environment, kind="builds", outputs=told)
+        publish_outputs(self, environment=environment, kind="builds", outputs=outputs)
 
     def _networks(self, environment: Environment) -> tuple[BuildNetwork | None, BuildNetwork | None]:
         """The network of CodeBuild's builds, and that of processing jobs.
@@ -155,9 +150,8 @@ class BuildsStack(cdk.Stack):
                 artifacts=self._artifacts,
             ),
             network=self._network,
-            permissions_boundary_arn=environment.permissions_boundary,
         )
-        self.build.allow_engine_project(project)
+        allow_engine_builds(self.build.policy, project_arn=project.project.attr_arn, log_arn=project.log.arn)
         self._record("engine-project-name", project.project.ref)
         return project
 
@@ -172,15 +166,14 @@ class BuildsStack(cdk.Stack):
             artifacts=self._artifacts,
             images=_images(builders),
             network=self._jobs_network,
-            permissions_boundary_arn=environment.permissions_boundary,
         )
-        self.build.allow_processing(role)
+        allow_engine_jobs(self.build.policy, environment=environment.environment, role_arn=role.role.role_arn)
         self._record("processing-role-arn", role.role.role_arn)
         return role
 
-    def _record(self, value: str, is_: str) -> None:
+    def _record(self, value: str, text: str) -> None:
         name = naming.builds_parameter(environment=self._environment.environment, value=value)
-        ssm.CfnParameter(self, f"Parameter-{value}", name=name, type="String", value=is_)
+        write_parameter(self, value, name=name, text=text)
 
 
 def _of_kind(builders: Sequence[Builder], kind: str) -> list[Builder]:

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import aws_cdk as cdk
-from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
 from constructs_lib.artifact_bucket import ArtifactBucket
 from constructs_lib.codebuild_project import BuildLog, BuildMachine, BuildSource, acknowledge_role_path
 from constructs_lib.load_test import LoadTestFunction, LoadTestMachine, LoadTestProject, LoadTestRole
+from constructs_lib.outputs import write_parameter
 from constructs_lib.triton_model import TritonImage
 from tritonstack import naming
 from tritonstack.config import Endpoint, Environment, LoadTestSettings
@@ -31,12 +31,7 @@ class LoadTestStack(cdk.Stack):
     """
 
     def __init__(
-        self,
-        scope: Construct,
-        construct_id: str,
-        *,
-        environment: Environment,
-        settings: LoadTestSettings,
+        self, scope: Construct, construct_id: str, *, environment: Environment, settings: LoadTestSettings
     ) -> None:
         """Make the stack for one environment, and what its ``load_test`` says."""
         super().__init__(
@@ -44,7 +39,6 @@ class LoadTestStack(cdk.Stack):
             construct_id,
             stack_name=f"{environment.environment}-load-test",
             description=f"Load tests of {environment.environment}",
-            env=cdk.Environment(account=environment.account, region=environment.region),
         )
         self._environment = environment
         self._settings = settings
@@ -81,7 +75,6 @@ class LoadTestStack(cdk.Stack):
                 network=self._network("BuildNetwork").of_builds() if environment.benched_in_network else None,
             ),
             log=self._log,
-            permissions_boundary_arn=environment.permissions_boundary,
         )
         if environment.role_path is not None:
             acknowledge_role_path(project.project)
@@ -104,7 +97,6 @@ class LoadTestStack(cdk.Stack):
             archive_prefixes=prefixes,
             images=[TritonImage.from_uri(uri) for uri in uris],
             network=None if environment.joined_network is None else self._network("ContainerNetwork").of_containers(),
-            permissions_boundary_arn=environment.permissions_boundary,
         )
         steps = LoadTestFunction(
             self,
@@ -114,7 +106,6 @@ class LoadTestStack(cdk.Stack):
             artifacts=self._artifacts,
             jobs=role,
             archive_prefixes=prefixes,
-            permissions_boundary_arn=environment.permissions_boundary,
         )
         machine = LoadTestMachine(
             self,
@@ -123,7 +114,6 @@ class LoadTestStack(cdk.Stack):
             at_once=self._settings.recommender.at_once,
             steps=steps,
             log=self._log,
-            permissions_boundary_arn=environment.permissions_boundary,
         )
         cleaning = steps.clean_up_after(state_machine_arn=machine.machine.attr_arn, environment=environment.environment)
         self._record("state-machine-arn", machine.machine.attr_arn)
@@ -140,6 +130,6 @@ class LoadTestStack(cdk.Stack):
             raise ValueError(f"{self._environment.environment} joins no network")
         return NetworkReference(self, construct_id, environment=self._environment.environment, settings=joined)
 
-    def _record(self, value: str, is_: str) -> None:
+    def _record(self, value: str, text: str) -> None:
         name = naming.load_test_parameter(environment=self._environment.environment, value=value)
-        ssm.CfnParameter(self, f"Parameter-{value}", name=name, type="String", value=is_)
+        write_parameter(self, value, name=name, text=text)

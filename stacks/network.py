@@ -9,8 +9,8 @@ from constructs import Construct
 
 from constructs_lib.artifact_bucket import ArtifactBucket
 from constructs_lib.network import Network
-from constructs_lib.outputs import tell
-from constructs_lib.permission import parameter_arns
+from constructs_lib.outputs import publish_outputs
+from constructs_lib.permission import parameter_arn
 from constructs_lib.triton_model import TritonImage
 from constructs_lib.vpc_endpoints import BuildCalls, LoadTestCalls, Reach
 from tritonstack.config import Environment, NetworkSettings
@@ -42,7 +42,6 @@ class NetworkStack(cdk.Stack):
             construct_id,
             stack_name=f"{environment.environment}-network",
             description=f"Network of {environment.environment}",
-            env=cdk.Environment(account=environment.account, region=environment.region),
         )
         self.network = Network(
             self,
@@ -56,14 +55,13 @@ class NetworkStack(cdk.Stack):
                 additional=settings.additional_endpoints,
                 buckets=settings.additional_buckets,
             ),
-            permissions_boundary_arn=environment.permissions_boundary,
         )
-        told: NetworkFields = {
+        outputs: NetworkFields = {
             "vpc_id": self.network.vpc_id,
             "subnets": dict(self.network.subnets),
             "security_groups": list(self.network.groups),
         }
-        tell(self, environment=environment, kind="network", outputs=told)
+        publish_outputs(self, environment=environment, kind="network", outputs=outputs)
 
 
 def builds_are_inside(environment: Environment) -> bool:
@@ -83,7 +81,7 @@ def _calls(stack: cdk.Stack, environment: Environment, builds: DeployedBuilds | 
         engines="codebuild" in kinds,
         processing="processing" in kinds,
         weights=[f"arn:{stack.partition}:s3:::{url.removeprefix('s3://')}" for url in builds.weights],
-        parameters=parameter_arns(stack, environment.builds.hub.parameters),
+        parameters=sorted({parameter_arn(stack, name) for name in environment.builds.hub.parameters.values()}),
     )
 
 

@@ -8,7 +8,7 @@ import aws_cdk as cdk
 from constructs import Construct
 
 from constructs_lib.monitoring import Alarms, AlarmTopic, AtMaximumEvents, Dashboard
-from constructs_lib.outputs import fits, tell
+from constructs_lib.outputs import outputs_fit, publish_outputs, read_parameter
 from tritonstack import naming
 from tritonstack.config import AlarmSettings, Environment
 from tritonstack.monitoring.alarms import Alarm, build_alarms, endpoint_alarms, load_test_alarm
@@ -55,7 +55,6 @@ class ObservabilityStack(cdk.Stack):
             construct_id,
             stack_name=f"{environment.environment}-observability",
             description=f"Dashboard and alarms of {environment.environment}",
-            env=cdk.Environment(account=environment.account, region=environment.region),
         )
         self._environment = environment
         self._projects = self._read_projects(engines=engines) if builds else None
@@ -66,7 +65,7 @@ class ObservabilityStack(cdk.Stack):
             self.dashboard = Dashboard(self, "Dashboard", definition=definition)
             cdk.CfnOutput(self, "DashboardName", value=definition.name, description="Dashboard in CloudWatch")
         self.alarms: Alarms | None = None
-        told: ObservabilityFields = {
+        outputs: ObservabilityFields = {
             "dashboard": None if self.dashboard is None else definition.name,
             "alarm_topic_arn": None,
             "composite_alarms": None,
@@ -74,10 +73,10 @@ class ObservabilityStack(cdk.Stack):
             "build_alarms": None,
         }
         if environment.alarms is not None:
-            self.alarms = self._alarms(environment.alarms, told)
-        tell(self, environment=environment, kind="observability", outputs=told)
+            self.alarms = self._alarms(environment.alarms, outputs)
+        publish_outputs(self, environment=environment, kind="observability", outputs=outputs)
 
-    def _alarms(self, settings: AlarmSettings, told: ObservabilityFields) -> Alarms:
+    def _alarms(self, settings: AlarmSettings, outputs: ObservabilityFields) -> Alarms:
         name = self._environment.environment
         key_arn = self._read("ArtifactsKeyArn", naming.artifact_parameter(environment=name, value="key-arn"))
         topic = AlarmTopic(self, "Topic", environment=name, key_arn=key_arn, email=settings.email).topic
@@ -95,11 +94,11 @@ class ObservabilityStack(cdk.Stack):
             runbooks=settings.runbooks,
             topic=topic.ref,
         )
-        told["alarm_topic_arn"] = topic.ref
-        told["composite_alarms"] = {severity: f"{name}-{severity}" for severity in alarms.composites}
+        outputs["alarm_topic_arn"] = topic.ref
+        outputs["composite_alarms"] = {severity: f"{name}-{severity}" for severity in alarms.composites}
         names = {endpoint: [each.name for each in of_one] for endpoint, of_one in of_endpoints.items()}
-        if fits(names, spare=OTHER_OUTPUTS_BYTES):
-            told["endpoint_alarms"], told["build_alarms"] = names, [each.name for each in of_builds]
+        if outputs_fit(names, spare=OTHER_OUTPUTS_BYTES):
+            outputs["endpoint_alarms"], outputs["build_alarms"] = names, [each.name for each in of_builds]
         return alarms
 
     def _endpoint_alarms(self, settings: AlarmSettings) -> dict[str, list[Alarm]]:
@@ -148,11 +147,8 @@ class ObservabilityStack(cdk.Stack):
             for value in ("project-name", "engine-project-name")
         )
         return BuildProjects(
-            build=self._read("ProjectName", build),
-            engines=self._read("EngineProjectName", engine) if engines else None,
+            build=self._read("ProjectName", build), engines=self._read("EngineProjectName", engine) if engines else None
         )
 
     def _read(self, construct_id: str, name: str) -> str:
-        """The value of an SSM parameter that another stack wrote, read at deployment."""
-        parameter = cdk.CfnParameter(self, construct_id, type="AWS::SSM::Parameter::Value<String>", default=name)
-        return parameter.value_as_string
+        return read_parameter(self, construct_id, name=name)

@@ -14,12 +14,11 @@ from pathlib import Path
 import aws_cdk as cdk
 from aws_cdk import aws_codebuild as codebuild
 from aws_cdk import aws_codepipeline as codepipeline
-from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
 from aws_cdk import pipelines
 from constructs import Construct
 
-from constructs_lib.permission import HouseRules, tag_all
+from constructs_lib.permission import apply_house_rules, tag_all
 from constructs_lib.pipeline_access import acknowledge_pipeline, acknowledge_role_paths, narrow
 from constructs_lib.pipeline_steps import AssumingRole, FunctionGate, PipelineBucket, PipelineTopic, build_step, compute
 from tritonstack.config.pipeline import LoadedPipeline, LoadedStage, Pipeline, PipelineGate, load_pipeline
@@ -98,7 +97,9 @@ class PipelineStack(cdk.Stack):
         )
         tag_all(self, settings.tags)
         self._settings, self._names = settings, PipelineNames.of(settings)
-        self._keep_house_rules()
+        apply_house_rules(
+            self, stack=self, role_path=settings.role_path, permissions_boundary_arn=settings.permissions_boundary
+        )
         self._store = PipelineBucket(self, "Store", pipeline=settings.name, artifact_days=settings.artifact_days)
         self._topic = PipelineTopic(self, "Topic", pipeline=settings.name, key=self._store.key, email=settings.email)
         self._source = pipelines.CodePipelineSource.connection(
@@ -126,16 +127,6 @@ class PipelineStack(cdk.Stack):
             acknowledge_role_paths(self)
         cdk.CfnOutput(self, "PipelineName", value=self.pipeline.pipeline.pipeline_name, description="The pipeline")
         cdk.CfnOutput(self, "TopicArn", value=self._topic.topic.topic_arn, description="Failures, and what waits")
-
-    def _keep_house_rules(self) -> None:
-        settings = self._settings
-        if settings.role_path is not None:
-            cdk.Aspects.of(self).add(HouseRules(role_path=settings.role_path))
-        if settings.permissions_boundary is not None:
-            boundary = iam.ManagedPolicy.from_managed_policy_arn(
-                self, "PermissionsBoundary", settings.permissions_boundary
-            )
-            iam.PermissionsBoundary.of(self).apply(boundary)
 
     def _pipeline(self, file: str, cli_version: str) -> pipelines.CodePipeline:
         settings = self._settings
@@ -304,10 +295,7 @@ def _gate_commands(gate: PipelineGate, stage: DeployedStage) -> tuple[str, ...]:
 
 
 def _variables(stage: DeployedStage, role: AssumingRole) -> dict[str, str]:
-    return {
-        builds.ROLE_VARIABLE: role.assumed,
-        builds.REGION_VARIABLE: stage.loaded.environment.region,
-    }
+    return {builds.ROLE_VARIABLE: role.assumed, builds.REGION_VARIABLE: stage.loaded.environment.region}
 
 
 def _retention(days: int) -> logs.RetentionDays:

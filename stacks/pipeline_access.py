@@ -10,13 +10,8 @@ from constructs import Construct
 
 from constructs_lib.artifact_bucket import ArtifactBucket
 from constructs_lib.load_test import allow_bench_builds, allow_load_tests, allow_recommender
-from constructs_lib.pipeline_access import (
-    PipelineRole,
-    allow_engines_by_codebuild,
-    allow_engines_by_processing,
-    allow_preparing,
-    allow_verifying,
-)
+from constructs_lib.model_build import allow_engine_jobs, allow_preparing
+from constructs_lib.pipeline_access import PipelineRole, allow_engines_by_codebuild, allow_verifying
 from tritonstack import naming
 from tritonstack.config import Environment
 from tritonstack.pipeline import builds
@@ -61,7 +56,6 @@ class PipelineAccessStack(cdk.Stack):
             construct_id,
             stack_name=f"{name}-pipeline-access",
             description=f"What the pipeline {pipeline.pipeline} may do in {name}",
-            env=cdk.Environment(account=environment.account, region=environment.region),
         )
         self._environment, self._pipeline = environment, pipeline
         self._artifacts = artifacts = ArtifactBucket.from_parameters(self, "Artifacts", environment=name)
@@ -72,7 +66,7 @@ class PipelineAccessStack(cdk.Stack):
             project = self._value(name, "engine-project-name")
             allow_engines_by_codebuild(policy, environment=name, project_name=project)
         if engines_by_processing:
-            allow_engines_by_processing(policy, environment=name, role_arn=self._value(name, "processing-role-arn"))
+            allow_engine_jobs(policy, environment=name, role_arn=self._value(name, "processing-role-arn"))
         self.verify = self._role("verify", f"Asks the models of {name} for their samples")
         allow_verifying(
             self.verify.policy,
@@ -90,7 +84,6 @@ class PipelineAccessStack(cdk.Stack):
             role_name=self._pipeline.access_role(name, work),
             description=description,
             trusted=self._pipeline.build_role_arn(name, work),
-            permissions_boundary_arn=self._environment.permissions_boundary,
         )
 
     def _measure(self) -> PipelineRole:

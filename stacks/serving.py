@@ -12,7 +12,7 @@ from constructs_lib.activation import Activation, Verification
 from constructs_lib.artifact_bucket import ArtifactBucket, endpoint_log_name
 from constructs_lib.endpoint import Endpoint, Fleet
 from constructs_lib.monitoring import EndpointLog, capture_data
-from constructs_lib.outputs import tell
+from constructs_lib.outputs import publish_outputs
 from constructs_lib.permission import ENDPOINT_TAG, ENVIRONMENT_TAG, LOCAL_MAX_LOADED_MODELS_TAG, JoinedNetwork, tag_all
 from constructs_lib.triton_model import ExecutionRole, MultiModelData, SingleModelData, TritonImage, TritonModel
 from tritonstack import naming
@@ -54,7 +54,6 @@ class ServingStack(cdk.Stack):
             construct_id,
             stack_name=f"{environment.environment}-serving-{endpoint.name}",
             description=f"Triton endpoint {endpoint.sagemaker_name(environment.environment)}",
-            env=cdk.Environment(account=environment.account, region=environment.region),
         )
         tag_all(self, {ENDPOINT_TAG: endpoint.name})
         name = endpoint.sagemaker_name(environment.environment)
@@ -74,7 +73,6 @@ class ServingStack(cdk.Stack):
             volume_key_arn=endpoint.volume_key_arn,
             network=network,
             network_identity="" if environment.network is None else environment.network.identity,
-            permissions_boundary_arn=environment.permissions_boundary,
         )
         self.model = TritonModel(
             self,
@@ -104,7 +102,6 @@ class ServingStack(cdk.Stack):
             rollout=endpoint.rollout,
             scaling=endpoint.scaling,
             metrics=endpoint.metrics,
-            permissions_boundary_arn=environment.permissions_boundary,
             endpoint_tags=local_tags(endpoint),
             models=release_set,
             release_records=naming.release_parameter(
@@ -134,7 +131,6 @@ class ServingStack(cdk.Stack):
             commits=commits,
             tags=tags,
             around=self.endpoint,
-            permissions_boundary_arn=environment.permissions_boundary,
         )
         self.verification = Verification(
             self,
@@ -146,7 +142,6 @@ class ServingStack(cdk.Stack):
             manifest_prefix=naming.manifest_prefix(endpoint=endpoint.name, platform=endpoint.platform),
             release_set=self.activation.release_set,
             before=self.activation.records,
-            permissions_boundary_arn=environment.permissions_boundary,
         )
         # A single model's archive is looked for when the Model is made; ours is the clearer message.
         self.model.node.add_dependency(self.activation.archives)
@@ -165,7 +160,6 @@ class ServingStack(cdk.Stack):
             retain=environment.artifacts.retain,
             artifacts=self.artifacts,
             tags=tags,
-            permissions_boundary_arn=environment.permissions_boundary,
         )
         self.endpoint.endpoint.node.add_dependency(log.resource)
 
@@ -191,10 +185,7 @@ class ServingStack(cdk.Stack):
             "EndpointName": (self.endpoint.endpoint_name, "Endpoint to invoke"),
             "EndpointArn": (self.endpoint.endpoint.ref, "Its ARN, for permissions to invoke it"),
             "VariantName": (self.endpoint.variant_name, "Its production variant"),
-            "ModelDataUrl": (
-                self.model.data_url,
-                "A prefix in multi-model mode, else one archive",
-            ),
+            "ModelDataUrl": (self.model.data_url, "A prefix in multi-model mode, else one archive"),
             "ArchivePrefix": (prefix, "Where this endpoint's archives lie in the bucket"),
             "ArtifactBucket": (self.artifacts.bucket_name, "Bucket of the archives"),
             "ExecutionRoleArn": (self.role.role_arn, "Role that SageMaker runs the containers with"),
@@ -204,7 +195,7 @@ class ServingStack(cdk.Stack):
 
     def _tell(self, environment: Environment, endpoint: EndpointSettings, *, prefix: str, builds: bool) -> None:
         name, platform = environment.environment, endpoint.platform
-        told: ServingFields = {
+        outputs: ServingFields = {
             "endpoint": endpoint.name,
             "endpoint_name": self.endpoint.endpoint_name,
             "endpoint_arn": self.endpoint.endpoint.ref,
@@ -223,7 +214,7 @@ class ServingStack(cdk.Stack):
             "release_records": naming.release_parameter(environment=name, endpoint=endpoint.name, model=""),
             "builds_on_deploy": builds,
         }
-        tell(self, environment=environment, kind="serving", outputs=told, name=f"serving-{endpoint.name}")
+        publish_outputs(self, environment=environment, kind="serving", outputs=outputs, name=f"serving-{endpoint.name}")
 
 
 def model_data(endpoint: EndpointSettings, *, release_set: Mapping[str, str]) -> MultiModelData | SingleModelData:

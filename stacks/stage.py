@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import aws_cdk as cdk
 from constructs import Construct
 
-from constructs_lib.permission import ENVIRONMENT_TAG, tag_all
+from constructs_lib.permission import ENVIRONMENT_TAG, apply_house_rules, tag_all
 from tritonstack.config import Environment, engines_built_on_deploy, load_environment
 
 from .artifacts import ArtifactsStack
@@ -60,13 +60,17 @@ class EnvironmentStage(cdk.Stage):
             builds: what its deployments build; None where they find what was published.
         """
         super().__init__(
-            scope,
-            environment.environment,
-            env=cdk.Environment(account=environment.account, region=environment.region),
+            scope, environment.environment, env=cdk.Environment(account=environment.account, region=environment.region)
         )
         tag_all(self, {**environment.tags, ENVIRONMENT_TAG: environment.environment})
-        self._keep_house_rules(environment)
         self.artifacts = ArtifactsStack(self, "artifacts", environment=environment)
+        apply_house_rules(
+            self,
+            stack=self.artifacts,
+            role_path=environment.role_path,
+            permissions_boundary_arn=environment.permissions_boundary,
+            function_log_days=environment.logs.function_days,
+        )
         self.network = self._network(environment, builds)
         self.builds = None if builds is None else self._builds(environment, builds)
         self.serving: dict[str, ServingStack] = {}
@@ -110,14 +114,6 @@ class EnvironmentStage(cdk.Stage):
             commits=commits_of(served.sources, models),
             builds=builds_of(served, models=models),
         )
-
-    def _keep_house_rules(self, environment: Environment) -> None:
-        if environment.role_path is None and environment.logs.function_days is None:
-            return
-        from constructs_lib.permission import HouseRules  # noqa: PLC0415 - most environments have no such rules
-
-        rules = HouseRules(role_path=environment.role_path, function_log_days=environment.logs.function_days)
-        cdk.Aspects.of(self).add(rules)
 
     def _network(self, environment: Environment, builds: DeployedBuilds | None) -> NetworkStack | None:
         if environment.network is None:

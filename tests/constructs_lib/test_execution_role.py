@@ -80,13 +80,6 @@ def test_no_managed_policy_and_no_inline_policy_widens_it(template: dict[str, An
     assert "Policies" not in role
 
 
-def test_a_permissions_boundary_bounds_it_where_one_is_set(template: dict[str, Any]) -> None:
-    arn = "arn:aws:iam::123456789012:policy/boundary"
-    bounded = role_template(permissions_boundary_arn=arn)
-    assert properties(bounded, "AWS::IAM::Role")["PermissionsBoundary"] == arn
-    assert "PermissionsBoundary" not in properties(template, "AWS::IAM::Role")
-
-
 @pytest.mark.parametrize(
     "change",
     [
